@@ -2,7 +2,6 @@
 
 mod args;
 mod engines;
-mod facts;
 mod handed;
 mod live;
 mod options;
@@ -46,11 +45,11 @@ impl Args {
         for warning in &self.request.warnings {
             output::message(warning);
         }
-        if self.request.show_cmd {
+        if self.request.run.show_cmd {
             output::text(&format!("hakobu io {}\n", self.request.command_line));
             return exit::OK;
         }
-        if self.request.parse_only {
+        if self.request.run.parse_only {
             return exit::OK;
         }
         let done = match self.is_sweep() {

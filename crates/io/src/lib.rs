@@ -6,6 +6,9 @@
 //! (`stats`). `output` says it in fio's words and fio's JSON; `sweep` runs a matrix of settings as a
 //! campaign.
 
+#[macro_use]
+mod defaults;
+
 pub mod check;
 pub mod content;
 mod engine;

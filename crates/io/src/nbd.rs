@@ -142,7 +142,7 @@ fn negotiate(mut socket: &Socket, name: &str) -> Result<Size> {
             "an NBD server of before 2011 (oldstyle), which is not supported",
         ));
     }
-    let theirs = two(socket)?;
+    let theirs = u16::from_be_bytes(next(socket)?);
     if theirs & FIXED_NEWSTYLE == 0 {
         return Err(Error::other("an NBD server without fixed newstyle, which is not supported"));
     }
@@ -158,8 +158,8 @@ fn negotiate(mut socket: &Socket, name: &str) -> Result<Size> {
     }
     // The older option has no replies: an error closes the connection.
     send_option(socket, OPTION_EXPORT_NAME, name.as_bytes())?;
-    let size =
-        Size { bytes: eight(socket)?, flags: two(socket)?, request_bytes_max: REQUEST_BYTES_MAX };
+    let (bytes, flags) = (eight(socket)?, u16::from_be_bytes(next(socket)?));
+    let size = Size { bytes, flags, request_bytes_max: REQUEST_BYTES_MAX };
     if ours & NO_ZEROES == 0 {
         socket.read_exact(&mut [0; 124])?;
     }
@@ -230,22 +230,19 @@ fn number(data: &[u8], at: usize, bytes: usize) -> u64 {
     found.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte))
 }
 
-fn two(mut socket: &Socket) -> Result<u16> {
-    let mut bytes = [0; 2];
+/// Bytes that come next.
+fn next<const N: usize>(mut socket: &Socket) -> Result<[u8; N]> {
+    let mut bytes = [0; N];
     socket.read_exact(&mut bytes)?;
-    Ok(u16::from_be_bytes(bytes))
+    Ok(bytes)
 }
 
-fn four(mut socket: &Socket) -> Result<u32> {
-    let mut bytes = [0; 4];
-    socket.read_exact(&mut bytes)?;
-    Ok(u32::from_be_bytes(bytes))
+fn four(socket: &Socket) -> Result<u32> {
+    next(socket).map(u32::from_be_bytes)
 }
 
-fn eight(mut socket: &Socket) -> Result<u64> {
-    let mut bytes = [0; 8];
-    socket.read_exact(&mut bytes)?;
-    Ok(u64::from_be_bytes(bytes))
+fn eight(socket: &Socket) -> Result<u64> {
+    next(socket).map(u64::from_be_bytes)
 }
 
 /// The head of a request; `handle` comes back in its reply.

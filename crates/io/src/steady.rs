@@ -88,7 +88,8 @@ pub struct Watch {
     of: Steady,
     left_s: u32,
     rates: VecDeque<f64>,
-    found: Steadiness,
+    /// Steadiness until now.
+    pub found: Steadiness,
 }
 
 impl Watch {
@@ -117,11 +118,6 @@ impl Watch {
         self.found = Steadiness { attained, value, mean };
         attained
     }
-
-    /// Steadiness until now.
-    pub fn found(&self) -> Steadiness {
-        self.found
-    }
 }
 
 #[cfg(test)]
@@ -142,13 +138,13 @@ mod tests {
         // The first second does not count, and the window has to be full.
         let mut of = watch(false, 2.0, true);
         assert_eq!(after(&mut of, &[9.0, 100.0, 100.0, 101.0, 99.0]), Some(4));
-        assert_eq!(of.found(), Steadiness { attained: true, value: 1.0, mean: 100.0 });
+        assert_eq!(of.found, Steadiness { attained: true, value: 1.0, mean: 100.0 });
         let mut of = watch(false, 2.0, true);
         let rates = [9.0, 50.0, 100.0, 100.0, 101.0, 99.0];
         assert_eq!(after(&mut of, &rates), Some(5), "what is too old goes");
         let mut of = watch(false, 0.5, false);
         assert_eq!(after(&mut of, &[9.0, 100.0, 100.0, 101.0, 99.0, 100.0]), None);
-        assert!(!of.found().attained && of.found().value == 1.0);
+        assert!(!of.found.attained && of.found.value == 1.0);
     }
 
     #[test]

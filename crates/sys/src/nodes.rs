@@ -4,9 +4,10 @@ use crate::errno;
 use std::io::{ErrorKind, Result};
 
 /// Memory policy of a thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
     /// MPOL_DEFAULT.
+    #[default]
     Default,
     /// MPOL_PREFERRED: this node first.
     Prefer,

@@ -1,6 +1,6 @@
 //! The parsed command line of `io`: options, job files, and the request that they make.
 
-use super::options::{Word, arguments};
+use super::options::{TABLE, Word};
 use crate::commands::watch::files::is_stdout;
 use crate::options::Typed;
 use hakobu_core::error::cannot;
@@ -19,7 +19,7 @@ pub struct Args {
 
 impl Args {
     pub fn new(typed: &Typed) -> Result<Args, String> {
-        let words = arguments(typed)?;
+        let words = TABLE.read(typed, Vec::new())?;
         let mut files = Vec::new();
         for path in &typed.paths {
             let name =
@@ -29,26 +29,16 @@ impl Args {
         let texts = files.iter().map(|name| Ok((name.clone(), text_of(name)?)));
         let texts: Vec<(String, String)> = texts.collect::<Result<_, String>>()?;
         let request = spec::read(&words, &texts, &spec::System)?;
-        let mut args = Args { words, files, request };
+        let args = Args { words, files, request };
         if args.is_sweep() {
             args.goes_with_sweeps()?;
-        } else {
-            // One value for each list is one run.
-            let first =
-                |axis: &spec::Axis| Some((axis.option.clone(), axis.values.first()?.clone()));
-            let values: Vec<(String, String)> =
-                args.request.sweep.iter().filter_map(first).collect();
-            let values: Vec<(&str, &str)> =
-                values.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-            if !values.is_empty() {
-                args.request = spec::cell(&args.request, &values)?;
-            }
         }
         Ok(args)
     }
 
+    /// Several runs; one value for each list is one, and the request has its jobs.
     pub fn is_sweep(&self) -> bool {
-        self.request.repeat > 1 || self.request.sweep.iter().any(|axis| axis.values.len() > 1)
+        self.request.run.repeat > 1 || self.request.sweep.iter().any(|axis| axis.values.len() > 1)
     }
 
     /// Refuses what only one run can have.
@@ -61,17 +51,17 @@ impl Args {
                  such as {name}=${{VARIABLE}}"
             ));
         }
-        if self.request.format != Format::Normal {
+        if self.request.run.format != Format::Normal {
             return Err(
                 "--output-format goes with one run: a sweep's results are a folder, of which \
                         hakobu report makes JSON, CSV, a page"
                     .into(),
             );
         }
-        if self.request.output.as_deref().is_some_and(is_stdout) {
+        if self.request.run.output.as_deref().is_some_and(is_stdout) {
             return Err("--output=- goes with one run: a sweep's results are a folder".into());
         }
-        if self.request.status_interval.is_some() {
+        if self.request.run.status_interval.is_some() {
             return Err("--status-interval goes with one run, not with a sweep".into());
         }
         Ok(())

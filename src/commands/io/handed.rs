@@ -2,10 +2,6 @@
 
 use crate::options::{self, Block, OptArg, Row, Takes};
 
-/// Options as they were typed, in their order.
-#[derive(Default)]
-pub struct Words(pub(super) Vec<Word>);
-
 /// An option as it was typed, and its value.
 pub type Word = (String, Option<String>);
 
@@ -25,15 +21,15 @@ impl Handed {
     }
 }
 
-impl Block<Words> for Handed {
+impl Block<Vec<Word>> for Handed {
     fn rows(&self) -> Vec<(&'static str, &'static Row)> {
         self.1.iter().map(|row| (self.0, row)).collect()
     }
 
-    fn set(&self, words: &mut Words, given: &OptArg) -> Option<Result<(), String>> {
+    fn set(&self, words: &mut Vec<Word>, given: &OptArg) -> Option<Result<(), String>> {
         let row = self.1.iter().find(|row| row.name == given.name)?;
         Some(given.text().map(|text| {
-            words.0.push((row.name.to_owned(), (!text.is_empty()).then(|| text.to_owned())));
+            words.push((row.name.to_owned(), (!text.is_empty()).then(|| text.to_owned())));
         }))
     }
 }

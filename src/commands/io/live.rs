@@ -2,7 +2,7 @@
 
 use crate::show::{output, progress, screen};
 use hakobu_io::layout::Layout;
-use hakobu_io::output::live::{Seen, Whole, line};
+use hakobu_io::output::live::{Whole, line};
 use hakobu_io::run::Progress;
 use hakobu_io::spec::{Eta, Request};
 use std::sync::Arc;
@@ -18,7 +18,8 @@ const IDLE: Duration = Duration::from_secs(1);
 pub struct Live<'a> {
     request: &'a Request,
     whole: Whole,
-    seen: Seen,
+    /// Progress at the last line.
+    seen: Progress,
     /// The line is drawn.
     has_line: bool,
     /// Number of reports so far.
@@ -34,7 +35,7 @@ impl<'a> Live<'a> {
             let clone = layout.clones.iter().find(|clone| clone.job == job && clone.clone == 0);
             clone.map_or(0, |clone| clone.extents.iter().map(|extent| extent.bytes).sum())
         };
-        let has_line = match request.eta {
+        let has_line = match request.run.eta {
             Eta::Auto => screen::redraws(),
             Eta::Always => true,
             Eta::Never => false,
@@ -42,7 +43,7 @@ impl<'a> Live<'a> {
         Live {
             request,
             whole: Whole::of(&request.jobs, clone_bytes),
-            seen: Seen::default(),
+            seen: Progress::default(),
             has_line,
             reports: 0,
             signalled: progress::signal_flag(),
@@ -51,7 +52,7 @@ impl<'a> Live<'a> {
 
     /// Returns the interval between calls of [`Live::show`].
     pub fn every(&self) -> Duration {
-        let status = self.request.status_interval.unwrap_or(IDLE);
+        let status = self.request.run.status_interval.unwrap_or(IDLE);
         if self.has_line { status.min(PAUSE) } else { status }
     }
 
@@ -65,18 +66,13 @@ impl<'a> Live<'a> {
                 false => screen::show(&text),
             }
         }
-        let Some(interval) = self.request.status_interval else { return false };
+        let Some(interval) = self.request.run.status_interval else { return false };
         let due = progress.elapsed >= interval * (self.reports + 1);
         if due {
             let past = progress.elapsed.as_millis() / interval.as_millis().max(1);
             self.reports = u32::try_from(past).unwrap_or(u32::MAX);
-            self.end();
+            screen::clear();
         }
         due
-    }
-
-    /// Takes the line away.
-    pub fn end(&self) {
-        screen::clear();
     }
 }

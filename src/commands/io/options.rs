@@ -1,13 +1,13 @@
 //! The options of `hakobu io`: fio's names and meanings, and ours.
 
 use super::engines::{E4DEFRAG, EXEC, HTTP, NBD, NET, PRIORITY};
+pub use super::handed::Word;
 use super::handed::{Handed, flag, handed, job, mark, stays, value};
-pub use super::handed::{Word, Words};
-use crate::options::{Table, Takes, Typed};
+use crate::options::{Table, Takes};
 use hakobu_io::spec::REFUSED;
 
 /// The command line of `io`.
-pub const TABLE: Table<Words> = Table {
+pub const TABLE: Table<Vec<Word>> = Table {
     command: "io",
     about: "Measure a disk, a volume or a page cache: fio's options, job files and JSON",
     usage: "hakobu io [OPTIONS] [JOBFILE]...",
@@ -256,14 +256,6 @@ const STAYS: Handed = handed("Accepted for compatibility with fio, with this val
     stays("unit_base", "0"),
 ]);
 
-/// Returns the options as typed, for the parser of options and job files.
-///
-/// # Errors
-/// A value is not valid UTF-8.
-pub fn arguments(typed: &Typed) -> Result<Vec<Word>, String> {
-    Ok(TABLE.read(typed, Words::default())?.0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -275,7 +267,7 @@ mod tests {
     fn typed(line: &str) -> Result<Vec<(String, Option<String>)>, String> {
         let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
         match TABLE.parse(&words) {
-            Ok(typed) => arguments(&typed),
+            Ok(typed) => TABLE.read(&typed, Vec::new()),
             Err(crate::options::Refused::Usage(message)) => Err(message),
             Err(other) => Err(format!("{other:?}")),
         }

@@ -1,23 +1,28 @@
 //! Jobs that run once: laid out, run, told, removed.
 
-use super::facts::{PROGRAM, facts, machine};
 use super::live::Live;
 use super::web::Lent;
 use crate::commands::watch::files::{is_stdout, write_file};
 use crate::show::output::{self, Output};
-use crate::{exit, signals};
+use crate::show::screen;
+use crate::{ec2, exit, signals};
 use hakobu_core::error::cannot;
 use hakobu_io::layout::{Layout, Safety, lay_out};
 use hakobu_io::output::disks::Disks;
-use hakobu_io::output::{json, logs, normal};
+use hakobu_io::output::{Facts, json, logs, normal};
 use hakobu_io::run::{self, run as run_jobs};
 use hakobu_io::spec::{Format, Request};
 use hakobu_io::{Job, Outcome};
+use hakobu_lab::campaign::run::fingerprint;
 use hakobu_lab::sweep::precondition;
 use hakobu_sys::links::Links;
 use hakobu_transfer::run::Control;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+/// The program as results name it.
+const PROGRAM: &str = concat!("hakobu-", env!("CARGO_PKG_VERSION"));
 /// Times that everything is written first: for sequential work, and for random work.
 const PASSES: [u32; 2] = [1, 2];
 
@@ -31,7 +36,7 @@ pub fn run(request: &Request) -> Result<u8, String> {
         output::message(&format!("signals will end this at once: {error}"));
     }
     // Before anything is measured it is known that the result can be written.
-    let report = match request.output.as_ref().filter(|path| !is_stdout(path)) {
+    let report = match request.run.output.as_ref().filter(|path| !is_stdout(path)) {
         Some(path) => Some(
             Output::file(path, false, &Links::Trusted)
                 .map_err(|error| cannot("write", path, error))?,
@@ -41,13 +46,13 @@ pub fn run(request: &Request) -> Result<u8, String> {
     let mut jobs = request.jobs.clone();
     for job in &mut jobs {
         // Preconditioning writes, so writing must be allowed.
-        job.rw.writes |= request.precondition;
+        job.rw.writes |= request.run.precondition;
     }
     run::check(&jobs)?;
-    let Some(layout) = laid(&jobs, &request.safety, &control)? else {
+    let Some(layout) = laid(&jobs, &request.run.safety, &control)? else {
         return Ok(exit::IO_INTERRUPTED);
     };
-    let done = match request.precondition {
+    let done = match request.run.precondition {
         true => preconditioned(&jobs, &layout, &control),
         false => Ok(true),
     };
@@ -112,16 +117,27 @@ fn measure(
         Some(report) => report.write(text.as_bytes()),
         None => output::text(text),
     };
-    if request.format == Format::Normal {
+    if request.run.format == Format::Normal {
         say(&normal::head(jobs, PROGRAM));
     }
-    let machine = machine(layout);
+    let machine = fingerprint::machine(&places(layout), ec2::kind());
     let disks = Disks::begin(layout.files.iter().map(|file| file.path.as_path()));
     let began = Instant::now();
     let told = |outcomes: &[Outcome]| {
-        let elapsed = began.elapsed();
-        let facts = facts(request, &machine, disks.end(elapsed), elapsed, control.is_stopped());
-        let text = match request.format {
+        let (elapsed, now) = (began.elapsed(), jiff::Zoned::now());
+        let facts = Facts {
+            program: PROGRAM.into(),
+            at_ms: u64::try_from(now.timestamp().as_millisecond()).unwrap_or(0),
+            at_text: now.strftime("%a %b %e %H:%M:%S %Y").to_string(),
+            elapsed,
+            pid: std::process::id(),
+            globals: request.globals.clone(),
+            warnings: request.warnings.clone(),
+            machine: machine.clone(),
+            disks: disks.end(elapsed),
+            stopped: control.is_stopped(),
+        };
+        let text = match request.run.format {
             Format::Normal => normal::normal(jobs, outcomes, &facts),
             Format::Json => json::json(jobs, outcomes, &facts, false)?,
             Format::JsonPlus => json::json(jobs, outcomes, &facts, true)?,
@@ -136,18 +152,34 @@ fn measure(
             so_far = told(&view.outcomes());
         }
     });
-    live.end();
+    screen::clear();
     let outcomes = ran?;
     tell(jobs, &outcomes);
     so_far.and_then(|()| told(&outcomes))?;
     if let Some(error) = report.and_then(Output::finish) {
-        let path = request.output.as_deref().unwrap_or("".as_ref());
+        let path = request.run.output.as_deref().unwrap_or("".as_ref());
         return Err(cannot("write", path, error));
     }
     for log in logs::logs(jobs, &outcomes) {
         write_file(&log.path, &log.text)?;
     }
     Ok(outcomes)
+}
+
+/// Returns the distinct folders of the files, each by a label.
+pub fn places(layout: &Layout) -> BTreeMap<String, PathBuf> {
+    let mut folders: Vec<&Path> = Vec::new();
+    for file in &layout.files {
+        let folder = if file.device { Some(file.path.as_path()) } else { file.path.parent() };
+        let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        if !folders.contains(&folder) {
+            folders.push(folder);
+        }
+    }
+    let is_only = folders.len() == 1;
+    let label = |at: usize| if is_only { "files".into() } else { format!("files {}", at + 1) };
+    folders.into_iter().enumerate().map(|(at, path)| (label(at), path.to_owned())).collect()
 }
 
 /// Says what went wrong, each once.

@@ -2,12 +2,11 @@
 //! have it, a report.
 
 use super::args::Args;
-use super::facts::places;
 use super::options::Word;
-use super::single::{laid, preconditioned, remove};
+use super::single::{laid, places, preconditioned, remove};
 use super::table::Table;
 use crate::commands::bench::{new_folder, now, show};
-use crate::show::output;
+use crate::show::{output, screen};
 use crate::{ec2, exit, signals, xdg};
 use hakobu_core::error::{Cause, quoted};
 use hakobu_io::Job;
@@ -39,7 +38,7 @@ pub fn run(args: &Args) -> Result<u8, String> {
         output::message(&format!("signals will end this at once: {error}"));
     }
     let jobs = jobs_of_all(request)?;
-    let Some(mut layout) = laid(&jobs, &request.safety, &control)? else {
+    let Some(mut layout) = laid(&jobs, &request.run.safety, &control)? else {
         return Ok(exit::IO_INTERRUPTED);
     };
     // Each run claims the devices that it writes to.
@@ -54,12 +53,10 @@ pub fn run(args: &Args) -> Result<u8, String> {
 fn jobs_of_all(request: &Request) -> Result<Vec<Job>, String> {
     let mut jobs: Vec<Job> = Vec::new();
     for setting in settings(&request.sweep)? {
-        let values: Vec<(&str, &str)> =
-            setting.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        let cell = spec::cell(request, &values)?.jobs;
+        let cell = spec::cell(request, &setting)?.jobs;
         check(&cell)?;
         for mut job in cell {
-            job.rw.writes |= request.precondition;
+            job.rw.writes |= request.run.precondition;
             if !jobs.contains(&job) {
                 jobs.push(job);
             }
@@ -70,14 +67,14 @@ fn jobs_of_all(request: &Request) -> Result<Vec<Job>, String> {
 
 fn measure(args: &Args, jobs: &[Job], layout: &Layout, control: &Control) -> Result<u8, String> {
     let request = &args.request;
-    if request.precondition && !preconditioned(jobs, layout, control)? {
+    if request.run.precondition && !preconditioned(jobs, layout, control)? {
         return Ok(exit::IO_INTERRUPTED);
     }
     let program = std::env::current_exe()
         .map_err(|error| format!("cannot find this program: {}", Cause::System(error)))?;
     let plan = planned(args, layout, &program)?;
     let start = now();
-    let folder = match &request.output {
+    let folder = match &request.run.output {
         Some(folder) => folder.clone(),
         None => new_folder(&xdg::results()?, &plan.header.name, &start)?,
     };
@@ -96,7 +93,7 @@ fn measure(args: &Args, jobs: &[Job], layout: &Layout, control: &Control) -> Res
     let how = run::How { prove: false, cpus: hakobu_sys::process::cpus() };
     let mut show = |event: run::Event<'_>| table.show(&event);
     let outcome = run::run(&plan, &how, &mut store, &mut local, &mut show);
-    table.end();
+    screen::clear();
     drop(store);
     let outcome = outcome?;
     output::text(&show::report(&read(&folder)?, &show::look(false), None)?);
@@ -117,7 +114,7 @@ fn planned(args: &Args, layout: &Layout, program: &Path) -> Result<Plan, String>
     let line = line(all.chain(args.files.iter().map(String::as_str)));
     let matrix = Matrix {
         axes: &request.sweep,
-        repeat: request.repeat.max(1),
+        repeat: request.run.repeat.max(1),
         seed: SEED,
         program,
         line: &line,

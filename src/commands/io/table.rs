@@ -83,11 +83,6 @@ impl Table {
         }
     }
 
-    /// Takes it away.
-    pub fn end(&self) {
-        screen::clear();
-    }
-
     fn tell(&mut self, message: &str) {
         if self.told.insert(message.to_owned()) {
             output::message(message);

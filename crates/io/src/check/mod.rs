@@ -173,25 +173,16 @@ pub fn verify(
     block: &Block,
     generations: RangeInclusive<u64>,
 ) -> Result<(), Wrong> {
-    let fault = find(buffer, kind, block, generations);
-    fault.map_or(Ok(()), |fault| Err(Wrong { block: *block, fault }))
-}
-
-fn find(
-    buffer: &[u8],
-    kind: VerifyKind,
-    block: &Block,
-    generations: RangeInclusive<u64>,
-) -> Option<Fault> {
+    let wrong = |fault| Err(Wrong { block: *block, fault });
     let Some((header, content)) = buffer.split_first_chunk::<HEADER_BYTES>() else {
-        return Some(Fault::NoHeader);
+        return wrong(Fault::NoHeader);
     };
     let number = |at: usize| u32::from_le_bytes(part(header, at));
     let long = |at: usize| u64::from_le_bytes(part(header, at));
     let (sealed, _) = header.split_at(SEALED);
     let sealed = crc_fast::crc32_iscsi(sealed) == number(SEALED);
     let (kind_number, sum) = sum(kind, content);
-    Some(match () {
+    wrong(match () {
         () if part::<8>(header, 0) != MAGIC => Fault::NoHeader,
         () if !sealed || long(SEALED) >> 32 != 0 => Fault::Header,
         () if number(12) != block.bytes => Fault::Length(number(12)),
@@ -199,7 +190,7 @@ fn find(
         () if number(8) != kind_number => Fault::Kind,
         () if !generations.contains(&long(24)) => Fault::Generation(long(24)),
         () if part::<32>(header, 32) != sum => Fault::Content,
-        () => return None,
+        () => return Ok(()),
     })
 }
 

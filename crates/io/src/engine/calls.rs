@@ -17,52 +17,82 @@ pub(crate) trait Call {
     fn write(file: &OwnedFd, buffer: &[u8], offset: u64, position: &mut u64) -> i64;
 }
 
-/// pread(2) and pwrite(2): `psync`.
-#[derive(Debug)]
-pub(crate) struct Positioned;
+/// Declares a pair of calls that take file, buffer and offset, and use no position.
+macro_rules! call {
+    ($(#[$doc:meta])* $name:ident, $read:expr, $write:expr $(,)?) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub(crate) struct $name;
 
-impl Call for Positioned {
-    #[inline(always)]
-    fn read(file: &OwnedFd, buffer: &mut [u8], offset: u64, _: &mut u64) -> i64 {
-        blocks::read_at(file, buffer, offset)
-    }
+        impl Call for $name {
+            #[inline(always)]
+            fn read(file: &OwnedFd, buffer: &mut [u8], offset: u64, _: &mut u64) -> i64 {
+                $read(file, buffer, offset)
+            }
 
-    #[inline(always)]
-    fn write(file: &OwnedFd, buffer: &[u8], offset: u64, _: &mut u64) -> i64 {
-        blocks::write_at(file, buffer, offset)
+            #[inline(always)]
+            fn write(file: &OwnedFd, buffer: &[u8], offset: u64, _: &mut u64) -> i64 {
+                $write(file, buffer, offset)
+            }
+        }
+    };
+}
+
+call!(
+    /// pread(2) and pwrite(2): `psync`.
+    Positioned,
+    blocks::read_at,
+    blocks::write_at,
+);
+call!(
+    /// preadv2(2) and pwritev2(2): `pvsync2`.
+    Vectored,
+    blocks::readv2_at,
+    blocks::writev2_at,
+);
+call!(
+    /// preadv2(2), and pwritev2(2) that writes all of a block or nothing: `pvsync2` with `atomic=1`.
+    Atomic,
+    blocks::readv2_at,
+    blocks::writev2_atomic_at,
+);
+call!(
+    /// fallocate(2): `falloc`. Reads take blocks and leave the file as long as it is, writes make it longer.
+    Taking,
+    |file, buffer: &[u8], offset| take(file, Take::Keep, buffer, offset),
+    |file, buffer, offset| take(file, Take::Grow, buffer, offset),
+);
+call!(
+    /// ftruncate(2) to where a block begins: `ftruncate`.
+    Cutting,
+    no_read,
+    |file, buffer: &[u8], offset| whole(ranges::cut(file, offset), buffer),
+);
+call!(
+    /// Trims: the blocks of a range are given back, of a file (fallocate(2)) or of a device (BLKDISCARD).
+    Trimming,
+    no_read,
+    trim,
+);
+
+/// All of the bytes of a block, where a call on its range succeeded.
+fn whole(said: i64, buffer: &[u8]) -> i64 {
+    if said == 0 { buffer.len() as i64 } else { said }
+}
+
+fn take(file: &OwnedFd, take: Take, buffer: &[u8], offset: u64) -> i64 {
+    whole(ranges::take(file, take, offset, buffer.len() as u64), buffer)
+}
+
+fn trim(file: &OwnedFd, buffer: &[u8], offset: u64) -> i64 {
+    match ranges::is_device(file) {
+        true => whole(ranges::discard(file, offset, buffer.len() as u64), buffer),
+        false => take(file, Take::Punch, buffer, offset),
     }
 }
 
-/// preadv2(2) and pwritev2(2): `pvsync2`.
-#[derive(Debug)]
-pub(crate) struct Vectored;
-
-impl Call for Vectored {
-    #[inline(always)]
-    fn read(file: &OwnedFd, buffer: &mut [u8], offset: u64, _: &mut u64) -> i64 {
-        blocks::readv2_at(file, buffer, offset)
-    }
-
-    #[inline(always)]
-    fn write(file: &OwnedFd, buffer: &[u8], offset: u64, _: &mut u64) -> i64 {
-        blocks::writev2_at(file, buffer, offset)
-    }
-}
-
-/// preadv2(2), and pwritev2(2) that writes all of a block or nothing: `pvsync2` with `atomic=1`.
-#[derive(Debug)]
-pub(crate) struct Atomic;
-
-impl Call for Atomic {
-    #[inline(always)]
-    fn read(file: &OwnedFd, buffer: &mut [u8], offset: u64, _: &mut u64) -> i64 {
-        blocks::readv2_at(file, buffer, offset)
-    }
-
-    #[inline(always)]
-    fn write(file: &OwnedFd, buffer: &[u8], offset: u64, _: &mut u64) -> i64 {
-        blocks::writev2_atomic_at(file, buffer, offset)
-    }
+fn no_read(_: &OwnedFd, _: &mut [u8], _: u64) -> i64 {
+    -i64::from(hakobu_sys::errno::EINVAL)
 }
 
 /// lseek(2), where the file's position is another, and read(2) and write(2): `sync`.
@@ -94,58 +124,6 @@ impl Call for Seeking {
     #[inline(always)]
     fn write(file: &OwnedFd, buffer: &[u8], offset: u64, position: &mut u64) -> i64 {
         Seeking::at(file, offset, position, || blocks::write(file, buffer))
-    }
-}
-
-/// All of the bytes of a block, where a call on its range succeeded.
-fn whole(said: i64, bytes: usize) -> i64 {
-    if said == 0 { bytes as i64 } else { said }
-}
-
-/// fallocate(2): `falloc`. Reads take blocks and leave the file as long as it is, writes make it longer.
-#[derive(Debug)]
-pub(crate) struct Taking;
-
-impl Call for Taking {
-    fn read(file: &OwnedFd, buffer: &mut [u8], offset: u64, _: &mut u64) -> i64 {
-        whole(ranges::take(file, Take::Keep, offset, buffer.len() as u64), buffer.len())
-    }
-
-    fn write(file: &OwnedFd, buffer: &[u8], offset: u64, _: &mut u64) -> i64 {
-        whole(ranges::take(file, Take::Grow, offset, buffer.len() as u64), buffer.len())
-    }
-}
-
-/// ftruncate(2) to where a block begins: `ftruncate`.
-#[derive(Debug)]
-pub(crate) struct Cutting;
-
-impl Call for Cutting {
-    fn read(_: &OwnedFd, _: &mut [u8], _: u64, _: &mut u64) -> i64 {
-        -i64::from(hakobu_sys::errno::EINVAL)
-    }
-
-    fn write(file: &OwnedFd, buffer: &[u8], offset: u64, _: &mut u64) -> i64 {
-        whole(ranges::cut(file, offset), buffer.len())
-    }
-}
-
-/// Trims: the blocks of a range are given back, of a file (fallocate(2)) or of a device (BLKDISCARD).
-#[derive(Debug)]
-pub(crate) struct Trimming;
-
-impl Call for Trimming {
-    fn read(_: &OwnedFd, _: &mut [u8], _: u64, _: &mut u64) -> i64 {
-        -i64::from(hakobu_sys::errno::EINVAL)
-    }
-
-    fn write(file: &OwnedFd, buffer: &[u8], offset: u64, _: &mut u64) -> i64 {
-        let bytes = buffer.len() as u64;
-        let said = match ranges::is_device(file) {
-            true => ranges::discard(file, offset, bytes),
-            false => ranges::take(file, Take::Punch, offset, bytes),
-        };
-        whole(said, buffer.len())
     }
 }
 

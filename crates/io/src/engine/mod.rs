@@ -5,35 +5,30 @@
 mod buffers;
 mod calls;
 mod defrag;
-mod fault;
 mod http;
-mod libaio;
-mod mmap;
+mod memory;
 mod names;
 mod nbd;
 mod net;
 mod null;
 mod offload;
 mod patience;
-mod uring;
+mod queues;
 
 #[cfg(test)]
 mod tests;
 
 pub(super) use calls::{Atomic, Calls, Cutting, Positioned, Seeking, Taking, Trimming, Vectored};
 pub(super) use defrag::Defrag;
-pub(super) use fault::PageFault;
 pub(super) use hakobu_sys::blocks::Transfer;
 pub(super) use http::Http;
-pub(super) use libaio::Libaio;
-pub(super) use mmap::Mmap;
+pub(super) use memory::{Mmap, PageFault};
 pub(super) use names::Names;
 pub(super) use nbd::Nbd;
 pub(super) use net::Net;
 pub(super) use null::{Null, NullQueue};
 pub(super) use offload::with_threads;
-pub(super) use patience::Refusal;
-pub(super) use uring::Uring;
+pub(super) use patience::Failure;
 
 use hakobu_sys::OwnedFd;
 use hakobu_sys::blocks;
@@ -66,12 +61,14 @@ pub(super) trait Engine {
     fn transfer(&mut self, slot: usize, block: Transfer) -> Queued;
 
     /// Lets what was written to a file reach its device; only as much as reading it again needs, if
-    /// `data`. What is in flight need not have been.
-    fn sync(&mut self, slot: usize, file: u32, data: bool) -> Queued;
+    /// `data`. What is in flight need not have been. Nothing where no file keeps what was written.
+    fn sync(&mut self, _slot: usize, _file: u32, _data: bool) -> Queued {
+        Queued::Done(0)
+    }
 
     /// Everything else is ready and nothing is measured yet: meets the other end, where there is one. The job ends after
     /// `span` at the latest. False if it was stopped meanwhile.
-    fn ready(&mut self, _span: Option<Duration>) -> std::result::Result<bool, Refusal> {
+    fn ready(&mut self, _span: Option<Duration>) -> std::result::Result<bool, Failure> {
         Ok(true)
     }
 
@@ -93,56 +90,49 @@ pub(super) trait Engine {
         Ok(0)
     }
 
-    /// Begins what is queued, waits until at least `least` operations are done, but no longer than
-    /// `timeout`, and hands over at most `most` of them. Returns how many were begun.
-    fn reap(
-        &mut self,
-        _least: u32,
-        _most: u32,
-        _timeout: Option<Duration>,
-        _landed: &mut Vec<Landed>,
-    ) -> Result<u32> {
-        Ok(0)
-    }
-}
-
-/// Operations that the kernel works on while the program goes on.
-trait Flights {
     /// Begins what is queued and waits for `least` operations, but no longer than `timeout`; a signal may end it
     /// earlier. Returns how many were begun.
-    fn wait(&mut self, least: u32, most: u32, timeout: Option<Duration>) -> Result<u32>;
+    fn wait(&mut self, _least: u32, _most: u32, _timeout: Option<Duration>) -> Result<u32> {
+        Ok(0)
+    }
 
     /// Takes one that is done.
-    fn take(&mut self) -> Option<Landed>;
+    fn take(&mut self) -> Option<Landed> {
+        None
+    }
 
     /// Number of operations that are queued or under way, or done and not taken.
-    fn in_flight(&self) -> usize;
-}
+    fn in_flight(&self) -> usize {
+        0
+    }
 
-/// [`Engine::reap`] of operations that the kernel works on.
-#[inline(always)]
-fn reap(
-    flights: &mut impl Flights,
-    (least, most): (u32, u32),
-    timeout: Option<Duration>,
-    landed: &mut Vec<Landed>,
-) -> Result<u32> {
-    let (mut left, mut most) = (least, most);
-    let mut went = flights.wait(least, most, timeout)?;
-    loop {
-        while most > 0
-            && let Some(done) = flights.take()
-        {
-            landed.push(done);
-            left = left.saturating_sub(1);
-            most -= 1;
+    /// Begins what is queued, waits until at least `least` operations are done, but no longer than
+    /// `timeout`, and hands over at most `most` of them. Returns how many were begun.
+    #[inline(always)]
+    fn reap(
+        &mut self,
+        least: u32,
+        most: u32,
+        timeout: Option<Duration>,
+        landed: &mut Vec<Landed>,
+    ) -> Result<u32> {
+        let (mut left, mut most) = (least, most);
+        let mut went = self.wait(least, most, timeout)?;
+        loop {
+            while most > 0
+                && let Some(done) = self.take()
+            {
+                landed.push(done);
+                left = left.saturating_sub(1);
+                most -= 1;
+            }
+            // A signal may have ended the waiting.
+            let nothing_comes = self.in_flight() == 0;
+            if left == 0 || most == 0 || timeout.is_some() || nothing_comes {
+                return Ok(went);
+            }
+            went += self.wait(left, most, None)?;
         }
-        // A signal may have ended the waiting.
-        let nothing_comes = flights.in_flight() == 0;
-        if left == 0 || most == 0 || timeout.is_some() || nothing_comes {
-            return Ok(went);
-        }
-        went += flights.wait(left, most, None)?;
     }
 }
 

@@ -71,10 +71,6 @@ impl Engine for Names {
         }
     }
 
-    fn sync(&mut self, _: usize, _: u32, _: bool) -> Queued {
-        Queued::Done(0)
-    }
-
     /// Closes the file that was created.
     fn settle(&mut self) {
         self.open = None;

@@ -2,8 +2,8 @@
 //! their replies come in any order.
 
 use super::buffers::Buffers;
-use super::patience::{Refusal, SILENCE, SLICE};
-use super::{Engine, Flights, Landed, Queued, REFUSED, Transfer, reap};
+use super::patience::{Failure, SILENCE, SLICE};
+use super::{Engine, Landed, Queued, REFUSED, Transfer};
 use crate::job::NbdExport;
 use crate::nbd::{self, Command, REPLY_BYTES, REQUEST_BYTES, Size};
 use hakobu_sys::{AsFd, errno, socket};
@@ -56,8 +56,8 @@ impl<'a> Nbd<'a> {
         (depth, bytes): (u32, usize),
         trims: bool,
         is_over: &'a dyn Fn() -> bool,
-    ) -> std::result::Result<Nbd<'a>, Refusal> {
-        let fail = |errno, why: &str| (errno, format!("ioengine=nbd: {why}"));
+    ) -> std::result::Result<Nbd<'a>, Failure> {
+        let fail = |errno, why: &str| Failure { errno, sentence: format!("ioengine=nbd: {why}") };
         let export = export.ok_or_else(|| fail(errno::EINVAL, "needs uri="))?;
         let failed = |error: Error| fail(errno::of(&error), &format!("{export}: {error}"));
         let (socket, size) = nbd::open(export).map_err(failed)?;
@@ -240,18 +240,6 @@ impl Engine for Nbd<'_> {
         self.send().map(|(went, _)| went)
     }
 
-    fn reap(
-        &mut self,
-        least: u32,
-        most: u32,
-        timeout: Option<Duration>,
-        landed: &mut Vec<Landed>,
-    ) -> Result<u32> {
-        reap(self, (least, most), timeout, landed)
-    }
-}
-
-impl Flights for Nbd<'_> {
     fn wait(&mut self, least: u32, _: u32, timeout: Option<Duration>) -> Result<u32> {
         let begun = Instant::now();
         let (mut went, mut heard) = (0, begun);

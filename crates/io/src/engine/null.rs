@@ -33,10 +33,6 @@ impl Engine for Null {
     fn transfer(&mut self, _: usize, block: Transfer) -> Queued {
         Queued::Done(i64::from(block.bytes))
     }
-
-    fn sync(&mut self, _: usize, _: u32, _: bool) -> Queued {
-        Queued::Done(0)
-    }
 }
 
 /// Several in flight: they are done as soon as they were begun, but not before.
@@ -70,10 +66,6 @@ impl Engine for NullQueue {
         }
         self.queued.push((slot, i64::from(block.bytes)));
         Queued::Later
-    }
-
-    fn sync(&mut self, _: usize, _: u32, _: bool) -> Queued {
-        Queued::Done(0)
     }
 
     #[inline(always)]

@@ -1,5 +1,7 @@
 //! Waiting of engines for something that is not a device: how long, and what ends it.
 
+use hakobu_sys::errno;
+use std::io::Error;
 use std::time::{Duration, Instant};
 
 /// The longest time in which nothing is heard of another end.
@@ -7,8 +9,20 @@ pub(crate) const SILENCE: Duration = Duration::from_secs(60);
 /// Between two looks whether the job is over.
 pub(crate) const SLICE: Duration = Duration::from_millis(50);
 
-/// A failure of an engine: errno and a sentence.
-pub(crate) type Refusal = (i32, String);
+/// Reason that an engine cannot be made, or that a clone ends early.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    /// 0 if it is not the system's.
+    pub(crate) errno: i32,
+    pub(crate) sentence: String,
+}
+
+impl Failure {
+    /// With the errno of an error.
+    pub(crate) fn of(error: &Error, sentence: String) -> Failure {
+        Failure { errno: errno::of(error), sentence }
+    }
+}
 
 /// End of the waits of a job: its time is over, or it was stopped.
 pub(crate) struct Patience<'a> {

@@ -156,7 +156,7 @@ fn rings_conform() {
         let settings =
             Settings { depth, buffer_bytes, fixed_buffers, register_files, atomic: false };
         match Ring::new(&open, settings) {
-            Ok(ring) => conforms(Uring::new(ring), &paths, &mut models),
+            Ok(ring) => conforms(ring, &paths, &mut models),
             Err(error) => {
                 assert!(errno::is(&error, errno::ENOSYS) || errno::is(&error, errno::EPERM));
             }
@@ -168,7 +168,7 @@ fn rings_conform() {
 fn contexts_conform() {
     let Files { _folder, paths, open, mut models } = files();
     match aio::Context::new(&open, DEPTH as u32, BUFFER) {
-        Ok(context) => conforms(Libaio::new(context), &paths, &mut models),
+        Ok(context) => conforms(context, &paths, &mut models),
         Err(error) => assert!(errno::is(&error, errno::ENOSYS)),
     }
 }
@@ -182,8 +182,7 @@ fn engines_of_threads_conform() {
     let Files { _folder, paths, open, mut models } = files();
     let contexts = (0..DEPTH).map(|_| aio::Context::new(&open, 1, BUFFER));
     match contexts.collect::<Result<Vec<_>>>() {
-        Ok(contexts) => {
-            let engines = contexts.into_iter().map(Libaio::new).collect();
+        Ok(engines) => {
             with_threads(engines, |engine| conforms(engine, &paths, &mut models)).unwrap();
         }
         Err(error) => assert!(errno::is(&error, errno::ENOSYS)),

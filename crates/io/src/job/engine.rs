@@ -74,6 +74,42 @@ pub enum Named {
 }
 
 impl Engine {
+    /// fio's names of all of them; of several for one the first is said.
+    pub const NAMES: &[(&str, Engine)] = &[
+        ("sync", Engine::Sync),
+        ("psync", Engine::Psync),
+        ("pvsync2", Engine::Pvsync2),
+        ("libaio", Engine::Libaio),
+        // Both are other names of it in fio.
+        ("linuxaio", Engine::Libaio),
+        ("aio", Engine::Libaio),
+        ("io_uring", Engine::IoUring),
+        ("mmap", Engine::Mmap),
+        ("page_fault", Engine::PageFault),
+        ("null", Engine::Null),
+        // fio's example of an engine in C++, which does nothing as well.
+        ("cpp_null", Engine::Null),
+        ("falloc", Engine::Falloc),
+        ("ftruncate", Engine::Ftruncate),
+        ("filecreate", Engine::FileCreate),
+        ("filestat", Engine::FileStat),
+        ("filedelete", Engine::FileDelete),
+        ("dircreate", Engine::DirCreate),
+        ("dirstat", Engine::DirStat),
+        ("dirdelete", Engine::DirDelete),
+        ("exec", Engine::Exec),
+        ("e4defrag", Engine::E4defrag),
+        ("net", Engine::Net),
+        ("http", Engine::Http),
+        ("nbd", Engine::Nbd),
+        ("cpuio", Engine::CpuIo),
+    ];
+
+    /// fio's name of it.
+    pub fn name(self) -> &'static str {
+        Engine::NAMES.iter().find(|(_, engine)| *engine == self).map_or("", |(name, _)| name)
+    }
+
     /// Its use of the names of its files.
     pub fn named(self) -> Named {
         match self {

@@ -1,5 +1,6 @@
 //! Parts of a job that few jobs say anything about, each with the options that belong together.
 
+use hakobu_sys::nodes::Policy;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -71,23 +72,18 @@ pub struct Among {
     pub flow: Option<Flow>,
 }
 
-/// Work of the engine `cpuio`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cpu {
-    /// Percent of the time in which it computes (`cpuload`).
-    pub load_percent: u8,
-    /// Length of a stretch of computing (`cpuchunks`).
-    pub chunk: Duration,
-    /// It sorts numbers; otherwise it only waits busily (`cpumode`).
-    pub sorts: bool,
-    /// It ends when all jobs of other engines have ended (`exit_on_io_done`).
-    pub ends_with_others: bool,
-}
-
-impl Default for Cpu {
-    fn default() -> Cpu {
-        let chunk = Duration::from_millis(50);
-        Cpu { load_percent: 0, chunk, sorts: false, ends_with_others: false }
+defaulted! {
+    /// Work of the engine `cpuio`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Cpu {
+        /// Percent of the time in which it computes (`cpuload`).
+        pub load_percent: u8,
+        /// Length of a stretch of computing (`cpuchunks`).
+        pub chunk: Duration = Duration::from_millis(50),
+        /// It sorts numbers; otherwise it only waits busily (`cpumode`).
+        pub sorts: bool,
+        /// It ends when all jobs of other engines have ended (`exit_on_io_done`).
+        pub ends_with_others: bool,
     }
 }
 
@@ -156,37 +152,32 @@ pub struct Aim {
     pub goes_on: bool,
 }
 
-/// Least rates; a job that is slower ends with an error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Least {
-    /// Bytes a second (`rate_min`).
-    pub bytes_per_s: [Option<u64>; 2],
-    /// Blocks a second (`rate_iops_min`).
-    pub iops: [Option<u64>; 2],
-    /// Time over which a rate is looked at (`rate_cycle`).
-    pub cycle: Duration,
-}
-
-impl Default for Least {
-    fn default() -> Least {
-        Least { bytes_per_s: [None; 2], iops: [None; 2], cycle: Duration::from_secs(1) }
+defaulted! {
+    /// Least rates; a job that is slower ends with an error.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Least {
+        /// Bytes a second (`rate_min`).
+        pub bytes_per_s: [Option<u64>; 2],
+        /// Blocks a second (`rate_iops_min`).
+        pub iops: [Option<u64>; 2],
+        /// Time over which a rate is looked at (`rate_cycle`).
+        pub cycle: Duration = Duration::from_secs(1),
     }
 }
 
-/// Memory of a job among the nodes of the machine (`numa_mem_policy`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum MemoryPolicy {
-    /// As the kernel does it.
-    #[default]
-    Default,
-    /// On these nodes only.
-    Bind,
-    /// In turn.
-    Interleave,
-    /// On the first of these where it has room.
-    Prefer,
-    /// On the node of the CPU.
-    Local,
+defaulted! {
+    /// The program of the engine `exec`.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Exec {
+        /// The program (`program`).
+        pub program: PathBuf,
+        /// Its arguments, with white space between them (`arguments`).
+        pub arguments: String,
+        /// From SIGTERM to SIGKILL (`grace_time`).
+        pub grace: Duration = Duration::from_secs(1),
+        /// Its output goes to files with the name of the job (`std_redirect`).
+        pub redirects: bool = true,
+    }
 }
 
 /// Nodes of the machine.
@@ -194,8 +185,8 @@ pub enum MemoryPolicy {
 pub struct Nodes {
     /// Nodes on whose CPUs it runs (`numa_cpu_nodes`); empty is all.
     pub cpus: Vec<u32>,
-    /// Policy of its memory.
-    pub policy: MemoryPolicy,
+    /// Policy of its memory (`numa_mem_policy`).
+    pub policy: Policy,
     /// Nodes of the policy.
     pub memory: Vec<u32>,
 }

@@ -11,7 +11,7 @@ use std::io::Error;
 ///
 /// # Errors
 /// A sentence: the harm, and the option that allows it.
-pub(super) fn permit(wish: &Wish, safety: &Safety) -> Result<(), String> {
+pub(super) fn permit(wish: &Wish<'_>, safety: &Safety) -> Result<(), String> {
     let (writes, need) = (wish.writes(), wish.need_bytes);
     if wish.must_exist && wish.found == Found::Absent {
         return Err("does not exist, and allow_file_create=0 forbids creating it".to_owned());
@@ -83,7 +83,7 @@ pub(super) fn permit(wish: &Wish, safety: &Safety) -> Result<(), String> {
 }
 
 /// Checks that an existing folder may be used. One that is to be removed was not created by this program.
-fn permit_folder(wish: &Wish, safety: &Safety) -> Result<(), String> {
+fn permit_folder(wish: &Wish<'_>, safety: &Safety) -> Result<(), String> {
     let goes = matches!(wish.named, Named::Removed { .. });
     if goes && !safety.allow_overwrite {
         return Err(
@@ -96,7 +96,7 @@ fn permit_folder(wish: &Wish, safety: &Safety) -> Result<(), String> {
 }
 
 /// Opens a file as its jobs will, so that failures are reported before anything runs.
-pub(super) fn try_open(wish: &Wish) -> Result<(), String> {
+pub(super) fn try_open(wish: &Wish<'_>) -> Result<(), String> {
     for user in &wish.uses {
         // Writers also need read access: for mappings and for verify.
         let direct = user.direct;

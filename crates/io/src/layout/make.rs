@@ -15,12 +15,12 @@ const PIECE_BYTES: usize = 1 << 20;
 const BATCH_BYTES: u64 = 64 << 20;
 
 /// Creates a file, empty.
-pub(super) fn create(wish: &Wish) -> Result<OwnedFd, String> {
+pub(super) fn create(wish: &Wish<'_>) -> Result<OwnedFd, String> {
     open::create_for_io(&wish.path).map_err(|error| explain(&error, false))
 }
 
 /// Opens a file that is too short.
-pub(super) fn reopen(wish: &Wish) -> Result<OwnedFd, String> {
+pub(super) fn reopen(wish: &Wish<'_>) -> Result<OwnedFd, String> {
     let fd = open::open_for_io(&wish.path, false, true, false, false);
     fd.map_err(|error| explain(&error, false))
 }
@@ -30,39 +30,30 @@ pub(super) fn reopen(wish: &Wish) -> Result<OwnedFd, String> {
 /// file that is only written gets blocks that are reserved, as fio does: the first write to each is
 /// part of what is measured. A file that is `ours` is marked as it is then.
 pub(super) fn grow(
-    wish: &Wish,
+    wish: &Wish<'_>,
     fd: &OwnedFd,
     from: u64,
-    jobs: &[Job],
     stop: &AtomicBool,
 ) -> Result<(), String> {
     try_open(wish)?;
-    if wish.grows() {
-        return leave_empty(wish, fd);
-    }
-    let reserved = match wish.reserves() {
-        true => open::allocate(fd, wish.need_bytes).map(|()| true).or_else(|error| {
-            if errno::is(&error, errno::EOPNOTSUPP) { Ok(false) } else { Err(error) }
-        }),
-        false => Ok(false),
-    };
-    if !reserved.map_err(|error| explain(&error, false))? {
-        file::set_len(fd.as_fd(), wish.need_bytes).map_err(|error| error.to_string())?;
-    }
-    if let Some(job) = wish.reader().and_then(|number| jobs.get(number)) {
-        fill(fd.as_fd(), from, wish.need_bytes, job, stop)?;
-    }
-    file::sync(fd.as_fd()).map_err(|error| error.to_string())?;
-    if matches!(wish.found, Found::Absent | Found::File { ours: true, .. }) {
-        mark::set(fd.as_fd()).map_err(|error| format!("cannot be marked: {error}"))?;
-    }
-    Ok(())
-}
-
-/// A file that grows: without blocks, and empty unless a job reads it, which finds zeros then.
-fn leave_empty(wish: &Wish, fd: &OwnedFd) -> Result<(), String> {
-    if wish.reader().is_some() && wish.need_bytes > 0 {
-        file::set_len(fd.as_fd(), wish.need_bytes).map_err(|error| error.to_string())?;
+    let set_len = || file::set_len(fd.as_fd(), wish.need_bytes).map_err(|error| error.to_string());
+    if !wish.grows() {
+        let reserved = match wish.reserves() {
+            true => open::allocate(fd, wish.need_bytes).map(|()| true).or_else(|error| {
+                if errno::is(&error, errno::EOPNOTSUPP) { Ok(false) } else { Err(error) }
+            }),
+            false => Ok(false),
+        };
+        if !reserved.map_err(|error| explain(&error, false))? {
+            set_len()?;
+        }
+        if let Some(job) = wish.reader() {
+            fill(fd.as_fd(), from, wish.need_bytes, job, stop)?;
+        }
+        file::sync(fd.as_fd()).map_err(|error| error.to_string())?;
+    } else if wish.reader().is_some() && wish.need_bytes > 0 {
+        // It has no blocks, and is empty unless a job reads it, which finds zeros then.
+        set_len()?;
     }
     if matches!(wish.found, Found::Absent | Found::File { ours: true, .. }) {
         mark::set(fd.as_fd()).map_err(|error| format!("cannot be marked: {error}"))?;

@@ -32,15 +32,9 @@ pub struct Layout {
     pub clones: Vec<CloneFiles>,
     /// All files, each once.
     pub files: Vec<LaidFile>,
-    /// Resources to be given back at the end.
-    pub held: Held,
-}
-
-/// Claims of devices, which no other process can claim or mount meanwhile, files to be removed, and files
-/// of ours that stay and are written to.
-#[derive(Debug, Default)]
-pub struct Held {
+    /// Claims of devices, which no other process can claim or mount meanwhile.
     claims: Vec<OwnedFd>,
+    /// Files to be removed, and files of ours that stay and are written to.
     removals: Vec<Made>,
     marks: Vec<Made>,
     /// Names that an engine makes, and whether those are of folders: to be removed where they are empty.
@@ -64,8 +58,8 @@ struct Made {
 /// A sentence with the name of the job or the file.
 pub fn lay_out(jobs: &[Job], safety: &Safety, stop: &AtomicBool) -> Result<Layout, String> {
     let (wishes, clones) = wish::collect(jobs)?;
-    let mut held = Held::default();
-    let is_export = |wish: &&Wish| matches!(wish.found, Found::Export { .. });
+    let mut claims = Vec::new();
+    let is_export = |wish: &&Wish<'_>| matches!(wish.found, Found::Export { .. });
     for wish in wishes.iter().filter(is_export) {
         look::permit(wish, safety).map_err(|why| format!("{}: {why}", wish.path.display()))?;
     }
@@ -77,20 +71,20 @@ pub fn lay_out(jobs: &[Job], safety: &Safety, stop: &AtomicBool) -> Result<Layou
         }
         if matches!(wish.found, Found::Device { .. }) && wish.writes() {
             let claim = open::open_for_io(&wish.path, false, true, false, true);
-            held.claims.push(claim.map_err(|error| here(look::explain(&error, false)))?);
+            claims.push(claim.map_err(|error| here(look::explain(&error, false)))?);
         }
     }
     room::check(&wishes)?;
     let mut made = Vec::new();
-    if let Err(why) = make_all(jobs, &wishes, stop, &mut made) {
+    if let Err(why) = make_all(&wishes, stop, &mut made) {
         let problems = made.iter().filter_map(|made| remove(made).err());
         return Err([why].into_iter().chain(problems).collect::<Vec<_>>().join("; "));
     }
-    held.removals = removals(&wishes, &made, safety);
+    let removals = removals(&wishes, &made, safety);
+    let marks = marks(&wishes, &made, &removals);
     // Also with --keep, which concerns laid out files only: a run creates these again.
     let born = wishes.iter().filter(|wish| wish.is_made());
-    held.born = born.map(|wish| (wish.path.clone(), wish.is_folder())).collect();
-    held.marks = marks(&wishes, &made, &held.removals);
+    let born = born.map(|wish| (wish.path.clone(), wish.is_folder())).collect();
     let files = wishes.into_iter().map(|wish| {
         let there = wish.found.bytes().unwrap_or(0);
         LaidFile {
@@ -101,17 +95,12 @@ pub fn lay_out(jobs: &[Job], safety: &Safety, stop: &AtomicBool) -> Result<Layou
             path: wish.path,
         }
     });
-    Ok(Layout { clones, files: files.collect(), held })
+    Ok(Layout { clones, files: files.collect(), claims, removals, marks, born })
 }
 
 /// Makes what is missing and prolongs what is too short. `made` is what it created, also where it
 /// failed.
-fn make_all(
-    jobs: &[Job],
-    wishes: &[Wish],
-    stop: &AtomicBool,
-    made: &mut Vec<Made>,
-) -> Result<(), String> {
+fn make_all(wishes: &[Wish<'_>], stop: &AtomicBool, made: &mut Vec<Made>) -> Result<(), String> {
     for wish in wishes.iter().filter(|wish| wish.is_laid_out()) {
         let here = |why: String| format!("{}: {why}", wish.path.display());
         let (fd, from) = match wish.found {
@@ -134,18 +123,18 @@ fn make_all(
             }
             _ => continue,
         };
-        make::grow(wish, &fd, from, jobs, stop).map_err(here)?;
+        make::grow(wish, &fd, from, stop).map_err(here)?;
     }
     Ok(())
 }
 
 /// Removes files at the end: created ones, unless they are kept, and those with `unlink=1`.
-fn removals(wishes: &[Wish], made: &[Made], safety: &Safety) -> Vec<Made> {
+fn removals(wishes: &[Wish<'_>], made: &[Made], safety: &Safety) -> Vec<Made> {
     let made: HashMap<&Path, &Made> = made.iter().map(|made| (made.path.as_path(), made)).collect();
     let mut removals = Vec::new();
     for wish in wishes.iter().filter(|wish| wish.is_laid_out()) {
         let unlink = wish.uses.iter().any(|user| user.unlink);
-        let stays = safety.keep || wish.uses.iter().any(|user| user.create_only);
+        let stays = safety.keep || wish.uses.iter().any(|user| user.job.create_only);
         match made.get(wish.path.as_path()) {
             Some(made) if unlink || !stays => removals.push((*made).clone()),
             None if unlink && matches!(wish.found, Found::File { .. }) => {
@@ -160,8 +149,8 @@ fn removals(wishes: &[Wish], made: &[Made], safety: &Safety) -> Vec<Made> {
 }
 
 /// Files of ours that are written to and stay: their marks fit no longer after the run.
-fn marks(wishes: &[Wish], made: &[Made], removals: &[Made]) -> Vec<Made> {
-    let ours = |wish: &&Wish| matches!(wish.found, Found::File { ours: true, .. });
+fn marks(wishes: &[Wish<'_>], made: &[Made], removals: &[Made]) -> Vec<Made> {
+    let ours = |wish: &&Wish<'_>| matches!(wish.found, Found::File { ours: true, .. });
     let old = wishes.iter().filter(|wish| wish.is_laid_out() && wish.writes()).filter(ours);
     // Through symbolic links, as they are opened. A file that cannot be looked at keeps its old mark,
     // and counts as a foreign file later.
@@ -179,16 +168,16 @@ impl Layout {
     /// Gives back the claims of devices: others may claim them, such as runs that lay out the same
     /// jobs again.
     pub fn release(&mut self) {
-        self.held.claims.clear();
+        self.claims.clear();
     }
 
     /// Marks what stays as it is now, removes the rest, and says what could not be done: a file that
     /// is another one now is left alone. What is gone already is not a problem.
     pub fn remove(&self) -> Vec<String> {
-        let marked = self.held.marks.iter().filter_map(|made| mark_again(made).err());
-        let removed = self.held.removals.iter().filter_map(|made| remove(made).err());
+        let marked = self.marks.iter().filter_map(|made| mark_again(made).err());
+        let removed = self.removals.iter().filter_map(|made| remove(made).err());
         // Of what engines made, the last comes first: folders may be in each other.
-        let born = self.held.born.iter().rev();
+        let born = self.born.iter().rev();
         let born = born.filter_map(|(path, folder)| remove_empty(path, *folder).err());
         marked.chain(removed).chain(born).collect()
     }

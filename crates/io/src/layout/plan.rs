@@ -119,16 +119,13 @@ pub(super) fn extent(
         .to_owned());
     };
     let share = |percent: u8| (u128::from(whole) * u128::from(percent) / 100) as u64;
-    let begin = match job.offset {
+    let offset = |of: Amount| match of {
         Amount::Bytes(bytes) => Some(bytes),
         Amount::Percent(percent) => share(percent).checked_next_multiple_of(step),
     };
-    let further = match job.offset_increment {
-        Amount::Bytes(bytes) => Some(bytes),
-        Amount::Percent(percent) => share(percent).checked_next_multiple_of(step),
-    };
-    let further = further.and_then(|bytes| bytes.checked_mul(clone.into()));
-    let begin = begin.zip(further).and_then(|(begin, further)| begin.checked_add(further));
+    let further = offset(job.offset_increment).and_then(|bytes| bytes.checked_mul(clone.into()));
+    let begin =
+        offset(job.offset).zip(further).and_then(|(begin, further)| begin.checked_add(further));
     let begin = begin.ok_or("offset: too large for 64 bits")?;
     let bytes = match (own, each, job.size) {
         // The rest, or a share, of the present or future size.

@@ -20,7 +20,7 @@ struct Demand {
 ///
 /// # Errors
 /// It does not fit, or is mounted read-only; the place, and both numbers.
-pub(super) fn check(wishes: &[Wish]) -> Result<(), String> {
+pub(super) fn check(wishes: &[Wish<'_>]) -> Result<(), String> {
     let mut demands: BTreeMap<u64, Demand> = BTreeMap::new();
     for wish in wishes.iter().filter(|wish| wish.lacks_bytes() > 0) {
         let place: &Path = match wish.found {

@@ -11,28 +11,21 @@ use std::path::{Path, PathBuf};
 
 /// Use of a file by one job.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Use {
-    pub job: usize,
+pub(super) struct Use<'a> {
+    pub job: &'a Job,
     pub reads: bool,
     pub writes: bool,
     /// Existing content is required before the job writes.
     pub overwrites: bool,
-    /// Blocks are reserved before.
-    pub reserves: bool,
     pub direct: bool,
     pub unlink: bool,
-    pub create_only: bool,
-    /// The file begins empty and grows.
-    pub grows: bool,
-    /// It is written until no room is left.
-    pub fills: bool,
     /// Greatest common divisor of all offsets and lengths.
     pub step_bytes: u64,
 }
 
 /// One file.
 #[derive(Clone, Debug)]
-pub(super) struct Wish {
+pub(super) struct Wish<'a> {
     pub path: PathBuf,
     pub found: Found,
     /// Its least length.
@@ -41,10 +34,10 @@ pub(super) struct Wish {
     pub named: Named,
     /// It has to be there (`allow_file_create=0`).
     pub must_exist: bool,
-    pub uses: Vec<Use>,
+    pub uses: Vec<Use<'a>>,
 }
 
-impl Wish {
+impl<'a> Wish<'a> {
     /// Returns whether the file is never opened.
     pub(super) fn is_nothing(&self) -> bool {
         self.named == Named::Nothing
@@ -72,8 +65,8 @@ impl Wish {
 
     /// It begins empty, and writes make it longer.
     pub(super) fn grows(&self) -> bool {
-        let fills = self.uses.iter().any(|user| user.fills);
-        self.named == Named::Content && (fills || self.uses.iter().all(|user| user.grows))
+        let fills = self.uses.iter().any(|user| user.job.fills);
+        self.named == Named::Content && (fills || self.uses.iter().all(|user| user.job.grows))
     }
 
     /// Some job writes to it.
@@ -82,13 +75,13 @@ impl Wish {
     }
 
     /// The first job that reads it, or overwrites it, for which there must be something.
-    pub(super) fn reader(&self) -> Option<usize> {
+    pub(super) fn reader(&self) -> Option<&'a Job> {
         self.uses.iter().find(|user| user.reads || user.overwrites).map(|user| user.job)
     }
 
     /// Its blocks are reserved before anything is written.
     pub(super) fn reserves(&self) -> bool {
-        self.uses.iter().all(|user| user.reserves)
+        self.uses.iter().all(|user| user.job.reserve)
     }
 
     /// Bytes that it has to get, beyond those that it occupies.
@@ -111,8 +104,8 @@ impl Wish {
 ///
 /// # Errors
 /// A sentence with the names of job and file.
-pub(super) fn collect(jobs: &[Job]) -> Result<(Vec<Wish>, Vec<CloneFiles>), String> {
-    let mut wishes: Vec<Wish> = Vec::new();
+pub(super) fn collect(jobs: &[Job]) -> Result<(Vec<Wish<'_>>, Vec<CloneFiles>), String> {
+    let mut wishes: Vec<Wish<'_>> = Vec::new();
     let mut known: HashMap<(PathBuf, bool), usize> = HashMap::new();
     let mut clones = Vec::new();
     for (number, job) in jobs.iter().enumerate() {
@@ -131,7 +124,7 @@ pub(super) fn collect(jobs: &[Job]) -> Result<(Vec<Wish>, Vec<CloneFiles>), Stri
                 // Files that earlier jobs lay out exist for this one.
                 let planned = Some(wish.need_bytes).filter(|bytes| *bytes > 0);
                 let is_device = wish.found.is_fixed();
-                let filled = wish.uses.iter().any(|user| user.fills);
+                let filled = wish.uses.iter().any(|user| user.job.fills);
                 let there = match (filled || job.fills) && !is_device {
                     true => Some(plan::FILL_BYTES),
                     false => wish.found.bytes().or(planned),
@@ -160,9 +153,9 @@ pub(super) fn collect(jobs: &[Job]) -> Result<(Vec<Wish>, Vec<CloneFiles>), Stri
                 let aligns = job.align_bytes.into_iter().flatten().filter(|_| job.rw.random);
                 let steps = plan::blocks(job).chain([extent.begin_bytes]).chain(aligns);
                 let step = steps.fold(0, divisor);
-                match wish.uses.last_mut().filter(|user| user.job == number) {
+                match wish.uses.last_mut().filter(|user| std::ptr::eq(user.job, job)) {
                     Some(user) => user.step_bytes = divisor(user.step_bytes, step),
-                    None => wish.uses.push(used(number, job, step)),
+                    None => wish.uses.push(used(job, step)),
                 }
                 files.push(at);
                 extents.push(extent);
@@ -177,7 +170,7 @@ pub(super) fn collect(jobs: &[Job]) -> Result<(Vec<Wish>, Vec<CloneFiles>), Stri
                 let end = |extent: &Extent| extent.begin_bytes + extent.bytes;
                 if let Some(wish) = wishes.get_mut(at) {
                     wish.need_bytes = extents.iter().map(end).fold(wish.need_bytes, u64::max);
-                    wish.uses.push(used(number, job, plan::blocks(job).fold(0, divisor)));
+                    wish.uses.push(used(job, plan::blocks(job).fold(0, divisor)));
                 }
                 donor = Some(at);
             }
@@ -189,7 +182,7 @@ pub(super) fn collect(jobs: &[Job]) -> Result<(Vec<Wish>, Vec<CloneFiles>), Stri
 
 /// Place of a file among all, where it is looked at when it is new.
 fn place(
-    wishes: &mut Vec<Wish>,
+    wishes: &mut Vec<Wish<'_>>,
     known: &mut HashMap<(PathBuf, bool), usize>,
     path: &Path,
     job: &Job,
@@ -211,22 +204,18 @@ fn place(
     Ok(wishes.len() - 1)
 }
 
-fn used(number: usize, job: &Job, step_bytes: u64) -> Use {
+fn used(job: &Job, step_bytes: u64) -> Use<'_> {
     let of_names = job.engine.is_of_names();
     let removes = matches!(job.engine.named(), Named::Removed { .. });
     // Engines that only allocate or free ranges need neither whole sectors nor content.
     let of_ranges = matches!(job.engine, Engine::Falloc | Engine::Ftruncate) || job.trims;
     Use {
-        job: number,
+        job,
         reads: job.rw.reads && !of_names && !of_ranges,
         writes: (job.rw.writes || job.engine == Engine::Falloc) && !of_names,
         overwrites: job.overwrite && job.rw.writes && !of_names,
-        reserves: job.reserve,
         direct: job.direct && job.engine != Engine::Mmap && !of_names && !of_ranges,
         unlink: job.unlink || removes,
-        create_only: job.create_only,
-        grows: job.grows,
-        fills: job.fills,
         step_bytes,
     }
 }

@@ -1,9 +1,10 @@
 //! An entry of the result: one clone of a job, or with `group_reporting` all
 //! clones of a group as one; and the groups themselves.
 
+use crate::job::report_group;
 use crate::stats::{Histogram, Series};
 use crate::steady::{Steadiness, Steady};
-use crate::{Depths, Job, Outcome};
+use crate::{Job, Outcome};
 use std::collections::BTreeMap;
 
 /// Clones that are reported together.
@@ -24,15 +25,11 @@ impl Part<'_> {
     }
 }
 
-/// Sorts outcomes into parts. A job with `stonewall` or `new_group` begins a group, unless it is
-/// the first (fio(1), "group_reporting", "new_group").
+/// Sorts outcomes into parts.
 pub fn parts<'a>(jobs: &'a [Job], outcomes: &'a [Outcome]) -> Vec<Part<'a>> {
     let mut parts: Vec<Part<'a>> = Vec::new();
-    let mut group = 0;
     for (number, job) in jobs.iter().enumerate() {
-        if number > 0 && (job.stonewall || job.new_group) {
-            group += 1;
-        }
+        let group = report_group(jobs, number);
         let mut clones: Vec<&Outcome> = outcomes.iter().filter(|one| one.job == number).collect();
         clones.sort_by_key(|one| one.clone);
         for outcome in clones {
@@ -144,28 +141,16 @@ fn per_s(count: u64, span_ns: u64) -> f64 {
 pub struct Sum {
     /// Reads, writes and trims.
     pub ways: [Way; 3],
-    /// Latency of fsync and fdatasync.
-    pub sync: Histogram,
-    /// Times of all clones added, nanoseconds.
-    pub runtime_ns: u64,
-    /// CPU time in user space.
-    pub user_ns: u64,
-    /// In the kernel.
-    pub sys_ns: u64,
-    /// Context switches.
-    pub switches: u64,
-    /// Page faults with and without a read from a device.
-    pub faults: [u64; 2],
-    /// Depths.
-    pub depths: Depths,
-    /// Blocks with wrong content.
-    pub verify_errors: u64,
-    /// Errors that ended nothing, and the first of them.
-    pub tolerated: (u64, i32),
-    /// Depth that a search for one ended with.
-    pub depth_found: Option<u32>,
-    /// The first error.
-    pub error: Option<(i32, String)>,
+    /// Everything else: times, counts, depths, the first error. Its own sides are empty.
+    pub whole: Outcome,
+}
+
+impl Sum {
+    /// A time of CPUs as a share of the time of all clones.
+    pub fn cpu_percent(&self, ns: u64) -> f64 {
+        let all_ns = self.whole.runtime_ns;
+        if all_ns == 0 { 0.0 } else { ns as f64 * 100.0 / all_ns as f64 }
+    }
 }
 
 impl Part<'_> {
@@ -190,25 +175,24 @@ impl Part<'_> {
                     way.by_priority.entry(*priority).or_default().merge(latencies);
                 }
             }
-            sum.sync.merge(&outcome.sync);
-            sum.runtime_ns += outcome.runtime_ns;
-            sum.user_ns += outcome.user_ns;
-            sum.sys_ns += outcome.sys_ns;
-            sum.switches += outcome.switches;
-            for (all, one) in sum.faults.iter_mut().zip(outcome.faults) {
-                *all += one;
+            let whole = &mut sum.whole;
+            whole.sync.merge(&outcome.sync);
+            whole.runtime_ns += outcome.runtime_ns;
+            whole.user_ns += outcome.user_ns;
+            whole.sys_ns += outcome.sys_ns;
+            whole.switches += outcome.switches;
+            add(&mut whole.faults, &outcome.faults);
+            add(&mut whole.depths.level, &outcome.depths.level);
+            add(&mut whole.depths.submit, &outcome.depths.submit);
+            add(&mut whole.depths.complete, &outcome.depths.complete);
+            whole.verify_errors += outcome.verify_errors;
+            if whole.tolerated.0 == 0 {
+                whole.tolerated.1 = outcome.tolerated.1;
             }
-            add(&mut sum.depths.level, &outcome.depths.level);
-            add(&mut sum.depths.submit, &outcome.depths.submit);
-            add(&mut sum.depths.complete, &outcome.depths.complete);
-            sum.verify_errors += outcome.verify_errors;
-            if sum.tolerated.0 == 0 {
-                sum.tolerated.1 = outcome.tolerated.1;
-            }
-            sum.tolerated.0 += outcome.tolerated.0;
-            sum.depth_found = sum.depth_found.or(outcome.depth_found);
-            if sum.error.is_none() {
-                sum.error.clone_from(&outcome.error);
+            whole.tolerated.0 += outcome.tolerated.0;
+            whole.depth_found = whole.depth_found.or(outcome.depth_found);
+            if whole.error.is_none() {
+                whole.error.clone_from(&outcome.error);
             }
         }
         sum
@@ -220,7 +204,7 @@ fn way_of(outcome: &Outcome, side: usize) -> usize {
     if side == 1 && outcome.trims { 2 } else { side }
 }
 
-fn add(all: &mut [u64; 7], one: &[u64; 7]) {
+fn add<const N: usize>(all: &mut [u64; N], one: &[u64; N]) {
     for (all, one) in all.iter_mut().zip(one) {
         *all += one;
     }

@@ -5,15 +5,6 @@ use crate::Job;
 use crate::run::Progress;
 use std::time::Duration;
 
-/// State of a run at the last look.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
-    /// Time.
-    at: Duration,
-    /// Blocks and bytes, reads and writes.
-    sides: [(u64, u64); 2],
-}
-
 /// Known amount of work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Whole {
@@ -76,9 +67,9 @@ fn letter(job: &Job) -> char {
     if job.rw.random { letter.to_ascii_lowercase() } else { letter }
 }
 
-/// The line, with rates since it was seen the last time.
-pub fn line(jobs: &[Job], whole: &Whole, progress: &Progress, seen: &mut Seen) -> String {
-    let span_s = progress.elapsed.saturating_sub(seen.at).as_secs_f64();
+/// The line, with rates since the progress that was seen the last time.
+pub fn line(jobs: &[Job], whole: &Whole, progress: &Progress, seen: &mut Progress) -> String {
+    let span_s = progress.elapsed.saturating_sub(seen.elapsed).as_secs_f64();
     let per_s = |now: u64, before: u64| match span_s > 0.0 {
         true => now.saturating_sub(before) as f64 / span_s,
         false => 0.0,
@@ -93,7 +84,7 @@ pub fn line(jobs: &[Job], whole: &Whole, progress: &Progress, seen: &mut Seen) -
         bytes.push(format!("{name}={}/s", number::binary(per_s(now.1, before.1))));
         ios.push(format!("{name}={}", number::count(per_s(now.0, before.0))));
     }
-    *seen = Seen { at: progress.elapsed, sides: progress.sides };
+    *seen = *progress;
     let letters: Vec<String> =
         jobs.iter().map(|job| format!("{}({})", letter(job), job.clones)).collect();
     let done = whole.done(progress);
@@ -134,7 +125,7 @@ mod tests {
 
     #[test]
     fn the_line() {
-        let mut seen = Seen::default();
+        let mut seen = Progress::default();
         let timed = Job {
             runtime: Some(Duration::from_secs(10)),
             time_based: true,

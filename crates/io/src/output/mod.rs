@@ -8,12 +8,11 @@ pub mod live;
 pub mod logs;
 pub mod normal;
 mod number;
-mod record;
 mod shares;
 #[cfg(test)]
 mod tests;
+mod value;
 
-use crate::Job;
 use disks::DiskUse;
 use hakobu_core::machine::Machine;
 use std::time::Duration;
@@ -41,48 +40,4 @@ pub struct Facts {
     pub disks: Vec<DiskUse>,
     /// Somebody stopped it before its end.
     pub stopped: bool,
-}
-
-/// fio's name of an order and a direction: `randread`.
-pub fn rw_name(job: &Job) -> &'static str {
-    let rw = job.rw;
-    match (rw.random, rw.reads, rw.writes) {
-        (false, ..) if job.trims => "trim",
-        (true, ..) if job.trims => "randtrim",
-        (false, true, true) => "rw",
-        (false, _, true) => "write",
-        (false, _, false) => "read",
-        (true, true, true) => "randrw",
-        (true, _, true) => "randwrite",
-        (true, _, false) => "randread",
-    }
-}
-
-/// fio's name of an engine.
-pub fn engine_name(job: &Job) -> &'static str {
-    use crate::Engine;
-    match job.engine {
-        Engine::Sync => "sync",
-        Engine::Psync => "psync",
-        Engine::Pvsync2 => "pvsync2",
-        Engine::Libaio => "libaio",
-        Engine::IoUring => "io_uring",
-        Engine::Mmap => "mmap",
-        Engine::PageFault => "page_fault",
-        Engine::Null => "null",
-        Engine::Falloc => "falloc",
-        Engine::Ftruncate => "ftruncate",
-        Engine::FileCreate => "filecreate",
-        Engine::FileStat => "filestat",
-        Engine::FileDelete => "filedelete",
-        Engine::DirCreate => "dircreate",
-        Engine::DirStat => "dirstat",
-        Engine::DirDelete => "dirdelete",
-        Engine::Net => "net",
-        Engine::Http => "http",
-        Engine::Nbd => "nbd",
-        Engine::Exec => "exec",
-        Engine::E4defrag => "e4defrag",
-        Engine::CpuIo => "cpuio",
-    }
 }

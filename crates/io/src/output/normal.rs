@@ -2,8 +2,8 @@
 
 use super::entry::{GroupWay, Part, Rate, Sum, Way, groups, parts};
 use super::shares::{self, CALLS, LEVELS, LONG, SHORT};
-use super::{Facts, engine_name, number, rw_name};
-use crate::job::Ioprio;
+use super::{Facts, number};
+use crate::job::{Ioprio, report_group};
 use crate::stats::Histogram;
 use crate::steady::Measure;
 use crate::{Job, Outcome};
@@ -18,11 +18,8 @@ const SHARES_A_LINE: usize = 5;
 /// Text before the run begins.
 pub fn head(jobs: &[Job], program: &str) -> String {
     let mut out = String::new();
-    let mut group = 0;
     for (at, job) in jobs.iter().enumerate() {
-        if at > 0 && (job.stonewall || job.new_group) {
-            group += 1;
-        }
+        let group = report_group(jobs, at);
         let size = |bytes: u64| number::binary(bytes as f64);
         let range = |side: usize| match &job.sizes[side] {
             Some(sizes) => format!("{}-{}", size(sizes.least()), size(sizes.largest())),
@@ -34,8 +31,8 @@ pub fn head(jobs: &[Job], program: &str) -> String {
             "{}: (g={group}): rw={}, bs=(R) {read}, (W) {write}, ioengine={}, \
              iodepth={}",
             job.name,
-            rw_name(job),
-            engine_name(job),
+            job.rw_name(),
+            job.engine.name(),
             job.depth
         );
         if job.clones > 1 {
@@ -91,8 +88,8 @@ pub fn normal(jobs: &[Job], outcomes: &[Outcome], facts: &Facts) -> String {
 
 fn one(part: &Part<'_>, group: &[GroupWay; 3], facts: &Facts, out: &mut String) {
     let sum = part.sum();
-    let job = part.job;
-    let error = match &sum.error {
+    let (job, whole) = (part.job, &sum.whole);
+    let error = match &whole.error {
         None => " 0".to_owned(),
         Some((errno, why)) => format!("{errno:2} ({why})"),
     };
@@ -112,10 +109,10 @@ fn one(part: &Part<'_>, group: &[GroupWay; 3], facts: &Facts, out: &mut String) 
         }
     }
     latencies(&sum, out);
-    if sum.sync.count() > 0 {
+    if whole.sync.count() > 0 {
         out.push_str("  fsync/fdatasync/sync_file_range:\n");
-        latency("sync", &sum.sync, out);
-        percentiles("sync", &sum.sync, &job.percentiles, out);
+        latency("sync", &whole.sync, out);
+        percentiles("sync", &whole.sync, &job.percentiles, out);
     }
     if let Some((of, found)) = part.steady() {
         let _ = writeln!(
@@ -133,18 +130,16 @@ fn one(part: &Part<'_>, group: &[GroupWay; 3], facts: &Facts, out: &mut String) 
             if of.criterion.percent { "%" } else { "" }
         );
     }
-    let cpu =
-        |ns: u64| if sum.runtime_ns == 0 { 0.0 } else { ns as f64 * 100.0 / sum.runtime_ns as f64 };
     let _ = writeln!(
         out,
         "  cpu          : usr={:3.2}%, sys={:3.2}%, ctx={}, majf={}, minf={}",
-        cpu(sum.user_ns),
-        cpu(sum.sys_ns),
-        sum.switches,
-        sum.faults[0],
-        sum.faults[1]
+        sum.cpu_percent(whole.user_ns),
+        sum.cpu_percent(whole.sys_ns),
+        whole.switches,
+        whole.faults[0],
+        whole.faults[1]
     );
-    let [level, submit, complete] = shares::depths(&sum.depths);
+    let [level, submit, complete] = shares::depths(&whole.depths);
     for (name, columns, shares) in [
         ("  IO depths    ", LEVELS, level),
         ("     submit    ", CALLS, submit),
@@ -161,13 +156,13 @@ fn one(part: &Part<'_>, group: &[GroupWay; 3], facts: &Facts, out: &mut String) 
         read.ios,
         write.ios,
         trim.ios,
-        sum.sync.count(),
+        whole.sync.count(),
         read.short,
         write.short,
         trim.short
     );
-    if sum.tolerated.0 > 0 {
-        let (count, first) = sum.tolerated;
+    if whole.tolerated.0 > 0 {
+        let (count, first) = whole.tolerated;
         let _ = writeln!(out, "     errors    : total={count}, first_error={first}");
     }
     let _ = writeln!(
@@ -176,10 +171,10 @@ fn one(part: &Part<'_>, group: &[GroupWay; 3], facts: &Facts, out: &mut String) 
         job.aim.map_or(0, |aim| aim.latency.as_nanos()),
         job.aim.map_or(0, |aim| aim.window.as_nanos()),
         job.aim.map_or(100.0, |aim| aim.percentile),
-        sum.depth_found.unwrap_or(job.depth)
+        whole.depth_found.unwrap_or(job.depth)
     );
-    if sum.verify_errors > 0 {
-        let _ = writeln!(out, "     verify    : {} blocks were wrong", sum.verify_errors);
+    if whole.verify_errors > 0 {
+        let _ = writeln!(out, "     verify    : {} blocks were wrong", whole.verify_errors);
     }
 }
 

@@ -28,15 +28,12 @@ fn percent(count: u64, total: u64, least: f64) -> f64 {
     }
 }
 
-/// Shares of counts.
-fn shares<const N: usize>(counts: &[u64; N], least: f64) -> [f64; N] {
-    let total = counts.iter().sum();
-    counts.map(|count| percent(count, total, least))
-}
-
 /// The three tables of depths: in flight, submitted and reaped at once.
 pub fn depths(depths: &Depths) -> [[f64; 7]; 3] {
-    [depths.level, depths.submit, depths.complete].map(|counts| shares(&counts, DEPTH_PERCENT_MIN))
+    [depths.level, depths.submit, depths.complete].map(|counts| {
+        let total = counts.iter().sum();
+        counts.map(|count| percent(count, total, DEPTH_PERCENT_MIN))
+    })
 }
 
 /// Shares of latencies.

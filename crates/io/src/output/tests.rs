@@ -1,9 +1,9 @@
 //! Hand-made outcomes and their reports.
 
+use super::Facts;
 use super::disks::{Counts, DiskUse};
 use super::json::json;
 use super::normal::{head, normal};
-use super::{Facts, rw_name};
 use crate::{Amount, Depths, Job, Outcome, Rw, Side};
 use serde_json::Value;
 use std::time::Duration;
@@ -199,7 +199,7 @@ fn one_job_for_people() {
 #[test]
 fn nothing_at_all_is_no_crash() {
     let jobs = [job("a", "rw")];
-    assert_eq!(rw_name(&jobs[0]), "rw");
+    assert_eq!(jobs[0].rw_name(), "rw");
     let found = parsed(&jobs, &[Outcome::default()], true);
     assert_eq!(found["jobs"][0]["read"]["bw_agg"], 0.0);
     assert_eq!(found["jobs"][0]["read"]["clat_ns"]["min"], 0);

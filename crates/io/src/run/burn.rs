@@ -18,7 +18,7 @@ pub(super) fn burn(meter: &mut Meter<'_>, cpu: &Cpu, peers: &Peers) {
     let mut numbers = vec![0u64; if cpu.sorts { NUMBERS } else { 0 }];
     let mut random = Random::new(0, 0);
     while !(meter.over || cpu.ends_with_others && peers.work_has_ended()) {
-        let end = after(meter, cpu.chunk);
+        let end = meter.after(cpu.chunk);
         while goes_on(meter, end) {
             if cpu.sorts {
                 numbers.iter_mut().for_each(|number| *number = random.bits());
@@ -28,7 +28,7 @@ pub(super) fn burn(meter: &mut Meter<'_>, cpu: &Cpu, peers: &Peers) {
                 std::hint::spin_loop();
             }
         }
-        let end = after(meter, pause);
+        let end = meter.after(pause);
         while goes_on(meter, end) {
             let now = meter.clock.now();
             let left_ns = meter.clock.between_ns(now, end.min(meter.due));
@@ -37,17 +37,8 @@ pub(super) fn burn(meter: &mut Meter<'_>, cpu: &Cpu, peers: &Peers) {
     }
 }
 
-/// The moment after so long.
-fn after(meter: &Meter<'_>, span: Duration) -> u64 {
-    let ns = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
-    meter.clock.now().saturating_add(meter.clock.ticks(ns))
-}
-
 /// Returns whether `end` is still to come and the job is not over; runs due actions meanwhile.
 fn goes_on(meter: &mut Meter<'_>, end: u64) -> bool {
-    let now = meter.clock.now();
-    if now >= meter.due {
-        meter.happen(now);
-    }
+    let now = meter.pass();
     !meter.over && now < end
 }

@@ -4,7 +4,7 @@
 mod files;
 
 use super::burn::burn;
-use super::drive::{Drive, Failure, Place};
+use super::drive::{Drive, Place};
 use super::exec::exec;
 use super::flight::Lane;
 use super::gate::Gate;
@@ -12,8 +12,8 @@ use super::meter::Meter;
 use super::peers::Peers;
 use super::place;
 use crate::engine::{
-    Atomic, Calls, Cutting, Defrag, Http, Libaio, Mmap, Names, Nbd, Net, Null, NullQueue,
-    PageFault, Positioned, Refusal, Seeking, Taking, Trimming, Uring, Vectored, with_threads,
+    Atomic, Calls, Cutting, Defrag, Failure, Http, Mmap, Names, Nbd, Net, Null, NullQueue,
+    PageFault, Positioned, Seeking, Taking, Trimming, Vectored, with_threads,
 };
 use crate::layout::CloneFiles;
 use crate::outcome::Outcome;
@@ -92,58 +92,49 @@ impl Task<'_> {
             peers: self.peers,
         };
         let mut begin = Begin { task: self, gate, waited, outcome, place };
-        let refused = |error: Error| no_engine(&error);
-        let named = job.engine.named();
+        let is_over = || self.is_over();
         match job.engine {
             _ if job.offload && !job.trims => begin.with_threads(&files, bytes),
             Engine::CpuIo => begin.burn(),
             Engine::Exec => begin.exec(),
-            Engine::Http => {
-                let is_over = || self.stop.load(Ordering::Relaxed) || self.lane.is_over();
-                let http = Http::new(job, &self.paths, bytes, self.web, &is_over);
-                begin.with(http.map_err(failure)?)
-            }
+            Engine::Http => begin.with(Http::new(job, &self.paths, bytes, self.web, &is_over)?),
             Engine::Nbd => {
-                let is_over = || self.stop.load(Ordering::Relaxed) || self.lane.is_over();
                 let blocks = (job.depth, bytes);
-                let nbd = Nbd::new(job.nbd.as_ref(), blocks, job.trims, &is_over);
-                begin.with(nbd.map_err(failure)?)
+                begin.with(Nbd::new(job.nbd.as_ref(), blocks, job.trims, &is_over)?)
             }
-            Engine::Net => {
-                let is_over = || self.stop.load(Ordering::Relaxed) || self.lane.is_over();
-                let clone = self.files.clone;
-                begin.with(Net::new(job, clone, bytes, &is_over).map_err(failure)?)
+            Engine::Net => begin.with(Net::new(job, self.files.clone, bytes, &is_over)?),
+            Engine::FileCreate
+            | Engine::FileStat
+            | Engine::FileDelete
+            | Engine::DirCreate
+            | Engine::DirStat
+            | Engine::DirDelete => {
+                begin.with_new(Names::new(job.engine.named(), job.stat, &self.paths))
             }
-            _ if job.engine.is_of_names() => {
-                let names = Names::new(named, job.stat, &self.paths).map_err(refused)?;
-                begin.with(names)
-            }
-            Engine::Null if job.depth <= 1 => begin.with(Null::new(bytes).map_err(refused)?),
-            Engine::Null => begin.with(NullQueue::new(job.depth, bytes).map_err(refused)?),
-            _ if job.trims => begin.with(Calls::<Trimming>::new(&files, bytes).map_err(refused)?),
-            Engine::Falloc => begin.with(Calls::<Taking>::new(&files, bytes).map_err(refused)?),
-            Engine::Ftruncate => begin.with(Calls::<Cutting>::new(&files, bytes).map_err(refused)?),
+            Engine::Null if job.depth <= 1 => begin.with_new(Null::new(bytes)),
+            Engine::Null => begin.with_new(NullQueue::new(job.depth, bytes)),
+            _ if job.trims => begin.with_new(Calls::<Trimming>::new(&files, bytes)),
+            Engine::Falloc => begin.with_new(Calls::<Taking>::new(&files, bytes)),
+            Engine::Ftruncate => begin.with_new(Calls::<Cutting>::new(&files, bytes)),
             Engine::E4defrag => {
-                let donor = self.donor.ok_or_else(|| refused(Error::other("there is no donor")))?;
-                let donor = blocks::open(donor, true, false).map_err(refused)?;
-                let engine = Defrag::new(&files, donor, job.in_place, bytes);
-                begin.with(engine.map_err(refused)?)
+                let donor = self.donor.ok_or_else(|| Error::other("there is no donor"));
+                let donor = donor.and_then(|donor| blocks::open(donor, true, false));
+                let engine =
+                    donor.and_then(|donor| Defrag::new(&files, donor, job.in_place, bytes));
+                begin.with_new(engine)
             }
-            Engine::PageFault => begin.with(PageFault::new(&extents, bytes).map_err(refused)?),
-            Engine::Psync => begin.with(Calls::<Positioned>::new(&files, bytes).map_err(refused)?),
-            Engine::Pvsync2 if job.atomic => {
-                begin.with(Calls::<Atomic>::new(&files, bytes).map_err(refused)?)
-            }
-            Engine::Pvsync2 => begin.with(Calls::<Vectored>::new(&files, bytes).map_err(refused)?),
-            Engine::Sync => begin.with(Calls::<Seeking>::new(&files, bytes).map_err(refused)?),
+            Engine::PageFault => begin.with_new(PageFault::new(&extents, bytes)),
+            Engine::Psync => begin.with_new(Calls::<Positioned>::new(&files, bytes)),
+            Engine::Pvsync2 if job.atomic => begin.with_new(Calls::<Atomic>::new(&files, bytes)),
+            Engine::Pvsync2 => begin.with_new(Calls::<Vectored>::new(&files, bytes)),
+            Engine::Sync => begin.with_new(Calls::<Seeking>::new(&files, bytes)),
             Engine::Mmap => {
                 if job.direct {
                     let why =
                         "ioengine=mmap goes through the page cache, always: not with direct=1";
                     return Err(Failure { errno: errno::EINVAL, sentence: why.into() });
                 }
-                let maps = Mmap::new(&files, &extents, job.rw.writes, bytes).map_err(refused)?;
-                begin.with(maps)
+                begin.with_new(Mmap::new(&files, &extents, job.rw.writes, bytes))
             }
             Engine::IoUring => {
                 let settings = Settings {
@@ -153,27 +144,21 @@ impl Task<'_> {
                     register_files: job.register_files,
                     atomic: job.atomic,
                 };
-                let ring = Ring::new(&files, settings).map_err(|error| no_ring(&error, job))?;
-                begin.with(Uring::new(ring))
+                begin.with(Ring::new(&files, settings).map_err(|error| no_ring(&error, job))?)
             }
-            Engine::Libaio => {
-                let context = context(&files, job, job.depth.max(1), bytes);
-                begin.with(Libaio::new(context.map_err(|error| no_context(&error))?))
-            }
-            // These are of names, above.
-            Engine::FileCreate
-            | Engine::FileStat
-            | Engine::FileDelete
-            | Engine::DirCreate
-            | Engine::DirStat
-            | Engine::DirDelete => Err(no_engine(&Error::from_raw_os_error(errno::EINVAL))),
+            Engine::Libaio => begin.with(context(&files, job, job.depth.max(1), bytes)?),
         }
+    }
+
+    /// It is to end.
+    fn is_over(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) || self.lane.is_over()
     }
 
     /// Waits until the job before it has ended (`wait_for`). False if all is over meanwhile.
     fn wait_for_other(&self) -> bool {
         while self.peers.waits(self.files.job) {
-            if self.stop.load(Ordering::Relaxed) || self.lane.is_over() {
+            if self.is_over() {
                 return false;
             }
             std::thread::sleep(LOOK);
@@ -201,7 +186,7 @@ impl Begin<'_, '_> {
             return Ok(());
         }
         let span = task.job.runtime.map(|runtime| runtime + task.job.ramp);
-        if !drive.engine.ready(span).map_err(failure)? {
+        if !drive.engine.ready(span)? {
             return Ok(());
         }
         let done = drive.work();
@@ -222,38 +207,38 @@ impl Begin<'_, '_> {
         })
     }
 
+    /// The same with an engine that is to be made ready first.
+    fn with_new<E: engine::Engine>(&mut self, engine: std::io::Result<E>) -> Result<(), Failure> {
+        self.with(engine.map_err(|error| no_engine(&error))?)
+    }
+
     /// Does the job with threads that submit its blocks, each with an engine of its own.
     fn with_threads(&mut self, files: &[OwnedFd], bytes: usize) -> Result<(), Failure> {
         let job = self.task.job;
-        let count = job.depth.max(1);
-        let contexts = || {
-            let context = |_| context(files, job, 1, bytes).map(Libaio::new);
-            (0..count).map(context).collect::<std::io::Result<Vec<_>>>()
-        };
         match job.engine {
-            Engine::Libaio => {
-                let engines = contexts().map_err(|error| no_context(&error))?;
-                self.offload(engines)
-            }
-            Engine::Null => self.offload_each(|| Null::new(bytes)),
+            Engine::Libaio => self.offload(|| context(files, job, 1, bytes)),
+            Engine::Null => self.offload_new(|| Null::new(bytes)),
             Engine::Pvsync2 if job.atomic => {
-                self.offload_each(|| Calls::<Atomic>::new(files, bytes))
+                self.offload_new(|| Calls::<Atomic>::new(files, bytes))
             }
-            Engine::Pvsync2 => self.offload_each(|| Calls::<Vectored>::new(files, bytes)),
-            _ => self.offload_each(|| Calls::<Positioned>::new(files, bytes)),
+            Engine::Pvsync2 => self.offload_new(|| Calls::<Vectored>::new(files, bytes)),
+            _ => self.offload_new(|| Calls::<Positioned>::new(files, bytes)),
         }
     }
 
-    fn offload_each<E: engine::Engine + Send>(
+    fn offload_new<E: engine::Engine + Send>(
         &mut self,
         engine: impl Fn() -> std::io::Result<E>,
     ) -> Result<(), Failure> {
-        let count = self.task.job.depth.max(1);
-        let engines = (0..count).map(|_| engine()).collect::<std::io::Result<Vec<_>>>();
-        self.offload(engines.map_err(|error| no_engine(&error))?)
+        self.offload(|| engine().map_err(|error| no_engine(&error)))
     }
 
-    fn offload<E: engine::Engine + Send>(&mut self, engines: Vec<E>) -> Result<(), Failure> {
+    fn offload<E: engine::Engine + Send>(
+        &mut self,
+        engine: impl Fn() -> Result<E, Failure>,
+    ) -> Result<(), Failure> {
+        let count = self.task.job.depth.max(1);
+        let engines = (0..count).map(|_| engine()).collect::<Result<Vec<_>, _>>()?;
         let done = with_threads(engines, |engine| self.with(engine));
         done.map_err(|error| no_engine(&error))?
     }
@@ -298,7 +283,7 @@ impl Begin<'_, '_> {
         let until = Instant::now() + own_delay(self.task.job, self.task.files.clone);
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            if self.task.stop.load(Ordering::Relaxed) || self.task.lane.is_over() {
+            if self.task.is_over() {
                 return false;
             }
             if left.is_zero() {
@@ -317,19 +302,14 @@ fn own_delay(job: &Job, clone: u32) -> Duration {
     job.start_delay + most.saturating_sub(job.start_delay).mul_f64(random.fraction())
 }
 
-/// The failure of an engine.
-fn failure((errno, sentence): Refusal) -> Failure {
-    Failure { errno, sentence }
-}
-
 /// A context of asynchronous operations.
 fn context<'f>(
     files: &'f [OwnedFd],
     job: &Job,
     depth: u32,
     bytes: usize,
-) -> std::io::Result<Context<'f>> {
-    let mut context = Context::new(files, depth, bytes)?;
+) -> Result<Context<'f>, Failure> {
+    let mut context = Context::new(files, depth, bytes).map_err(|error| no_context(&error))?;
     if job.atomic {
         context.set_atomic();
     }
@@ -337,8 +317,7 @@ fn context<'f>(
 }
 
 fn no_engine(error: &Error) -> Failure {
-    let errno = errno::of(error);
-    Failure { errno, sentence: format!("making the engine ready: {error}") }
+    Failure::of(error, format!("making the engine ready: {error}"))
 }
 
 fn no_ring(error: &Error, job: &Job) -> Failure {
@@ -348,7 +327,7 @@ fn no_ring(error: &Error, job: &Job) -> Failure {
         Some(errno::ENOMEM) if job.fixed_buffers => ": RLIMIT_MEMLOCK allows no such buffers",
         _ => "",
     };
-    Failure { sentence: format!("ioengine=io_uring: {error}{why}"), ..no_engine(error) }
+    Failure::of(error, format!("ioengine=io_uring: {error}{why}"))
 }
 
 fn no_context(error: &Error) -> Failure {
@@ -357,5 +336,5 @@ fn no_context(error: &Error) -> Failure {
         Some(errno::EAGAIN) => ": more in flight than fs.aio-max-nr allows",
         _ => "",
     };
-    Failure { sentence: format!("ioengine=libaio: {error}{why}"), ..no_engine(error) }
+    Failure::of(error, format!("ioengine=libaio: {error}{why}"))
 }

@@ -6,8 +6,6 @@ mod odd;
 mod pacing;
 mod queue;
 mod sentence;
-mod share;
-mod tolerate;
 mod verify;
 
 use super::flight::Flight;
@@ -16,7 +14,7 @@ use super::pace::Pace;
 use super::peers::{Peers, Seat};
 use crate::Job;
 use crate::content::Filler;
-use crate::engine::{Engine, Landed, Queued, Transfer};
+use crate::engine::{Engine, Failure, Landed, Queued, Transfer};
 use crate::pattern::random::{Random, seed_of};
 use crate::pattern::{Block, Extent, Picker};
 use aim::{Found, Search};
@@ -26,13 +24,6 @@ use std::path::Path;
 
 /// Purpose of the numbers by chance that priorities are drawn with.
 const PRIORITIES: u64 = 5;
-
-/// Reason that a clone ends early.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Failure {
-    pub(super) errno: i32,
-    pub(super) sentence: String,
-}
 
 /// State of a clone at work.
 #[derive(Clone, Copy, Debug)]
@@ -138,7 +129,8 @@ impl<'a, E: Engine> Drive<'a, E> {
             batch: within(job.batch_submit, depth),
             most: within(job.batch_complete_max, 1).max(least).max(1),
             polls: least == 0,
-            merges: !meter.needs_issue(),
+            // The time of submission matters otherwise.
+            merges: !meter.clocks.slat,
             has_pacing: (job.rw.writes && job.fsync_every | job.fdatasync_every > 0)
                 || !job.think.is_zero(),
             checks_reads,

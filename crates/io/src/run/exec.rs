@@ -1,9 +1,9 @@
 //! The engine `exec`: a program runs for the time of the job, in a process group of its own, so that a signal
 //! reaches what it started as well.
 
-use super::drive::Failure;
 use super::meter::Meter;
 use crate::Job;
+use crate::engine::Failure;
 use hakobu_sys::{child, errno};
 use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind, Result};
@@ -24,14 +24,11 @@ pub(super) fn exec(
     clone: u32,
 ) -> std::result::Result<(), Failure> {
     let name = job.exec.program.display();
-    let failed = |error: &Error| Failure {
-        errno: errno::of(error),
-        sentence: format!("ioengine=exec: {name}: {error}"),
-    };
-    let mut child = begin(job, clone).map_err(|error| failed(&error))?;
+    let failed = |error: Error| Failure::of(&error, format!("ioengine=exec: {name}: {error}"));
+    let mut child = begin(job, clone).map_err(failed)?;
     meter.begin();
     let ended = watch(meter, &mut child, job.exec.grace);
-    match ended.map_err(|error| failed(&error))? {
+    match ended.map_err(failed)? {
         None => Ok(()),
         Some(status) if status.success() => Ok(()),
         Some(status) => {
@@ -80,10 +77,7 @@ fn watch(meter: &mut Meter<'_>, child: &mut Child, grace: Duration) -> Result<Op
         if let Some(status) = child.try_wait()? {
             return Ok(Some(status));
         }
-        let now = meter.clock.now();
-        if now >= meter.due {
-            meter.happen(now);
-        }
+        meter.pass();
         if meter.over {
             break;
         }

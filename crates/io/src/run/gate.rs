@@ -1,6 +1,6 @@
 //! Barrier of all clones of a group, until the last of them is ready.
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex};
 
 /// Closed at first.
 #[derive(Debug, Default)]
@@ -21,13 +21,9 @@ struct State {
 }
 
 impl Gate {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
-    }
-
     /// Says that one more is ready and waits for the others. False if there is nothing to begin.
     pub(super) fn pass(&self) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.ready += 1;
         if state.wanted.is_some_and(|wanted| state.ready >= wanted) {
             self.all_ready.notify_one();
@@ -44,7 +40,7 @@ impl Gate {
 
     /// Waits until this many are ready, and releases them.
     pub(super) fn open_for(&self, count: usize) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.wanted = Some(count);
         while state.ready < count {
             self.all_ready.wait(&mut state);
@@ -55,7 +51,7 @@ impl Gate {
 
     /// Lets everybody go home.
     pub(super) fn give_up(&self) {
-        self.lock().open = Some(false);
+        self.state.lock().open = Some(false);
         self.opened.notify_all();
     }
 }

@@ -18,13 +18,14 @@ pub(super) enum Latency {
 /// The logs of a clone.
 #[derive(Debug)]
 pub(super) struct Logs {
-    logged: Logged,
+    pub(super) logged: Logged,
     bandwidth: bool,
     iops: bool,
     pub(super) latency: bool,
     /// Means over windows, not each block.
     means: bool,
-    window: Duration,
+    /// Length of a window.
+    pub(super) window: Duration,
     /// Blocks and bytes of both sides when this window began.
     before: [(u64, u64); 2],
     /// Number and sum of the latencies of this window.
@@ -50,11 +51,6 @@ impl Logs {
                 sums: Default::default(),
             })
         })
-    }
-
-    /// Length of a window.
-    pub(super) fn window(&self) -> Duration {
-        self.window
     }
 
     /// Forgets everything: ramp time is over.
@@ -104,10 +100,5 @@ impl Logs {
                 }
             }
         }
-    }
-
-    /// Returns the log.
-    pub(super) fn finish(self) -> Logged {
-        self.logged
     }
 }

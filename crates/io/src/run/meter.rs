@@ -29,7 +29,7 @@ const LOOK: Duration = Duration::from_micros(20);
 #[derive(Debug)]
 pub(super) struct Meter<'a> {
     pub(super) clock: Clock,
-    clocks: Clocks,
+    pub(super) clocks: Clocks,
     /// Times are taken of each block.
     pub(super) timed: bool,
     /// Submission and completion are different moments, or blocks have a time at which they should
@@ -122,13 +122,22 @@ impl<'a> Meter<'a> {
         }
     }
 
-    /// The time of submission matters.
-    pub(super) fn needs_issue(&self) -> bool {
-        self.clocks.slat
-    }
-
     fn ticks(&self, time: Duration) -> u64 {
         self.clock.ticks(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// The moment after so long.
+    pub(super) fn after(&self, span: Duration) -> u64 {
+        self.clock.now().saturating_add(self.ticks(span))
+    }
+
+    /// The time, at which what is due has been done.
+    pub(super) fn pass(&mut self) -> u64 {
+        let now = self.clock.now();
+        if now >= self.due {
+            self.happen(now);
+        }
+        now
     }
 
     /// It begins now.
@@ -157,7 +166,7 @@ impl<'a> Meter<'a> {
         }
         if let Some(logs) = &mut self.logs {
             logs.reset();
-            let window = logs.window();
+            let window = logs.window;
             self.log_due = now.saturating_add(self.ticks(window));
         }
     }
@@ -293,7 +302,7 @@ impl<'a> Meter<'a> {
     /// Runs the actions that are due at `now`.
     #[cold]
     #[inline(never)]
-    pub(super) fn happen(&mut self, now: u64) {
+    fn happen(&mut self, now: u64) {
         if self.ramp_end.is_some_and(|end| now >= end) {
             self.end_ramp(now);
         }
@@ -343,7 +352,7 @@ impl<'a> Meter<'a> {
         let took_ns = self.clock.between_ns(self.logged, now);
         if let Some(logs) = &mut self.logs {
             logs.close(at_ms, took_ns, &self.sides);
-            let window = logs.window();
+            let window = logs.window;
             self.log_due = next(self.log_due, self.ticks(window), now);
         }
         self.logged = now;

@@ -23,7 +23,7 @@ mod tests;
 use super::Job;
 use super::layout::Layout;
 use super::outcome::Outcome;
-use crate::job::{ExitWhat, Named};
+use crate::job::{ExitWhat, Named, report_group};
 use crate::web::Web;
 use clone::Task;
 pub use demand::check;
@@ -110,11 +110,6 @@ fn groups(jobs: &[Job]) -> Vec<std::ops::Range<usize>> {
         }
     }
     groups
-}
-
-/// Number of the group that a job is reported in (`new_group`, `stonewall`).
-fn report_group(jobs: &[Job], job: usize) -> usize {
-    jobs.iter().take(job + 1).skip(1).filter(|job| job.stonewall || job.new_group).count()
 }
 
 /// The whole run, as reported to watchers.

@@ -1,9 +1,8 @@
 //! Place of a clone on the machine: its CPUs (`cpus_allowed`, `numa_cpu_nodes`) and where its memory comes from
 //! (`numa_mem_policy`).
 
-use super::drive::Failure;
 use crate::Job;
-use crate::job::MemoryPolicy;
+use crate::engine::Failure;
 use hakobu_sys::nodes::{self, Policy};
 use hakobu_sys::priority::{IoClass, set_io_priority};
 use hakobu_sys::{errno, task};
@@ -31,9 +30,8 @@ pub(super) fn bind(job: &Job, clone: u32) -> Result<(), Failure> {
         _ => cpus.as_slice(),
     };
     if !cpus.is_empty() {
-        task::set_affinity(0, cpus).map_err(|error| Failure {
-            errno: errno::of(&error),
-            sentence: format!("cannot be bound to CPUs {cpus:?}: {error}"),
+        task::set_affinity(0, cpus).map_err(|error| {
+            Failure::of(&error, format!("cannot be bound to CPUs {cpus:?}: {error}"))
         })?;
     }
     priority(job)?;
@@ -49,31 +47,26 @@ fn priority(job: &Job) -> Result<(), Failure> {
         3 => IoClass::Idle,
         _ => IoClass::None,
     };
-    set_io_priority(class, own.level).map_err(|error| Failure {
-        errno: errno::of(&error),
-        sentence: format!(
-            "prioclass={}, prio={}: {error} (realtime needs CAP_SYS_NICE or CAP_SYS_ADMIN)",
-            own.class, own.level
-        ),
+    set_io_priority(class, own.level).map_err(|error| {
+        let needs = "(realtime needs CAP_SYS_NICE or CAP_SYS_ADMIN)";
+        let asked = format!("prioclass={}, prio={}", own.class, own.level);
+        Failure::of(&error, format!("{asked}: {error} {needs}"))
     })
 }
 
 /// Sets where memory comes from.
 fn memory(job: &Job) -> Result<(), Failure> {
-    let policy = match job.nodes.policy {
-        MemoryPolicy::Default => return Ok(()),
-        MemoryPolicy::Bind => Policy::Bind,
-        MemoryPolicy::Interleave => Policy::Interleave,
-        MemoryPolicy::Prefer => Policy::Prefer,
-        MemoryPolicy::Local => Policy::Local,
-    };
+    let policy = job.nodes.policy;
+    if policy == Policy::Default {
+        return Ok(());
+    }
     let list = &job.nodes.memory;
     for node in list {
         nodes::cpus(*node).map_err(|error| no_node(*node, &error))?;
     }
-    nodes::set_policy(policy, list).map_err(|error| Failure {
-        errno: errno::of(&error),
-        sentence: format!("numa_mem_policy: memory of nodes {list:?} cannot be had: {error}"),
+    nodes::set_policy(policy, list).map_err(|error| {
+        let what = "numa_mem_policy: memory of nodes";
+        Failure::of(&error, format!("{what} {list:?} cannot be had: {error}"))
     })
 }
 

@@ -81,6 +81,6 @@ impl States {
 
     /// Steadiness of a job; `None` where it was not asked for.
     pub(super) fn of(&self, job: usize) -> Option<Steadiness> {
-        self.0.iter().find(|state| state.job == job).map(|state| state.watch.found())
+        self.0.iter().find(|state| state.job == job).map(|state| state.watch.found)
     }
 }

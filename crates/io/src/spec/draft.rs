@@ -6,80 +6,50 @@ use super::priority;
 use super::units::{self, Bare, Base};
 use crate::steady::{Criterion, Measure};
 use std::cmp::Ordering;
-use std::path::PathBuf;
 use std::time::Duration;
 
-/// A job with defaults, and its unresolved values.
-#[derive(Clone, Debug)]
-pub struct Draft {
-    /// The values that stand by themselves.
-    pub job: Job,
-    /// Bytes of `k`.
-    pub base: Base,
-    /// `bsrange`, and `bssplit`, which goes before it and before `bs`.
-    pub range: [Option<Sizes>; 2],
-    pub split: [Option<Sizes>; 2],
-    /// The part after the colon of `rw`.
-    pub step: Option<String>,
-    /// `steadystate`, its duration, its ramp time, and the time between two looks.
-    pub steady: (Option<Criterion>, u32, u32, u32),
-    /// `io_size` as percent of `size`.
-    pub io_percent: Option<u8>,
-    /// `iodepth_batch_submit`; 0 is as many as `iodepth`.
-    pub batch_submit: u32,
-    /// `iodepth_batch_complete_max`, if given.
-    pub batch_complete_max: Option<u32>,
-    /// `iodepth_low`, if given.
-    pub depth_low: Option<u32>,
-    /// Logs that were asked for without a name, and are called like the job: bandwidth, latency,
-    /// operations.
-    pub unnamed_logs: [bool; 3],
-    /// `exitall`, and `exit_what`.
-    pub exit: (bool, ExitWhat),
-    /// `flow`, and its id and its sleep.
-    pub flow: (Option<u32>, u32, Duration),
-    /// `latency_target`, and what belongs to it.
-    pub aim: (Option<Duration>, Aim),
-    /// `zonemode=strided`, and `zonesize`, `zonerange`, `zoneskip`.
-    pub strided: bool,
-    pub zone_bytes: [u64; 3],
-    /// `dedupe_percentage`, and what belongs to it: mode and set.
-    pub dedupe: (u8, bool, Option<u8>, bool),
-    /// `openfiles`.
-    pub open_files: Option<u32>,
-    /// I/O priorities.
-    pub priorities: priority::Wanted,
-    /// Notes about options without effect, each with the reason.
-    pub notes: Vec<String>,
-    /// First names of the options that were given, for the notes.
-    pub given: Vec<&'static str>,
-}
-
-impl Default for Draft {
-    fn default() -> Draft {
-        Draft {
-            job: Job::default(),
-            base: Base::default(),
-            range: [None, None],
-            split: [None, None],
-            step: None,
-            steady: (None, 0, 0, 1),
-            io_percent: None,
-            batch_submit: 1,
-            batch_complete_max: None,
-            depth_low: None,
-            unnamed_logs: [false; 3],
-            exit: (false, ExitWhat::Group),
-            flow: (None, 0, Duration::ZERO),
-            aim: (None, AIM),
-            strided: false,
-            zone_bytes: [0; 3],
-            dedupe: (0, false, None, false),
-            open_files: None,
-            priorities: priority::Wanted::default(),
-            notes: Vec::new(),
-            given: Vec::new(),
-        }
+defaulted! {
+    /// A job with defaults, and its unresolved values.
+    #[derive(Clone, Debug)]
+    pub struct Draft {
+        /// The values that stand by themselves.
+        pub job: Job,
+        /// Bytes of `k`.
+        pub base: Base,
+        /// `bsrange`, and `bssplit`, which goes before it and before `bs`.
+        pub range: [Option<Sizes>; 2],
+        pub split: [Option<Sizes>; 2],
+        /// The part after the colon of `rw`.
+        pub step: Option<String>,
+        /// `steadystate`, its duration, its ramp time, and the time between two looks.
+        pub steady: (Option<Criterion>, u32, u32, u32) = (None, 0, 0, 1),
+        /// `io_size` as percent of `size`.
+        pub io_percent: Option<u8>,
+        /// `iodepth_batch_submit`; 0 is as many as `iodepth`.
+        pub batch_submit: u32 = 1,
+        /// `iodepth_batch_complete_max`, if given.
+        pub batch_complete_max: Option<u32>,
+        /// `iodepth_low`, if given.
+        pub depth_low: Option<u32>,
+        /// `exitall`, and `exit_what`.
+        pub exit: (bool, ExitWhat) = (false, ExitWhat::Group),
+        /// `flow`, and its id and its sleep.
+        pub flow: (Option<u32>, u32, Duration),
+        /// `latency_target`, and what belongs to it.
+        pub aim: (Option<Duration>, Aim) = (None, AIM),
+        /// `zonemode=strided`, and `zonesize`, `zonerange`, `zoneskip`.
+        pub strided: bool,
+        pub zone_bytes: [u64; 3],
+        /// `dedupe_percentage`, and what belongs to it: mode and set.
+        pub dedupe: (u8, bool, Option<u8>, bool),
+        /// `openfiles`.
+        pub open_files: Option<u32>,
+        /// I/O priorities.
+        pub priorities: priority::Wanted,
+        /// Notes about options without effect, each with the reason.
+        pub notes: Vec<String>,
+        /// First names of the options that were given, for the notes.
+        pub given: Vec<&'static str>,
     }
 }
 
@@ -94,27 +64,16 @@ const AIM: Aim =
 /// `rw`: how, whether its writes are trims, and what stands after its colon.
 pub fn rw(text: &str) -> Result<(Rw, bool, Option<String>), String> {
     let (name, step) = text.split_once(':').map_or((text, None), |(name, by)| (name, Some(by)));
-    let rw = |reads, writes, random| Rw { reads, writes, random };
-    let known = match name {
-        "read" => rw(true, false, false),
-        "write" => rw(false, true, false),
-        "rw" | "readwrite" => rw(true, true, false),
-        "randread" => rw(true, false, true),
-        "randwrite" => rw(false, true, true),
-        "randrw" => rw(true, true, true),
-        "trim" => rw(false, true, false),
-        "randtrim" => rw(false, true, true),
+    if let Some((_, rw, trims)) = Rw::NAMES.iter().find(|(known, ..)| *known == name) {
+        return Ok((*rw, *trims, step.map(str::to_owned)));
+    }
+    Err(match name {
         "trimwrite" | "randtrimwrite" => {
-            return Err("trims together with writes are fio's and not supported here (trim and \
-                        randtrim are)"
-                .to_owned());
+            "trims together with writes are fio's and not supported here (trim and randtrim are)"
         }
-        _ => {
-            let ours = "read, write, randread, randwrite, rw, randrw, trim, randtrim";
-            return Err(format!("is none of {ours}"));
-        }
-    };
-    Ok((known, name.ends_with("trim"), step.map(str::to_owned)))
+        _ => "is none of read, write, randread, randwrite, rw, randrw, trim, randtrim",
+    }
+    .to_owned())
 }
 
 /// The step after each block of a sequence: a size with perhaps a minus before it.
@@ -206,8 +165,8 @@ fn both(
 pub fn sync(text: &str) -> Result<Sync, String> {
     match text {
         "0" | "none" => Ok(Sync::None),
-        "1" | "sync" => Ok(Sync::Sync),
-        "dsync" => Ok(Sync::Dsync),
+        "1" | "sync" => Ok(Sync::All),
+        "dsync" => Ok(Sync::Data),
         _ => Err("is none of none (0), sync (1), dsync".to_owned()),
     }
 }
@@ -248,17 +207,17 @@ pub fn seconds(text: &str) -> Result<u32, String> {
     Ok(seconds.min(f64::from(u32::MAX)) as u32)
 }
 
-/// A time, or a range of times.
-pub fn times(text: &str) -> Result<(Duration, Option<Duration>), String> {
-    match text.split_once(['-', ':']) {
-        None => Ok((time(text, Bare::Seconds)?, None)),
-        Some((least, most)) => {
-            let (least, most) = (time(least, Bare::Seconds)?, time(most, Bare::Seconds)?);
-            if most < least {
-                return Err("the range ends before it begins".to_owned());
-            }
-            Ok((least, Some(most)))
-        }
+/// A value, or a range of values, `A-B` or `A:B`: the least, and the most if that is another.
+pub fn range<T: Ord>(
+    text: &str,
+    each: impl Fn(&str) -> Result<T, String>,
+) -> Result<(T, Option<T>), String> {
+    let Some((least, most)) = text.split_once(['-', ':']) else { return Ok((each(text)?, None)) };
+    let (least, most) = (each(least)?, each(most)?);
+    match least.cmp(&most) {
+        Ordering::Less => Ok((least, Some(most))),
+        Ordering::Equal => Ok((least, None)),
+        Ordering::Greater => Err("the range ends before it begins".to_owned()),
     }
 }
 
@@ -289,24 +248,4 @@ pub fn verify(text: &str) -> Result<Option<VerifyKind>, String> {
 /// A time, as the duration it is.
 pub fn time(text: &str, bare: Bare) -> Result<Duration, String> {
     units::time_us(text, bare).map(Duration::from_micros)
-}
-
-/// A size for all files of a job, or a range from which each file has one: the least, and the most.
-pub fn file_sizes(text: &str, base: Base) -> Result<(u64, Option<u64>), String> {
-    match text.split_once(['-', ':']) {
-        None => Ok((units::size(text, base)?, None)),
-        Some((least, most)) => {
-            let (least, most) = (units::size(least, base)?, units::size(most, base)?);
-            match least.cmp(&most) {
-                Ordering::Less => Ok((least, Some(most))),
-                Ordering::Equal => Ok((least, None)),
-                Ordering::Greater => Err("the range ends before it begins".to_owned()),
-            }
-        }
-    }
-}
-
-/// The name of a log's files, or that it has the job's.
-pub fn log(text: &str) -> Option<PathBuf> {
-    (!text.is_empty()).then(|| PathBuf::from(text))
 }

@@ -51,7 +51,7 @@ impl Reader<'_> {
                     None => return Err(wrong("a section that does not end with ]")),
                 };
                 let job = (!is_global(job)).then(|| job.to_owned());
-                self.sections.push(Section { job, waits: false, settings: Vec::new() });
+                self.sections.push(Section::of(job));
                 continue;
             }
             let Some(section) = self.sections.last_mut() else {
@@ -107,13 +107,8 @@ fn setting(line: &str, place: Place, outside: &dyn Outside) -> Setting {
         Some((name, value)) => (name.trim_end(), Some(value.trim_start())),
         None => (line, None),
     };
-    let (mut unset, value) = match value {
-        None => (Vec::new(), None),
-        Some(value) => {
-            let (value, unset) = expanded(value, outside);
-            (unset, Some(value))
-        }
-    };
+    let (value, unset) = value.map(|value| expanded(value, outside)).unzip();
+    let mut unset: Vec<String> = unset.unwrap_or_default();
     unset.dedup();
     Setting { name: name.to_owned(), value, place, swept: false, unset }
 }

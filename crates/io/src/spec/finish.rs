@@ -5,8 +5,9 @@ use super::super::job::{
     Aim, Amount, Dedupe, Distribution, Engine, Flow, Job, Named, Sync, VerifyKind, Zones,
 };
 use super::draft::{self, Draft};
+use super::units::{self, refuse, unless_zero};
 use super::useless::{self, OF_DEPTH};
-use super::{http, net, priority, units};
+use super::{http, net, priority};
 use crate::check::HEADER_BYTES;
 use crate::steady::Steady;
 use std::path::PathBuf;
@@ -51,11 +52,10 @@ pub fn job(mut draft: Draft) -> Result<(Job, Vec<String>), String> {
     // Checksums, and content of one compressibility, are made for each block.
     job.refill |= job.verify.is_some() || job.compress_percent.is_some_and(|percent| percent < 100);
     job.refill |= job.written.dedupe.is_some();
-    let unnamed = [&mut job.logs.bandwidth, &mut job.logs.latency, &mut job.logs.iops];
-    for (log, is_unnamed) in unnamed.into_iter().zip(draft.unnamed_logs) {
-        if is_unnamed {
-            *log = Some(PathBuf::from(&job.name));
-        }
+    // A log without a name is called like the job.
+    let logs = [&mut job.logs.bandwidth, &mut job.logs.latency, &mut job.logs.iops];
+    for log in logs.into_iter().flatten().filter(|log| log.as_os_str().is_empty()) {
+        *log = PathBuf::from(&job.name);
     }
     warnings.extend(useless::options(&draft));
     let mut warnings: Vec<String> =
@@ -84,18 +84,13 @@ fn groups(draft: &mut Draft) -> Result<(), String> {
     let [work_bytes, range_bytes, skip_bytes] = draft.zone_bytes;
     job.spread.zones = None;
     if draft.strided {
-        if work_bytes == 0 {
-            return Err("zonemode=strided needs zonesize".to_owned());
-        }
-        if job.rw.random {
-            return Err(
-                "zonemode=strided in random order is fio's and not supported here".to_owned()
-            );
-        }
-        let range_bytes = if range_bytes == 0 { work_bytes } else { range_bytes };
-        if job.block_bytes.iter().any(|bytes| range_bytes % bytes != 0) {
-            return Err("zonerange (or zonesize) is not a multiple of the block size".to_owned());
-        }
+        refuse(work_bytes == 0, "zonemode=strided needs zonesize")?;
+        refuse(job.rw.random, "zonemode=strided in random order is fio's and not supported here")?;
+        let range_bytes = unless_zero(range_bytes).unwrap_or(work_bytes);
+        refuse(
+            job.block_bytes.iter().any(|bytes| range_bytes % bytes != 0),
+            "zonerange (or zonesize) is not a multiple of the block size",
+        )?;
         job.spread.zones = Some(Zones { work_bytes, range_bytes, skip_bytes });
     }
     let (percent, has_set, set_percent, global) = draft.dedupe;
@@ -118,70 +113,57 @@ const WINDOW: Duration = Duration::from_secs(1);
 fn names(draft: &Draft) -> Result<(), String> {
     let job = &draft.job;
     let named = job.engine.named();
-    if job.grows && matches!(named, Named::Seen { .. } | Named::Removed { .. }) {
-        return Err(
-            "create_on_open=1 does not go with engines that look at names or remove them: \
-                    these have to be there"
-                .to_owned(),
-        );
-    }
-    if (job.grows || job.fills) && job.engine == Engine::Mmap {
-        return Err(
-            "ioengine=mmap needs files as long as its blocks: not with create_on_open=1 or \
-                    fill_device=1"
-                .to_owned(),
-        );
-    }
-    if (job.grows || job.fills) && job.overwrite {
-        return Err(
-            "overwrite=1 wants files that are written before: not with create_on_open=1 or \
-                    fill_device=1"
-                .to_owned(),
-        );
-    }
+    refuse(
+        job.grows && matches!(named, Named::Seen { .. } | Named::Removed { .. }),
+        "create_on_open=1 does not go with engines that look at names or remove them: these have \
+         to be there",
+    )?;
+    let grows = job.grows || job.fills;
+    refuse(
+        grows && job.engine == Engine::Mmap,
+        "ioengine=mmap needs files as long as its blocks: not with create_on_open=1 or \
+         fill_device=1",
+    )?;
+    refuse(
+        grows && job.overwrite,
+        "overwrite=1 wants files that are written before: not with create_on_open=1 or \
+         fill_device=1",
+    )?;
     let is_sequence = !job.rw.random && !job.rw.reads && !job.trims && job.skip_bytes == 0;
-    if job.fills && (!is_sequence || named != Named::Content) {
-        return Err("fill_device=1 is for files that are written in sequence (rw=write)".to_owned());
-    }
-    let few = draft.open_files.is_some_and(|files| files < job.files);
-    if few && named == Named::Content {
-        return Err(
-            "fewer openfiles than nrfiles is fio's and not supported here: all files of a job \
-                    are open"
-                .to_owned(),
-        );
-    }
-    if job.engine == Engine::CpuIo && job.cpu.load_percent == 0 {
-        return Err("ioengine=cpuio needs cpuload, from 1 to 100".to_owned());
-    }
-    Ok(())
+    refuse(
+        job.fills && (!is_sequence || named != Named::Content),
+        "fill_device=1 is for files that are written in sequence (rw=write)",
+    )?;
+    refuse(
+        named == Named::Content && draft.open_files.is_some_and(|files| files < job.files),
+        "fewer openfiles than nrfiles is fio's and not supported here: all files of a job are open",
+    )?;
+    refuse(
+        job.engine == Engine::CpuIo && job.cpu.load_percent == 0,
+        "ioengine=cpuio needs cpuload, from 1 to 100",
+    )
 }
 
 /// Refuses options that exclude `verify`.
 fn of_verify(job: &Job) -> Result<(), String> {
     let Some(kind) = job.verify else { return Ok(()) };
-    if kind == VerifyKind::Pattern && job.written.pattern.is_empty() {
-        return Err("verify=pattern needs verify_pattern".to_owned());
-    }
-    if job.trims {
-        return Err("verify does not go with trims".to_owned());
-    }
-    if let Some(interval) = job.checks.interval_bytes {
-        let interval = u64::from(interval);
+    let has_pattern = kind != VerifyKind::Pattern || !job.written.pattern.is_empty();
+    refuse(!has_pattern, "verify=pattern needs verify_pattern")?;
+    refuse(job.trims, "verify does not go with trims")?;
+    if let Some(interval) = job.checks.interval_bytes.map(u64::from) {
         if interval <= HEADER_BYTES as u64 {
             return Err(format!(
                 "verify_interval has no room for the header of {HEADER_BYTES} bytes"
             ));
         }
-        if job.block_bytes.iter().any(|bytes| bytes % interval != 0) {
-            return Err("verify_interval does not divide the block size".to_owned());
-        }
+        let divides = job.block_bytes.iter().all(|bytes| bytes % interval == 0);
+        refuse(!divides, "verify_interval does not divide the block size")?;
     }
     let overlaps = |(align, bytes): (&Option<u64>, &u64)| align.is_some_and(|of| of % bytes != 0);
-    if job.rw.random && job.align_bytes.iter().zip(&job.block_bytes).any(overlaps) {
-        return Err("verify does not go with a blockalign at which blocks overlap".to_owned());
-    }
-    Ok(())
+    refuse(
+        job.rw.random && job.align_bytes.iter().zip(&job.block_bytes).any(overlaps),
+        "verify does not go with a blockalign at which blocks overlap",
+    )
 }
 
 /// Blocks of several sizes, and what stands after the colon of `rw`.
@@ -210,79 +192,74 @@ fn blocks(draft: &mut Draft) -> Result<(), String> {
         }
     }
     let several = job.sizes.iter().any(Option::is_some);
-    if several && job.rw.random && job.verify.is_some() {
-        return Err("verify needs blocks of one size where the order is random: others would \
-                    overwrite parts of them"
-            .to_owned());
-    }
-    if job.run_blocks > 1 && job.verify.is_some() {
-        return Err("verify does not go with several blocks at each random place (rw=…:N): they \
-                    may overwrite each other"
-            .to_owned());
-    }
-    Ok(())
+    refuse(
+        several && job.rw.random && job.verify.is_some(),
+        "verify needs blocks of one size where the order is random: others would overwrite parts \
+         of them",
+    )?;
+    refuse(
+        job.run_blocks > 1 && job.verify.is_some(),
+        "verify does not go with several blocks at each random place (rw=…:N): they may overwrite \
+         each other",
+    )
 }
 
 /// `io_size` in percent of `size`.
 fn sizes(draft: &mut Draft) -> Result<(), String> {
     let job = &mut draft.job;
-    if job.size == Some(Amount::Percent(0)) {
-        return Err("size=0% is nothing".to_owned());
-    }
-    job.io_bytes = job.io_bytes.filter(|bytes| *bytes > 0);
-    job.file_bytes = job.file_bytes.filter(|bytes| *bytes > 0);
+    refuse(job.size == Some(Amount::Percent(0)), "size=0% is nothing")?;
+    job.io_bytes = job.io_bytes.and_then(unless_zero);
+    job.file_bytes = job.file_bytes.and_then(unless_zero);
     job.size = job.size.filter(|size| *size != Amount::Bytes(0));
     let Some(percent) = draft.io_percent else { return Ok(()) };
     let Some(Amount::Bytes(bytes)) = job.size else {
         return Err("io_size in percent needs size in bytes".to_owned());
     };
-    let io_bytes = (u128::from(bytes) * u128::from(percent) / 100) as u64;
-    job.io_bytes = Some(io_bytes).filter(|bytes| *bytes > 0);
+    job.io_bytes = unless_zero((u128::from(bytes) * u128::from(percent) / 100) as u64);
     Ok(())
 }
 
 /// Refuses options that exclude each other.
 fn together(job: &Job) -> Result<(), String> {
     let any = |rates: &[Option<u64>; 2]| rates.iter().any(Option::is_some);
-    if any(&job.rate_bytes_per_s) && any(&job.rate_iops) {
-        return Err("rate and rate_iops exclude each other".to_owned());
-    }
-    if job.engine == Engine::Mmap && job.sync != Sync::None {
-        return Err("ioengine=mmap writes to memory; sync cannot be (fsync=1 can)".to_owned());
-    }
-    if job.engine == Engine::Mmap && job.direct {
-        return Err("ioengine=mmap goes through the page cache; direct=1 cannot be".to_owned());
-    }
-    if job.engine == Engine::Ftruncate && (job.rw.reads || job.trims) {
-        return Err("ioengine=ftruncate knows writes only (rw=write, rw=randwrite)".to_owned());
-    }
-    if job.engine == Engine::E4defrag {
-        if job.rw.reads || job.trims || job.verify.is_some() {
-            return Err(
-                "ioengine=e4defrag knows writes only, without verify (rw=write, rw=randwrite)"
-                    .to_owned(),
-            );
-        }
-        if job.donor.is_none() {
-            return Err("ioengine=e4defrag needs donorname=".to_owned());
-        }
-    }
+    let is = |engine: Engine| job.engine == engine;
+    refuse(
+        any(&job.rate_bytes_per_s) && any(&job.rate_iops),
+        "rate and rate_iops exclude each other",
+    )?;
+    refuse(
+        is(Engine::Mmap) && job.sync != Sync::None,
+        "ioengine=mmap writes to memory; sync cannot be (fsync=1 can)",
+    )?;
+    refuse(
+        is(Engine::Mmap) && job.direct,
+        "ioengine=mmap goes through the page cache; direct=1 cannot be",
+    )?;
+    let more_than_writes = job.rw.reads || job.trims;
+    refuse(
+        is(Engine::Ftruncate) && more_than_writes,
+        "ioengine=ftruncate knows writes only (rw=write, rw=randwrite)",
+    )?;
+    refuse(
+        is(Engine::E4defrag) && (more_than_writes || job.verify.is_some()),
+        "ioengine=e4defrag knows writes only, without verify (rw=write, rw=randwrite)",
+    )?;
+    let has_donor = !is(Engine::E4defrag) || job.donor.is_some();
+    refuse(!has_donor, "ioengine=e4defrag needs donorname=")?;
     let writes_whole = [Engine::Pvsync2, Engine::Libaio, Engine::IoUring];
-    if job.atomic && (!writes_whole.contains(&job.engine) || job.trims) {
-        return Err("atomic=1 is for writes with ioengine=pvsync2, libaio or io_uring".to_owned());
-    }
+    refuse(
+        job.atomic && (!writes_whole.contains(&job.engine) || job.trims),
+        "atomic=1 is for writes with ioengine=pvsync2, libaio or io_uring",
+    )?;
     let alone = [Engine::Sync, Engine::IoUring, Engine::Mmap, Engine::PageFault, Engine::CpuIo];
     let is_alone = job.engine.has_other_end()
         || matches!(job.engine, Engine::Exec | Engine::E4defrag)
         || alone.contains(&job.engine);
-    if job.offload && (is_alone || job.engine.is_of_names()) {
-        return Err(
-            "io_submit_mode=offload is for psync, pvsync2, libaio and null: others belong to \
-                    the thread of their job, or share the position in a file"
-                .to_owned(),
-        );
-    }
-    Ok(())
+    refuse(
+        job.offload && (is_alone || job.engine.is_of_names()),
+        "io_submit_mode=offload is for psync, pvsync2, libaio and null: others belong to the \
+         thread of their job, or share the position in a file",
+    )
 }
 
 /// Numbers of blocks in flight, submitted and reaped at once.
@@ -322,23 +299,21 @@ fn depth(draft: &mut Draft, warnings: &mut Vec<String>) {
 /// # Errors
 /// There is no size to work over.
 pub fn can_run(job: &Job) -> Result<(), String> {
-    if job.engine == Engine::Exec {
-        let has = !job.exec.program.as_os_str().is_empty();
-        let needs = "ioengine=exec needs program=";
-        return if has { Ok(()) } else { Err(format!("{}: {needs}", job.name)) };
-    }
-    let size = job.size.is_some() || job.file_bytes.is_some() || !job.filenames.is_empty();
-    if job.engine == Engine::CpuIo {
-        let ends = job.runtime.is_some() || job.cpu.ends_with_others;
-        let needs = "ioengine=cpuio needs runtime= or exit_on_io_done=1";
-        return if ends { Ok(()) } else { Err(format!("{}: {needs}", job.name)) };
-    }
-    if job.engine == Engine::Nbd {
-        let needs = "ioengine=nbd needs uri=";
-        return if job.nbd.is_some() { Ok(()) } else { Err(format!("{}: {needs}", job.name)) };
-    }
-    http::can_run(job).map_err(|why| format!("{}: {why}", job.name))?;
-    let size = size || job.fills || job.engine.is_of_names();
-    let needs = "needs size= (or filesize=, or filename= of something that is there)";
-    if size { Ok(()) } else { Err(format!("{}: {needs}", job.name)) }
+    let (can, needs) = match job.engine {
+        Engine::Exec => (!job.exec.program.as_os_str().is_empty(), "ioengine=exec needs program="),
+        Engine::CpuIo => (
+            job.runtime.is_some() || job.cpu.ends_with_others,
+            "ioengine=cpuio needs runtime= or exit_on_io_done=1",
+        ),
+        Engine::Nbd => (job.nbd.is_some(), "ioengine=nbd needs uri="),
+        _ => {
+            http::can_run(job).map_err(|why| format!("{}: {why}", job.name))?;
+            let size = job.size.is_some() || job.file_bytes.is_some() || !job.filenames.is_empty();
+            (
+                size || job.fills || job.engine.is_of_names(),
+                "needs size= (or filesize=, or filename= of something that is there)",
+            )
+        }
+    };
+    if can { Ok(()) } else { Err(format!("{}: {needs}", job.name)) }
 }

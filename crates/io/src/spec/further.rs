@@ -1,34 +1,26 @@
-//! More options of jobs: relations to other jobs, order of blocks, checks, limits, and options of single
-//! engines.
+//! More options of jobs: relations to other jobs, order of blocks, checks, limits, I/O priorities, and options of
+//! single engines.
 
-use super::super::job::Aim;
-use super::draft;
 use super::known::{Known, Takes, mark, noted, put, value};
-use super::units::{self, Bare, Base};
-use super::values;
+use super::units::{self, Bare, Base, one_of, unless_zero};
+use super::{draft, priority, values};
+use crate::job::{Aim, ExitWhat, NbdExport, StatCall};
 use std::time::Duration;
 
 /// A job among the others.
 pub const AMONG: &[Known] = &[
     value("wait_for", |d, v| put(&mut d.job.among.after, Ok(Some(v.to_owned())))).commas(),
     mark("exitall", |d, v| put(&mut d.exit.0, units::truth(v))),
-    value("exit_what", |d, v| put(&mut d.exit.1, values::exit_what(v))),
-    mark("exitall_on_error", |d, v| put(&mut d.job.among.exit_on_error, units::truth(v))),
-    value("flow", |d, v| {
-        let weight = units::count(v, d.base, 0)?;
-        put(&mut d.flow.0, Ok(Some(weight).filter(|weight| *weight > 0)))
+    value("exit_what", |d, v| {
+        use ExitWhat::{All, Group, Stonewall};
+        put(&mut d.exit.1, one_of(v, &[("group", Group), ("stonewall", Stonewall), ("all", All)]))
     }),
+    mark("exitall_on_error", |d, v| put(&mut d.job.among.exit_on_error, units::truth(v))),
+    value("flow", |d, v| put(&mut d.flow.0, units::count(v, d.base, 0).map(unless_zero))),
     value("flow_id", |d, v| put(&mut d.flow.1, units::count(v, d.base, 0))),
     value("flow_sleep", |d, v| put(&mut d.flow.2, draft::time(v, Bare::Micros))),
     value("io_submit_mode", |d, v| {
-        put(
-            &mut d.job.offload,
-            match v {
-                "inline" => Ok(false),
-                "offload" => Ok(true),
-                _ => Err("is neither inline nor offload".to_owned()),
-            },
-        )
+        put(&mut d.job.offload, one_of(v, &[("inline", false), ("offload", true)]))
     }),
     value("steadystate_check_interval", |d, v| {
         put(&mut d.steady.3, draft::seconds(v).map(|seconds| seconds.max(1)))
@@ -41,8 +33,7 @@ pub const AMONG: &[Known] = &[
 /// Order of blocks.
 pub const ORDER: &[Known] = &[
     value("blockalign", |d, v| {
-        let read = units::sides(v, |one| draft::block(one, d.base))?;
-        put(&mut d.job.align_bytes, Ok(read))
+        put(&mut d.job.align_bytes, units::sides(v, |one| draft::block(one, d.base)))
     })
     .alias(&["ba"])
     .commas(),
@@ -66,16 +57,13 @@ pub const CHECKS: &[Known] = &[
         put(&mut d.job.checks.only_written, units::truth(v).map(|does| !does))
     }),
     value("verify_backlog", |d, v| {
-        let blocks = units::count(v, d.base, 0)?;
-        put(&mut d.job.checks.backlog, Ok(Some(blocks).filter(|blocks| *blocks > 0)))
+        put(&mut d.job.checks.backlog, units::count(v, d.base, 0).map(unless_zero))
     }),
     value("verify_backlog_batch", |d, v| {
-        let blocks = units::count(v, d.base, 0)?;
-        put(&mut d.job.checks.backlog_batch, Ok(Some(blocks).filter(|blocks| *blocks > 0)))
+        put(&mut d.job.checks.backlog_batch, units::count(v, d.base, 0).map(unless_zero))
     }),
     value("verify_interval", |d, v| {
-        let bytes = units::count(v, d.base, 0)?;
-        put(&mut d.job.checks.interval_bytes, Ok(Some(bytes).filter(|bytes| *bytes > 0)))
+        put(&mut d.job.checks.interval_bytes, units::count(v, d.base, 0).map(unless_zero))
     }),
     value("verify_fatal", |d, v| put(&mut d.job.checks.fatal, units::truth(v))),
     value("verify_dump", |d, v| put(&mut d.job.checks.dump, units::truth(v))),
@@ -86,14 +74,7 @@ pub const CHECKS: &[Known] = &[
     value("buffer_pattern", |d, v| put(&mut d.job.written.pattern, values::pattern(v))).commas(),
     value("dedupe_percentage", |d, v| put(&mut d.dedupe.0, units::percent(v))),
     value("dedupe_mode", |d, v| {
-        put(
-            &mut d.dedupe.1,
-            match v {
-                "repeat" => Ok(false),
-                "working_set" => Ok(true),
-                _ => Err("is neither repeat nor working_set".to_owned()),
-            },
-        )
+        put(&mut d.dedupe.1, one_of(v, &[("repeat", false), ("working_set", true)]))
     }),
     value("dedupe_working_set_percentage", |d, v| {
         put(&mut d.dedupe.2, units::percent(v).map(Some))
@@ -104,14 +85,12 @@ pub const CHECKS: &[Known] = &[
 /// Limits, and what happens where they are broken.
 pub const LIMITS: &[Known] = &[
     value("rate_min", |d, v| {
-        let read = units::sides(v, |one| units::size(one, d.base))?;
-        put(&mut d.job.least.bytes_per_s, Ok(read.map(|rate| rate.filter(|rate| *rate > 0))))
+        put(&mut d.job.least.bytes_per_s, units::rates(v, |one| units::size(one, d.base)))
     })
     .alias(&["ratemin"])
     .commas(),
     value("rate_iops_min", |d, v| {
-        let read = units::sides(v, |one| units::size(one, d.base))?;
-        put(&mut d.job.least.iops, Ok(read.map(|rate| rate.filter(|rate| *rate > 0))))
+        put(&mut d.job.least.iops, units::rates(v, |one| units::size(one, d.base)))
     })
     .commas(),
     value("rate_cycle", |d, v| {
@@ -120,8 +99,7 @@ pub const LIMITS: &[Known] = &[
     })
     .alias(&["ratecycle"]),
     value("latency_target", |d, v| {
-        let latency = draft::time(v, Bare::Micros)?;
-        put(&mut d.aim.0, Ok(Some(latency).filter(|latency| !latency.is_zero())))
+        put(&mut d.aim.0, draft::time(v, Bare::Micros).map(unless_zero))
     }),
     value("latency_window", |d, v| put(&mut d.aim.1.window, draft::time(v, Bare::Micros))),
     value("latency_percentile", |d, v| {
@@ -141,26 +119,24 @@ pub const LIMITS: &[Known] = &[
     value("openfiles", |d, v| put(&mut d.open_files, units::count(v, d.base, 1).map(Some))),
 ];
 
-/// Options of single engines.
-pub const ENGINES: &[Known] = &[
+/// The engine `cpuio`.
+pub const CPUIO: &[Known] = &[
     value("cpuload", |d, v| put(&mut d.job.cpu.load_percent, units::percent(v))),
     value("cpuchunks", |d, v| {
         let micros = units::count(v, Base::Decimal, 1)?;
         put(&mut d.job.cpu.chunk, Ok(Duration::from_micros(micros.into())))
     }),
     value("cpumode", |d, v| {
-        put(
-            &mut d.job.cpu.sorts,
-            match v {
-                "noop" => Ok(false),
-                "qsort" => Ok(true),
-                _ => Err("is neither noop nor qsort".to_owned()),
-            },
-        )
+        put(&mut d.job.cpu.sorts, one_of(v, &[("noop", false), ("qsort", true)]))
     }),
     value("exit_on_io_done", |d, v| put(&mut d.job.cpu.ends_with_others, units::truth(v))),
-    value("stat_type", |d, v| put(&mut d.job.stat, values::stat_type(v))),
 ];
+
+/// The engine `filestat`.
+pub const FILESTAT: &[Known] = &[value("stat_type", |d, v| {
+    let calls = [("stat", StatCall::Stat), ("lstat", StatCall::Lstat), ("statx", StatCall::Statx)];
+    put(&mut d.job.stat, one_of(v, &calls))
+})];
 
 /// Options that change nothing that is measured here.
 pub const NOTED: &[Known] = &[
@@ -168,4 +144,44 @@ pub const NOTED: &[Known] = &[
     noted("verify_async_cpus", "the thread of a job checks its blocks, apart from its time")
         .takes(Takes::Value),
     noted("create_serialize", "files are laid out one after the other, before all jobs"),
+];
+
+/// I/O priorities.
+pub const PRIORITY: &[Known] = &[
+    value("prioclass", |d, v| put(&mut d.priorities.own.0, priority::class(v).map(Some))),
+    value("prio", |d, v| put(&mut d.priorities.own.1, priority::level(v).map(Some))),
+    value("cmdprio_percentage", |d, v| {
+        put(&mut d.priorities.percent, units::sides(v, units::percent))
+    })
+    .commas(),
+    value("cmdprio_class", |d, v| put(&mut d.priorities.class, units::sides(v, priority::class)))
+        .commas(),
+    value("cmdprio", |d, v| put(&mut d.priorities.level, units::sides(v, priority::level)))
+        .commas(),
+    value("cmdprio_bssplit", |d, v| put(&mut d.priorities.split, priority::split(v, d.base)))
+        .commas(),
+    value("log_prio", |d, v| put(&mut d.job.log_priority, units::truth(v))),
+];
+
+/// The engine `exec`.
+pub const EXEC: &[Known] = &[
+    value("program", |d, v| put(&mut d.job.exec.program, Ok(v.into()))).commas(),
+    value("arguments", |d, v| put(&mut d.job.exec.arguments, Ok(v.to_owned()))).commas(),
+    value("grace_time", |d, v| put(&mut d.job.exec.grace, draft::time(v, Bare::Seconds))),
+    value("std_redirect", |d, v| put(&mut d.job.exec.redirects, units::truth(v))),
+];
+
+/// The engine `nbd`.
+pub const NBD: &[Known] = &[value("uri", |d, v| {
+    // A variable that is not set: the job can be read, and does not run.
+    let export = if v.is_empty() { Ok(None) } else { NbdExport::parse(v).map(Some) };
+    put(&mut d.job.nbd, export)
+})
+.commas()];
+
+/// The engine `e4defrag`.
+pub const E4DEFRAG: &[Known] = &[
+    value("donorname", |d, v| put(&mut d.job.donor, Ok((!v.is_empty()).then(|| v.into()))))
+        .commas(),
+    value("inplace", |d, v| put(&mut d.job.in_place, units::truth(v))),
 ];

@@ -1,12 +1,16 @@
 //! Options of `ioengine=http`.
 
 use super::known::{Known, put, stays, value};
+use super::units::{one_of, refuse};
 use crate::job::{Engine, HttpMode, Https, Job, Secret};
 
 /// All of them.
 pub const OPTIONS: &[Known] = &[
     value("http_host", |d, v| put(&mut d.job.http.host, text(v))).commas(),
-    value("http_mode", |d, v| put(&mut d.job.http.mode, mode(v))),
+    value("http_mode", |d, v| {
+        use HttpMode::{S3, Swift, Webdav};
+        put(&mut d.job.http.mode, one_of(v, &[("webdav", Webdav), ("s3", S3), ("swift", Swift)]))
+    }),
     value("https", |d, v| put(&mut d.job.http.https, https(v))),
     value("http_user", |d, v| put(&mut d.job.http.user, text(v))).commas(),
     value("http_pass", |d, v| put(&mut d.job.http.password, secret(v))).commas(),
@@ -21,14 +25,7 @@ pub const OPTIONS: &[Known] = &[
     }),
     value("http_swift_auth_token", |d, v| put(&mut d.job.http.token, secret(v))).commas(),
     value("http_object_mode", |d, v| {
-        put(
-            &mut d.job.http.ranges,
-            match v {
-                "block" => Ok(false),
-                "range" => Ok(true),
-                _ => Err("is neither block nor range".to_owned()),
-            },
-        )
+        put(&mut d.job.http.ranges, one_of(v, &[("block", false), ("range", true)]))
     }),
     stays("http_verbose", &["0"]),
 ];
@@ -41,23 +38,6 @@ pub const SECRETS: &[&str] = &[
     "http_s3_sse_customer_key",
     "http_swift_auth_token",
 ];
-/// Names of those that have no effect with other engines.
-pub const OF_HTTP: &[&str] = &[
-    "http_host",
-    "http_mode",
-    "https",
-    "http_user",
-    "http_pass",
-    "http_s3_keyid",
-    "http_s3_key",
-    "http_s3_security_token",
-    "http_s3_region",
-    "http_s3_storage_class",
-    "http_s3_sse_customer_key",
-    "http_s3_sse_customer_algorithm",
-    "http_swift_auth_token",
-    "http_object_mode",
-];
 
 /// A text that may stand in a header; nothing is none.
 fn text(text: &str) -> Result<Option<String>, String> {
@@ -68,15 +48,6 @@ fn secret(text: &str) -> Result<Secret, String> {
     match text.chars().all(|c| c.is_ascii_graphic() || c == ' ') {
         true => Ok(Secret(text.to_owned())),
         false => Err("has a character that no header may have".to_owned()),
-    }
-}
-
-fn mode(text: &str) -> Result<HttpMode, String> {
-    match text {
-        "webdav" => Ok(HttpMode::Webdav),
-        "s3" => Ok(HttpMode::S3),
-        "swift" => Ok(HttpMode::Swift),
-        _ => Err("is none of webdav, s3, swift".to_owned()),
     }
 }
 
@@ -98,20 +69,15 @@ pub fn check(job: &Job) -> Result<(), String> {
     if job.engine != Engine::Http {
         return Ok(());
     }
-    if http.ranges && job.rw.writes {
-        return Err(
-            "http_object_mode=range is for jobs that read: a write makes a whole object of a \
-                    block"
-                .to_owned(),
-        );
-    }
-    if http.user.as_deref().is_some_and(|user| user.contains(':')) {
-        return Err("http_user has a colon, which HTTP has between user and password".to_owned());
-    }
-    if http.user.is_none() && !http.password.0.is_empty() {
-        return Err("http_pass needs http_user".to_owned());
-    }
-    Ok(())
+    refuse(
+        http.ranges && job.rw.writes,
+        "http_object_mode=range is for jobs that read: a write makes a whole object of a block",
+    )?;
+    refuse(
+        http.user.as_deref().is_some_and(|user| user.contains(':')),
+        "http_user has a colon, which HTTP has between user and password",
+    )?;
+    refuse(http.user.is_none() && !http.password.0.is_empty(), "http_pass needs http_user")
 }
 
 /// Checks options that a job needs to run, but not to be parsed: environment variables may be empty then.

@@ -84,6 +84,12 @@ impl Known {
     }
 }
 
+/// First names of options that set something.
+pub fn settable(options: &[Known]) -> Vec<&'static str> {
+    let set = options.iter().filter(|known| matches!(known.does, Does::Set(_)));
+    set.map(|known| known.name).collect()
+}
+
 /// Stores the parsed value.
 pub fn put<T>(place: &mut T, read: Result<T, String>) -> Result<(), String> {
     *place = read?;

@@ -18,9 +18,7 @@ mod net;
 mod own;
 mod priority;
 mod section;
-mod show;
 mod source;
-mod special;
 mod table;
 mod theirs;
 pub mod units;
@@ -28,14 +26,12 @@ mod useless;
 mod values;
 
 use super::job::Job;
-use super::layout::Safety;
 pub use http::SECRETS;
 pub use known::{Known, Takes};
+pub use own::RunOptions;
 pub use section::{is_option, options};
 pub use source::Source;
 use std::io;
-use std::path::PathBuf;
-use std::time::Duration;
 pub use theirs::OPTIONS as REFUSED;
 
 /// Format of a report (`--output-format`).
@@ -78,31 +74,13 @@ pub struct Request {
     pub jobs: Vec<Job>,
     /// Options that hold for all jobs, in fio's names; of several with one name the last.
     pub globals: Vec<(String, String)>,
-    /// File of the report; `None` is standard output.
-    pub output: Option<PathBuf>,
-    /// Its format.
-    pub format: Format,
-    /// A report after each such time.
-    pub status_interval: Option<Duration>,
-    /// Condition for showing progress.
-    pub eta: Eta,
-    /// Permission to write, and handling of the files.
-    pub safety: Safety,
-    /// A warning is an error.
-    pub strict: bool,
+    /// Options of the run as a whole.
+    pub run: RunOptions,
     /// Options without effect, one sentence each, with the job's name. Of a sweep: those of
     /// all its cells.
     pub warnings: Vec<String>,
     /// Axes of a sweep; empty where there is none.
     pub sweep: Vec<Axis>,
-    /// Runs of each cell.
-    pub repeat: u32,
-    /// All is written once before.
-    pub precondition: bool,
-    /// `command_line` is printed, and nothing done.
-    pub show_cmd: bool,
-    /// Only parse the command line and the job files (`--parse-only`).
-    pub parse_only: bool,
     /// fio's command line for the jobs, without the name of a program.
     pub command_line: String,
     /// The source text, for the cells of a sweep.
@@ -174,12 +152,14 @@ pub fn read(
 ///
 /// # Errors
 /// An option of the sweep has no value, or one that it cannot have.
-pub fn cell(request: &Request, values: &[(&str, &str)]) -> Result<Request, String> {
+pub fn cell<S: AsRef<str>>(request: &Request, values: &[(S, S)]) -> Result<Request, String> {
+    let values: Vec<(&str, &str)> =
+        values.iter().map(|(option, value)| (option.as_ref(), value.as_ref())).collect();
     if let Some(axis) = request.sweep.iter().find(|axis| !values.iter().any(|v| v.0 == axis.option))
     {
         return Err(format!("the sweep's {} has no value", axis.option));
     }
-    request.source.request(values)
+    request.source.request(&values)
 }
 
 #[cfg(test)]

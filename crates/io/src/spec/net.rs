@@ -1,7 +1,7 @@
 //! Options of `ioengine=net`.
 
 use super::known::{Known, mark, put, value};
-use super::units;
+use super::units::{self, one_of, refuse};
 use crate::job::{Engine, Job, Protocol};
 
 /// All of them.
@@ -23,22 +23,6 @@ pub const OPTIONS: &[Known] = &[
     }),
 ];
 
-/// Names of those that are for TCP, and for multicast.
-pub const OF_TCP: &[&str] = &["nodelay", "mss"];
-pub const OF_MULTICAST: &[&str] = &["interface", "ttl"];
-pub const OF_NET: &[&str] = &[
-    "hostname",
-    "port",
-    "protocol",
-    "listen",
-    "pingpong",
-    "nodelay",
-    "window_size",
-    "mss",
-    "interface",
-    "ttl",
-];
-
 /// Bytes of the least block, so that a goodbye is not a block, and of the largest datagram.
 const BLOCK_BYTES_MIN: u64 = 64;
 const DATAGRAM_BYTES_MAX: u64 = 65_507;
@@ -54,9 +38,7 @@ fn port(text: &str) -> Result<u32, String> {
 
 fn protocol(text: &str) -> Result<Protocol, String> {
     use Protocol::{Tcp, Tcp6, Udp, Udp6, Unix, Vsock};
-    let all = [Tcp, Tcp6, Udp, Udp6, Unix, Vsock];
-    let found = all.into_iter().find(|protocol| protocol.name() == text);
-    found.ok_or_else(|| "is none of tcp, tcpv6, udp, udpv6, unix, vsock".to_owned())
+    one_of(text, &[Tcp, Tcp6, Udp, Udp6, Unix, Vsock].map(|protocol| (protocol.name(), protocol)))
 }
 
 /// Completes the other end of a job with `ioengine=net`.
@@ -67,45 +49,37 @@ pub fn finish(job: &mut Job) -> Result<(), String> {
     if job.engine != Engine::Net {
         return Ok(());
     }
-    let fail = |why: &str| Err(format!("ioengine=net {why}"));
-    if job.rw.random || job.rw.reads == job.rw.writes || job.trims || job.skip_bytes != 0 {
-        return fail("receives (rw=read) or sends (rw=write), in sequence");
-    }
-    if job.verify.is_some() {
-        return fail("has blocks without a place: verify does not go with it");
-    }
-    if job.sizes.iter().any(Option::is_some) {
-        return fail("needs blocks of one size (bs)");
-    }
+    let fail = |fails: bool, why: &str| refuse(fails, &format!("ioengine=net {why}"));
+    let is_sequence = !job.rw.random && job.skip_bytes == 0 && !job.trims;
+    fail(
+        !is_sequence || job.rw.reads == job.rw.writes,
+        "receives (rw=read) or sends (rw=write), in sequence",
+    )?;
+    fail(job.verify.is_some(), "has blocks without a place: verify does not go with it")?;
+    fail(job.sizes.iter().any(Option::is_some), "needs blocks of one size (bs)")?;
     let bytes = job.block_bytes[usize::from(job.rw.writes)];
-    if bytes < BLOCK_BYTES_MIN {
-        return fail("needs blocks of at least 64 bytes");
-    }
+    fail(bytes < BLOCK_BYTES_MIN, "needs blocks of at least 64 bytes")?;
     let net = &mut job.net;
-    if net.protocol.has_datagrams() && bytes > DATAGRAM_BYTES_MAX {
-        return fail("has no datagrams of more than 65507 bytes (bs)");
-    }
+    fail(
+        net.protocol.has_datagrams() && bytes > DATAGRAM_BYTES_MAX,
+        "has no datagrams of more than 65507 bytes (bs)",
+    )?;
     if net.protocol == Protocol::Unix {
-        return match (job.filenames.as_slice(), net.host.is_some() || net.port.is_some()) {
-            ([path], false) if job.clones == 1 || !net.listens => {
-                net.path = Some(path.clone());
-                listens(job)
-            }
-            ([_], false) => fail("with protocol=unix has one receiver for each name: not numjobs"),
-            _ => {
-                fail("with protocol=unix needs filename=, one name, and neither hostname nor port")
-            }
+        let ([path], None, None) = (job.filenames.as_slice(), &net.host, &net.port) else {
+            let needs = "needs filename=, one name, and neither hostname nor port";
+            return fail(true, &format!("with protocol=unix {needs}"));
         };
+        fail(
+            job.clones > 1 && net.listens,
+            "with protocol=unix has one receiver for each name: not numjobs",
+        )?;
+        net.path = Some(path.clone());
+        return listens(job);
     }
-    if !job.filenames.is_empty() {
-        return fail("needs hostname= and port=, not filename=");
-    }
-    if net.port.is_none() {
-        return fail("needs port=");
-    }
-    if job.rw.writes && net.host.is_none() {
-        return fail("needs hostname= where it sends (rw=write)");
-    }
+    fail(!job.filenames.is_empty(), "needs hostname= and port=, not filename=")?;
+    fail(net.port.is_none(), "needs port=")?;
+    let reaches = !job.rw.writes || net.host.is_some();
+    fail(!reaches, "needs hostname= where it sends (rw=write)")?;
     listens(job)
 }
 

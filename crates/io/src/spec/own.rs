@@ -4,7 +4,7 @@
 use super::super::layout::Safety;
 use super::file::is_global;
 use super::http::SECRETS;
-use super::section::{Found, Place, Section, Setting, find};
+use super::section::{Found, Section, Setting, find};
 use super::units::{self, Bare};
 use super::{Axis, Eta, Format, lists};
 use std::path::PathBuf;
@@ -13,57 +13,38 @@ use std::time::Duration;
 /// Runs of each cell, at most.
 const REPEAT_MAX: u32 = 10_000;
 
-/// Options of the run as a whole.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Own {
-    /// File of the report; `None` is standard output.
-    pub output: Option<PathBuf>,
-    /// Its format.
-    pub format: Format,
-    /// A report after each such time.
-    pub status_interval: Option<Duration>,
-    /// Condition for showing progress.
-    pub eta: Eta,
-    /// Only jobs with these names.
-    pub only: Vec<String>,
-    /// The command line is printed, and nothing done.
-    pub show_cmd: bool,
-    /// Only parse the command line and the job files (`--parse-only`).
-    pub parse_only: bool,
-    /// A job that writes is an error.
-    pub read_only: bool,
-    /// A warning is an error.
-    pub strict: bool,
-    /// Jobs may start programs.
-    pub allow_exec: bool,
-    /// Permission to write, and handling of the files.
-    pub safety: Safety,
-    /// Runs of each cell.
-    pub repeat: u32,
-    /// All is written once before.
-    pub precondition: bool,
-    /// Options of `--sweep`.
-    pub sweep: Vec<Axis>,
-}
-
-impl Default for Own {
-    fn default() -> Own {
-        Own {
-            output: None,
-            format: Format::Normal,
-            status_interval: None,
-            eta: Eta::Auto,
-            only: Vec::new(),
-            show_cmd: false,
-            parse_only: false,
-            read_only: false,
-            strict: false,
-            allow_exec: false,
-            safety: Safety { allow_overwrite: false, keep: false },
-            repeat: 1,
-            precondition: false,
-            sweep: Vec::new(),
-        }
+defaulted! {
+    /// Options of the run as a whole.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct RunOptions {
+        /// File of the report; `None` is standard output.
+        pub output: Option<PathBuf>,
+        /// Its format.
+        pub format: Format,
+        /// A report after each such time.
+        pub status_interval: Option<Duration>,
+        /// Condition for showing progress.
+        pub eta: Eta,
+        /// Only jobs with these names.
+        pub only: Vec<String>,
+        /// The command line is printed, and nothing done.
+        pub show_cmd: bool,
+        /// Only parse the command line and the job files (`--parse-only`).
+        pub parse_only: bool,
+        /// A job that writes is an error.
+        pub read_only: bool,
+        /// A warning is an error.
+        pub strict: bool,
+        /// Jobs may start programs.
+        pub allow_exec: bool,
+        /// Permission to write, and handling of the files.
+        pub safety: Safety,
+        /// Runs of each cell.
+        pub repeat: u32 = 1,
+        /// All is written once before.
+        pub precondition: bool,
+        /// Options of `--sweep`.
+        pub sweep: Vec<Axis>,
     }
 }
 
@@ -71,26 +52,18 @@ impl Default for Own {
 ///
 /// # Errors
 /// An option is wrong.
-pub fn read(arguments: &[(String, Option<String>)]) -> Result<(Own, Vec<Section>), String> {
-    let mut own = Own::default();
-    let global = Section { job: None, waits: false, settings: Vec::new() };
-    let mut sections = vec![global.clone()];
+pub fn read(arguments: &[(String, Option<String>)]) -> Result<(RunOptions, Vec<Section>), String> {
+    let mut own = RunOptions::default();
+    let mut sections = vec![Section::of(None)];
     for (name, value) in arguments {
-        let setting = Setting {
-            name: name.clone(),
-            value: value.clone(),
-            place: Place::CommandLine,
-            swept: false,
-            unset: Vec::new(),
-        };
+        let setting = Setting::typed(name, value.as_deref());
         match find(name) {
             Found::Own => own.set(&setting)?,
             Found::Refused(why) => return Err(setting.wrong(&why)),
             Found::Known(known) if known.name == "name" => match value.as_deref() {
                 None | Some("") => return Err(setting.wrong("needs a value")),
                 Some(job) => {
-                    let job = (!is_global(job)).then(|| job.to_owned());
-                    sections.push(Section { job, ..global.clone() });
+                    sections.push(Section::of((!is_global(job)).then(|| job.to_owned())));
                 }
             },
             Found::Known(known) => {
@@ -104,7 +77,7 @@ pub fn read(arguments: &[(String, Option<String>)]) -> Result<(Own, Vec<Section>
     Ok((own, sections))
 }
 
-impl Own {
+impl RunOptions {
     fn set(&mut self, setting: &Setting) -> Result<(), String> {
         let wrong = |why: String| setting.wrong(&why);
         let value = setting.value.as_deref();
@@ -119,12 +92,8 @@ impl Own {
                 self.status_interval = Some(Duration::from_micros(us)).filter(|us| !us.is_zero());
             }
             "eta" => {
-                self.eta = match needed()? {
-                    "auto" => Eta::Auto,
-                    "always" => Eta::Always,
-                    "never" => Eta::Never,
-                    _ => return Err(setting.wrong("is none of auto, always, never")),
-                };
+                let times = [("auto", Eta::Auto), ("always", Eta::Always), ("never", Eta::Never)];
+                self.eta = units::one_of(needed()?, &times).map_err(wrong)?;
             }
             "section" => self.only.push(needed()?.to_owned()),
             "showcmd" => self.show_cmd = mark()?,

@@ -49,6 +49,13 @@ pub struct Section {
     pub settings: Vec<Setting>,
 }
 
+impl Section {
+    /// One without options.
+    pub fn of(job: Option<String>) -> Section {
+        Section { job, waits: false, settings: Vec::new() }
+    }
+}
+
 /// Names of the options of the run.
 const OF_THE_RUN: &[&str] = &[
     "output",
@@ -128,6 +135,12 @@ impl fmt::Display for Setting {
 }
 
 impl Setting {
+    /// One of the command line.
+    pub fn typed(name: &str, value: Option<&str>) -> Setting {
+        let (name, value) = (name.to_owned(), value.map(str::to_owned));
+        Setting { name, value, place: Place::CommandLine, swept: false, unset: Vec::new() }
+    }
+
     /// The message for an invalid one.
     pub fn wrong(&self, why: &str) -> String {
         match self.unset.as_slice() {

@@ -1,9 +1,9 @@
 //! The whole source text: made into jobs once for each cell of a sweep.
 
 use super::draft::Draft;
-use super::own::{self, Own};
-use super::section::{Place, Section, Setting};
-use super::{Axis, Outside, Request, file, finish, lists, show};
+use super::own::{self, RunOptions};
+use super::section::{Section, Setting};
+use super::{Axis, Job, Outside, Request, file, finish, lists};
 use crate::Engine;
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ const UNNAMED: &str = "io";
 /// A command line and job files, taken apart.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Source {
-    own: Own,
+    own: RunOptions,
     sections: Vec<Section>,
     axes: Vec<Axis>,
 }
@@ -49,11 +49,7 @@ impl Source {
             if nothing || !job_files.is_empty() || !own.only.is_empty() {
                 return Err("there is no job: name a job file, or give its options".to_owned());
             }
-            sections.push(Section {
-                job: Some(UNNAMED.to_owned()),
-                waits: false,
-                settings: Vec::new(),
-            });
+            sections.push(Section::of(Some(UNNAMED.to_owned())));
         }
         let axes = axes(&sections, &own.sweep)?;
         Ok(Source { own, sections, axes })
@@ -83,23 +79,17 @@ impl Source {
             let mut settings: Vec<Cow<Setting>> = settings.collect();
             let Some(name) = &section.job else {
                 apply(&mut all, &settings)?;
-                record(&mut globals, &settings);
+                record(&mut globals, settings.iter().map(Cow::as_ref));
                 continue;
             };
             for axis in &self.own.sweep {
-                settings.push(Cow::Owned(Setting {
-                    name: axis.option.clone(),
-                    value: value(&axis.option).map(str::to_owned),
-                    place: Place::CommandLine,
-                    swept: false,
-                    unset: Vec::new(),
-                }));
+                settings.push(Cow::Owned(Setting::typed(&axis.option, value(&axis.option))));
             }
             let mut draft = all.clone();
             draft.job.name.clone_from(name);
             draft.job.stonewall |= section.waits;
             apply(&mut draft, &settings)?;
-            record(&mut draft.job.given, &settings);
+            record(&mut draft.job.given, settings.iter().map(Cow::as_ref));
             let (job, more) = finish::job(draft).map_err(|why| format!("{name}: {why}"))?;
             jobs.push(job);
             for warning in more {
@@ -110,29 +100,19 @@ impl Source {
         }
         among(&jobs)?;
         self.check(&jobs, &warnings)?;
-        let own = self.own.clone();
         Ok(Request {
-            command_line: show::command_line(&self.sections, &globals, &jobs),
+            command_line: command_line(&self.sections, &globals, &jobs),
             jobs,
             globals,
-            output: own.output,
-            format: own.format,
-            status_interval: own.status_interval,
-            eta: own.eta,
-            safety: own.safety,
-            strict: own.strict,
+            run: self.own.clone(),
             warnings,
             sweep: Vec::new(),
-            repeat: own.repeat,
-            precondition: own.precondition,
-            show_cmd: own.show_cmd,
-            parse_only: own.parse_only,
             source: self.clone(),
         })
     }
 
     /// Refuses what a run may not begin with.
-    fn check(&self, jobs: &[super::Job], warnings: &[String]) -> Result<(), String> {
+    fn check(&self, jobs: &[Job], warnings: &[String]) -> Result<(), String> {
         if self.own.strict && !warnings.is_empty() {
             return Err(format!("{} (--strict)", warnings.join("\n")));
         }
@@ -140,7 +120,7 @@ impl Source {
             return Err(format!("{}: writes, and --readonly was given", job.name));
         }
         let runs = !self.own.parse_only && !self.own.show_cmd;
-        let starts = |job: &&super::Job| job.engine == Engine::Exec;
+        let starts = |job: &&Job| job.engine == Engine::Exec;
         if let Some(job) = jobs.iter().find(starts).filter(|_| runs && !self.own.allow_exec) {
             return Err(format!(
                 "{}: ioengine=exec starts {}; --allow-exec permits that",
@@ -180,7 +160,7 @@ impl Source {
 }
 
 /// Jobs that wait for others (`wait_for`): the other one stands before, once.
-fn among(jobs: &[super::Job]) -> Result<(), String> {
+fn among(jobs: &[Job]) -> Result<(), String> {
     for (number, job) in jobs.iter().enumerate() {
         let Some(other) = &job.among.after else { continue };
         let before = jobs.iter().take(number).filter(|before| before.name == *other).count();
@@ -202,11 +182,49 @@ fn apply(draft: &mut Draft, settings: &[Cow<Setting>]) -> Result<(), String> {
 }
 
 /// Notes options in fio's first names; of several with one name the last.
-fn record(given: &mut Vec<(String, String)>, settings: &[Cow<Setting>]) {
-    for setting in settings {
-        let (name, value) = setting.pair();
+fn record<'s>(given: &mut Vec<(String, String)>, settings: impl IntoIterator<Item = &'s Setting>) {
+    for (name, value) in settings.into_iter().map(Setting::pair) {
         given.retain(|(known, _)| *known != name);
         given.push((name, value));
+    }
+}
+
+/// Jobs as fio's command line (`--showcmd`): options for all jobs, then each job with its own. Options that hold only
+/// for some of the jobs (from a second `[global]` on) stand with each of those.
+fn command_line(sections: &[Section], globals: &[(String, String)], jobs: &[Job]) -> String {
+    let mut words: Vec<String> = Vec::new();
+    let is_job = |section: &Section| section.job.is_some();
+    let mut after = sections.iter().skip_while(|section| !is_job(section));
+    let at_front = !after.any(|section| !is_job(section) && !section.settings.is_empty());
+    if at_front {
+        words.extend(globals.iter().map(word));
+    }
+    let mut held: Vec<(String, String)> = Vec::new();
+    let mut jobs = jobs.iter();
+    for section in sections {
+        if !is_job(section) {
+            record(&mut held, section.settings.iter().filter(|_| !at_front));
+            continue;
+        }
+        let Some(job) = jobs.next() else { break };
+        words.push(word(&("name".to_owned(), job.name.clone())));
+        let says = |held: &str| job.given.iter().any(|(name, _)| name == held);
+        let holds = held.iter().filter(|(name, _)| !says(name));
+        let own = job.given.iter().filter(|(name, _)| name != "name");
+        words.extend(holds.chain(own).map(word));
+    }
+    words.join(" ")
+}
+
+/// `--NAME=VALUE` or `--NAME`, quoted for a shell where it has to be.
+fn word((name, value): &(String, String)) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-+=.,:/%@".contains(c);
+    if value.is_empty() {
+        format!("--{name}")
+    } else if value.chars().all(plain) {
+        format!("--{name}={value}")
+    } else {
+        format!("--{name}='{}'", value.replace('\'', "'\\''"))
     }
 }
 

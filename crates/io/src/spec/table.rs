@@ -2,13 +2,9 @@
 
 use super::super::job::{Amount, Clocks};
 use super::draft::{self, Draft};
-use super::further;
-use super::http;
 use super::known::{Known, Takes, mark, put, stays, value};
-use super::net;
-use super::special;
-use super::units::{self, Bare};
-use super::values;
+use super::units::{self, Bare, Base, one_of, unless_zero};
+use super::{further, http, net, values};
 use std::time::Duration;
 
 /// All options of jobs.
@@ -24,12 +20,13 @@ pub const OPTIONS: &[&[Known]] = &[
     further::ORDER,
     further::CHECKS,
     further::LIMITS,
-    further::ENGINES,
+    further::CPUIO,
+    further::FILESTAT,
     further::NOTED,
-    special::PRIORITY,
-    special::EXEC,
-    special::NBD,
-    special::E4DEFRAG,
+    further::PRIORITY,
+    further::EXEC,
+    further::NBD,
+    further::E4DEFRAG,
     net::OPTIONS,
     http::OPTIONS,
 ];
@@ -61,7 +58,7 @@ const TARGET: &[Known] = &[
     value("filename_format", |d, v| put(&mut d.job.name_format, name_format(v))).commas(),
     value("nrfiles", |d, v| put(&mut d.job.files, units::count(v, d.base, 1))).alias(&["nr_files"]),
     value("filesize", |d, v| {
-        let (least, most) = draft::file_sizes(v, d.base)?;
+        let (least, most) = draft::range(v, |one| units::size(one, d.base))?;
         (d.job.file_bytes, d.job.file_bytes_max) = (Some(least), most);
         Ok(())
     }),
@@ -77,8 +74,7 @@ const TARGET: &[Known] = &[
     value("offset", |d, v| put(&mut d.job.offset, units::amount(v, d.base))).alias(&["fileoffset"]),
     value("offset_increment", |d, v| put(&mut d.job.offset_increment, units::amount(v, d.base))),
     value("number_ios", |d, v| {
-        let blocks = units::size(v, units::Base::Decimal)?;
-        put(&mut d.job.blocks_max, Ok(Some(blocks).filter(|blocks| *blocks > 0)))
+        put(&mut d.job.blocks_max, units::size(v, Base::Decimal).map(unless_zero))
     }),
     value("fallocate", |d, v| put(&mut d.job.reserve, draft::reserve(v))),
     value("overwrite", |d, v| put(&mut d.job.overwrite, units::truth(v))),
@@ -130,9 +126,8 @@ const WORK: &[Known] = &[
     value("end_fsync", |d, v| put(&mut d.job.end_fsync, units::truth(v))),
     mark("norandommap", |d, v| put(&mut d.job.random_map, units::truth(v).map(|none| !none))),
     value("randrepeat", |d, v| put(&mut d.job.random_repeat, units::truth(v))),
-    value("random_generator", |_, v| match v {
-        "tausworthe" | "tausworthe64" | "lfsr" => Ok(()),
-        _ => Err("is none of tausworthe, lfsr, tausworthe64".to_owned()),
+    value("random_generator", |_, v| {
+        one_of(v, &[("tausworthe", ()), ("lfsr", ()), ("tausworthe64", ())])
     }),
     value("randseed", |d, v| put(&mut d.job.seed, units::size(v, d.base))),
     value("random_distribution", |d, v| {
@@ -149,8 +144,7 @@ const TIME: &[Known] = &[
     value("numjobs", |d, v| put(&mut d.job.clones, units::count(v, d.base, 1))),
     value("loops", |d, v| put(&mut d.job.loops, units::count(v, d.base, 1).map(u64::from))),
     value("runtime", |d, v| {
-        let time = draft::time(v, Bare::Seconds)?;
-        put(&mut d.job.runtime, Ok(Some(time).filter(|time| !time.is_zero())))
+        put(&mut d.job.runtime, draft::time(v, Bare::Seconds).map(unless_zero))
     })
     .alias(&["timeout"]),
     mark("time_based", |d, v| put(&mut d.job.time_based, units::truth(v))),
@@ -162,7 +156,8 @@ const TIME: &[Known] = &[
         .alias(&["ss_ramp"]),
     value("ramp_time", |d, v| put(&mut d.job.ramp, draft::time(v, Bare::Seconds))),
     value("startdelay", |d, v| {
-        (d.job.start_delay, d.job.start_delay_max) = draft::times(v)?;
+        (d.job.start_delay, d.job.start_delay_max) =
+            draft::range(v, |one| draft::time(one, Bare::Seconds))?;
         Ok(())
     }),
     mark("stonewall", |d, v| put(&mut d.job.stonewall, units::truth(v)))
@@ -171,37 +166,22 @@ const TIME: &[Known] = &[
     mark("group_reporting", |d, v| put(&mut d.job.group_reporting, units::truth(v))),
     value("cpus_allowed", |d, v| put(&mut d.job.cpus, units::cpus(v))).commas(),
     value("cpus_allowed_policy", |d, v| {
-        put(
-            &mut d.job.cpus_split,
-            match v {
-                "shared" => Ok(false),
-                "split" => Ok(true),
-                _ => Err("is neither shared nor split".to_owned()),
-            },
-        )
+        put(&mut d.job.cpus_split, one_of(v, &[("shared", false), ("split", true)]))
     }),
 ];
 
 const FLOW: &[Known] = &[
     value("rate", |d, v| {
-        let read = units::sides(v, |one| units::size(one, d.base))?;
-        put(&mut d.job.rate_bytes_per_s, Ok(read.map(|rate| rate.filter(|rate| *rate > 0))))
+        put(&mut d.job.rate_bytes_per_s, units::rates(v, |one| units::size(one, d.base)))
     })
     .commas(),
     value("rate_iops", |d, v| {
-        let read = units::sides(v, |one| units::count(one, d.base, 0).map(u64::from))?;
-        put(&mut d.job.rate_iops, Ok(read.map(|rate| rate.filter(|rate| *rate > 0))))
+        let blocks = |one: &str| units::count(one, d.base, 0).map(u64::from);
+        put(&mut d.job.rate_iops, units::rates(v, blocks))
     })
     .commas(),
     value("rate_process", |d, v| {
-        put(
-            &mut d.job.poisson,
-            match v {
-                "linear" => Ok(false),
-                "poisson" => Ok(true),
-                _ => Err("is neither linear nor poisson".to_owned()),
-            },
-        )
+        put(&mut d.job.poisson, one_of(v, &[("linear", false), ("poisson", true)]))
     }),
     value("thinktime", |d, v| put(&mut d.job.think, draft::time(v, Bare::Micros))),
     value("thinktime_blocks", |d, v| put(&mut d.job.think_blocks, units::count(v, d.base, 1))),
@@ -232,37 +212,21 @@ const REPORT: &[Known] = &[
         put(&mut d.job.clocks.bandwidth, units::truth(v).map(|off| !off))
     })
     .alias(&["disable_bw"]),
-    value("write_bw_log", |d, v| {
-        d.unnamed_logs[0] = v.is_empty();
-        put(&mut d.job.logs.bandwidth, Ok(draft::log(v)))
-    })
-    .takes(Takes::Text)
-    .commas(),
-    value("write_lat_log", |d, v| {
-        d.unnamed_logs[1] = v.is_empty();
-        put(&mut d.job.logs.latency, Ok(draft::log(v)))
-    })
-    .takes(Takes::Text)
-    .commas(),
-    value("write_iops_log", |d, v| {
-        d.unnamed_logs[2] = v.is_empty();
-        put(&mut d.job.logs.iops, Ok(draft::log(v)))
-    })
-    .takes(Takes::Text)
-    .commas(),
+    value("write_bw_log", |d, v| put(&mut d.job.logs.bandwidth, Ok(Some(v.into()))))
+        .takes(Takes::Text)
+        .commas(),
+    value("write_lat_log", |d, v| put(&mut d.job.logs.latency, Ok(Some(v.into()))))
+        .takes(Takes::Text)
+        .commas(),
+    value("write_iops_log", |d, v| put(&mut d.job.logs.iops, Ok(Some(v.into()))))
+        .takes(Takes::Text)
+        .commas(),
     value("log_avg_msec", |d, v| {
         let millis = units::count(v, d.base, 0)?;
         put(&mut d.job.logs.average, Ok(Duration::from_millis(millis.into())))
     }),
     value("kb_base", |d, v| {
-        put(
-            &mut d.base,
-            match v {
-                "1024" => Ok(units::Base::Binary),
-                "1000" => Ok(units::Base::Decimal),
-                _ => Err("is neither 1024 nor 1000".to_owned()),
-            },
-        )
+        put(&mut d.base, one_of(v, &[("1024", Base::Binary), ("1000", Base::Decimal)]))
     })
     .commas(),
 ];

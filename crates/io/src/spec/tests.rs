@@ -3,6 +3,8 @@
 use super::super::job::{Amount, Clocks, Distribution, Engine, Rw, VerifyKind};
 use super::*;
 use std::path::Path;
+use std::path::PathBuf;
+use std::time::Duration;
 
 /// Files to include and variables, as pairs.
 struct World(Vec<(&'static str, &'static str)>);
@@ -313,14 +315,19 @@ fn options_of_the_run() {
         eta=never keep allow-overwrite repeat=5 precondition strict parse-only showcmd",
     )
     .unwrap();
-    assert_eq!((request.output, request.format), (Some("o.json".into()), Format::JsonPlus));
-    assert_eq!(request.status_interval, Some(Duration::from_millis(500)));
-    assert_eq!((request.eta, request.repeat), (Eta::Never, 5));
-    assert!(request.safety.keep && request.safety.allow_overwrite && request.precondition);
-    assert!(request.strict && request.parse_only && request.show_cmd);
+    assert_eq!((request.run.output, request.run.format), (Some("o.json".into()), Format::JsonPlus));
+    assert_eq!(request.run.status_interval, Some(Duration::from_millis(500)));
+    assert_eq!((request.run.eta, request.run.repeat), (Eta::Never, 5));
+    assert!(
+        request.run.safety.keep && request.run.safety.allow_overwrite && request.run.precondition
+    );
+    assert!(request.run.strict && request.run.parse_only && request.run.show_cmd);
     let request = line("name=x size=1m").unwrap();
-    assert!(!request.safety.keep && !request.safety.allow_overwrite && !request.strict);
-    assert_eq!((request.repeat, request.format, request.eta), (1, Format::Normal, Eta::Auto));
+    assert!(!request.run.safety.keep && !request.run.safety.allow_overwrite && !request.run.strict);
+    assert_eq!(
+        (request.run.repeat, request.run.format, request.run.eta),
+        (1, Format::Normal, Eta::Auto)
+    );
 }
 
 #[test]

@@ -65,12 +65,7 @@ fn multiple(unit: &str, base: Base) -> Option<u64> {
     let power = match letters.next() {
         None => return Some(1),
         Some('b') => return letters.as_str().is_empty().then_some(1),
-        Some('k') => 1,
-        Some('m') => 2,
-        Some('g') => 3,
-        Some('t') => 4,
-        Some('p') => 5,
-        Some(_) => return None,
+        Some(letter) => 1 + "kmgtp".find(letter)? as u32,
     };
     let swapped = match letters.as_str() {
         // fio(1) has `ki` as `kib`; its reader takes it as `k`.
@@ -164,6 +159,34 @@ pub fn truth(text: &str) -> Result<bool, String> {
     }
 }
 
+/// The meaning of a word among those that an option knows.
+///
+/// # Errors
+/// It is none of them.
+pub fn one_of<T: Copy>(text: &str, words: &[(&str, T)]) -> Result<T, String> {
+    if let Some((_, meaning)) = words.iter().find(|(word, _)| *word == text) {
+        return Ok(*meaning);
+    }
+    let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+    Err(match words.as_slice() {
+        [one, other] => format!("is neither {one} nor {other}"),
+        _ => format!("is none of {}", words.join(", ")),
+    })
+}
+
+/// Refuses options if they exclude each other.
+///
+/// # Errors
+/// They do: the sentence.
+pub fn refuse(excluded: bool, why: &str) -> Result<(), String> {
+    if excluded { Err(why.to_owned()) } else { Ok(()) }
+}
+
+/// Zero means none.
+pub fn unless_zero<T: Default + PartialEq>(value: T) -> Option<T> {
+    (value != T::default()).then_some(value)
+}
+
 /// Values for reads, writes and trims: one is for all, and one after which a comma stands is for its
 /// own side alone; sides without a value get `None`. What trims would get is read and goes nowhere.
 ///
@@ -186,6 +209,17 @@ pub fn sides<T: Copy>(
         return Err("has no value".to_owned());
     }
     Ok(if parts.len() == 1 { [read, read] } else { [read, write] })
+}
+
+/// Rates for reads and for writes, of which 0 is none.
+///
+/// # Errors
+/// Those of [`sides`].
+pub fn rates(
+    text: &str,
+    each: impl Fn(&str) -> Result<u64, String>,
+) -> Result<[Option<u64>; 2], String> {
+    Ok(sides(text, each)?.map(|rate| rate.and_then(unless_zero)))
 }
 
 /// CPUs such as `0-3,5`, in order, each once.

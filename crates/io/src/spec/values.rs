@@ -1,9 +1,10 @@
 //! Values of single options: engines, distributions, patterns, lists of errors and of nodes. Each function
 //! takes the text of a value, and the error goes on after `OPTION=VALUE: `.
 
-use super::super::job::{Distribution, Engine, ExitWhat, MemoryPolicy, Nodes, Share, StatCall};
+use super::super::job::{Distribution, Engine, Nodes, Share};
 use super::units;
 use hakobu_sys::errno;
+use hakobu_sys::nodes::Policy;
 
 /// Engines that fio has and we do not.
 const ENGINES: &[&str] = &[
@@ -46,44 +47,13 @@ const ENGINES: &[&str] = &[
     "librpma_gpspm_server",
 ];
 
-/// Engines that are here, under all of their names.
-const OURS: &[(&str, Engine)] = &[
-    ("sync", Engine::Sync),
-    ("psync", Engine::Psync),
-    ("pvsync2", Engine::Pvsync2),
-    ("libaio", Engine::Libaio),
-    // Both are other names of it in fio.
-    ("linuxaio", Engine::Libaio),
-    ("aio", Engine::Libaio),
-    ("io_uring", Engine::IoUring),
-    ("mmap", Engine::Mmap),
-    ("page_fault", Engine::PageFault),
-    ("null", Engine::Null),
-    // fio's example of an engine in C++, which does nothing as well.
-    ("cpp_null", Engine::Null),
-    ("falloc", Engine::Falloc),
-    ("ftruncate", Engine::Ftruncate),
-    ("filecreate", Engine::FileCreate),
-    ("filestat", Engine::FileStat),
-    ("filedelete", Engine::FileDelete),
-    ("dircreate", Engine::DirCreate),
-    ("dirstat", Engine::DirStat),
-    ("dirdelete", Engine::DirDelete),
-    ("exec", Engine::Exec),
-    ("e4defrag", Engine::E4defrag),
-    ("net", Engine::Net),
-    ("http", Engine::Http),
-    ("nbd", Engine::Nbd),
-    ("cpuio", Engine::CpuIo),
-];
-
 /// `ioengine`.
 pub fn engine(text: &str) -> Result<Engine, String> {
-    if let Some((_, engine)) = OURS.iter().find(|(name, _)| *name == text) {
+    if let Some((_, engine)) = Engine::NAMES.iter().find(|(name, _)| *name == text) {
         return Ok(*engine);
     }
     let name = text.split(':').next().unwrap_or(text);
-    let ours: Vec<&str> = OURS.iter().map(|(name, _)| *name).collect();
+    let ours: Vec<&str> = Engine::NAMES.iter().map(|(name, _)| *name).collect();
     let ours = ours.join(", ");
     Err(if ENGINES.contains(&name) {
         format!("an engine of fio's that is not supported here (supported: {ours})")
@@ -158,13 +128,11 @@ fn shares(text: &str) -> Result<Vec<Share>, String> {
     let mut found: Vec<(f64, Option<f64>)> = Vec::new();
     for part in text.split(':') {
         let (access, size) = part.split_once('/').unwrap_or((part, ""));
-        let access =
-            number(access).ok_or_else(|| format!("'{part}' is not a share such as 60/10"))?;
+        let wrong = || format!("'{part}' is not a share such as 60/10");
+        let access = number(access).ok_or_else(wrong)?;
         let size = match size.trim() {
             "" => None,
-            size => {
-                Some(number(size).ok_or_else(|| format!("'{part}' is not a share such as 60/10"))?)
-            }
+            size => Some(number(size).ok_or_else(wrong)?),
         };
         found.push((access, size));
     }
@@ -245,26 +213,6 @@ fn pattern_number(text: &str) -> Result<Vec<u8>, String> {
     Ok(all.into_iter().take(used).collect())
 }
 
-/// `exit_what`.
-pub fn exit_what(text: &str) -> Result<ExitWhat, String> {
-    match text {
-        "group" => Ok(ExitWhat::Group),
-        "stonewall" => Ok(ExitWhat::Stonewall),
-        "all" => Ok(ExitWhat::All),
-        _ => Err("is none of group, stonewall, all".to_owned()),
-    }
-}
-
-/// `stat_type`.
-pub fn stat_type(text: &str) -> Result<StatCall, String> {
-    match text {
-        "stat" => Ok(StatCall::Stat),
-        "lstat" => Ok(StatCall::Lstat),
-        "statx" => Ok(StatCall::Statx),
-        _ => Err("is none of stat, lstat, statx".to_owned()),
-    }
-}
-
 /// `continue_on_error`: for reads, writes and checks.
 pub fn goes_on(text: &str) -> Result<[bool; 3], String> {
     Ok(match text {
@@ -323,14 +271,14 @@ pub fn ignored(text: &str) -> Result<[Vec<i32>; 3], String> {
 pub fn memory_policy(text: &str, nodes: &mut Nodes) -> Result<(), String> {
     let (name, list) = text.split_once(':').map_or((text, None), |(name, of)| (name, Some(of)));
     nodes.policy = match name {
-        "default" => MemoryPolicy::Default,
-        "local" => MemoryPolicy::Local,
-        "bind" => MemoryPolicy::Bind,
-        "interleave" => MemoryPolicy::Interleave,
-        "prefer" => MemoryPolicy::Prefer,
+        "default" => Policy::Default,
+        "local" => Policy::Local,
+        "bind" => Policy::Bind,
+        "interleave" => Policy::Interleave,
+        "prefer" => Policy::Prefer,
         _ => return Err("is none of default, local, prefer:N, bind:N, interleave:N".to_owned()),
     };
-    let needs = !matches!(nodes.policy, MemoryPolicy::Default | MemoryPolicy::Local);
+    let needs = !matches!(nodes.policy, Policy::Default | Policy::Local);
     nodes.memory = match list {
         Some(list) if needs => units::cpus(list)?,
         None if !needs => Vec::new(),

@@ -26,17 +26,13 @@ pub struct Histogram {
 }
 
 impl Default for Histogram {
+    /// An empty one.
     fn default() -> Histogram {
-        Histogram::new()
+        Histogram { counts: Vec::new(), count: 0, min_ns: u64::MAX, max_ns: 0, sum: 0, squares: 0 }
     }
 }
 
 impl Histogram {
-    /// An empty one.
-    pub const fn new() -> Histogram {
-        Histogram { counts: Vec::new(), count: 0, min_ns: u64::MAX, max_ns: 0, sum: 0, squares: 0 }
-    }
-
     /// Counts one value.
     #[inline]
     pub fn record(&mut self, ns: u64) {

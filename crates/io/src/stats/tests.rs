@@ -4,7 +4,7 @@ use super::{Histogram, Series};
 use proptest::prelude::*;
 
 fn of(values: &[u64]) -> Histogram {
-    let mut histogram = Histogram::new();
+    let mut histogram = Histogram::default();
     values.iter().for_each(|value| histogram.record(*value));
     histogram
 }
@@ -22,7 +22,7 @@ fn nothing_recorded_is_nothing_and_costs_nothing() {
     assert_eq!((empty.mean_ns(), empty.deviation_ns(), empty.percentile(99.0)), (0.0, 0.0, 0));
     assert_eq!((empty.buckets().count(), empty.below(u64::MAX)), (0, 0));
     assert!(size_of::<Histogram>() <= 96);
-    let mut merged = Histogram::new();
+    let mut merged = Histogram::default();
     merged.merge(&empty);
     assert_eq!((merged.count(), merged.min_ns()), (0, 0));
 }
@@ -163,5 +163,5 @@ fn series_keep_their_values() {
     }
     assert_eq!((series.min(), series.max(), series.mean(), series.samples()), (2.0, 9.0, 5.0, 8));
     assert!((series.deviation() - (32.0f64 / 7.0).sqrt()).abs() < 1e-12);
-    assert_eq!(series.values()[7], 9.0);
+    assert_eq!(series.values[7], 9.0);
 }

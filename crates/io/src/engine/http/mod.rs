@@ -5,7 +5,7 @@
 mod target;
 mod wire;
 
-use super::patience::{Patience, Refusal, SLICE};
+use super::patience::{Failure, Patience, SLICE};
 use super::{Engine, Queued, REFUSED, Transfer, part};
 use crate::Job;
 use crate::job::{Http as Options, HttpMode, Https};
@@ -50,8 +50,11 @@ impl<'a> Http<'a> {
         bytes: usize,
         web: Option<&'a dyn Web>,
         is_over: &'a dyn Fn() -> bool,
-    ) -> std::result::Result<Http<'a>, Refusal> {
-        let fail = |why: String| (errno::EINVAL, format!("ioengine=http: {why}"));
+    ) -> Result<Http<'a>, Failure> {
+        let fail = |why: String| Failure {
+            errno: errno::EINVAL,
+            sentence: format!("ioengine=http: {why}"),
+        };
         let options = &job.http;
         let needs_web = options.mode == HttpMode::S3 || options.https != Https::Off;
         if needs_web && web.is_none() {
@@ -74,7 +77,7 @@ impl<'a> Http<'a> {
     }
 
     /// Connects; an address after the other.
-    fn connect(&self) -> std::result::Result<Line, Broken> {
+    fn connect(&self) -> Result<Line, Broken> {
         let (_, name, port) = &self.host;
         let mut last = Error::other("this host has no address");
         for address in (name.as_str(), *port).to_socket_addrs()? {
@@ -113,7 +116,7 @@ impl<'a> Http<'a> {
     }
 
     /// Sends a request and takes its answer, on the connection that is there or on a new one.
-    fn request(&mut self, block: &Transfer) -> std::result::Result<(), Broken> {
+    fn request(&mut self, block: &Transfer) -> Result<(), Broken> {
         let method = match (block.write, self.trims) {
             (true, true) => Method::Delete,
             (true, false) => Method::Put,
@@ -174,11 +177,7 @@ impl Engine for Http<'_> {
         })
     }
 
-    fn sync(&mut self, _: usize, _: u32, _: bool) -> Queued {
-        Queued::Done(0)
-    }
-
-    fn ready(&mut self, span: Option<Duration>) -> std::result::Result<bool, Refusal> {
+    fn ready(&mut self, span: Option<Duration>) -> Result<bool, Failure> {
         // Blocks are read again when the time is over.
         self.patience.begin(span.filter(|_| !self.verifies));
         Ok(true)

@@ -2,7 +2,7 @@
 
 use crate::engine::patience::{Patience, SILENCE};
 use crate::web::Wire;
-use std::io::{Error, ErrorKind, Read, Result, Write};
+use std::io::{self, Error, ErrorKind, Read, Write};
 use std::time::Instant;
 
 /// The largest head of an answer, and the number of its headers.
@@ -65,7 +65,7 @@ impl Line {
         head: &[u8],
         body: &[u8],
         patience: &Patience<'_>,
-    ) -> std::result::Result<Head, Broken> {
+    ) -> Result<Head, Broken> {
         self.is_used = true;
         self.ahead.clear();
         for part in [head, body] {
@@ -110,7 +110,7 @@ impl Line {
         &mut self,
         buffer: &mut [u8],
         patience: &Patience<'_>,
-    ) -> std::result::Result<(), Broken> {
+    ) -> Result<(), Broken> {
         let there = self.ahead.len().min(buffer.len());
         let (first, rest) = buffer.split_at_mut(there);
         first.copy_from_slice(self.ahead.get(..there).unwrap_or_default());
@@ -129,11 +129,7 @@ impl Line {
     }
 
     /// Drops the body of an answer. False if the connection cannot be used again.
-    pub(super) fn rest(
-        &mut self,
-        head: &Head,
-        patience: &Patience<'_>,
-    ) -> std::result::Result<bool, Broken> {
+    pub(super) fn rest(&mut self, head: &Head, patience: &Patience<'_>) -> Result<bool, Broken> {
         let empty = matches!(head.status, 204 | 304);
         let Some(bytes) = head.bytes.or(empty.then_some(0)) else { return Ok(false) };
         if bytes > DROP_BYTES_MAX {
@@ -149,7 +145,7 @@ impl Line {
         !head.closes && self.ahead.is_empty()
     }
 
-    fn send(&mut self, bytes: &[u8], patience: &Patience<'_>) -> std::result::Result<(), Broken> {
+    fn send(&mut self, bytes: &[u8], patience: &Patience<'_>) -> Result<(), Broken> {
         let (mut rest, mut since) = (bytes, Instant::now());
         while !rest.is_empty() {
             match self.wire.write(rest) {
@@ -161,11 +157,7 @@ impl Line {
         Ok(())
     }
 
-    fn receive(
-        &mut self,
-        buffer: &mut [u8],
-        patience: &Patience<'_>,
-    ) -> std::result::Result<usize, Broken> {
+    fn receive(&mut self, buffer: &mut [u8], patience: &Patience<'_>) -> Result<usize, Broken> {
         let mut since = Instant::now();
         loop {
             match self.wire.read(buffer) {
@@ -177,11 +169,7 @@ impl Line {
 }
 
 /// Checks whether an error of the connection is a timeout after which the wait may continue.
-fn wait(
-    error: &Error,
-    since: &mut Instant,
-    patience: &Patience<'_>,
-) -> std::result::Result<(), Broken> {
+fn wait(error: &Error, since: &mut Instant, patience: &Patience<'_>) -> Result<(), Broken> {
     match error.kind() {
         ErrorKind::Interrupted => Ok(()),
         ErrorKind::WouldBlock | ErrorKind::TimedOut => {
@@ -213,7 +201,7 @@ fn broken(why: &str) -> Broken {
 }
 
 /// The head of an answer and its length; `None` while it is not whole.
-fn parsed(text: &[u8]) -> Result<Option<(usize, Head)>> {
+fn parsed(text: &[u8]) -> io::Result<Option<(usize, Head)>> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut answer = httparse::Response::new(&mut headers);
     let status =

@@ -1,6 +1,6 @@
 //! Blocks as datagrams (UDP). Losses are not repaired: the sender counts sent blocks, the receiver received ones.
 
-use super::shared::{Errno, GOODBYE, errno_of, goes_on};
+use super::shared::{Errno, GOODBYE, goes_on, try_again};
 use crate::engine::patience::Patience;
 use hakobu_sys::errno;
 use std::net::{SocketAddr, UdpSocket};
@@ -34,10 +34,7 @@ impl Datagrams {
             match self.socket.send_to(block, to) {
                 Ok(sent) if sent == block.len() => return Ok(()),
                 Ok(_) => return Err(errno::EMSGSIZE),
-                Err(error) => match errno_of(&error) {
-                    Some(errno) => return Err(errno),
-                    None => goes_on(since.elapsed(), patience)?,
-                },
+                Err(error) => try_again(&error, since.elapsed(), patience)?,
             }
         }
     }
@@ -63,10 +60,7 @@ impl Datagrams {
                     // Something else, perhaps without end.
                     goes_on(since.elapsed(), patience)?;
                 }
-                Err(error) => match errno_of(&error) {
-                    Some(errno) => return Err(errno),
-                    None => goes_on(since.elapsed(), patience)?,
-                },
+                Err(error) => try_again(&error, since.elapsed(), patience)?,
             }
         }
     }

@@ -9,7 +9,7 @@ mod open;
 mod shared;
 mod stream;
 
-use super::patience::{Patience, Refusal};
+use super::patience::{Failure, Patience};
 use super::{Engine, Queued, REFUSED, Transfer, part};
 use crate::Job;
 use crate::job::Net as Options;
@@ -52,11 +52,11 @@ impl<'a> Net<'a> {
         clone: u32,
         bytes: usize,
         is_over: &'a dyn Fn() -> bool,
-    ) -> std::result::Result<Net<'a>, Refusal> {
+    ) -> Result<Net<'a>, Failure> {
         let sends = job.rw.writes;
         let opened = open::open(&job.net, clone, sends)?;
         let buffer = Aligned::new(bytes.max(1));
-        let buffer = buffer.map_err(|error| (errno::of(&error), error.to_string()))?;
+        let buffer = buffer.map_err(|error| Failure::of(&error, error.to_string()))?;
         let echo = vec![0; if job.net.ping_pong && sends { bytes } else { 0 }];
         let (link, patience) = (Link::Opened(opened), Patience::new(is_over));
         Ok(Net { link, options: &job.net, sends, buffer, echo, blocks: 0, patience })
@@ -112,12 +112,8 @@ impl Engine for Net<'_> {
         })
     }
 
-    fn sync(&mut self, _: usize, _: u32, _: bool) -> Queued {
-        Queued::Done(0)
-    }
-
     /// Waits for the other end. False if all is over meanwhile.
-    fn ready(&mut self, span: Option<Duration>) -> std::result::Result<bool, Refusal> {
+    fn ready(&mut self, span: Option<Duration>) -> Result<bool, Failure> {
         let Link::Opened(opened) = std::mem::replace(&mut self.link, Link::None) else {
             return Ok(false);
         };

@@ -3,9 +3,8 @@
 use super::datagrams::Datagrams;
 use super::shared::{errno_of, set_up};
 use super::stream::Stream;
-use crate::engine::patience::{Patience, Refusal, SILENCE, SLICE};
+use crate::engine::patience::{Failure, Patience, SILENCE, SLICE};
 use crate::job::{Net as Options, Protocol};
-use hakobu_sys::errno;
 use hakobu_sys::meta::identity;
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::io::{Error, ErrorKind, Result};
@@ -59,11 +58,11 @@ pub(super) fn open(
     options: &Options,
     clone: u32,
     sends: bool,
-) -> std::result::Result<Opened, Refusal> {
+) -> std::result::Result<Opened, Failure> {
     let doing = if sends { "sending to" } else { "listening at" };
     let of_socket = |error: Error| {
         let place = Options { port: Some(options.port_of(clone)), ..options.clone() };
-        (errno::of(&error), format!("ioengine=net: {doing} {place}: {error}"))
+        Failure::of(&error, format!("ioengine=net: {doing} {place}: {error}"))
     };
     if options.protocol.has_datagrams() {
         let socket = datagrams(options, clone, sends).map_err(of_socket)?;
@@ -74,14 +73,10 @@ pub(super) fn open(
         return Ok(Opened::Calling(address));
     }
     let listen = || {
-        let socket = Socket::new(address.domain(), Type::STREAM, None)?;
+        let socket = stream(&address, options)?;
         if matches!(options.protocol, Protocol::Tcp | Protocol::Tcp6) {
             // Connections of an earlier run that are not quite over do not matter.
             socket.set_reuse_address(true)?;
-        }
-        set_up(&socket, options)?;
-        if let Some(bytes) = options.segment_bytes {
-            socket.set_tcp_mss(bytes)?;
         }
         socket.bind(&address)?;
         let name = match &options.path {
@@ -92,6 +87,16 @@ pub(super) fn open(
         Ok(Opened::Listening { socket, _name: name })
     };
     listen().map_err(of_socket)
+}
+
+/// A socket for a stream. Its options have to be set before it connects, as they affect the negotiation.
+fn stream(address: &SockAddr, options: &Options) -> Result<Socket> {
+    let socket = Socket::new(address.domain(), Type::STREAM, None)?;
+    set_up(&socket, options)?;
+    if let Some(bytes) = options.segment_bytes {
+        socket.set_tcp_mss(bytes)?;
+    }
+    Ok(socket)
 }
 
 /// Address to connect to, or to listen on.
@@ -180,7 +185,7 @@ impl Opened {
         self,
         options: &Options,
         patience: &Patience<'_>,
-    ) -> std::result::Result<Option<Way>, Refusal> {
+    ) -> std::result::Result<Option<Way>, Failure> {
         let met = match &self {
             Opened::Datagrams(_) => Ok(None),
             Opened::Listening { socket, .. } => accept(socket, patience),
@@ -191,7 +196,7 @@ impl Opened {
                 Opened::Calling(_) => "connecting to",
                 _ => "waiting for a sender at",
             };
-            (errno::of(&error), format!("ioengine=net: {doing} {options}: {error}"))
+            Failure::of(&error, format!("ioengine=net: {doing} {options}: {error}"))
         };
         let met = match met {
             Ok(Some(socket)) => set_up(&socket, options).map(|()| Some(socket)).map_err(tell)?,
@@ -231,12 +236,7 @@ fn accept(socket: &Socket, patience: &Patience<'_>) -> Result<Option<Socket>> {
 fn call(address: &SockAddr, options: &Options, patience: &Patience<'_>) -> Result<Option<Socket>> {
     let began = Instant::now();
     while !patience.is_over() {
-        let socket = Socket::new(address.domain(), Type::STREAM, None)?;
-        // Must be set before connecting, as it affects the negotiation.
-        set_up(&socket, options)?;
-        if let Some(bytes) = options.segment_bytes {
-            socket.set_tcp_mss(bytes)?;
-        }
+        let socket = stream(address, options)?;
         let error = match socket.connect_timeout(address, TRY) {
             // A socket may be connected to itself if no process listens on the port, tcp(7).
             Ok(()) if options.path.is_none() && is_itself(&socket) => {

@@ -1,6 +1,6 @@
 //! Blocks as parts of a stream: TCP, unix, vsock.
 
-use super::shared::{Errno, GOODBYE, errno_of, goes_on};
+use super::shared::{Errno, GOODBYE, errno_of, try_again};
 use crate::engine::patience::Patience;
 use hakobu_sys::errno;
 use socket2::Socket;
@@ -44,11 +44,11 @@ impl Stream {
             match self.socket.send_with_flags(rest, NO_SIGNAL) {
                 Ok(0) => return Err(errno::EPIPE),
                 Ok(sent) => (rest, since) = (rest.get(sent..).unwrap_or_default(), None),
-                Err(error) => match errno_of(&error) {
-                    _ if self.has_finished() => return Err(errno::ECANCELED),
-                    Some(errno) => return Err(errno),
-                    None => goes_on(since.get_or_insert_with(Instant::now).elapsed(), patience)?,
-                },
+                Err(_) if self.has_finished() => return Err(errno::ECANCELED),
+                Err(error) => {
+                    let since = since.get_or_insert_with(Instant::now);
+                    try_again(&error, since.elapsed(), patience)?;
+                }
             }
         }
         Ok(())
@@ -75,10 +75,10 @@ impl Stream {
                         return Err(errno::ECANCELED);
                     }
                 }
-                Err(error) => match errno_of(&error) {
-                    Some(errno) => return Err(errno),
-                    None => goes_on(since.get_or_insert_with(Instant::now).elapsed(), patience)?,
-                },
+                Err(error) => {
+                    let since = since.get_or_insert_with(Instant::now);
+                    try_again(&error, since.elapsed(), patience)?;
+                }
             }
         }
         self.keep(block);

@@ -2,9 +2,8 @@
 
 use super::Task;
 use crate::Engine;
-use crate::job::Sync;
+use crate::engine::Failure;
 use crate::pattern::Extent;
-use crate::run::drive::Failure;
 use hakobu_sys::open::size_bytes;
 use hakobu_sys::{AsFd, OwnedFd, blocks, cache, errno};
 use std::borrow::Cow;
@@ -38,11 +37,6 @@ impl Task<'_> {
     /// Opens its files, and lets the page cache forget them (`invalidate`).
     pub(super) fn open(&self) -> Result<Vec<OwnedFd>, Failure> {
         let job = self.job;
-        let sync = match job.sync {
-            Sync::None => blocks::Sync::None,
-            Sync::Sync => blocks::Sync::All,
-            Sync::Dsync => blocks::Sync::Data,
-        };
         if job.engine.is_of_names() || job.engine.has_other_end() {
             return Ok(Vec::new());
         }
@@ -51,7 +45,7 @@ impl Task<'_> {
         let direct = job.direct && !of_ranges;
         let writes = job.rw.writes || job.engine == Engine::Falloc;
         let open = |path: &&Path| {
-            let file = blocks::open_synced(path, writes, direct, sync).map_err(|error| {
+            let file = blocks::open_synced(path, writes, direct, job.sync).map_err(|error| {
                 let errno = errno::of(&error);
                 let mut sentence = format!("opening {}: {error}", path.display());
                 if direct && errno == errno::EINVAL {

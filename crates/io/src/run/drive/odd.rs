@@ -1,5 +1,7 @@
-//! Completions other than that of a whole block: syncs, errors, parts of blocks, blocks to be verified.
+//! Completions other than that of a whole block: syncs, errors, parts of blocks, blocks to be verified, and those of a
+//! search for a depth (`latency_target`).
 
+use super::aim::Found;
 use super::{Drive, Failure, rest};
 use crate::engine::{Engine, Queued};
 use crate::run::flight::Flight;
@@ -31,6 +33,27 @@ impl<E: Engine> Drive<'_, E> {
         let is_full = errno == errno::ENOSPC || errno == errno::EDQUOT;
         let writes = flight.block.write && !flight.sync && !self.verifying;
         is_full && writes && self.job.fills
+    }
+
+    /// Returns whether the job continues after an error of an operation (`continue_on_error`, `ignore_error`), and
+    /// counts it in that case. Without a list,
+    /// errors of a device are tolerated, as in fio.
+    fn tolerates(&mut self, flight: &Flight, errno: i32) -> bool {
+        let of = &self.job.tolerates;
+        let kind = usize::from(flight.block.write || flight.sync);
+        let listed = &of.ignores[kind];
+        let is_meant = match listed.is_empty() {
+            true => errno == errno::EIO || errno == errno::EILSEQ,
+            false => listed.contains(&errno),
+        };
+        if self.verifying || !of.goes_on[kind] || !is_meant {
+            return false;
+        }
+        if self.tolerated.0 == 0 {
+            self.tolerated.1 = errno;
+        }
+        self.tolerated.0 += 1;
+        true
     }
 
     /// Truncates each file before its first block that found no space: later blocks in flight may have found some.
@@ -98,5 +121,39 @@ impl<E: Engine> Drive<'_, E> {
             self.idle.push(slot);
         }
         Ok(())
+    }
+
+    /// A block landed while a depth is searched for.
+    fn aim(&mut self, flight: &Flight, end: u64) {
+        let Some(search) = &mut self.search else { return };
+        let latency_ns = self.meter.clock.between_ns(flight.start, end);
+        let now_ns = self.meter.clock.between_ns(self.meter.begun, end);
+        let found = search.landed(latency_ns, now_ns);
+        self.depth = search.depth;
+        self.depth_low = self.job.depth_low.clamp(1, self.depth.max(1));
+        let Some(found) = found else { return };
+        self.found = Some(found);
+        if !search.goes_on() {
+            self.meter.over = true;
+        }
+    }
+
+    /// The depth that a search ended with.
+    ///
+    /// # Errors
+    /// No depth keeps the latency.
+    pub(super) fn depth_found(&self) -> Result<Option<u32>, Failure> {
+        match (self.found, self.job.aim) {
+            (Some(Found::Depth(depth)), _) => Ok(Some(depth)),
+            (Some(Found::Nothing), Some(aim)) => Err(Failure {
+                errno: 0,
+                sentence: format!(
+                    "latency_target: even one block at a time is not within {:?} for {} percent of \
+                     the blocks",
+                    aim.latency, aim.percentile
+                ),
+            }),
+            _ => Ok(None),
+        }
     }
 }

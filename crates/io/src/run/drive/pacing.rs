@@ -1,4 +1,5 @@
-//! Pacing between two blocks: waiting for the moment that a rate allows, pauses, syncs.
+//! Pacing between two blocks: waiting for the moment that a rate allows, and for the share of a flow (`flow`), pauses,
+//! syncs.
 
 use super::{Drive, Failure};
 use crate::engine::Engine;
@@ -8,6 +9,9 @@ use std::time::Duration;
 /// The kernel wakes a thread that sleeps some microseconds late: the last part of each wait is spent
 /// looking at the clock.
 const SPIN: Duration = Duration::from_micros(60);
+
+/// Pause of a clone that is ahead of its share, at least.
+const PAUSE: Duration = Duration::from_micros(20);
 
 impl<E: Engine> Drive<'_, E> {
     /// Waits until the rate allows a block; returns that moment, in ticks. What lands meanwhile is
@@ -23,13 +27,25 @@ impl<E: Engine> Drive<'_, E> {
         Ok(Some(due))
     }
 
+    /// Waits while this clone is ahead of its share of a flow; what lands meanwhile is reaped.
+    pub(super) fn keep_share(&mut self) -> Result<(), Failure> {
+        let sleep = self.job.among.flow.map_or(PAUSE, |flow| flow.sleep.max(PAUSE));
+        while self.seat.as_ref().is_some_and(|seat| seat.is_ahead()) && !self.meter.over {
+            if self.queued > 0 {
+                self.commit()?;
+            }
+            self.wait_until(self.meter.after(sleep))?;
+        }
+        if let Some(seat) = &mut self.seat {
+            seat.advance();
+        }
+        Ok(())
+    }
+
     /// Waits until a moment, or until all is over.
     pub(super) fn wait_until(&mut self, moment: u64) -> Result<(), Failure> {
         loop {
-            let now = self.meter.clock.now();
-            if now >= self.meter.due {
-                self.meter.happen(now);
-            }
+            let now = self.meter.pass();
             if self.meter.over || now >= moment {
                 return Ok(());
             }
@@ -68,9 +84,7 @@ impl<E: Engine> Drive<'_, E> {
         if !self.job.think.is_zero() && self.unpaused >= self.job.think_blocks.max(1) {
             self.unpaused = 0;
             self.drain()?;
-            let think_ns = u64::try_from(self.job.think.as_nanos()).unwrap_or(u64::MAX);
-            let now = self.meter.clock.now();
-            self.wait_until(now.saturating_add(self.meter.clock.ticks(think_ns)))?;
+            self.wait_until(self.meter.after(self.job.think))?;
         }
         Ok(())
     }

@@ -23,8 +23,7 @@ impl<E: Engine> Drive<'_, E> {
     /// The engine as a whole refused.
     #[cold]
     pub(super) fn broken(&self, doing: &str, error: &Error) -> Failure {
-        let errno = errno::of(error);
-        Failure { errno, sentence: format!("{doing}: {error}") }
+        Failure::of(error, format!("{doing}: {error}"))
     }
 
     #[cold]

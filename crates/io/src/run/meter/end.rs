@@ -22,7 +22,7 @@ impl Meter<'_> {
         let depths = std::mem::take(&mut self.depths);
         let counted = (std::mem::take(&mut self.sides), std::mem::take(&mut self.sync), depths);
         self.measured(now, counted, outcome);
-        outcome.logged = self.logs.map(|logs| logs.finish()).unwrap_or_default();
+        outcome.logged = self.logs.map(|logs| logs.logged).unwrap_or_default();
     }
 
     /// Sends the counters so far to the requester; during ramp time there are none.

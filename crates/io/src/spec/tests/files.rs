@@ -1,6 +1,7 @@
 //! Job files: sections, comments, variables, files within files; and any text at all.
 
 use super::*;
+use std::time::Duration;
 
 fn names(request: &Request) -> Vec<&str> {
     request.jobs.iter().map(|job| job.name.as_str()).collect()

@@ -3,6 +3,7 @@
 use super::*;
 use crate::job::{Sizes, Sync};
 use crate::steady::{Criterion, Measure};
+use std::time::Duration;
 
 #[test]
 fn blocks_of_several_sizes() {
@@ -53,7 +54,7 @@ fn steps_ranges_and_shares() {
     let of = job("rw=write number_ios=7 sync=dsync fallocate=none overwrite=1 verify=xxhash");
     assert_eq!(
         (of.blocks_max, of.sync, of.verify),
-        (Some(7), Sync::Dsync, Some(VerifyKind::Xxhash))
+        (Some(7), Sync::Data, Some(VerifyKind::Xxhash))
     );
     assert_eq!((of.reserve, of.overwrite), (false, true));
     let of = job("startdelay=1-2500ms filesize=4k-1m offset_increment=25%");
