@@ -1,6 +1,7 @@
 //! The objects of an argument, by the listing that the options need.
 
-use super::plan::Plan;
+use crate::commands::du::options::Plan;
+use crate::commands::tool::class;
 use hakobu_s3::blocking::with_store;
 use hakobu_s3::ops::{ListQuery, Pages, VersionPages, VersionQuery};
 use hakobu_s3::{Error, Store};
@@ -47,7 +48,7 @@ fn sizes(
         prefix: scope.prefix.clone(),
         narrowed: scope.narrowed.clone(),
         recursive: true,
-        unordered: plan.depth_max == Some(0),
+        unordered: plan.levels == Some(0),
         ..StoreQuery::default()
     };
     let mut listing = list::store(store, bucket, query);
@@ -97,9 +98,4 @@ fn versions(
         }
         Ok(())
     })
-}
-
-/// Returns a storage class by its name; servers without classes name none.
-pub fn class(given: &str) -> &str {
-    if given.is_empty() { "STANDARD" } else { given }
 }
