@@ -1,27 +1,22 @@
 //! `hakobu ls` of `s3://`: buckets, the entries of a prefix, everything below it, matches of a wildcard. Lines are
 //! written as pages arrive.
 
-mod plan;
 mod rows;
-mod versions;
 
-use self::plan::Form;
-pub use self::plan::Plan;
-use super::options::TABLE;
-use super::plan::{Names, Order};
+use super::options::{Order, Plan, TABLE};
+use crate::commands::line::told;
 use crate::commands::tool;
 use crate::exit;
-use crate::objects::{self};
+use crate::objects;
 use crate::options::Typed;
-use crate::show::output::{self, Output};
-use hakobu_core::error::Cause;
+use crate::show::output::Output;
 use hakobu_core::unit::Kind;
 use hakobu_s3::blocking::with_store;
-use hakobu_s3::ops::{ListQuery, Pages, list_buckets};
+use hakobu_s3::ops::{ListQuery, Pages, VersionPages, VersionQuery, list_buckets};
 use hakobu_s3::{Error, Store};
 use hakobu_transfer::location::S3Url;
 use hakobu_transfer::object::list::{self, Choice, Scope, StoreQuery};
-use rows::{Row, Rows};
+use rows::{Form, Row, Rows, Version};
 use std::sync::Arc;
 
 /// Parses a command line whose paths are all in S3.
@@ -29,50 +24,27 @@ use std::sync::Arc;
 /// # Errors
 /// An invalid command line.
 pub fn plan(typed: &Typed, is_terminal: bool) -> Result<Plan, String> {
-    let places = typed.paths.iter().map(|path| Ok((path.clone(), objects::url(path)?)));
-    let places = places.collect::<Result<_, String>>()?;
-    let read = TABLE.read(typed, super::plan::Plan::new(is_terminal))?;
+    let places = objects::all(&typed.paths, objects::url, "give s3://")?;
+    let mut plan = TABLE.read(typed, Plan { places, ..Plan::new(is_terminal) })?;
     // A bucket is listed in one order only.
-    if read.reverse {
+    if plan.reverse {
         return Err("-r (--reverse) is not supported for s3://; did you mean -R?".into());
     }
     TABLE.check_places(typed, true, true)?;
-    let form = match (read.json, read.long) {
-        (true, _) => Form::Json,
-        (false, _) if read.full_path => Form::Urls,
-        (false, true) => Form::Long,
-        (false, false) => Form::Short,
-    };
-    Ok(Plan {
-        form,
-        recursive: read.recursive,
-        unordered: read.order == Order::AsRead,
-        human: read.human,
-        summarize: read.summarize,
-        end: read.end,
-        escape: match read.names {
-            Names::Literal => None,
-            Names::Quoted(escape) | Names::Marked(escape) => Some(escape),
-        },
-        objects: read.objects,
-        filter: read.filters.of_names()?,
-        places,
-    })
+    plan.filter = plan.filters.of_names()?;
+    Ok(plan)
 }
 
 /// Lists the arguments of a plan; returns the exit code.
-pub fn list(plan: &Plan, out: &Output) -> u8 {
+pub fn list(plan: &Plan, out: &Output) -> Result<u8, String> {
     let store = match Store::open(&plan.objects.settings()) {
         Ok(store) => store,
-        Err(error) => {
-            output::message(&error.to_string());
-            return exit::USAGE;
-        }
+        Err(error) => return Ok(told(exit::USAGE, &error.to_string())),
     };
     let mut code = exit::OK;
     let mut rows = Rows::new(plan, out);
     for (at, (typed, url)) in plan.places.iter().enumerate() {
-        if plan.places.len() > 1 && !matches!(plan.form, Form::Json | Form::Urls) {
+        if plan.places.len() > 1 && !matches!(rows.form, Form::Json | Form::Urls) {
             let gap = if at > 0 { "\n" } else { "" };
             out.write(format!("{gap}{}:\n", typed.display()).as_bytes());
         }
@@ -82,8 +54,7 @@ pub fn list(plan: &Plan, out: &Output) -> u8 {
         };
         rows.flush();
         if let Err(why) = done {
-            let json = (plan.form == Form::Json).then_some(out);
-            tool::fail(json, "list", typed, &why);
+            tool::fail(plan.json.then_some(out), "list", typed, &why);
             code = exit::USAGE;
         }
         if out.is_broken() {
@@ -97,11 +68,7 @@ pub fn list(plan: &Plan, out: &Output) -> u8 {
         rows.flush();
         tool::print_requests(&store);
     }
-    if let Some(error) = out.finish() {
-        output::message(&format!("cannot write standard output: {}", Cause::System(error)));
-        code = exit::USAGE;
-    }
-    code
+    Ok(tool::close_with(out, code, exit::USAGE))
 }
 
 fn buckets(store: &Arc<Store>, rows: &mut Rows<'_>) -> Result<(), Error> {
@@ -118,10 +85,8 @@ fn place(plan: &Plan, store: &Arc<Store>, url: &S3Url, rows: &mut Rows<'_>) -> R
     rows.begin(&url.bucket, &scope.prefix, recursive);
     let choice = Choice::new(&scope.prefix, scope.pattern.clone(), plan.filter.as_ref());
     let choice = &mut choice.map_err(|error| error.to_string())?;
-    let found = match plan.form {
-        _ if plan.objects.all_versions() => {
-            versions::list(store, url, &scope, choice, recursive, rows)
-        }
+    let found = match rows.form {
+        _ if plan.objects.all_versions() => versions(store, url, &scope, choice, recursive, rows),
         Form::Long => whole(store, url, &scope, choice, recursive, rows),
         _ => fast(plan, store, url, scope, choice, recursive, rows),
     }
@@ -147,31 +112,27 @@ fn fast(
         prefix: scope.prefix,
         narrowed: scope.narrowed,
         recursive,
-        unordered: plan.unordered,
+        unordered: plan.order == Order::AsRead,
         ..StoreQuery::default()
     };
     let mut listing = list::store(store, &url.bucket, query);
     let mut found = 0;
     while let Some(page) = listing.page() {
         for item in page {
-            let entry = match item {
-                Ok(entry) => entry,
-                Err(trouble) => return Err(trouble.into_error()),
-            };
-            let matches = choice.matches(&entry.name);
-            found += u64::from(matches);
-            if !matches || choice.hides(&entry.name) {
-                continue;
-            }
-            rows.push(&Row {
-                name: &entry.name,
-                size: entry.meta.size,
-                mtime: entry.meta.mtime,
-                etag: &entry.etag,
-                class: "",
-                is_prefix: entry.meta.kind == Kind::Dir && !recursive,
-                version: None,
-            });
+            let entry = item.map_err(list::Trouble::into_error)?;
+            found += add(
+                choice,
+                rows,
+                &Row {
+                    name: &entry.name,
+                    size: entry.meta.size,
+                    mtime: entry.meta.mtime,
+                    etag: &entry.etag,
+                    class: "",
+                    is_prefix: entry.meta.kind == Kind::Dir && !recursive,
+                    version: None,
+                },
+            );
         }
         rows.flush();
         if rows.is_broken() {
@@ -179,6 +140,44 @@ fn fast(
         }
     }
     Ok(found)
+}
+
+/// Adds the row of an object, unless it does not match or is hidden; returns the number of matches.
+fn add(choice: &mut Choice, rows: &mut Rows<'_>, row: &Row<'_>) -> u64 {
+    let matches = choice.matches(row.name);
+    if matches && !choice.hides(row.name) {
+        rows.push(row);
+    }
+    u64::from(matches)
+}
+
+/// Adds the rows of a page, with its prefixes between them, in the order of names; returns the number of matches and
+/// prefixes.
+fn add_page<'a>(
+    objects: impl Iterator<Item = Row<'a>>,
+    prefixes: impl Iterator<Item = &'a [u8]>,
+    choice: &mut Choice,
+    rows: &mut Rows<'_>,
+) -> u64 {
+    let mut found = 0;
+    let mut prefixes = prefixes.peekable();
+    let push_prefix = |name, choice: &mut Choice, rows: &mut Rows<'_>| {
+        if !choice.hides(name) {
+            rows.push(&Row::prefix(name));
+        }
+        1
+    };
+    for object in objects {
+        while let Some(name) = prefixes.next_if(|name| *name < object.name) {
+            found += push_prefix(name, choice, rows);
+        }
+        found += add(choice, rows, &object);
+    }
+    for name in prefixes {
+        found += push_prefix(name, choice, rows);
+    }
+    rows.flush();
+    found
 }
 
 /// Lists page by page with all information of the server.
@@ -200,36 +199,57 @@ fn whole(
     with_store(store, async |client| {
         let mut found = 0;
         while let Some(page) = pages.next(&client, &url.bucket).await? {
-            let mut prefixes = page.prefixes.iter().peekable();
-            for object in &page.objects {
-                while let Some(prefix) = prefixes.next_if(|prefix| **prefix < object.key) {
-                    found += 1;
-                    if !choice.hides(&prefix[cut..]) {
-                        rows.push(&Row::prefix(&prefix[cut..]));
-                    }
-                }
-                let matches = choice.matches(&object.key[cut..]);
-                found += u64::from(matches);
-                if !matches || choice.hides(&object.key[cut..]) {
-                    continue;
-                }
-                rows.push(&Row {
-                    name: &object.key[cut..],
-                    size: object.size,
-                    mtime: object.mtime,
-                    etag: &object.etag,
-                    class: &object.storage_class,
-                    is_prefix: false,
-                    version: None,
-                });
+            let objects = page.objects.iter().map(|object| Row {
+                name: &object.key[cut..],
+                size: object.size,
+                mtime: object.mtime,
+                etag: &object.etag,
+                class: &object.storage_class,
+                is_prefix: false,
+                version: None,
+            });
+            let prefixes = page.prefixes.iter().map(|prefix| &prefix[cut..]);
+            found += add_page(objects, prefixes, choice, rows);
+            if rows.is_broken() {
+                break;
             }
-            for prefix in prefixes {
-                found += 1;
-                if !choice.hides(&prefix[cut..]) {
-                    rows.push(&Row::prefix(&prefix[cut..]));
-                }
-            }
-            rows.flush();
+        }
+        Ok(found)
+    })
+}
+
+/// Lists versions and delete markers, page by page.
+fn versions(
+    store: &Arc<Store>,
+    url: &S3Url,
+    scope: &Scope,
+    choice: &mut Choice,
+    recursive: bool,
+    rows: &mut Rows<'_>,
+) -> Result<u64, Error> {
+    let mut pages = VersionPages::new(VersionQuery {
+        prefix: [&*scope.prefix, &*scope.narrowed].concat(),
+        delimiter: (!recursive).then_some(b'/'),
+    });
+    let cut = scope.prefix.len();
+    with_store(store, async |client| {
+        let mut found = 0;
+        while let Some(page) = pages.next(&client, &url.bucket).await? {
+            let versions = page.versions.iter().map(|version| Row {
+                name: &version.key[cut..],
+                size: version.size,
+                mtime: version.mtime,
+                etag: &version.etag,
+                class: &version.storage_class,
+                is_prefix: false,
+                version: Some(Version {
+                    id: &version.id,
+                    is_latest: version.is_latest,
+                    is_delete_marker: version.is_delete_marker,
+                }),
+            });
+            let prefixes = page.prefixes.iter().map(|prefix| &prefix[cut..]);
+            found += add_page(versions, prefixes, choice, rows);
             if rows.is_broken() {
                 break;
             }

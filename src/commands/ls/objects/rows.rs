@@ -1,12 +1,25 @@
 //! Lines of objects, formatted by hand into one buffer: a million of them cost little more than copying.
 
-use super::plan::{Form, Plan};
+use crate::commands::ls::options::{Names, Plan};
 use crate::number;
 use crate::show::escape::Escape;
 use crate::show::output::Output;
 use hakobu_core::unit::Time;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+
+/// Format of lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Time, size, name.
+    Short,
+    /// Adds storage class and ETag.
+    Long,
+    /// Only whole URLs.
+    Urls,
+    /// JSON lines.
+    Json,
+}
 
 /// One object or prefix.
 pub struct Row<'a> {
@@ -56,7 +69,8 @@ const NAME_WIDTH: usize = 50;
 
 /// The lines of a command's output.
 pub struct Rows<'a> {
-    form: Form,
+    /// Their format.
+    pub form: Form,
     human: bool,
     end: u8,
     escape: Option<Escape>,
@@ -75,10 +89,18 @@ impl<'a> Rows<'a> {
     /// Makes empty output.
     pub fn new(plan: &Plan, out: &'a Output) -> Rows<'a> {
         Rows {
-            form: plan.form,
+            form: match (plan.json, plan.full_path, plan.long) {
+                (true, _, _) => Form::Json,
+                (false, true, _) => Form::Urls,
+                (false, false, true) => Form::Long,
+                (false, false, false) => Form::Short,
+            },
             human: plan.human,
             end: plan.end,
-            escape: plan.escape,
+            escape: match plan.names {
+                Names::Literal => None,
+                Names::Quoted(escape) | Names::Marked(escape) => Some(escape),
+            },
             out,
             buffer: Vec::with_capacity(256 * 1024),
             clock: Clock::new(TimeZone::system()),
