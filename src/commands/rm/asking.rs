@@ -1,6 +1,6 @@
 //! `rm -i`: one entry after the other, each after a question.
 
-use super::plan::Plan;
+use super::options::Plan;
 use super::report::{fail, report_removed};
 use super::tops::Top;
 use crate::show::{Show, confirmed};

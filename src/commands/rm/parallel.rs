@@ -1,7 +1,7 @@
 //! `rm` on many workers: asks at most about write-protected entries.
 
 use super::super::tool;
-use super::plan::{Ask, Plan};
+use super::options::{Ask, Plan};
 use super::report::{fail, report_removed};
 use super::tops::Top;
 use crate::show::{Show, confirmed};

@@ -1,7 +1,8 @@
 //! The options of `hakobu watch`.
 
-use super::plan::{Plan, Subject};
 use crate::options::{Group, Opt, OptArg, Table, flag, parts, put, titled, value};
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// The command line of `watch`.
@@ -30,6 +31,35 @@ pub const TABLE: Table<Plan> = Table {
 
 /// Range of the sampling interval, in seconds. Below it the kernel's own counters are too coarse.
 const INTERVAL_S: std::ops::RangeInclusive<f64> = 0.01..=3600.0;
+
+/// The subject to watch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Subject {
+    /// A command to start: its name and arguments, at least the name.
+    Command(Vec<OsString>),
+    /// A running process.
+    Pid(u32),
+    /// The machine.
+    #[default]
+    Machine,
+}
+
+/// The parsed command line.
+#[derive(Debug, Default)]
+pub struct Plan {
+    pub(super) subject: Subject,
+    /// `--interval`.
+    pub(super) every: Option<Duration>,
+    pub(super) interval: Duration,
+    /// End after this many intervals.
+    pub(super) count: Option<u64>,
+    pub(super) live: bool,
+    pub(super) quiet: bool,
+    pub(super) output: Option<PathBuf>,
+    pub(super) csv: Option<PathBuf>,
+    pub(super) json: Option<PathBuf>,
+    pub(super) svg: Option<PathBuf>,
+}
 
 parts!(Plan {});
 

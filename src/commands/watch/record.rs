@@ -2,9 +2,10 @@
 
 use super::files::Target;
 use super::live;
-use super::plan::{Plan, Subject};
+use super::options::{Plan, Subject};
 use super::summary;
 use super::view::View;
+use crate::commands::line::told;
 use crate::exit;
 use crate::show::screen::reserved::Line;
 use crate::show::{output, verdict};
@@ -52,15 +53,11 @@ impl Files {
 }
 
 /// Runs a plan; returns the exit code.
-pub fn run(plan: &Plan) -> u8 {
-    let mut files = match Files::open(plan) {
-        Ok(files) => files,
-        Err(message) => return failed(&message),
-    };
+pub fn run(plan: &Plan) -> Result<u8, String> {
+    let mut files = Files::open(plan)?;
     let (sender, events) = mpsc::channel();
-    if let Err(error) = listen(&sender) {
-        return failed(&format!("cannot wait for signals: {}", Cause::System(error)));
-    }
+    listen(&sender)
+        .map_err(|error| format!("cannot wait for signals: {}", Cause::System(error)))?;
     let of = match &plan.subject {
         Subject::Command(_) => Watched::Children,
         Subject::Pid(pid) => Watched::Tree(*pid),
@@ -76,7 +73,7 @@ pub fn run(plan: &Plan) -> u8 {
         Subject::Command(words) => spawn(words, &sender).map(Some),
         Subject::Pid(pid) if process::start_ticks(*pid).is_none() => {
             recording.show_nothing_more();
-            return failed(&format!("there is no process {pid}"));
+            return Err(format!("there is no process {pid}"));
         }
         Subject::Pid(_) | Subject::Machine => Ok(None),
     };
@@ -84,7 +81,7 @@ pub fn run(plan: &Plan) -> u8 {
         Ok(running) => running,
         Err(code) => {
             recording.show_nothing_more();
-            return code;
+            return Ok(code);
         }
     };
     let ended = recording.until_end(plan, &events, running);
@@ -95,24 +92,16 @@ pub fn run(plan: &Plan) -> u8 {
 
     let mut code = exit::OK;
     let command = match (&plan.subject, running) {
-        (Subject::Command(words), Some(running)) => match collect(words, running, ended) {
-            Ok((command, ended_with)) => {
-                code = ended_with;
-                Some(command)
-            }
-            Err(error) => {
-                return failed(&format!("cannot learn how it ended: {}", Cause::System(error)));
-            }
-        },
+        (Subject::Command(words), Some(running)) => {
+            let (command, ended_with) = collect(words, running, ended)
+                .map_err(|error| format!("cannot learn how it ended: {}", Cause::System(error)))?;
+            code = ended_with;
+            Some(command)
+        }
         _ => None,
     };
     let written = write(plan, files, &start, command.as_ref(), verdict.as_ref(), (&summary, &kept));
-    if written || code != exit::OK { code } else { exit::FAILURE }
-}
-
-fn failed(message: &str) -> u8 {
-    output::message(message);
-    exit::FAILURE
+    Ok(if written || code != exit::OK { code } else { exit::FAILURE })
 }
 
 /// Turns signals into events.
@@ -138,8 +127,7 @@ fn spawn(words: &[OsString], sender: &Sender<Event>) -> Result<Started, u8> {
     let name = words.first().ok_or(exit::USAGE)?;
     let started = start::Command::new(words.to_vec()).start().map_err(|error| {
         let code = if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_RUN };
-        output::message(&cannot("run", name, error));
-        code
+        told(code, &cannot("run", name, error))
     })?;
     let pid = started.pid;
     let sender = sender.clone();
@@ -149,7 +137,8 @@ fn spawn(words: &[OsString], sender: &Sender<Event>) -> Result<Started, u8> {
         let _ = sender.send(Event::Ended(Instant::now()));
     };
     let waiting = std::thread::Builder::new().name("end".into()).spawn(wait);
-    waiting.map_err(|error| failed(&format!("cannot wait: {}", Cause::System(error))))?;
+    waiting
+        .map_err(|error| told(exit::FAILURE, &format!("cannot wait: {}", Cause::System(error))))?;
     Ok(started)
 }
 
@@ -370,10 +359,7 @@ fn write(
     let text = summary::text(said.as_deref(), summary, command, seconds);
     let mut done = Vec::new();
     match files.output {
-        Some(mut target) => {
-            target.write(&text);
-            done.push(target.finish());
-        }
+        Some(target) => done.push(target.deliver(&text)),
         None if plan.quiet || plan.subject == Subject::Machine => {}
         None => output::error_text(&text),
     }
@@ -386,7 +372,7 @@ fn write(
         cpus: summary.cpus,
         memory_bytes: summary.memory.total_bytes,
     };
-    if let Some(mut target) = files.json {
+    if let Some(target) = files.json {
         let verdict = verdict.and_then(|of| serde_json::to_value(verdict::value(of)).ok());
         let document = Document {
             program: concat!("hakobu ", env!("CARGO_PKG_VERSION")),
@@ -402,17 +388,12 @@ fn write(
             summary,
             kept,
         };
-        done.push(document.json().and_then(|text| {
-            target.write(&text);
-            target.finish()
-        }));
+        done.push(document.json().and_then(|text| target.deliver(&text)));
     }
-    if let Some(mut target) = files.svg {
+    if let Some(target) = files.svg {
         let title = summary::title(command, plan);
-        done.push(picture(&title, kept, summary).svg().and_then(|text| {
-            target.write(&text);
-            target.finish()
-        }));
+        let drawn = picture(&title, kept, summary).svg();
+        done.push(drawn.and_then(|text| target.deliver(&text)));
     }
     for message in done.iter().filter_map(|done| done.as_ref().err()) {
         output::message(message);

@@ -1,7 +1,7 @@
 //! The summary as text: the values of time(1) for the command, and of vmstat(8), iostat(1) and others for the
 //! machine.
 
-use super::plan::{Plan, Subject};
+use super::options::{Plan, Subject};
 use crate::number::{self, grouped};
 use hakobu_lab::record::{Command, Disk, Processes, Stat, Summary};
 use std::fmt::Write as _;
