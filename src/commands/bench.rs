@@ -83,26 +83,17 @@ impl Ready {
     }
 
     /// Runs it; returns the exit code.
-    fn run(&self) -> u8 {
+    fn run(&self) -> Result<u8, String> {
         if let Task::Print(text) = &self.args.task {
             output::text(text);
-            return exit::OK;
+            return Ok(exit::OK);
         }
         if self.args.dry_run {
             output::text(&show::plan(&self.plan));
-            return exit::OK;
+            return Ok(exit::OK);
         }
-        self.measure().unwrap_or_else(|message| {
-            output::message(&message);
-            exit::FAILURE
-        })
-    }
-
-    fn measure(&self) -> Result<u8, String> {
         let control = Control::default();
-        if let Err(error) = signals::stop(&control, exit::BENCH_INTERRUPTED) {
-            output::message(&format!("signals will end this at once: {error}"));
-        }
+        signals::stop(&control, exit::BENCH_INTERRUPTED, "this");
         let start = now();
         self.check_exports()?;
         let folder = match &self.args.results {

@@ -4,7 +4,7 @@ use super::line::carry_out;
 use super::tool;
 use crate::objects::{self, ObjectArgs};
 use crate::options::{Opt, Table, Typed, flag, parts, put, value};
-use crate::show::json::push_line;
+use crate::show::json::line;
 use hakobu_s3::ops::{Versioning, get_versioning, put_versioning};
 use hakobu_s3::{Client, Error};
 use serde::Serialize;
@@ -59,18 +59,15 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
     Ok(plan)
 }
 
-fn show(plan: &Plan) -> u8 {
-    let store = match tool::open(&plan.objects) {
-        Ok(store) => store,
-        Err(code) => return code,
-    };
+fn show(plan: &Plan) -> Result<u8, String> {
+    let store = tool::open(&plan.objects)?;
     let operation = match plan.set {
         None => "look at versioning of",
         Some(_) => "set versioning of",
     };
-    tool::each(&store, plan.json, operation, &plan.buckets, async |client, _, bucket| {
-        Ok(line(plan, bucket, state(plan, client, bucket).await?))
-    })
+    Ok(tool::each(&store, plan.json, operation, &plan.buckets, async |client, _, bucket| {
+        Ok(text(plan, bucket, state(plan, client, bucket).await?))
+    }))
 }
 
 /// Sets the state if that is requested; returns it.
@@ -81,7 +78,7 @@ async fn state(plan: &Plan, client: &Client, bucket: &str) -> Result<Option<Vers
     }
 }
 
-fn line(plan: &Plan, bucket: &str, state: Option<Versioning>) -> Vec<u8> {
+fn text(plan: &Plan, bucket: &str, state: Option<Versioning>) -> Vec<u8> {
     #[derive(Serialize)]
     struct Line<'a> {
         event: &'static str,
@@ -89,15 +86,10 @@ fn line(plan: &Plan, bucket: &str, state: Option<Versioning>) -> Vec<u8> {
         status: Option<&'static str>,
     }
     let status = state.map(Versioning::word);
-    let mut out = Vec::new();
-    if plan.json {
-        push_line(&Line { event: "bucket_version", bucket, status }, &mut out);
-        return out;
+    match plan.json {
+        true => line(&Line { event: "bucket_version", bucket, status }),
+        false => format!("s3://{bucket}\t{}\n", status.unwrap_or("never enabled")).into_bytes(),
     }
-    out.extend_from_slice(
-        format!("s3://{bucket}\t{}\n", status.unwrap_or("never enabled")).as_bytes(),
-    );
-    out
 }
 
 #[cfg(test)]
@@ -125,7 +117,7 @@ mod tests {
     fn lines() {
         let text = |options: &str, state| {
             let plan = planned(options).unwrap();
-            String::from_utf8_lossy(&line(&plan, "abc", state)).into_owned()
+            String::from_utf8_lossy(&super::text(&plan, "abc", state)).into_owned()
         };
         assert_eq!(text("s3://abc", None), "s3://abc\tnever enabled\n");
         assert_eq!(text("s3://abc", Some(Versioning::Suspended)), "s3://abc\tSuspended\n");

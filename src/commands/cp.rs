@@ -4,7 +4,7 @@ mod dash;
 mod options;
 mod spec;
 
-use super::line::{carry_out, refuse};
+use super::line::{carry_out, told};
 use super::session::{Session, joined, nothing};
 use super::{cat, pipe};
 use crate::exit;
@@ -28,8 +28,10 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
     match typed.as_ref().map_or(Ok(None), dash::of) {
         Ok(Some(Dash::Out(typed))) => cat::begin(Ok(typed)),
         Ok(Some(Dash::In(typed))) => pipe::begin(Ok(typed)),
-        Ok(None) => carry_out(typed, |typed| spec::of(&typed), |(spec, wanted)| copy(spec, wanted)),
-        Err(message) => refuse(Refused::Usage(message), exit::USAGE),
+        Ok(None) => {
+            carry_out(typed, |typed| spec::of(&typed), |(spec, wanted)| Ok(copy(spec, wanted)))
+        }
+        Err(message) => told(exit::USAGE, &message).into(),
     }
 }
 

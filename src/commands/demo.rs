@@ -7,7 +7,7 @@ mod table;
 
 use super::line::carry_out;
 use super::session::ended;
-use super::sync::read::prepare;
+use super::sync::read::read;
 use super::tool;
 use super::verify::verify_trees;
 use crate::options::{Refused, Typed};
@@ -59,18 +59,10 @@ fn plan(typed: &Typed) -> Result<(Data, bool), String> {
 }
 
 /// Runs all steps; returns the exit code.
-fn demonstrate(data: Data, keep: bool) -> u8 {
+fn demonstrate(data: Data, keep: bool) -> Result<u8, String> {
     let control = Arc::new(Control::default());
-    if let Err(error) = signals::stop(&control, exit::FAILURE) {
-        output::message(&format!("signals will end this run at once: {error}"));
-    }
-    let area = match Area::make() {
-        Ok(area) => area,
-        Err(why) => {
-            output::message(&why);
-            return exit::FAILURE;
-        }
-    };
+    signals::stop(&control, exit::FAILURE, "this run");
+    let area = Area::make()?;
     let done = Demo::run(&area, data, &control);
     if control.is_stopped() {
         output::message("interrupted");
@@ -84,7 +76,7 @@ fn demonstrate(data: Data, keep: bool) -> u8 {
         output::message(&why);
         code = exit::FAILURE;
     }
-    code
+    Ok(code)
 }
 
 /// A running demonstration.
@@ -171,7 +163,7 @@ impl Demo<'_> {
         files: u64,
         bytes: u64,
     ) -> Result<(), String> {
-        let (mut spec, _) = prepare(&["-a".into(), "--no-memory".into(), from.into(), to.into()])
+        let (mut spec, ..) = read(&["-a".into(), "--no-memory".into(), from.into(), to.into()])
             .map_err(|refused| format!("{step}: {}", said(refused)))?;
         spec.objects.source = self.settings.clone();
         spec.objects.target = self.settings.clone();

@@ -57,20 +57,17 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
     Ok(plan)
 }
 
-fn show(plan: &Plan) -> u8 {
-    let store = match tool::open(&plan.objects) {
-        Ok(store) => store,
-        Err(code) => return code,
-    };
+fn show(plan: &Plan) -> Result<u8, String> {
+    let store = tool::open(&plan.objects)?;
     let is_first = Cell::new(true);
-    tool::each(&store, plan.json, "look at", &plan.places, async |client, typed, url| {
+    Ok(tool::each(&store, plan.json, "look at", &plan.places, async |client, typed, url| {
         let mut text = Vec::new();
         if !is_first.replace(false) && !plan.json {
             text.push(b'\n');
         }
         look(plan, client, url, &typed.to_string_lossy(), &mut text).await?;
         Ok(text)
-    })
+    }))
 }
 
 async fn look(
@@ -134,11 +131,7 @@ impl<'a> Object<'a> {
             etag: &head.etag,
             version: head.version.as_deref(),
             content_type: head.content_type.as_deref(),
-            storage_class: if head.storage_class.is_empty() {
-                "STANDARD"
-            } else {
-                &head.storage_class
-            },
+            storage_class: tool::class(&head.storage_class),
             checksums: checksums.collect(),
             metadata: metadata.collect(),
             headers: headers.collect(),

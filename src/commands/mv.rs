@@ -28,9 +28,11 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
     carry_out(
         TABLE.parse(&arguments),
         |typed| work_of(&typed),
-        |work| match work {
-            Work::Local(reading, local) => go(*reading, &local),
-            Work::Objects(spec, wanted) => run_transfer(&spec, *wanted, exit::of_copy),
+        |work| {
+            Ok(match work {
+                Work::Local(reading, local) => go(*reading, &local),
+                Work::Objects(spec, wanted) => run_transfer(&spec, *wanted, exit::of_copy),
+            })
         },
     )
 }

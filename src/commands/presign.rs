@@ -5,7 +5,7 @@ use super::tool;
 use crate::exit;
 use crate::objects::{self, ObjectArgs};
 use crate::options::{Opt, Table, Typed, flag, parts, put, value};
-use crate::show::json::{Paths, push_line};
+use crate::show::json::{Paths, line};
 use crate::show::output::Output;
 use hakobu_s3::blocking::with_store;
 use hakobu_s3::{Request, presign};
@@ -80,11 +80,8 @@ struct Line<'a> {
     expires_s: u64,
 }
 
-fn show(plan: &Plan) -> u8 {
-    let store = match tool::open(&plan.objects) {
-        Ok(store) => store,
-        Err(code) => return code,
-    };
+fn show(plan: &Plan) -> Result<u8, String> {
+    let store = tool::open(&plan.objects)?;
     let out = Output::stdout();
     let mut code = exit::OK;
     for (typed, url) in &plan.places {
@@ -96,10 +93,8 @@ fn show(plan: &Plan) -> u8 {
         let expires = Duration::from_secs(expires_s);
         match with_store(&store, async |_| presign(&store, &request, expires).await) {
             Ok(url) if plan.json => {
-                let mut text = Vec::new();
                 let paths = Paths(&[("object", Some(Path::new(typed)))]);
-                push_line(&Line { event: "url", paths, url: &url, expires_s }, &mut text);
-                out.write(&text);
+                out.write(&line(&Line { event: "url", paths, url: &url, expires_s }));
             }
             Ok(url) => out.write(format!("{url}\n").as_bytes()),
             Err(error) => {
@@ -108,5 +103,5 @@ fn show(plan: &Plan) -> u8 {
             }
         }
     }
-    tool::close(&out, code)
+    Ok(tool::close(&out, code))
 }

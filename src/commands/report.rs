@@ -6,7 +6,6 @@ use super::line::carry_out;
 use super::watch::files::{Target, is_stdout, or_stdout};
 use crate::exit;
 use crate::options::{Opt, OptArg, Table, Typed, parts, put, value};
-use crate::show::output;
 use crate::show::progress::{Form, Progress};
 use hakobu_core::meter::Meter;
 use hakobu_lab::analysis::Baseline;
@@ -19,13 +18,7 @@ use std::sync::Arc;
 
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
-    carry_out(TABLE.parse(&arguments), plan, |plan| match report(&plan) {
-        Ok(()) => exit::OK,
-        Err(message) => {
-            output::message(&message);
-            exit::FAILURE
-        }
-    })
+    carry_out(TABLE.parse(&arguments), plan, |plan| report(&plan).map(|()| exit::OK))
 }
 
 /// The command line of `report`.

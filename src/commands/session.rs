@@ -40,9 +40,7 @@ impl Session {
         })?;
         let control = Arc::new(Control::default());
         let interrupted = code_of(&Outcome { stopped: true, ..nothing() });
-        if let Err(error) = signals::stop(&control, interrupted) {
-            output::message(&format!("signals will end this run at once: {error}"));
-        }
+        signals::stop(&control, interrupted, "this run");
         let expired = Arc::new(AtomicBool::new(false));
         if let Some(after) = wanted.stop_after {
             stop_after(after, &control, &expired);

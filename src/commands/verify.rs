@@ -3,7 +3,7 @@
 mod forms;
 mod options;
 
-use super::line::refuse;
+use super::line::{refuse, told};
 use crate::filters::Context;
 use crate::options::{Refused, Typed};
 use crate::show::escape::Escape;
@@ -37,10 +37,11 @@ struct Plan {
 
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
-    match TABLE.parse(&arguments).and_then(|typed| plan(&typed)) {
-        Ok(plan) => compare(plan).into(),
-        Err(refused) => refuse(refused, exit::VERIFY_TROUBLE),
-    }
+    let plan = TABLE.parse(&arguments).and_then(|typed| plan(&typed));
+    let refused = |refused| refuse(refused, exit::VERIFY_TROUBLE);
+    let failed = |message: String| told(exit::VERIFY_TROUBLE, &message);
+    let code = plan.map_err(refused).and_then(|plan| compare(plan).map_err(failed));
+    code.unwrap_or_else(|code| code).into()
 }
 
 fn plan(typed: &Typed) -> Result<Plan, Refused> {
@@ -103,11 +104,8 @@ fn place(typed: &OsStr) -> Result<Location, Refused> {
 }
 
 /// Compares; returns the exit code.
-fn compare(mut plan: Plan) -> u8 {
-    if let Err(message) = plan.read.limits.priority.apply() {
-        output::message(&message);
-        return exit::VERIFY_TROUBLE;
-    }
+fn compare(mut plan: Plan) -> Result<u8, String> {
+    plan.read.limits.priority.apply()?;
     let wanted = Wanted {
         command: "verify",
         json: plan.read.json,
@@ -117,19 +115,11 @@ fn compare(mut plan: Plan) -> u8 {
         own_end: true,
         ..Wanted::default()
     };
-    let show = match Show::new(wanted, Arc::default()) {
-        Ok(show) => show,
-        Err(message) => {
-            output::message(&message);
-            return exit::VERIFY_TROUBLE;
-        }
-    };
+    let show = Show::new(wanted, Arc::default())?;
     // Between files the signal itself ends the process: there is nothing to clean up.
     let control = Control::default();
-    if plan.objects.is_some()
-        && let Err(error) = signals::stop(&control, exit::VERIFY_TROUBLE)
-    {
-        output::message(&format!("signals will end this run at once: {error}"));
+    if plan.objects.is_some() {
+        signals::stop(&control, exit::VERIFY_TROUBLE, "this run");
     }
     let (escape, printed) = (Escape::of_locale(), AtomicU64::new(0));
     let report = |difference: &Difference<'_>| {
@@ -138,12 +128,10 @@ fn compare(mut plan: Plan) -> u8 {
         {
             return;
         }
-        let mut out = Vec::with_capacity(128);
-        match plan.read.json {
-            true => forms::push_json(difference, &mut out),
-            false => forms::push_text(difference, escape, &mut out),
-        }
-        show.print(&out);
+        show.print(&match plan.read.json {
+            true => forms::json(difference),
+            false => forms::text(difference, escape),
+        });
     };
     let compared = match &mut plan.objects {
         Some(objects) => {
@@ -167,7 +155,7 @@ fn compare(mut plan: Plan) -> u8 {
         (None, 0, 1..) => exit::VERIFY_DIFFERENT,
         (None, 0, 0) => exit::VERIFY_SAME,
     };
-    end(&plan, &show, &outcome, fatal, code)
+    Ok(end(&plan, &show, &outcome, fatal, code))
 }
 
 /// Compares two trees with a tuned or fixed number of workers.
@@ -190,13 +178,11 @@ fn end(plan: &Plan, show: &Show, outcome: &verify::Outcome, fatal: Option<Fatal>
     show.end_progress();
     let counts = &outcome.counts;
     let used = hakobu_sys::process::usage();
-    let mut rest = Vec::new();
     if plan.read.json {
-        forms::push_summary(outcome, &used, code, &mut rest);
+        show.print(&forms::summary(outcome, &used, code));
     } else if plan.read.stats {
-        rest.extend_from_slice(forms::stats(counts).as_bytes());
+        show.print(forms::stats(counts).as_bytes());
     }
-    show.print(&rest);
     let totals = Totals { failed: counts.failed, ..Totals::default() };
     let began = fatal.is_none();
     let complete = show.finish(

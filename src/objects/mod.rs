@@ -279,6 +279,18 @@ pub fn object_url(typed: &OsStr) -> Result<S3Url, String> {
     Ok(url)
 }
 
+/// Parses an argument that must name a bucket, and perhaps something in it.
+///
+/// # Errors
+/// As [`url`]; `s3://` alone.
+pub fn place_url(typed: &OsStr) -> Result<S3Url, String> {
+    let url = url(typed)?;
+    match url.bucket.is_empty() {
+        true => Err("s3:// names no bucket: give s3://BUCKET[/PREFIX]".into()),
+        false => Ok(url),
+    }
+}
+
 /// Parses all arguments of a command; each is returned with its typed form. `lacking` is the message if there are
 /// none.
 ///

@@ -198,10 +198,8 @@ impl Show {
     /// Prints a line that is a message and not an entry, also to the log.
     pub fn tell(&self, text: Vec<u8>) {
         if self.wanted.json {
-            let mut line = Vec::with_capacity(128);
             let message = String::from_utf8_lossy(text.trim_ascii_end());
-            json::push_message("info", &message, &mut line);
-            self.print(&line);
+            self.print(&json::message("info", &message));
         } else {
             self.print(&text);
         }
@@ -257,9 +255,7 @@ impl Show {
     /// Prints the JSON line of a problem, if JSON is asked for.
     pub fn print_problem(&self, problem: &Problem, text: &str) {
         if self.wanted.json {
-            let mut out = Vec::with_capacity(256);
-            json::push_problem(problem, text, &mut out);
-            self.print(&out);
+            self.print(&json::problem(problem, text));
         }
     }
 
@@ -329,10 +325,8 @@ impl Show {
         }
         self.print_verdict(outcome, watched && !is_list);
         if self.wanted.json && !self.wanted.own_end {
-            let mut out = Vec::with_capacity(512);
             let summary = json::Summary::new(self.wanted.command, outcome, &used, exit_code);
-            json::push_line(&summary, &mut out);
-            self.stdout.write(&out);
+            self.stdout.write(&json::line(&summary));
         }
         self.close()
     }
@@ -348,9 +342,7 @@ impl Show {
         // The message was printed with the other problems.
         if let Some(fatal) = &outcome.fatal {
             if self.wanted.json {
-                let mut line = Vec::with_capacity(128);
-                json::push_message("error", &fatal.message, &mut line);
-                self.print(&line);
+                self.print(&json::message("error", &fatal.message));
             }
         } else if outcome.stopped {
             output::message(&format!("interrupted: {}", self.wanted.resume));
@@ -404,9 +396,7 @@ impl Listener for Show {
             Event::Remark(remark) => self.remark(remark),
             Event::Warning(text) => {
                 if self.wanted.json {
-                    let mut out = Vec::new();
-                    json::push_message("warning", &text, &mut out);
-                    self.print(&out);
+                    self.print(&json::message("warning", &text));
                 }
                 if !self.wanted.quiet {
                     output::message(&text);

@@ -1,11 +1,12 @@
 //! Destinations of lines: standard output, log files, standard error. Locked and buffered; a closed pipe is not an
 //! error, and nothing here panics.
 
-use super::screen;
+use super::{json, screen};
 use hakobu_core::error::without_number;
 use hakobu_sys::close;
 use hakobu_sys::links::Links;
 use parking_lot::Mutex;
+use serde::Serialize;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -165,6 +166,11 @@ pub fn message(text: &str) {
 /// Writes a text to standard error unchanged, if it is open.
 pub fn error_text(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// Writes a JSON line to standard output, if it is open.
+pub fn line(of: &impl Serialize) {
+    text(&String::from_utf8_lossy(&json::line(of)));
 }
 
 /// Writes a text to standard output unchanged, if it is open.

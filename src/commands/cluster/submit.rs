@@ -4,6 +4,7 @@ use super::engine::Engine;
 use super::opened::{Invocation, VERSION, parse, unusable};
 use super::order::{Order, ending, shell};
 use super::{kubernetes, slurm};
+use crate::commands::line::told;
 use crate::exit;
 use crate::show::output;
 use hakobu_cluster::plan::{REPORT, Unusable};
@@ -13,42 +14,30 @@ use std::ffi::{OsStr, OsString};
 use std::process::{Child, Command, Stdio};
 
 /// Runs the subcommand.
-pub fn run(arguments: &[OsString]) -> u8 {
-    let Invocation { args, run, rest } = match parse("submit", arguments, exit::USAGE) {
-        Ok(parsed) => parsed,
-        Err(code) => return code,
-    };
-    let usage = |message: &str| {
-        output::message(message);
-        exit::USAGE
-    };
-    let Some(engine) = args.engine.clone() else {
-        return usage("give an engine: --local N, --slurm, --ray ADDRESS, --k8s, --parallel HOSTS");
-    };
+pub fn run(arguments: &[OsString]) -> Result<u8, u8> {
+    let Invocation { args, run, rest } = parse("submit", arguments, exit::USAGE)?;
+    let usage = |message: &str| told(exit::USAGE, message);
+    let engine = args.engine.clone().ok_or_else(|| {
+        usage("give an engine: --local N, --slurm, --ray ADDRESS, --k8s, --parallel HOSTS")
+    })?;
     let nodes = match (&engine, args.nodes) {
         (_, Some(nodes)) => nodes,
         // One worker a host.
-        (Engine::Parallel(hosts), None) => match count_hosts(hosts) {
-            Ok(nodes) => nodes,
-            Err(message) => return usage(&message),
-        },
-        (_, None) => return usage("say how many workers to start: --nodes N"),
+        (Engine::Parallel(hosts), None) => count_hosts(hosts).map_err(|why| usage(&why))?,
+        (_, None) => return Err(usage("say how many workers to start: --nodes N")),
     };
     let opened = folder::open(&run, &args.settings(), false).map_err(Unusable::from);
     let read = opened.and_then(|folder| {
         Plan::read(&*folder, VERSION)?;
         Ok(folder.read(REPORT)?.is_some())
     });
-    let is_collected = match read {
-        Ok(is_collected) => is_collected,
-        Err(why) => {
-            unusable(why);
-            return exit::FAILURE;
-        }
-    };
+    let is_collected = read.map_err(|why| {
+        unusable(why);
+        exit::FAILURE
+    })?;
     let slurm = engine == Engine::Slurm;
     if args.verify && !is_collected && !slurm {
-        return usage("the run was not collected yet: --verify comes after that");
+        return Err(usage("the run was not collected yet: --verify comes after that"));
     }
     // Slurm waits for one job after the other, so that all of them can be submitted at once.
     let chain = slurm && !(args.verify && is_collected);
@@ -72,13 +61,7 @@ pub fn run(arguments: &[OsString]) -> u8 {
             .map(|text| output::text(&text)),
         Engine::Parallel(hosts) => parallel(&order, &hosts, args.dry_run),
     };
-    match done {
-        Ok(()) => exit::OK,
-        Err(message) => {
-            output::message(&message);
-            exit::FAILURE
-        }
-    }
+    done.map(|()| exit::OK).map_err(|message| told(exit::FAILURE, &message))
 }
 
 /// Runs workers of this machine to their end.

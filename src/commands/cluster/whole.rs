@@ -65,12 +65,10 @@ pub fn whole(arguments: &[OsString], spec: Spec, wanted: Wanted, args: &Args) ->
             output::message(&message);
         }
     };
-    let collect = |verifies: bool| match open(&run, &settings) {
-        Ok(opened) => {
-            let how = How { stale: args.stale, waits: true, json: false, verifies };
-            collect::finish(opened, how)
-        }
-        Err(why) => unusable(why),
+    let collect = |verifies: bool| {
+        let how = How { stale: args.stale, waits: true, json: false, verifies };
+        let opened = open(&run, &settings).map_err(unusable);
+        opened.and_then(|opened| collect::finish(opened, how)).unwrap_or_else(|code| code)
     };
     start(false);
     let mut code = collect(false);

@@ -217,11 +217,7 @@ impl Shared {
             match self.form {
                 Form::Bar { at_once } if at_once || now.elapsed >= LINE => draw(&now),
                 Form::Lines if due => output::message(&words::line(&now)),
-                Form::Json if due => {
-                    let mut out = Vec::with_capacity(512);
-                    json::push_line(&words::Line::from(&now), &mut out);
-                    (self.write)(&out);
-                }
+                Form::Json if due => (self.write)(&json::line(&words::Line::from(&now))),
                 Form::States(digits) if due => {
                     let mut out = Vec::with_capacity(128);
                     words::state(&now).push(digits, &mut out);
