@@ -3,7 +3,6 @@
 mod args;
 mod flags;
 mod live;
-mod look;
 mod only;
 mod options;
 mod read;

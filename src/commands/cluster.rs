@@ -2,7 +2,6 @@
 
 mod collect;
 mod ending;
-mod engine;
 mod kubernetes;
 mod opened;
 pub(super) mod options;

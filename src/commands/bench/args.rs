@@ -1,6 +1,5 @@
 //! The parsed command line of `bench`.
 
-use super::look::{Parameter, Sort, Style};
 use super::ready::Builtin;
 use super::show;
 use crate::options::{OptArg, parts};
@@ -23,6 +22,12 @@ pub enum Task {
     Print(String),
 }
 
+impl Default for Task {
+    fn default() -> Task {
+        Task::Commands(Vec::new())
+    }
+}
+
 /// Source of a campaign.
 #[derive(Debug, PartialEq)]
 pub enum Source {
@@ -33,7 +38,7 @@ pub enum Source {
 }
 
 /// All options of `bench`.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Args {
     pub task: Task,
     pub list: bool,
@@ -63,8 +68,8 @@ pub struct Args {
     pub prepare: Vec<String>,
     pub conclude: Vec<String>,
     pub cleanup: Option<String>,
-    /// The words of the shell; empty: run without one.
-    pub shell: Vec<String>,
+    /// The words of the shell; empty: run without one; none given: sh.
+    pub shell: Option<Vec<String>>,
     pub accepts: Accepts,
     /// `--output`, which for a campaign is an alias of `--results`.
     pub outputs: Vec<OptArg>,
@@ -75,7 +80,7 @@ pub struct Args {
     pub reference_name: Option<String>,
     pub input: Option<PathBuf>,
     pub cpus: Option<usize>,
-    pub control: bool,
+    pub no_control: bool,
     pub scale: Option<f64>,
     pub places: BTreeMap<String, String>,
     pub work: Option<PathBuf>,
@@ -88,56 +93,6 @@ pub struct Args {
 }
 
 parts!(Args {});
-
-impl Default for Args {
-    fn default() -> Args {
-        Args {
-            task: Task::Commands(Vec::new()),
-            list: false,
-            dump: false,
-            warmup: None,
-            runs: None,
-            min_runs: None,
-            max_runs: None,
-            budget: None,
-            seed: None,
-            only: None,
-            timeout: None,
-            prove: false,
-            dry_run: false,
-            quiet: false,
-            style: Style::Auto,
-            sort: Sort::Command,
-            time: None,
-            baseline: None,
-            parameters: Vec::new(),
-            scans: Vec::new(),
-            step: None,
-            names: Vec::new(),
-            setup: None,
-            prepare: Vec::new(),
-            conclude: Vec::new(),
-            cleanup: None,
-            shell: vec!["sh".into()],
-            accepts: Accepts::Zero,
-            outputs: Vec::new(),
-            sinks: Vec::new(),
-            show_output: false,
-            reference: None,
-            reference_name: None,
-            input: None,
-            cpus: None,
-            control: true,
-            scale: None,
-            places: BTreeMap::new(),
-            work: None,
-            cache: None,
-            results: None,
-            machine: None,
-            exports: Vec::new(),
-        }
-    }
-}
 
 impl Args {
     /// Returns the appearance of the report.
@@ -175,4 +130,64 @@ impl Args {
         }
         Ok(())
     }
+}
+
+/// A parameter and its values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parameter {
+    pub name: String,
+    pub values: Vec<String>,
+}
+
+impl Parameter {
+    /// Returns whether a text contains it.
+    pub fn stands_in(&self, text: &str) -> bool {
+        text.contains(&format!("{{{}}}", self.name))
+    }
+}
+
+/// Output style of the terminal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Style {
+    /// Colours and a progress line on a terminal.
+    #[default]
+    Auto,
+    /// Neither.
+    Basic,
+    /// Both, on any output.
+    Full,
+    /// A progress line only.
+    NoColor,
+    /// Colours only.
+    Color,
+}
+
+impl Style {
+    /// Returns whether to use colours; `None`: on a terminal.
+    pub fn has_color(self) -> Option<bool> {
+        match self {
+            Style::Auto => None,
+            Style::Basic | Style::NoColor => Some(false),
+            Style::Full | Style::Color => Some(true),
+        }
+    }
+
+    /// Returns whether to show a progress line; `None`: on a terminal.
+    pub fn is_interactive(self) -> Option<bool> {
+        match self {
+            Style::Auto => None,
+            Style::Basic | Style::Color => Some(false),
+            Style::Full | Style::NoColor => Some(true),
+        }
+    }
+}
+
+/// Order of tables.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sort {
+    /// Command-line order.
+    #[default]
+    Command,
+    /// Fastest first.
+    Time,
 }

@@ -1,7 +1,6 @@
 //! The options of `hakobu bench`: hyperfine's names and meanings, and hakobu's own.
 
-use super::args::Args;
-use super::look::Style;
+use super::args::{Args, Style};
 use super::values::{accepts, list, shell, sort, style, time};
 use crate::commands::report::baseline;
 use crate::options::{Group, Opt, Table, Takes, flag, push, put, titled, value};
@@ -111,8 +110,9 @@ pub const COMMANDS: Group<Args> = titled("Commands (as in hyperfine)").with(&[
     value("cleanup", Some('c'), "CMD", "one after the last run")
         .reads(|it, arg| put(&mut it.cleanup, Some(arg.text()?.to_owned()))),
     value("shell", Some('S'), "SHELL", "run commands with this shell (default sh; none: without)")
-        .reads(|it, arg| put(&mut it.shell, shell(arg)?)),
-    flag("no-shell", Some('N'), "the same as --shell=none").sets(|it, _| it.shell.clear()),
+        .reads(|it, arg| put(&mut it.shell, Some(shell(arg)?))),
+    flag("no-shell", Some('N'), "the same as --shell=none")
+        .sets(|it, _| it.shell = Some(Vec::new())),
     value(
         "ignore-failure",
         Some('i'),
@@ -130,7 +130,7 @@ pub const COMMANDS: Group<Args> = titled("Commands (as in hyperfine)").with(&[
         .reads(|it, arg| put(&mut it.input, Some(arg.path()))),
     value("cpus", None, "N", "commands may use N CPUs")
         .reads(|it, arg| put(&mut it.cpus, Some(arg.positive::<u32>()? as usize))),
-    flag("no-control", None, "no A/A control").sets(|it, _| it.control = false),
+    flag("no-control", None, "no A/A control").sets(|it, on| it.no_control = on),
 ]);
 
 pub const CAMPAIGNS: Group<Args> = titled("Campaigns").with(&[

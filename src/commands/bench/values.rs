@@ -1,7 +1,6 @@
 //! Values of options of `bench`: parameters, output targets, style.
 
-use super::args::Args;
-use super::look::{Parameter, Sort, Style};
+use super::args::{Args, Parameter, Sort, Style};
 use crate::options::OptArg;
 use hakobu_lab::campaign::{Accepts, Sink};
 use hakobu_lab::results::markup::Time;

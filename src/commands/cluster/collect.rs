@@ -35,7 +35,7 @@ pub struct How {
 /// Runs the subcommand.
 pub fn run(arguments: &[OsString]) -> Result<u8, u8> {
     let Invocation { args, run, .. } = parse("collect", arguments, exit::SYNC_USAGE)?;
-    let how = How { stale: args.stale, waits: args.wait, json: args.json, verifies: args.verify };
+    let how = How { stale: args.stale(), waits: args.wait, json: args.json, verifies: args.verify };
     finish(open(&run, &args.settings()).map_err(unusable)?, how)
 }
 

@@ -1,7 +1,7 @@
 //! `hakobu cluster submit`: hands workers to an engine.
 
-use super::engine::Engine;
 use super::opened::{Invocation, VERSION, parse, unusable};
+use super::options::Engine;
 use super::order::{Order, ending, shell};
 use super::{kubernetes, slurm};
 use crate::commands::line::told;
@@ -42,7 +42,7 @@ pub fn run(arguments: &[OsString]) -> Result<u8, u8> {
     // Slurm waits for one job after the other, so that all of them can be submitted at once.
     let chain = slurm && !(args.verify && is_collected);
     let verifies = args.verify && !chain;
-    let order = Order { run, nodes, stale: args.stale, verifies, rest };
+    let order = Order { run, nodes, stale: args.stale(), verifies, rest };
     let done = match engine {
         Engine::Local if args.dry_run => {
             output::text(&format!("{}\n", shell(&order.work())));

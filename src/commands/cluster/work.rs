@@ -23,7 +23,7 @@ pub fn run(arguments: &[OsString]) -> Result<u8, u8> {
     };
     let job = Job {
         phase,
-        stale: args.stale,
+        stale: args.stale(),
         workers: args.workers.unwrap_or(1),
         command: "cluster work",
         at_once: AGAIN,
