@@ -2,6 +2,7 @@
 
 use super::OptArg;
 use hakobu_core::size;
+use hakobu_s3::without_secrets;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -60,9 +61,13 @@ impl OptArg {
         format!("--{}={}: {why}", self.name, self.value.display())
     }
 
-    /// Returns the message for an invalid value: `why` is the rest of the sentence.
+    /// Returns the message for an invalid value: `why` is the rest of the sentence. Passwords in URLs are not shown.
     pub fn refuse(&self, why: &str) -> String {
-        format!("--{}={} {why}", self.name, self.value.display())
+        let value = self.value.to_string_lossy();
+        match self.name.ends_with("endpoint-url") {
+            true => format!("--{}={} {why}", self.name, without_secrets(&value)),
+            false => format!("--{}={value} {why}", self.name),
+        }
     }
 
     /// Returns the value as a number of bytes.
