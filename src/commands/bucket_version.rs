@@ -3,7 +3,7 @@
 use super::line::carry_out;
 use super::tool;
 use crate::objects::{self, ObjectArgs};
-use crate::options::{Opt, Table, Typed, flag, parts, put, value};
+use crate::options::{JSON, Opt, Table, Typed, parts, put, value};
 use crate::show::json::line;
 use hakobu_s3::ops::{Versioning, get_versioning, put_versioning};
 use hakobu_s3::{Client, Error};
@@ -32,8 +32,7 @@ const OPTIONS: &[Opt<Plan>] = &[
             put(&mut plan.set, Some(state))
         },
     ),
-    flag("json", None, "JSON lines on standard output, nothing else")
-        .sets(|plan, on| plan.json = on),
+    JSON.sets(|plan, on| plan.json = on),
 ];
 
 /// The parsed command line.

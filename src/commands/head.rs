@@ -3,7 +3,7 @@
 use super::line::carry_out;
 use super::tool;
 use crate::objects::{self, ObjectArgs};
-use crate::options::{Opt, Table, Typed, flag, parts};
+use crate::options::{JSON, Opt, Table, Typed, parts};
 use crate::show::json::push_line;
 use hakobu_s3::ops::{Head, head_bucket, head_object};
 use hakobu_s3::{Client, Error};
@@ -34,8 +34,7 @@ pub struct Plan {
 
 parts!(Plan { objects: ObjectArgs });
 
-const OPTIONS: &[Opt<Plan>] = &[flag("json", None, "JSON lines on standard output, nothing else")
-    .sets(|plan, on| plan.json = on)];
+const OPTIONS: &[Opt<Plan>] = &[JSON.sets(|plan, on| plan.json = on)];
 
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {

@@ -4,7 +4,7 @@ use super::line::carry_out;
 use super::tool;
 use crate::exit;
 use crate::objects::{self, ObjectArgs};
-use crate::options::{Opt, Table, Typed, flag, parts, put, value};
+use crate::options::{JSON, Opt, Table, Typed, flag, parts, put, value};
 use crate::show::json::{Paths, line};
 use crate::show::output::Output;
 use hakobu_s3::Error;
@@ -39,8 +39,7 @@ const OPTIONS: &[Opt<Plan>] = &[
             put(&mut plan.older_than_s, Some(seconds))
         }),
     flag("all", None, "abort: all uploads below the prefix").sets(|plan, on| plan.all = on),
-    flag("json", None, "JSON lines on standard output, nothing else")
-        .sets(|plan, on| plan.json = on),
+    JSON.sets(|plan, on| plan.json = on),
 ];
 
 /// The parsed command line.

@@ -121,7 +121,7 @@ pub trait Syntax: Sync {
 
 impl<S> Syntax for Table<S> {
     fn clap(&self) -> Command {
-        Table::clap(self)
+        self.clap_beside(&self.taken_for_others())
     }
 
     fn usage(&self) -> &'static str {
@@ -141,11 +141,6 @@ impl<S> Syntax for Table<S> {
 pub(super) const PATHS: &str = "PATHS";
 
 impl<S> Table<S> {
-    /// Returns the command for clap.
-    pub fn clap(&self) -> Command {
-        self.clap_beside(&self.taken_for_others())
-    }
-
     fn clap_beside(&self, others: &BTreeSet<&'static str>) -> Command {
         let mut command = Command::new(self.command)
             .about(self.about)

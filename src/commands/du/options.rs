@@ -4,7 +4,7 @@ use crate::filters::{self, Filters};
 use crate::limits::{self, Limits};
 use crate::number::ceiled;
 use crate::objects::{self, ObjectArgs};
-use crate::options::{Opt, Table, flag, parts, put, value};
+use crate::options::{JSON, Opt, Table, flag, parts, put, value};
 use hakobu_transfer::location::S3Url;
 use hakobu_transfer::policy::filter::Filter;
 use hakobu_transfer::run::Rates;
@@ -125,7 +125,7 @@ const OPTIONS: &[Opt<Plan>] = &[
     flag("group", None, "with s3://: a line for each storage class of an argument")
         .stored()
         .sets(|it, on| it.group = on),
-    flag("json", None, "JSON lines on standard output, nothing else").sets(|it, on| it.json = on),
+    JSON.sets(|it, on| it.json = on),
 ];
 
 const UNBUILT: &[(&str, &str)] = &[
@@ -136,5 +136,4 @@ const UNBUILT: &[(&str, &str)] = &[
         "",
     ),
     ("--no-dereference -P", "it is how du works"),
-    ("--version", "it is an option of hakobu itself: hakobu --version"),
 ];

@@ -3,7 +3,7 @@
 use super::columns;
 use crate::filters::{self, ArgumentFilters, Filters};
 use crate::objects::{self, ObjectArgs};
-use crate::options::{Opt, Table, flag, parts};
+use crate::options::{JSON, Opt, Table, flag, parts};
 use crate::show::escape::Escape;
 use hakobu_transfer::location::S3Url;
 use hakobu_transfer::policy::filter::Filter;
@@ -227,7 +227,7 @@ const OPTIONS: &[Opt<Plan>] = &[
     flag("summarize", None, "with s3://: count and size of all at the end")
         .stored()
         .sets(|it, on| it.summarize = on),
-    flag("json", None, "JSON lines on standard output, nothing else").sets(|it, on| it.json = on),
+    JSON.sets(|it, on| it.json = on),
 ];
 
 const UNBUILT: &[(&str, &str)] = &[
@@ -248,5 +248,4 @@ const UNBUILT: &[(&str, &str)] = &[
     ("--show-control-chars", "-N shows names as they are"),
     ("--sort", "-t, -S and -U choose the order"),
     ("--time-style", "--full-time shows whole times"),
-    ("--version", "it is an option of hakobu itself: hakobu --version"),
 ];

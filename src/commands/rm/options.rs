@@ -3,7 +3,7 @@
 use crate::filters::{self, ArgumentFilters, Filters};
 use crate::limits::{self, Limits};
 use crate::objects::{self, ObjectArgs};
-use crate::options::{Noted, Opt, Table, Takes, flag, parts, put, value};
+use crate::options::{JSON, Noted, Opt, Table, Takes, flag, parts, put, value};
 use hakobu_transfer::run::Rates;
 use hakobu_tree::remove::Options;
 use std::ffi::OsString;
@@ -29,7 +29,7 @@ pub const TABLE: Table<Plan> = Table {
         &limits::RPS,
         &limits::PRIORITY,
     ],
-    unbuilt: &[UNBUILT, objects::UNBUILT],
+    unbuilt: &[objects::UNBUILT],
     abbreviates: true,
 };
 
@@ -152,13 +152,10 @@ const OPTIONS: &[Opt<Plan>] = &[
         .sets(|it, _| (it.preserve_root, it.preserve_mounts) = (false, false)),
     limits::JOBS.reads(limits::set_jobs),
     flag("verbose", Some('v'), "print what is removed").sets(|it, on| it.verbose = on),
-    flag("json", None, "JSON lines on standard output, nothing else").sets(|it, on| it.json = on),
+    JSON.sets(|it, on| it.json = on),
 ];
 
 /// Options of aws.
 const QUIET: Noted = Noted(&[flag("quiet", None, "say nothing")
     .alias(&["only-show-errors"])
     .noted("only -v prints what is removed")]);
-
-const UNBUILT: &[(&str, &str)] =
-    &[("--version", "it is an option of hakobu itself: hakobu --version")];

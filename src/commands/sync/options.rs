@@ -1,8 +1,7 @@
 //! The options of `hakobu sync`: rsync's names with rsync's meaning, and hakobu's own (`-j`, `--joblog`, `--json`).
 
-use super::accepted::ACCEPTED;
+use super::accepted::{ACCEPTED, UNBUILT};
 use super::reading::Reading;
-use super::refused::UNBUILT;
 use super::values::{add_chmod, format, number, set_owner};
 use super::written::WRITTEN;
 use crate::commands::cluster::options as cluster;
@@ -11,7 +10,7 @@ use crate::filters;
 use crate::limits;
 use crate::number::Digits;
 use crate::objects;
-use crate::options::{Group, Table, Takes, flag, put, titled, value, values};
+use crate::options::{Group, JSON, Table, Takes, flag, put, titled, value, values};
 use crate::{links, owner};
 use hakobu_transfer::policy::{Delete, MissingArgs, Sparse};
 
@@ -408,6 +407,5 @@ const OUTPUT: Group<Reading> = titled("Output").with(&[
         .reads(|it, arg| put(&mut it.wanted.log_file, Some(arg.value.clone()))),
     value("log-file-format", None, "FORMAT", "format of its lines")
         .reads(|it, arg| put(&mut it.wanted.log_format, Some(format(arg)?))),
-    flag("json", None, "JSON lines on standard output, nothing else")
-        .sets(|it, on| it.wanted.json = on),
+    JSON.sets(|it, on| it.wanted.json = on),
 ]);
