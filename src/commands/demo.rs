@@ -31,7 +31,6 @@ use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use table::Row;
 
 /// The bucket, and the prefix in it.
 const BUCKET: &str = "demo";
@@ -157,7 +156,7 @@ impl Demo<'_> {
     /// state folder.
     fn sync(
         &self,
-        step: &'static str,
+        step: &str,
         from: &OsStr,
         to: &OsStr,
         files: u64,
@@ -183,7 +182,7 @@ impl Demo<'_> {
         moved(step, totals, files, bytes)
     }
 
-    fn verify_stored(&self, step: &'static str, source: &OsStr) -> Result<u64, String> {
+    fn verify_stored(&self, step: &str, source: &OsStr) -> Result<u64, String> {
         let place = |path| Location::parse(path).map_err(|fatal| fatal.message);
         let spec = ObjectSpec {
             source: place(source)?,
@@ -209,7 +208,7 @@ impl Demo<'_> {
         self.compared(step, &show, compared)
     }
 
-    fn verify_copy(&self, step: &'static str) -> Result<u64, String> {
+    fn verify_copy(&self, step: &str) -> Result<u64, String> {
         let mut spec = verify::Spec {
             source: self.area.files(),
             target: self.area.copy(),
@@ -228,7 +227,7 @@ impl Demo<'_> {
     /// Reports the result of a comparison; returns the number of differences. Incomplete comparisons are errors.
     fn compared(
         &self,
-        step: &'static str,
+        step: &str,
         show: &Show,
         compared: Result<verify::Outcome, Fatal>,
     ) -> Result<u64, String> {
@@ -297,8 +296,8 @@ fn proven(step: &str, counts: &Counts, files: u64, bytes: u64) -> Result<(), Str
     Err(format!("{step}: {} were to be compared", number::things(files, "file")))
 }
 
-fn print_row(step: &'static str, files: u64, bytes: u64, took: Duration, requests: Option<u64>) {
-    output::text(&table::line(&Row { step, files, bytes, took, requests }));
+fn print_row(step: &str, files: u64, bytes: u64, took: Duration, requests: Option<u64>) {
+    output::text(&table::line(step, files, bytes, took, requests));
 }
 
 fn print_difference(difference: &verify::Difference<'_>) {

@@ -5,7 +5,7 @@ mod options;
 
 use super::line::carry_out;
 use super::operands::{Operands, operands};
-use super::session::{Session, joined, nothing, run_transfer};
+use super::session::{Session, joined, run_transfer};
 use crate::exit;
 use crate::objects::Concerned;
 use crate::options::{OptArg, Refused, Typed};
@@ -152,7 +152,7 @@ fn go(reading: Reading, places: &Local) -> u8 {
         Ok(session) => session,
         Err(code) => return code,
     };
-    let mut outcome = nothing();
+    let mut outcome = Outcome::default();
     for from in &places.sources {
         let to = if into_dir { name_in(from, &places.target) } else { places.target.clone() };
         outcome = joined(outcome, move_one(&reading, &session, from, &to));
@@ -164,7 +164,7 @@ fn go(reading: Reading, places: &Local) -> u8 {
 }
 
 fn move_one(reading: &Reading, session: &Session, from: &Path, to: &Path) -> Outcome {
-    let mut outcome = nothing();
+    let mut outcome = Outcome::default();
     match rename_or_copy(from, to, &reading.options) {
         Ok(Done::Renamed { backup, warning }) => {
             if let Some(text) = warning {

@@ -31,6 +31,7 @@ pub const TABLE: Table<Plan> = Table {
     abbreviates: false,
 };
 
+#[derive(Default)]
 pub struct Plan {
     objects: ObjectArgs,
     expires_s: u64,
@@ -59,13 +60,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
 }
 
 fn plan(typed: &Typed) -> Result<Plan, String> {
-    let plan = Plan {
-        objects: ObjectArgs::default(),
-        expires_s: EXPIRES_S,
-        json: false,
-        places: Vec::new(),
-    };
-    let mut plan = TABLE.read(typed, plan)?;
+    let mut plan = TABLE.read(typed, Plan { expires_s: EXPIRES_S, ..Plan::default() })?;
     plan.places =
         objects::all(&typed.paths, objects::object_url, "give an object: s3://BUCKET/KEY")?;
     Ok(plan)

@@ -29,7 +29,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
 }
 
 /// The parsed command line.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Plan {
     /// The folder; `None` for the null server.
     dir: Option<PathBuf>,
@@ -56,19 +56,8 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
     if let Some(more) = paths.next() {
         return Err(format!("'{}' is one argument too many", more.display()));
     }
-    let plan = Plan {
-        dir,
-        keys: 0,
-        object_bytes: OBJECT_BYTES,
-        access_key: None,
-        secret_key: None,
-        listen: LISTEN.into(),
-        threads: 0,
-        log: None,
-        conditions: Conditions::default(),
-        progress: false,
-    };
-    TABLE.read(typed, plan)
+    let (object_bytes, listen) = (OBJECT_BYTES, LISTEN.into());
+    TABLE.read(typed, Plan { dir, object_bytes, listen, ..Plan::default() })
 }
 
 /// Serves until a signal comes; returns the exit code.

@@ -5,7 +5,6 @@ mod info;
 mod options;
 pub(super) mod read;
 mod reading;
-mod refused;
 mod spec;
 mod values;
 mod written;

@@ -31,7 +31,7 @@ use output::Output;
 use parking_lot::Mutex;
 use progress::{Form, Progress};
 use std::ffi::OsString;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -295,11 +295,7 @@ impl Show {
         }
         if self.wanted.stats {
             let stats = stats::stats(&outcome.totals, self.wanted.digits, self.wanted.dry_run);
-            if self.wanted.json {
-                let _ = std::io::stderr().lock().write_all(stats.as_bytes());
-            } else {
-                self.stdout.write(stats.as_bytes());
-            }
+            self.print_aside(&stats);
         }
         if self.wanted.ending && outcome.fatal.is_none() && !outcome.stopped {
             let ending = stats::ending(outcome, self.wanted.digits, self.wanted.dry_run);
@@ -307,10 +303,7 @@ impl Show {
         }
         if self.wanted.stat {
             let text = stats::requests(self.wanted.command, outcome, &used);
-            match self.wanted.json {
-                true => drop(std::io::stderr().lock().write_all(text.as_bytes())),
-                false => self.stdout.write(text.as_bytes()),
-            }
+            self.print_aside(&text);
         }
         let is_list = matches!(self.wanted.line, Line::List { .. });
         let watched = self.wanted.totals || std::io::stderr().is_terminal();
@@ -329,6 +322,14 @@ impl Show {
             self.stdout.write(&json::line(&summary));
         }
         self.close()
+    }
+
+    /// Prints text to standard output, or where that has JSON lines to standard error.
+    fn print_aside(&self, text: &str) {
+        match self.wanted.json {
+            true => output::error_text(text),
+            false => self.stdout.write(text.as_bytes()),
+        }
     }
 
     fn print_end(&self, outcome: &Outcome) {

@@ -33,30 +33,23 @@ struct State {
 impl Output {
     /// Makes an output of an open file.
     pub fn new(file: File) -> Output {
-        Output {
-            is_terminal: file.is_terminal(),
-            state: Mutex::new(State {
-                writer: Some(BufWriter::with_capacity(64 * 1024, file)),
-                flushed: Instant::now(),
-                error: None,
-                is_open: false,
-            }),
-        }
+        Output::of(Some(file))
     }
 
     /// Makes an output of standard output. If it is closed, lines are dropped.
     pub fn stdout() -> Output {
-        match io::stdout().as_fd().try_clone_to_owned() {
-            Ok(fd) => Output::new(File::from(fd)),
-            Err(_) => Output {
-                state: Mutex::new(State {
-                    writer: None,
-                    flushed: Instant::now(),
-                    error: None,
-                    is_open: false,
-                }),
-                is_terminal: false,
-            },
+        Output::of(io::stdout().as_fd().try_clone_to_owned().map(File::from).ok())
+    }
+
+    fn of(file: Option<File>) -> Output {
+        Output {
+            is_terminal: file.as_ref().is_some_and(File::is_terminal),
+            state: Mutex::new(State {
+                writer: file.map(|file| BufWriter::with_capacity(64 * 1024, file)),
+                flushed: Instant::now(),
+                error: None,
+                is_open: false,
+            }),
         }
     }
 
