@@ -84,176 +84,162 @@ fn place(plan: &Plan, store: &Arc<Store>, url: &S3Url, rows: &mut Rows<'_>) -> R
     let recursive = plan.recursive || scope.pattern.is_some();
     rows.begin(&url.bucket, &scope.prefix, recursive);
     let choice = Choice::new(&scope.prefix, scope.pattern.clone(), plan.filter.as_ref());
-    let choice = &mut choice.map_err(|error| error.to_string())?;
-    let found = match rows.form {
-        _ if plan.objects.all_versions() => versions(store, url, &scope, choice, recursive, rows),
-        Form::Long => whole(store, url, &scope, choice, recursive, rows),
-        _ => fast(plan, store, url, scope, choice, recursive, rows),
+    let choice = choice.map_err(|error| error.to_string())?;
+    let mut place = Place { store, url, scope, choice, recursive, rows };
+    let found = match place.rows.form {
+        _ if plan.objects.all_versions() => place.versions(),
+        Form::Long => place.whole(),
+        _ => place.fast(plan.order == Order::AsRead),
     }
     .map_err(|error| error.to_string())?;
-    tool::note_left_out(url, choice);
+    tool::note_left_out(url, &mut place.choice);
     if found == 0 && !url.key.is_empty() {
         return Err("there is no such object or prefix".into());
     }
     Ok(())
 }
 
-/// Lists with the parallel listing, which returns name, size, time and ETag.
-fn fast(
-    plan: &Plan,
-    store: &Arc<Store>,
-    url: &S3Url,
+/// An argument that is being listed. The ways to do that return the number of objects and prefixes that it selects.
+struct Place<'a, 'b> {
+    store: &'a Arc<Store>,
+    url: &'a S3Url,
     scope: Scope,
-    choice: &mut Choice,
+    choice: Choice,
     recursive: bool,
-    rows: &mut Rows<'_>,
-) -> Result<u64, Error> {
-    let query = StoreQuery {
-        prefix: scope.prefix,
-        narrowed: scope.narrowed,
-        recursive,
-        unordered: plan.order == Order::AsRead,
-        ..StoreQuery::default()
-    };
-    let mut listing = list::store(store, &url.bucket, query);
-    let mut found = 0;
-    while let Some(page) = listing.page() {
-        for item in page {
-            let entry = item.map_err(list::Trouble::into_error)?;
-            found += add(
-                choice,
-                rows,
-                &Row {
+    rows: &'a mut Rows<'b>,
+}
+
+impl Place<'_, '_> {
+    /// Lists with the parallel listing, which returns name, size, time and ETag.
+    fn fast(&mut self, unordered: bool) -> Result<u64, Error> {
+        let query = StoreQuery {
+            prefix: self.scope.prefix.clone(),
+            narrowed: self.scope.narrowed.clone(),
+            recursive: self.recursive,
+            unordered,
+            ..StoreQuery::default()
+        };
+        let mut listing = list::store(self.store, &self.url.bucket, query);
+        let mut found = 0;
+        while let Some(page) = listing.page() {
+            for item in page {
+                let entry = item.map_err(list::Trouble::into_error)?;
+                found += self.add(&Row {
                     name: &entry.name,
                     size: entry.meta.size,
                     mtime: entry.meta.mtime,
                     etag: &entry.etag,
                     class: "",
-                    is_prefix: entry.meta.kind == Kind::Dir && !recursive,
+                    is_prefix: entry.meta.kind == Kind::Dir && !self.recursive,
                     version: None,
-                },
-            );
+                });
+            }
+            self.rows.flush();
+            if self.rows.is_broken() {
+                break;
+            }
         }
-        rows.flush();
-        if rows.is_broken() {
-            break;
+        Ok(found)
+    }
+
+    /// Lists page by page with all information of the server.
+    fn whole(&mut self) -> Result<u64, Error> {
+        let (prefix, delimiter) = self.of_pages();
+        let mut pages = Pages::new(ListQuery { prefix, delimiter, ..ListQuery::default() });
+        let (url, cut) = (self.url, self.scope.prefix.len());
+        with_store(self.store, async |client| {
+            let mut found = 0;
+            while let Some(page) = pages.next(&client, &url.bucket).await? {
+                let objects = page.objects.iter().map(|object| Row {
+                    name: &object.key[cut..],
+                    size: object.size,
+                    mtime: object.mtime,
+                    etag: &object.etag,
+                    class: &object.storage_class,
+                    is_prefix: false,
+                    version: None,
+                });
+                found += self.add_page(objects, &page.prefixes);
+                if self.rows.is_broken() {
+                    break;
+                }
+            }
+            Ok(found)
+        })
+    }
+
+    /// Lists versions and delete markers, page by page.
+    fn versions(&mut self) -> Result<u64, Error> {
+        let (prefix, delimiter) = self.of_pages();
+        let mut pages = VersionPages::new(VersionQuery { prefix, delimiter });
+        let (url, cut) = (self.url, self.scope.prefix.len());
+        with_store(self.store, async |client| {
+            let mut found = 0;
+            while let Some(page) = pages.next(&client, &url.bucket).await? {
+                let versions = page.versions.iter().map(|version| Row {
+                    name: &version.key[cut..],
+                    size: version.size,
+                    mtime: version.mtime,
+                    etag: &version.etag,
+                    class: &version.storage_class,
+                    is_prefix: false,
+                    version: Some(Version {
+                        id: &version.id,
+                        is_latest: version.is_latest,
+                        is_delete_marker: version.is_delete_marker,
+                    }),
+                });
+                found += self.add_page(versions, &page.prefixes);
+                if self.rows.is_broken() {
+                    break;
+                }
+            }
+            Ok(found)
+        })
+    }
+
+    /// Returns prefix and delimiter of a listing by pages, whose keys and prefixes begin with the prefix.
+    fn of_pages(&self) -> (Vec<u8>, Option<u8>) {
+        let prefix = [&*self.scope.prefix, &*self.scope.narrowed].concat();
+        (prefix, (!self.recursive).then_some(b'/'))
+    }
+
+    /// Adds the row of an object, unless it does not match or is hidden; returns the number of matches.
+    fn add(&mut self, row: &Row<'_>) -> u64 {
+        let matches = self.choice.matches(row.name);
+        if matches && !self.choice.hides(row.name) {
+            self.rows.push(row);
         }
+        u64::from(matches)
     }
-    Ok(found)
-}
 
-/// Adds the row of an object, unless it does not match or is hidden; returns the number of matches.
-fn add(choice: &mut Choice, rows: &mut Rows<'_>, row: &Row<'_>) -> u64 {
-    let matches = choice.matches(row.name);
-    if matches && !choice.hides(row.name) {
-        rows.push(row);
+    /// Adds the rows of a page, with its prefixes between them, in the order of names; returns the number of matches and
+    /// prefixes.
+    fn add_page<'a>(
+        &mut self,
+        objects: impl Iterator<Item = Row<'a>>,
+        prefixes: &[Vec<u8>],
+    ) -> u64 {
+        let (mut found, cut) = (0, self.scope.prefix.len());
+        let mut prefixes = prefixes.iter().map(|prefix| &prefix[cut..]).peekable();
+        for object in objects {
+            while let Some(name) = prefixes.next_if(|name| *name < object.name) {
+                found += self.add_prefix(name);
+            }
+            found += self.add(&object);
+        }
+        for name in prefixes {
+            found += self.add_prefix(name);
+        }
+        self.rows.flush();
+        found
     }
-    u64::from(matches)
-}
 
-/// Adds the rows of a page, with its prefixes between them, in the order of names; returns the number of matches and
-/// prefixes.
-fn add_page<'a>(
-    objects: impl Iterator<Item = Row<'a>>,
-    prefixes: impl Iterator<Item = &'a [u8]>,
-    choice: &mut Choice,
-    rows: &mut Rows<'_>,
-) -> u64 {
-    let mut found = 0;
-    let mut prefixes = prefixes.peekable();
-    let push_prefix = |name, choice: &mut Choice, rows: &mut Rows<'_>| {
-        if !choice.hides(name) {
-            rows.push(&Row::prefix(name));
+    /// Adds the row of a prefix, unless it is hidden; returns 1.
+    fn add_prefix(&mut self, name: &[u8]) -> u64 {
+        if !self.choice.hides(name) {
+            self.rows.push(&Row::prefix(name));
         }
         1
-    };
-    for object in objects {
-        while let Some(name) = prefixes.next_if(|name| *name < object.name) {
-            found += push_prefix(name, choice, rows);
-        }
-        found += add(choice, rows, &object);
     }
-    for name in prefixes {
-        found += push_prefix(name, choice, rows);
-    }
-    rows.flush();
-    found
-}
-
-/// Lists page by page with all information of the server.
-fn whole(
-    store: &Arc<Store>,
-    url: &S3Url,
-    scope: &Scope,
-    choice: &mut Choice,
-    recursive: bool,
-    rows: &mut Rows<'_>,
-) -> Result<u64, Error> {
-    let mut pages = Pages::new(ListQuery {
-        prefix: [&*scope.prefix, &*scope.narrowed].concat(),
-        delimiter: (!recursive).then_some(b'/'),
-        ..ListQuery::default()
-    });
-    // All keys and prefixes of a page begin with the prefix.
-    let cut = scope.prefix.len();
-    with_store(store, async |client| {
-        let mut found = 0;
-        while let Some(page) = pages.next(&client, &url.bucket).await? {
-            let objects = page.objects.iter().map(|object| Row {
-                name: &object.key[cut..],
-                size: object.size,
-                mtime: object.mtime,
-                etag: &object.etag,
-                class: &object.storage_class,
-                is_prefix: false,
-                version: None,
-            });
-            let prefixes = page.prefixes.iter().map(|prefix| &prefix[cut..]);
-            found += add_page(objects, prefixes, choice, rows);
-            if rows.is_broken() {
-                break;
-            }
-        }
-        Ok(found)
-    })
-}
-
-/// Lists versions and delete markers, page by page.
-fn versions(
-    store: &Arc<Store>,
-    url: &S3Url,
-    scope: &Scope,
-    choice: &mut Choice,
-    recursive: bool,
-    rows: &mut Rows<'_>,
-) -> Result<u64, Error> {
-    let mut pages = VersionPages::new(VersionQuery {
-        prefix: [&*scope.prefix, &*scope.narrowed].concat(),
-        delimiter: (!recursive).then_some(b'/'),
-    });
-    let cut = scope.prefix.len();
-    with_store(store, async |client| {
-        let mut found = 0;
-        while let Some(page) = pages.next(&client, &url.bucket).await? {
-            let versions = page.versions.iter().map(|version| Row {
-                name: &version.key[cut..],
-                size: version.size,
-                mtime: version.mtime,
-                etag: &version.etag,
-                class: &version.storage_class,
-                is_prefix: false,
-                version: Some(Version {
-                    id: &version.id,
-                    is_latest: version.is_latest,
-                    is_delete_marker: version.is_delete_marker,
-                }),
-            });
-            let prefixes = page.prefixes.iter().map(|prefix| &prefix[cut..]);
-            found += add_page(versions, prefixes, choice, rows);
-            if rows.is_broken() {
-                break;
-            }
-        }
-        Ok(found)
-    })
 }

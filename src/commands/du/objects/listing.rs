@@ -27,23 +27,36 @@ pub fn each(
     store: &Arc<Store>,
     bucket: &str,
     scope: &Scope,
-    take: impl FnMut(Found<'_>),
-) -> Result<(), Error> {
-    match (plan.objects.all_versions(), plan.group) {
-        (true, _) => versions(store, bucket, scope, take),
-        (false, true) => classes(store, bucket, scope, take),
-        (false, false) => sizes(plan, store, bucket, scope, take),
-    }
-}
-
-/// The parallel listing, which returns no storage classes.
-fn sizes(
-    plan: &Plan,
-    store: &Arc<Store>,
-    bucket: &str,
-    scope: &Scope,
     mut take: impl FnMut(Found<'_>),
 ) -> Result<(), Error> {
+    let prefix = [&*scope.prefix, &*scope.narrowed].concat();
+    // All keys of a page begin with the prefix.
+    let cut = scope.prefix.len();
+    if plan.objects.all_versions() {
+        let mut pages = VersionPages::new(VersionQuery { prefix, delimiter: None });
+        return with_store(store, async |client| {
+            while let Some(page) = pages.next(&client, bucket).await? {
+                for version in &page.versions {
+                    let class = (!version.is_delete_marker).then(|| class(&version.storage_class));
+                    take(Found { name: &version.key[cut..], bytes: version.size, class });
+                }
+            }
+            Ok(())
+        });
+    }
+    if plan.group {
+        let mut pages = Pages::new(ListQuery { prefix, ..ListQuery::default() });
+        return with_store(store, async |client| {
+            while let Some(page) = pages.next(&client, bucket).await? {
+                for object in &page.objects {
+                    let class = Some(class(&object.storage_class));
+                    take(Found { name: &object.key[cut..], bytes: object.size, class });
+                }
+            }
+            Ok(())
+        });
+    }
+    // The parallel listing, which returns no storage classes.
     let query = StoreQuery {
         prefix: scope.prefix.clone(),
         narrowed: scope.narrowed.clone(),
@@ -59,43 +72,4 @@ fn sizes(
         }
     }
     Ok(())
-}
-
-fn classes(
-    store: &Arc<Store>,
-    bucket: &str,
-    scope: &Scope,
-    mut take: impl FnMut(Found<'_>),
-) -> Result<(), Error> {
-    let prefix = [&*scope.prefix, &*scope.narrowed].concat();
-    let mut pages = Pages::new(ListQuery { prefix, ..ListQuery::default() });
-    with_store(store, async |client| {
-        while let Some(page) = pages.next(&client, bucket).await? {
-            for object in &page.objects {
-                let name = &object.key[scope.prefix.len()..];
-                take(Found { name, bytes: object.size, class: Some(class(&object.storage_class)) });
-            }
-        }
-        Ok(())
-    })
-}
-
-fn versions(
-    store: &Arc<Store>,
-    bucket: &str,
-    scope: &Scope,
-    mut take: impl FnMut(Found<'_>),
-) -> Result<(), Error> {
-    let prefix = [&*scope.prefix, &*scope.narrowed].concat();
-    let mut pages = VersionPages::new(VersionQuery { prefix, delimiter: None });
-    with_store(store, async |client| {
-        while let Some(page) = pages.next(&client, bucket).await? {
-            for version in &page.versions {
-                let name = &version.key[scope.prefix.len()..];
-                let class = (!version.is_delete_marker).then(|| class(&version.storage_class));
-                take(Found { name, bytes: version.size, class });
-            }
-        }
-        Ok(())
-    })
 }
