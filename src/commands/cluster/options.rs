@@ -1,7 +1,7 @@
 //! The options of `hakobu cluster`, and those that `sync` has for many machines.
 
 use crate::objects;
-use crate::options::{Group, Opt, Table, Typed, flag, parts, put, titled, value};
+use crate::options::{Group, Opt, Table, Typed, flag, parts, push, put, titled, value};
 use hakobu_s3::Settings;
 use std::ffi::OsString;
 use std::time::Duration;
@@ -212,10 +212,7 @@ const ENGINES: Group<Args> = titled("Engines of submit").with(&[
         "--k8s: a PersistentVolumeClaim and its path; several times",
     )
     .takes(crate::options::Takes::Values("CLAIM:PATH"))
-    .reads(|asked, given| {
-        asked.volumes.push(given.text()?.to_owned());
-        Ok(())
-    }),
+    .reads(|asked, given| push(&mut asked.volumes, given.text()?.to_owned())),
 ]);
 
 fn count(asked: &mut Args, engine: Engine, nodes: u64) -> Result<(), String> {
@@ -249,16 +246,8 @@ static OWN: [(&str, &[&str]); 4] = [
 /// An option that is none of a subcommand.
 pub(super) fn misplaced(verb: &str, typed: &Typed) -> Option<&'static str> {
     let own = OWN.iter().find(|(name, _)| *name == verb).map_or(&[][..], |(_, own)| *own);
-    let all = OWN.iter().flat_map(|(_, own)| own.iter()).chain(&[
-        "run",
-        "cluster",
-        "workers",
-        "shard-size",
-        "inventory",
-    ]);
-    let all: Vec<&str> = all.copied().collect();
-    let mut names = typed.options.iter().map(|given| given.name);
-    names.find(|name| all.contains(name) && !own.contains(name))
+    let others = typed.options.iter().filter(|given| !objects::STORE.has(given));
+    others.map(|given| given.name).find(|name| !own.contains(name))
 }
 
 #[cfg(test)]

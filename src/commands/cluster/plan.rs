@@ -110,7 +110,7 @@ pub fn make(
             made = Some(plan);
             outcome
         }
-        Err(Fatal { code, message }) => ended(Fatal::new(code, message), session.start.elapsed()),
+        Err(fatal) => ended(fatal, session.start.elapsed()),
     };
     let code = session.end(outcome);
     let Some(plan) = made else { return Err(code) };

@@ -44,10 +44,7 @@ pub fn run(arguments: &[OsString]) -> Result<u8, u8> {
     let verifies = args.verify && !chain;
     let order = Order { run, nodes, stale: args.stale(), verifies, rest };
     let done = match engine {
-        Engine::Local if args.dry_run => {
-            output::text(&format!("{}\n", shell(&order.work())));
-            Ok(())
-        }
+        Engine::Local if args.dry_run => execute(&order.work(), true, ""),
         Engine::Local => local(&order),
         Engine::Slurm => {
             let mut orders = vec![order];
@@ -89,11 +86,15 @@ pub fn local(order: &Order) -> Result<(), String> {
     failed.map_or(Ok(()), Err)
 }
 
-/// Runs a command of an engine.
+/// Runs a command of an engine, or in a dry run prints it.
 ///
 /// # Errors
 /// It cannot be started, or fails.
-pub fn execute(words: &[OsString], hint: &str) -> Result<(), String> {
+fn execute(words: &[OsString], dry_run: bool, hint: &str) -> Result<(), String> {
+    if dry_run {
+        output::text(&format!("{}\n", shell(words)));
+        return Ok(());
+    }
     let (program, arguments) = words.split_first().ok_or("there is no program")?;
     let shown = quoted(program);
     match Command::new(program).args(arguments).status() {
@@ -113,11 +114,7 @@ pub fn ray(order: &Order, address: &str, dry_run: bool) -> Result<(), String> {
     words.extend(["--address", address, "--nodes"].map(OsString::from));
     words.extend([order.nodes.to_string().as_str(), "--"].map(OsString::from));
     words.extend(order.work());
-    if dry_run {
-        output::text(&format!("{}\n", shell(&words)));
-        return Ok(());
-    }
-    execute(&words, "install the Python package hakobu with Ray beside it")
+    execute(&words, dry_run, "install the Python package hakobu with Ray beside it")
 }
 
 fn count_hosts(hosts: &OsStr) -> Result<u64, String> {
@@ -141,11 +138,7 @@ fn parallel(order: &Order, hosts: &OsStr, dry_run: bool) -> Result<(), String> {
     words.push(format!("{} # {{}}", shell(&order.work())).into());
     words.push(":::".into());
     words.extend((1..=order.nodes).map(|number| OsString::from(number.to_string())));
-    if dry_run {
-        output::text(&format!("{}\n", shell(&words)));
-        return Ok(());
-    }
-    execute(&words, "install GNU parallel")
+    execute(&words, dry_run, "install GNU parallel")
 }
 
 #[cfg(test)]
