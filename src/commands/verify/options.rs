@@ -90,16 +90,11 @@ impl Reading {
 
     /// Sets whether an aspect that only files have is compared.
     fn compare_files(&mut self, aspect: Aspect, arg: &OptArg) -> Result<(), String> {
-        self.only_files(arg)?;
+        if self.in_store && arg.on {
+            return Err(format!("--{}: objects have nothing of the kind", arg.name));
+        }
         let aspects = self.aspects;
         put(&mut self.aspects, if arg.on { aspects.with(aspect) } else { aspects.without(aspect) })
-    }
-
-    fn only_files(&self, arg: &OptArg) -> Result<(), String> {
-        match self.in_store && arg.on {
-            true => Err(format!("--{}: objects have nothing of the kind", arg.name)),
-            false => Ok(()),
-        }
     }
 }
 
@@ -189,8 +184,7 @@ const OUTPUT: Group<Reading> = titled("Output").with(&[
 ]);
 
 fn number(arg: &OptArg) -> Result<i64, String> {
-    let number = arg.value.to_str().and_then(|text| text.parse().ok());
-    number.ok_or_else(|| arg.wrong("give a number"))
+    arg.parsed().ok_or_else(|| arg.wrong("give a number"))
 }
 
 const UNBUILT: &[(&str, &str)] = &[
