@@ -104,14 +104,12 @@ const FILES: Group<Plan> = titled("Files").with(&[
 ]);
 
 fn seconds(arg: &OptArg) -> Result<Duration, String> {
-    let seconds: Option<f64> = arg.value.to_str().and_then(|text| text.parse().ok());
-    let seconds = seconds.filter(|seconds| INTERVAL_S.contains(seconds));
-    seconds
+    arg.parsed()
+        .filter(|seconds| INTERVAL_S.contains(seconds))
         .map(Duration::from_secs_f64)
         .ok_or_else(|| arg.wrong("give seconds between 0.01 and 3600"))
 }
 
 fn positive(arg: &OptArg) -> Result<u64, String> {
-    let number: Option<u64> = arg.value.to_str().and_then(|text| text.parse().ok());
-    number.filter(|n| *n > 0).ok_or_else(|| arg.wrong("is not a number of at least 1"))
+    arg.parsed().filter(|n| *n > 0).ok_or_else(|| arg.wrong("is not a number of at least 1"))
 }

@@ -36,25 +36,10 @@ enum Event {
     Ended(Instant),
 }
 
-/// The output files.
-struct Files {
-    output: Option<Target>,
-    csv: Option<Target>,
-    json: Option<Target>,
-    svg: Option<Target>,
-}
-
-impl Files {
-    fn open(plan: &Plan) -> Result<Files, String> {
-        let [output, csv, json, svg] =
-            Target::open_all([&plan.output, &plan.csv, &plan.json, &plan.svg])?;
-        Ok(Files { output, csv, json, svg })
-    }
-}
-
 /// Runs a plan; returns the exit code.
 pub fn run(plan: &Plan) -> Result<u8, String> {
-    let mut files = Files::open(plan)?;
+    let [output, csv, json, svg] =
+        Target::open_all([&plan.output, &plan.csv, &plan.json, &plan.svg])?;
     let (sender, events) = mpsc::channel();
     listen(&sender)
         .map_err(|error| format!("cannot wait for signals: {}", Cause::System(error)))?;
@@ -68,7 +53,7 @@ pub fn run(plan: &Plan) -> Result<u8, String> {
     let first = sampler.read();
     // The line is reserved before the command can write to the terminal, or be interrupted: ^C discards output that
     // the terminal has not shown yet (termios(3), NOFLSH).
-    let mut recording = Recording::begin(plan, sampler, first, files.csv.take());
+    let mut recording = Recording::begin(plan, sampler, first, csv);
     let started = match &plan.subject {
         Subject::Command(words) => spawn(words, &sender).map(Some),
         Subject::Pid(pid) if process::start_ticks(*pid).is_none() => {
@@ -88,7 +73,7 @@ pub fn run(plan: &Plan) -> Result<u8, String> {
     let last = recording.sample();
     recording.show_nothing_more();
     let End { summary, kept, csv, verdict } = recording.end(last);
-    files.csv = csv;
+    let files = [output, csv, json, svg];
 
     let mut code = exit::OK;
     let command = match (&plan.subject, running) {
@@ -158,14 +143,18 @@ struct Recording {
 }
 
 impl Recording {
-    fn begin(plan: &Plan, sampler: Sampler, mut first: Sample, csv: Option<Target>) -> Recording {
+    fn begin(
+        plan: &Plan,
+        sampler: Sampler,
+        mut first: Sample,
+        mut csv: Option<Target>,
+    ) -> Recording {
         let began_ns = first.at_ns;
         first.at_ns = 0;
         let watched = plan.subject != Subject::Machine;
         let interval_ns = u64::try_from(plan.interval.as_nanos()).unwrap_or(u64::MAX);
         let recorder = Recorder::new(first.clone(), interval_ns, watched);
         let columns = recorder.columns();
-        let mut csv = csv;
         if let Some(csv) = &mut csv {
             csv.write(&columns.csv_header());
         }
@@ -348,7 +337,7 @@ fn collect(
 /// Writes the summary and the files; returns whether all succeeded. Failures are reported.
 fn write(
     plan: &Plan,
-    files: Files,
+    [output, csv, json, svg]: [Option<Target>; 4],
     start: &str,
     command: Option<&Command>,
     verdict: Option<&Verdict>,
@@ -358,12 +347,12 @@ fn write(
     let said = verdict.map(verdict::sentence);
     let text = summary::text(said.as_deref(), summary, command, seconds);
     let mut done = Vec::new();
-    match files.output {
+    match output {
         Some(target) => done.push(target.deliver(&text)),
         None if plan.quiet || plan.subject == Subject::Machine => {}
         None => output::error_text(&text),
     }
-    done.extend(files.csv.map(Target::finish));
+    done.extend(csv.map(Target::finish));
     let (kernel, arch) = host::kernel();
     let machine = Machine {
         kernel,
@@ -372,7 +361,7 @@ fn write(
         cpus: summary.cpus,
         memory_bytes: summary.memory.total_bytes,
     };
-    if let Some(target) = files.json {
+    if let Some(target) = json {
         let verdict = verdict.and_then(|of| serde_json::to_value(verdict::value(of)).ok());
         let document = Document {
             program: concat!("hakobu ", env!("CARGO_PKG_VERSION")),
@@ -390,7 +379,7 @@ fn write(
         };
         done.push(document.json().and_then(|text| target.deliver(&text)));
     }
-    if let Some(target) = files.svg {
+    if let Some(target) = svg {
         let title = summary::title(command, plan);
         let drawn = picture(&title, kept, summary).svg();
         done.push(drawn.and_then(|text| target.deliver(&text)));
