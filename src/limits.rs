@@ -1,7 +1,7 @@
 //! Options for concurrency, rates, memory and priority, and for the report about them: shared by several commands.
 
 use crate::jobs;
-use crate::options::{Group, Opt, OptArg, Row, flag, parts, put, titled, value};
+use crate::options::{Blocks, Group, Opt, OptArg, Row, flag, parts, put, titled, value};
 use crate::priority::{self, Priority};
 use hakobu_core::event::Remarks;
 use hakobu_core::unit::Jobs;
@@ -49,6 +49,9 @@ pub const JOBS: Row = value("jobs", Some('j'), "N", "workers: N, +N, -N, N%, 0 (
 pub fn set_jobs<S: AsMut<Limits>>(state: &mut S, arg: &OptArg) -> Result<(), String> {
     put(&mut state.as_mut().jobs, jobs::parse(&arg.value, process::cpus())?)
 }
+
+/// Those of commands that transfer.
+pub const TRANSFER: Blocks<Limits> = Blocks(&[&BWLIMIT, &STEER, &REPORT, &RPS, &MEMORY, &PRIORITY]);
 
 /// Rate of content.
 pub const BWLIMIT: Group<Limits> = titled("Limits").with(&[value(
@@ -189,8 +192,7 @@ impl Limits {
 
 /// Parses a number of operations per second.
 fn operations(arg: &OptArg) -> Result<u64, String> {
-    let number = arg.value.to_str().and_then(|text| text.parse().ok());
-    number
+    arg.parsed()
         .filter(|number| (1..=OPERATIONS_MAX).contains(number))
         .ok_or_else(|| arg.refuse("is not a whole number from 1 to 1000000000"))
 }

@@ -6,7 +6,7 @@ use super::report::by_name;
 use super::results::find;
 use super::watch::files::{Target, is_stdout, or_stdout};
 use crate::exit;
-use crate::options::{Opt, Table, Takes, Typed, flag, parts, put, value};
+use crate::options::{Opt, Table, Takes, Typed, flag, parts, push, put, value};
 use hakobu_core::error::{cannot, quoted};
 use hakobu_lab::analysis::{
     Prices, Rated, compare, names, parse_machines, parse_price, parse_rated,
@@ -48,10 +48,7 @@ pub const TABLE: Table<Plan> = Table {
 const OPTIONS: &[Opt<Plan>] = &[
     value("price", None, "NAME=PRICE/h", "price of one: A=0.366/h (also /s, /min, /day, /month)")
         .takes(Takes::Values("NAME=PRICE/h"))
-        .reads(|plan, arg| {
-            plan.per_hour.push(parse_price(arg.text()?)?);
-            Ok(())
-        }),
+        .reads(|plan, arg| push(&mut plan.per_hour, parse_price(arg.text()?)?)),
     value(
         "rated",
         None,
@@ -59,10 +56,7 @@ const OPTIONS: &[Opt<Plan>] = &[
         "rated IOPS of one: A=206250, or for reads and writes: A==206250/18750",
     )
     .takes(Takes::Values("NAME=IOPS"))
-    .reads(|plan, arg| {
-        plan.rated.push(parse_rated(arg.text()?)?);
-        Ok(())
-    }),
+    .reads(|plan, arg| push(&mut plan.rated, parse_rated(arg.text()?)?)),
     value(
         "machines",
         None,

@@ -6,8 +6,8 @@ mod options;
 mod value;
 
 pub use options::{
-    ACCEPTED, ALL_VERSIONS, COMMON, DEBUG, FLATTEN, MOVE, NAMES, ONE, RAW, SIDES, SSE_C,
-    SSE_C_COPY, STAT, STOP, STORE, UNBUILT, VERSION, WRITE,
+    ACCEPTED, ALL_VERSIONS, COMMON, DEBUG, FLATTEN, NAMES, ONE, RAW, SIDES, SSE_C, STAT, STOP,
+    STORE, TRANSFER, UNBUILT, VERSION, WRITE,
 };
 pub use value::{concurrency, part_bytes};
 

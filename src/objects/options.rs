@@ -106,6 +106,9 @@ pub const COMMON: Blocks<ObjectArgs> = Blocks(&[&STORE, &ACCEPTED, &COLOR]);
 /// Options of commands that read single objects.
 pub const ONE: Blocks<ObjectArgs> = Blocks(&[&COMMON, &DEBUG, &RAW, &VERSION]);
 
+/// Options of commands that transfer: how objects are written, and the keys of both sides.
+pub const TRANSFER: Blocks<ObjectArgs> = Blocks(&[&WRITE, &SSE_C, &SSE_C_COPY, &MOVE]);
+
 /// Literal keys: for commands that support wildcards.
 pub const RAW: Group<ObjectArgs> =
     titled(STORE_GROUP)
@@ -230,7 +233,7 @@ pub const SSE_C: Group<ObjectArgs> = titled(STORE_GROUP).with(&[
 ]);
 
 /// A key of the caller for the sources of copies inside S3.
-pub const SSE_C_COPY: Group<ObjectArgs> = titled(STORE_GROUP).with(&[
+const SSE_C_COPY: Group<ObjectArgs> = titled(STORE_GROUP).with(&[
     value("sse-c-copy-source", "HOW", "the same for the sources of copies inside S3")
         .takes(Takes::PerhapsOneOf("HOW", AES256))
         .reads(|asked, arg| put(&mut asked.sse_c_source.is_on, aes256(arg)?)),
@@ -239,7 +242,7 @@ pub const SSE_C_COPY: Group<ObjectArgs> = titled(STORE_GROUP).with(&[
 ]);
 
 /// Further options of transfers.
-pub const MOVE: Group<ObjectArgs> = titled(WRITE_GROUP).with(&[
+const MOVE: Group<ObjectArgs> = titled(WRITE_GROUP).with(&[
     value("metadata-directive", "WHAT", "copies inside S3 keep metadata (COPY) or REPLACE it")
         .reads(|asked, arg| match &*text(arg)?.to_ascii_uppercase() {
             "COPY" => put(&mut asked.options.replace_metadata, false),

@@ -20,6 +20,11 @@ impl OptArg {
         self.value.to_str().ok_or_else(|| self.wrong("is not valid UTF-8"))
     }
 
+    /// Returns the value parsed; `None` if it is invalid.
+    pub fn parsed<T: FromStr>(&self) -> Option<T> {
+        self.value.to_str()?.parse().ok()
+    }
+
     /// Returns the value as a number.
     ///
     /// # Errors

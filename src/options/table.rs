@@ -270,7 +270,10 @@ impl<S> Table<S> {
     #[cfg(test)]
     pub fn parse_line(&self, line: &str) -> Result<Typed, String> {
         let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        self.parse(&arguments).map_err(|refused| format!("{refused:?}"))
+        self.parse(&arguments).map_err(|refused| match refused {
+            Refused::Help(_) => "help".to_owned(),
+            Refused::Usage(message) | Refused::Failed { message, .. } => message,
+        })
     }
 
     /// Parses a command line.

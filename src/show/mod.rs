@@ -23,7 +23,7 @@ pub use wanted::{Line, Wanted};
 
 use crate::number;
 use escape::Escape;
-use hakobu_core::error::{Class, Problem, quoted};
+use hakobu_core::error::{Cause, Class, Problem, cannot, quoted};
 use hakobu_core::event::{Event, Item, Listener, Remark};
 use hakobu_transfer::run::{Control, Outcome};
 use jiff::tz::TimeZone;
@@ -65,10 +65,8 @@ impl Show {
         let open = |path: &Option<OsString>, append: bool| match path {
             None => Ok(None),
             Some(path) => {
-                Output::file(Path::new(path), append, &wanted.links).map(Some).map_err(|error| {
-                    let cause = hakobu_core::error::Cause::System(error);
-                    format!("cannot write {}: {cause}", quoted(path))
-                })
+                let opened = Output::file(Path::new(path), append, &wanted.links);
+                opened.map(Some).map_err(|error| cannot("write", path, error))
             }
         };
         let log = open(&wanted.log_file, true)?;
@@ -210,7 +208,7 @@ impl Show {
 
     /// Returns the start of a log line, in rsync's form: time and process.
     fn stamp(&self) -> Vec<u8> {
-        let time = list::time_text(now_s() as i64, &self.list.zone);
+        let time = list::time_text(now_s() as i64, &self.list.zone, list::TIME);
         format!("{time} [{}] ", std::process::id()).into_bytes()
     }
 
@@ -373,7 +371,7 @@ impl Show {
         ];
         for (stream, name) in outputs {
             if let Some(error) = stream.and_then(Output::finish) {
-                let cause = hakobu_core::error::Cause::System(error);
+                let cause = Cause::System(error);
                 output::message(&format!("cannot write {name}: {cause}"));
                 complete = false;
             }

@@ -94,8 +94,7 @@ const OPTIONS: &[Opt<Plan>] = &[
         .sets(|it, _| (it.summarize, it.levels) = (true, Some(0))),
     flag("all", Some('a'), "a line for every file, too").sets(|it, on| it.options.files = on),
     value("max-depth", Some('d'), "N", "print only N levels").reads(|it, arg| {
-        let depth = arg.value.to_str().and_then(|text| text.parse().ok());
-        it.options.depth_max = Some(depth.ok_or_else(|| arg.wrong("give a number"))?);
+        it.options.depth_max = Some(arg.parsed().ok_or_else(|| arg.wrong("give a number"))?);
         put(&mut it.levels, it.options.depth_max)
     }),
     flag("total", Some('c'), "a line with the sum of all arguments at the end")

@@ -2,7 +2,7 @@
 
 use super::accepted::{ACCEPTED, UNBUILT};
 use super::reading::Reading;
-use super::values::{add_chmod, format, number, set_owner};
+use super::values::{add_chmod, format, set_owner};
 use super::written::WRITTEN;
 use crate::commands::cluster::options as cluster;
 use crate::commands::cp::NO_FOLLOW;
@@ -42,18 +42,10 @@ pub const TABLE: Table<Reading> = Table {
         &objects::RAW,
         &objects::VERSION,
         &objects::STAT,
-        &objects::WRITE,
-        &objects::SSE_C,
-        &objects::SSE_C_COPY,
-        &objects::MOVE,
+        &objects::TRANSFER,
         &objects::NAMES,
         &objects::STOP,
-        &limits::BWLIMIT,
-        &limits::STEER,
-        &limits::REPORT,
-        &limits::RPS,
-        &limits::MEMORY,
-        &limits::PRIORITY,
+        &limits::TRANSFER,
         &links::OPTIONS,
         &ACCEPTED,
         &cluster::PLANNED,
@@ -292,7 +284,7 @@ const LEFT: Group<Reading> = titled("What is left alone").with(&[
         "times this close are equal (0: whole seconds, -1: ns)",
     )
     .reads(|it, arg| {
-        let window_s = number(arg).ok_or_else(|| arg.refuse("is not a number of seconds"));
+        let window_s = arg.parsed().ok_or_else(|| arg.refuse("is not a number of seconds"));
         put(&mut it.policy.modify_window_s, Some(window_s?))
     }),
     flag("existing", None, "update only files that exist in DST")
@@ -318,7 +310,7 @@ const REMOVED: Group<Reading> = titled("Removal").with(&[
     flag("delete-excluded", None, "... including entries that the filters skip")
         .sets(|it, _| (it.delete, it.policy.delete_excluded) = (true, true)),
     value("max-delete", None, "NUM", "remove at most NUM entries").reads(|it, arg| {
-        let most = number(arg).and_then(|n| u64::try_from(n).ok());
+        let most = arg.parsed::<i64>().and_then(|n| u64::try_from(n).ok());
         let most = most.ok_or_else(|| arg.refuse("is not a number"))?;
         put(&mut it.policy.max_delete, Some(most))
     }),

@@ -161,9 +161,7 @@ impl Progress {
 
     /// Returns how far the runs are, for the line of a file.
     pub fn position(&self, transferred: u64) -> Position {
-        let at = self.shared.runs.lock().sum();
-        let left = at.found.saturating_sub(at.done);
-        Position { transferred, left, found: at.found, listed: at.listed }
+        Position::of(&self.shared.runs.lock().sum(), transferred)
     }
 
     /// Returns the part of the content that moved, in percent.
