@@ -322,8 +322,7 @@ mod tests {
     use super::*;
 
     fn planned(line: &str) -> Result<(Data, bool), String> {
-        let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        plan(&TABLE.parse(&arguments).map_err(said)?)
+        plan(&TABLE.parse_line(line)?)
     }
 
     #[test]

@@ -99,16 +99,9 @@ fn measure(plan: &Plan) -> Result<u8, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::Refused;
 
     fn planned(line: &str) -> Result<Plan, String> {
-        let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        TABLE.parse(&arguments).and_then(|typed| plan(typed).map_err(Refused::Usage)).map_err(
-            |stop| match stop {
-                Refused::Help(_) => "help".into(),
-                Refused::Usage(message) | Refused::Failed { message, .. } => message,
-            },
-        )
+        plan(TABLE.parse_line(line)?)
     }
 
     #[test]

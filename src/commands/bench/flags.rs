@@ -192,11 +192,8 @@ fn planned(
 /// Adds the last setting of the first command again under another name: in a sweep it is usually the shortest, so
 /// noise shows most.
 fn add_control(plan: &mut Plan, settings: usize) {
-    let Some(of) = settings.checked_sub(1).and_then(|at| plan.cells.get(at).map(|of| (at, of)))
-    else {
-        return;
-    };
-    let (at, mut control) = (of.0, of.1.clone());
+    let Some(at) = settings.checked_sub(1) else { return };
+    let Some(mut control) = plan.cells.get(at).cloned() else { return };
     control.cell.control_of = u32::try_from(at).ok();
     plan.cells.push(control);
 }
