@@ -124,7 +124,7 @@ impl Ready {
             None => None,
         };
         let mut local = Local::new(self.own.clone(), Some(&folder), control.flag());
-        let mut live = live::Live::new(self.args.quiet, self.args.style.is_interactive());
+        let mut live = live::Live::new(self.args.quiet, self.args.style.progress);
         let how = run::How { prove: self.args.prove, cpus: hakobu_sys::process::cpus() };
         let mut show = |event: run::Event<'_>| live.show(&event);
         let outcome = run::run(&self.plan, &how, &mut store, &mut local, &mut show);

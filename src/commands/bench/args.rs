@@ -55,7 +55,8 @@ pub struct Args {
     pub dry_run: bool,
     pub quiet: bool,
     pub style: Style,
-    pub sort: Sort,
+    /// Tables are sorted by time, not as given.
+    pub is_sorted: bool,
     pub time: Option<Time>,
     pub baseline: Option<Baseline>,
     pub parameters: Vec<Parameter>,
@@ -98,17 +99,13 @@ impl Args {
     /// Returns the appearance of the report.
     pub fn look(&self) -> Look {
         let look = show::look(false);
-        let color = self.style.has_color().unwrap_or(look.color);
-        Look { color, time: self.time, is_sorted: self.sort == Sort::Time, ..look }
+        let color = self.style.color.unwrap_or(look.color);
+        Look { color, time: self.time, is_sorted: self.is_sorted, ..look }
     }
 
     /// Returns the appearance of exported tables.
     pub fn table_look(&self) -> TableLook {
-        TableLook {
-            time: self.time,
-            is_sorted: self.sort == Sort::Time,
-            to_first: self.reference.is_some(),
-        }
+        TableLook { time: self.time, is_sorted: self.is_sorted, to_first: self.reference.is_some() }
     }
 
     /// Overrides the plan's numbers of repetitions.
@@ -146,48 +143,16 @@ impl Parameter {
     }
 }
 
-/// Output style of the terminal.
+/// Output style of the terminal; `None`: as the terminal allows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Style {
-    /// Colours and a progress line on a terminal.
-    #[default]
-    Auto,
-    /// Neither.
-    Basic,
-    /// Both, on any output.
-    Full,
-    /// A progress line only.
-    NoColor,
-    /// Colours only.
-    Color,
+pub struct Style {
+    /// Colours.
+    pub color: Option<bool>,
+    /// A progress line.
+    pub progress: Option<bool>,
 }
 
 impl Style {
-    /// Returns whether to use colours; `None`: on a terminal.
-    pub fn has_color(self) -> Option<bool> {
-        match self {
-            Style::Auto => None,
-            Style::Basic | Style::NoColor => Some(false),
-            Style::Full | Style::Color => Some(true),
-        }
-    }
-
-    /// Returns whether to show a progress line; `None`: on a terminal.
-    pub fn is_interactive(self) -> Option<bool> {
-        match self {
-            Style::Auto => None,
-            Style::Basic | Style::Color => Some(false),
-            Style::Full | Style::NoColor => Some(true),
-        }
-    }
-}
-
-/// Order of tables.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Sort {
-    /// Command-line order.
-    #[default]
-    Command,
-    /// Fastest first.
-    Time,
+    /// A progress line only.
+    pub const NO_COLOR: Style = Style { color: Some(false), progress: Some(true) };
 }

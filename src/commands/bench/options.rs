@@ -1,7 +1,7 @@
 //! The options of `hakobu bench`: hyperfine's names and meanings, and hakobu's own.
 
 use super::args::{Args, Style};
-use super::values::{accepts, list, shell, sort, style, time};
+use super::values::{accepts, is_sorted, list, shell, style, time};
 use crate::commands::report::baseline;
 use crate::options::{Group, Opt, Table, Takes, flag, push, put, titled, value};
 use hakobu_lab::results::markup::Form;
@@ -66,11 +66,11 @@ const OPTIONS: &[Opt<Args>] = &[
         .sets(|it, on| it.dump = on),
     flag("dry-run", None, "print what would be run, run nothing").sets(|it, on| it.dry_run = on),
     flag("quiet", Some('q'), "no progress, no report").sets(|it, on| it.quiet = on),
-    flag("no-color", None, "a report without colours").sets(|it, _| it.style = Style::NoColor),
+    flag("no-color", None, "a report without colours").sets(|it, _| it.style = Style::NO_COLOR),
     value("style", None, "TYPE", "auto, basic, full, nocolor, color, none: colours, progress")
         .reads(style),
     value("sort", None, "METHOD", "the order in tables: auto or command (as given), mean-time")
-        .reads(|it, arg| put(&mut it.sort, sort(arg)?)),
+        .reads(|it, arg| put(&mut it.is_sorted, is_sorted(arg)?)),
     value(
         "time-unit",
         Some('u'),
