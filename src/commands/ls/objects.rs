@@ -1,6 +1,7 @@
 //! `hakobu ls` of `s3://`: buckets, the entries of a prefix, everything below it, matches of a wildcard. Lines are
 //! written as pages arrive.
 
+mod clock;
 mod rows;
 
 use super::options::{Order, Plan, TABLE};
