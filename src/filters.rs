@@ -7,7 +7,7 @@ use crate::names;
 use crate::options::{Group, OptArg, Row, Takes, flag, parts, push, put, titled, value, values};
 use crate::show::escape::Escape;
 pub use argument::{ArgumentFilter, ArgumentFilters};
-use hakobu_core::error::{Cause, Fatal, quoted};
+use hakobu_core::error::{Fatal, cannot, quoted};
 use hakobu_sys::links::Links;
 use hakobu_transfer::policy::filter::{Filter, FilterBuilder, Style};
 use std::ffi::{OsStr, OsString};
@@ -254,10 +254,7 @@ fn of_home(home: &[u8], context: &Context) -> Result<Option<Vec<u8>>, Fatal> {
     match names::read(path.as_os_str(), &context.links) {
         Ok(content) => Ok(Some(content)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => {
-            let cause = Cause::System(error);
-            Err(Fatal::new(exit::SYNC_IO, format!("cannot read {}: {cause}", quoted(&path))))
-        }
+        Err(error) => Err(Fatal::new(exit::SYNC_IO, cannot("read", &path, error))),
     }
 }
 

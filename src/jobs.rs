@@ -8,9 +8,6 @@ const MANY: usize = 256;
 /// Upper bound of plausible values.
 const JOBS_MAX: usize = 4096;
 
-/// Help line of `-j`, for all commands that have it.
-pub const HELP: &str = "workers: N, +N, -N, N%, 0 (many), auto";
-
 /// Parses the value of `-j` on a machine with `cpus` CPUs: `N` jobs, `+N` or `-N` relative to the CPUs (at least
 /// one), `N%` of them, `0` for as many as possible, `auto`.
 ///

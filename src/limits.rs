@@ -1,8 +1,8 @@
 //! Options for concurrency, rates, memory and priority, and for the report about them: shared by several commands.
 
 use crate::jobs;
-use crate::options::{Group, Opt, OptArg, Row, flag, parts, put, titled, value};
-use crate::priority::{self, IoNice};
+use crate::options::{Blocks, Group, Opt, OptArg, Row, flag, parts, put, titled, value};
+use crate::priority::{self, Priority};
 use hakobu_core::event::Remarks;
 use hakobu_core::unit::Jobs;
 use hakobu_core::{limit, size};
@@ -15,7 +15,7 @@ use hakobu_transfer::run::{Layout, Objects, Rates, Spec};
 const OPERATIONS_MAX: u64 = 1_000_000_000;
 
 /// The values of these options.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// `-j`.
     pub jobs: Jobs,
@@ -29,8 +29,8 @@ pub struct Limits {
     rps_max: Option<u64>,
     /// `--memory`, in bytes.
     pub memory_bytes_max: Option<u64>,
-    /// False with `--no-memory`.
-    pub remember: bool,
+    /// `--no-memory`.
+    forgets: bool,
     /// `--explain`.
     pub explain: bool,
     /// `--prove`.
@@ -39,42 +39,8 @@ pub struct Limits {
     pub priority: Priority,
 }
 
-/// CPU and I/O priority.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Priority {
-    nice: Option<i32>,
-    ionice: Option<IoNice>,
-}
-
-impl Priority {
-    /// Sets the priority of this thread and of those that it starts later.
-    ///
-    /// # Errors
-    /// A sentence that names the option.
-    pub fn apply(self) -> Result<(), String> {
-        priority::apply(self.nice, self.ionice)
-    }
-}
-
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
-            jobs: Jobs::Auto,
-            jobs_per_file: Jobs::Auto,
-            bytes_per_s_max: None,
-            iops_max: None,
-            rps_max: None,
-            memory_bytes_max: None,
-            remember: true,
-            explain: false,
-            prove: false,
-            priority: Priority::default(),
-        }
-    }
-}
-
 /// `-j`, for commands that list it in their own table.
-pub const JOBS: Row = value("jobs", Some('j'), "N", jobs::HELP);
+pub const JOBS: Row = value("jobs", Some('j'), "N", "workers: N, +N, -N, N%, 0 (many), auto");
 
 /// Sets the number of jobs.
 ///
@@ -83,6 +49,9 @@ pub const JOBS: Row = value("jobs", Some('j'), "N", jobs::HELP);
 pub fn set_jobs<S: AsMut<Limits>>(state: &mut S, arg: &OptArg) -> Result<(), String> {
     put(&mut state.as_mut().jobs, jobs::parse(&arg.value, process::cpus())?)
 }
+
+/// Those of commands that transfer.
+pub const TRANSFER: Blocks<Limits> = Blocks(&[&BWLIMIT, &STEER, &REPORT, &RPS, &MEMORY, &PRIORITY]);
 
 /// Rate of content.
 pub const BWLIMIT: Group<Limits> = titled("Limits").with(&[value(
@@ -116,7 +85,7 @@ pub const STEER: Group<Limits> = titled("Limits").with(&[
         .local("-j is for all files together; --concurrency is for the parts of one")
         .reads(|limits, arg| put(&mut limits.jobs_per_file, jobs::parse_per_file(&arg.value)?)),
     flag("no-memory", None, "-j auto: neither use nor store a remembered number")
-        .sets(|limits, _| limits.remember = false),
+        .sets(|limits, on| limits.forgets = on),
 ]);
 
 /// Reports about the run.
@@ -138,11 +107,17 @@ pub const MEMORY: Group<Limits> = titled("Limits").with(&[value(
 
 /// CPU and I/O priority.
 pub const PRIORITY: Group<Limits> = titled("Limits").with(&[
-    value("nice", None, "N", priority::NICE_HELP).reads(|limits, arg| {
+    value("nice", None, "N", "CPU priority: -20 (first) to 19 (last)").reads(|limits, arg| {
         let nice = priority::parse_nice(&arg.value).map_err(|why| arg.refuse(why))?;
         put(&mut limits.priority.nice, Some(nice))
     }),
-    value("ionice", None, "CLASS[:LEVEL]", priority::IONICE_HELP).reads(|limits, arg| {
+    value(
+        "ionice",
+        None,
+        "CLASS[:LEVEL]",
+        "I/O priority: none, realtime, best-effort, idle or 0-3, and :0 (first) to :7",
+    )
+    .reads(|limits, arg| {
         let class = priority::parse_ionice(&arg.value).map_err(|why| arg.refuse(why))?;
         put(&mut limits.priority.ionice, Some(class))
     }),
@@ -199,7 +174,7 @@ impl Limits {
             bytes_per_s_max: self.bytes_per_s_max,
             operations_per_s_max: None,
             memory_bytes_max: self.memory_bytes_max,
-            remember: self.remember,
+            remember: !self.forgets,
             jobs_before: None,
             prove: self.prove,
             items: false,
@@ -217,8 +192,7 @@ impl Limits {
 
 /// Parses a number of operations per second.
 fn operations(arg: &OptArg) -> Result<u64, String> {
-    let number = arg.value.to_str().and_then(|text| text.parse().ok());
-    number
+    arg.parsed()
         .filter(|number| (1..=OPERATIONS_MAX).contains(number))
         .ok_or_else(|| arg.refuse("is not a whole number from 1 to 1000000000"))
 }

@@ -21,7 +21,6 @@ mod number;
 mod objects;
 mod options;
 mod owner;
-#[allow(dead_code, reason = "for the options of commands")]
 mod priority;
 mod show;
 mod signals;

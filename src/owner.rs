@@ -13,39 +13,21 @@ pub struct Owner {
     pub gid: Option<u32>,
 }
 
-/// The text as typed, before names are looked up.
-#[derive(Debug, PartialEq, Eq)]
-struct Typed<'a> {
-    user: Option<&'a str>,
-    group: Option<&'a str>,
-}
-
-fn split(text: &str) -> Typed<'_> {
-    let (user, group) = text.split_once(':').unwrap_or((text, ""));
-    Typed { user: (!user.is_empty()).then_some(user), group: (!group.is_empty()).then_some(group) }
-}
-
 /// Parses the value of `--chown` and looks names up in the system's databases.
 ///
 /// # Errors
 /// A sentence for the user.
 pub fn parse(text: &OsStr) -> Result<Owner, String> {
     let text = text.to_str().ok_or("--chown: names of users and groups are text")?;
-    let typed = split(text);
-    let number = |name: &str| {
-        if name.bytes().all(|b| b.is_ascii_digit()) { name.parse().ok() } else { None }
+    let (user, group) = text.split_once(':').unwrap_or((text, ""));
+    let find = |name: &str, names: &Names| match name {
+        "" => Ok(None),
+        name => match names.id(name) {
+            None => Err(format!("--chown={text}: there is no {} '{name}'", names.what)),
+            id => Ok(id),
+        },
     };
-    let find = |name: Option<&str>, what: &str, look: fn(&str) -> Option<u32>| match name {
-        None => Ok(None),
-        Some(name) => number(name)
-            .or_else(|| look(name))
-            .map(Some)
-            .ok_or_else(|| format!("--chown={text}: there is no {what} '{name}'")),
-    };
-    Ok(Owner {
-        uid: find(typed.user, "user", user::uid_of)?,
-        gid: find(typed.group, "group", user::gid_of)?,
-    })
+    Ok(Owner { uid: find(user, &USERS)?, gid: find(group, &GROUPS)? })
 }
 
 /// A database of users or of groups.
@@ -56,6 +38,14 @@ pub struct Names {
     pub id_of: fn(&str) -> Option<u32>,
     /// Looks up the name of an ID.
     pub name_of: fn(u32) -> Option<String>,
+}
+
+impl Names {
+    /// Returns the ID that a number or a name means.
+    fn id(&self, name: &str) -> Option<u32> {
+        let number = name.bytes().all(|byte| byte.is_ascii_digit()).then(|| name.parse().ok());
+        number.flatten().or_else(|| (self.id_of)(name))
+    }
 }
 
 /// The users of the system.
@@ -69,23 +59,21 @@ pub const GROUPS: Names = Names { what: "group", id_of: user::gid_of, name_of: u
 /// # Errors
 /// A sentence for the user.
 pub fn map(option: &str, text: &OsStr, names: &Names) -> Result<IdMap, String> {
-    let Names { what, id_of, name_of } = names;
     let text = text.to_str().ok_or_else(|| format!("--{option}: names are text"))?;
     let mut map = IdMap::default();
     for pair in text.split(',') {
         let wrong = |why: &str| format!("--{option}={text}: '{pair}' {why}");
         let (from, to) = pair.split_once(':').ok_or_else(|| wrong("is not FROM:TO"))?;
         let id = |name: &str| {
-            let number = name.bytes().all(|byte| byte.is_ascii_digit()).then(|| name.parse().ok());
-            let missing = || format!("--{option}={text}: there is no {what} '{name}'");
-            number.flatten().or_else(|| id_of(name)).ok_or_else(missing)
+            let missing = || format!("--{option}={text}: there is no {} '{name}'", names.what);
+            names.id(name).ok_or_else(missing)
         };
         let range = from
             .split_once('-')
             .and_then(|(low, high)| Some(low.parse::<u32>().ok()?..=high.parse::<u32>().ok()?));
         let range = match (from, range) {
             ("", _) => {
-                map.add_nameless(*name_of, id(to)?);
+                map.add_nameless(names.name_of, id(to)?);
                 continue;
             }
             ("*", _) => 0..=u32::MAX,

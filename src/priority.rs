@@ -6,12 +6,6 @@ use std::ffi::OsStr;
 /// Default level of a class with levels: ionice(1).
 const LEVEL: u8 = 4;
 
-/// Help line of `--nice`, for all commands that have it.
-pub const NICE_HELP: &str = "CPU priority: -20 (first) to 19 (last)";
-/// Help line of `--ionice`, for all commands that have it.
-pub const IONICE_HELP: &str =
-    "I/O priority: none, realtime, best-effort, idle or 0-3, and :0 (first) to :7";
-
 /// An I/O priority: a class and a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IoNice {
@@ -64,20 +58,32 @@ pub fn parse_ionice(text: &OsStr) -> Result<IoNice, &'static str> {
     Ok(IoNice { class, level })
 }
 
-/// Sets both priorities. They apply to the calling thread and to threads that it starts later, so this is called
-/// before any is started.
-///
-/// # Errors
-/// A sentence that names the option.
-pub fn apply(nice: Option<i32>, ionice: Option<IoNice>) -> Result<(), String> {
-    if let Some(value) = nice {
-        priority::set_nice(value).map_err(|error| format!("cannot set --nice={value}: {error}"))?;
+/// CPU and I/O priority.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Priority {
+    /// `--nice`.
+    pub nice: Option<i32>,
+    /// `--ionice`.
+    pub ionice: Option<IoNice>,
+}
+
+impl Priority {
+    /// Sets both, where they are given. They apply to the calling thread and to threads that it starts later, so this is
+    /// called before any is started.
+    ///
+    /// # Errors
+    /// A sentence that names the option.
+    pub fn apply(self) -> Result<(), String> {
+        if let Some(value) = self.nice {
+            priority::set_nice(value)
+                .map_err(|error| format!("cannot set --nice={value}: {error}"))?;
+        }
+        if let Some(IoNice { class, level }) = self.ionice {
+            priority::set_io_priority(class, level)
+                .map_err(|error| format!("cannot set --ionice (class {class:?}): {error}"))?;
+        }
+        Ok(())
     }
-    if let Some(IoNice { class, level }) = ionice {
-        priority::set_io_priority(class, level)
-            .map_err(|error| format!("cannot set --ionice (class {class:?}): {error}"))?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -134,13 +140,15 @@ mod tests {
 
     #[test]
     fn defaults_change_nothing() {
-        assert_eq!(apply(None, None), Ok(()));
+        assert_eq!(Priority::default().apply(), Ok(()));
     }
 
     #[test]
     fn priorities_are_applied() {
         // Priorities are per thread: other tests keep theirs.
-        let applied = std::thread::spawn(|| apply(Some(19), parse_ionice(OsStr::new("idle")).ok()));
+        let ionice = parse_ionice(OsStr::new("idle")).ok();
+        let last = Priority { nice: Some(19), ionice };
+        let applied = std::thread::spawn(move || last.apply());
         assert_eq!(applied.join().unwrap(), Ok(()));
     }
 }

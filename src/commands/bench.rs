@@ -3,7 +3,6 @@
 mod args;
 mod flags;
 mod live;
-mod look;
 mod only;
 mod options;
 mod read;
@@ -83,26 +82,17 @@ impl Ready {
     }
 
     /// Runs it; returns the exit code.
-    fn run(&self) -> u8 {
+    fn run(&self) -> Result<u8, String> {
         if let Task::Print(text) = &self.args.task {
             output::text(text);
-            return exit::OK;
+            return Ok(exit::OK);
         }
         if self.args.dry_run {
             output::text(&show::plan(&self.plan));
-            return exit::OK;
+            return Ok(exit::OK);
         }
-        self.measure().unwrap_or_else(|message| {
-            output::message(&message);
-            exit::FAILURE
-        })
-    }
-
-    fn measure(&self) -> Result<u8, String> {
         let control = Control::default();
-        if let Err(error) = signals::stop(&control, exit::BENCH_INTERRUPTED) {
-            output::message(&format!("signals will end this at once: {error}"));
-        }
+        signals::stop(&control, exit::BENCH_INTERRUPTED, "this");
         let start = now();
         self.check_exports()?;
         let folder = match &self.args.results {
@@ -134,7 +124,7 @@ impl Ready {
             None => None,
         };
         let mut local = Local::new(self.own.clone(), Some(&folder), control.flag());
-        let mut live = live::Live::new(self.args.quiet, self.args.style.is_interactive());
+        let mut live = live::Live::new(self.args.quiet, self.args.style.progress);
         let how = run::How { prove: self.args.prove, cpus: hakobu_sys::process::cpus() };
         let mut show = |event: run::Event<'_>| live.show(&event);
         let outcome = run::run(&self.plan, &how, &mut store, &mut local, &mut show);

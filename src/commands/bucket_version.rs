@@ -3,8 +3,8 @@
 use super::line::carry_out;
 use super::tool;
 use crate::objects::{self, ObjectArgs};
-use crate::options::{Opt, Table, Typed, flag, parts, put, value};
-use crate::show::json::push_line;
+use crate::options::{JSON, Opt, Table, Typed, parts, put, value};
+use crate::show::json::line;
 use hakobu_s3::ops::{Versioning, get_versioning, put_versioning};
 use hakobu_s3::{Client, Error};
 use serde::Serialize;
@@ -32,8 +32,7 @@ const OPTIONS: &[Opt<Plan>] = &[
             put(&mut plan.set, Some(state))
         },
     ),
-    flag("json", None, "JSON lines on standard output, nothing else")
-        .sets(|plan, on| plan.json = on),
+    JSON.sets(|plan, on| plan.json = on),
 ];
 
 /// The parsed command line.
@@ -59,18 +58,15 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
     Ok(plan)
 }
 
-fn show(plan: &Plan) -> u8 {
-    let store = match tool::open(&plan.objects) {
-        Ok(store) => store,
-        Err(code) => return code,
-    };
+fn show(plan: &Plan) -> Result<u8, String> {
+    let store = tool::open(&plan.objects)?;
     let operation = match plan.set {
         None => "look at versioning of",
         Some(_) => "set versioning of",
     };
-    tool::each(&store, plan.json, operation, &plan.buckets, async |client, _, bucket| {
-        Ok(line(plan, bucket, state(plan, client, bucket).await?))
-    })
+    Ok(tool::each(&store, plan.json, operation, &plan.buckets, async |client, _, bucket| {
+        Ok(text(plan, bucket, state(plan, client, bucket).await?))
+    }))
 }
 
 /// Sets the state if that is requested; returns it.
@@ -81,7 +77,7 @@ async fn state(plan: &Plan, client: &Client, bucket: &str) -> Result<Option<Vers
     }
 }
 
-fn line(plan: &Plan, bucket: &str, state: Option<Versioning>) -> Vec<u8> {
+fn text(plan: &Plan, bucket: &str, state: Option<Versioning>) -> Vec<u8> {
     #[derive(Serialize)]
     struct Line<'a> {
         event: &'static str,
@@ -89,15 +85,10 @@ fn line(plan: &Plan, bucket: &str, state: Option<Versioning>) -> Vec<u8> {
         status: Option<&'static str>,
     }
     let status = state.map(Versioning::word);
-    let mut out = Vec::new();
-    if plan.json {
-        push_line(&Line { event: "bucket_version", bucket, status }, &mut out);
-        return out;
+    match plan.json {
+        true => line(&Line { event: "bucket_version", bucket, status }),
+        false => format!("s3://{bucket}\t{}\n", status.unwrap_or("never enabled")).into_bytes(),
     }
-    out.extend_from_slice(
-        format!("s3://{bucket}\t{}\n", status.unwrap_or("never enabled")).as_bytes(),
-    );
-    out
 }
 
 #[cfg(test)]
@@ -125,7 +116,7 @@ mod tests {
     fn lines() {
         let text = |options: &str, state| {
             let plan = planned(options).unwrap();
-            String::from_utf8_lossy(&line(&plan, "abc", state)).into_owned()
+            String::from_utf8_lossy(&super::text(&plan, "abc", state)).into_owned()
         };
         assert_eq!(text("s3://abc", None), "s3://abc\tnever enabled\n");
         assert_eq!(text("s3://abc", Some(Versioning::Suspended)), "s3://abc\tSuspended\n");

@@ -5,8 +5,8 @@ use super::tool;
 use crate::exit;
 use crate::objects::{self, ObjectArgs};
 use crate::options::{Opt, Table, Typed, flag, parts};
-use crate::show::json::push_line;
-use crate::show::{Show, Wanted, output};
+use crate::show::json::line;
+use crate::show::{Show, Wanted};
 use hakobu_s3::ops::{abort_upload, create_bucket, delete_bucket, list_uploads};
 use hakobu_s3::{Client, Error, Store};
 use hakobu_transfer::run::{Control, Keys, Removal, RemovalTarget, remove_objects};
@@ -58,46 +58,41 @@ parts!(Plan { objects: ObjectArgs });
 
 /// Makes buckets.
 pub fn make(arguments: Vec<OsString>) -> ExitCode {
-    let done = |plan: &Plan, store: &Arc<Store>| {
-        each(plan, store, ("make bucket", "bucket_made"), async |client, bucket| {
+    run(&MB, &arguments, |plan, store| {
+        Ok(each(plan, store, ("make bucket", "bucket_made"), async |client, bucket| {
             create_bucket(client, bucket).await
-        })
-    };
-    run(&MB, &arguments, done)
+        }))
+    })
 }
 
 /// Removes buckets.
 pub fn remove(arguments: Vec<OsString>) -> ExitCode {
-    let done = |plan: &Plan, store: &Arc<Store>| {
+    run(&RB, &arguments, |plan, store| {
         if plan.force {
             for (_, bucket) in &plan.buckets {
-                if let Err(code) = empty(plan, store, bucket) {
-                    return code;
+                if !empty(plan, store, bucket)? {
+                    return Ok(exit::FAILURE);
                 }
             }
         }
-        each(plan, store, ("remove bucket", "bucket_removed"), async |client, bucket| {
+        Ok(each(plan, store, ("remove bucket", "bucket_removed"), async |client, bucket| {
             if plan.force {
                 for upload in list_uploads(client, bucket, b"").await? {
                     abort_upload(client, bucket, &upload.key, &upload.id).await?;
                 }
             }
             delete_bucket(client, bucket).await
-        })
-    };
-    run(&RB, &arguments, done)
+        }))
+    })
 }
 
 fn run(
     table: &Table<Plan>,
     arguments: &[OsString],
-    done: impl FnOnce(&Plan, &Arc<Store>) -> u8,
+    work: impl FnOnce(&Plan, &Arc<Store>) -> Result<u8, String>,
 ) -> ExitCode {
     let plan = |typed| plan(table, &typed);
-    carry_out(table.parse(arguments), plan, |plan| match tool::open(&plan.objects) {
-        Ok(store) => done(&plan, &store),
-        Err(code) => code,
-    })
+    carry_out(table.parse(arguments), plan, |plan| work(&plan, &tool::open(&plan.objects)?))
 }
 
 fn plan(table: &Table<Plan>, typed: &Typed) -> Result<Plan, String> {
@@ -128,22 +123,15 @@ fn each(
 ) -> u8 {
     tool::each(store, plan.json, operation, &plan.buckets, async |client, _, bucket| {
         work(client, bucket).await?;
-        let mut text = Vec::new();
-        if plan.json {
-            push_line(&Done { event, bucket }, &mut text);
-        }
-        Ok(text)
+        Ok(if plan.json { line(&Done { event, bucket }) } else { Vec::new() })
     })
 }
 
-/// Removes all objects of a bucket.
-fn empty(plan: &Plan, store: &Arc<Store>, bucket: &str) -> Result<(), u8> {
+/// Removes all objects of a bucket; returns whether that succeeded.
+fn empty(plan: &Plan, store: &Arc<Store>, bucket: &str) -> Result<bool, String> {
     let control = Arc::new(Control::default());
     let wanted = Wanted { command: "rb", quiet: true, ..Wanted::default() };
-    let show = Show::new(wanted, Arc::clone(&control)).map_err(|message| {
-        output::message(&message);
-        exit::FAILURE
-    })?;
+    let show = Show::new(wanted, Arc::clone(&control))?;
     let all = RemovalTarget { bucket: bucket.to_owned(), keys: Keys::Below(Vec::new()) };
     let removal = Removal {
         all_versions: plan.objects.all_versions(),
@@ -152,8 +140,5 @@ fn empty(plan: &Plan, store: &Arc<Store>, bucket: &str) -> Result<(), u8> {
     let outcome = remove_objects(&removal, Some(store), &control, &show);
     let outcome = outcome.unwrap_or_else(|fatal| super::session::ended(fatal, Default::default()));
     let code = exit::of_copy(&outcome);
-    match show.finish(&outcome, code) && code == exit::OK {
-        true => Ok(()),
-        false => Err(exit::FAILURE),
-    }
+    Ok(show.finish(&outcome, code) && code == exit::OK)
 }

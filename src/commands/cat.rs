@@ -179,15 +179,9 @@ fn range(text: &OsStr) -> Option<Range> {
     (start < end).then_some(Range { start, end })
 }
 
-fn show(plan: &Plan) -> u8 {
-    if let Err(message) = plan.limits.priority.apply() {
-        output::message(&message);
-        return exit::FAILURE;
-    }
-    let store = match tool::open(&plan.objects) {
-        Ok(store) => store,
-        Err(code) => return code,
-    };
+fn show(plan: &Plan) -> Result<u8, String> {
+    plan.limits.priority.apply()?;
+    let store = tool::open(&plan.objects)?;
     let mut code = exit::OK;
     let meter = Arc::new(Meter::new(1));
     // Output to the terminal would overwrite the bar.
@@ -227,21 +221,21 @@ fn show(plan: &Plan) -> u8 {
                     tool::fail(None, "read", named, &error);
                     code = exit::FAILURE;
                     if error.stops_run() {
-                        return code;
+                        return Ok(code);
                     }
                 }
                 // The reader is gone (`| head`).
                 Err((_, StreamError::Write(error))) if error.kind() == ErrorKind::BrokenPipe => {
-                    return code;
+                    return Ok(code);
                 }
                 Err((_, StreamError::Write(error))) => {
                     tool::fail(None, "write", "standard output", &Cause::System(error));
-                    return exit::FAILURE;
+                    return Ok(exit::FAILURE);
                 }
             }
         }
     }
-    code
+    Ok(code)
 }
 
 /// Returns an object's name for messages: as typed, or as listed.

@@ -2,7 +2,6 @@
 
 mod collect;
 mod ending;
-mod engine;
 mod kubernetes;
 mod opened;
 pub(super) mod options;
@@ -16,35 +15,36 @@ pub(super) mod whole;
 mod work;
 mod worker;
 
+use super::line::told;
+use crate::exit;
 use crate::show::output;
 pub(super) use options::TABLE;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// Runs the command.
-pub fn run(mut arguments: Vec<OsString>) -> ExitCode {
-    let verb = arguments.first().and_then(|verb| verb.to_str()).unwrap_or_default().to_owned();
-    if !arguments.is_empty() {
-        arguments.remove(0);
-    }
-    let asks_help = arguments.iter().any(|word| word == "--help");
-    match verb.as_str() {
-        "plan" | "work" | "status" | "collect" | "submit" if asks_help => {
-            output::text(&TABLE.help());
-            crate::exit::OK.into()
-        }
-        "plan" => plan::run(&arguments).into(),
-        "work" => work::run(&arguments).into(),
-        "status" => status::run(&arguments).into(),
-        "collect" => collect::run(&arguments).into(),
-        "submit" => submit::run(&arguments).into(),
-        "--help" | "-h" => {
-            output::text(&TABLE.help());
-            crate::exit::OK.into()
-        }
+pub fn run(arguments: Vec<OsString>) -> ExitCode {
+    let (verb, rest) =
+        arguments.split_first().map_or((None, &[][..]), |(v, rest)| (v.to_str(), rest));
+    // An error is the exit code of an early end, whose message was printed.
+    let subcommand: fn(&[OsString]) -> Result<u8, u8> = match verb.unwrap_or_default() {
+        "plan" => plan::run,
+        "work" => work::run,
+        "status" => status::run,
+        "collect" => collect::run,
+        "submit" => submit::run,
+        "--help" | "-h" => help,
         _ => {
-            output::message("give plan, work, status, collect or submit (hakobu cluster --help)");
-            crate::exit::USAGE.into()
+            let message = "give plan, work, status, collect or submit (hakobu cluster --help)";
+            return told(exit::USAGE, message).into();
         }
-    }
+    };
+    let asks_help = rest.iter().any(|word| word == "--help");
+    let done = if asks_help { help(rest) } else { subcommand(rest) };
+    done.unwrap_or_else(|code| code).into()
+}
+
+fn help(_: &[OsString]) -> Result<u8, u8> {
+    output::text(&TABLE.help());
+    Ok(exit::OK)
 }

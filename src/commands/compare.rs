@@ -1,13 +1,12 @@
 //! `hakobu compare`: compares results of several machines or settings, with their costs.
 
 use super::bench::show;
-use super::line::refuse;
+use super::line::{carry_out, told};
 use super::report::by_name;
 use super::results::find;
 use super::watch::files::{Target, is_stdout, or_stdout};
 use crate::exit;
-use crate::options::{Opt, Refused, Table, Takes, Typed, flag, parts, put, value};
-use crate::show::output;
+use crate::options::{Opt, Table, Takes, Typed, flag, parts, push, put, value};
 use hakobu_core::error::{cannot, quoted};
 use hakobu_lab::analysis::{
     Prices, Rated, compare, names, parse_machines, parse_price, parse_rated,
@@ -22,21 +21,7 @@ use std::process::ExitCode;
 
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
-    let typed = TABLE.parse(&arguments);
-    let failed = match typed.and_then(|typed| plan(typed).map_err(Refused::Usage)) {
-        Ok(plan) => match plan.run() {
-            Ok(()) => return exit::OK.into(),
-            Err(failed) => failed,
-        },
-        Err(refused) => return refuse(refused, exit::USAGE),
-    };
-    match failed {
-        Failed::Usage(message) => refuse(Refused::Usage(message), exit::USAGE),
-        Failed::Work(message) => {
-            output::message(&message);
-            exit::FAILURE.into()
-        }
-    }
+    carry_out(TABLE.parse(&arguments), plan, |plan| plan.run())
 }
 
 /// The command line of `compare`.
@@ -63,10 +48,7 @@ pub const TABLE: Table<Plan> = Table {
 const OPTIONS: &[Opt<Plan>] = &[
     value("price", None, "NAME=PRICE/h", "price of one: A=0.366/h (also /s, /min, /day, /month)")
         .takes(Takes::Values("NAME=PRICE/h"))
-        .reads(|plan, arg| {
-            plan.per_hour.push(parse_price(arg.text()?)?);
-            Ok(())
-        }),
+        .reads(|plan, arg| push(&mut plan.per_hour, parse_price(arg.text()?)?)),
     value(
         "rated",
         None,
@@ -74,10 +56,7 @@ const OPTIONS: &[Opt<Plan>] = &[
         "rated IOPS of one: A=206250, or for reads and writes: A==206250/18750",
     )
     .takes(Takes::Values("NAME=IOPS"))
-    .reads(|plan, arg| {
-        plan.rated.push(parse_rated(arg.text()?)?);
-        Ok(())
-    }),
+    .reads(|plan, arg| push(&mut plan.rated, parse_rated(arg.text()?)?)),
     value(
         "machines",
         None,
@@ -108,20 +87,6 @@ const OPTIONS: &[Opt<Plan>] = &[
     }),
     flag("no-color", None, "without colours").sets(|plan, on| plan.no_color = on),
 ];
-
-/// Reason of a failure.
-enum Failed {
-    /// Options do not match the results.
-    Usage(String),
-    /// A file cannot be read or written.
-    Work(String),
-}
-
-impl From<String> for Failed {
-    fn from(message: String) -> Failed {
-        Failed::Work(message)
-    }
-}
 
 /// The parsed command line.
 #[derive(Debug, Default, PartialEq)]
@@ -196,8 +161,8 @@ fn is_name(text: &str) -> bool {
 }
 
 impl Plan {
-    /// Reads, compares and writes.
-    fn run(&self) -> Result<(), Failed> {
+    /// Reads, compares and writes; returns the exit code.
+    fn run(&self) -> Result<u8, String> {
         // Open the output before reading, to fail early.
         let target = Target::open(&or_stdout(self.output.clone()))?;
         let results = self.results.iter().map(|(_, path)| read(&find(Some(path))?));
@@ -205,7 +170,10 @@ impl Plan {
         let titles: Vec<Option<String>> =
             self.results.iter().map(|(name, _)| name.clone()).collect();
         let names = names(&results, &titles);
-        let mut prices = Prices::new(&names, &self.per_hour, &self.rated).map_err(Failed::Usage)?;
+        let mut prices = match Prices::new(&names, &self.per_hour, &self.rated) {
+            Ok(prices) => prices,
+            Err(message) => return Ok(told(exit::USAGE, &message)),
+        };
         if let Some(path) = &self.machines {
             let text =
                 std::fs::read_to_string(path).map_err(|error| cannot("read", path, error))?;
@@ -224,7 +192,7 @@ impl Plan {
                 terminal::compared(&found, &results, columns, color, self.lang)
             }
         };
-        Ok(target.deliver(&text)?)
+        target.deliver(&text).map(|()| exit::OK)
     }
 }
 

@@ -102,22 +102,15 @@ fn place(shell: Shell) -> Result<(PathBuf, String), String> {
     })
 }
 
-fn show(all: &[Command], plan: Plan) -> u8 {
+fn show(all: &[Command], plan: Plan) -> Result<u8, String> {
     let text = text(all, plan.shell);
     let Some((path, hint)) = plan.target else {
         output::text(&String::from_utf8_lossy(&text));
-        return exit::OK;
+        return Ok(exit::OK);
     };
-    match write(&path, &text) {
-        Ok(()) => {
-            output::text(&format!("{}{hint}\n", path.display()));
-            exit::OK
-        }
-        Err(error) => {
-            output::message(&cannot("write", &path, error));
-            exit::FAILURE
-        }
-    }
+    write(&path, &text).map_err(|error| cannot("write", &path, error))?;
+    output::text(&format!("{}{hint}\n", path.display()));
+    Ok(exit::OK)
 }
 
 fn text(all: &[Command], shell: Shell) -> Vec<u8> {

@@ -4,8 +4,8 @@ mod dash;
 mod options;
 mod spec;
 
-use super::line::{carry_out, refuse};
-use super::session::{Session, joined, nothing};
+use super::line::{carry_out, told};
+use super::session::{Session, joined};
 use super::{cat, pipe};
 use crate::exit;
 use crate::options::{OptArg, Refused};
@@ -14,8 +14,8 @@ use hakobu_core::error::{Cause, Class, Operation, Problem};
 use hakobu_core::event::{Event, Listener};
 use hakobu_transfer::location::Sources;
 use hakobu_transfer::policy::Symlinks;
-use hakobu_transfer::run::Spec;
-pub(super) use options::{NO_FOLLOW, QUIET, SIZE_ONLY, TABLE};
+use hakobu_transfer::run::{Outcome, Spec};
+pub(super) use options::{NO_FOLLOW, PROGRESS, QUIET, SIZE_ONLY, TABLE, UPDATE, is_older};
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
@@ -28,8 +28,10 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
     match typed.as_ref().map_or(Ok(None), dash::of) {
         Ok(Some(Dash::Out(typed))) => cat::begin(Ok(typed)),
         Ok(Some(Dash::In(typed))) => pipe::begin(Ok(typed)),
-        Ok(None) => carry_out(typed, |typed| spec::of(&typed), |(spec, wanted)| copy(spec, wanted)),
-        Err(message) => refuse(Refused::Usage(message), exit::USAGE),
+        Ok(None) => {
+            carry_out(typed, |typed| spec::of(&typed), |(spec, wanted)| Ok(copy(spec, wanted)))
+        }
+        Err(message) => told(exit::USAGE, &message).into(),
     }
 }
 
@@ -60,7 +62,7 @@ fn copy(mut spec: Spec, wanted: Wanted) -> u8 {
         Ok(session) => session,
         Err(code) => return code,
     };
-    let mut before = nothing();
+    let mut before = Outcome::default();
     if let (false, Sources::Paths(paths)) = (spec.policy.recurse, &mut spec.sources) {
         let follow = spec.policy.symlinks == Symlinks::Follow || spec.policy.follow_args;
         paths.retain(|source| match needs_recursion(source, follow) {

@@ -7,7 +7,7 @@ mod table;
 
 use super::line::carry_out;
 use super::session::ended;
-use super::sync::read::prepare;
+use super::sync::read::read;
 use super::tool;
 use super::verify::verify_trees;
 use crate::options::{Refused, Typed};
@@ -31,7 +31,6 @@ use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use table::Row;
 
 /// The bucket, and the prefix in it.
 const BUCKET: &str = "demo";
@@ -59,18 +58,10 @@ fn plan(typed: &Typed) -> Result<(Data, bool), String> {
 }
 
 /// Runs all steps; returns the exit code.
-fn demonstrate(data: Data, keep: bool) -> u8 {
+fn demonstrate(data: Data, keep: bool) -> Result<u8, String> {
     let control = Arc::new(Control::default());
-    if let Err(error) = signals::stop(&control, exit::FAILURE) {
-        output::message(&format!("signals will end this run at once: {error}"));
-    }
-    let area = match Area::make() {
-        Ok(area) => area,
-        Err(why) => {
-            output::message(&why);
-            return exit::FAILURE;
-        }
-    };
+    signals::stop(&control, exit::FAILURE, "this run");
+    let area = Area::make()?;
     let done = Demo::run(&area, data, &control);
     if control.is_stopped() {
         output::message("interrupted");
@@ -84,7 +75,7 @@ fn demonstrate(data: Data, keep: bool) -> u8 {
         output::message(&why);
         code = exit::FAILURE;
     }
-    code
+    Ok(code)
 }
 
 /// A running demonstration.
@@ -165,13 +156,13 @@ impl Demo<'_> {
     /// state folder.
     fn sync(
         &self,
-        step: &'static str,
+        step: &str,
         from: &OsStr,
         to: &OsStr,
         files: u64,
         bytes: u64,
     ) -> Result<(), String> {
-        let (mut spec, _) = prepare(&["-a".into(), "--no-memory".into(), from.into(), to.into()])
+        let (mut spec, ..) = read(&["-a".into(), "--no-memory".into(), from.into(), to.into()])
             .map_err(|refused| format!("{step}: {}", said(refused)))?;
         spec.objects.source = self.settings.clone();
         spec.objects.target = self.settings.clone();
@@ -191,7 +182,7 @@ impl Demo<'_> {
         moved(step, totals, files, bytes)
     }
 
-    fn verify_stored(&self, step: &'static str, source: &OsStr) -> Result<u64, String> {
+    fn verify_stored(&self, step: &str, source: &OsStr) -> Result<u64, String> {
         let place = |path| Location::parse(path).map_err(|fatal| fatal.message);
         let spec = ObjectSpec {
             source: place(source)?,
@@ -217,7 +208,7 @@ impl Demo<'_> {
         self.compared(step, &show, compared)
     }
 
-    fn verify_copy(&self, step: &'static str) -> Result<u64, String> {
+    fn verify_copy(&self, step: &str) -> Result<u64, String> {
         let mut spec = verify::Spec {
             source: self.area.files(),
             target: self.area.copy(),
@@ -236,7 +227,7 @@ impl Demo<'_> {
     /// Reports the result of a comparison; returns the number of differences. Incomplete comparisons are errors.
     fn compared(
         &self,
-        step: &'static str,
+        step: &str,
         show: &Show,
         compared: Result<verify::Outcome, Fatal>,
     ) -> Result<u64, String> {
@@ -305,8 +296,8 @@ fn proven(step: &str, counts: &Counts, files: u64, bytes: u64) -> Result<(), Str
     Err(format!("{step}: {} were to be compared", number::things(files, "file")))
 }
 
-fn print_row(step: &'static str, files: u64, bytes: u64, took: Duration, requests: Option<u64>) {
-    output::text(&table::line(&Row { step, files, bytes, took, requests }));
+fn print_row(step: &str, files: u64, bytes: u64, took: Duration, requests: Option<u64>) {
+    output::text(&table::line(step, files, bytes, took, requests));
 }
 
 fn print_difference(difference: &verify::Difference<'_>) {
@@ -331,8 +322,7 @@ mod tests {
     use super::*;
 
     fn planned(line: &str) -> Result<(Data, bool), String> {
-        let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        plan(&TABLE.parse(&arguments).map_err(said)?)
+        plan(&TABLE.parse_line(line)?)
     }
 
     #[test]

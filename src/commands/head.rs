@@ -3,7 +3,7 @@
 use super::line::carry_out;
 use super::tool;
 use crate::objects::{self, ObjectArgs};
-use crate::options::{Opt, Table, Typed, flag, parts};
+use crate::options::{JSON, Opt, Table, Typed, parts};
 use crate::show::json::push_line;
 use hakobu_s3::ops::{Head, head_bucket, head_object};
 use hakobu_s3::{Client, Error};
@@ -34,8 +34,7 @@ pub struct Plan {
 
 parts!(Plan { objects: ObjectArgs });
 
-const OPTIONS: &[Opt<Plan>] = &[flag("json", None, "JSON lines on standard output, nothing else")
-    .sets(|plan, on| plan.json = on)];
+const OPTIONS: &[Opt<Plan>] = &[JSON.sets(|plan, on| plan.json = on)];
 
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
@@ -57,20 +56,17 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
     Ok(plan)
 }
 
-fn show(plan: &Plan) -> u8 {
-    let store = match tool::open(&plan.objects) {
-        Ok(store) => store,
-        Err(code) => return code,
-    };
+fn show(plan: &Plan) -> Result<u8, String> {
+    let store = tool::open(&plan.objects)?;
     let is_first = Cell::new(true);
-    tool::each(&store, plan.json, "look at", &plan.places, async |client, typed, url| {
+    Ok(tool::each(&store, plan.json, "look at", &plan.places, async |client, typed, url| {
         let mut text = Vec::new();
         if !is_first.replace(false) && !plan.json {
             text.push(b'\n');
         }
         look(plan, client, url, &typed.to_string_lossy(), &mut text).await?;
         Ok(text)
-    })
+    }))
 }
 
 async fn look(
@@ -134,11 +130,7 @@ impl<'a> Object<'a> {
             etag: &head.etag,
             version: head.version.as_deref(),
             content_type: head.content_type.as_deref(),
-            storage_class: if head.storage_class.is_empty() {
-                "STANDARD"
-            } else {
-                &head.storage_class
-            },
+            storage_class: tool::class(&head.storage_class),
             checksums: checksums.collect(),
             metadata: metadata.collect(),
             headers: headers.collect(),

@@ -22,7 +22,7 @@ use std::process::ExitCode;
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().map(two_dashes).collect();
-    carry_out(TABLE.parse(&arguments), |typed| Args::new(&typed), |args| args.run())
+    carry_out(TABLE.parse(&arguments), |typed| Args::new(&typed), |args| Ok(args.run()))
 }
 
 /// fio takes its long options with one dash as well: `-name=x`.

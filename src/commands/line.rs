@@ -5,11 +5,12 @@ use crate::options::{Refused, Typed};
 use crate::show::output;
 use std::process::ExitCode;
 
-/// Carries out a command line: makes its plan and runs it.
+/// Carries out a command line: makes its plan and runs it. An error of `plan` is one of usage, an error of `work` a
+/// failure; both are messages.
 pub fn carry_out<P>(
     typed: Result<Typed, Refused>,
     plan: impl FnOnce(Typed) -> Result<P, String>,
-    work: impl FnOnce(P) -> u8,
+    work: impl FnOnce(P) -> Result<u8, String>,
 ) -> ExitCode {
     let planned = typed.and_then(|typed| {
         let note = typed.note();
@@ -18,25 +19,26 @@ pub fn carry_out<P>(
         Ok(plan)
     });
     match planned {
-        Ok(plan) => work(plan).into(),
+        Ok(plan) => work(plan).unwrap_or_else(|message| told(exit::FAILURE, &message)),
         Err(refused) => refuse(refused, exit::USAGE),
     }
+    .into()
 }
 
 /// Prints the reason that a command does not start, and returns its exit code.
-pub fn refuse(refused: Refused, usage_code: u8) -> ExitCode {
+pub fn refuse(refused: Refused, usage_code: u8) -> u8 {
     match refused {
         Refused::Help(text) => {
             output::text(&text);
-            exit::OK.into()
+            exit::OK
         }
-        Refused::Usage(message) => {
-            output::message(&message);
-            usage_code.into()
-        }
-        Refused::Failed { code, message } => {
-            output::message(&message);
-            code.into()
-        }
+        Refused::Usage(message) => told(usage_code, &message),
+        Refused::Failed { code, message } => told(code, &message),
     }
+}
+
+/// Prints the message that a command ends with; returns its exit code.
+pub fn told(code: u8, message: &str) -> u8 {
+    output::message(message);
+    code
 }

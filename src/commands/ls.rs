@@ -7,7 +7,6 @@ mod long;
 mod name;
 mod objects;
 mod options;
-mod plan;
 
 use super::line::carry_out;
 use super::tool;
@@ -16,7 +15,7 @@ use crate::filters::{ArgumentFilter, ArgumentFilters};
 use crate::objects::are_s3;
 use crate::options::Typed;
 use crate::show::escape::Escape;
-use crate::show::output::{self, Output};
+use crate::show::output::Output;
 use entry::Entry;
 use hakobu_core::error::{Cause, Operation};
 use hakobu_core::limit::{Limits, Work};
@@ -24,7 +23,7 @@ use hakobu_core::unit::{Jobs, Kind};
 use hakobu_sys::{AsFd, BorrowedFd, dir, meta};
 use hakobu_tree::handle::{Budget, Handle};
 pub(super) use options::TABLE;
-use plan::{Form, Order, Plan, Sign};
+use options::{Form, Order, Plan, Sign};
 use std::ffi::{CStr, CString, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
@@ -34,31 +33,17 @@ use std::sync::Arc;
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
     let out = Output::stdout();
     let is_terminal = out.is_terminal();
-    carry_out(
-        TABLE.parse(&arguments),
-        |typed| what(typed, is_terminal),
-        |what| match what {
-            What::Local(plan) => Lister::new(&plan, &out).run(),
-            What::Objects(plan) => objects::list(&plan, &out),
-        },
-    )
-}
-
-/// Kind of locations.
-enum What {
-    Local(Box<Plan>),
-    Objects(Box<objects::Plan>),
-}
-
-fn what(typed: Typed, is_terminal: bool) -> Result<What, String> {
-    if !are_s3(&typed.paths)? {
-        return plan(typed, is_terminal).map(|plan| What::Local(Box::new(plan)));
-    }
-    let planned = objects::plan(&typed, is_terminal);
-    planned.map(|plan| What::Objects(Box::new(plan)))
+    let plan = |typed| plan(typed, is_terminal);
+    carry_out(TABLE.parse(&arguments), plan, |plan| match plan.places.is_empty() {
+        true => Ok(Lister::new(&plan, &out).run()),
+        false => objects::list(&plan, &out),
+    })
 }
 
 fn plan(typed: Typed, is_terminal: bool) -> Result<Plan, String> {
+    if are_s3(&typed.paths)? {
+        return objects::plan(&typed, is_terminal);
+    }
     let mut plan = TABLE.read(&typed, Plan::new(is_terminal))?;
     TABLE.check_places(&typed, false, false)?;
     if plan.json {
@@ -139,11 +124,7 @@ impl<'a> Lister<'a> {
                 break;
             }
         }
-        if let Some(error) = self.out.finish() {
-            output::message(&format!("cannot write standard output: {}", Cause::System(error)));
-            self.code = exit::USAGE;
-        }
-        self.code
+        tool::close_with(self.out, self.code, exit::USAGE)
     }
 
     /// Examines an argument: a symlink to a directory is followed, unless the format shows symlinks.

@@ -66,27 +66,24 @@ fn pages(typed: &Typed) -> Result<Pages, String> {
     }
 }
 
-fn show(all: &'static [Command], pages: Pages) -> u8 {
+fn show(all: &'static [Command], pages: Pages) -> Result<u8, String> {
     let page = match pages {
-        Pages::All(dir) => match write_all(all, &dir) {
-            Ok(()) => return exit::OK,
-            Err(error) => {
-                output::message(&format!("cannot write into {}: {error}", quoted(&dir)));
-                return exit::FAILURE;
-            }
-        },
+        Pages::All(dir) => {
+            let failed = |error| format!("cannot write into {}: {error}", quoted(&dir));
+            return write_all(all, &dir).map(|()| exit::OK).map_err(failed);
+        }
         Pages::Of(None) => page::of_program(all),
         Pages::Of(Some(name)) => match find(all, &name) {
             Some(command) => page::of_command(command),
             None => {
                 unknown(all, &name);
-                return exit::USAGE;
+                return Ok(exit::USAGE);
             }
         },
     };
     // Writing into memory does not fail.
     output::text(&String::from_utf8_lossy(&page.unwrap_or_default()));
-    exit::OK
+    Ok(exit::OK)
 }
 
 fn write_all(all: &[Command], dir: &Path) -> io::Result<()> {

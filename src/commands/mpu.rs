@@ -4,8 +4,8 @@ use super::line::carry_out;
 use super::tool;
 use crate::exit;
 use crate::objects::{self, ObjectArgs};
-use crate::options::{Opt, Table, Typed, flag, parts, put, value};
-use crate::show::json::{Paths, push_line};
+use crate::options::{JSON, Opt, Table, Typed, flag, parts, put, value};
+use crate::show::json::{Paths, line};
 use crate::show::output::Output;
 use hakobu_s3::Error;
 use hakobu_s3::blocking::with_store;
@@ -39,8 +39,7 @@ const OPTIONS: &[Opt<Plan>] = &[
             put(&mut plan.older_than_s, Some(seconds))
         }),
     flag("all", None, "abort: all uploads below the prefix").sets(|plan, on| plan.all = on),
-    flag("json", None, "JSON lines on standard output, nothing else")
-        .sets(|plan, on| plan.json = on),
+    JSON.sets(|plan, on| plan.json = on),
 ];
 
 /// The parsed command line.
@@ -67,10 +66,7 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
         [verb, path] if verb == "ls" || verb == "abort" => (verb, path),
         _ => return Err("give ls or abort, and s3://BUCKET[/PREFIX]".into()),
     };
-    let url = objects::url(path)?;
-    if url.bucket.is_empty() {
-        return Err("s3:// names no bucket: give s3://BUCKET[/PREFIX]".into());
-    }
+    let url = objects::place_url(path)?;
     let plan = Plan {
         objects: ObjectArgs::default(),
         abort: verb == "abort",
@@ -100,11 +96,8 @@ impl Plan {
     }
 }
 
-fn work(plan: &Plan) -> u8 {
-    let store = match tool::open(&plan.objects) {
-        Ok(store) => store,
-        Err(code) => return code,
-    };
+fn work(plan: &Plan) -> Result<u8, String> {
+    let store = tool::open(&plan.objects)?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
     let now_s = i64::try_from(now).unwrap_or(i64::MAX);
     let out = Output::stdout();
@@ -125,7 +118,7 @@ fn work(plan: &Plan) -> u8 {
                 code = exit::FAILURE;
                 continue;
             }
-            out.write(&line(plan, upload));
+            out.write(&text(plan, upload));
         }
         if found == 0 && plan.upload_id.is_some() {
             tool::fail(
@@ -142,10 +135,10 @@ fn work(plan: &Plan) -> u8 {
         tool::fail(plan.json.then_some(&out), "list uploads of", &plan.typed, &error);
         exit::FAILURE
     });
-    tool::close(&out, code)
+    Ok(tool::close(&out, code))
 }
 
-fn line(plan: &Plan, upload: &Upload) -> Vec<u8> {
+fn text(plan: &Plan, upload: &Upload) -> Vec<u8> {
     #[derive(Serialize)]
     struct Line<'a> {
         event: &'static str,
@@ -154,21 +147,14 @@ fn line(plan: &Plan, upload: &Upload) -> Vec<u8> {
         upload_id: &'a str,
         begun_s: i64,
     }
-    let mut out = Vec::new();
-    let key = tool::path(&upload.key);
     if plan.json {
         let event = if plan.abort { "aborted" } else { "upload" };
-        let key = Paths(&[("key", Some(key))]);
-        push_line(&Line { event, key, upload_id: &upload.id, begun_s: upload.begun.s }, &mut out);
-        return out;
+        let key = Paths(&[("key", Some(tool::path(&upload.key)))]);
+        return line(&Line { event, key, upload_id: &upload.id, begun_s: upload.begun.s });
     }
     let begun = jiff::Timestamp::from_second(upload.begun.s).map(|time| time.to_string());
-    let what = if plan.abort { "aborted " } else { "" };
-    out.extend_from_slice(what.as_bytes());
-    out.extend_from_slice(format!("{} {} ", begun.unwrap_or_default(), upload.id).as_bytes());
-    out.extend_from_slice(b"s3://");
-    out.extend_from_slice(plan.url.bucket.as_bytes());
-    out.push(b'/');
+    let (begun, what) = (begun.unwrap_or_default(), if plan.abort { "aborted " } else { "" });
+    let mut out = format!("{what}{begun} {} s3://{}/", upload.id, plan.url.bucket).into_bytes();
     crate::show::escape::Escape::of_locale().push(&upload.key, &mut out);
     out.push(b'\n');
     out

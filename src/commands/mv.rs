@@ -3,13 +3,13 @@
 mod objects;
 mod options;
 
-use super::line::carry_out;
+use super::line::{carry_out, told};
 use super::operands::{Operands, operands};
-use super::session::{Session, joined, nothing, run_transfer};
+use super::session::{Session, joined, run_transfer};
 use crate::exit;
 use crate::objects::Concerned;
 use crate::options::{OptArg, Refused, Typed};
-use crate::show::{Line, Wanted, ask, output};
+use crate::show::{Line, Wanted, ask};
 use hakobu_core::error::{Cause, Class, Operation, Problem, quoted};
 use hakobu_core::event::{Event, Listener};
 use hakobu_transfer::location::{Location, Sources};
@@ -28,9 +28,11 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
     carry_out(
         TABLE.parse(&arguments),
         |typed| work_of(&typed),
-        |work| match work {
-            Work::Local(reading, local) => go(*reading, &local),
-            Work::Objects(spec, wanted) => run_transfer(&spec, *wanted, exit::of_copy),
+        |work| {
+            Ok(match work {
+                Work::Local(reading, places) => go(*reading, &places),
+                Work::Objects(spec, wanted) => run_transfer(&spec, *wanted, exit::of_copy),
+            })
         },
     )
 }
@@ -38,7 +40,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
 /// Kind of work.
 enum Work {
     /// Renames if possible.
-    Local(Box<Reading>, Local),
+    Local(Box<Reading>, Operands),
     /// One transfer that removes its sources.
     Objects(Box<Spec>, Box<Wanted>),
 }
@@ -53,13 +55,6 @@ pub fn described(arguments: &[OsString]) -> Result<(Vec<OptArg>, Spec, Wanted), 
         Work::Objects(spec, wanted) => Ok((typed.options, *spec, *wanted)),
         Work::Local(..) => Err(Refused::Usage("neither side is in s3://".into())),
     }
-}
-
-/// Paths to rename or copy.
-struct Local {
-    sources: Vec<PathBuf>,
-    target: PathBuf,
-    is_dir: bool,
 }
 
 fn work_of(typed: &Typed) -> Result<Work, String> {
@@ -79,9 +74,7 @@ fn work_of(typed: &Typed) -> Result<Work, String> {
         return Ok(Work::Objects(Box::new(spec), Box::new(reading.wanted)));
     }
     TABLE.check_places(typed, false, false)?;
-    let Operands { sources, target, is_dir } = places;
-    let local = Local { sources: sources.paths().to_vec(), target: target.as_typed(), is_dir };
-    Ok(Work::Local(Box::new(reading), local))
+    Ok(Work::Local(Box::new(reading), places))
 }
 
 fn reading_of(typed: &Typed) -> Result<(Reading, Operands), String> {
@@ -140,19 +133,19 @@ impl Reading {
     }
 }
 
-fn go(reading: Reading, places: &Local) -> u8 {
-    let into_dir = !reading.no_target_dir && places.target.is_dir();
+fn go(reading: Reading, places: &Operands) -> u8 {
+    let target = places.target.as_typed();
+    let into_dir = !reading.no_target_dir && target.is_dir();
     if places.is_dir && !into_dir {
-        output::message(&format!("{} is not a directory", quoted(&places.target)));
-        return exit::FAILURE;
+        return told(exit::FAILURE, &format!("{} is not a directory", quoted(&target)));
     }
     let session = match Session::start(reading.wanted.clone(), exit::of_copy) {
         Ok(session) => session,
         Err(code) => return code,
     };
-    let mut outcome = nothing();
-    for from in &places.sources {
-        let to = if into_dir { name_in(from, &places.target) } else { places.target.clone() };
+    let mut outcome = Outcome::default();
+    for from in places.sources.paths() {
+        let to = if into_dir { name_in(from, &target) } else { target.clone() };
         outcome = joined(outcome, move_one(&reading, &session, from, &to));
         if outcome.stopped || outcome.fatal.is_some() {
             break;
@@ -162,7 +155,7 @@ fn go(reading: Reading, places: &Local) -> u8 {
 }
 
 fn move_one(reading: &Reading, session: &Session, from: &Path, to: &Path) -> Outcome {
-    let mut outcome = nothing();
+    let mut outcome = Outcome::default();
     match rename_or_copy(from, to, &reading.options) {
         Ok(Done::Renamed { backup, warning }) => {
             if let Some(text) = warning {
@@ -181,8 +174,14 @@ fn move_one(reading: &Reading, session: &Session, from: &Path, to: &Path) -> Out
                 && outcome.fatal.is_none()
                 && from.symlink_metadata().is_ok()
             {
-                let cause = Cause::Reason("it was copied, but the source is still there");
-                fail(session, from, to, cause, &mut outcome);
+                session.show.event(Event::Problem(&Problem {
+                    operation: Operation::Move,
+                    source: Some(from.to_owned()),
+                    target: Some(to.to_owned()),
+                    cause: Cause::Reason("it was copied, but the source is still there"),
+                    class: Class::Partial,
+                }));
+                outcome.totals.failed += 1;
             }
         }
         Err(problem) => {
@@ -191,17 +190,6 @@ fn move_one(reading: &Reading, session: &Session, from: &Path, to: &Path) -> Out
         }
     }
     outcome
-}
-
-fn fail(session: &Session, from: &Path, to: &Path, cause: Cause, outcome: &mut Outcome) {
-    session.show.event(Event::Problem(&Problem {
-        operation: Operation::Move,
-        source: Some(from.to_owned()),
-        target: Some(to.to_owned()),
-        cause,
-        class: Class::Partial,
-    }));
-    outcome.totals.failed += 1;
 }
 
 #[cfg(test)]

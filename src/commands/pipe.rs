@@ -5,9 +5,8 @@ use super::tool;
 use crate::limits::{self, Limits};
 use crate::objects::{self, ObjectArgs};
 use crate::options::{Opt, Refused, Table, Typed, flag, parts};
-use crate::show::json::{Paths, push_line};
-use crate::show::output;
-use crate::show::output::Output;
+use crate::show::json::{Paths, line};
+use crate::show::output::{self, Output};
 use crate::show::progress::{Form, Progress};
 use crate::{exit, signals};
 use hakobu_core::error::quoted;
@@ -103,32 +102,19 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
     Ok(Plan { objects, limits, keeps, json, path: path.clone(), url })
 }
 
-fn upload(Plan { objects, limits, keeps, json, path, url }: Plan) -> u8 {
-    if let Err(message) = limits.priority.apply() {
-        output::message(&message);
-        return exit::FAILURE;
-    }
-    let store = match Store::open(&objects.target) {
-        Ok(store) => store,
-        Err(error) => {
-            output::message(&error.to_string());
-            return exit::FAILURE;
-        }
-    };
+fn upload(Plan { objects, limits, keeps, json, path, url }: Plan) -> Result<u8, String> {
+    limits.priority.apply()?;
+    let store = Store::open(&objects.target).map_err(|error| error.to_string())?;
     // Some servers ignore `If-None-Match`, so the object is also looked at.
     match keeps.then(|| is_there(&store, &url)) {
-        Some(Ok(true)) => return kept(&path, json),
+        Some(Ok(true)) => return Ok(kept(&path, json)),
         // An account that may only write relies on the condition of the upload.
         Some(Err(error)) if error.kind == Kind::AccessDenied => {}
-        Some(Err(error)) => {
-            return failed("look at", &path, &error, json);
-        }
+        Some(Err(error)) => return Ok(failed("look at", &path, &error, json)),
         Some(Ok(false)) | None => {}
     }
     let control = hakobu_transfer::run::Control::default();
-    if let Err(error) = signals::stop(&control, exit::FAILURE) {
-        output::message(&format!("signals will end this run at once: {error}"));
-    }
+    signals::stop(&control, exit::FAILURE, "this run");
     let options = objects.options;
     let mut headers = options.headers;
     if options.if_none_match {
@@ -154,7 +140,7 @@ fn upload(Plan { objects, limits, keeps, json, path, url }: Plan) -> u8 {
         control: &control,
         progress: &|bytes| meter.lane(0).bytes(bytes),
     };
-    match upload_stream(&stream, std::io::stdin()) {
+    Ok(match upload_stream(&stream, std::io::stdin()) {
         Ok(_) => said(&path, "uploaded", json, exit::OK),
         Err(error)
             if keeps
@@ -164,7 +150,7 @@ fn upload(Plan { objects, limits, keeps, json, path, url }: Plan) -> u8 {
             kept(&path, json)
         }
         Err(error) => failed("write", &path, &error, json),
-    }
+    })
 }
 
 /// Returns whether there is an object.
@@ -202,10 +188,7 @@ fn said(path: &OsString, event: &'static str, json: bool, code: u8) -> u8 {
     }
     let out = Output::stdout();
     if json {
-        let mut text = Vec::new();
-        let paths = Paths(&[("object", Some(Path::new(path)))]);
-        push_line(&Line { event, paths }, &mut text);
-        out.write(&text);
+        out.write(&line(&Line { event, paths: Paths(&[("object", Some(Path::new(path)))]) }));
     }
     tool::close(&out, code)
 }

@@ -5,7 +5,7 @@ use super::tool;
 use crate::exit;
 use crate::objects::{self, ObjectArgs};
 use crate::options::{Opt, Table, Typed, flag, parts, put, value};
-use crate::show::json::{Paths, push_line};
+use crate::show::json::{Paths, line};
 use crate::show::output::Output;
 use hakobu_s3::blocking::with_store;
 use hakobu_s3::{Request, presign};
@@ -31,6 +31,7 @@ pub const TABLE: Table<Plan> = Table {
     abbreviates: false,
 };
 
+#[derive(Default)]
 pub struct Plan {
     objects: ObjectArgs,
     expires_s: u64,
@@ -59,13 +60,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
 }
 
 fn plan(typed: &Typed) -> Result<Plan, String> {
-    let plan = Plan {
-        objects: ObjectArgs::default(),
-        expires_s: EXPIRES_S,
-        json: false,
-        places: Vec::new(),
-    };
-    let mut plan = TABLE.read(typed, plan)?;
+    let mut plan = TABLE.read(typed, Plan { expires_s: EXPIRES_S, ..Plan::default() })?;
     plan.places =
         objects::all(&typed.paths, objects::object_url, "give an object: s3://BUCKET/KEY")?;
     Ok(plan)
@@ -80,11 +75,8 @@ struct Line<'a> {
     expires_s: u64,
 }
 
-fn show(plan: &Plan) -> u8 {
-    let store = match tool::open(&plan.objects) {
-        Ok(store) => store,
-        Err(code) => return code,
-    };
+fn show(plan: &Plan) -> Result<u8, String> {
+    let store = tool::open(&plan.objects)?;
     let out = Output::stdout();
     let mut code = exit::OK;
     for (typed, url) in &plan.places {
@@ -96,10 +88,8 @@ fn show(plan: &Plan) -> u8 {
         let expires = Duration::from_secs(expires_s);
         match with_store(&store, async |_| presign(&store, &request, expires).await) {
             Ok(url) if plan.json => {
-                let mut text = Vec::new();
                 let paths = Paths(&[("object", Some(Path::new(typed)))]);
-                push_line(&Line { event: "url", paths, url: &url, expires_s }, &mut text);
-                out.write(&text);
+                out.write(&line(&Line { event: "url", paths, url: &url, expires_s }));
             }
             Ok(url) => out.write(format!("{url}\n").as_bytes()),
             Err(error) => {
@@ -108,5 +98,5 @@ fn show(plan: &Plan) -> u8 {
             }
         }
     }
-    tool::close(&out, code)
+    Ok(tool::close(&out, code))
 }

@@ -6,7 +6,6 @@ use super::line::carry_out;
 use super::watch::files::{Target, is_stdout, or_stdout};
 use crate::exit;
 use crate::options::{Opt, OptArg, Table, Typed, parts, put, value};
-use crate::show::output;
 use crate::show::progress::{Form, Progress};
 use hakobu_core::meter::Meter;
 use hakobu_lab::analysis::Baseline;
@@ -19,17 +18,11 @@ use std::sync::Arc;
 
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
-    carry_out(TABLE.parse(&arguments), plan, |plan| match report(&plan) {
-        Ok(()) => exit::OK,
-        Err(message) => {
-            output::message(&message);
-            exit::FAILURE
-        }
-    })
+    carry_out(TABLE.parse(&arguments), plan, |plan| report(&plan).map(|()| exit::OK))
 }
 
 /// The command line of `report`.
-pub const TABLE: Table<Reading> = Table {
+pub const TABLE: Table<Plan> = Table {
     command: "report",
     about: "Make a page, an article or a table from the results of campaigns",
     usage: "hakobu report [OPTIONS] RESULT...",
@@ -47,18 +40,21 @@ pub const TABLE: Table<Reading> = Table {
     abbreviates: false,
 };
 
-/// The options read so far.
-#[derive(Default)]
-pub struct Reading {
+/// The parsed command line.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    results: Vec<PathBuf>,
+    /// `None`: standard output.
     output: Option<PathBuf>,
+    /// `None`: Markdown.
     format: Option<Format>,
     lang: Lang,
     baseline: Option<Baseline>,
 }
 
-parts!(Reading {});
+parts!(Plan {});
 
-const OPTIONS: &[Opt<Reading>] = &[
+const OPTIONS: &[Opt<Plan>] = &[
     value("output", Some('o'), "FILE", "write to FILE, not to standard output (also: -)")
         .reads(|it, arg| put(&mut it.output, Some(arg.path()))),
     value(
@@ -85,29 +81,18 @@ pub(super) fn baseline(arg: &OptArg) -> Result<Baseline, String> {
     Baseline::parse(arg.text()?).map_err(|why| arg.wrong(&why))
 }
 
-/// The parsed command line.
-#[derive(Debug, PartialEq, Eq)]
-struct Plan {
-    results: Vec<PathBuf>,
-    output: PathBuf,
-    format: Format,
-    lang: Lang,
-    baseline: Option<Baseline>,
-}
-
 fn plan(typed: Typed) -> Result<Plan, String> {
-    let Reading { output, format, lang, baseline } = TABLE.read(&typed, Reading::default())?;
+    let mut plan = TABLE.read(&typed, Plan::default())?;
     if typed.paths.is_empty() {
         return Err("give a folder of results".into());
     }
-    let output = or_stdout(output);
-    let format = match format {
-        Some(format) => format,
-        None if is_stdout(&output) => Format::Markdown,
-        None => by_name(&output)?,
-    };
-    let results = typed.paths.into_iter().map(PathBuf::from).collect();
-    Ok(Plan { results, output, format, lang, baseline })
+    if let (None, Some(path)) = (plan.format, &plan.output)
+        && !is_stdout(path)
+    {
+        plan.format = Some(by_name(path)?);
+    }
+    plan.results = typed.paths.into_iter().map(PathBuf::from).collect();
+    Ok(plan)
 }
 
 /// Returns the format for the extension of a file.
@@ -124,7 +109,8 @@ pub(super) fn by_name(path: &Path) -> Result<Format, String> {
 /// Reads, analyses and writes. The error is a sentence.
 fn report(plan: &Plan) -> Result<(), String> {
     // Open the output before reading, to fail early.
-    let target = Target::open(&plan.output)?;
+    let target = Target::open(&or_stdout(plan.output.clone()))?;
+    let format = plan.format.unwrap_or(Format::Markdown);
     let meter = Arc::new(Meter::new(1));
     let lane = meter.lane(0);
     lane.found(plan.results.len() as u64);
@@ -133,7 +119,7 @@ fn report(plan: &Plan) -> Result<(), String> {
     let progress = Progress::start(Form::of(None, false, false), |_| {});
     progress.begins(&meter);
     let parts = plan.results.iter().map(|path| -> Result<Part, String> {
-        let lang = plan.format.lang(plan.lang);
+        let lang = format.lang(plan.lang);
         let mut part = Part::new(read_counted(path, &|bytes| lane.bytes(bytes))?, lang);
         lane.done(1);
         if let Some(baseline) = &plan.baseline {
@@ -143,8 +129,8 @@ fn report(plan: &Plan) -> Result<(), String> {
     });
     let parts: Vec<Part> = parts.collect::<Result<_, String>>()?;
     progress.finish();
-    let text = render(&parts, plan.format, plan.lang)?;
-    match plan.format {
+    let text = render(&parts, format, plan.lang)?;
+    match format {
         Format::Png => target.deliver(png::of_svg(&text)?),
         _ => target.deliver(text),
     }
@@ -185,7 +171,8 @@ mod tests {
             ("a -o -", Format::Markdown, "-"),
         ] {
             let plan = read(line).unwrap();
-            assert_eq!((plan.format, plan.output), (format, output.into()), "{line}");
+            let found = plan.format.unwrap_or(Format::Markdown);
+            assert_eq!((found, or_stdout(plan.output)), (format, output.into()), "{line}");
         }
         assert_eq!(read("a --lang ja").unwrap().lang, Lang::Ja);
     }

@@ -1,7 +1,7 @@
 //! `hakobu results`: lists, shows, removes, imports and exports results of `bench`.
 
 use super::bench::{new_folder, now, show};
-use super::line::carry_out;
+use super::line::{carry_out, told};
 use super::report::baseline;
 use super::watch::files::{or_stdout, write_file};
 use crate::options::{Opt, OptArg, Table, Typed, flag, parts, put, value};
@@ -158,33 +158,23 @@ fn is_name(name: &str) -> bool {
 
 impl Plan {
     /// Runs it; returns the exit code.
-    fn run(&self) -> u8 {
-        let done = match self {
-            Plan::List { within } => list(within.as_deref()),
+    fn run(&self) -> Result<u8, String> {
+        match self {
+            Plan::List { within } => list(within.as_deref())?,
             Plan::Show { result, no_color, baseline } => {
                 let look = show::look(*no_color);
-                let report = load(result)
-                    .and_then(|results| show::report(&results, &look, baseline.as_ref()));
-                report.map(|report| output::text(&report))
+                output::text(&show::report(&load(result)?, &look, baseline.as_ref())?);
             }
-            Plan::Remove { results, force } => return remove(results, *force),
+            Plan::Remove { results, force } => return Ok(remove(results, *force)),
             Plan::Import { files, name, output } => {
-                bring(files, name.as_deref(), output.as_deref())
+                bring(files, name.as_deref(), output.as_deref())?;
             }
             Plan::Export { result, format, output } => {
-                load(result).and_then(|results| export(&results, *format, output.as_deref()))
+                export(&load(result)?, *format, output.as_deref())?;
             }
-        };
-        match done {
-            Ok(()) => exit::OK,
-            Err(message) => failed(&message),
         }
+        Ok(exit::OK)
     }
-}
-
-fn failed(message: &str) -> u8 {
-    output::message(message);
-    exit::FAILURE
 }
 
 /// Returns the folder of a result: as typed, or by name in the folder of results; by default the newest.
@@ -276,7 +266,7 @@ fn remove(results: &[OsString], force: bool) -> u8 {
             store::remove(&folder)
         });
         if let Err(message) = done {
-            code = failed(&message);
+            code = told(exit::FAILURE, &message);
         }
     }
     code

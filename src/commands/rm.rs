@@ -4,7 +4,6 @@ mod asking;
 mod objects;
 mod options;
 mod parallel;
-mod plan;
 mod report;
 mod tops;
 
@@ -17,7 +16,7 @@ use crate::show::{Show, Wanted, confirmed};
 use hakobu_core::unit::Totals;
 use hakobu_transfer::run::Outcome;
 pub(super) use options::TABLE;
-use plan::{Ask, Plan};
+use options::{Ask, Plan};
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -30,7 +29,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
         |typed| what(&typed),
         |what| match what {
             What::Local(plan) => remove(&plan),
-            What::Objects(plan) => objects::remove(*plan),
+            What::Objects(plan) => Ok(objects::remove(*plan)),
         },
     )
 }
@@ -84,12 +83,9 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
 }
 
 /// Removes the arguments of a plan; returns the exit code.
-fn remove(plan: &Plan) -> u8 {
+fn remove(plan: &Plan) -> Result<u8, String> {
     let started = Instant::now();
-    if let Err(message) = plan.limits.priority.apply() {
-        crate::show::output::message(&message);
-        return exit::FAILURE;
-    }
+    plan.limits.priority.apply()?;
     let (json, problems, dry_run) = (plan.json, plan.tells(), plan.dry_run);
     // With a line or a question for each entry no bar is needed.
     let progress = (plan.tells() || plan.ask == Ask::Always).then_some(false);
@@ -102,19 +98,13 @@ fn remove(plan: &Plan) -> u8 {
         quiet: true,
         ..Wanted::default()
     };
-    let show = match Show::new(wanted, Arc::default()) {
-        Ok(show) => show,
-        Err(message) => {
-            crate::show::output::message(&message);
-            return exit::FAILURE;
-        }
-    };
+    let show = Show::new(wanted, Arc::default())?;
     if plan.ask == Ask::Once && (plan.recursive || plan.paths.len() > 3) {
         let count = plan.paths.len();
         let things = if count == 1 { "argument" } else { "arguments" };
         let how = if plan.recursive { " recursively" } else { "" };
         if !confirmed(&format!("hakobu rm: remove {count} {things}{how}? ")) {
-            return exit::OK;
+            return Ok(exit::OK);
         }
     }
     let mut totals = Totals::default();
@@ -129,7 +119,7 @@ fn remove(plan: &Plan) -> u8 {
     let code = if totals.failed > 0 { exit::FAILURE } else { exit::OK };
     let outcome = Outcome { totals, took: started.elapsed(), jobs, ..Outcome::default() };
     let complete = show.finish(&outcome, code);
-    if complete { code } else { exit::FAILURE }
+    Ok(if complete { code } else { exit::FAILURE })
 }
 
 #[cfg(test)]

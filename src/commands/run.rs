@@ -16,7 +16,7 @@ use crate::show::escape::push_quoted;
 use crate::show::output;
 use crate::{exit, signals};
 use group::{Groups, Other};
-use hakobu_core::error::{Cause, quoted};
+use hakobu_core::error::{Cause, cannot};
 use hakobu_core::threads::for_each;
 use hakobu_core::unit::Jobs;
 use hakobu_s3::without_secrets;
@@ -92,26 +92,17 @@ fn as_word(arg: &OptArg) -> OsString {
     word
 }
 
-fn all(plan: &Plan, commands: &'static [Command]) -> u8 {
-    if let Err(message) = plan.limits.priority.apply() {
-        output::message(&message);
-        return exit::FAILURE;
-    }
+fn all(plan: &Plan, commands: &'static [Command]) -> Result<u8, String> {
+    plan.limits.priority.apply()?;
     let reader: Box<dyn BufRead> = match plan.file.as_os_str() {
         file if file == "-" => Box::new(std::io::stdin().lock()),
-        file => match File::open(file) {
-            Ok(file) => Box::new(BufReader::new(file)),
-            Err(error) => {
-                let cause = Cause::System(error);
-                output::message(&format!("cannot read {}: {cause}", quoted(file)));
-                return exit::FAILURE;
-            }
-        },
+        file => {
+            let opened = File::open(file).map_err(|error| cannot("read", file, error));
+            Box::new(BufReader::new(opened?))
+        }
     };
     let running = Running::new(plan.json);
-    if let Err(error) = signals::stop(&running.control, exit::FAILURE) {
-        output::message(&format!("signals will end this run at once: {error}"));
-    }
+    signals::stop(&running.control, exit::FAILURE, "this run");
     let mut lines = reader.split(b'\n').enumerate();
     loop {
         let mut groups = Groups::default();
@@ -125,7 +116,7 @@ fn all(plan: &Plan, commands: &'static [Command]) -> u8 {
                 }
                 Err(error) => {
                     running.fail(at + 1, &Cause::System(error).to_string());
-                    return exit::FAILURE;
+                    return Ok(exit::FAILURE);
                 }
             }
         }
@@ -142,10 +133,9 @@ fn all(plan: &Plan, commands: &'static [Command]) -> u8 {
         }
     }
     if running.control.is_stopped() {
-        output::message("interrupted: lines that were not begun were not run");
-        return exit::FAILURE;
+        return Err("interrupted: lines that were not begun were not run".into());
     }
-    if running.failed.load(Ordering::Relaxed) { exit::FAILURE } else { exit::OK }
+    Ok(if running.failed.load(Ordering::Relaxed) { exit::FAILURE } else { exit::OK })
 }
 
 /// Parses a line and adds it to its group.

@@ -29,7 +29,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
 }
 
 /// The parsed command line.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Plan {
     /// The folder; `None` for the null server.
     dir: Option<PathBuf>,
@@ -56,30 +56,16 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
     if let Some(more) = paths.next() {
         return Err(format!("'{}' is one argument too many", more.display()));
     }
-    let plan = Plan {
-        dir,
-        keys: 0,
-        object_bytes: OBJECT_BYTES,
-        access_key: None,
-        secret_key: None,
-        listen: LISTEN.into(),
-        threads: 0,
-        log: None,
-        conditions: Conditions::default(),
-        progress: false,
-    };
-    TABLE.read(typed, plan)
+    let (object_bytes, listen) = (OBJECT_BYTES, LISTEN.into());
+    TABLE.read(typed, Plan { dir, object_bytes, listen, ..Plan::default() })
 }
 
 /// Serves until a signal comes; returns the exit code.
-fn serve(plan: Plan) -> u8 {
+fn serve(plan: Plan) -> Result<u8, String> {
     // Before announcing the server: a script that waits for that may send a signal at once.
     let wanted = [SIGINT, SIGTERM, SIGHUP, SIGUSR1].into_iter();
-    let mut signals = match Signals::new(wanted.filter(|signal| !process::ignores_signal(*signal)))
-    {
-        Ok(signals) => signals,
-        Err(error) => return failed(&format!("cannot wait for signals: {error}")),
-    };
+    let mut signals = Signals::new(wanted.filter(|signal| !process::ignores_signal(*signal)))
+        .map_err(|error| format!("cannot wait for signals: {error}"))?;
     process::raise_open_files_limit();
     let mut made_up = String::new();
     let kind = match plan.dir {
@@ -88,30 +74,23 @@ fn serve(plan: Plan) -> u8 {
             let mut key = |option: Option<String>, name: &str| {
                 let known =
                     option.or_else(|| std::env::var(name).ok().filter(|key| !key.is_empty()));
-                known.map_or_else(
-                    || {
-                        let key = random_key()?;
-                        made_up.push_str(&format!("{name}={key}\n"));
-                        Ok(key)
-                    },
-                    Ok,
-                )
+                let made = || -> Result<String, String> {
+                    let key = random_key().map_err(|e| format!("cannot make up a key: {e}"))?;
+                    made_up.push_str(&format!("{name}={key}\n"));
+                    Ok(key)
+                };
+                known.map_or_else(made, Ok)
             };
-            let keys: std::io::Result<_> = key(plan.access_key, "AWS_ACCESS_KEY_ID")
-                .and_then(|access| Ok((access, key(plan.secret_key, "AWS_SECRET_ACCESS_KEY")?)));
-            match keys {
-                Ok((access_key, secret_key)) => Kind::Folder { dir, access_key, secret_key },
-                Err(error) => return failed(&format!("cannot make up a key: {error}")),
-            }
+            let access_key = key(plan.access_key, "AWS_ACCESS_KEY_ID")?;
+            let secret_key = key(plan.secret_key, "AWS_SECRET_ACCESS_KEY")?;
+            Kind::Folder { dir, access_key, secret_key }
         }
     };
     let (listen, progress) = (plan.listen.clone(), plan.progress);
     let (threads, log, conditions) = (plan.threads, plan.log, plan.conditions);
     let config = Config { kind, listen: plan.listen, threads, conditions, log };
-    let server = match Server::start(config) {
-        Ok(server) => server,
-        Err(error) => return failed(&format!("cannot serve on {listen}: {error}")),
-    };
+    let server =
+        Server::start(config).map_err(|error| format!("cannot serve on {listen}: {error}"))?;
     output::text(&format!("listening on {}\n{made_up}", server.url()));
     let server = Arc::new(server);
     let live = live::Live::start(&server, progress);
@@ -125,12 +104,7 @@ fn serve(plan: Plan) -> u8 {
     if let Some(server) = Arc::into_inner(server) {
         server.stop();
     }
-    exit::OK
-}
-
-fn failed(message: &str) -> u8 {
-    output::message(message);
-    exit::FAILURE
+    Ok(exit::OK)
 }
 
 #[cfg(test)]

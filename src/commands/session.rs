@@ -39,10 +39,8 @@ impl Session {
             code_of(&ended(Fatal::new(exit::SYNC_USAGE, message), start.elapsed()))
         })?;
         let control = Arc::new(Control::default());
-        let interrupted = code_of(&Outcome { stopped: true, ..nothing() });
-        if let Err(error) = signals::stop(&control, interrupted) {
-            output::message(&format!("signals will end this run at once: {error}"));
-        }
+        let interrupted = code_of(&Outcome { stopped: true, ..Outcome::default() });
+        signals::stop(&control, interrupted, "this run");
         let expired = Arc::new(AtomicBool::new(false));
         if let Some(after) = wanted.stop_after {
             stop_after(after, &control, &expired);
@@ -105,14 +103,9 @@ fn stop_after(after: Duration, control: &Arc<Control>, expired: &Arc<AtomicBool>
     }
 }
 
-/// Returns the outcome of a run without work.
-pub fn nothing() -> Outcome {
-    Outcome::default()
-}
-
 /// Returns the outcome of a run that ended before it began.
 pub fn ended(fatal: Fatal, took: Duration) -> Outcome {
-    Outcome { took, fatal: Some(fatal), ..nothing() }
+    Outcome { took, fatal: Some(fatal), ..Outcome::default() }
 }
 
 /// Merges the outcomes of two runs.

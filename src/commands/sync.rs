@@ -5,7 +5,6 @@ mod info;
 mod options;
 pub(super) mod read;
 mod reading;
-mod refused;
 mod spec;
 mod values;
 mod written;
@@ -27,11 +26,10 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
         output::text(&TABLE.help());
         return exit::OK.into();
     }
-    match read(&arguments) {
-        Ok((spec, wanted, args)) if args.is_alone() => {
-            run_transfer(&spec, wanted, exit::of_sync).into()
-        }
-        Ok((spec, wanted, args)) => whole(&arguments, spec, wanted, &args).into(),
+    let code = match read(&arguments) {
+        Ok((spec, wanted, args)) if args.is_alone() => run_transfer(&spec, wanted, exit::of_sync),
+        Ok((spec, wanted, args)) => whole(&arguments, spec, wanted, &args),
         Err(refused) => refuse(refused, exit::SYNC_USAGE),
-    }
+    };
+    code.into()
 }

@@ -1,18 +1,17 @@
-//! Shared by commands that transfer nothing: the JSON line of a path, opening a store, and its failures.
+//! Shared by commands that transfer nothing: opening a store, failures, and the end of the output.
 
+use super::line::told;
 use crate::exit;
 use crate::objects::ObjectArgs;
 use crate::show::escape::Escape;
-use crate::show::json::{Paths, kind_word, operation_word, push_failure, push_line};
+use crate::show::json::{failure, operation_word};
 use crate::show::output::{self, Output};
 use crate::show::screen;
 use hakobu_core::error::{Cause, Operation, quoted};
-use hakobu_core::unit::Kind;
 use hakobu_s3::blocking::with_store;
 use hakobu_s3::{Client, Error, Requests, Store};
 use hakobu_transfer::location::{S3Url, s3_path};
 use hakobu_transfer::object::list::Choice;
-use serde::Serialize;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
@@ -28,19 +27,6 @@ pub fn path(bytes: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(bytes))
 }
 
-/// Appends the line of an event about one entry.
-pub fn push_event(event: &'static str, bytes: &[u8], kind: Kind, out: &mut Vec<u8>) {
-    #[derive(Serialize)]
-    struct Line<'a> {
-        event: &'static str,
-        kind: &'static str,
-        #[serde(flatten)]
-        paths: Paths<'a>,
-    }
-    let paths = Paths(&[("path", Some(path(bytes)))]);
-    push_line(&Line { event, kind: kind_word(kind), paths }, out);
-}
-
 /// Reports a failed operation on a path or a location in S3; with `json` also as a line on this output.
 pub fn fail(
     json: Option<&Output>,
@@ -52,9 +38,7 @@ pub fn fail(
     let message = format!("cannot {operation} {}: {cause}", quoted(typed));
     output::message(&message);
     if let Some(out) = json {
-        let mut line = Vec::new();
-        push_failure(operation, Path::new(typed), &cause, &message, &mut line);
-        out.write(&line);
+        out.write(&failure(operation, Path::new(typed), &cause, &message));
     }
 }
 
@@ -69,10 +53,8 @@ pub fn fail_at(
     let message = format!("cannot {} '{}': {cause}", operation.words(), escape.path(path(bytes)));
     output::message(&message);
     if let Some(out) = json {
-        let mut line = Vec::new();
         let (word, cause) = (operation_word(operation), cause.to_string());
-        push_failure(word, path(bytes), &cause, &message, &mut line);
-        screen::beside(|| out.write(&line));
+        screen::beside(|| out.write(&failure(word, path(bytes), &cause, &message)));
     }
 }
 
@@ -96,12 +78,9 @@ pub fn print_requests(store: &Store) {
 /// Opens the store that the options of a small command name.
 ///
 /// # Errors
-/// The exit code; the cause was printed.
-pub fn open(args: &ObjectArgs) -> Result<Arc<Store>, u8> {
-    Store::open(&args.settings()).map_err(|error| {
-        output::message(&error.to_string());
-        exit::FAILURE
-    })
+/// The cause.
+pub fn open(args: &ObjectArgs) -> Result<Arc<Store>, String> {
+    Store::open(&args.settings()).map_err(|error| error.to_string())
 }
 
 /// Does `work` for each place, typed and parsed, in one store, and prints the text that it returns. Failures are reported
@@ -134,16 +113,22 @@ pub fn each<T>(
     close(&out, code)
 }
 
-/// Ends a command: writes the buffer; returns the exit code, worse if that fails.
+/// Returns a storage class by its name; servers without classes name none.
+pub fn class(given: &str) -> &str {
+    if given.is_empty() { "STANDARD" } else { given }
+}
+
+/// Ends a command: writes the buffer; returns the exit code, which is that of a failure if that fails.
 pub fn close(out: &Output, code: u8) -> u8 {
-    match out.finish() {
-        None => code,
-        Some(error) => {
-            let cause = Cause::System(error);
-            output::message(&format!("cannot write standard output: {cause}"));
-            exit::FAILURE
-        }
-    }
+    close_with(out, code, exit::FAILURE)
+}
+
+/// As [`close`], with the exit code of a failure.
+pub fn close_with(out: &Output, code: u8, failure: u8) -> u8 {
+    out.finish().map_or(code, |error| {
+        let cause = Cause::System(error);
+        told(failure, &format!("cannot write standard output: {cause}"))
+    })
 }
 
 /// Returns twenty random characters: the default secret key of a server.

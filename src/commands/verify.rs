@@ -3,7 +3,7 @@
 mod forms;
 mod options;
 
-use super::line::refuse;
+use super::line::{refuse, told};
 use crate::filters::Context;
 use crate::options::{Refused, Typed};
 use crate::show::escape::Escape;
@@ -21,7 +21,6 @@ use options::Reading;
 pub(super) use options::TABLE;
 use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,73 +28,67 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The parsed command line.
 #[derive(Debug)]
 struct Plan {
-    spec: Spec,
-    /// Replaces `spec` if a side is in S3.
-    objects: Option<ObjectSpec>,
+    sides: Sides,
     read: Reading,
+}
+
+#[derive(Debug)]
+enum Sides {
+    Paths(Spec),
+    /// At least one is in S3.
+    Objects(ObjectSpec),
 }
 
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
-    match TABLE.parse(&arguments).and_then(|typed| plan(&typed)) {
-        Ok(plan) => compare(plan).into(),
-        Err(refused) => refuse(refused, exit::VERIFY_TROUBLE),
-    }
+    let plan = TABLE.parse(&arguments).and_then(|typed| plan(&typed).map_err(Refused::Usage));
+    let refused = |refused| refuse(refused, exit::VERIFY_TROUBLE);
+    let failed = |message: String| told(exit::VERIFY_TROUBLE, &message);
+    let code = plan.map_err(refused).and_then(|plan| compare(plan).map_err(failed));
+    code.unwrap_or_else(|code| code).into()
 }
 
-fn plan(typed: &Typed) -> Result<Plan, Refused> {
+fn plan(typed: &Typed) -> Result<Plan, String> {
     let [source, target] = typed.paths.as_slice() else {
-        let message = format!("verify takes two paths, SRC and DST, not {}", typed.paths.len());
-        return Err(Refused::Usage(message));
+        return Err(format!("verify takes two paths, SRC and DST, not {}", typed.paths.len()));
     };
-    let sides = [place(source)?, place(target)?];
-    let in_store = sides.iter().any(|side| matches!(side, Location::S3(_)));
-    let local = |side: &Location| match side {
-        Location::Local(path) => path.clone(),
-        _ => PathBuf::new(),
-    };
-    let (source, target) = (local(&sides[0]), local(&sides[1]));
-    let read = TABLE.read(typed, Reading::new(in_store)).map_err(Refused::Usage)?;
+    let (source, target) = (place(source)?, place(target)?);
+    let in_store = source.is_s3() || target.is_s3();
+    let read = TABLE.read(typed, Reading::new(in_store))?;
     let context = Context { links: Links::Trusted, ..Context::default() };
-    let filter = read.filters.build(&context).map_err(|fatal| Refused::Usage(fatal.message))?;
-    TABLE.check_places(typed, in_store, false).map_err(Refused::Usage)?;
+    let filter = read.filters.build(&context).map_err(|fatal| fatal.message)?;
+    TABLE.check_places(typed, in_store, false)?;
     // Requests have no limit here.
-    read.limits.operations_per_s_max(in_store).map_err(Refused::Usage)?;
-    let objects = match in_store {
-        false => None,
-        true => {
-            let [source, target] = sides;
-            let objects = read.objects.clone().objects().map_err(Refused::Usage)?;
-            Some(ObjectSpec {
+    read.limits.operations_per_s_max(in_store)?;
+    let (times, one_way) = (read.times, read.one_way);
+    let sides = match (source, target) {
+        (Location::Local(source), Location::Local(target)) => {
+            let (aspects, open_dirs_max) = (read.aspects, 0);
+            Sides::Paths(Spec { source, target, aspects, times, one_way, filter, open_dirs_max })
+        }
+        (source, target) => {
+            let objects = read.objects.clone().objects()?;
+            Sides::Objects(ObjectSpec {
                 source,
                 target,
                 source_settings: objects.source,
                 target_settings: objects.target,
                 aspects: read.explicit,
-                times: read.times,
+                times,
                 follow: read.follow,
                 encode_names: objects.options.encode_names,
-                one_way: read.one_way,
-                filter: filter.clone(),
+                one_way,
+                filter,
                 jobs: 0,
                 bytes_per_s_max: read.limits.bytes_per_s_max,
             })
         }
     };
-    let spec = Spec {
-        source,
-        target,
-        aspects: read.aspects,
-        times: read.times,
-        one_way: read.one_way,
-        filter,
-        open_dirs_max: 0,
-    };
-    Ok(Plan { spec, objects, read })
+    Ok(Plan { sides, read })
 }
 
-fn place(typed: &OsStr) -> Result<Location, Refused> {
-    let refused = |fatal: Fatal| Refused::Usage(fatal.message);
+fn place(typed: &OsStr) -> Result<Location, String> {
+    let refused = |fatal: Fatal| fatal.message;
     match Location::parse(typed).map_err(refused)? {
         url @ Location::S3(_) => Ok(url),
         _ => Location::parse_local(typed).map(Location::Local).map_err(refused),
@@ -103,11 +96,8 @@ fn place(typed: &OsStr) -> Result<Location, Refused> {
 }
 
 /// Compares; returns the exit code.
-fn compare(mut plan: Plan) -> u8 {
-    if let Err(message) = plan.read.limits.priority.apply() {
-        output::message(&message);
-        return exit::VERIFY_TROUBLE;
-    }
+fn compare(mut plan: Plan) -> Result<u8, String> {
+    plan.read.limits.priority.apply()?;
     let wanted = Wanted {
         command: "verify",
         json: plan.read.json,
@@ -117,19 +107,11 @@ fn compare(mut plan: Plan) -> u8 {
         own_end: true,
         ..Wanted::default()
     };
-    let show = match Show::new(wanted, Arc::default()) {
-        Ok(show) => show,
-        Err(message) => {
-            output::message(&message);
-            return exit::VERIFY_TROUBLE;
-        }
-    };
+    let show = Show::new(wanted, Arc::default())?;
     // Between files the signal itself ends the process: there is nothing to clean up.
     let control = Control::default();
-    if plan.objects.is_some()
-        && let Err(error) = signals::stop(&control, exit::VERIFY_TROUBLE)
-    {
-        output::message(&format!("signals will end this run at once: {error}"));
+    if matches!(plan.sides, Sides::Objects(_)) {
+        signals::stop(&control, exit::VERIFY_TROUBLE, "this run");
     }
     let (escape, printed) = (Escape::of_locale(), AtomicU64::new(0));
     let report = |difference: &Difference<'_>| {
@@ -138,23 +120,21 @@ fn compare(mut plan: Plan) -> u8 {
         {
             return;
         }
-        let mut out = Vec::with_capacity(128);
-        match plan.read.json {
-            true => forms::push_json(difference, &mut out),
-            false => forms::push_text(difference, escape, &mut out),
-        }
-        show.print(&out);
+        show.print(&match plan.read.json {
+            true => forms::json(difference),
+            false => forms::text(difference, escape),
+        });
     };
-    let compared = match &mut plan.objects {
-        Some(objects) => {
+    let compared = match &mut plan.sides {
+        Sides::Objects(objects) => {
             objects.jobs = match plan.read.limits.jobs {
                 Jobs::Auto => hakobu_transfer::object::JOBS_SEED,
                 Jobs::Fixed(jobs) => jobs,
             };
             verify::verify_objects(objects, &report, &control, &show)
         }
-        None => match plan.read.limits.rates() {
-            Ok(rates) => verify_trees(&mut plan.spec, plan.read.limits.jobs, rates, &report, &show),
+        Sides::Paths(spec) => match plan.read.limits.rates() {
+            Ok(rates) => verify_trees(spec, plan.read.limits.jobs, rates, &report, &show),
             Err(message) => Err(Fatal::new(2, message)),
         },
     };
@@ -167,7 +147,7 @@ fn compare(mut plan: Plan) -> u8 {
         (None, 0, 1..) => exit::VERIFY_DIFFERENT,
         (None, 0, 0) => exit::VERIFY_SAME,
     };
-    end(&plan, &show, &outcome, fatal, code)
+    Ok(end(&plan, &show, &outcome, fatal, code))
 }
 
 /// Compares two trees with a tuned or fixed number of workers.
@@ -190,13 +170,11 @@ fn end(plan: &Plan, show: &Show, outcome: &verify::Outcome, fatal: Option<Fatal>
     show.end_progress();
     let counts = &outcome.counts;
     let used = hakobu_sys::usage::Used::of_program();
-    let mut rest = Vec::new();
     if plan.read.json {
-        forms::push_summary(outcome, &used, code, &mut rest);
+        show.print(&forms::summary(outcome, &used, code));
     } else if plan.read.stats {
-        rest.extend_from_slice(forms::stats(counts).as_bytes());
+        show.print(forms::stats(counts).as_bytes());
     }
-    show.print(&rest);
     let totals = Totals { failed: counts.failed, ..Totals::default() };
     let began = fatal.is_none();
     let complete = show.finish(

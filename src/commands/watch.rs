@@ -4,7 +4,6 @@
 pub(super) mod files;
 mod live;
 mod options;
-mod plan;
 mod record;
 mod summary;
 mod view;
@@ -12,7 +11,7 @@ mod view;
 use super::line::carry_out;
 use crate::options::Typed;
 pub(super) use options::TABLE;
-use plan::{Plan, Subject};
+use options::{Plan, Subject};
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -41,18 +40,7 @@ fn plan(arguments: &[OsString], typed: Typed) -> Result<Plan, String> {
         return Err("give a command after --".into());
     }
     let subject = if is_command { Subject::Command(typed.paths.clone()) } else { Subject::Machine };
-    let plan = Plan {
-        subject,
-        every: None,
-        interval: OF_COMMAND,
-        count: None,
-        live: true,
-        quiet: false,
-        output: None,
-        csv: None,
-        json: None,
-        svg: None,
-    };
+    let plan = Plan { subject, live: true, ..Plan::default() };
     let mut plan = TABLE.read(&typed, plan)?;
     if plan.quiet {
         plan.live = false;

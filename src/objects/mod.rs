@@ -3,20 +3,18 @@
 pub mod landing;
 mod metadata;
 mod options;
-mod sides;
 mod value;
 
 pub use options::{
-    ACCEPTED, ALL_VERSIONS, COMMON, DEBUG, FLATTEN, MOVE, NAMES, ONE, RAW, SIDES, SSE_C,
-    SSE_C_COPY, STAT, STOP, STORE, UNBUILT, VERSION, WRITE,
+    ACCEPTED, ALL_VERSIONS, COMMON, DEBUG, FLATTEN, NAMES, ONE, RAW, SIDES, SSE_C, STAT, STOP,
+    STORE, TRANSFER, UNBUILT, VERSION, WRITE,
 };
-pub use sides::Concerned;
 pub use value::{concurrency, part_bytes};
 
 use crate::options::parts;
 use hakobu_core::error::quoted;
 use hakobu_s3::{AccessPoint, CustomerKey, Settings};
-use hakobu_transfer::location::{Location, S3Url};
+use hakobu_transfer::location::{Location, S3Url, Sources};
 use hakobu_transfer::object::ObjectOptions;
 use hakobu_transfer::policy::Policy;
 use hakobu_transfer::run::Objects;
@@ -52,12 +50,13 @@ impl KeyArgs {
 }
 
 /// The S3 options read so far.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ObjectArgs {
     common: Settings,
     source: SideArgs,
     target: SideArgs,
     options: ObjectOptions,
+    no_guess: bool,
     metadata: Vec<(String, String)>,
     sse: Option<String>,
     kms_key: Option<String>,
@@ -68,26 +67,6 @@ pub struct ObjectArgs {
     flatten: bool,
     /// Print totals of requests at the end.
     pub stat: bool,
-}
-
-impl Default for ObjectArgs {
-    fn default() -> ObjectArgs {
-        ObjectArgs {
-            common: Settings::default(),
-            source: SideArgs::default(),
-            target: SideArgs::default(),
-            options: ObjectOptions { guess_content_type: true, ..ObjectOptions::default() },
-            metadata: Vec::new(),
-            sse: None,
-            kms_key: None,
-            sse_c: KeyArgs::default(),
-            sse_c_source: KeyArgs::default(),
-            raw: false,
-            all_versions: false,
-            flatten: false,
-            stat: false,
-        }
-    }
 }
 
 parts!(ObjectArgs {});
@@ -114,6 +93,7 @@ impl ObjectArgs {
         }
         let (source_key, target_key) = self.customer_keys(concerned)?;
         self.finish_headers()?;
+        self.options.guess_content_type = !self.no_guess;
         Ok(Objects {
             source: Settings { customer_key: source_key, ..self.side(&self.source) },
             target: Settings { customer_key: target_key, ..self.side(&self.target) },
@@ -238,6 +218,27 @@ impl ObjectArgs {
     }
 }
 
+/// Sides of a transfer that are in S3.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Concerned {
+    /// The source is in S3.
+    pub source: bool,
+    /// The target is in S3.
+    pub target: bool,
+}
+
+impl Concerned {
+    /// Returns the sides of a transfer that are in S3.
+    pub fn of(sources: &Sources, target: &Location) -> Concerned {
+        Concerned { source: sources.are_s3(), target: target.is_s3() }
+    }
+
+    /// Returns whether any side is in S3.
+    pub fn any(self) -> bool {
+        self.source || self.target
+    }
+}
+
 /// Returns whether a path as typed is in S3. Errors in its bucket or key are reported by the parser.
 pub fn is_s3(path: impl AsRef<OsStr>) -> bool {
     path.as_ref().as_encoded_bytes().starts_with(b"s3://")
@@ -277,6 +278,18 @@ pub fn object_url(typed: &OsStr) -> Result<S3Url, String> {
         return Err(format!("{} names no object: give s3://BUCKET/KEY", quoted(typed)));
     }
     Ok(url)
+}
+
+/// Parses an argument that must name a bucket, and perhaps something in it.
+///
+/// # Errors
+/// As [`url`]; `s3://` alone.
+pub fn place_url(typed: &OsStr) -> Result<S3Url, String> {
+    let url = url(typed)?;
+    match url.bucket.is_empty() {
+        true => Err("s3:// names no bucket: give s3://BUCKET[/PREFIX]".into()),
+        false => Ok(url),
+    }
 }
 
 /// Parses all arguments of a command; each is returned with its typed form. `lacking` is the message if there are

@@ -1,7 +1,7 @@
 //! The options for `s3://`: one block for the store, one for its two sides, one for writing objects. The names are
 //! those of aws and s5cmd.
 
-use super::value::{concurrency, header_value, part_bytes, text, wrong};
+use super::value::{concurrency, header_value, part_bytes, text};
 use super::{ObjectArgs, metadata};
 use crate::options::{self, Blocks, Group, Noted, OptArg, Row, Takes, put, titled};
 use hakobu_core::error::{Cause, quoted};
@@ -48,7 +48,7 @@ pub const STORE: Group<ObjectArgs> = titled(STORE_GROUP).with(&[
         |asked, arg| {
             let retries: Option<u32> = text(arg)?.parse().ok();
             let tries = retries.and_then(|retries| retries.checked_add(1));
-            let tries = tries.ok_or_else(|| wrong(arg, "is not a number of retries"))?;
+            let tries = tries.ok_or_else(|| arg.refuse("is not a number of retries"))?;
             put(&mut asked.common.attempts_max, Some(tries))
         },
     ),
@@ -56,7 +56,7 @@ pub const STORE: Group<ObjectArgs> = titled(STORE_GROUP).with(&[
         .takes(Takes::PerhapsOneOf("requester", &["requester"]))
         .reads(|asked, arg| match arg.value.to_str() {
             Some("" | "requester") => put(&mut asked.common.request_payer, true),
-            _ => Err(wrong(arg, "'requester' is the only value")),
+            _ => Err(arg.refuse("'requester' is the only value")),
         }),
     flag("use-list-objects-v1", "list by ListObjects, for servers without ListObjectsV2")
         .alias(&["list-objects-v1"])
@@ -71,7 +71,7 @@ pub const STORE: Group<ObjectArgs> = titled(STORE_GROUP).with(&[
                 "auto" => Addressing::Auto,
                 "path" => Addressing::Path,
                 "virtual" => Addressing::Virtual,
-                _ => return Err(wrong(arg, "is none of auto, path, virtual")),
+                _ => return Err(arg.refuse("is none of auto, path, virtual")),
             };
             put(&mut asked.common.addressing, style)
         },
@@ -105,6 +105,9 @@ pub const COMMON: Blocks<ObjectArgs> = Blocks(&[&STORE, &ACCEPTED, &COLOR]);
 
 /// Options of commands that read single objects.
 pub const ONE: Blocks<ObjectArgs> = Blocks(&[&COMMON, &DEBUG, &RAW, &VERSION]);
+
+/// Options of commands that transfer: how objects are written, and the keys of both sides.
+pub const TRANSFER: Blocks<ObjectArgs> = Blocks(&[&WRITE, &SSE_C, &SSE_C_COPY, &MOVE]);
 
 /// Literal keys: for commands that support wildcards.
 pub const RAW: Group<ObjectArgs> =
@@ -143,7 +146,7 @@ pub const WRITE: Group<ObjectArgs> = titled(WRITE_GROUP).with(&[
     .reads(|asked, arg| match arg.value.to_str() {
         Some("") => put(&mut asked.sse, Some(SSE[0].to_owned())),
         Some(how) if SSE.contains(&how) => put(&mut asked.sse, Some(how.to_owned())),
-        _ => Err(wrong(arg, "is none of AES256, aws:kms, aws:kms:dsse")),
+        _ => Err(arg.refuse("is none of AES256, aws:kms, aws:kms:dsse")),
     }),
     value("sse-kms-key-id", "KEY", "... with this key (implies aws:kms)")
         .reads(|asked, arg| put(&mut asked.kms_key, Some(text(arg)?))),
@@ -179,8 +182,7 @@ pub const WRITE: Group<ObjectArgs> = titled(WRITE_GROUP).with(&[
         "content type (default: guessed from the name, else from the content)",
     )
     .reads(|asked, arg| asked.header(arg, CONTENT_TYPE)),
-    flag("no-guess-mime-type", "do not guess content types")
-        .sets(|asked, _| asked.options.guess_content_type = false),
+    flag("no-guess-mime-type", "do not guess content types").sets(|asked, on| asked.no_guess = on),
     value("content-encoding", "TEXT", "Content-Encoding header")
         .reads(|asked, arg| asked.header(arg, CONTENT_ENCODING)),
     value("content-disposition", "TEXT", "Content-Disposition header")
@@ -192,7 +194,7 @@ pub const WRITE: Group<ObjectArgs> = titled(WRITE_GROUP).with(&[
     value("expires", "TIME", "Expires header: 2030-01-31T12:00:00Z, or as HTTP writes it").reads(
         |asked, arg| {
             let time = metadata::http_date(&text(arg)?)
-                .ok_or_else(|| wrong(arg, "is not a time such as 2030-01-31T12:00:00Z"))?;
+                .ok_or_else(|| arg.refuse("is not a time such as 2030-01-31T12:00:00Z"))?;
             asked.set(EXPIRES, header_value(arg, &time)?);
             Ok(())
         },
@@ -202,13 +204,13 @@ pub const WRITE: Group<ObjectArgs> = titled(WRITE_GROUP).with(&[
     value("if-none-match", "ETAG", "'*': never replace an object").reads(
         |asked, arg| match &*text(arg)? {
             "*" => put(&mut asked.options.if_none_match, true),
-            _ => Err(wrong(arg, "'*' is the only value")),
+            _ => Err(arg.refuse("'*' is the only value")),
         },
     ),
     value("checksum-algorithm", "NAME", "CRC64NVME (default), CRC32C, CRC32, SHA256, SHA1, MD5")
         .reads(|asked, arg| {
             let algorithm = Algorithm::parse(&text(arg)?).ok_or_else(|| {
-                wrong(arg, "is none of CRC64NVME, CRC32C, CRC32, SHA256, SHA1, MD5")
+                arg.refuse("is none of CRC64NVME, CRC32C, CRC32, SHA256, SHA1, MD5")
             })?;
             asked.common.algorithm = Some(algorithm);
             put(&mut asked.options.algorithm, Some(algorithm))
@@ -231,7 +233,7 @@ pub const SSE_C: Group<ObjectArgs> = titled(STORE_GROUP).with(&[
 ]);
 
 /// A key of the caller for the sources of copies inside S3.
-pub const SSE_C_COPY: Group<ObjectArgs> = titled(STORE_GROUP).with(&[
+const SSE_C_COPY: Group<ObjectArgs> = titled(STORE_GROUP).with(&[
     value("sse-c-copy-source", "HOW", "the same for the sources of copies inside S3")
         .takes(Takes::PerhapsOneOf("HOW", AES256))
         .reads(|asked, arg| put(&mut asked.sse_c_source.is_on, aes256(arg)?)),
@@ -240,12 +242,12 @@ pub const SSE_C_COPY: Group<ObjectArgs> = titled(STORE_GROUP).with(&[
 ]);
 
 /// Further options of transfers.
-pub const MOVE: Group<ObjectArgs> = titled(WRITE_GROUP).with(&[
+const MOVE: Group<ObjectArgs> = titled(WRITE_GROUP).with(&[
     value("metadata-directive", "WHAT", "copies inside S3 keep metadata (COPY) or REPLACE it")
         .reads(|asked, arg| match &*text(arg)?.to_ascii_uppercase() {
             "COPY" => put(&mut asked.options.replace_metadata, false),
             "REPLACE" => put(&mut asked.options.replace_metadata, true),
-            _ => Err(wrong(arg, "is none of COPY, REPLACE")),
+            _ => Err(arg.refuse("is none of COPY, REPLACE")),
         }),
     flag("resume", "continue with the parts of an interrupted run; keep them on interruption")
         .sets(|asked, on| asked.options.resume = on),
@@ -368,14 +370,14 @@ fn grants(arg: &OptArg) -> Result<Vec<(HeaderName, String)>, String> {
             Some(("readacl", who)) => ("x-amz-grant-read-acp", who),
             Some(("writeacl", who)) => ("x-amz-grant-write-acp", who),
             Some(("full", who)) => ("x-amz-grant-full-control", who),
-            _ => return Err(wrong(arg, "must contain read=, readacl=, writeacl= or full=")),
+            _ => return Err(arg.refuse("must contain read=, readacl=, writeacl= or full=")),
         };
         let grantee = match grantee.split_once('=') {
             Some((kind @ ("id" | "uri" | "emailaddress" | "emailAddress"), who)) => {
                 let kind = if kind == "emailaddress" { "emailAddress" } else { kind };
                 format!("{kind}=\"{who}\"")
             }
-            _ => return Err(wrong(arg, "names no grantee: give id=, uri= or emailaddress=")),
+            _ => return Err(arg.refuse("names no grantee: give id=, uri= or emailaddress=")),
         };
         match headers.iter_mut().find(|(known, _)| known == name) {
             Some((_, grantees)) => *grantees = format!("{grantees}, {grantee}"),
@@ -391,7 +393,7 @@ fn timeout(arg: &OptArg) -> Result<Duration, String> {
     match seconds {
         Some(0.0) => Ok(Duration::from_secs_f64(TIMEOUT_MAX_S)),
         Some(seconds) => Ok(Duration::from_secs_f64(seconds)),
-        None => Err(wrong(arg, "is not a number of seconds")),
+        None => Err(arg.refuse("is not a number of seconds")),
     }
 }
 

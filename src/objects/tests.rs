@@ -11,7 +11,7 @@ const TABLE: Table<ObjectArgs> = Table {
     about: "",
     usage: "",
     after: "",
-    options: &[&STORE, &SIDES, &RAW, &VERSION, &STAT, &WRITE, &SSE_C, &SSE_C_COPY, &MOVE, &STOP],
+    options: &[&STORE, &SIDES, &RAW, &VERSION, &STAT, &TRANSFER, &STOP],
     unbuilt: &[UNBUILT],
     abbreviates: false,
 };

@@ -1,8 +1,7 @@
-//! Values of the options for `s3://`: texts, headers, sizes and numbers of parts, and the messages about wrong ones.
+//! Values of the options for `s3://`: texts, headers, sizes and numbers of parts.
 
 use crate::options::OptArg;
 use hakobu_core::size;
-use hakobu_s3::without_secrets;
 use http::HeaderValue;
 
 const MIB: u64 = 1 << 20;
@@ -18,10 +17,10 @@ const CONCURRENCY_MAX: usize = 1000;
 /// # Errors
 /// Not a size, or out of range.
 pub fn part_bytes(arg: &OptArg) -> Result<u64, String> {
-    let bytes = size::parse(&arg.value, MIB).map_err(|why| wrong(arg, why))?;
+    let bytes = size::parse(&arg.value, MIB).map_err(|why| arg.refuse(why))?;
     match PART_BYTES.contains(&bytes) {
         true => Ok(bytes),
-        false => Err(wrong(arg, "is not between 1 MiB and 5 GiB")),
+        false => Err(arg.refuse("is not between 1 MiB and 5 GiB")),
     }
 }
 
@@ -32,7 +31,7 @@ pub fn part_bytes(arg: &OptArg) -> Result<u64, String> {
 pub fn concurrency(arg: &OptArg) -> Result<usize, String> {
     let parts = text(arg)?.parse().ok();
     let parts = parts.filter(|parts| (1..=CONCURRENCY_MAX).contains(parts));
-    parts.ok_or_else(|| wrong(arg, "is not a number from 1 to 1000"))
+    parts.ok_or_else(|| arg.refuse("is not a number from 1 to 1000"))
 }
 
 /// Returns a value that must be text.
@@ -41,7 +40,7 @@ pub fn concurrency(arg: &OptArg) -> Result<usize, String> {
 /// It is empty or not UTF-8.
 pub(super) fn text(arg: &OptArg) -> Result<String, String> {
     let text = arg.value.to_str().filter(|text| !text.is_empty());
-    text.map(str::to_owned).ok_or_else(|| wrong(arg, "needs a value that is text"))
+    text.map(str::to_owned).ok_or_else(|| arg.refuse("needs a value that is text"))
 }
 
 /// Returns a value as a header.
@@ -49,14 +48,5 @@ pub(super) fn text(arg: &OptArg) -> Result<String, String> {
 /// # Errors
 /// It holds bytes that headers may not have.
 pub(super) fn header_value(arg: &OptArg, text: &str) -> Result<HeaderValue, String> {
-    HeaderValue::from_str(text).map_err(|_| wrong(arg, "cannot be sent in a header"))
-}
-
-/// Returns the message about a value, without passwords in URLs.
-pub(super) fn wrong(arg: &OptArg, why: &str) -> String {
-    let value = arg.value.to_string_lossy();
-    match arg.name.ends_with("endpoint-url") {
-        true => format!("--{}={} {why}", arg.name, without_secrets(&value)),
-        false => format!("--{}={value} {why}", arg.name),
-    }
+    HeaderValue::from_str(text).map_err(|_| arg.refuse("cannot be sent in a header"))
 }

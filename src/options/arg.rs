@@ -2,6 +2,7 @@
 
 use super::OptArg;
 use hakobu_core::size;
+use hakobu_s3::without_secrets;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -17,6 +18,11 @@ impl OptArg {
     /// It is not UTF-8.
     pub fn text(&self) -> Result<&str, String> {
         self.value.to_str().ok_or_else(|| self.wrong("is not valid UTF-8"))
+    }
+
+    /// Returns the value parsed; `None` if it is invalid.
+    pub fn parsed<T: FromStr>(&self) -> Option<T> {
+        self.value.to_str()?.parse().ok()
     }
 
     /// Returns the value as a number.
@@ -60,9 +66,13 @@ impl OptArg {
         format!("--{}={}: {why}", self.name, self.value.display())
     }
 
-    /// Returns the message for an invalid value: `why` is the rest of the sentence.
+    /// Returns the message for an invalid value: `why` is the rest of the sentence. Passwords in URLs are not shown.
     pub fn refuse(&self, why: &str) -> String {
-        format!("--{}={} {why}", self.name, self.value.display())
+        let value = self.value.to_string_lossy();
+        match self.name.ends_with("endpoint-url") {
+            true => format!("--{}={} {why}", self.name, without_secrets(&value)),
+            false => format!("--{}={value} {why}", self.name),
+        }
     }
 
     /// Returns the value as a number of bytes.

@@ -12,7 +12,7 @@ mod refusal;
 mod table;
 
 use hakobu_core::error::Fatal;
-pub use opt::{Fits, Opt, Row, Takes, flag, value, values};
+pub use opt::{Fits, JSON, Opt, Row, Takes, flag, value, values};
 use std::ffi::OsString;
 pub use table::{Block, Blocks, Group, Noted, Syntax, Table, titled};
 

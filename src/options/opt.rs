@@ -111,6 +111,9 @@ pub const fn flag(name: &'static str, short: Option<char>, help: &'static str) -
     }
 }
 
+/// `--json`, for commands that list it in their own table.
+pub const JSON: Row = flag("json", None, "JSON lines on standard output, nothing else");
+
 /// Makes an option with a value, of which the last one counts.
 pub const fn value(
     name: &'static str,

@@ -49,14 +49,11 @@ impl<S> Table<S> {
             }
             let Some(mut places) = matches.indices_of(name) else { continue };
             match option.takes {
-                Takes::Nothing => {
-                    found.extend(places.next_back().map(|at| (at, arg(name, true, 1, "".into()))));
-                }
-                Takes::Count => {
-                    let count = matches.get_count(name);
-                    found.extend(
-                        places.next_back().map(|at| (at, arg(name, true, count, "".into()))),
-                    );
+                Takes::Nothing | Takes::Count => {
+                    let counts = option.takes == Takes::Count;
+                    let count = if counts { matches.get_count(name) } else { 1 };
+                    let last = places.next_back();
+                    found.extend(last.map(|at| (at, arg(name, true, count, "".into()))));
                 }
                 Takes::Marks => {
                     found.extend(places.map(|at| (at, arg(name, true, 1, "".into()))));

@@ -121,7 +121,7 @@ pub trait Syntax: Sync {
 
 impl<S> Syntax for Table<S> {
     fn clap(&self) -> Command {
-        Table::clap(self)
+        self.clap_beside(&self.taken_for_others())
     }
 
     fn usage(&self) -> &'static str {
@@ -141,11 +141,6 @@ impl<S> Syntax for Table<S> {
 pub(super) const PATHS: &str = "PATHS";
 
 impl<S> Table<S> {
-    /// Returns the command for clap.
-    pub fn clap(&self) -> Command {
-        self.clap_beside(&self.taken_for_others())
-    }
-
     fn clap_beside(&self, others: &BTreeSet<&'static str>) -> Command {
         let mut command = Command::new(self.command)
             .about(self.about)
@@ -275,7 +270,10 @@ impl<S> Table<S> {
     #[cfg(test)]
     pub fn parse_line(&self, line: &str) -> Result<Typed, String> {
         let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        self.parse(&arguments).map_err(|refused| format!("{refused:?}"))
+        self.parse(&arguments).map_err(|refused| match refused {
+            Refused::Help(_) => "help".to_owned(),
+            Refused::Usage(message) | Refused::Failed { message, .. } => message,
+        })
     }
 
     /// Parses a command line.

@@ -3,10 +3,9 @@
 
 use super::escape::Escape;
 use super::itemize::{self, letters, push_link, push_name};
-use super::list::mode_text;
+use super::list::{TIME, mode_text, time_text};
 use hakobu_core::event::Item;
 use hakobu_core::unit::Kind;
-use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use std::os::unix::ffi::OsStrExt;
 
@@ -135,10 +134,6 @@ fn push_field(
     (zone, now_s): (&TimeZone, f64),
     out: &mut Vec<u8>,
 ) {
-    let time = |s: i64, form: &str| match Timestamp::from_second(s) {
-        Ok(time) => time.to_zoned(zone.clone()).strftime(form).to_string(),
-        Err(_) => format!("@{s}"),
-    };
     match letter {
         b'i' => out.extend_from_slice(&letters(&item.change, item.kind)),
         b'n' => push_name(item, escape, out),
@@ -160,8 +155,10 @@ fn push_field(
             Some(digest) => out.extend_from_slice(digest.as_bytes()),
             None => out.extend_from_slice(&[b' '; DIGEST_CHARS]),
         },
-        b'M' => out.extend_from_slice(time(item.mtime_s, "%Y/%m/%d-%H:%M:%S").as_bytes()),
-        b't' => out.extend_from_slice(time(now_s as i64, "%Y/%m/%d %H:%M:%S").as_bytes()),
+        b'M' => {
+            out.extend_from_slice(time_text(item.mtime_s, zone, "%Y/%m/%d-%H:%M:%S").as_bytes())
+        }
+        b't' => out.extend_from_slice(time_text(now_s as i64, zone, TIME).as_bytes()),
         b'B' => out.extend_from_slice(&mode_text(item.kind, item.mode).as_bytes()[1..]),
         b'p' => out.extend_from_slice(std::process::id().to_string().as_bytes()),
         _ => out.push(b'%'),

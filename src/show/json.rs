@@ -40,6 +40,13 @@ pub fn push_line(line: &impl Serialize, out: &mut Vec<u8>) {
     }
 }
 
+/// Returns one JSON line.
+pub fn line(of: &impl Serialize) -> Vec<u8> {
+    let mut out = Vec::with_capacity(256);
+    push_line(of, &mut out);
+    out
+}
+
 /// Appends the line of one entry.
 pub fn push_item(item: &Item<'_>, out: &mut Vec<u8>) {
     #[derive(Serialize)]
@@ -107,8 +114,8 @@ pub fn kind_word(kind: Kind) -> &'static str {
     }
 }
 
-/// Appends the line of a problem; `message` is its sentence.
-pub fn push_problem(problem: &Problem, message: &str, out: &mut Vec<u8>) {
+/// Returns the line of a problem; `message` is its sentence.
+pub fn problem(problem: &Problem, message: &str) -> Vec<u8> {
     #[derive(Serialize)]
     struct Line<'a> {
         event: &'static str,
@@ -121,7 +128,7 @@ pub fn push_problem(problem: &Problem, message: &str, out: &mut Vec<u8>) {
         errno: Option<i32>,
         message: &'a str,
     }
-    let line = Line {
+    line(&Line {
         event: "problem",
         class: class_word(problem.class),
         operation: operation_word(problem.operation),
@@ -135,12 +142,11 @@ pub fn push_problem(problem: &Problem, message: &str, out: &mut Vec<u8>) {
             Cause::Reason(_) | Cause::Said(_) => None,
         },
         message,
-    };
-    push_line(&line, out);
+    })
 }
 
-/// Appends the line of a failure of a command that transfers nothing; `message` is its sentence.
-pub fn push_failure(operation: &str, path: &Path, cause: &str, message: &str, out: &mut Vec<u8>) {
+/// Returns the line of a failure of a command that transfers nothing; `message` is its sentence.
+pub fn failure(operation: &str, path: &Path, cause: &str, message: &str) -> Vec<u8> {
     #[derive(Serialize)]
     struct Line<'a> {
         event: &'static str,
@@ -154,7 +160,7 @@ pub fn push_failure(operation: &str, path: &Path, cause: &str, message: &str, ou
     let paths = Paths(&[("source", Some(path))]);
     let class = class_word(Class::Partial);
     let operation = operation.replace(' ', "_");
-    push_line(&Line { event: "problem", class, operation, paths, cause, message }, out);
+    line(&Line { event: "problem", class, operation, paths, cause, message })
 }
 
 fn class_word(class: Class) -> &'static str {
@@ -203,14 +209,14 @@ pub fn push_rename(from: &Path, to: &Path, backup: Option<&Path>, out: &mut Vec<
     push_line(&Line { event: "item", change: "rename", paths }, out);
 }
 
-/// Appends a line with a sentence only: `warning`, `error`.
-pub fn push_message(event: &'static str, message: &str, out: &mut Vec<u8>) {
+/// Returns a line with a sentence only: `warning`, `error`.
+pub fn message(event: &'static str, message: &str) -> Vec<u8> {
     #[derive(Serialize)]
     struct Line<'a> {
         event: &'static str,
         message: &'a str,
     }
-    push_line(&Line { event, message }, out);
+    line(&Line { event, message })
 }
 
 /// The last line of a run.
@@ -300,8 +306,7 @@ mod tests {
             requests: Requests { answered: 9, retries: 4, ..Requests::default() },
             ..Outcome::default()
         };
-        let mut out = Vec::new();
-        push_line(&Summary::new("sync", &outcome, &Used::default(), 23), &mut out);
+        let out = line(&Summary::new("sync", &outcome, &Used::default(), 23));
         assert_eq!(
             String::from_utf8_lossy(&out),
             "{\"event\":\"summary\",\"schema\":1,\"command\":\"sync\",\"files\":1,\"bytes\":2,\
@@ -345,8 +350,7 @@ mod tests {
             cause: Cause::System(std::io::Error::from_raw_os_error(13)),
             class: Class::Partial,
         };
-        let mut out = Vec::new();
-        push_problem(&problem, "cannot read '/a': Permission denied", &mut out);
+        let out = super::problem(&problem, "cannot read '/a': Permission denied");
         assert_eq!(
             String::from_utf8_lossy(&out),
             "{\"event\":\"problem\",\"class\":\"partial\",\"operation\":\"read\",\"source\":\"/a\",\

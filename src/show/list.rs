@@ -27,7 +27,7 @@ impl List {
         let width = if self.digits == Digits::Plain { 11 } else { 14 };
         let size = self.digits.size(item.bytes);
         out.extend_from_slice(format!(" {size:>width$} ").as_bytes());
-        out.extend_from_slice(time_text(item.mtime_s, &self.zone).as_bytes());
+        out.extend_from_slice(time_text(item.mtime_s, &self.zone, TIME).as_bytes());
         out.push(b' ');
         let name = item.path.as_os_str().as_bytes();
         self.escape.push(if name.is_empty() { b"." } else { name }, out);
@@ -66,10 +66,13 @@ pub fn mode_text(kind: Kind, mode: u32) -> String {
     out
 }
 
-/// Returns `2026/01/31 12:00:00`; the number itself outside of the calendar's range.
-pub fn time_text(s: i64, zone: &TimeZone) -> String {
+/// Form of times in lists and logs: `2026/01/31 12:00:00`.
+pub const TIME: &str = "%Y/%m/%d %H:%M:%S";
+
+/// Returns a time in a form of strftime(3); the number itself outside of the calendar's range.
+pub fn time_text(s: i64, zone: &TimeZone, form: &str) -> String {
     match Timestamp::from_second(s) {
-        Ok(time) => time.to_zoned(zone.clone()).strftime("%Y/%m/%d %H:%M:%S").to_string(),
+        Ok(time) => time.to_zoned(zone.clone()).strftime(form).to_string(),
         Err(_) => format!("@{s}"),
     }
 }
@@ -111,7 +114,7 @@ mod tests {
 
     #[test]
     fn times() {
-        assert_eq!(time_text(-315_619_200, &TimeZone::UTC), "1960/01/01 00:00:00");
-        assert_eq!(time_text(i64::MAX, &TimeZone::UTC), "@9223372036854775807");
+        assert_eq!(time_text(-315_619_200, &TimeZone::UTC, TIME), "1960/01/01 00:00:00");
+        assert_eq!(time_text(i64::MAX, &TimeZone::UTC, TIME), "@9223372036854775807");
     }
 }

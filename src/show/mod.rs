@@ -23,7 +23,7 @@ pub use wanted::{Line, Wanted};
 
 use crate::number;
 use escape::Escape;
-use hakobu_core::error::{Class, Problem, quoted};
+use hakobu_core::error::{Cause, Class, Problem, cannot, quoted};
 use hakobu_core::event::{Event, Item, Listener, Remark};
 use hakobu_transfer::run::{Control, Outcome};
 use jiff::tz::TimeZone;
@@ -31,7 +31,7 @@ use output::Output;
 use parking_lot::Mutex;
 use progress::{Form, Progress};
 use std::ffi::OsString;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -65,10 +65,8 @@ impl Show {
         let open = |path: &Option<OsString>, append: bool| match path {
             None => Ok(None),
             Some(path) => {
-                Output::file(Path::new(path), append, &wanted.links).map(Some).map_err(|error| {
-                    let cause = hakobu_core::error::Cause::System(error);
-                    format!("cannot write {}: {cause}", quoted(path))
-                })
+                let opened = Output::file(Path::new(path), append, &wanted.links);
+                opened.map(Some).map_err(|error| cannot("write", path, error))
             }
         };
         let log = open(&wanted.log_file, true)?;
@@ -198,10 +196,8 @@ impl Show {
     /// Prints a line that is a message and not an entry, also to the log.
     pub fn tell(&self, text: Vec<u8>) {
         if self.wanted.json {
-            let mut line = Vec::with_capacity(128);
             let message = String::from_utf8_lossy(text.trim_ascii_end());
-            json::push_message("info", &message, &mut line);
-            self.print(&line);
+            self.print(&json::message("info", &message));
         } else {
             self.print(&text);
         }
@@ -212,7 +208,7 @@ impl Show {
 
     /// Returns the start of a log line, in rsync's form: time and process.
     fn stamp(&self) -> Vec<u8> {
-        let time = list::time_text(now_s() as i64, &self.list.zone);
+        let time = list::time_text(now_s() as i64, &self.list.zone, list::TIME);
         format!("{time} [{}] ", std::process::id()).into_bytes()
     }
 
@@ -257,9 +253,7 @@ impl Show {
     /// Prints the JSON line of a problem, if JSON is asked for.
     pub fn print_problem(&self, problem: &Problem, text: &str) {
         if self.wanted.json {
-            let mut out = Vec::with_capacity(256);
-            json::push_problem(problem, text, &mut out);
-            self.print(&out);
+            self.print(&json::problem(problem, text));
         }
     }
 
@@ -299,11 +293,7 @@ impl Show {
         }
         if self.wanted.stats {
             let stats = stats::stats(&outcome.totals, self.wanted.digits, self.wanted.dry_run);
-            if self.wanted.json {
-                let _ = std::io::stderr().lock().write_all(stats.as_bytes());
-            } else {
-                self.stdout.write(stats.as_bytes());
-            }
+            self.print_aside(&stats);
         }
         if self.wanted.ending && outcome.fatal.is_none() && !outcome.stopped {
             let ending = stats::ending(outcome, self.wanted.digits, self.wanted.dry_run);
@@ -311,10 +301,7 @@ impl Show {
         }
         if self.wanted.stat {
             let text = stats::requests(self.wanted.command, outcome, &used);
-            match self.wanted.json {
-                true => drop(std::io::stderr().lock().write_all(text.as_bytes())),
-                false => self.stdout.write(text.as_bytes()),
-            }
+            self.print_aside(&text);
         }
         let is_list = matches!(self.wanted.line, Line::List { .. });
         let watched = self.wanted.totals || std::io::stderr().is_terminal();
@@ -329,12 +316,18 @@ impl Show {
         }
         self.print_verdict(outcome, watched && !is_list);
         if self.wanted.json && !self.wanted.own_end {
-            let mut out = Vec::with_capacity(512);
             let summary = json::Summary::new(self.wanted.command, outcome, &used, exit_code);
-            json::push_line(&summary, &mut out);
-            self.stdout.write(&out);
+            self.stdout.write(&json::line(&summary));
         }
         self.close()
+    }
+
+    /// Prints text to standard output, or where that has JSON lines to standard error.
+    fn print_aside(&self, text: &str) {
+        match self.wanted.json {
+            true => output::error_text(text),
+            false => self.stdout.write(text.as_bytes()),
+        }
     }
 
     fn print_end(&self, outcome: &Outcome) {
@@ -348,9 +341,7 @@ impl Show {
         // The message was printed with the other problems.
         if let Some(fatal) = &outcome.fatal {
             if self.wanted.json {
-                let mut line = Vec::with_capacity(128);
-                json::push_message("error", &fatal.message, &mut line);
-                self.print(&line);
+                self.print(&json::message("error", &fatal.message));
             }
         } else if outcome.stopped {
             output::message(&format!("interrupted: {}", self.wanted.resume));
@@ -380,7 +371,7 @@ impl Show {
         ];
         for (stream, name) in outputs {
             if let Some(error) = stream.and_then(Output::finish) {
-                let cause = hakobu_core::error::Cause::System(error);
+                let cause = Cause::System(error);
                 output::message(&format!("cannot write {name}: {cause}"));
                 complete = false;
             }
@@ -404,9 +395,7 @@ impl Listener for Show {
             Event::Remark(remark) => self.remark(remark),
             Event::Warning(text) => {
                 if self.wanted.json {
-                    let mut out = Vec::new();
-                    json::push_message("warning", &text, &mut out);
-                    self.print(&out);
+                    self.print(&json::message("warning", &text));
                 }
                 if !self.wanted.quiet {
                     output::message(&text);

@@ -1,11 +1,12 @@
 //! Destinations of lines: standard output, log files, standard error. Locked and buffered; a closed pipe is not an
 //! error, and nothing here panics.
 
-use super::screen;
+use super::{json, screen};
 use hakobu_core::error::without_number;
 use hakobu_sys::close;
 use hakobu_sys::links::Links;
 use parking_lot::Mutex;
+use serde::Serialize;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -32,30 +33,23 @@ struct State {
 impl Output {
     /// Makes an output of an open file.
     pub fn new(file: File) -> Output {
-        Output {
-            is_terminal: file.is_terminal(),
-            state: Mutex::new(State {
-                writer: Some(BufWriter::with_capacity(64 * 1024, file)),
-                flushed: Instant::now(),
-                error: None,
-                is_open: false,
-            }),
-        }
+        Output::of(Some(file))
     }
 
     /// Makes an output of standard output. If it is closed, lines are dropped.
     pub fn stdout() -> Output {
-        match io::stdout().as_fd().try_clone_to_owned() {
-            Ok(fd) => Output::new(File::from(fd)),
-            Err(_) => Output {
-                state: Mutex::new(State {
-                    writer: None,
-                    flushed: Instant::now(),
-                    error: None,
-                    is_open: false,
-                }),
-                is_terminal: false,
-            },
+        Output::of(io::stdout().as_fd().try_clone_to_owned().map(File::from).ok())
+    }
+
+    fn of(file: Option<File>) -> Output {
+        Output {
+            is_terminal: file.as_ref().is_some_and(File::is_terminal),
+            state: Mutex::new(State {
+                writer: file.map(|file| BufWriter::with_capacity(64 * 1024, file)),
+                flushed: Instant::now(),
+                error: None,
+                is_open: false,
+            }),
         }
     }
 
@@ -165,6 +159,11 @@ pub fn message(text: &str) {
 /// Writes a text to standard error unchanged, if it is open.
 pub fn error_text(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// Writes a JSON line to standard output, if it is open.
+pub fn line(of: &impl Serialize) {
+    text(&String::from_utf8_lossy(&json::line(of)));
 }
 
 /// Writes a text to standard output unchanged, if it is open.

@@ -3,6 +3,7 @@
 
 use crate::number::Digits;
 use hakobu_core::event::Item;
+use hakobu_core::meter::Progress;
 use hakobu_core::unit::Kind;
 use hakobu_transfer::run::Outcome;
 use std::time::Duration;
@@ -18,6 +19,14 @@ pub struct Position {
     pub found: u64,
     /// Everything has been found.
     pub listed: bool,
+}
+
+impl Position {
+    /// Returns the position at a state of the counters.
+    pub fn of(at: &Progress, transferred: u64) -> Position {
+        let left = at.found.saturating_sub(at.done);
+        Position { transferred, left, found: at.found, listed: at.listed }
+    }
 }
 
 /// Returns whether an entry has such a line.

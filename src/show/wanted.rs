@@ -1,8 +1,8 @@
 //! Requested output of a run.
 
 use super::format::Format;
-use crate::limits::Priority;
 use crate::number::Digits;
+use crate::priority::Priority;
 use hakobu_sys::links::Links;
 use std::ffi::OsString;
 use std::sync::Arc;

@@ -1,6 +1,5 @@
 //! The parsed command line of `bench`.
 
-use super::look::{Parameter, Sort, Style};
 use super::ready::Builtin;
 use super::show;
 use crate::options::{OptArg, parts};
@@ -23,6 +22,12 @@ pub enum Task {
     Print(String),
 }
 
+impl Default for Task {
+    fn default() -> Task {
+        Task::Commands(Vec::new())
+    }
+}
+
 /// Source of a campaign.
 #[derive(Debug, PartialEq)]
 pub enum Source {
@@ -33,7 +38,7 @@ pub enum Source {
 }
 
 /// All options of `bench`.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Args {
     pub task: Task,
     pub list: bool,
@@ -50,7 +55,8 @@ pub struct Args {
     pub dry_run: bool,
     pub quiet: bool,
     pub style: Style,
-    pub sort: Sort,
+    /// Tables are sorted by time, not as given.
+    pub is_sorted: bool,
     pub time: Option<Time>,
     pub baseline: Option<Baseline>,
     pub parameters: Vec<Parameter>,
@@ -63,8 +69,8 @@ pub struct Args {
     pub prepare: Vec<String>,
     pub conclude: Vec<String>,
     pub cleanup: Option<String>,
-    /// The words of the shell; empty: run without one.
-    pub shell: Vec<String>,
+    /// The words of the shell; empty: run without one; none given: sh.
+    pub shell: Option<Vec<String>>,
     pub accepts: Accepts,
     /// `--output`, which for a campaign is an alias of `--results`.
     pub outputs: Vec<OptArg>,
@@ -75,7 +81,7 @@ pub struct Args {
     pub reference_name: Option<String>,
     pub input: Option<PathBuf>,
     pub cpus: Option<usize>,
-    pub control: bool,
+    pub no_control: bool,
     pub scale: Option<f64>,
     pub places: BTreeMap<String, String>,
     pub work: Option<PathBuf>,
@@ -89,71 +95,17 @@ pub struct Args {
 
 parts!(Args {});
 
-impl Default for Args {
-    fn default() -> Args {
-        Args {
-            task: Task::Commands(Vec::new()),
-            list: false,
-            dump: false,
-            warmup: None,
-            runs: None,
-            min_runs: None,
-            max_runs: None,
-            budget: None,
-            seed: None,
-            only: None,
-            timeout: None,
-            prove: false,
-            dry_run: false,
-            quiet: false,
-            style: Style::Auto,
-            sort: Sort::Command,
-            time: None,
-            baseline: None,
-            parameters: Vec::new(),
-            scans: Vec::new(),
-            step: None,
-            names: Vec::new(),
-            setup: None,
-            prepare: Vec::new(),
-            conclude: Vec::new(),
-            cleanup: None,
-            shell: vec!["sh".into()],
-            accepts: Accepts::Zero,
-            outputs: Vec::new(),
-            sinks: Vec::new(),
-            show_output: false,
-            reference: None,
-            reference_name: None,
-            input: None,
-            cpus: None,
-            control: true,
-            scale: None,
-            places: BTreeMap::new(),
-            work: None,
-            cache: None,
-            results: None,
-            machine: None,
-            exports: Vec::new(),
-        }
-    }
-}
-
 impl Args {
     /// Returns the appearance of the report.
     pub fn look(&self) -> Look {
         let look = show::look(false);
-        let color = self.style.has_color().unwrap_or(look.color);
-        Look { color, time: self.time, is_sorted: self.sort == Sort::Time, ..look }
+        let color = self.style.color.unwrap_or(look.color);
+        Look { color, time: self.time, is_sorted: self.is_sorted, ..look }
     }
 
     /// Returns the appearance of exported tables.
     pub fn table_look(&self) -> TableLook {
-        TableLook {
-            time: self.time,
-            is_sorted: self.sort == Sort::Time,
-            to_first: self.reference.is_some(),
-        }
+        TableLook { time: self.time, is_sorted: self.is_sorted, to_first: self.reference.is_some() }
     }
 
     /// Overrides the plan's numbers of repetitions.
@@ -175,4 +127,32 @@ impl Args {
         }
         Ok(())
     }
+}
+
+/// A parameter and its values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parameter {
+    pub name: String,
+    pub values: Vec<String>,
+}
+
+impl Parameter {
+    /// Returns whether a text contains it.
+    pub fn stands_in(&self, text: &str) -> bool {
+        text.contains(&format!("{{{}}}", self.name))
+    }
+}
+
+/// Output style of the terminal; `None`: as the terminal allows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Style {
+    /// Colours.
+    pub color: Option<bool>,
+    /// A progress line.
+    pub progress: Option<bool>,
+}
+
+impl Style {
+    /// A progress line only.
+    pub const NO_COLOR: Style = Style { color: Some(false), progress: Some(true) };
 }

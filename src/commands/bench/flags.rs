@@ -1,7 +1,6 @@
 //! Commands on the command line as a plan: hyperfine's syntax for the content of a TOML campaign.
 
-use super::args::Args;
-use super::look::Parameter;
+use super::args::{Args, Parameter};
 use crate::commands::run::lines;
 use hakobu_lab::campaign::{Action, Launch, Plan, Planned, Repeat};
 use hakobu_lab::results::{Cell, Header};
@@ -76,7 +75,7 @@ pub fn plan(commands: &[String], args: &Args) -> Result<Plan, String> {
         let name = &parameter.name;
         plan.header.left_out.push(format!("the values of {name}: no command has {{{name}}} in it"));
     }
-    if args.control && plan.cells.len() > 1 {
+    if !args.no_control && plan.cells.len() > 1 {
         add_control(&mut plan, of_first);
     }
     for (id, planned) in plan.cells.iter_mut().enumerate() {
@@ -143,14 +142,13 @@ fn planned(
     args: &Args,
 ) -> Result<Planned, String> {
     let text = filled(command, setting);
-    let argv = if args.shell.is_empty() {
+    let shell = args.shell.clone().unwrap_or_else(|| vec!["sh".into()]);
+    let argv = if shell.is_empty() {
         let words = lines::words(text.as_bytes()).map_err(|why| format!("'{text}': {why}"))?;
         let words = words.into_iter().map(OsString::into_string);
         words.collect::<Result<Vec<_>, _>>().map_err(|_| format!("'{text}' is not valid UTF-8"))?
     } else {
-        let mut argv = args.shell.clone();
-        argv.extend(["-c".into(), text.clone()]);
-        argv
+        [shell, vec!["-c".into(), text.clone()]].concat()
     };
     if argv.is_empty() {
         return Err(format!("'{command}' is not a command"));
@@ -197,11 +195,8 @@ fn planned(
 /// Adds the last setting of the first command again under another name: in a sweep it is usually the shortest, so
 /// noise shows most.
 fn add_control(plan: &mut Plan, settings: usize) {
-    let Some(of) = settings.checked_sub(1).and_then(|at| plan.cells.get(at).map(|of| (at, of)))
-    else {
-        return;
-    };
-    let (at, mut control) = (of.0, of.1.clone());
+    let Some(at) = settings.checked_sub(1) else { return };
+    let Some(mut control) = plan.cells.get(at).cloned() else { return };
     control.cell.control_of = u32::try_from(at).ok();
     plan.cells.push(control);
 }

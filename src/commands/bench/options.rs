@@ -1,8 +1,7 @@
 //! The options of `hakobu bench`: hyperfine's names and meanings, and hakobu's own.
 
-use super::args::Args;
-use super::look::Style;
-use super::values::{accepts, list, shell, sort, style, time};
+use super::args::{Args, Style};
+use super::values::{accepts, is_sorted, list, shell, style, time};
 use crate::commands::report::baseline;
 use crate::options::{Group, Opt, Table, Takes, flag, push, put, titled, value};
 use hakobu_lab::results::markup::Form;
@@ -67,11 +66,11 @@ const OPTIONS: &[Opt<Args>] = &[
         .sets(|it, on| it.dump = on),
     flag("dry-run", None, "print what would be run, run nothing").sets(|it, on| it.dry_run = on),
     flag("quiet", Some('q'), "no progress, no report").sets(|it, on| it.quiet = on),
-    flag("no-color", None, "a report without colours").sets(|it, _| it.style = Style::NoColor),
+    flag("no-color", None, "a report without colours").sets(|it, _| it.style = Style::NO_COLOR),
     value("style", None, "TYPE", "auto, basic, full, nocolor, color, none: colours, progress")
         .reads(style),
     value("sort", None, "METHOD", "the order in tables: auto or command (as given), mean-time")
-        .reads(|it, arg| put(&mut it.sort, sort(arg)?)),
+        .reads(|it, arg| put(&mut it.is_sorted, is_sorted(arg)?)),
     value(
         "time-unit",
         Some('u'),
@@ -111,8 +110,9 @@ pub const COMMANDS: Group<Args> = titled("Commands (as in hyperfine)").with(&[
     value("cleanup", Some('c'), "CMD", "one after the last run")
         .reads(|it, arg| put(&mut it.cleanup, Some(arg.text()?.to_owned()))),
     value("shell", Some('S'), "SHELL", "run commands with this shell (default sh; none: without)")
-        .reads(|it, arg| put(&mut it.shell, shell(arg)?)),
-    flag("no-shell", Some('N'), "the same as --shell=none").sets(|it, _| it.shell.clear()),
+        .reads(|it, arg| put(&mut it.shell, Some(shell(arg)?))),
+    flag("no-shell", Some('N'), "the same as --shell=none")
+        .sets(|it, _| it.shell = Some(Vec::new())),
     value(
         "ignore-failure",
         Some('i'),
@@ -130,7 +130,7 @@ pub const COMMANDS: Group<Args> = titled("Commands (as in hyperfine)").with(&[
         .reads(|it, arg| put(&mut it.input, Some(arg.path()))),
     value("cpus", None, "N", "commands may use N CPUs")
         .reads(|it, arg| put(&mut it.cpus, Some(arg.positive::<u32>()? as usize))),
-    flag("no-control", None, "no A/A control").sets(|it, _| it.control = false),
+    flag("no-control", None, "no A/A control").sets(|it, on| it.no_control = on),
 ]);
 
 pub const CAMPAIGNS: Group<Args> = titled("Campaigns").with(&[

@@ -1,7 +1,6 @@
 //! Values of options of `bench`: parameters, output targets, style.
 
-use super::args::Args;
-use super::look::{Parameter, Sort, Style};
+use super::args::{Args, Parameter, Style};
 use crate::options::OptArg;
 use hakobu_lab::campaign::{Accepts, Sink};
 use hakobu_lab::results::markup::Time;
@@ -38,26 +37,27 @@ pub fn accepts(arg: &OptArg) -> Result<Accepts, String> {
 
 /// Sets `--style`; `none` is `--quiet`.
 pub fn style(it: &mut Args, arg: &OptArg) -> Result<(), String> {
+    let always = |color, progress| Style { color: Some(color), progress: Some(progress) };
     it.style = match arg.text()? {
-        "auto" => Style::Auto,
-        "basic" => Style::Basic,
-        "full" => Style::Full,
-        "nocolor" => Style::NoColor,
-        "color" => Style::Color,
+        "auto" => Style::default(),
+        "basic" => always(false, false),
+        "full" => always(true, true),
+        "nocolor" => Style::NO_COLOR,
+        "color" => always(true, false),
         "none" => {
             it.quiet = true;
-            Style::Auto
+            Style::default()
         }
         _ => return Err(arg.wrong("give auto, basic, full, nocolor, color or none")),
     };
     Ok(())
 }
 
-/// Parses `--sort`.
-pub fn sort(arg: &OptArg) -> Result<Sort, String> {
+/// Parses `--sort`: returns whether tables are sorted by time.
+pub fn is_sorted(arg: &OptArg) -> Result<bool, String> {
     match arg.text()? {
-        "auto" | "command" => Ok(Sort::Command),
-        "mean-time" => Ok(Sort::Time),
+        "auto" | "command" => Ok(false),
+        "mean-time" => Ok(true),
         _ => Err(arg.wrong("give auto, command or mean-time")),
     }
 }

@@ -4,6 +4,7 @@ use super::super::session::Session;
 use super::ending::{self, Form, Problem};
 use super::opened::{AGAIN, Invocation, Opened, open, parse, unusable};
 use super::prove;
+use crate::commands::line::told;
 use crate::exit;
 use crate::number::{Digits, things};
 use crate::show::output;
@@ -32,83 +33,62 @@ pub struct How {
 }
 
 /// Runs the subcommand.
-pub fn run(arguments: &[OsString]) -> u8 {
-    let Invocation { args, run, .. } = match parse("collect", arguments, exit::SYNC_USAGE) {
-        Ok(parsed) => parsed,
-        Err(code) => return code,
-    };
-    let how = How { stale: args.stale, waits: args.wait, json: args.json, verifies: args.verify };
-    match open(&run, &args.settings()) {
-        Ok(opened) => finish(opened, how),
-        Err(why) => unusable(why),
-    }
+pub fn run(arguments: &[OsString]) -> Result<u8, u8> {
+    let Invocation { args, run, .. } = parse("collect", arguments, exit::SYNC_USAGE)?;
+    let how = How { stale: args.stale(), waits: args.wait, json: args.json, verifies: args.verify };
+    finish(open(&run, &args.settings()).map_err(unusable)?, how)
 }
 
 /// Collects a run, and verifies it where that is asked for. A verification that was begun goes on
-/// without collecting once more.
-pub fn finish(opened: Opened, how: How) -> u8 {
+/// without collecting once more. The error is an exit code, with its message already told.
+pub fn finish(opened: Opened, how: How) -> Result<u8, u8> {
     if !how.verifies {
         return collect(&opened, how);
     }
-    if let Err(fatal) = comparing::refuse_unfit(&opened.spec) {
-        output::message(&fatal.message);
-        return exit::SYNC_USAGE;
-    }
-    let begun = phase::current(&*opened.folder);
-    let code = match begun {
-        Ok(Some(_)) => exit::OK,
-        Ok(None) => collect(&opened, how),
-        Err(trouble) => return unusable(trouble),
+    comparing::refuse_unfit(&opened.spec)
+        .map_err(|fatal| told(exit::SYNC_USAGE, &fatal.message))?;
+    let code = match phase::current(&*opened.folder).map_err(unusable)? {
+        Some(_) => exit::OK,
+        None => collect(&opened, how)?,
     };
     match prove::is_collected(code) {
         true => prove::finish(opened, how.stale, how.json),
-        false => code,
+        false => Ok(code),
     }
 }
 
 /// Waits for workers that are gone to be so for sure, marks the run as collected, and runs the
 /// ordinary sync.
-fn collect(opened: &Opened, how: How) -> u8 {
+fn collect(opened: &Opened, how: How) -> Result<u8, u8> {
     let Opened { folder, plan, spec, wanted } = opened;
     let (folder, mut wanted) = (&**folder, wanted.clone());
     let mut results = Results::default();
-    if let Err(code) = wait_for_workers(folder, &mut results, how.stale, how.waits) {
-        return code;
-    }
+    wait_for_workers(folder, &mut results, how.stale, how.waits)?;
     let marked = folder
         .replace(COLLECTED, b"{}\n")
         .and_then(|()| phase::forget(folder))
         .and_then(|()| owners(folder));
-    match marked {
-        Ok(owners) => {
-            // Their unfinished files are removed, on whichever machine they ran.
-            let me = Owner::me();
-            Owner::give_up(owners.into_iter().filter(|owner| *owner != me).collect());
-        }
-        Err(trouble) => return unusable(trouble),
-    }
-    let told = results.update(folder, plan, &Phase::Transfer);
-    if let Err(trouble) = &told {
+    // Their unfinished files are removed, on whichever machine they ran.
+    let me = Owner::me();
+    Owner::give_up(marked.map_err(unusable)?.into_iter().filter(|owner| *owner != me).collect());
+    let updated = results.update(folder, plan, &Phase::Transfer);
+    if let Err(trouble) = &updated {
         output::message(&trouble.message);
     }
     wanted.resume = "collect again to continue";
     wanted.json |= how.json;
     let form = Form::of(&wanted, how.json);
-    let code = match Session::start(wanted, exit::of_sync) {
-        Ok(session) => {
-            let outcome = session.run(spec);
-            session.end(outcome)
-        }
-        Err(code) => return code,
-    };
+    let session = Session::start(wanted, exit::of_sync)?;
+    let outcome = session.run(spec);
+    let code = session.end(outcome);
     let report = Report::of(&results, plan, code);
     let content = serde_json::to_vec_pretty(&report)
         .map_err(|error| Trouble::lasting(format!("cannot write the report: {error}")));
     let written = content.and_then(|content| folder.replace(REPORT, &content));
-    match form.end(&report, code, written, || report.tell(plan)) {
-        exit::OK if told.is_err() => exit::SYNC_IO,
+    Ok(match form.end(&report, code, written, || report.tell(plan)) {
+        exit::OK if updated.is_err() => exit::SYNC_IO,
         code => code,
-    }
+    })
 }
 
 /// Waits until no worker can publish anything any more. A worker that gave no sign of life for
@@ -121,8 +101,7 @@ fn wait_for_workers(
 ) -> Result<(), u8> {
     let mut first = BTreeMap::new();
     loop {
-        let alive = results.alive(folder, stale);
-        let alive = alive.map_err(unusable)?;
+        let alive = results.alive(folder, stale).map_err(unusable)?;
         if alive.is_empty() {
             return Ok(());
         }
@@ -131,8 +110,10 @@ fn wait_for_workers(
             if before != beat.counter && !waits {
                 let (worker, host) = (&beat.worker, &beat.host);
                 output::message(&format!("worker {worker} on {host} is still at work"));
-                output::message("hint: collect when all workers have ended, or with --wait");
-                return Err(AGAIN);
+                return Err(told(
+                    AGAIN,
+                    "hint: collect when all workers have ended, or with --wait",
+                ));
             }
         }
         std::thread::sleep(beat::interval(stale));

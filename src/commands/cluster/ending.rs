@@ -2,7 +2,6 @@
 
 use crate::exit;
 use crate::number::things;
-use crate::show::json::push_line;
 use crate::show::{Wanted, output};
 use hakobu_cluster::Trouble;
 use hakobu_cluster::status::Results;
@@ -52,9 +51,7 @@ impl Form {
             output::message(&trouble.message);
         }
         if self.json {
-            let mut line = Vec::new();
-            push_line(report, &mut line);
-            output::text(&String::from_utf8_lossy(&line));
+            output::line(report);
         } else if !self.quiet {
             tell();
         }

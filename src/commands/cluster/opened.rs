@@ -1,10 +1,10 @@
 //! The run folder that a command line names: its plan, its transfer, and why it cannot be used.
 
 use super::options::{self, Args, TABLE};
-use crate::commands::line::refuse;
-use crate::commands::sync::read::prepare;
+use crate::commands::line::{refuse, told};
+use crate::commands::sync::read::read;
 use crate::options::Refused;
-use crate::show::{Wanted, output};
+use crate::show::Wanted;
 use hakobu_cluster::plan::End;
 use hakobu_cluster::{Folder, Plan, Trouble, folder};
 use hakobu_core::error::quoted;
@@ -31,14 +31,11 @@ pub struct Invocation {
     pub rest: Vec<OsString>,
 }
 
-/// Reads the command line of a subcommand that takes a run folder.
+/// Reads the command line of a subcommand that takes a run folder; the error is an exit code, with its message already
+/// told.
 pub fn parse(verb: &str, arguments: &[OsString], usage_code: u8) -> Result<Invocation, u8> {
-    let told = |refused: Refused| {
-        let _ = refuse(refused, usage_code);
-        usage_code
-    };
-    let typed = TABLE.parse(arguments).map_err(told)?;
-    let usage = |message: String| told(Refused::Usage(message));
+    let typed = TABLE.parse(arguments).map_err(|refused| refuse(refused, usage_code))?;
+    let usage = |message: String| told(usage_code, &message);
     if let Some(other) = options::misplaced(verb, &typed) {
         return Err(usage(format!("--{other} is not an option of cluster {verb}")));
     }
@@ -78,7 +75,7 @@ pub fn open(run: &OsStr, settings: &Settings) -> Result<Opened, Trouble> {
     let plan = Plan::read(&*folder, VERSION)?;
     let entered = std::env::set_current_dir(decoded(&plan.folder));
     let words: Vec<OsString> = plan.words.iter().map(|word| decoded(word)).collect();
-    let (spec, wanted) = match prepare(&words) {
+    let (spec, wanted, _) = match read(&words) {
         Ok(read) => read,
         Err(Refused::Usage(message) | Refused::Failed { message, .. }) => {
             return Err(Trouble::lasting(format!(
@@ -135,8 +132,7 @@ fn check_ends(plan: &Plan) -> Result<(), Trouble> {
 
 /// Tells why a run cannot be used; the exit code.
 pub fn unusable(why: Trouble) -> u8 {
-    output::message(&why.message);
-    code_of(&why)
+    told(code_of(&why), &why.message)
 }
 
 /// The exit code of a worker that ended early.

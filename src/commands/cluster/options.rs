@@ -1,13 +1,12 @@
 //! The options of `hakobu cluster`, and those that `sync` has for many machines.
 
-use super::engine::Engine;
 use crate::objects;
-use crate::options::{Group, Opt, Table, Typed, flag, parts, put, titled, value};
+use crate::options::{Group, Opt, Table, Typed, flag, parts, push, put, titled, value};
 use hakobu_s3::Settings;
 use std::ffi::OsString;
 use std::time::Duration;
 
-/// Time after which a worker that gives no sign of life counts as gone.
+/// Default of `--stale-after`.
 const STALE: Duration = Duration::from_secs(30);
 
 /// The command line of `cluster` but for `plan`, which takes sync's options as well.
@@ -32,8 +31,38 @@ pub const TABLE: Table<Args> = Table {
     abbreviates: false,
 };
 
+/// An engine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// Processes of this machine.
+    Local,
+    /// Slurm.
+    Slurm,
+    /// Ray, at an address.
+    Ray(String),
+    /// Kubernetes: manifests are printed.
+    Kubernetes,
+    /// GNU parallel, with a file of hosts.
+    Parallel(OsString),
+}
+
+impl Engine {
+    /// `ENGINE:N`: an engine that can be waited for, and a number of workers.
+    pub fn with_count(text: &str) -> Option<(Engine, u64)> {
+        let (engine, count) = text.split_once(':')?;
+        let engine = match engine {
+            "local" => Engine::Local,
+            "slurm" => Engine::Slurm,
+            "ray" => Engine::Ray("auto".to_owned()),
+            _ => return None,
+        };
+        let count = count.parse().ok().filter(|count| *count > 0)?;
+        Some((engine, count))
+    }
+}
+
 /// Values of the options.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Args {
     /// `--run`.
     pub run: Option<OsString>,
@@ -48,7 +77,7 @@ pub struct Args {
     /// `--verify`.
     pub verify: bool,
     /// `--stale-after`.
-    pub stale: Duration,
+    stale: Option<Duration>,
     /// `--json`.
     pub json: bool,
     /// `--textfile`.
@@ -70,30 +99,6 @@ pub struct Args {
     objects: objects::ObjectArgs,
 }
 
-impl Default for Args {
-    fn default() -> Args {
-        Args {
-            run: None,
-            workers: None,
-            shard_bytes: None,
-            cluster: None,
-            inventory: None,
-            verify: false,
-            stale: STALE,
-            json: false,
-            textfile: None,
-            once: false,
-            wait: false,
-            engine: None,
-            nodes: None,
-            dry_run: false,
-            image: None,
-            volumes: Vec::new(),
-            objects: objects::ObjectArgs::default(),
-        }
-    }
-}
-
 parts!(Args { objects: objects::ObjectArgs });
 
 impl Args {
@@ -105,6 +110,11 @@ impl Args {
             && self.cluster.is_none()
             && self.inventory.is_none()
             && !self.verify
+    }
+
+    /// Time after which a worker that gives no sign of life counts as gone.
+    pub fn stale(&self) -> Duration {
+        self.stale.unwrap_or(STALE)
     }
 
     /// The store of a run folder in S3.
@@ -164,7 +174,7 @@ const WORKED: &[Opt<Args>] = &[
         if stale < Duration::from_secs(2) {
             return Err(given.refuse("is too short: give at least 2s"));
         }
-        put(&mut asked.stale, stale)
+        put(&mut asked.stale, Some(stale))
     }),
     flag("wait", None, "collect: wait until all workers have ended")
         .sets(|asked, on| asked.wait = on),
@@ -202,10 +212,7 @@ const ENGINES: Group<Args> = titled("Engines of submit").with(&[
         "--k8s: a PersistentVolumeClaim and its path; several times",
     )
     .takes(crate::options::Takes::Values("CLAIM:PATH"))
-    .reads(|asked, given| {
-        asked.volumes.push(given.text()?.to_owned());
-        Ok(())
-    }),
+    .reads(|asked, given| push(&mut asked.volumes, given.text()?.to_owned())),
 ]);
 
 fn count(asked: &mut Args, engine: Engine, nodes: u64) -> Result<(), String> {
@@ -239,14 +246,20 @@ static OWN: [(&str, &[&str]); 4] = [
 /// An option that is none of a subcommand.
 pub(super) fn misplaced(verb: &str, typed: &Typed) -> Option<&'static str> {
     let own = OWN.iter().find(|(name, _)| *name == verb).map_or(&[][..], |(_, own)| *own);
-    let all = OWN.iter().flat_map(|(_, own)| own.iter()).chain(&[
-        "run",
-        "cluster",
-        "workers",
-        "shard-size",
-        "inventory",
-    ]);
-    let all: Vec<&str> = all.copied().collect();
-    let mut names = typed.options.iter().map(|given| given.name);
-    names.find(|name| all.contains(name) && !own.contains(name))
+    let others = typed.options.iter().filter(|given| !objects::STORE.has(given));
+    others.map(|given| given.name).find(|name| !own.contains(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn engines_have_a_count() {
+        assert_eq!(Engine::with_count("local:4"), Some((Engine::Local, 4)));
+        assert_eq!(Engine::with_count("slurm:16"), Some((Engine::Slurm, 16)));
+        for other in ["local", "local:0", "local:x", "k8s:3", ":3", ""] {
+            assert_eq!(Engine::with_count(other), None, "{other}");
+        }
+    }
 }

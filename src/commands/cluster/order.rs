@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -27,32 +28,23 @@ impl Order {
 
     /// The command of one worker.
     pub fn work(&self) -> Vec<OsString> {
-        let options = [
-            format!("--workers={}", self.nodes),
-            format!("--stale-after={}s", self.stale.as_secs()),
-        ];
-        let program = program();
-        let mut words = vec![program, "cluster".into(), "work".into()];
-        words.extend(options.map(OsString::from));
-        words.extend(self.verifies.then(|| "--verify".into()));
-        words.push(self.run.clone());
-        words
+        self.command("work", format!("--workers={}", self.nodes))
     }
 
     /// The command that collects.
     pub fn collect(&self) -> Vec<OsString> {
-        let stale = format!("--stale-after={}s", self.stale.as_secs());
-        let words = ["cluster", "collect", "--wait", &stale].map(OsString::from);
-        let mut all = vec![program()];
-        all.extend(words);
-        all.extend(self.verifies.then(|| "--verify".into()));
-        all.push(self.run.clone());
-        all
+        self.command("collect", "--wait".to_owned())
     }
-}
 
-fn program() -> OsString {
-    std::env::current_exe().map_or_else(|_| "hakobu".into(), std::path::PathBuf::into_os_string)
+    fn command(&self, verb: &str, option: String) -> Vec<OsString> {
+        let program =
+            std::env::current_exe().map_or_else(|_| "hakobu".into(), PathBuf::into_os_string);
+        let stale = format!("--stale-after={}s", self.stale.as_secs());
+        let mut words = vec![program, "cluster".into(), verb.into(), option.into(), stale.into()];
+        words.extend(self.verifies.then(|| "--verify".into()));
+        words.push(self.run.clone());
+        words
+    }
 }
 
 /// Words as a line that sh(1) reads.

@@ -3,10 +3,10 @@
 use super::super::session::{Session, ended};
 use super::opened::{VERSION, absolute, ends};
 use super::options::Args;
+use crate::commands::line::{refuse, told};
 use crate::commands::sync::read::read;
 use crate::exit;
 use crate::number::{Digits, things};
-use crate::options::Refused;
 use crate::show::{Line, Wanted, output};
 use hakobu_cluster::{Plan, folder, planner};
 use hakobu_core::error::{Fatal, quoted};
@@ -24,31 +24,18 @@ use std::sync::Arc;
 const WORKERS: u64 = 16;
 
 /// Runs the subcommand.
-pub fn run(arguments: &[OsString]) -> u8 {
-    let (spec, wanted, args) = match read(arguments) {
-        Ok(read) => read,
-        Err(Refused::Usage(message)) => return told(exit::SYNC_USAGE, &message),
-        Err(Refused::Failed { code, message }) => return told(code, &message),
-        Err(Refused::Help(text)) => {
-            output::text(&text);
-            return exit::OK;
-        }
-    };
+pub fn run(arguments: &[OsString]) -> Result<u8, u8> {
+    let refused = |refused| refuse(refused, exit::SYNC_USAGE);
+    let (spec, wanted, args) = read(arguments).map_err(refused)?;
     if args.cluster.is_some() {
-        return told(exit::SYNC_USAGE, "--cluster is an option of sync: plan only plans");
+        let message = "--cluster is an option of sync: plan only plans";
+        return Err(told(exit::SYNC_USAGE, message));
     }
     if args.verify {
         let message = "--verify comes after the transfer: hakobu cluster collect --verify RUN";
-        return told(exit::SYNC_USAGE, message);
+        return Err(told(exit::SYNC_USAGE, message));
     }
-    match make(arguments, &spec, wanted, &args) {
-        Ok((code, _)) | Err(code) => code,
-    }
-}
-
-fn told(code: u8, message: &str) -> u8 {
-    output::message(message);
-    code
+    make(arguments, &spec, wanted, &args).map(|(code, _)| code)
 }
 
 /// Makes a plan; the error is an exit code, with its message already told. A plan whose dry run met
@@ -123,7 +110,7 @@ pub fn make(
             made = Some(plan);
             outcome
         }
-        Err(Fatal { code, message }) => ended(Fatal::new(code, message), session.start.elapsed()),
+        Err(fatal) => ended(fatal, session.start.elapsed()),
     };
     let code = session.end(outcome);
     let Some(plan) = made else { return Err(code) };

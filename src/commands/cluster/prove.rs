@@ -4,6 +4,7 @@
 use super::ending::{self, Form, Problem};
 use super::opened::{Opened, unusable};
 use super::worker::{Job, one};
+use crate::commands::line::told;
 use crate::exit;
 use crate::number::{Digits, things};
 use crate::show::output;
@@ -61,39 +62,25 @@ struct Proof {
 }
 
 /// Verifies the shards that no worker has verified, waits for those in progress, and reports all results. Returns the
-/// exit code.
-pub fn finish(opened: Opened, stale: Duration, json: bool) -> u8 {
+/// exit code, of an early end as an error.
+pub fn finish(opened: Opened, stale: Duration, json: bool) -> Result<u8, u8> {
     let folder = std::sync::Arc::clone(&opened.folder);
     let folder = &*folder;
-    let (phase, collected) = match verification(folder) {
-        Ok(begun) => begun,
-        Err(why) => return unusable(why),
-    };
+    let (phase, collected) = verification(folder).map_err(unusable)?;
     let plan = opened.plan.clone();
     let form = Form::of(&opened.wanted, json);
     let at_once = exit::SYNC_INTERRUPTED;
     let job = Job { phase: phase.clone(), stale, workers: 1, command: "cluster collect", at_once };
-    let end = match one(opened, job) {
-        Ok(end) => end,
-        Err(message) => {
-            output::message(&message);
-            return exit::SYNC_IO;
-        }
-    };
+    let end = one(opened, job).map_err(|message| told(exit::SYNC_IO, &message))?;
     if let Some(why) = end.why {
-        let (code, why) = match why.starts_with("interrupted") {
-            true => {
-                (exit::SYNC_INTERRUPTED, "interrupted: collect --verify again to continue".into())
-            }
-            false => (end.code, why),
-        };
-        output::message(&why);
-        return code;
+        return Err(match why.starts_with("interrupted") {
+            true => told(at_once, "interrupted: collect --verify again to continue"),
+            false => told(end.code, &why),
+        });
     }
     let mut results = Results::default();
-    if let Err(trouble) = results.update(folder, &plan, &phase) {
-        return unusable(trouble);
-    }
+    let updated = results.update(folder, &plan, &phase);
+    updated.map_err(unusable)?;
     let sums = results.sums;
     let whole = sums.shards as usize == plan.shards.len()
         && sums.differences + sums.failed == 0
@@ -113,7 +100,7 @@ pub fn finish(opened: Opened, stale: Duration, json: bool) -> u8 {
         damaged: results.damaged,
         exit_code,
     };
-    form.end(&proof, exit_code, record(folder, &proof), || proof.tell())
+    Ok(form.end(&proof, exit_code, record(folder, &proof), || proof.tell()))
 }
 
 /// Adds the result to the report of the run.

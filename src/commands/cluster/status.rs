@@ -1,9 +1,10 @@
 //! `hakobu cluster status`: one screen, live where it is a terminal.
 
+use super::ending::{Problem, problems};
 use super::opened::{Invocation, VERSION, parse, unusable};
+use crate::commands::line::told;
 use crate::exit;
 use crate::number::{Digits, things};
-use crate::show::json::push_line;
 use crate::show::output;
 use hakobu_cluster::beat::{self, Beat, State};
 use hakobu_cluster::phase::{self, Phase};
@@ -26,46 +27,30 @@ const REFRESH: Duration = Duration::from_secs(2);
 const RATE_MIN_S: f64 = 0.5;
 
 /// Runs the subcommand.
-pub fn run(arguments: &[OsString]) -> u8 {
-    let Invocation { args, run, .. } = match parse("status", arguments, exit::USAGE) {
-        Ok(parsed) => parsed,
-        Err(code) => return code,
+pub fn run(arguments: &[OsString]) -> Result<u8, u8> {
+    let Invocation { args, run, .. } = parse("status", arguments, exit::USAGE)?;
+    let failed = |why: Trouble| {
+        unusable(why);
+        exit::FAILURE
     };
     let opened = folder::open(&run, &args.settings(), false);
-    let read = opened.and_then(|folder| Ok((Plan::read(&*folder, VERSION)?, folder)));
-    let (plan, folder) = match read {
-        Ok(read) => read,
-        Err(why) => {
-            unusable(why);
-            return exit::FAILURE;
-        }
-    };
+    let folder = opened.map_err(failed)?;
+    let plan = Plan::read(&*folder, VERSION).map_err(failed)?;
     let live = std::io::stdout().is_terminal() && !args.json && !args.once;
     let (mut results, mut proven) = (Results::default(), Results::default());
     let started = Instant::now();
     let mut first = None;
     loop {
-        let now = match look(&*folder, &plan, &mut results, &mut proven) {
-            Ok(now) => now,
-            Err(why) => {
-                unusable(why);
-                return exit::FAILURE;
-            }
-        };
+        let now = look(&*folder, &plan, &mut results, &mut proven).map_err(failed)?;
         let from = *first.get_or_insert(now.bytes_now);
         let took_s = started.elapsed().as_secs_f64();
         let rate = (now.bytes_now.saturating_sub(from)) as f64 / took_s.max(RATE_MIN_S);
-        if let Some(path) = &args.textfile
-            && let Err(message) = write_textfile(path, &now)
-        {
-            output::message(&message);
-            return exit::FAILURE;
+        if let Some(path) = &args.textfile {
+            write_textfile(path, &now).map_err(|message| told(exit::FAILURE, &message))?;
         }
         if args.json {
-            let mut line = Vec::new();
-            push_line(&now, &mut line);
-            output::text(&String::from_utf8_lossy(&line));
-            return exit::OK;
+            output::line(&now);
+            return Ok(exit::OK);
         }
         let text = screen(&now, rate, live);
         match live {
@@ -78,7 +63,7 @@ pub fn run(arguments: &[OsString]) -> u8 {
             None => now.collected || now.done.shards as usize >= now.shards,
         };
         if !live || over {
-            return exit::OK;
+            return Ok(exit::OK);
         }
         std::thread::sleep(REFRESH);
     }
@@ -104,7 +89,7 @@ struct Now {
     verdict: Option<Summed>,
     /// The verification, where one was begun.
     verified: Option<Sums>,
-    problems: Vec<(String, u64, String)>,
+    problems: Vec<Problem>,
     damaged: Vec<(u32, String)>,
 }
 
@@ -120,7 +105,6 @@ fn look(
         proven.update(folder, plan, phase)?;
     }
     let workers = beat::read_all(folder)?;
-    let problems = results.problems.iter().chain(&proven.problems);
     let shares = results.shares().into_iter();
     Ok(Now {
         event: "cluster-status",
@@ -136,7 +120,7 @@ fn look(
         verdicts: shares.filter_map(|(worker, share)| Some((worker, share.verdict?))).collect(),
         verdict: results.verdict(),
         verified: verifying.map(|_| proven.sums),
-        problems: problems.map(|(what, (n, first))| (what.clone(), *n, first.clone())).collect(),
+        problems: [problems(results), problems(proven)].concat(),
         damaged: results.damaged.iter().chain(&proven.damaged).cloned().collect(),
     })
 }

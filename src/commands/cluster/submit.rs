@@ -1,9 +1,10 @@
 //! `hakobu cluster submit`: hands workers to an engine.
 
-use super::engine::Engine;
 use super::opened::{Invocation, VERSION, parse, unusable};
+use super::options::Engine;
 use super::order::{Order, ending, shell};
 use super::{kubernetes, slurm};
+use crate::commands::line::told;
 use crate::exit;
 use crate::show::output;
 use hakobu_cluster::plan::REPORT;
@@ -13,52 +14,37 @@ use std::ffi::{OsStr, OsString};
 use std::process::{Child, Command, Stdio};
 
 /// Runs the subcommand.
-pub fn run(arguments: &[OsString]) -> u8 {
-    let Invocation { args, run, rest } = match parse("submit", arguments, exit::USAGE) {
-        Ok(parsed) => parsed,
-        Err(code) => return code,
-    };
-    let usage = |message: &str| {
-        output::message(message);
-        exit::USAGE
-    };
-    let Some(engine) = args.engine.clone() else {
-        return usage("give an engine: --local N, --slurm, --ray ADDRESS, --k8s, --parallel HOSTS");
-    };
+pub fn run(arguments: &[OsString]) -> Result<u8, u8> {
+    let Invocation { args, run, rest } = parse("submit", arguments, exit::USAGE)?;
+    let usage = |message: &str| told(exit::USAGE, message);
+    let engine = args.engine.clone().ok_or_else(|| {
+        usage("give an engine: --local N, --slurm, --ray ADDRESS, --k8s, --parallel HOSTS")
+    })?;
     let nodes = match (&engine, args.nodes) {
         (_, Some(nodes)) => nodes,
         // One worker a host.
-        (Engine::Parallel(hosts), None) => match count_hosts(hosts) {
-            Ok(nodes) => nodes,
-            Err(message) => return usage(&message),
-        },
-        (_, None) => return usage("say how many workers to start: --nodes N"),
+        (Engine::Parallel(hosts), None) => count_hosts(hosts).map_err(|why| usage(&why))?,
+        (_, None) => return Err(usage("say how many workers to start: --nodes N")),
     };
     let opened = folder::open(&run, &args.settings(), false);
     let read = opened.and_then(|folder| {
         Plan::read(&*folder, VERSION)?;
         Ok(folder.read(REPORT)?.is_some())
     });
-    let is_collected = match read {
-        Ok(is_collected) => is_collected,
-        Err(why) => {
-            unusable(why);
-            return exit::FAILURE;
-        }
-    };
+    let is_collected = read.map_err(|why| {
+        unusable(why);
+        exit::FAILURE
+    })?;
     let slurm = engine == Engine::Slurm;
     if args.verify && !is_collected && !slurm {
-        return usage("the run was not collected yet: --verify comes after that");
+        return Err(usage("the run was not collected yet: --verify comes after that"));
     }
     // Slurm waits for one job after the other, so that all of them can be submitted at once.
     let chain = slurm && !(args.verify && is_collected);
     let verifies = args.verify && !chain;
-    let order = Order { run, nodes, stale: args.stale, verifies, rest };
+    let order = Order { run, nodes, stale: args.stale(), verifies, rest };
     let done = match engine {
-        Engine::Local if args.dry_run => {
-            output::text(&format!("{}\n", shell(&order.work())));
-            Ok(())
-        }
+        Engine::Local if args.dry_run => execute(&order.work(), true, ""),
         Engine::Local => local(&order),
         Engine::Slurm => {
             let mut orders = vec![order];
@@ -72,13 +58,7 @@ pub fn run(arguments: &[OsString]) -> u8 {
             .map(|text| output::text(&text)),
         Engine::Parallel(hosts) => parallel(&order, &hosts, args.dry_run),
     };
-    match done {
-        Ok(()) => exit::OK,
-        Err(message) => {
-            output::message(&message);
-            exit::FAILURE
-        }
-    }
+    done.map(|()| exit::OK).map_err(|message| told(exit::FAILURE, &message))
 }
 
 /// Runs workers of this machine to their end.
@@ -106,11 +86,15 @@ pub fn local(order: &Order) -> Result<(), String> {
     failed.map_or(Ok(()), Err)
 }
 
-/// Runs a command of an engine.
+/// Runs a command of an engine, or in a dry run prints it.
 ///
 /// # Errors
 /// It cannot be started, or fails.
-pub fn execute(words: &[OsString], hint: &str) -> Result<(), String> {
+fn execute(words: &[OsString], dry_run: bool, hint: &str) -> Result<(), String> {
+    if dry_run {
+        output::text(&format!("{}\n", shell(words)));
+        return Ok(());
+    }
     let (program, arguments) = words.split_first().ok_or("there is no program")?;
     let shown = quoted(program);
     match Command::new(program).args(arguments).status() {
@@ -130,11 +114,7 @@ pub fn ray(order: &Order, address: &str, dry_run: bool) -> Result<(), String> {
     words.extend(["--address", address, "--nodes"].map(OsString::from));
     words.extend([order.nodes.to_string().as_str(), "--"].map(OsString::from));
     words.extend(order.work());
-    if dry_run {
-        output::text(&format!("{}\n", shell(&words)));
-        return Ok(());
-    }
-    execute(&words, "install the Python package hakobu with Ray beside it")
+    execute(&words, dry_run, "install the Python package hakobu with Ray beside it")
 }
 
 fn count_hosts(hosts: &OsStr) -> Result<u64, String> {
@@ -158,11 +138,7 @@ fn parallel(order: &Order, hosts: &OsStr, dry_run: bool) -> Result<(), String> {
     words.push(format!("{} # {{}}", shell(&order.work())).into());
     words.push(":::".into());
     words.extend((1..=order.nodes).map(|number| OsString::from(number.to_string())));
-    if dry_run {
-        output::text(&format!("{}\n", shell(&words)));
-        return Ok(());
-    }
-    execute(&words, "install GNU parallel")
+    execute(&words, dry_run, "install GNU parallel")
 }
 
 #[cfg(test)]

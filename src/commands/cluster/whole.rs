@@ -1,9 +1,8 @@
 //! `sync --cluster ENGINE:N`: plan, workers, collect in one command.
 
 use super::collect::{self, How};
-use super::engine::Engine;
 use super::opened::{absolute, open, unusable};
-use super::options::Args;
+use super::options::{Args, Engine};
 use super::order::Order;
 use super::{plan, prove, slurm, submit};
 use crate::exit;
@@ -52,7 +51,7 @@ pub fn whole(arguments: &[OsString], spec: Spec, wanted: Wanted, args: &Args) ->
     let start = |verifies: bool| {
         let nodes = nodes.min(count);
         let rest = Vec::new();
-        let order = Order { run: run.clone(), nodes, stale: args.stale, verifies, rest };
+        let order = Order { run: run.clone(), nodes, stale: args.stale(), verifies, rest };
         let ran = match &engine {
             _ if count == 0 => Ok(()),
             Engine::Local => submit::local(&order),
@@ -65,12 +64,10 @@ pub fn whole(arguments: &[OsString], spec: Spec, wanted: Wanted, args: &Args) ->
             output::message(&message);
         }
     };
-    let collect = |verifies: bool| match open(&run, &settings) {
-        Ok(opened) => {
-            let how = How { stale: args.stale, waits: true, json: false, verifies };
-            collect::finish(opened, how)
-        }
-        Err(why) => unusable(why),
+    let collect = |verifies: bool| {
+        let how = How { stale: args.stale(), waits: true, json: false, verifies };
+        let opened = open(&run, &settings).map_err(unusable);
+        opened.and_then(|opened| collect::finish(opened, how)).unwrap_or_else(|code| code)
     };
     start(false);
     let mut code = collect(false);

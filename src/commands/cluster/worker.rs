@@ -1,7 +1,7 @@
 //! One worker in this process: of `cluster work`, and of a collect that verifies.
 
 use super::opened::{Opened, code_of};
-use crate::show::{Show, Wanted, output};
+use crate::show::{Show, Wanted};
 use crate::{exit, signals};
 use hakobu_cluster::phase::Phase;
 use hakobu_cluster::work::{Setup, work};
@@ -39,9 +39,7 @@ pub struct End {
 /// A sentence: it cannot run as the plan's options ask for.
 pub fn one(mut opened: Opened, job: Job) -> Result<End, String> {
     let control = Arc::new(Control::default());
-    if let Err(error) = signals::stop(&control, job.at_once) {
-        output::message(&format!("signals will end this run at once: {error}"));
-    }
+    signals::stop(&control, job.at_once, "this run");
     opened.wanted.priority.apply()?;
     for limit in [&mut opened.spec.bytes_per_s_max, &mut opened.spec.operations_per_s_max] {
         *limit = limit.map(|all| (all / job.workers).max(1));

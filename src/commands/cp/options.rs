@@ -4,7 +4,7 @@ use crate::filters::{self, EXCLUDE, EXCLUDE_FROM, Filters, INCLUDE, INCLUDE_FROM
 use crate::limits::{self, Limits};
 use crate::links;
 use crate::objects::{self, ObjectArgs};
-use crate::options::{Opt, Row, Table, Takes, flag, parts, put, value};
+use crate::options::{JSON, Opt, OptArg, Row, Table, Takes, flag, parts, put, value};
 use crate::show::{Wanted, ask};
 use hakobu_transfer::policy::{Content, Policy, Reflink, Sparse, Symlinks};
 use std::ffi::OsString;
@@ -25,19 +25,11 @@ pub const TABLE: Table<Reading> = Table {
         &objects::RAW,
         &objects::VERSION,
         &objects::STAT,
-        &objects::WRITE,
-        &objects::SSE_C,
-        &objects::SSE_C_COPY,
-        &objects::MOVE,
+        &objects::TRANSFER,
         &objects::FLATTEN,
         &objects::NAMES,
         &objects::STOP,
-        &limits::BWLIMIT,
-        &limits::STEER,
-        &limits::REPORT,
-        &limits::RPS,
-        &limits::MEMORY,
-        &limits::PRIORITY,
+        &limits::TRANSFER,
         &links::OPTIONS,
     ],
     unbuilt: &[UNBUILT, objects::UNBUILT],
@@ -106,16 +98,10 @@ const OPTIONS: &[Opt<Reading>] = &[
     flag("no-clobber", Some('n'), "skip existing files")
         .alias(&["no-overwrite"])
         .sets(|it, _| (it.policy.ignore_existing, it.policy.ask) = (true, None)),
-    value("update", Some('u'), "older", "only files that are newer than in DST, or missing there")
-        .takes(Takes::Perhaps("older"))
-        .alias(&["if-source-newer"])
-        .reads(|it, arg| match arg.value.to_str() {
-            Some("" | "older") => {
-                (it.policy.update, it.policy.update_same) = (true, true);
-                Ok(())
-            }
-            _ => Err(arg.refuse("is not supported")),
-        }),
+    UPDATE.reads(|it, arg| {
+        it.policy.update = is_older(arg)?;
+        put(&mut it.policy.update_same, true)
+    }),
     SIZE_ONLY.sets(|it, on| it.policy.size_only = on),
     // Everything is replaced, including files that cannot be opened.
     flag("force", Some('f'), "replace existing files that cannot be opened: always so")
@@ -189,21 +175,39 @@ const OPTIONS: &[Opt<Reading>] = &[
         .sets(|it, on| it.policy.dry_run = on),
     flag("verbose", Some('v'), "one line per file").sets(|it, on| it.verbose = on),
     QUIET.sets(|it, on| it.wanted.hush(on)),
-    flag(
-        "progress",
-        None,
-        "show progress: a bar on a terminal (by default after a second), else a line a second",
-    )
-    .alias(&["show-progress"])
-    .off(&["no-progress"])
-    .sets(|it, on| it.wanted.progress = Some(on)),
-    flag("json", None, "JSON lines on standard output, nothing else")
-        .sets(|it, on| it.wanted.json = on),
+    PROGRESS.sets(|it, on| it.wanted.progress = Some(on)),
+    JSON.sets(|it, on| it.wanted.json = on),
 ];
 
 /// `--size-only` of aws and rsync, `--if-size-differ` of s5cmd.
 pub const SIZE_ONLY: Row =
     flag("size-only", None, "skip existing files of the same size").alias(&["if-size-differ"]);
+/// `--update`, for `cp` and `mv`.
+pub const UPDATE: Row =
+    value("update", Some('u'), "older", "only files that are newer than in DST, or missing there")
+        .takes(Takes::Perhaps("older"))
+        .alias(&["if-source-newer"]);
+
+/// Returns true for the only value of [`UPDATE`].
+///
+/// # Errors
+/// Another one.
+pub fn is_older(arg: &OptArg) -> Result<bool, String> {
+    match arg.value.to_str() {
+        Some("" | "older") => Ok(true),
+        _ => Err(arg.refuse("is not supported")),
+    }
+}
+
+/// `--progress`, for `cp` and `mv`.
+pub const PROGRESS: Row = flag(
+    "progress",
+    None,
+    "show progress: a bar on a terminal (by default after a second), else a line a second",
+)
+.alias(&["show-progress"])
+.off(&["no-progress"]);
+
 /// `--quiet` of aws, for `cp` and `mv`.
 pub const QUIET: Row = flag("quiet", None, "print only errors").alias(&["only-show-errors"]);
 /// `--no-follow-symlinks` of aws and s5cmd, for `cp`, `mv` and `sync`.
@@ -211,15 +215,12 @@ pub const NO_FOLLOW: Row =
     flag("no-follow-symlinks", None, "skip symlinks (with s3://, in cp always)")
         .off(&["follow-symlinks"]);
 
-const UNBUILT: &[(&str, &str)] = &[
-    (
-        "--attributes-only --backup -b --suffix -S --copy-contents \
+const UNBUILT: &[(&str, &str)] = &[(
+    "--attributes-only --backup -b --suffix -S --copy-contents \
          --keep-directory-symlink --remove-destination --strip-trailing-slashes --context \
          -Z",
-        "",
-    ),
-    ("--version", "it is an option of hakobu itself: hakobu --version"),
-];
+    "",
+)];
 
 /// Attributes kept by `-p` and a bare `--preserve`.
 const USUAL: &str = "mode,ownership,timestamps";

@@ -46,8 +46,7 @@ const OPTIONS: &[Opt<Reading>] = &[
 ];
 
 fn files(arg: &OptArg) -> Result<u64, String> {
-    let number = arg.value.to_str().and_then(|text| text.parse().ok());
-    number.filter(|files| *files <= FILES_MAX).ok_or_else(|| {
+    arg.parsed().filter(|files| *files <= FILES_MAX).ok_or_else(|| {
         let most = number::grouped(FILES_MAX);
         arg.wrong(&format!("give a number up to {most}"))
     })

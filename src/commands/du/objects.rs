@@ -1,25 +1,21 @@
 //! `hakobu du` of `s3://`: sizes and numbers of objects, for every prefix, for the arguments only, or by storage class.
 
-mod line;
 mod listing;
-mod plan;
 mod tree;
 
-pub use self::plan::Plan;
-
-use super::options::TABLE;
+use super::line::{Lines, Sum, Sums};
+use super::options::{Plan, TABLE};
 use crate::commands::tool;
 use crate::exit;
 use crate::objects;
 use crate::options::Typed;
-use crate::show::output::{self, Output};
+use crate::show::output::Output;
 use hakobu_s3::blocking::with_store;
 use hakobu_s3::ops::head_object;
 use hakobu_s3::{Error, Kind, Store};
 use hakobu_transfer::location::S3Url;
 use hakobu_transfer::object::list::{Choice, Scope};
 use hakobu_transfer::policy::filter::FilterError;
-use line::{Sum, Sums};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use tree::Tree;
@@ -29,85 +25,58 @@ use tree::Tree;
 /// # Errors
 /// An invalid command line.
 pub fn plan(typed: &Typed) -> Result<Plan, String> {
-    let places = typed.paths.iter().map(|path| {
-        let url = objects::url(path)?;
-        match url.bucket.is_empty() {
-            true => Err("s3:// names no bucket: give s3://BUCKET[/PREFIX]".to_owned()),
-            false => Ok((path.clone(), url)),
-        }
-    });
-    let places = places.collect::<Result<_, String>>()?;
+    let places = objects::all(&typed.paths, objects::place_url, "give s3://BUCKET[/PREFIX]")?;
     TABLE.check_places(typed, true, true)?;
-    let read = TABLE.read(typed, super::plan::Plan::default())?;
-    read.limits.operations_per_s_max(true)?;
-    let plan = Plan {
-        priority: read.limits.priority,
-        objects: read.objects,
-        unit: read.unit,
-        all: read.options.files,
-        depth_max: read.levels,
-        group: read.group,
-        total: read.total,
-        counts: read.counts,
-        end: read.end,
-        json: read.json,
-        filter: read.filters.of_names()?,
-        places,
-    };
-    if plan.all && plan.depth_max == Some(0) {
+    let mut plan = TABLE.read(typed, Plan { places, ..Plan::default() })?;
+    plan.limits.operations_per_s_max(true)?;
+    plan.filter = plan.filters.of_names()?;
+    if plan.options.files && plan.levels == Some(0) {
         return Err("-s and -a contradict each other: one line in all, or one for each".into());
     }
-    plan.check()?;
+    check(&plan)?;
     Ok(plan)
 }
 
-impl Plan {
-    /// Rejects options that contradict each other.
-    fn check(&self) -> Result<(), String> {
-        let versions = self.objects.all_versions();
-        if self.group && (self.all || self.depth_max.is_some_and(|max| max > 0)) {
-            return Err(
-                "--group prints the sums of the arguments, so -a and -d do not go with it".into()
-            );
-        }
-        if versions && self.all {
-            return Err(
-                "-a does not go with --all-versions: hakobu ls -R --all-versions lists them".into(),
-            );
-        }
-        if self.objects.version().is_none() {
-            return Ok(());
-        }
-        if versions {
-            return Err("--version-id and --all-versions contradict each other".into());
-        }
-        match self.places.as_slice() {
-            [(typed, _)] => objects::object_url(typed).map(drop),
-            _ => Err("--version-id goes with one object".into()),
-        }
+/// Rejects options that contradict each other.
+fn check(plan: &Plan) -> Result<(), String> {
+    let versions = plan.objects.all_versions();
+    if plan.group && (plan.options.files || plan.levels.is_some_and(|max| max > 0)) {
+        return Err(
+            "--group prints the sums of the arguments, so -a and -d do not go with it".into()
+        );
+    }
+    if versions && plan.options.files {
+        return Err(
+            "-a does not go with --all-versions: hakobu ls -R --all-versions lists them".into()
+        );
+    }
+    if plan.objects.version().is_none() {
+        return Ok(());
+    }
+    if versions {
+        return Err("--version-id and --all-versions contradict each other".into());
+    }
+    match plan.places.as_slice() {
+        [(typed, _)] => objects::object_url(typed).map(drop),
+        _ => Err("--version-id goes with one object".into()),
     }
 }
 
 /// Counts the arguments of a plan; returns the exit code.
-pub fn measure(plan: &Plan) -> u8 {
-    if let Err(message) = plan.priority.apply() {
-        output::message(&message);
-        return exit::FAILURE;
-    }
-    let store = match tool::open(&plan.objects) {
-        Ok(store) => store,
-        Err(code) => return code,
-    };
+pub fn measure(plan: &Plan) -> Result<u8, String> {
+    plan.limits.priority.apply()?;
+    let store = tool::open(&plan.objects)?;
     let out = Output::stdout();
+    let lines = Lines::new(plan, &out);
     let (mut code, mut sums) = (exit::OK, Sums::default());
     for (typed, url) in &plan.places {
         let found = match plan.objects.version() {
             Some(version) => one_version(plan, &store, url, version),
-            None => place(plan, &store, url, &out),
+            None => place(&store, url, &lines),
         };
         match found {
             Ok(found) => {
-                found.write(plan, &out, typed.as_bytes());
+                found.write(&lines, Some(typed.as_bytes()));
                 sums.add_all(&found);
             }
             Err(error) => {
@@ -117,12 +86,12 @@ pub fn measure(plan: &Plan) -> u8 {
         }
     }
     if plan.total {
-        sums.write(plan, &out, b"total");
+        sums.write(&lines, None);
     }
     if plan.objects.stat {
         tool::print_requests(&store);
     }
-    tool::close(&out, code)
+    Ok(tool::close(&out, code))
 }
 
 /// Returns the size of one version of an object.
@@ -131,7 +100,7 @@ fn one_version(plan: &Plan, store: &Arc<Store>, url: &S3Url, version: &str) -> R
         head_object(&client, &url.bucket, &url.key, Some(version)).await
     })?;
     let mut sums = Sums::default();
-    let class = plan.group.then(|| listing::class(&head.storage_class));
+    let class = plan.group.then(|| tool::class(&head.storage_class));
     sums.add(class, Sum { bytes: head.size, objects: 1 });
     Ok(sums)
 }
@@ -145,13 +114,14 @@ fn is_below(key: &[u8], typed: &[u8]) -> bool {
 }
 
 /// Sums up an argument, and writes the lines of its prefixes.
-fn place(plan: &Plan, store: &Arc<Store>, url: &S3Url, out: &Output) -> Result<Sums, Error> {
+fn place(store: &Arc<Store>, url: &S3Url, lines: &Lines<'_>) -> Result<Sums, Error> {
+    let plan = lines.plan;
     let scope = Scope::of(&url.key, plan.objects.is_raw());
     let invalid = |why: FilterError| Error::new(Kind::Invalid, "", why.to_string());
     let choice = Choice::new(&scope.prefix, scope.pattern.clone(), plan.filter.as_ref());
     let mut choice = choice.map_err(invalid)?;
-    let summed = plan.group || plan.depth_max == Some(0);
-    let mut tree = Tree::new(plan, out, &url.bucket, &scope.prefix);
+    let summed = plan.group || plan.levels == Some(0);
+    let mut tree = Tree::new(lines, &url.bucket, &scope.prefix);
     let (mut key, mut found) = (scope.prefix.clone(), url.key.is_empty());
     let mut sums = Sums::default();
     let mut whole = Sum::default();
@@ -185,7 +155,7 @@ fn place(plan: &Plan, store: &Arc<Store>, url: &S3Url, out: &Output) -> Result<S
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     pub fn planned(line: &str) -> Result<Plan, String> {

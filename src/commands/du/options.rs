@@ -1,10 +1,16 @@
 //! The options of `hakobu du`: the names and meanings of du(1), and hakobu's own.
 
-use super::plan::{Plan, Unit};
 use crate::filters::{self, Filters};
 use crate::limits::{self, Limits};
+use crate::number::ceiled;
 use crate::objects::{self, ObjectArgs};
-use crate::options::{Opt, Table, flag, parts, put, value};
+use crate::options::{JSON, Opt, Table, flag, parts, put, value};
+use hakobu_transfer::location::S3Url;
+use hakobu_transfer::policy::filter::Filter;
+use hakobu_transfer::run::Rates;
+use hakobu_tree::usage::Options;
+use std::ffi::OsString;
+use std::sync::Arc;
 
 /// The command line of `du`.
 pub const TABLE: Table<Plan> = Table {
@@ -27,6 +33,60 @@ pub const TABLE: Table<Plan> = Table {
     abbreviates: true,
 };
 
+/// Format of sizes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unit {
+    /// Multiples of 1024 bytes, rounded up.
+    #[default]
+    Kib,
+    /// Multiples of 1024 KiB, rounded up.
+    Mib,
+    /// Bytes.
+    Byte,
+    /// `1.5M`.
+    Human,
+}
+
+impl Unit {
+    /// Formats a size.
+    pub fn size(self, bytes: u64) -> String {
+        match self {
+            Unit::Kib => bytes.div_ceil(1 << 10).to_string(),
+            Unit::Mib => bytes.div_ceil(1 << 20).to_string(),
+            Unit::Byte => bytes.to_string(),
+            Unit::Human => ceiled(bytes),
+        }
+    }
+}
+
+/// The parsed command line.
+#[derive(Debug, Default)]
+pub struct Plan {
+    pub(super) options: Options,
+    pub(super) summarize: bool,
+    /// `-s`, which is 0, or `--max-depth`, whichever comes last.
+    pub(super) levels: Option<usize>,
+    pub(super) unit: Unit,
+    pub(super) total: bool,
+    /// `--objects`.
+    pub(super) counts: bool,
+    /// `--group`.
+    pub(super) group: bool,
+    /// `-0`.
+    pub(super) nul: bool,
+    pub(super) json: bool,
+    pub(super) limits: Limits,
+    pub(super) rates: Rates,
+    pub(super) objects: ObjectArgs,
+    pub(super) filters: Filters,
+    /// The filter for objects.
+    pub(super) filter: Option<Arc<Filter>>,
+    /// Arguments that are local.
+    pub(super) paths: Vec<OsString>,
+    /// Arguments in S3, as typed and parsed; none of both kinds at once.
+    pub(super) places: Vec<(OsString, S3Url)>,
+}
+
 parts!(Plan { objects: ObjectArgs, limits: Limits, filters: Filters });
 
 const OPTIONS: &[Opt<Plan>] = &[
@@ -34,8 +94,7 @@ const OPTIONS: &[Opt<Plan>] = &[
         .sets(|it, _| (it.summarize, it.levels) = (true, Some(0))),
     flag("all", Some('a'), "a line for every file, too").sets(|it, on| it.options.files = on),
     value("max-depth", Some('d'), "N", "print only N levels").reads(|it, arg| {
-        let depth = arg.value.to_str().and_then(|text| text.parse().ok());
-        it.options.depth_max = Some(depth.ok_or_else(|| arg.wrong("give a number"))?);
+        it.options.depth_max = Some(arg.parsed().ok_or_else(|| arg.wrong("give a number"))?);
         put(&mut it.levels, it.options.depth_max)
     }),
     flag("total", Some('c'), "a line with the sum of all arguments at the end")
@@ -47,16 +106,17 @@ const OPTIONS: &[Opt<Plan>] = &[
     flag("apparent-size", None, "sizes of contents instead of disk usage")
         .sets(|it, on| it.options.apparent = on),
     flag("bytes", Some('b'), "sizes of contents in bytes")
-        .sets(|it, _| (it.options.apparent, it.unit) = (true, Unit::Bytes(1))),
-    flag("k", Some('k'), "sizes in KiB").short_only().sets(|it, _| it.unit = Unit::Bytes(1 << 10)),
-    flag("m", Some('m'), "sizes in MiB").short_only().sets(|it, _| it.unit = Unit::Bytes(1 << 20)),
+        .sets(|it, _| (it.options.apparent, it.unit) = (true, Unit::Byte)),
+    flag("k", Some('k'), "sizes in KiB").short_only().sets(|it, _| it.unit = Unit::Kib),
+    flag("m", Some('m'), "sizes in MiB").short_only().sets(|it, _| it.unit = Unit::Mib),
     flag("count-links", Some('l'), "count a file once for each of its names")
         .local("")
         .sets(|it, on| it.options.count_links = on),
     flag("one-file-system", Some('x'), "skip other file systems")
         .local("")
         .sets(|it, on| it.options.one_file_system = on),
-    flag("null", Some('0'), "end each line with NUL instead of a newline").sets(|it, _| it.end = 0),
+    flag("null", Some('0'), "end each line with NUL instead of a newline")
+        .sets(|it, on| it.nul = on),
     limits::JOBS.local("").reads(limits::set_jobs),
     flag("objects", None, "with s3://: the number of objects in a second column")
         .stored()
@@ -64,7 +124,7 @@ const OPTIONS: &[Opt<Plan>] = &[
     flag("group", None, "with s3://: a line for each storage class of an argument")
         .stored()
         .sets(|it, on| it.group = on),
-    flag("json", None, "JSON lines on standard output, nothing else").sets(|it, on| it.json = on),
+    JSON.sets(|it, on| it.json = on),
 ];
 
 const UNBUILT: &[(&str, &str)] = &[
@@ -75,5 +135,4 @@ const UNBUILT: &[(&str, &str)] = &[
         "",
     ),
     ("--no-dereference -P", "it is how du works"),
-    ("--version", "it is an option of hakobu itself: hakobu --version"),
 ];

@@ -32,9 +32,7 @@ const PASSES: [u32; 2] = [1, 2];
 /// A sentence: nothing was measured, or what was measured could not be written.
 pub fn run(request: &Request) -> Result<u8, String> {
     let control = Control::default();
-    if let Err(error) = signals::stop(&control, exit::IO_INTERRUPTED) {
-        output::message(&format!("signals will end this at once: {error}"));
-    }
+    signals::stop(&control, exit::IO_INTERRUPTED, "this");
     // Before anything is measured it is known that the result can be written.
     let report = match request.run.output.as_ref().filter(|path| !is_stdout(path)) {
         Some(path) => Some(

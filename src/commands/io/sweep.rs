@@ -34,9 +34,7 @@ const OF_SWEEP: [&str; 5] = ["output", "output-format", "repeat", "precondition"
 pub fn run(args: &Args) -> Result<u8, String> {
     let request = &args.request;
     let control = Control::default();
-    if let Err(error) = signals::stop(&control, exit::IO_INTERRUPTED) {
-        output::message(&format!("signals will end this at once: {error}"));
-    }
+    signals::stop(&control, exit::IO_INTERRUPTED, "this");
     let jobs = jobs_of_all(request)?;
     let Some(mut layout) = laid(&jobs, &request.run.safety, &control)? else {
         return Ok(exit::IO_INTERRUPTED);

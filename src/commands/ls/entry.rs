@@ -1,6 +1,6 @@
 //! One entry of a listing: its name, and the metadata that the requested format needs.
 
-use super::plan::{Hidden, Plan, Sign};
+use super::options::{Hidden, Plan, Sign};
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_sys::dir::Reader;
 use hakobu_sys::{BorrowedFd, meta};

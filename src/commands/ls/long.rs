@@ -2,7 +2,7 @@
 
 use super::entry::Entry;
 use super::name;
-use super::plan::{Form, Plan};
+use super::options::{Form, Plan};
 use crate::number::ceiled;
 use crate::show::list::mode_text;
 use hakobu_core::unit::{Kind, Meta, Time};

@@ -1,7 +1,7 @@
 //! Format of names: literal, with marks for unprintable characters, or quoted for a shell if necessary.
 
 use super::entry::Entry;
-use super::plan::{Names, Plan, Sign};
+use super::options::{Names, Plan, Sign};
 use crate::show::escape::{Escape, push_quoted};
 use hakobu_core::unit::Kind;
 

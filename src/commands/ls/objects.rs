@@ -1,27 +1,23 @@
 //! `hakobu ls` of `s3://`: buckets, the entries of a prefix, everything below it, matches of a wildcard. Lines are
 //! written as pages arrive.
 
-mod plan;
+mod clock;
 mod rows;
-mod versions;
 
-use self::plan::Form;
-pub use self::plan::Plan;
-use super::options::TABLE;
-use super::plan::{Names, Order};
+use super::options::{Order, Plan, TABLE};
+use crate::commands::line::told;
 use crate::commands::tool;
 use crate::exit;
-use crate::objects::{self};
+use crate::objects;
 use crate::options::Typed;
-use crate::show::output::{self, Output};
-use hakobu_core::error::Cause;
+use crate::show::output::Output;
 use hakobu_core::unit::Kind;
 use hakobu_s3::blocking::with_store;
-use hakobu_s3::ops::{ListQuery, Pages, list_buckets};
+use hakobu_s3::ops::{ListQuery, Pages, VersionPages, VersionQuery, list_buckets};
 use hakobu_s3::{Error, Store};
 use hakobu_transfer::location::S3Url;
 use hakobu_transfer::object::list::{self, Choice, Scope, StoreQuery};
-use rows::{Row, Rows};
+use rows::{Form, Row, Rows, Version};
 use std::sync::Arc;
 
 /// Parses a command line whose paths are all in S3.
@@ -29,50 +25,27 @@ use std::sync::Arc;
 /// # Errors
 /// An invalid command line.
 pub fn plan(typed: &Typed, is_terminal: bool) -> Result<Plan, String> {
-    let places = typed.paths.iter().map(|path| Ok((path.clone(), objects::url(path)?)));
-    let places = places.collect::<Result<_, String>>()?;
-    let read = TABLE.read(typed, super::plan::Plan::new(is_terminal))?;
+    let places = objects::all(&typed.paths, objects::url, "give s3://")?;
+    let mut plan = TABLE.read(typed, Plan { places, ..Plan::new(is_terminal) })?;
     // A bucket is listed in one order only.
-    if read.reverse {
+    if plan.reverse {
         return Err("-r (--reverse) is not supported for s3://; did you mean -R?".into());
     }
     TABLE.check_places(typed, true, true)?;
-    let form = match (read.json, read.long) {
-        (true, _) => Form::Json,
-        (false, _) if read.full_path => Form::Urls,
-        (false, true) => Form::Long,
-        (false, false) => Form::Short,
-    };
-    Ok(Plan {
-        form,
-        recursive: read.recursive,
-        unordered: read.order == Order::AsRead,
-        human: read.human,
-        summarize: read.summarize,
-        end: read.end,
-        escape: match read.names {
-            Names::Literal => None,
-            Names::Quoted(escape) | Names::Marked(escape) => Some(escape),
-        },
-        objects: read.objects,
-        filter: read.filters.of_names()?,
-        places,
-    })
+    plan.filter = plan.filters.of_names()?;
+    Ok(plan)
 }
 
 /// Lists the arguments of a plan; returns the exit code.
-pub fn list(plan: &Plan, out: &Output) -> u8 {
+pub fn list(plan: &Plan, out: &Output) -> Result<u8, String> {
     let store = match Store::open(&plan.objects.settings()) {
         Ok(store) => store,
-        Err(error) => {
-            output::message(&error.to_string());
-            return exit::USAGE;
-        }
+        Err(error) => return Ok(told(exit::USAGE, &error.to_string())),
     };
     let mut code = exit::OK;
     let mut rows = Rows::new(plan, out);
     for (at, (typed, url)) in plan.places.iter().enumerate() {
-        if plan.places.len() > 1 && !matches!(plan.form, Form::Json | Form::Urls) {
+        if plan.places.len() > 1 && !matches!(rows.form, Form::Json | Form::Urls) {
             let gap = if at > 0 { "\n" } else { "" };
             out.write(format!("{gap}{}:\n", typed.display()).as_bytes());
         }
@@ -82,8 +55,7 @@ pub fn list(plan: &Plan, out: &Output) -> u8 {
         };
         rows.flush();
         if let Err(why) = done {
-            let json = (plan.form == Form::Json).then_some(out);
-            tool::fail(json, "list", typed, &why);
+            tool::fail(plan.json.then_some(out), "list", typed, &why);
             code = exit::USAGE;
         }
         if out.is_broken() {
@@ -97,11 +69,7 @@ pub fn list(plan: &Plan, out: &Output) -> u8 {
         rows.flush();
         tool::print_requests(&store);
     }
-    if let Some(error) = out.finish() {
-        output::message(&format!("cannot write standard output: {}", Cause::System(error)));
-        code = exit::USAGE;
-    }
-    code
+    Ok(tool::close_with(out, code, exit::USAGE))
 }
 
 fn buckets(store: &Arc<Store>, rows: &mut Rows<'_>) -> Result<(), Error> {
@@ -117,103 +85,73 @@ fn place(plan: &Plan, store: &Arc<Store>, url: &S3Url, rows: &mut Rows<'_>) -> R
     let recursive = plan.recursive || scope.pattern.is_some();
     rows.begin(&url.bucket, &scope.prefix, recursive);
     let choice = Choice::new(&scope.prefix, scope.pattern.clone(), plan.filter.as_ref());
-    let choice = &mut choice.map_err(|error| error.to_string())?;
-    let found = match plan.form {
-        _ if plan.objects.all_versions() => {
-            versions::list(store, url, &scope, choice, recursive, rows)
-        }
-        Form::Long => whole(store, url, &scope, choice, recursive, rows),
-        _ => fast(plan, store, url, scope, choice, recursive, rows),
+    let choice = choice.map_err(|error| error.to_string())?;
+    let mut place = Place { store, url, scope, choice, recursive, rows };
+    let found = match place.rows.form {
+        _ if plan.objects.all_versions() => place.versions(),
+        Form::Long => place.whole(),
+        _ => place.fast(plan.order == Order::AsRead),
     }
     .map_err(|error| error.to_string())?;
-    tool::note_left_out(url, choice);
+    tool::note_left_out(url, &mut place.choice);
     if found == 0 && !url.key.is_empty() {
         return Err("there is no such object or prefix".into());
     }
     Ok(())
 }
 
-/// Lists with the parallel listing, which returns name, size, time and ETag.
-fn fast(
-    plan: &Plan,
-    store: &Arc<Store>,
-    url: &S3Url,
+/// An argument that is being listed. The ways to do that return the number of objects and prefixes that it selects.
+struct Place<'a, 'b> {
+    store: &'a Arc<Store>,
+    url: &'a S3Url,
     scope: Scope,
-    choice: &mut Choice,
+    choice: Choice,
     recursive: bool,
-    rows: &mut Rows<'_>,
-) -> Result<u64, Error> {
-    let query = StoreQuery {
-        prefix: scope.prefix,
-        narrowed: scope.narrowed,
-        recursive,
-        unordered: plan.unordered,
-        ..StoreQuery::default()
-    };
-    let mut listing = list::store(store, &url.bucket, query);
-    let mut found = 0;
-    while let Some(page) = listing.page() {
-        for item in page {
-            let entry = match item {
-                Ok(entry) => entry,
-                Err(trouble) => return Err(trouble.into_error()),
-            };
-            let matches = choice.matches(&entry.name);
-            found += u64::from(matches);
-            if !matches || choice.hides(&entry.name) {
-                continue;
-            }
-            rows.push(&Row {
-                name: &entry.name,
-                size: entry.meta.size,
-                mtime: entry.meta.mtime,
-                etag: &entry.etag,
-                class: "",
-                is_prefix: entry.meta.kind == Kind::Dir && !recursive,
-                version: None,
-            });
-        }
-        rows.flush();
-        if rows.is_broken() {
-            break;
-        }
-    }
-    Ok(found)
+    rows: &'a mut Rows<'b>,
 }
 
-/// Lists page by page with all information of the server.
-fn whole(
-    store: &Arc<Store>,
-    url: &S3Url,
-    scope: &Scope,
-    choice: &mut Choice,
-    recursive: bool,
-    rows: &mut Rows<'_>,
-) -> Result<u64, Error> {
-    let mut pages = Pages::new(ListQuery {
-        prefix: [&*scope.prefix, &*scope.narrowed].concat(),
-        delimiter: (!recursive).then_some(b'/'),
-        ..ListQuery::default()
-    });
-    // All keys and prefixes of a page begin with the prefix.
-    let cut = scope.prefix.len();
-    with_store(store, async |client| {
+impl Place<'_, '_> {
+    /// Lists with the parallel listing, which returns name, size, time and ETag.
+    fn fast(&mut self, unordered: bool) -> Result<u64, Error> {
+        let query = StoreQuery {
+            prefix: self.scope.prefix.clone(),
+            narrowed: self.scope.narrowed.clone(),
+            recursive: self.recursive,
+            unordered,
+            ..StoreQuery::default()
+        };
+        let mut listing = list::store(self.store, &self.url.bucket, query);
         let mut found = 0;
-        while let Some(page) = pages.next(&client, &url.bucket).await? {
-            let mut prefixes = page.prefixes.iter().peekable();
-            for object in &page.objects {
-                while let Some(prefix) = prefixes.next_if(|prefix| **prefix < object.key) {
-                    found += 1;
-                    if !choice.hides(&prefix[cut..]) {
-                        rows.push(&Row::prefix(&prefix[cut..]));
-                    }
-                }
-                let matches = choice.matches(&object.key[cut..]);
-                found += u64::from(matches);
-                if !matches || choice.hides(&object.key[cut..]) {
-                    continue;
-                }
-                rows.push(&Row {
+        while let Some(page) = listing.page() {
+            for item in page {
+                let entry = item.map_err(list::Trouble::into_error)?;
+                found += self.add(&Row {
+                    name: &entry.name,
+                    size: entry.meta.size,
+                    mtime: entry.meta.mtime,
+                    etag: &entry.etag,
+                    class: "",
+                    is_prefix: entry.meta.kind == Kind::Dir && !self.recursive,
+                    version: None,
+                });
+            }
+            self.rows.flush();
+            if self.rows.is_broken() {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Lists page by page with all information of the server.
+    fn whole(&mut self) -> Result<u64, Error> {
+        let (prefix, delimiter) = self.of_pages();
+        let mut pages = Pages::new(ListQuery { prefix, delimiter, ..ListQuery::default() });
+        let (url, cut) = (self.url, self.scope.prefix.len());
+        with_store(self.store, async |client| {
+            let mut found = 0;
+            while let Some(page) = pages.next(&client, &url.bucket).await? {
+                let objects = page.objects.iter().map(|object| Row {
                     name: &object.key[cut..],
                     size: object.size,
                     mtime: object.mtime,
@@ -222,18 +160,87 @@ fn whole(
                     is_prefix: false,
                     version: None,
                 });
-            }
-            for prefix in prefixes {
-                found += 1;
-                if !choice.hides(&prefix[cut..]) {
-                    rows.push(&Row::prefix(&prefix[cut..]));
+                found += self.add_page(objects, &page.prefixes);
+                if self.rows.is_broken() {
+                    break;
                 }
             }
-            rows.flush();
-            if rows.is_broken() {
-                break;
+            Ok(found)
+        })
+    }
+
+    /// Lists versions and delete markers, page by page.
+    fn versions(&mut self) -> Result<u64, Error> {
+        let (prefix, delimiter) = self.of_pages();
+        let mut pages = VersionPages::new(VersionQuery { prefix, delimiter });
+        let (url, cut) = (self.url, self.scope.prefix.len());
+        with_store(self.store, async |client| {
+            let mut found = 0;
+            while let Some(page) = pages.next(&client, &url.bucket).await? {
+                let versions = page.versions.iter().map(|version| Row {
+                    name: &version.key[cut..],
+                    size: version.size,
+                    mtime: version.mtime,
+                    etag: &version.etag,
+                    class: &version.storage_class,
+                    is_prefix: false,
+                    version: Some(Version {
+                        id: &version.id,
+                        is_latest: version.is_latest,
+                        is_delete_marker: version.is_delete_marker,
+                    }),
+                });
+                found += self.add_page(versions, &page.prefixes);
+                if self.rows.is_broken() {
+                    break;
+                }
             }
+            Ok(found)
+        })
+    }
+
+    /// Returns prefix and delimiter of a listing by pages, whose keys and prefixes begin with the prefix.
+    fn of_pages(&self) -> (Vec<u8>, Option<u8>) {
+        let prefix = [&*self.scope.prefix, &*self.scope.narrowed].concat();
+        (prefix, (!self.recursive).then_some(b'/'))
+    }
+
+    /// Adds the row of an object, unless it does not match or is hidden; returns the number of matches.
+    fn add(&mut self, row: &Row<'_>) -> u64 {
+        let matches = self.choice.matches(row.name);
+        if matches && !self.choice.hides(row.name) {
+            self.rows.push(row);
         }
-        Ok(found)
-    })
+        u64::from(matches)
+    }
+
+    /// Adds the rows of a page, with its prefixes between them, in the order of names; returns the number of matches and
+    /// prefixes.
+    fn add_page<'a>(
+        &mut self,
+        objects: impl Iterator<Item = Row<'a>>,
+        prefixes: &[Vec<u8>],
+    ) -> u64 {
+        let (mut found, cut) = (0, self.scope.prefix.len());
+        let mut prefixes = prefixes.iter().map(|prefix| &prefix[cut..]).peekable();
+        for object in objects {
+            while let Some(name) = prefixes.next_if(|name| *name < object.name) {
+                found += self.add_prefix(name);
+            }
+            found += self.add(&object);
+        }
+        for name in prefixes {
+            found += self.add_prefix(name);
+        }
+        self.rows.flush();
+        found
+    }
+
+    /// Adds the row of a prefix, unless it is hidden; returns 1.
+    fn add_prefix(&mut self, name: &[u8]) -> u64 {
+        if !self.choice.hides(name) {
+            self.rows.push(&Row::prefix(name));
+        }
+        1
+    }
 }

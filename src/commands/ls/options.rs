@@ -1,10 +1,14 @@
 //! The options of `hakobu ls`: the names and meanings of ls(1), and hakobu's own.
 
-use super::plan::{Form, Hidden, Names, Order, Plan, Sign};
-use crate::filters::{self, Filters};
+use super::columns;
+use crate::filters::{self, ArgumentFilters, Filters};
 use crate::objects::{self, ObjectArgs};
-use crate::options::{Opt, Table, flag, parts};
+use crate::options::{JSON, Opt, Table, flag, parts};
 use crate::show::escape::Escape;
+use hakobu_transfer::location::S3Url;
+use hakobu_transfer::policy::filter::Filter;
+use std::ffi::OsString;
+use std::sync::Arc;
 
 /// The command line of `ls`.
 pub const TABLE: Table<Plan> = Table {
@@ -28,6 +32,114 @@ pub const TABLE: Table<Plan> = Table {
     unbuilt: &[UNBUILT, objects::UNBUILT],
     abbreviates: true,
 };
+
+/// Format of names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Names {
+    /// Byte for byte.
+    #[default]
+    Literal,
+    /// A question mark for each unprintable character.
+    Marked(Escape),
+    /// Quoted if a shell requires it.
+    Quoted(Escape),
+}
+
+/// Format of entries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Form {
+    #[default]
+    Lines,
+    Columns,
+    Long,
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    #[default]
+    Name,
+    Newest,
+    Largest,
+    AsRead,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Hidden {
+    #[default]
+    No,
+    /// All except `.` and `..`.
+    Almost,
+    All,
+}
+
+/// Type indicator after a name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sign {
+    #[default]
+    None,
+    Slash,
+    All,
+}
+
+/// The parsed command line.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    pub(super) form: Form,
+    /// `-l` itself was given.
+    pub(super) long: bool,
+    pub(super) order: Order,
+    pub(super) hidden: Hidden,
+    pub(super) reverse: bool,
+    pub(super) directory: bool,
+    pub(super) recursive: bool,
+    pub(super) human: bool,
+    pub(super) numeric: bool,
+    pub(super) owner: bool,
+    pub(super) group: bool,
+    pub(super) full_time: bool,
+    pub(super) inode: bool,
+    pub(super) sign: Sign,
+    pub(super) names: Names,
+    pub(super) end: u8,
+    pub(super) summarize: bool,
+    pub(super) full_path: bool,
+    pub(super) json: bool,
+    pub(super) objects: ObjectArgs,
+    pub(super) filters: Filters,
+    /// Rules for local arguments: entries that they exclude are not listed.
+    pub(super) hidden_by: ArgumentFilters,
+    /// The filter for objects.
+    pub(super) filter: Option<Arc<Filter>>,
+    pub(super) width: usize,
+    /// Arguments that are local.
+    pub(super) paths: Vec<OsString>,
+    /// Arguments in S3, as typed and parsed; none of both kinds at once.
+    pub(super) places: Vec<(OsString, S3Url)>,
+}
+
+impl Plan {
+    /// Returns the defaults.
+    pub(super) fn new(is_terminal: bool) -> Plan {
+        let escape = Escape::of_locale();
+        Plan {
+            form: if is_terminal { Form::Columns } else { Form::Lines },
+            owner: true,
+            group: true,
+            names: if is_terminal { Names::Quoted(escape) } else { Names::Literal },
+            end: b'\n',
+            width: columns::width(),
+            ..Plan::default()
+        }
+    }
+
+    /// Returns whether entries must be examined.
+    pub(super) fn needs_meta(&self) -> bool {
+        matches!(self.form, Form::Long | Form::Json)
+            || matches!(self.order, Order::Newest | Order::Largest)
+            || self.sign == Sign::All
+    }
+}
 
 parts!(Plan { objects: ObjectArgs, filters: Filters });
 
@@ -115,7 +227,7 @@ const OPTIONS: &[Opt<Plan>] = &[
     flag("summarize", None, "with s3://: count and size of all at the end")
         .stored()
         .sets(|it, on| it.summarize = on),
-    flag("json", None, "JSON lines on standard output, nothing else").sets(|it, on| it.json = on),
+    JSON.sets(|it, on| it.json = on),
 ];
 
 const UNBUILT: &[(&str, &str)] = &[
@@ -136,5 +248,4 @@ const UNBUILT: &[(&str, &str)] = &[
     ("--show-control-chars", "-N shows names as they are"),
     ("--sort", "-t, -S and -U choose the order"),
     ("--time-style", "--full-time shows whole times"),
-    ("--version", "it is an option of hakobu itself: hakobu --version"),
 ];

@@ -1,15 +1,9 @@
 //! Evaluation of `ls` command lines.
 
 use super::*;
-use crate::options::Refused;
 
 fn planned(line: &str) -> Result<Plan, String> {
-    let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-    let parsed = TABLE.parse(&arguments);
-    parsed.and_then(|typed| plan(typed, false).map_err(Refused::Usage)).map_err(|stop| match stop {
-        Refused::Help(_) => "help".into(),
-        Refused::Usage(message) | Refused::Failed { message, .. } => message,
-    })
+    plan(TABLE.parse_line(line)?, false)
 }
 
 #[test]

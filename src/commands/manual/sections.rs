@@ -190,9 +190,6 @@ pub enum Group {
     Results,
 }
 
-const STATE_HOME: Meaning =
-    ("XDG_STATE_HOME", "The folder of state and results instead of ~/.local/state.");
-
 /// Environment variables that a group reads.
 pub const ENVIRONMENT: &[(Group, &[Meaning])] = &[
     (
@@ -217,7 +214,7 @@ pub const ENVIRONMENT: &[(Group, &[Meaning])] = &[
     (
         Group::Results,
         &[
-            STATE_HOME,
+            ("XDG_STATE_HOME", "The folder of state and results instead of ~/.local/state."),
             ("XDG_CACHE_HOME", "The folder of data sets instead of ~/.cache."),
             ("NO_COLOR", "No colours, if it is set and not empty."),
         ],

@@ -1,11 +1,11 @@
 //! The options of `hakobu mv`: the names and meanings of mv(1), and hakobu's own.
 
-use crate::commands::cp::{NO_FOLLOW, QUIET, SIZE_ONLY};
+use crate::commands::cp::{NO_FOLLOW, PROGRESS, QUIET, SIZE_ONLY, UPDATE, is_older};
 use crate::filters::{self, Filters};
 use crate::limits::{self, Limits};
 use crate::links;
 use crate::objects::{self, ObjectArgs};
-use crate::options::{Opt, Table, Takes, flag, parts, put, value};
+use crate::options::{JSON, Opt, Table, flag, parts, put, value};
 use crate::show::{Wanted, ask};
 use hakobu_transfer::plan::mv::{Existing, Options};
 use hakobu_transfer::policy::Symlinks;
@@ -27,20 +27,12 @@ pub const TABLE: Table<Reading> = Table {
         &objects::SIDES,
         &objects::RAW,
         &objects::STAT,
-        &objects::WRITE,
-        &objects::SSE_C,
-        &objects::SSE_C_COPY,
-        &objects::MOVE,
+        &objects::TRANSFER,
         &objects::FLATTEN,
         &objects::NAMES,
         &objects::STOP,
         &filters::NAMED,
-        &limits::BWLIMIT,
-        &limits::STEER,
-        &limits::REPORT,
-        &limits::RPS,
-        &limits::MEMORY,
-        &limits::PRIORITY,
+        &limits::TRANSFER,
         &links::OPTIONS,
     ],
     unbuilt: &[UNBUILT, objects::UNBUILT],
@@ -89,13 +81,7 @@ const OPTIONS: &[Opt<Reading>] = &[
     flag("interactive", Some('i'), "ask before overwriting")
         .local("--no-clobber keeps existing files")
         .sets(|it, _| it.decide(Existing::Ask(ask("mv", "overwrite")))),
-    value("update", Some('u'), "older", "only files that are newer than in DST, or missing there")
-        .takes(Takes::Perhaps("older"))
-        .alias(&["if-source-newer"])
-        .reads(|it, arg| match arg.value.to_str() {
-            Some("" | "older") => put(&mut it.options.update, true),
-            _ => Err(arg.refuse("is not supported")),
-        }),
+    UPDATE.reads(|it, arg| put(&mut it.options.update, is_older(arg)?)),
     flag("b", Some('b'), "rename files that are replaced")
         .short_only()
         .local("")
@@ -130,20 +116,11 @@ const OPTIONS: &[Opt<Reading>] = &[
     NO_FOLLOW.stored().sets(|it, on| {
         it.symlinks = Some(if on { Symlinks::Skip } else { Symlinks::Follow });
     }),
-    flag(
-        "progress",
-        None,
-        "show progress: a bar on a terminal (by default after a second), else a line a second",
-    )
-    .alias(&["show-progress"])
-    .off(&["no-progress"])
-    .sets(|it, on| it.wanted.progress = Some(on)),
-    flag("json", None, "JSON lines on standard output, nothing else")
-        .sets(|it, on| it.wanted.json = on),
+    PROGRESS.sets(|it, on| it.wanted.progress = Some(on)),
+    JSON.sets(|it, on| it.wanted.json = on),
 ];
 
 const UNBUILT: &[(&str, &str)] = &[
     ("--backup", "-b makes simple backups"),
     ("--exchange --no-copy --strip-trailing-slashes --context -Z", ""),
-    ("--version", "it is an option of hakobu itself: hakobu --version"),
 ];

@@ -1,6 +1,6 @@
 //! `rm -i`: one entry after the other, each after a question.
 
-use super::plan::Plan;
+use super::options::Plan;
 use super::report::{fail, report_removed};
 use super::tops::Top;
 use crate::show::{Show, confirmed};
@@ -8,9 +8,10 @@ use hakobu_core::error::{Cause, Operation};
 use hakobu_core::limit::Limiter;
 use hakobu_core::unit::{Kind, Totals};
 use hakobu_sys::dir::Reader;
-use hakobu_sys::{AsFd, dir, meta};
+use hakobu_sys::{AsFd, BorrowedFd, dir, meta};
 use hakobu_tree::remove::{Entry, Removal, remove_tree};
 use std::ffi::CStr;
+use std::io;
 
 struct Asking<'a> {
     plan: &'a Plan,
@@ -66,7 +67,7 @@ impl Removal for Asking<'_> {
         let protected = entry.kind != Kind::Symlink && !dir::may_write(entry.dir, entry.name);
         let protected = if protected { "write-protected " } else { "" };
         let is_empty = match entry.kind {
-            Kind::Dir => is_empty_dir(entry),
+            Kind::Dir => is_empty_dir(entry.dir, entry.name).unwrap_or(false),
             _ => meta::of(entry.dir, entry.name, false).is_ok_and(|meta| meta.size == 0),
         };
         let verb = if entry.kind == Kind::Dir && !is_empty { "descend into" } else { "remove" };
@@ -98,11 +99,12 @@ impl Removal for Asking<'_> {
     }
 }
 
-fn is_empty_dir(entry: &Entry<'_>) -> bool {
-    let Ok(fd) = dir::open(entry.dir, entry.name, false) else { return false };
+/// Returns whether a directory has no entries.
+pub fn is_empty_dir(dir: BorrowedFd<'_>, name: &CStr) -> io::Result<bool> {
+    let fd = dir::open(dir, name, false)?;
     let mut any = false;
-    let read = Reader::default().for_each(fd.as_fd(), |_, _, _| any = true);
-    read.is_ok() && !any
+    Reader::default().for_each(fd.as_fd(), |_, _, _| any = true)?;
+    Ok(!any)
 }
 
 /// Returns the words for a type in a question.

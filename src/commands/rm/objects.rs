@@ -1,7 +1,6 @@
 //! `hakobu rm` of `s3://`: objects, prefixes with `-r`, matches of wildcards.
 
-use super::options::TABLE;
-use super::plan::{self, Ask};
+use super::options::{self, Ask, TABLE};
 use crate::commands::session::Session;
 use crate::commands::tool;
 use crate::exit;
@@ -34,8 +33,8 @@ pub struct Plan {
 /// An invalid command line.
 pub fn plan(typed: &Typed) -> Result<Plan, String> {
     TABLE.check_places(typed, true, true)?;
-    let read = TABLE.read(typed, plan::Plan::new(true))?;
-    let plan::Plan { recursive, force, ask, dry_run, verbose, json, limits, .. } = read;
+    let read = TABLE.read(typed, options::Plan::new(true))?;
+    let options::Plan { recursive, force, ask, dry_run, verbose, json, limits, .. } = read;
     let (args, filters) = (read.objects, read.filters);
     let mut targets = Vec::new();
     for path in &typed.paths {

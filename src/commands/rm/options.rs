@@ -1,10 +1,12 @@
 //! The options of `hakobu rm`: the names and meanings of rm(1), and hakobu's own.
 
-use super::plan::{Ask, Plan};
-use crate::filters::{self, Filters};
+use crate::filters::{self, ArgumentFilters, Filters};
 use crate::limits::{self, Limits};
 use crate::objects::{self, ObjectArgs};
-use crate::options::{Noted, Opt, Table, Takes, flag, parts, put, value};
+use crate::options::{JSON, Noted, Opt, Table, Takes, flag, parts, put, value};
+use hakobu_transfer::run::Rates;
+use hakobu_tree::remove::Options;
+use std::ffi::OsString;
 
 /// The command line of `rm`.
 pub const TABLE: Table<Plan> = Table {
@@ -27,9 +29,67 @@ pub const TABLE: Table<Plan> = Table {
         &limits::RPS,
         &limits::PRIORITY,
     ],
-    unbuilt: &[UNBUILT, objects::UNBUILT],
+    unbuilt: &[objects::UNBUILT],
     abbreviates: true,
 };
+
+/// When to ask.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ask {
+    Never,
+    /// Only before removing write-protected entries, and only on a terminal.
+    #[default]
+    Protected,
+    Once,
+    Always,
+}
+
+/// The parsed command line.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// Whether paths are in `s3://`.
+    pub(super) in_store: bool,
+    pub(super) recursive: bool,
+    pub(super) empty_dirs: bool,
+    /// Remove only the contents of directories.
+    pub(super) keep_dirs: bool,
+    /// A missing argument is not an error.
+    pub(super) force: bool,
+    pub(super) dry_run: bool,
+    pub(super) ask: Ask,
+    pub(super) one_file_system: bool,
+    pub(super) preserve_root: bool,
+    /// Refuse tops that are mount points, too.
+    pub(super) preserve_mounts: bool,
+    pub(super) verbose: bool,
+    pub(super) json: bool,
+    pub(super) limits: Limits,
+    pub(super) rates: Rates,
+    pub(super) objects: ObjectArgs,
+    pub(super) filters: Filters,
+    /// Rules for local arguments: entries that they exclude stay.
+    pub(super) kept: ArgumentFilters,
+    pub(super) paths: Vec<OsString>,
+}
+
+impl Plan {
+    /// Returns the defaults.
+    pub(super) fn new(in_store: bool) -> Plan {
+        let ask = if in_store { Ask::Never } else { Ask::Protected };
+        Plan { in_store, ask, preserve_root: true, ..Plan::default() }
+    }
+
+    /// Returns whether a line is printed for each removed entry.
+    pub(super) fn tells(&self) -> bool {
+        self.verbose || self.dry_run
+    }
+
+    /// Returns the options of the walk.
+    pub(super) fn removal(&self) -> Options {
+        let Plan { one_file_system, dry_run, keep_dirs, .. } = *self;
+        Options { one_file_system, dry_run, keep_dirs, ..Options::default() }
+    }
+}
 
 parts!(Plan { objects: ObjectArgs, limits: Limits, filters: Filters });
 
@@ -92,13 +152,10 @@ const OPTIONS: &[Opt<Plan>] = &[
         .sets(|it, _| (it.preserve_root, it.preserve_mounts) = (false, false)),
     limits::JOBS.reads(limits::set_jobs),
     flag("verbose", Some('v'), "print what is removed").sets(|it, on| it.verbose = on),
-    flag("json", None, "JSON lines on standard output, nothing else").sets(|it, on| it.json = on),
+    JSON.sets(|it, on| it.json = on),
 ];
 
 /// Options of aws.
 const QUIET: Noted = Noted(&[flag("quiet", None, "say nothing")
     .alias(&["only-show-errors"])
     .noted("only -v prints what is removed")]);
-
-const UNBUILT: &[(&str, &str)] =
-    &[("--version", "it is an option of hakobu itself: hakobu --version")];

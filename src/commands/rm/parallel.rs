@@ -1,15 +1,15 @@
 //! `rm` on many workers: asks at most about write-protected entries.
 
 use super::super::tool;
-use super::plan::{Ask, Plan};
+use super::asking::{is_empty_dir, kind_words, shown};
+use super::options::{Ask, Plan};
 use super::report::{fail, report_removed};
 use super::tops::Top;
 use crate::show::{Show, confirmed};
 use hakobu_core::error::{Cause, Operation};
 use hakobu_core::event::{Event, Listener};
 use hakobu_core::unit::{Kind, Totals};
-use hakobu_sys::dir::Reader;
-use hakobu_sys::{AsFd, dir, errno};
+use hakobu_sys::{dir, errno};
 use hakobu_transfer::run::steered;
 use hakobu_tree::remove::parallel::{Place, Watch, remove_all};
 use parking_lot::Mutex;
@@ -44,8 +44,8 @@ pub fn remove(plan: &Plan, tops: &[Top], show: &Show, totals: &mut Totals) -> us
             }
         }
     }
-    let shown: Vec<&Path> = paths.iter().map(|path| tool::path(path.to_bytes())).collect();
-    let (removed, jobs) = steered(&shown, plan.limits.jobs, plan.rates, |controls, limits| {
+    let roots: Vec<&Path> = paths.iter().map(|path| tool::path(path.to_bytes())).collect();
+    let (removed, jobs) = steered(&roots, plan.limits.jobs, plan.rates, |controls, limits| {
         show.event(Event::Begins(&controls.meter));
         let watcher = Watcher { plan, show, question: asks.then(Mutex::default) };
         remove_all(&paths, plan.removal(), controls, limits.open_dirs_max, &watcher)
@@ -60,10 +60,10 @@ fn remove_empty(plan: &Plan, path: &CStr) -> io::Result<()> {
     if !plan.dry_run {
         return dir::rmdir(dir::cwd(), path);
     }
-    let fd = dir::open(dir::cwd(), path, false)?;
-    let mut any = false;
-    Reader::default().for_each(fd.as_fd(), |_, _, _| any = true)?;
-    if any { Err(io::Error::from_raw_os_error(errno::ENOTEMPTY)) } else { Ok(()) }
+    match is_empty_dir(dir::cwd(), path)? {
+        true => Ok(()),
+        false => Err(io::Error::from_raw_os_error(errno::ENOTEMPTY)),
+    }
 }
 
 impl Watch for Watcher<'_> {
@@ -80,8 +80,8 @@ impl Watch for Watcher<'_> {
             return false;
         }
         let _one = question.lock();
-        let what = super::asking::kind_words(place.kind, false);
-        let shown = super::asking::shown(&place.path());
+        let what = kind_words(place.kind, false);
+        let shown = shown(&place.path());
         let rest = if place.kind == Kind::Dir { " and its contents" } else { "" };
         !confirmed(&format!("hakobu rm: remove write-protected {what} {shown}{rest}? "))
     }

@@ -1,11 +1,13 @@
 //! Lines about entries that were removed, or could not be.
 
-use super::plan::Plan;
+use super::options::Plan;
 use crate::commands::tool;
 use crate::show::Show;
+use crate::show::json::{Paths, kind_word, push_line};
 use hakobu_core::error::{Cause, Class, Operation, Problem};
 use hakobu_core::event::{Event, Listener};
 use hakobu_core::unit::Kind;
+use serde::Serialize;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
@@ -15,9 +17,17 @@ pub fn report_removed(plan: &Plan, show: &Show, path: &[u8], kind: Kind) {
     if !plan.tells() {
         return;
     }
+    #[derive(Serialize)]
+    struct Line<'a> {
+        event: &'static str,
+        kind: &'static str,
+        #[serde(flatten)]
+        paths: Paths<'a>,
+    }
     let mut out = Vec::with_capacity(64);
     if plan.json {
-        tool::push_event("removed", path, kind, &mut out);
+        let paths = Paths(&[("path", Some(tool::path(path)))]);
+        push_line(&Line { event: "removed", kind: kind_word(kind), paths }, &mut out);
     } else {
         out.extend_from_slice(match (plan.dry_run, kind) {
             (false, Kind::Dir) => b"removed directory ",

@@ -1,7 +1,7 @@
 //! Check of the arguments of `rm`: never `.`, `..` or `/`, directories only with `-r` or `-d`, missing ones are
 //! errors without `-f`.
 
-use super::plan::Plan;
+use super::options::Plan;
 use super::report::fail;
 use crate::names::strip_slashes;
 use crate::show::Show;
@@ -107,7 +107,7 @@ mod tests {
         let plan = |preserve_root| Plan {
             recursive: true,
             force: true,
-            ask: crate::commands::rm::plan::Ask::Never,
+            ask: crate::commands::rm::options::Ask::Never,
             preserve_root,
             ..Plan::new(false)
         };

@@ -11,7 +11,9 @@ use hakobu_core::error::Class;
 use hakobu_core::event::{Event, Listener};
 use hakobu_core::unit::Jobs;
 use hakobu_transfer::location::s3_path;
-use hakobu_transfer::run::{Keys, Outcome, Removal, Spec, remove_objects, transfer_each};
+use hakobu_transfer::run::{
+    Keys, Outcome, Removal, RemovalTarget, Spec, remove_objects, transfer_each,
+};
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -77,77 +79,64 @@ impl Groups {
         stored: bool,
     ) -> Result<(), String> {
         let name = command.to_string_lossy();
-        if !stored || !matches!(&*name, "cp" | "mv" | "rm") {
-            let command = command.to_owned();
+        let described = if stored { described(&name, &arguments)? } else { None };
+        let command = command.to_owned();
+        let Some((options, concerned, wanted, work)) = described else {
             self.others.push(Other { number, command, arguments });
             return Ok(());
-        }
-        if name == "rm" {
-            let (options, plan) = rm::described(&arguments).map_err(said)?;
-            of_the_process(&options)?;
-            let Some((mut removal, wanted)) = plan.together() else {
-                let command = command.to_owned();
-                self.others.push(Other { number, command, arguments });
-                return Ok(());
-            };
-            // A missing key counts as removed, as in s5cmd; a wildcard must match.
-            removal.must_exist &=
-                !removal.targets.iter().all(|target| matches!(target.keys, Keys::One(_)));
-            let concerned = Concerned { source: false, target: true };
-            let key = Key { command: command.to_owned(), options, concerned };
-            return self.removal(number, key, removal, wanted);
-        }
-        let (options, spec, wanted) = if name == "cp" {
-            match cp::described(&arguments).map_err(said)? {
-                cp::Described::Copy(options, spec, wanted) => (options, *spec, wanted),
-                cp::Described::Stream(cp::Dash::Out(_)) => {
-                    let command = command.to_owned();
-                    self.others.push(Other { number, command, arguments });
-                    return Ok(());
-                }
-                cp::Described::Stream(cp::Dash::In(_)) => {
-                    return Err("'-': a line of a file has no standard input".to_owned());
-                }
-            }
-        } else {
-            mv::described(&arguments).map_err(said)?
         };
-        of_the_process(&options)?;
-        let concerned = Concerned::of(&spec.sources, &spec.target);
-        let key = Key { command: command.to_owned(), options, concerned };
+        let added = match &work {
+            Work::Transfers(specs) => specs.len(),
+            Work::Removal(removal) => removal.targets.len(),
+        };
+        let numbers = vec![number; added];
+        let key = Key { command, options, concerned };
         match self.groups.iter_mut().find(|group| group.key == key) {
-            Some(Group { work: Work::Transfers(specs), numbers, .. }) => {
-                specs.push(spec);
-                numbers.push(number);
+            Some(group) => {
+                group.numbers.extend(numbers);
+                match (&mut group.work, work) {
+                    (Work::Transfers(specs), Work::Transfers(more)) => specs.extend(more),
+                    (Work::Removal(all), Work::Removal(more)) => all.targets.extend(more.targets),
+                    // A command does either.
+                    _ => {}
+                }
             }
-            _ => {
-                let work = Work::Transfers(vec![spec]);
-                self.groups.push(Group { key, wanted, work, numbers: vec![number] });
-            }
+            None => self.groups.push(Group { key, wanted, work, numbers }),
         }
         Ok(())
     }
+}
 
-    fn removal(
-        &mut self,
-        number: usize,
-        key: Key,
-        removal: Removal,
-        wanted: Wanted,
-    ) -> Result<(), String> {
-        let added = std::iter::repeat_n(number, removal.targets.len());
-        match self.groups.iter_mut().find(|group| group.key == key) {
-            Some(Group { work: Work::Removal(all), numbers, .. }) => {
-                numbers.extend(added);
-                all.targets.extend(removal.targets);
-            }
-            _ => {
-                let (numbers, work) = (added.collect(), Work::Removal(Box::new(removal)));
-                self.groups.push(Group { key, wanted, work, numbers });
-            }
+/// Options, sides in S3, output and work of a line that can be merged.
+type Described = (Vec<OptArg>, Concerned, Wanted, Work);
+
+/// Describes a line with a store on a side; `None` if it runs as a process.
+fn described(command: &str, arguments: &[OsString]) -> Result<Option<Described>, String> {
+    let (options, spec, wanted) = match command {
+        "rm" => {
+            let (options, plan) = rm::described(arguments).map_err(said)?;
+            of_the_process(&options)?;
+            return Ok(plan.together().map(|(mut removal, wanted)| {
+                // A missing key counts as removed, as in s5cmd; a wildcard must match.
+                let is_key = |target: &RemovalTarget| matches!(target.keys, Keys::One(_));
+                removal.must_exist &= !removal.targets.iter().all(is_key);
+                let concerned = Concerned { source: false, target: true };
+                (options, concerned, wanted, Work::Removal(Box::new(removal)))
+            }));
         }
-        Ok(())
-    }
+        "cp" => match cp::described(arguments).map_err(said)? {
+            cp::Described::Copy(options, spec, wanted) => (options, *spec, wanted),
+            cp::Described::Stream(cp::Dash::Out(_)) => return Ok(None),
+            cp::Described::Stream(cp::Dash::In(_)) => {
+                return Err("'-': a line of a file has no standard input".to_owned());
+            }
+        },
+        "mv" => mv::described(arguments).map_err(said)?,
+        _ => return Ok(None),
+    };
+    of_the_process(&options)?;
+    let concerned = Concerned::of(&spec.sources, &spec.target);
+    Ok(Some((options, concerned, wanted, Work::Transfers(vec![spec]))))
 }
 
 /// Rejects options that apply to the whole process.

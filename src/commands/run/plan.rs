@@ -4,7 +4,6 @@ use crate::commands::command::Command;
 use crate::limits::Limits;
 use crate::objects::ObjectArgs;
 use crate::options::parts;
-use crate::show::json::push_line;
 use crate::show::output;
 use hakobu_transfer::run::Control;
 use parking_lot::Mutex;
@@ -61,9 +60,7 @@ impl Running {
     pub fn fail(&self, number: usize, why: &str) {
         self.told(number, why);
         if self.json {
-            let mut line = Vec::with_capacity(128);
-            push_line(&Failed { event: "error", line: number, message: why }, &mut line);
-            output::text(&String::from_utf8_lossy(&line));
+            output::line(&Failed { event: "error", line: number, message: why });
         }
     }
 

@@ -1,7 +1,7 @@
 //! The options of `hakobu serve`.
 
 use super::Plan;
-use crate::options::{Group, Opt, OptArg, Table, Takes, flag, parts, put, titled, value};
+use crate::options::{Group, Opt, OptArg, Table, Takes, flag, parts, push, put, titled, value};
 use hakobu_testserver::Fault;
 
 /// The command line of `serve`.
@@ -93,8 +93,7 @@ const CONDITIONS: Group<Plan> = titled("Conditions").with(&[
         .takes(Takes::Values("SPEC"))
         .reads(|plan, arg| {
             let fault = Fault::parse(arg.text()?).map_err(|why| arg.wrong(&why))?;
-            plan.conditions.faults.push(fault);
-            Ok(())
+            push(&mut plan.conditions.faults, fault)
         }),
 ]);
 

@@ -1,5 +1,5 @@
 //! The options of rsync that have no effect on a copy between local paths or with `s3://`, in rsync as well: accepted
-//! with a note, so that scripts run unchanged.
+//! with a note, so that scripts run unchanged. Those that are refused stand below.
 
 use crate::options::{Noted, OptArg, Row, flag, value};
 use hakobu_transfer::policy::Digest;
@@ -88,4 +88,25 @@ const ROWS: &[Row] = &[
     value("outbuf", None, "HOW", "N, L or B").noted(STREAMS),
     value("stderr", None, "HOW", "e, a or c").noted(STREAMS),
     flag("msgs2stderr", None, "messages of both sides").off(&["no-msgs2stderr"]).noted(STREAMS),
+];
+
+const REMOTE: &str = "there is no remote shell and no daemon; SRC and DST are local paths (a mounted \
+                      file system is one) or s3://";
+const BATCH: &str = "runs cannot be replayed; -n with s3:// prints a file for hakobu run";
+const ICONV: &str = "names are bytes and stay what they are; convmv(1) converts them";
+const VERSION: &str = "the version is an option of hakobu itself: hakobu --version";
+
+/// The options of rsync 3.5 that are refused, each with a reason or "".
+pub const UNBUILT: &[(&str, &str)] = &[
+    (
+        "--rsh -e --daemon --server --sender --config --dparam --detach \
+         --password-file --early-input",
+        REMOTE,
+    ),
+    ("--write-batch --only-write-batch --read-batch", BATCH),
+    ("--iconv", ICONV),
+    ("--munge-links", "--safe-links leaves out symlinks that point outside the tree"),
+    ("--copy-as", "run hakobu as that user: sudo -u USER hakobu sync ..."),
+    ("--crtimes -N --N", "Linux cannot set birth times; rsync refuses it there as well"),
+    ("--version -V", VERSION),
 ];

@@ -42,21 +42,24 @@ fn flags(arg: &OptArg) -> Result<Vec<(String, u8, &str)>, String> {
 /// A flag that rsync does not have.
 pub fn debug(it: &mut Reading, arg: &OptArg) -> Result<(), String> {
     for (name, level, flag) in flags(arg)? {
-        match &*name {
-            "filter" | "all" => it.rules = Some(level > 0),
-            "none" => it.rules = Some(false),
-            "help" => {}
-            other if OTHER_DEBUG.contains(&other) => {}
-            _ => {
+        let why = match &*name {
+            "filter" | "all" => {
+                it.rules = Some(level > 0);
+                if level <= u8::from(name == "filter") {
+                    continue;
+                }
+                "as filter"
+            }
+            "none" => {
+                it.rules = Some(false);
+                continue;
+            }
+            "help" => continue,
+            other if !OTHER_DEBUG.contains(&other) => {
                 return Err(format!(
                     "--debug={flag}: there is no such flag (--debug=help lists them)"
                 ));
             }
-        }
-        let why = match &*name {
-            "filter" if level > 1 => "as filter",
-            "all" if level > 0 => "as filter",
-            "filter" | "all" | "none" | "help" => continue,
             _ if level == 0 => continue,
             _ => "there is no protocol to watch",
         };
@@ -86,16 +89,12 @@ pub fn set(it: &mut Reading, arg: &OptArg) -> Result<(), String> {
                 (it.wanted.transfers, it.wanted.whole) = (level == 1, level > 1);
             }
             "stats" => it.stats = Some(level),
-            "all" => {
+            "all" | "none" => {
+                let level = if name == "none" { 0 } else { level };
                 it.names = Some(level.min(2));
                 (it.backups, it.skips) = (Some(level > 0), Some(level > 0));
                 (it.stats, it.wanted.progress) = (Some(level), Some(level > 0));
                 (it.wanted.transfers, it.wanted.whole) = (level == 1, level > 1);
-            }
-            "none" => {
-                (it.names, it.backups, it.skips) = (Some(0), Some(false), Some(false));
-                (it.stats, it.wanted.progress) = (Some(0), Some(false));
-                (it.wanted.transfers, it.wanted.whole) = (false, false);
             }
             other if OTHERS.contains(&other) => without.push(flag),
             _ => {

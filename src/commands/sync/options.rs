@@ -1,9 +1,8 @@
 //! The options of `hakobu sync`: rsync's names with rsync's meaning, and hakobu's own (`-j`, `--joblog`, `--json`).
 
-use super::accepted::ACCEPTED;
+use super::accepted::{ACCEPTED, UNBUILT};
 use super::reading::Reading;
-use super::refused::UNBUILT;
-use super::values::{add_chmod, format, number, set_owner};
+use super::values::{add_chmod, format, set_owner};
 use super::written::WRITTEN;
 use crate::commands::cluster::options as cluster;
 use crate::commands::cp::NO_FOLLOW;
@@ -11,7 +10,7 @@ use crate::filters;
 use crate::limits;
 use crate::number::Digits;
 use crate::objects;
-use crate::options::{Group, Table, Takes, flag, put, titled, value, values};
+use crate::options::{Group, JSON, Table, Takes, flag, put, titled, value, values};
 use crate::{links, owner};
 use hakobu_transfer::policy::{Delete, MissingArgs, Sparse};
 
@@ -43,18 +42,10 @@ pub const TABLE: Table<Reading> = Table {
         &objects::RAW,
         &objects::VERSION,
         &objects::STAT,
-        &objects::WRITE,
-        &objects::SSE_C,
-        &objects::SSE_C_COPY,
-        &objects::MOVE,
+        &objects::TRANSFER,
         &objects::NAMES,
         &objects::STOP,
-        &limits::BWLIMIT,
-        &limits::STEER,
-        &limits::REPORT,
-        &limits::RPS,
-        &limits::MEMORY,
-        &limits::PRIORITY,
+        &limits::TRANSFER,
         &links::OPTIONS,
         &ACCEPTED,
         &cluster::PLANNED,
@@ -293,7 +284,7 @@ const LEFT: Group<Reading> = titled("What is left alone").with(&[
         "times this close are equal (0: whole seconds, -1: ns)",
     )
     .reads(|it, arg| {
-        let window_s = number(arg).ok_or_else(|| arg.refuse("is not a number of seconds"));
+        let window_s = arg.parsed().ok_or_else(|| arg.refuse("is not a number of seconds"));
         put(&mut it.policy.modify_window_s, Some(window_s?))
     }),
     flag("existing", None, "update only files that exist in DST")
@@ -319,7 +310,7 @@ const REMOVED: Group<Reading> = titled("Removal").with(&[
     flag("delete-excluded", None, "... including entries that the filters skip")
         .sets(|it, _| (it.delete, it.policy.delete_excluded) = (true, true)),
     value("max-delete", None, "NUM", "remove at most NUM entries").reads(|it, arg| {
-        let most = number(arg).and_then(|n| u64::try_from(n).ok());
+        let most = arg.parsed::<i64>().and_then(|n| u64::try_from(n).ok());
         let most = most.ok_or_else(|| arg.refuse("is not a number"))?;
         put(&mut it.policy.max_delete, Some(most))
     }),
@@ -408,6 +399,5 @@ const OUTPUT: Group<Reading> = titled("Output").with(&[
         .reads(|it, arg| put(&mut it.wanted.log_file, Some(arg.value.clone()))),
     value("log-file-format", None, "FORMAT", "format of its lines")
         .reads(|it, arg| put(&mut it.wanted.log_format, Some(format(arg)?))),
-    flag("json", None, "JSON lines on standard output, nothing else")
-        .sets(|it, on| it.wanted.json = on),
+    JSON.sets(|it, on| it.wanted.json = on),
 ]);

@@ -10,12 +10,7 @@ use hakobu_transfer::run::Spec;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
-/// Returns the spec of a command line and its requested output.
-pub fn prepare(arguments: &[OsString]) -> Result<(Spec, Wanted), Refused> {
-    read(arguments).map(|(spec, wanted, _)| (spec, wanted))
-}
-
-/// As [`prepare`], with the options for many machines.
+/// Returns the spec of a command line, its requested output, and the options for many machines.
 pub fn read(arguments: &[OsString]) -> Result<(Spec, Wanted, Args), Refused> {
     let mut typed = TABLE.parse(arguments).map_err(|refused| match refused {
         // A location on another machine matters more than any option error.
@@ -62,7 +57,8 @@ mod tests {
 
     fn prepared(line: &str) -> Result<(Spec, Wanted), String> {
         let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        prepare(&arguments).map_err(|refused| match refused {
+        let read = read(&arguments).map(|(spec, wanted, _)| (spec, wanted));
+        read.map_err(|refused| match refused {
             Refused::Help(_) => "help".to_owned(),
             Refused::Usage(message) => format!("{} {message}", exit::SYNC_USAGE),
             Refused::Failed { code, message } => format!("{code} {message}"),

@@ -10,11 +10,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Parses a number, which may be negative.
-pub fn number(arg: &OptArg) -> Option<i64> {
-    arg.value.to_str()?.parse().ok()
-}
-
 /// Parses `--out-format`, `--log-file-format`.
 ///
 /// # Errors
@@ -96,7 +91,7 @@ pub fn set_partial_dir(it: &mut Reading, arg: &OptArg) -> Result<(), String> {
 /// # Errors
 /// It is not a number of minutes.
 pub fn stop_after(it: &mut Reading, arg: &OptArg) -> Result<(), String> {
-    let minutes = number(arg).and_then(|n| u64::try_from(n).ok()).filter(|n| *n > 0);
+    let minutes = arg.parsed::<i64>().and_then(|n| u64::try_from(n).ok()).filter(|n| *n > 0);
     let minutes = minutes.ok_or_else(|| arg.refuse("is not a number of minutes"))?;
     it.wanted.stop_after = Some(Duration::from_secs(minutes.saturating_mul(60)));
     Ok(())

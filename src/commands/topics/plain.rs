@@ -28,7 +28,7 @@ pub fn text(markdown: &str, topic_of: Topics) -> String {
                 rows.push(cells(row));
             }
             out.table(&rows);
-        } else if line.trim().is_empty() || is_comment(line) {
+        } else if line.trim().is_empty() || line.starts_with("<!--") {
             continue;
         } else {
             let mut paragraph = line.trim().to_owned();
@@ -111,10 +111,6 @@ fn marker(text: &str) -> usize {
     }
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     if digits > 0 && text[digits..].starts_with(". ") { digits + 2 } else { 0 }
-}
-
-fn is_comment(line: &str) -> bool {
-    line.starts_with("<!--")
 }
 
 struct Page {

@@ -3,15 +3,16 @@
 use crate::commands::tool;
 use crate::number::{bytes, grouped, things};
 use crate::show::escape::Escape;
-use crate::show::json::{Paths, kind_word, push_line};
+use crate::show::json::{self, Paths, kind_word};
 use hakobu_core::unit::{Kind, Meta, Time};
 use hakobu_sys::usage::Used;
 use hakobu_transfer::verify::{Aspect, Counts, Difference, Finding, Outcome};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Appends the text line of a difference.
-pub fn push_text(difference: &Difference<'_>, escape: Escape, out: &mut Vec<u8>) {
+/// Returns the text line of a difference.
+pub fn text(difference: &Difference<'_>, escape: Escape) -> Vec<u8> {
+    let mut out = Vec::with_capacity(128);
     let meta = difference.source.or(difference.target);
     let words: &[u8] = match difference.finding {
         Finding::Missing => b"only in SRC: ",
@@ -19,7 +20,7 @@ pub fn push_text(difference: &Difference<'_>, escape: Escape, out: &mut Vec<u8>)
         Finding::Differs(_) => b"differs: ",
     };
     out.extend_from_slice(words);
-    escape.push(if difference.path.is_empty() { b"." } else { difference.path }, out);
+    escape.push(if difference.path.is_empty() { b"." } else { difference.path }, &mut out);
     if meta.is_some_and(|meta| meta.kind == Kind::Dir) && !difference.path.is_empty() {
         out.push(b'/');
     }
@@ -31,6 +32,7 @@ pub fn push_text(difference: &Difference<'_>, escape: Escape, out: &mut Vec<u8>)
         out.extend_from_slice(format!(" ({})", details.join(", ")).as_bytes());
     }
     out.push(b'\n');
+    out
 }
 
 fn detail(aspect: Aspect, a: &Meta, b: &Meta, offset: Option<u64>) -> String {
@@ -93,8 +95,8 @@ impl Side {
     }
 }
 
-/// Appends the JSON line of a difference.
-pub fn push_json(difference: &Difference<'_>, out: &mut Vec<u8>) {
+/// Returns the JSON line of a difference.
+pub fn json(difference: &Difference<'_>) -> Vec<u8> {
     #[derive(Serialize)]
     struct Line<'a> {
         event: &'static str,
@@ -115,7 +117,7 @@ pub fn push_json(difference: &Difference<'_>, out: &mut Vec<u8>) {
         Finding::Extra => ("extra", Vec::new()),
         Finding::Differs(set) => ("differs", set.iter().map(Aspect::word).collect()),
     };
-    let line = Line {
+    json::line(&Line {
         event: "difference",
         finding,
         paths: Paths(&[("path", Some(tool::path(difference.path)))]),
@@ -123,12 +125,11 @@ pub fn push_json(difference: &Difference<'_>, out: &mut Vec<u8>) {
         source: difference.source.map(Side::new),
         target: difference.target.map(Side::new),
         offset: difference.offset,
-    };
-    push_line(&line, out);
+    })
 }
 
-/// Appends the JSON line that ends a comparison.
-pub fn push_summary(outcome: &Outcome, used: &Used, exit_code: u8, out: &mut Vec<u8>) {
+/// Returns the JSON line that ends a comparison.
+pub fn summary(outcome: &Outcome, used: &Used, exit_code: u8) -> Vec<u8> {
     #[derive(Serialize)]
     struct Summary {
         event: &'static str,
@@ -149,7 +150,7 @@ pub fn push_summary(outcome: &Outcome, used: &Used, exit_code: u8, out: &mut Vec
         exit_code: u8,
     }
     let counts = &outcome.counts;
-    let summary = Summary {
+    json::line(&Summary {
         event: "summary",
         schema: 1,
         command: "verify",
@@ -166,8 +167,7 @@ pub fn push_summary(outcome: &Outcome, used: &Used, exit_code: u8, out: &mut Vec
         sys_s: used.sys.as_secs_f64(),
         max_rss_bytes: used.rss_bytes_max,
         exit_code,
-    };
-    push_line(&summary, out);
+    })
 }
 
 /// Returns all kinds of differences found, with their counts.
@@ -231,9 +231,7 @@ mod tests {
     }
 
     fn text(difference: &Difference<'_>) -> String {
-        let mut out = Vec::new();
-        push_text(difference, Escape::Utf8, &mut out);
-        String::from_utf8_lossy(&out).into_owned()
+        String::from_utf8_lossy(&super::text(difference, Escape::Utf8)).into_owned()
     }
 
     #[test]

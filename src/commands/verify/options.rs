@@ -3,7 +3,9 @@
 use crate::filters::{self, Filters};
 use crate::limits::{self, Limits};
 use crate::objects::{self, ObjectArgs};
-use crate::options::{Group, Opt, OptArg, Row, Table, Takes, flag, parts, put, titled, value};
+use crate::options::{
+    Group, JSON, Opt, OptArg, Row, Table, Takes, flag, parts, put, titled, value,
+};
 use hakobu_transfer::verify::{Aspect, Aspects, Times};
 
 /// The command line of `verify`.
@@ -39,7 +41,7 @@ pub const TABLE: Table<Reading> = Table {
 };
 
 /// The options read so far.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Reading {
     /// Whether a side is in `s3://`.
     in_store: bool,
@@ -74,17 +76,8 @@ impl Reading {
                 .with(Aspect::Size)
                 .with(Aspect::Content)
                 .with(Aspect::Link),
-            follow: false,
-            times: Times::default(),
-            one_way: false,
             differences_max: u64::MAX,
-            verbose: false,
-            quiet: false,
-            stats: false,
-            json: false,
-            limits: Limits::default(),
-            filters: Filters::default(),
-            objects: ObjectArgs::default(),
+            ..Reading::default()
         }
     }
 
@@ -97,16 +90,11 @@ impl Reading {
 
     /// Sets whether an aspect that only files have is compared.
     fn compare_files(&mut self, aspect: Aspect, arg: &OptArg) -> Result<(), String> {
-        self.only_files(arg)?;
+        if self.in_store && arg.on {
+            return Err(format!("--{}: objects have nothing of the kind", arg.name));
+        }
         let aspects = self.aspects;
         put(&mut self.aspects, if arg.on { aspects.with(aspect) } else { aspects.without(aspect) })
-    }
-
-    fn only_files(&self, arg: &OptArg) -> Result<(), String> {
-        match self.in_store && arg.on {
-            true => Err(format!("--{}: objects have nothing of the kind", arg.name)),
-            false => Ok(()),
-        }
     }
 }
 
@@ -192,12 +180,11 @@ const OUTPUT: Group<Reading> = titled("Output").with(&[
         .sets(|it, on| it.verbose = on),
     flag("quiet", Some('q'), "print only what could not be compared").sets(|it, on| it.quiet = on),
     flag("stats", None, "print counts at the end").sets(|it, on| it.stats = on),
-    flag("json", None, "JSON lines on standard output, nothing else").sets(|it, on| it.json = on),
+    JSON.sets(|it, on| it.json = on),
 ]);
 
 fn number(arg: &OptArg) -> Result<i64, String> {
-    let number = arg.value.to_str().and_then(|text| text.parse().ok());
-    number.ok_or_else(|| arg.wrong("give a number"))
+    arg.parsed().ok_or_else(|| arg.wrong("give a number"))
 }
 
 const UNBUILT: &[(&str, &str)] = &[

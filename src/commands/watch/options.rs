@@ -1,7 +1,8 @@
 //! The options of `hakobu watch`.
 
-use super::plan::{Plan, Subject};
 use crate::options::{Group, Opt, OptArg, Table, flag, parts, put, titled, value};
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// The command line of `watch`.
@@ -30,6 +31,35 @@ pub const TABLE: Table<Plan> = Table {
 
 /// Range of the sampling interval, in seconds. Below it the kernel's own counters are too coarse.
 const INTERVAL_S: std::ops::RangeInclusive<f64> = 0.01..=3600.0;
+
+/// The subject to watch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Subject {
+    /// A command to start: its name and arguments, at least the name.
+    Command(Vec<OsString>),
+    /// A running process.
+    Pid(u32),
+    /// The machine.
+    #[default]
+    Machine,
+}
+
+/// The parsed command line.
+#[derive(Debug, Default)]
+pub struct Plan {
+    pub(super) subject: Subject,
+    /// `--interval`.
+    pub(super) every: Option<Duration>,
+    pub(super) interval: Duration,
+    /// End after this many intervals.
+    pub(super) count: Option<u64>,
+    pub(super) live: bool,
+    pub(super) quiet: bool,
+    pub(super) output: Option<PathBuf>,
+    pub(super) csv: Option<PathBuf>,
+    pub(super) json: Option<PathBuf>,
+    pub(super) svg: Option<PathBuf>,
+}
 
 parts!(Plan {});
 
@@ -74,14 +104,12 @@ const FILES: Group<Plan> = titled("Files").with(&[
 ]);
 
 fn seconds(arg: &OptArg) -> Result<Duration, String> {
-    let seconds: Option<f64> = arg.value.to_str().and_then(|text| text.parse().ok());
-    let seconds = seconds.filter(|seconds| INTERVAL_S.contains(seconds));
-    seconds
+    arg.parsed()
+        .filter(|seconds| INTERVAL_S.contains(seconds))
         .map(Duration::from_secs_f64)
         .ok_or_else(|| arg.wrong("give seconds between 0.01 and 3600"))
 }
 
 fn positive(arg: &OptArg) -> Result<u64, String> {
-    let number: Option<u64> = arg.value.to_str().and_then(|text| text.parse().ok());
-    number.filter(|n| *n > 0).ok_or_else(|| arg.wrong("is not a number of at least 1"))
+    arg.parsed().filter(|n| *n > 0).ok_or_else(|| arg.wrong("is not a number of at least 1"))
 }

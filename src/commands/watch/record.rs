@@ -2,9 +2,10 @@
 
 use super::files::Target;
 use super::live;
-use super::plan::{Plan, Subject};
+use super::options::{Plan, Subject};
 use super::summary;
 use super::view::View;
+use crate::commands::line::told;
 use crate::exit;
 use crate::show::screen::reserved::Line;
 use crate::show::{output, verdict};
@@ -35,32 +36,13 @@ enum Event {
     Ended(Instant),
 }
 
-/// The output files.
-struct Files {
-    output: Option<Target>,
-    csv: Option<Target>,
-    json: Option<Target>,
-    svg: Option<Target>,
-}
-
-impl Files {
-    fn open(plan: &Plan) -> Result<Files, String> {
-        let [output, csv, json, svg] =
-            Target::open_all([&plan.output, &plan.csv, &plan.json, &plan.svg])?;
-        Ok(Files { output, csv, json, svg })
-    }
-}
-
 /// Runs a plan; returns the exit code.
-pub fn run(plan: &Plan) -> u8 {
-    let mut files = match Files::open(plan) {
-        Ok(files) => files,
-        Err(message) => return failed(&message),
-    };
+pub fn run(plan: &Plan) -> Result<u8, String> {
+    let [output, csv, json, svg] =
+        Target::open_all([&plan.output, &plan.csv, &plan.json, &plan.svg])?;
     let (sender, events) = mpsc::channel();
-    if let Err(error) = listen(&sender) {
-        return failed(&format!("cannot wait for signals: {}", Cause::System(error)));
-    }
+    listen(&sender)
+        .map_err(|error| format!("cannot wait for signals: {}", Cause::System(error)))?;
     let of = match &plan.subject {
         Subject::Command(_) => Watched::Children,
         Subject::Pid(pid) => Watched::Tree(*pid),
@@ -71,12 +53,12 @@ pub fn run(plan: &Plan) -> u8 {
     let first = sampler.read();
     // The line is reserved before the command can write to the terminal, or be interrupted: ^C discards output that
     // the terminal has not shown yet (termios(3), NOFLSH).
-    let mut recording = Recording::begin(plan, sampler, first, files.csv.take());
+    let mut recording = Recording::begin(plan, sampler, first, csv);
     let started = match &plan.subject {
         Subject::Command(words) => spawn(words, &sender).map(Some),
         Subject::Pid(pid) if process::start_ticks(*pid).is_none() => {
             recording.show_nothing_more();
-            return failed(&format!("there is no process {pid}"));
+            return Err(format!("there is no process {pid}"));
         }
         Subject::Pid(_) | Subject::Machine => Ok(None),
     };
@@ -84,35 +66,27 @@ pub fn run(plan: &Plan) -> u8 {
         Ok(running) => running,
         Err(code) => {
             recording.show_nothing_more();
-            return code;
+            return Ok(code);
         }
     };
     let ended = recording.until_end(plan, &events, running);
     let last = recording.sample();
     recording.show_nothing_more();
     let End { summary, kept, csv, verdict } = recording.end(last);
-    files.csv = csv;
+    let files = [output, csv, json, svg];
 
     let mut code = exit::OK;
     let command = match (&plan.subject, running) {
-        (Subject::Command(words), Some(running)) => match collect(words, running, ended) {
-            Ok((command, ended_with)) => {
-                code = ended_with;
-                Some(command)
-            }
-            Err(error) => {
-                return failed(&format!("cannot learn how it ended: {}", Cause::System(error)));
-            }
-        },
+        (Subject::Command(words), Some(running)) => {
+            let (command, ended_with) = collect(words, running, ended)
+                .map_err(|error| format!("cannot learn how it ended: {}", Cause::System(error)))?;
+            code = ended_with;
+            Some(command)
+        }
         _ => None,
     };
     let written = write(plan, files, &start, command.as_ref(), verdict.as_ref(), (&summary, &kept));
-    if written || code != exit::OK { code } else { exit::FAILURE }
-}
-
-fn failed(message: &str) -> u8 {
-    output::message(message);
-    exit::FAILURE
+    Ok(if written || code != exit::OK { code } else { exit::FAILURE })
 }
 
 /// Turns signals into events.
@@ -138,8 +112,7 @@ fn spawn(words: &[OsString], sender: &Sender<Event>) -> Result<Started, u8> {
     let name = words.first().ok_or(exit::USAGE)?;
     let started = start::Command::new(words.to_vec()).start().map_err(|error| {
         let code = if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_RUN };
-        output::message(&cannot("run", name, error));
-        code
+        told(code, &cannot("run", name, error))
     })?;
     let pid = started.pid;
     let sender = sender.clone();
@@ -149,7 +122,8 @@ fn spawn(words: &[OsString], sender: &Sender<Event>) -> Result<Started, u8> {
         let _ = sender.send(Event::Ended(Instant::now()));
     };
     let waiting = std::thread::Builder::new().name("end".into()).spawn(wait);
-    waiting.map_err(|error| failed(&format!("cannot wait: {}", Cause::System(error))))?;
+    waiting
+        .map_err(|error| told(exit::FAILURE, &format!("cannot wait: {}", Cause::System(error))))?;
     Ok(started)
 }
 
@@ -169,14 +143,18 @@ struct Recording {
 }
 
 impl Recording {
-    fn begin(plan: &Plan, sampler: Sampler, mut first: Sample, csv: Option<Target>) -> Recording {
+    fn begin(
+        plan: &Plan,
+        sampler: Sampler,
+        mut first: Sample,
+        mut csv: Option<Target>,
+    ) -> Recording {
         let began_ns = first.at_ns;
         first.at_ns = 0;
         let watched = plan.subject != Subject::Machine;
         let interval_ns = u64::try_from(plan.interval.as_nanos()).unwrap_or(u64::MAX);
         let recorder = Recorder::new(first.clone(), interval_ns, watched);
         let columns = recorder.columns();
-        let mut csv = csv;
         if let Some(csv) = &mut csv {
             csv.write(&columns.csv_header());
         }
@@ -359,7 +337,7 @@ fn collect(
 /// Writes the summary and the files; returns whether all succeeded. Failures are reported.
 fn write(
     plan: &Plan,
-    files: Files,
+    [output, csv, json, svg]: [Option<Target>; 4],
     start: &str,
     command: Option<&Command>,
     verdict: Option<&Verdict>,
@@ -369,15 +347,12 @@ fn write(
     let said = verdict.map(verdict::sentence);
     let text = summary::text(said.as_deref(), summary, command, seconds);
     let mut done = Vec::new();
-    match files.output {
-        Some(mut target) => {
-            target.write(&text);
-            done.push(target.finish());
-        }
+    match output {
+        Some(target) => done.push(target.deliver(&text)),
         None if plan.quiet || plan.subject == Subject::Machine => {}
         None => output::error_text(&text),
     }
-    done.extend(files.csv.map(Target::finish));
+    done.extend(csv.map(Target::finish));
     let (kernel, arch) = host::kernel();
     let machine = Machine {
         kernel,
@@ -386,7 +361,7 @@ fn write(
         cpus: summary.cpus,
         memory_bytes: summary.memory.total_bytes,
     };
-    if let Some(mut target) = files.json {
+    if let Some(target) = json {
         let verdict = verdict.and_then(|of| serde_json::to_value(verdict::value(of)).ok());
         let document = Document {
             program: concat!("hakobu ", env!("CARGO_PKG_VERSION")),
@@ -402,17 +377,12 @@ fn write(
             summary,
             kept,
         };
-        done.push(document.json().and_then(|text| {
-            target.write(&text);
-            target.finish()
-        }));
+        done.push(document.json().and_then(|text| target.deliver(&text)));
     }
-    if let Some(mut target) = files.svg {
+    if let Some(target) = svg {
         let title = summary::title(command, plan);
-        done.push(picture(&title, kept, summary).svg().and_then(|text| {
-            target.write(&text);
-            target.finish()
-        }));
+        let drawn = picture(&title, kept, summary).svg();
+        done.push(drawn.and_then(|text| target.deliver(&text)));
     }
     for message in done.iter().filter_map(|done| done.as_ref().err()) {
         output::message(message);

@@ -1,10 +1,10 @@
 //! The summary as text: the values of time(1) for the command, and of vmstat(8), iostat(1) and others for the
 //! machine.
 
-use super::plan::{Plan, Subject};
+use super::options::{Plan, Subject};
 use crate::number::{self, grouped};
 use hakobu_lab::record::{Command, Disk, Processes, Stat, Summary};
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 
 /// Maximum number of characters of a command line in a headline.
 const COMMAND_CHARS_MAX: usize = 200;
@@ -177,11 +177,7 @@ fn disks(disks: &[Disk], out: &mut String) {
     if disks.is_empty() {
         return;
     }
-    let _ = writeln!(
-        out,
-        "{:<14} {:>10} {:>12} {:>17} {:>17} {:>17}",
-        "disk", "requests", "bytes", "IOPS (peak)", "MB/s (peak)", "ms (peak)"
-    );
+    row("disk", ["requests", "bytes", "IOPS (peak)", "MB/s (peak)", "ms (peak)"], out);
     for disk in disks {
         for (way, requests, bytes, iops, rate, ms) in [
             (
@@ -201,17 +197,10 @@ fn disks(disks: &[Disk], out: &mut String) {
                 disk.write_ms,
             ),
         ] {
-            let rate = Stat { mean: rate.mean / 1e6, peak: rate.peak / 1e6 };
-            let _ = writeln!(
-                out,
-                "  {:<12} {:>10} {:>12} {:>17} {:>17} {:>17}",
-                format!("{} {way}", disk.name),
-                grouped(requests),
-                number::bytes(bytes),
-                pair(iops, 0),
-                pair(rate, 1),
-                ms.map_or("-".to_owned(), |ms| pair(ms, 2)),
-            );
+            let (requests, bytes) = (grouped(requests), number::bytes(bytes));
+            let ms = ms.map_or("-".to_owned(), |ms| pair(ms, 2));
+            let cells = [requests, bytes, pair(iops, 0), pair(mega(rate), 1), ms];
+            row(&format!("  {} {way}", disk.name), cells, out);
         }
         let _ = writeln!(
             out,
@@ -225,24 +214,14 @@ fn disks(disks: &[Disk], out: &mut String) {
 
 fn network(summary: &Summary, out: &mut String) {
     if !summary.links.is_empty() {
-        let _ = writeln!(
-            out,
-            "{:<14} {:>10} {:>12} {:>17} {:>17} {:>17}",
-            "network", "received", "sent", "in MB/s (peak)", "out MB/s (peak)", "dropped"
-        );
+        let head = ["received", "sent", "in MB/s (peak)", "out MB/s (peak)", "dropped"];
+        row("network", head, out);
     }
     for link in &summary.links {
-        let mega = |stat: Stat| Stat { mean: stat.mean / 1e6, peak: stat.peak / 1e6 };
-        let _ = writeln!(
-            out,
-            "  {:<12} {:>10} {:>12} {:>17} {:>17} {:>17}",
-            link.name,
-            number::bytes(link.rx_bytes),
-            number::bytes(link.tx_bytes),
-            pair(mega(link.rx_bytes_per_s), 1),
-            pair(mega(link.tx_bytes_per_s), 1),
-            grouped(link.drops),
-        );
+        let (received, sent) = (number::bytes(link.rx_bytes), number::bytes(link.tx_bytes));
+        let (rx, tx) = (pair(mega(link.rx_bytes_per_s), 1), pair(mega(link.tx_bytes_per_s), 1));
+        let cells = [received, sent, rx, tx, grouped(link.drops)];
+        row(&format!("  {}", link.name), cells, out);
     }
     if let Some(tcp) = summary.tcp.filter(|tcp| tcp.segments_out > 0) {
         let _ = writeln!(
@@ -252,6 +231,16 @@ fn network(summary: &Summary, out: &mut String) {
             grouped(tcp.retransmits)
         );
     }
+}
+
+/// Appends a row of the tables of disks and of links.
+fn row<T: Display>(name: &str, [a, b, c, d, e]: [T; 5], out: &mut String) {
+    let _ = writeln!(out, "{name:<14} {a:>10} {b:>12} {c:>17} {d:>17} {e:>17}");
+}
+
+/// Returns a rate in units of a million.
+fn mega(stat: Stat) -> Stat {
+    Stat { mean: stat.mean / 1e6, peak: stat.peak / 1e6 }
 }
 
 /// Returns the mean, and the peak in parentheses.

@@ -161,9 +161,7 @@ impl Progress {
 
     /// Returns how far the runs are, for the line of a file.
     pub fn position(&self, transferred: u64) -> Position {
-        let at = self.shared.runs.lock().sum();
-        let left = at.found.saturating_sub(at.done);
-        Position { transferred, left, found: at.found, listed: at.listed }
+        Position::of(&self.shared.runs.lock().sum(), transferred)
     }
 
     /// Returns the part of the content that moved, in percent.
@@ -217,11 +215,7 @@ impl Shared {
             match self.form {
                 Form::Bar { at_once } if at_once || now.elapsed >= LINE => draw(&now),
                 Form::Lines if due => output::message(&words::line(&now)),
-                Form::Json if due => {
-                    let mut out = Vec::with_capacity(512);
-                    json::push_line(&words::Line::from(&now), &mut out);
-                    (self.write)(&out);
-                }
+                Form::Json if due => (self.write)(&json::line(&words::Line::from(&now))),
                 Form::States(digits) if due => {
                     let mut out = Vec::with_capacity(128);
                     words::state(&now).push(digits, &mut out);

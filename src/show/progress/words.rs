@@ -68,12 +68,7 @@ pub fn state(now: &Moment) -> State {
         percent: ((part * 100.0) as u64).min(99),
         bytes_per_s,
         time: now.left.unwrap_or(now.elapsed),
-        at: Position {
-            transferred: at.done,
-            left: at.found.saturating_sub(at.done),
-            found: at.found,
-            listed: at.listed,
-        },
+        at: Position::of(&at, at.done),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The objects of an argument, by the listing that the options need.
 
-use super::plan::Plan;
+use crate::commands::du::options::Plan;
+use crate::commands::tool::class;
 use hakobu_s3::blocking::with_store;
 use hakobu_s3::ops::{ListQuery, Pages, VersionPages, VersionQuery};
 use hakobu_s3::{Error, Store};
@@ -26,28 +27,41 @@ pub fn each(
     store: &Arc<Store>,
     bucket: &str,
     scope: &Scope,
-    take: impl FnMut(Found<'_>),
-) -> Result<(), Error> {
-    match (plan.objects.all_versions(), plan.group) {
-        (true, _) => versions(store, bucket, scope, take),
-        (false, true) => classes(store, bucket, scope, take),
-        (false, false) => sizes(plan, store, bucket, scope, take),
-    }
-}
-
-/// The parallel listing, which returns no storage classes.
-fn sizes(
-    plan: &Plan,
-    store: &Arc<Store>,
-    bucket: &str,
-    scope: &Scope,
     mut take: impl FnMut(Found<'_>),
 ) -> Result<(), Error> {
+    let prefix = [&*scope.prefix, &*scope.narrowed].concat();
+    // All keys of a page begin with the prefix.
+    let cut = scope.prefix.len();
+    if plan.objects.all_versions() {
+        let mut pages = VersionPages::new(VersionQuery { prefix, delimiter: None });
+        return with_store(store, async |client| {
+            while let Some(page) = pages.next(&client, bucket).await? {
+                for version in &page.versions {
+                    let class = (!version.is_delete_marker).then(|| class(&version.storage_class));
+                    take(Found { name: &version.key[cut..], bytes: version.size, class });
+                }
+            }
+            Ok(())
+        });
+    }
+    if plan.group {
+        let mut pages = Pages::new(ListQuery { prefix, ..ListQuery::default() });
+        return with_store(store, async |client| {
+            while let Some(page) = pages.next(&client, bucket).await? {
+                for object in &page.objects {
+                    let class = Some(class(&object.storage_class));
+                    take(Found { name: &object.key[cut..], bytes: object.size, class });
+                }
+            }
+            Ok(())
+        });
+    }
+    // The parallel listing, which returns no storage classes.
     let query = StoreQuery {
         prefix: scope.prefix.clone(),
         narrowed: scope.narrowed.clone(),
         recursive: true,
-        unordered: plan.depth_max == Some(0),
+        unordered: plan.levels == Some(0),
         ..StoreQuery::default()
     };
     let mut listing = list::store(store, bucket, query);
@@ -58,48 +72,4 @@ fn sizes(
         }
     }
     Ok(())
-}
-
-fn classes(
-    store: &Arc<Store>,
-    bucket: &str,
-    scope: &Scope,
-    mut take: impl FnMut(Found<'_>),
-) -> Result<(), Error> {
-    let prefix = [&*scope.prefix, &*scope.narrowed].concat();
-    let mut pages = Pages::new(ListQuery { prefix, ..ListQuery::default() });
-    with_store(store, async |client| {
-        while let Some(page) = pages.next(&client, bucket).await? {
-            for object in &page.objects {
-                let name = &object.key[scope.prefix.len()..];
-                take(Found { name, bytes: object.size, class: Some(class(&object.storage_class)) });
-            }
-        }
-        Ok(())
-    })
-}
-
-fn versions(
-    store: &Arc<Store>,
-    bucket: &str,
-    scope: &Scope,
-    mut take: impl FnMut(Found<'_>),
-) -> Result<(), Error> {
-    let prefix = [&*scope.prefix, &*scope.narrowed].concat();
-    let mut pages = VersionPages::new(VersionQuery { prefix, delimiter: None });
-    with_store(store, async |client| {
-        while let Some(page) = pages.next(&client, bucket).await? {
-            for version in &page.versions {
-                let name = &version.key[scope.prefix.len()..];
-                let class = (!version.is_delete_marker).then(|| class(&version.storage_class));
-                take(Found { name, bytes: version.size, class });
-            }
-        }
-        Ok(())
-    })
-}
-
-/// Returns a storage class by its name; servers without classes name none.
-pub fn class(given: &str) -> &str {
-    if given.is_empty() { "STANDARD" } else { given }
 }

@@ -1,16 +1,13 @@
 //! Sums of the prefixes of a sorted listing.
 
-use super::line::{Sum, line};
-use super::plan::Plan;
-use crate::show::output::Output;
+use crate::commands::du::line::{Lines, Sum};
 use hakobu_sys::below::split;
 use hakobu_transfer::location::s3_path;
 use std::os::unix::ffi::OsStrExt;
 
 /// Open prefixes of a sorted listing: as many as the depth of the tree.
 pub struct Tree<'a> {
-    plan: &'a Plan,
-    out: &'a Output,
+    lines: &'a Lines<'a>,
     bucket: &'a str,
     /// Common prefix of the names.
     root: Vec<u8>,
@@ -23,9 +20,9 @@ pub struct Tree<'a> {
 
 impl<'a> Tree<'a> {
     /// Starts below a prefix.
-    pub fn new(plan: &'a Plan, out: &'a Output, bucket: &'a str, root: &[u8]) -> Tree<'a> {
+    pub fn new(lines: &'a Lines<'a>, bucket: &'a str, root: &[u8]) -> Tree<'a> {
         let (open, name, whole) = (Vec::new(), Vec::new(), Sum::default());
-        Tree { plan, out, bucket, root: root.to_vec(), open, name, whole }
+        Tree { lines, bucket, root: root.to_vec(), open, name, whole }
     }
 
     /// Adds an object.
@@ -47,8 +44,8 @@ impl<'a> Tree<'a> {
                 self.open.push((at + 1, Sum::default()));
             }
         }
-        let shown = self.plan.depth_max.is_none_or(|max| self.open.len() < max);
-        if self.plan.all && shown && name.len() > folder {
+        let shown = self.lines.plan.levels.is_none_or(|max| self.open.len() < max);
+        if self.lines.plan.options.files && shown && name.len() > folder {
             self.line(name, sum);
         }
         match self.open.last_mut() {
@@ -69,7 +66,7 @@ impl<'a> Tree<'a> {
     fn close(&mut self) {
         let Some((length, sum)) = self.open.pop() else { return };
         let depth = self.open.len() + 1;
-        if self.plan.depth_max.is_none_or(|max| depth <= max) {
+        if self.lines.plan.levels.is_none_or(|max| depth <= max) {
             let name = self.name[..length].to_vec();
             self.line(&name, sum);
         }
@@ -81,7 +78,7 @@ impl<'a> Tree<'a> {
 
     fn line(&self, name: &[u8], sum: Sum) {
         let url = s3_path(self.bucket, &[&self.root, name]);
-        self.out.write(&line(self.plan, self.out, url.as_os_str().as_bytes(), None, sum));
+        self.lines.write(Some(url.as_os_str().as_bytes()), None, sum);
     }
 }
 
@@ -89,12 +86,14 @@ impl<'a> Tree<'a> {
 mod tests {
     use super::*;
     use crate::commands::du::objects::tests::planned;
+    use crate::show::output::Output;
 
     #[test]
     fn prefixes_are_summed_as_they_end() {
         let plan = planned("-b s3://abc").unwrap();
         let out = Output::stdout();
-        let mut tree = Tree::new(&plan, &out, "abc", b"");
+        let lines = Lines::new(&plan, &out);
+        let mut tree = Tree::new(&lines, "abc", b"");
         for (name, open) in [
             ("a", "0"),
             ("b/", "1"),

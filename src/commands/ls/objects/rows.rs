@@ -1,12 +1,25 @@
 //! Lines of objects, formatted by hand into one buffer: a million of them cost little more than copying.
 
-use super::plan::{Form, Plan};
+use super::clock::{Clock, DATE_WIDTH};
+use crate::commands::ls::options::{Names, Plan};
 use crate::number;
 use crate::show::escape::Escape;
 use crate::show::output::Output;
 use hakobu_core::unit::Time;
-use jiff::Timestamp;
 use jiff::tz::TimeZone;
+
+/// Format of lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Time, size, name.
+    Short,
+    /// Adds storage class and ETag.
+    Long,
+    /// Only whole URLs.
+    Urls,
+    /// JSON lines.
+    Json,
+}
 
 /// One object or prefix.
 pub struct Row<'a> {
@@ -56,7 +69,8 @@ const NAME_WIDTH: usize = 50;
 
 /// The lines of a command's output.
 pub struct Rows<'a> {
-    form: Form,
+    /// Their format.
+    pub form: Form,
     human: bool,
     end: u8,
     escape: Option<Escape>,
@@ -75,10 +89,18 @@ impl<'a> Rows<'a> {
     /// Makes empty output.
     pub fn new(plan: &Plan, out: &'a Output) -> Rows<'a> {
         Rows {
-            form: plan.form,
+            form: match (plan.json, plan.full_path, plan.long) {
+                (true, _, _) => Form::Json,
+                (false, true, _) => Form::Urls,
+                (false, false, true) => Form::Long,
+                (false, false, false) => Form::Short,
+            },
             human: plan.human,
             end: plan.end,
-            escape: plan.escape,
+            escape: match plan.names {
+                Names::Literal => None,
+                Names::Quoted(escape) | Names::Marked(escape) => Some(escape),
+            },
             out,
             buffer: Vec::with_capacity(256 * 1024),
             clock: Clock::new(TimeZone::system()),
@@ -265,51 +287,6 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Formats `2030-01-31 12:00:00` in the local zone; caches the date and the zone's offset.
-struct Clock {
-    zone: TimeZone,
-    /// The quarter-hour since 1970 that `offset_s` is valid for: zones change at these boundaries.
-    quarter: i64,
-    offset_s: i64,
-    day: i64,
-    date: [u8; 10],
-}
-
-/// Characters of a time.
-const DATE_WIDTH: usize = 19;
-const QUARTER_S: i64 = 900;
-const DAY_S: i64 = 86_400;
-
-impl Clock {
-    fn new(zone: TimeZone) -> Clock {
-        Clock { zone, quarter: i64::MIN, offset_s: 0, day: i64::MIN, date: *b"0000-00-00" }
-    }
-
-    fn push(&mut self, time_s: i64, out: &mut Vec<u8>) {
-        let quarter = time_s.div_euclid(QUARTER_S);
-        if quarter != self.quarter {
-            let offset = Timestamp::from_second(time_s).map(|time| self.zone.to_offset(time));
-            self.offset_s = offset.map_or(0, |offset| i64::from(offset.seconds()));
-            self.quarter = quarter;
-        }
-        let local_s = time_s.saturating_add(self.offset_s);
-        let (day, rest) = (local_s.div_euclid(DAY_S), local_s.rem_euclid(DAY_S));
-        if day != self.day {
-            let date = Timestamp::from_second(day.saturating_mul(DAY_S))
-                .map(|time| TimeZone::UTC.to_datetime(time).date().to_string());
-            let text = date.unwrap_or_default();
-            self.date = *text.as_bytes().first_chunk().unwrap_or(b"0000-00-00");
-            self.day = day;
-        }
-        out.extend_from_slice(&self.date);
-        let two = |n: i64| [b'0' + (n / 10) as u8, b'0' + (n % 10) as u8];
-        for (sign, n) in [(b' ', rest / 3600), (b':', rest / 60 % 60), (b':', rest % 60)] {
-            out.push(sign);
-            out.extend_from_slice(&two(n));
-        }
-    }
-}
-
 /// Writes the digits of a number at the end of a buffer of maximum length; returns their start.
 fn digits(mut n: u64, buffer: &mut [u8; 20]) -> usize {
     let mut at = buffer.len();
@@ -346,24 +323,6 @@ fn push_left(text: &[u8], width: usize, out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_are_those_of_the_zone() {
-        let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
-        let mut clock = Clock::new(zone);
-        // In any order, and around the change to summer time (2026-03-29 01:00 UTC).
-        for (s, text) in [
-            (1_774_745_999, "2026-03-29 01:59:59"),
-            (1_774_746_000, "2026-03-29 03:00:00"),
-            (0, "1970-01-01 01:00:00"),
-            (-3601, "1969-12-31 23:59:59"),
-            (1_774_745_999, "2026-03-29 01:59:59"),
-        ] {
-            let mut out = Vec::new();
-            clock.push(s, &mut out);
-            assert_eq!(String::from_utf8_lossy(&out), text);
-        }
-    }
 
     #[test]
     fn numbers() {

@@ -1,16 +1,15 @@
-//! Sums and their lines.
+//! Sums of paths and of objects, and their lines.
 
-use super::plan::Plan;
-use crate::commands::du::plan::Unit;
+use super::options::Plan;
 use crate::commands::tool;
-use crate::number::ceiled;
 use crate::show::escape::Escape;
-use crate::show::json::{Paths, push_line};
+use crate::show::json::{self, Paths};
 use crate::show::output::Output;
+use crate::show::screen;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Bytes and objects.
+/// Bytes, and of what is in S3 objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sum {
     pub bytes: u64,
@@ -45,58 +44,78 @@ impl Sums {
     }
 
     /// Writes a line for each class; one of 0 bytes if there is none.
-    pub fn write(&self, plan: &Plan, out: &Output, name: &[u8]) {
+    pub fn write(&self, lines: &Lines<'_>, name: Option<&[u8]>) {
         for (class, sum) in &self.0 {
-            out.write(&line(plan, out, name, class.as_deref(), *sum));
+            lines.write(name, class.as_deref(), *sum);
         }
         if self.0.is_empty() {
-            out.write(&line(plan, out, name, None, Sum::default()));
+            lines.write(name, None, Sum::default());
         }
     }
 }
 
-/// Returns the line of a name.
-pub fn line(plan: &Plan, out: &Output, name: &[u8], class: Option<&str>, sum: Sum) -> Vec<u8> {
-    #[derive(Serialize)]
-    struct Line<'a> {
-        event: &'static str,
-        #[serde(flatten)]
-        paths: Paths<'a>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        storage_class: Option<&'a str>,
-        bytes: u64,
-        objects: u64,
+/// The lines on standard output.
+pub struct Lines<'a> {
+    /// The plan.
+    pub plan: &'a Plan,
+    out: &'a Output,
+    escape: Option<Escape>,
+}
+
+impl<'a> Lines<'a> {
+    /// Makes the lines of a plan.
+    pub fn new(plan: &'a Plan, out: &'a Output) -> Lines<'a> {
+        let escape = (out.is_terminal() && !plan.nul).then(Escape::of_locale);
+        Lines { plan, out, escape }
     }
-    let mut text = Vec::with_capacity(name.len() + 24);
-    if plan.json {
-        let is_total = name == b"total";
-        let path = Some(tool::path(name)).filter(|_| !is_total);
-        let event = if is_total { "total" } else { "usage" };
-        let Sum { bytes, objects } = sum;
-        let paths = Paths(&[("path", path)]);
-        push_line(&Line { event, paths, storage_class: class, bytes, objects }, &mut text);
-        return text;
+
+    /// Writes the line of a name, or without one that of the total.
+    pub fn write(&self, name: Option<&[u8]>, class: Option<&str>, sum: Sum) {
+        let line = self.line(name, class, sum);
+        screen::beside(|| self.out.write(&line));
     }
-    let size = match plan.unit {
-        Unit::Human => ceiled(sum.bytes),
-        Unit::Bytes(unit) => sum.bytes.div_ceil(unit).to_string(),
-    };
-    text.extend_from_slice(size.as_bytes());
-    text.push(b'\t');
-    if plan.counts {
-        text.extend_from_slice(format!("{}\t", sum.objects).as_bytes());
+
+    /// Returns the line.
+    pub(super) fn line(
+        &self,
+        name: Option<&[u8]>,
+        storage_class: Option<&str>,
+        sum: Sum,
+    ) -> Vec<u8> {
+        #[derive(Serialize)]
+        struct Line<'a> {
+            event: &'static str,
+            #[serde(flatten)]
+            paths: Paths<'a>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            storage_class: Option<&'a str>,
+            bytes: u64,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            objects: Option<u64>,
+        }
+        let (plan, Sum { bytes, objects }) = (self.plan, sum);
+        if plan.json {
+            let event = if name.is_some() { "usage" } else { "total" };
+            let paths = Paths(&[("path", name.map(tool::path))]);
+            let objects = (!plan.places.is_empty()).then_some(objects);
+            return json::line(&Line { event, paths, storage_class, bytes, objects });
+        }
+        let mut text = plan.unit.size(bytes).into_bytes();
+        text.push(b'\t');
+        if plan.counts {
+            text.extend_from_slice(format!("{objects}\t").as_bytes());
+        }
+        let mut push = |part: &[u8]| match self.escape {
+            Some(escape) => escape.push(part, &mut text),
+            None => text.extend_from_slice(part),
+        };
+        push(name.unwrap_or(b"total"));
+        if let Some(class) = storage_class {
+            push(format!(" [{class}]").as_bytes());
+        }
+        text.push(if plan.nul { 0 } else { b'\n' });
+        text
     }
-    let escape = (out.is_terminal() && plan.end == b'\n').then(Escape::of_locale);
-    let mut push = |part: &[u8]| match escape {
-        Some(escape) => escape.push(part, &mut text),
-        None => text.extend_from_slice(part),
-    };
-    push(name);
-    if let Some(class) = class {
-        push(format!(" [{class}]").as_bytes());
-    }
-    text.push(plan.end);
-    text
 }
 
 #[cfg(test)]
@@ -110,7 +129,8 @@ mod tests {
         let sum = Sum { bytes: 1500, objects: 2 };
         let text = |options: &str, class: Option<&str>| {
             let plan = planned(options).unwrap();
-            String::from_utf8_lossy(&line(&plan, &out, b"x", class, sum)).into_owned()
+            String::from_utf8_lossy(&Lines::new(&plan, &out).line(Some(b"x"), class, sum))
+                .into_owned()
         };
         for (options, expected) in [
             ("s3://abc", "2\tx\n"),
