@@ -23,7 +23,8 @@ pub(crate) fn distinct<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<
 /// All combinations of one item of each list, the last one varying fastest.
 pub(crate) fn product<T: Clone>(lists: impl IntoIterator<Item = Vec<T>>) -> Vec<Vec<T>> {
     lists.into_iter().fold(vec![Vec::new()], |found, list| {
-        let longer = |start: &Vec<T>, item: &T| [start.as_slice(), &[item.clone()]].concat();
+        let longer =
+            |start: &Vec<T>, item: &T| [start.as_slice(), std::slice::from_ref(item)].concat();
         found.iter().flat_map(|start| list.iter().map(move |item| longer(start, item))).collect()
     })
 }
