@@ -1,58 +1,18 @@
 //! Linux's native asynchronous I/O: io_submit(2), io_getevents(2). Only O_DIRECT is asynchronous; buffered
 //! I/O completes within the call. As in [`crate::ring`], the context owns the buffers.
 
+mod records;
 #[cfg(test)]
 mod tests;
 
 use crate::blocks::{RWF_ATOMIC, Transfer};
 use crate::slots::Slots;
 use crate::{OwnedFd, errno};
+use records::{Event, HAS_PRIORITY, Iocb, PREAD, PWRITE, key_and_flags};
 use rustix::fd::AsRawFd;
 use std::collections::VecDeque;
 use std::io::{Error, Result};
 use std::time::Duration;
-
-/// `struct iocb` (linux/aio_abi.h).
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-struct Iocb {
-    data: u64,
-    /// aio_key and aio_rw_flags, whose order depends on the endianness.
-    key_and_flags: [u32; 2],
-    opcode: u16,
-    priority: i16,
-    file: u32,
-    buffer: u64,
-    bytes: u64,
-    offset: i64,
-    reserved: u64,
-    flags: u32,
-    event_file: u32,
-}
-
-/// `struct io_event`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-struct Event {
-    data: u64,
-    iocb: u64,
-    result: i64,
-    result2: i64,
-}
-
-const _: () = assert!(size_of::<Iocb>() == 64 && size_of::<Event>() == 32);
-
-/// IOCB_CMD_PREAD and IOCB_CMD_PWRITE.
-const PREAD: u16 = 0;
-const PWRITE: u16 = 1;
-
-/// IOCB_FLAG_IOPRIO: `priority` counts.
-const HAS_PRIORITY: u32 = 1 << 1;
-
-/// The pair of aio_key, which is zero, and aio_rw_flags, in the order of this machine.
-fn key_and_flags(flags: u32) -> [u32; 2] {
-    if cfg!(target_endian = "big") { [flags, 0] } else { [0, flags] }
-}
 
 /// An asynchronous I/O context, io_setup(2).
 #[derive(Debug)]

@@ -23,6 +23,7 @@ pub mod disk;
 pub mod file;
 pub mod gather;
 pub mod host;
+mod kind;
 pub mod links;
 pub mod memory;
 pub mod meta;
