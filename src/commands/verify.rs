@@ -36,7 +36,7 @@ struct Plan {
 enum Sides {
     Paths(Spec),
     /// At least one is in S3.
-    Objects(ObjectSpec),
+    Objects(Box<ObjectSpec>),
 }
 
 /// Runs the command.
@@ -68,7 +68,7 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
         }
         (source, target) => {
             let objects = read.objects.clone().objects()?;
-            Sides::Objects(ObjectSpec {
+            Sides::Objects(Box::new(ObjectSpec {
                 source,
                 target,
                 source_settings: objects.source,
@@ -81,7 +81,7 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
                 filter,
                 jobs: 0,
                 bytes_per_s_max: read.limits.bytes_per_s_max,
-            })
+            }))
         }
     };
     Ok(Plan { sides, read })
