@@ -188,6 +188,14 @@ const PHASES: [(Phase, &str); 16] = [
     (Phase::Room, "phase_room_share"),
 ];
 
+const _: () = {
+    let mut at = 0;
+    while at < PHASES.len() {
+        assert!(PHASES[at].0 as usize == at, "they are looked up by number");
+        at += 1;
+    }
+};
+
 /// A disk's ceiling, and the rate reached.
 pub(super) fn ceiling(disk: &DiskFacts, of: &Ceiling) -> Evidence {
     let signal = match (of.operations, of.direction) {
