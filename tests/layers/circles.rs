@@ -46,8 +46,9 @@ fn expand(prefix: &str, tree: &str, found: &mut Vec<String>) {
 
 /// The paths that a text names: those of `pub use`, and all others.
 fn named(text: &str) -> (Vec<String>, Vec<String>) {
-    let program = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
-    let program = program.split("#[cfg(test)]\npub(super) mod tests").next().unwrap_or_default();
+    // Tests that stand in the file end it; `mod tests;` may stand anywhere.
+    let program = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    let program = program.split("#[cfg(test)]\npub(super) mod tests {").next().unwrap_or_default();
     // Visibility names no file that is needed.
     let lines = program.lines().filter(|line| !line.contains("pub(in "));
     let lines: Vec<&str> = lines.filter_map(|line| line.split("//").next()).collect();
@@ -165,7 +166,7 @@ fn circles_are_found() {
     };
     let parent = "mod b;\npub use b::{B, C as D};\npub struct A;";
     assert_eq!(of(&[("a.rs", parent), ("a/b.rs", "use super::A;")]), [""; 0]);
-    let parent = "mod b;\nuse b::B;\npub struct A;";
+    let parent = "mod b;\n#[cfg(test)]\nmod tests;\nuse b::B;\npub struct A;";
     assert_eq!(of(&[("a/mod.rs", parent), ("a/b.rs", "use super::A;")]), ["a", "a::b"]);
     let one = "use crate::{x::Y, b::{self, Z}};";
     assert_eq!(of(&[("a.rs", one), ("b.rs", "fn f() { crate::a::g(); }")]), ["a", "b"]);

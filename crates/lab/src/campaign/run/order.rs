@@ -88,8 +88,8 @@ pub(super) fn value(plan: &Plan, run: &Run) -> Option<f64> {
         return None;
     }
     match plan.header.metric.as_str() {
-        "" | "wall_s" => Some(run.wall_s),
-        metric => run.metrics.get(metric).copied(),
+        "" => Some(run.wall_s),
+        metric => run.measured(metric),
     }
 }
 
