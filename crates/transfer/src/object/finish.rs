@@ -25,7 +25,11 @@ impl Core<'_> {
     pub(super) async fn finish(&self, moving: &Moving, result: Result<Done, Failed>) {
         let mut totals = Totals::default();
         let result = match result {
-            Err(Failed::Request(_, _, error)) if self.leaves(&error) => Ok(Done::SKIPPED),
+            Err(Failed::Request(_, _, error))
+                if self.engine.setup.options.leave_archived && error.is_archived() =>
+            {
+                Ok(Done::SKIPPED)
+            }
             other => other,
         };
         let moved = match &result {
@@ -53,11 +57,6 @@ impl Core<'_> {
         }
         self.doing.lane().done(1);
         self.add(totals);
-    }
-
-    /// Returns whether a failure is that of an archived object which is left alone on request.
-    fn leaves(&self, error: &hakobu_s3::Error) -> bool {
-        self.engine.setup.options.leave_archived && error.is_archived()
     }
 
     fn count(&self, moving: &Moving, done: Done, totals: &mut Totals) {

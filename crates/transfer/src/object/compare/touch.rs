@@ -50,11 +50,9 @@ pub(super) async fn touch(
             // A file whose object has no mtime gets its LastModified.
             let listed = options.keep_times.then_some(moving.entry.meta.mtime);
             kept.mtime = kept.mtime.or(listed);
-            let apply = |mode| match &policy.chmod {
-                Some(rules) => rules.apply(mode, false),
-                None => mode,
-            };
-            kept.mode = kept.mode.map(apply);
+            if let Some(rules) = &policy.chmod {
+                kept.mode = kept.mode.map(|mode| rules.apply(mode, false));
+            }
             file(dir, &moving.name, &kept)
                 .map(|()| Some(Done::METADATA))
                 .map_err(|(operation, error)| Failed::File(operation, Side::Target, error))

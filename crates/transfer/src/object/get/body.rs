@@ -17,16 +17,12 @@ use std::cell::Cell;
 const STORED: [Algorithm; 5] =
     [Algorithm::Crc64Nvme, Algorithm::Crc32c, Algorithm::Crc32, Algorithm::Sha256, Algorithm::Sha1];
 
-/// Result of a GET of the whole object.
-pub(super) enum Whole {
-    /// Headers and checked body.
-    Body(HeaderMap, Vec<Bytes>, u64),
-    /// The object is too large to be received whole.
-    TooLarge,
-}
+/// Headers, checked body and size of a whole object.
+pub(super) type Whole = (HeaderMap, Vec<Bytes>, u64);
 
 /// Receives an object of up to `bytes_max` whole in one request, repeated if the body broke or does not match the
-/// checksum. An object that changed since it was listed (by its ETag) is taken in its current state.
+/// checksum. An object that changed since it was listed (by its ETag) is taken in its current state. Returns `None` if it
+/// is larger.
 ///
 /// # Errors
 /// Those of the request, after its tries.
@@ -34,7 +30,7 @@ pub(super) async fn whole(
     core: &Core<'_>,
     moving: &Moving,
     bytes_max: u64,
-) -> Result<Whole, Failed> {
+) -> Result<Option<Whole>, Failed> {
     let client = core.store(Side::Source)?;
     let Object { bucket, key, version, etag } = Object::source(core, moving)?;
     let size = Some(moving.entry.meta.size).filter(|_| !moving.is_unknown());
@@ -84,9 +80,9 @@ async fn receive(
     mut download: Download,
     bytes_max: u64,
     counted: &Cell<u64>,
-) -> Result<Whole, Error> {
+) -> Result<Option<Whole>, Error> {
     if download.size() > bytes_max {
-        return Ok(Whole::TooLarge);
+        return Ok(None);
     }
     let mut frames = Vec::new();
     let mut size = 0;
@@ -104,7 +100,7 @@ async fn receive(
         let _phase = core.doing.during(Phase::Compute);
         check(&download.headers, &frames)?;
     }
-    Ok(Whole::Body(std::mem::take(&mut download.headers), frames, size))
+    Ok(Some((std::mem::take(&mut download.headers), frames, size)))
 }
 
 /// Returns the stored checksum of a whole object that is cheapest to compute.

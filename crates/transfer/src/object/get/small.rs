@@ -10,14 +10,12 @@ use crate::object::failed::Failed;
 use crate::object::moving::{Done, Moving};
 use crate::object::{Root, Side, says_symlink};
 use crate::policy::Symlinks;
-use bytes::Bytes;
 use hakobu_core::error::Operation;
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::Kind;
 use hakobu_s3::header;
 use hakobu_s3::ops::{Head, head_of};
 use hakobu_sys::errno;
-use http::HeaderMap;
 use std::sync::Arc;
 
 /// Downloads an object of up to `bytes_max`; returns `None` if it turned out to be larger.
@@ -35,12 +33,9 @@ pub(super) async fn run(
     };
     // The budget is never closed.
     let room = core.room(expected).await;
-    let done = match whole(core, moving, bytes_max).await? {
-        Whole::TooLarge => return Ok(None),
-        Whole::Body(headers, frames, size) => write(core, moving, &headers, frames, size).await?,
-    };
-    if done.is_some() {
-        return Ok(done);
+    let Some(whole) = whole(core, moving, bytes_max).await? else { return Ok(None) };
+    if let Some(done) = write(core, moving, whole).await? {
+        return Ok(Some(done));
     }
     // The stream takes its own room.
     drop(room);
@@ -51,12 +46,10 @@ pub(super) async fn run(
 async fn write(
     core: &Core<'_>,
     moving: &Moving,
-    headers: &HeaderMap,
-    frames: Vec<Bytes>,
-    size: u64,
+    (headers, frames, size): Whole,
 ) -> Result<Option<Done>, Failed> {
     let listed = &*moving.entry.etag;
-    let is_other = header::etag(headers) != listed;
+    let is_other = header::etag(&headers) != listed;
     let done = Done { bytes: size, other: is_other && !listed.is_empty(), ..Done::default() };
     if matches!(moving.pair.target, Root::Null) {
         return Ok(Some(done));
@@ -65,7 +58,7 @@ async fn write(
     let engine = core.engine;
     let changed = moving.entry.meta.mtime.s == 0 || size != moving.entry.meta.size;
     let head =
-        (changed || is_other || wants_metadata(engine)).then(|| Head { size, ..head_of(headers) });
+        (changed || is_other || wants_metadata(engine)).then(|| Head { size, ..head_of(&headers) });
     let shape = Shape::of(engine, moving, head.as_ref());
     let symlink =
         engine.policy().symlinks == Symlinks::Keep && head.is_some_and(|head| says_symlink(&head));

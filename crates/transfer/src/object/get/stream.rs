@@ -90,7 +90,6 @@ pub(super) async fn stream(
     key: &[u8],
     version: Option<&str>,
     known: Option<(String, u64)>,
-    range: Option<Range>,
     write: &mut dyn Write,
 ) -> Result<u64, StreamError> {
     let source = Source {
@@ -101,7 +100,7 @@ pub(super) async fn stream(
         known,
         parts: StreamParts::default(),
     };
-    source.run(range, write).await
+    source.run(None, write).await
 }
 
 /// One object.

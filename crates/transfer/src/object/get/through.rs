@@ -39,7 +39,7 @@ pub(super) async fn run(core: &Core<'_>, moving: &Moving) -> Result<Done, Failed
     let listed = &moving.entry;
     let is_known = !listed.etag.is_empty() && !moving.is_unknown();
     let known = is_known.then(|| (listed.etag.to_string(), listed.meta.size));
-    let moved = stream(client, bucket, &key, version, known, None, &mut taker).await;
+    let moved = stream(client, bucket, &key, version, known, &mut taker).await;
     let bytes = moved.map_err(|error| match error {
         StreamError::Write(_) if core.engine.is_stopped() => Failed::Stopped,
         StreamError::Write(error) => Failed::File(Operation::Write, Side::Target, error),

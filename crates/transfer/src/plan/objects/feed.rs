@@ -121,15 +121,8 @@ impl Feed<'_> {
                 let is_flat = self.names.is_some();
                 let wanted = needs_target(self.spec) && !is_flat || self.deletes;
                 let target = (wanted && !planned.target_is_new).then(|| of(Side::Target));
-                let source = match of(Side::Source) {
-                    Ok(source) => source,
-                    Err(fatal) => {
-                        self.engine.stop_for(fatal);
-                        return;
-                    }
-                };
-                match target.transpose() {
-                    Ok(target) => {
+                match of(Side::Source).and_then(|source| Ok((source, target.transpose()?))) {
+                    Ok((source, target)) => {
                         self.merge(Merge::new(Some(source), target), rules, pattern.as_ref());
                     }
                     Err(fatal) => self.engine.stop_for(fatal),
