@@ -17,6 +17,9 @@ use rustix::fd::AsRawFd;
 use std::io::Result;
 use std::marker::PhantomData;
 
+/// Polls for a completion, about 10 ns to 40 ns each, before a thread sleeps.
+const PATIENCE_MAX: u32 = 2048;
+
 /// A ring of one thread.
 pub struct Ring<'f> {
     ring: IoUring,
@@ -72,7 +75,7 @@ impl<'f> Ring<'f> {
             deferred,
             waits_with_timeout,
             queued: 0,
-            patience: if make::has_worker(files) { wait::PATIENCE_MAX } else { 0 },
+            patience: if make::has_worker(files) { PATIENCE_MAX } else { 0 },
         })
     }
 

@@ -1,13 +1,12 @@
 //! Submitting and waiting, io_uring_enter(2).
 
-use super::Ring;
+use super::{PATIENCE_MAX, Ring};
 use io_uring::EnterFlags;
 use io_uring::types::{SubmitArgs, Timespec};
 use std::io::{Error, Result};
 use std::time::Duration;
 
-/// Polls for a completion, about 10 ns to 40 ns each, before a thread sleeps.
-pub(super) const PATIENCE_MAX: u32 = 2048;
+/// Least number of polls, after operations that were slow.
 const PATIENCE_MIN: u32 = 16;
 
 impl Ring<'_> {

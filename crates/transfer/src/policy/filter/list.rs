@@ -4,7 +4,6 @@
 use std::{borrow::Cow, io, sync::Arc};
 
 use super::{
-    ReadFile,
     cvs::CvsPattern,
     deciding::{Doubtful, Written},
     error::{FilterError, line_of, line_text},
@@ -17,6 +16,9 @@ const DEPTH_MAX: usize = 32;
 
 /// Maximum number of files that one directory may bring in. Stops files that merge each other many times.
 const FILES_MAX: usize = 4096;
+
+/// Loads a per-directory file by name; `Ok(None)` if there is none.
+pub type ReadFile<'a> = dyn FnMut(&[u8]) -> io::Result<Option<Vec<u8>>> + 'a;
 
 /// One element of a list.
 #[derive(Clone, Debug)]

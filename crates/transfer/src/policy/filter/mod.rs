@@ -27,12 +27,13 @@ mod sides;
 mod tests;
 mod xattrs;
 
-use std::{io, sync::Arc};
+use std::sync::Arc;
 
 pub use self::{
     builder::FilterBuilder,
     deciding::{Deciding, Doubtful},
     error::FilterError,
+    list::ReadFile,
     origin::Origin,
     rule::Style,
     sides::SidedRules,
@@ -52,9 +53,6 @@ pub struct Decision {
     /// The receiving side must not delete it.
     pub protect: bool,
 }
-
-/// Loads a per-directory file by name; `Ok(None)` if there is none.
-pub type ReadFile<'a> = dyn FnMut(&[u8]) -> io::Result<Option<Vec<u8>>> + 'a;
 
 /// The rules of a whole transfer. Immutable; built by [`FilterBuilder`].
 #[derive(Debug)]
