@@ -1,6 +1,6 @@
 //! Linear and logarithmic axes: mapping to pixels, ticks and their labels.
 
-use super::Scale;
+use super::shape::Scale;
 use hakobu_core::number;
 use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
 use plotters::coord::types::RangedCoordf64;

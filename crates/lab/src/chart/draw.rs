@@ -1,8 +1,9 @@
 //! Draws charts with plotters.
 
 use super::axis::{Axis, axis_number, round_bottom, round_top, tick_number};
+use super::color::Color;
 use super::escape::shown;
-use super::{Chart, Color, Form, PLOT_LEFT_PX, PLOT_RIGHT_PX, Panel, Scale, Series, WIDTH_PX};
+use super::shape::{Chart, Form, PLOT_LEFT_PX, PLOT_RIGHT_PX, Panel, Scale, Series, WIDTH_PX};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::Color as _;

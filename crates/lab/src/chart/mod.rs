@@ -2,141 +2,18 @@
 //! and labels only; callers define their meaning.
 
 mod axis;
+pub mod color;
 mod draw;
 mod escape;
 mod page;
+mod shape;
 #[cfg(test)]
 mod tests;
 
+pub use color::Color;
 pub(crate) use escape::{html, shown};
-
-/// Width of every chart, pixels.
-pub const WIDTH_PX: u32 = 1000;
-/// Left end of the common axis, pixels.
-pub const PLOT_LEFT_PX: u32 = 80;
-/// Right end of the common axis, pixels.
-pub const PLOT_RIGHT_PX: u32 = 976;
-
-/// Red, green, blue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Color(pub u8, pub u8, pub u8);
-
-/// Colours that remain distinguishable in print and with colour blindness (Paul Tol, "Colour Schemes", bright
-/// scheme).
-pub mod color {
-    use super::Color;
-
-    /// First colour.
-    pub const BLUE: Color = Color(0x44, 0x77, 0xaa);
-    /// Second colour.
-    pub const RED: Color = Color(0xee, 0x66, 0x77);
-    /// Third colour.
-    pub const GREEN: Color = Color(0x22, 0x88, 0x33);
-    /// Fourth colour.
-    pub const YELLOW: Color = Color(0xcc, 0xbb, 0x44);
-    /// Fifth colour.
-    pub const CYAN: Color = Color(0x66, 0xcc, 0xee);
-    /// Sixth colour.
-    pub const PURPLE: Color = Color(0xaa, 0x33, 0x77);
-    /// For annotations.
-    pub const BLACK: Color = Color(0x33, 0x33, 0x33);
-    /// All colours in the order of use.
-    pub const ALL: [Color; 6] = [BLUE, RED, GREEN, YELLOW, CYAN, PURPLE];
-}
-
-/// Form of a series.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// A filled area stacked on the areas before it in the panel. All areas of a panel share their x
-    /// positions.
-    Area,
-    /// A line.
-    Line,
-    /// A thin line, for computed curves.
-    Thin,
-    /// A line with a dot at each point.
-    Dots,
-    /// A line with a triangle at each point.
-    Triangles,
-    /// Rings around points, without a line.
-    Rings,
-    /// Vertical bars between pairs of consecutive points.
-    Intervals,
-    /// Filled boxes, each from two opposite corners.
-    Boxes,
-}
-
-/// Scale of an axis.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Scale {
-    /// Evenly.
-    #[default]
-    Linear,
-    /// Requires positive numbers; an axis from 0 or below falls back to linear.
-    Logarithmic,
-}
-
-/// A series of points.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Series {
-    /// Name in the legend; empty to omit it.
-    pub name: String,
-    /// Colour.
-    pub color: Color,
-    /// Form.
-    pub form: Form,
-    /// Points (x, y) with ascending x, all finite.
-    pub points: Vec<(f64, f64)>,
-}
-
-/// Series with a common y axis.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Panel {
-    /// Headline.
-    pub title: String,
-    /// Unit of the y axis.
-    pub unit: String,
-    /// Top of the y axis; `None` for a little above the largest number.
-    pub top: Option<f64>,
-    /// Scale of the y axis.
-    pub scale: Scale,
-    /// Ticks with labels; chosen automatically if empty.
-    pub ticks: Vec<(f64, String)>,
-    /// Height in pixels without the x axis labels; `None` for the default.
-    pub height_px: Option<u32>,
-    /// Series.
-    pub series: Vec<Series>,
-}
-
-/// A chart.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Chart {
-    /// Headline.
-    pub title: String,
-    /// Label of the x axis, with unit.
-    pub x_label: String,
-    /// Range of the x axis.
-    pub x: (f64, f64),
-    /// Scale of the x axis.
-    pub scale: Scale,
-    /// Ticks of the x axis with labels; chosen automatically if empty.
-    pub ticks: Vec<(f64, String)>,
-    /// Panels from top to bottom.
-    pub panels: Vec<Panel>,
-    /// True to give all panels the same y range, so that they can be compared.
-    pub same_range: bool,
-}
-
-/// Accessible name and description of a chart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Words<'a> {
-    /// Identifier, unique in the page: letters, digits, dashes.
-    pub id: &'a str,
-    /// Short name.
-    pub title: &'a str,
-    /// Description of the content.
-    pub description: &'a str,
-}
+pub use page::Words;
+pub use shape::{Chart, Form, PLOT_LEFT_PX, PLOT_RIGHT_PX, Panel, Scale, Series, WIDTH_PX};
 
 impl Chart {
     /// SVG on white, ending with a newline.

@@ -1,8 +1,18 @@
 //! Adapts charts to HTML pages: colours are CSS variables, so that they follow light and dark mode, and text
 //! describes the content.
 
-use super::Words;
 use super::escape::html;
+
+/// Accessible name and description of a chart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Words<'a> {
+    /// Identifier, unique in the page: letters, digits, dashes.
+    pub id: &'a str,
+    /// Short name.
+    pub title: &'a str,
+    /// Description of the content.
+    pub description: &'a str,
+}
 
 /// Colours of the drawing, and the CSS that replaces them.
 const COLORS: &[(&str, &str)] = &[

@@ -1,6 +1,6 @@
 //! Computes a summary: peaks row by row, the rest from the first and last sample.
 
-use super::Row;
+use super::row::Row;
 use super::summary::{BusiestCpu, Cpu, Disk, Link, Pressure, Processes, Stat, Summary, Tcp};
 use hakobu_explain::sample::{CpuRates, DiskRates, PressureRates, Process, Sample};
 

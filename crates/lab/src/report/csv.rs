@@ -1,9 +1,9 @@
 //! Raw runs of all campaigns as CSV (RFC 4180) with a header. Common columns come first; parameters, metrics
 //! and load follow under their own names.
 
-use super::Part;
 use super::escape::csv_line;
 use super::machines;
+use super::part::Part;
 use super::record::pairs;
 use crate::results::{Cell, Run};
 use std::collections::BTreeSet;

@@ -1,6 +1,6 @@
 //! JSON of the analysis, for scripts.
 
-use super::Part;
+use super::part::Part;
 use crate::analysis::Analysis;
 use crate::results::{End, Experiment, Header};
 use serde::Serialize;

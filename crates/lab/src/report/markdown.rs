@@ -3,9 +3,10 @@
 use super::block::{self, Block};
 use super::escape::markdown;
 use super::facts::Facts;
+use super::part::Part;
 use super::table::Table;
 use super::words::Words;
-use super::{Part, machines, record, tables};
+use super::{machines, record, tables};
 
 /// Formats the document.
 pub(super) fn text(parts: &[Part], words: &Words) -> String {

@@ -12,6 +12,7 @@ mod load;
 mod machines;
 mod markdown;
 mod number;
+mod part;
 mod record;
 mod sentences;
 mod svg;
@@ -24,31 +25,8 @@ mod tests;
 mod words;
 
 pub use compared::render as render_compared;
+pub use part::Part;
 pub use words::Lang;
-
-use crate::analysis::{Analysis, analyse_in};
-use crate::results::Results;
-
-/// Results of a campaign with their analysis.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Part {
-    /// Results.
-    pub results: Results,
-    /// Analysis of the results.
-    pub analysis: Analysis,
-}
-
-impl Part {
-    /// Analyses results with sentences in `lang`.
-    pub fn new(results: Results, lang: Lang) -> Part {
-        let analysis = analyse_in(&results, lang);
-        Part { results, analysis }
-    }
-
-    fn facts(&self) -> facts::Facts<'_> {
-        facts::Facts { results: &self.results, analysis: &self.analysis, time: None }
-    }
-}
 
 /// Format of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

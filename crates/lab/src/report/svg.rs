@@ -1,7 +1,7 @@
 //! Charts of a report in one SVG file: those of the groups, then the load.
 
-use super::Part;
 use super::load::timeline;
+use super::part::Part;
 use super::sweep;
 use super::words::Words;
 use crate::chart::{Chart, WIDTH_PX, Words as Named};

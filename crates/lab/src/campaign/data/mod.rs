@@ -187,7 +187,7 @@ impl Recipe {
 
     /// Description in words, without the number of files and bytes.
     pub fn about(&self) -> String {
-        use crate::campaign::spec::size_text;
+        use crate::campaign::spec::value::size_text;
         let sizes = match &self.sizes {
             Sizes::Line => "one line each".to_owned(),
             Sizes::Fixed(bytes) => format!("{} each", size_text(*bytes)),

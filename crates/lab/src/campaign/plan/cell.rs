@@ -1,15 +1,20 @@
 //! Plans one cell: its exact command, actions before and after it, and the check.
 
-use super::Throttle;
 use super::cells::{Cells, Choice};
 use super::target::Target;
+use super::throttle::Throttle;
 use crate::campaign::data::{Recipe, list_of};
 use crate::campaign::spec::{COMPARED, CacheState, CheckLevel, Tool};
-use crate::campaign::tools::{Config, Fill, Output, Template, Values, line, quoted};
+use crate::campaign::tools::{
+    Access, Config, Fill, Known, Output, Template, Values, file, line, quoted,
+};
 use crate::campaign::{Action, Check, DiskLimits, Launch, Planned};
 use crate::results::Cell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+
+/// Subfolder of the work folder for settings files.
+pub const SETTINGS: &str = "settings";
 
 /// Placeholders for a data set in commands.
 pub fn data_values(recipe: &Recipe, folder: &Path) -> Values {
@@ -103,6 +108,31 @@ impl Cells<'_> {
                 .filter(|target| target.server.is_none())
                 .and_then(|target| Some(target.access.as_ref()?.endpoint.clone())),
         })
+    }
+
+    /// Settings file of a tool for an access, written before the first run.
+    fn config(
+        &mut self,
+        known: Option<&Known>,
+        access: Option<&Access>,
+        parameters: &BTreeMap<String, String>,
+    ) -> Option<PathBuf> {
+        let text = |name| parameters.get(name).map_or("", String::as_str);
+        let (known, access) = (known?, access?);
+        let has_keys =
+            !access.access_key.is_empty() || std::env::var_os("AWS_ACCESS_KEY_ID").is_some();
+        if known.config == Config::S3cmd && !has_keys {
+            // The user's own file holds the keys; s3cmd finds those in the environment by itself.
+            return Some(PathBuf::from(std::env::var_os("HOME")?).join(".s3cfg"));
+        }
+        let folder = self.wishes.work.join(SETTINGS);
+        let (requests, queue) = (text("requests"), text("queue_size"));
+        let file = file(known.config, &folder, access, requests, queue)?;
+        let path = file.path.clone();
+        if !self.files.contains(&file) {
+            self.files.push(file);
+        }
+        Some(path)
     }
 
     /// All parameters of a cell: the tool's defaults, fixed and swept ones.

@@ -1,8 +1,9 @@
 //! Enumerates the cells of a campaign: data sets × targets × conditions × tools × parameters, plus one
 //! control in each group.
 
+use super::ground::{Ground, Wishes};
 use super::target::{Making, Target};
-use super::{Ground, Throttle, Wishes};
+use super::throttle::Throttle;
 use crate::campaign::spec::{
     CacheState, Condition, Location, Parameter, Place, Spec, Tool, duration_text, size_text,
 };

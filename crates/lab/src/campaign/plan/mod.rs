@@ -3,91 +3,22 @@
 
 mod cell;
 mod cells;
+mod ground;
 mod target;
 #[cfg(test)]
 mod tests;
-mod throttle;
+pub(super) mod throttle;
 
+pub use ground::{Ground, Wishes};
 pub use throttle::Throttle;
 
 use super::spec::{self, CacheState, Spec};
-use super::tools::{Config, Template, Values, file, find, quoted};
+use super::tools::{Template, Values, find, quoted};
 use super::{Plan, Planned, data, tools};
 use crate::results::DataSet;
+use cell::SETTINGS;
 use cells::Cells;
-use hakobu_sys::{AsFd, volume};
-use std::collections::BTreeMap;
-use std::fs::File;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
 use target::Making;
-
-/// Subfolder of the work folder for settings files.
-const SETTINGS: &str = "settings";
-
-/// User's options besides the campaign.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Wishes {
-    /// Overrides the scale of the campaign.
-    pub scale: Option<f64>,
-    /// Overrides places: a path or an `s3://` URL by the name of the place.
-    pub places: BTreeMap<String, String>,
-    /// Work folder, absolute: targets, data of servers, settings files.
-    pub work: PathBuf,
-    /// Folder for data sets, absolute.
-    pub cache: PathBuf,
-    /// Path of the running program, absolute.
-    pub own: PathBuf,
-    /// Secret key of embedded servers; random.
-    pub secret_key: String,
-}
-
-/// Properties of the machine that a plan depends on.
-#[derive(Clone, Debug)]
-pub struct Ground {
-    /// Folders with programs.
-    pub path: Vec<PathBuf>,
-    /// Number of usable CPUs.
-    pub cpus: usize,
-    /// Finds a way to limit the disks of the target's and the source's folder, or the reason why there is
-    /// none.
-    pub throttle: fn(&Path, Option<&Path>) -> Result<Throttle, String>,
-    /// True if two folders are on one file system.
-    pub is_one_fs: fn(&Path, &Path) -> bool,
-    /// True if a port can be listened on.
-    pub is_free: fn(u16) -> bool,
-    /// True if a folder is always in memory (tmpfs).
-    pub is_memory: fn(&Path) -> bool,
-}
-
-impl Ground {
-    /// Properties of this machine.
-    pub fn here() -> Ground {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        Ground {
-            path: std::env::split_paths(&path).collect(),
-            cpus: hakobu_sys::process::cpus(),
-            throttle: Throttle::find,
-            is_one_fs,
-            is_free: |port| std::net::TcpListener::bind(("127.0.0.1", port)).is_ok(),
-            is_memory,
-        }
-    }
-}
-
-/// Compares the file systems of two folders, which need not exist yet.
-fn is_one_fs(one: &Path, other: &Path) -> bool {
-    let dev = |folder: &Path| {
-        folder.ancestors().find_map(|path| path.metadata().ok()).map(|meta| meta.dev())
-    };
-    dev(one) == dev(other)
-}
-
-/// Looks at the file system of a folder, which need not exist yet.
-fn is_memory(folder: &Path) -> bool {
-    let there = folder.ancestors().find_map(|path| File::open(path).ok());
-    there.is_some_and(|file| volume::is_memory(file.as_fd()))
-}
 
 /// Scale of a campaign for this user.
 ///
@@ -301,31 +232,6 @@ impl Cells<'_> {
         self.plan.setup.extend(scripts("setup", &self.spec.rules.setup)?);
         self.plan.teardown.extend(scripts("teardown", &self.spec.rules.teardown)?);
         Ok(self.plan)
-    }
-
-    /// Settings file of a tool for an access, written before the first run.
-    fn config(
-        &mut self,
-        known: Option<&tools::Known>,
-        access: Option<&tools::Access>,
-        parameters: &BTreeMap<String, String>,
-    ) -> Option<PathBuf> {
-        let text = |name| parameters.get(name).map_or("", String::as_str);
-        let (known, access) = (known?, access?);
-        let has_keys =
-            !access.access_key.is_empty() || std::env::var_os("AWS_ACCESS_KEY_ID").is_some();
-        if known.config == Config::S3cmd && !has_keys {
-            // The user's own file holds the keys; s3cmd finds those in the environment by itself.
-            return Some(PathBuf::from(std::env::var_os("HOME")?).join(".s3cfg"));
-        }
-        let folder = self.wishes.work.join(SETTINGS);
-        let (requests, queue) = (text("requests"), text("queue_size"));
-        let file = file(known.config, &folder, access, requests, queue)?;
-        let path = file.path.clone();
-        if !self.files.contains(&file) {
-            self.files.push(file);
-        }
-        Some(path)
     }
 }
 

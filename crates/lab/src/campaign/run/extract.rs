@@ -1,7 +1,7 @@
 //! Extracts metrics from the standard output of a run: fio's JSON, and the summary line of a transfer with
 //! `--json`.
 
-use super::LEFT_OUT;
+use super::bench::LEFT_OUT;
 use crate::campaign::tools::Output;
 use serde_json::Value;
 use std::collections::BTreeMap;

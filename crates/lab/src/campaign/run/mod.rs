@@ -2,160 +2,28 @@
 //! enough runs. Access to the machine goes through [`Bench`], so that tests can replace it and the clock;
 //! [`Local`] is this machine.
 
+mod bench;
 mod extract;
 pub mod fingerprint;
 mod local;
 mod once;
 mod order;
 mod prove;
+mod session;
 #[cfg(test)]
 mod tests;
 
+pub use bench::{Bench, CheckResult, Ending, Measured};
 pub(crate) use extract::fio_jobs;
 pub use local::Local;
-use once::Done;
 pub use order::{first_block, runs_max};
+pub use session::{Event, How};
 
-use super::{Action, Check, Launch, Plan, ServerPlan, data};
+use super::Plan;
 use crate::results::store::Store;
-use crate::results::{Cell, Checked, End, Run};
-use std::collections::BTreeMap;
-use std::path::Path;
-
-/// Operations of a campaign on the machine.
-pub trait Bench {
-    /// Monotonic time in seconds, from an arbitrary origin.
-    fn now_s(&self) -> f64;
-
-    /// True after a request to stop: nothing new is begun, and the run in progress does not count.
-    fn is_stopped(&self) -> bool;
-
-    /// Makes a data set in a folder, unless it exists.
-    ///
-    /// # Errors
-    /// A message.
-    fn make(&mut self, recipe: &data::Recipe, folder: &Path) -> Result<(), String>;
-
-    /// Creates a folder of the campaign, or recognises it by its mark.
-    ///
-    /// # Errors
-    /// A message, if the folder has no valid mark.
-    fn claim(&mut self, own: &Path) -> Result<(), String>;
-
-    /// Starts a server; it accepts requests when this returns, and ends with the bench.
-    ///
-    /// # Errors
-    /// A message.
-    fn serve(&mut self, server: &ServerPlan) -> Result<(), String>;
-
-    /// Ends all servers.
-    fn end_servers(&mut self);
-
-    /// Runs a shell command, not timed. `at_any_rate` runs it even after a stop.
-    ///
-    /// # Errors
-    /// A message: it failed, or was ended by a stop.
-    fn shell(&mut self, command: &str, at_any_rate: bool) -> Result<(), String>;
-
-    /// Performs an action before a run.
-    ///
-    /// # Errors
-    /// A message.
-    fn prepare(&mut self, action: &Action) -> Result<(), String>;
-
-    /// Share of the files below a path in the page cache, 0 to 1; `None` if unknown.
-    fn cached(&mut self, source: &Path) -> Option<f64>;
-
-    /// Runs and times a command.
-    ///
-    /// # Errors
-    /// A message, if it cannot be started.
-    fn measure(&mut self, launch: &Launch) -> Result<Measured, String>;
-
-    /// Checks the result of a run. `seed` selects the files to compare.
-    fn check(&mut self, check: &Check, seed: u64) -> CheckResult;
-}
-
-/// End of a timed command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// Exited with a code.
-    Exited(i32),
-    /// Killed by a signal.
-    Killed(i32),
-    /// Killed with all its children after its time limit.
-    TimedOut,
-}
-
-impl Default for Ending {
-    fn default() -> Ending {
-        Ending::Exited(0)
-    }
-}
-
-/// Measurements of a timed command.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Measured {
-    /// Its end.
-    pub ending: Ending,
-    /// Times, memory, bytes, switches and loads; the other fields are those of the default.
-    pub costs: Run,
-    /// Standard output, bounded.
-    pub stdout: Vec<u8>,
-    /// End of standard error.
-    pub stderr: Vec<u8>,
-    /// Load curves: times, and values by the names of [`crate::results::Curves::values`].
-    pub curves: (Vec<f64>, BTreeMap<String, Vec<f64>>),
-    /// CPU time used by the lab itself meanwhile, seconds.
-    pub lab_cpu_s: f64,
-}
-
-/// Result of a check.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct CheckResult {
-    /// Files and bytes found; `None` if only the exit code is checked.
-    pub checked: Option<Checked>,
-    /// The problem, as a sentence.
-    pub problem: Option<String>,
-}
-
-/// Progress of a campaign.
-#[derive(Clone, Debug)]
-pub enum Event<'a> {
-    /// A data set is made or found.
-    Data(&'a str),
-    /// A setup command starts.
-    Setup(&'a str),
-    /// A counter-experiment starts.
-    Experiment {
-        /// Its cell.
-        cell: &'a Cell,
-        /// The change, in words.
-        about: &'a str,
-    },
-    /// A run starts.
-    Begins {
-        /// Its cell.
-        cell: &'a Cell,
-        /// True for a warm-up, which does not count.
-        warmup: bool,
-        /// Runs completed so far.
-        done: usize,
-        /// Most runs that there will be.
-        most: usize,
-        /// Seconds since the start of the campaign.
-        at_s: f64,
-    },
-    /// A run has ended and is recorded.
-    Ended {
-        /// Its cell.
-        cell: &'a Cell,
-        /// Its result.
-        run: &'a Run,
-    },
-    /// A teardown command failed, with the reason.
-    Teardown(&'a str),
-}
+use crate::results::{End, Run};
+use once::Done;
+use session::Session;
 
 /// Outcome of a campaign.
 #[derive(Clone, Debug, PartialEq)]
@@ -177,17 +45,6 @@ impl Outcome {
 
 /// [`End::reason`] after a stop.
 const STOPPED: &str = "stopped";
-/// Text after the number of dropped output bytes.
-const LEFT_OUT: &str = " bytes left out]";
-
-/// Options of a session.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct How {
-    /// True to run counter-experiments after the runs, at the most important cells.
-    pub prove: bool,
-    /// CPUs that commands may use by default.
-    pub cpus: usize,
-}
 
 /// Runs a campaign, or resumes it: recorded runs are not repeated.
 ///
@@ -240,31 +97,7 @@ pub fn run(
     Ok(session.outcome(end))
 }
 
-/// A campaign in progress.
-struct Session<'a> {
-    plan: &'a Plan,
-    store: &'a mut Store,
-    bench: &'a mut dyn Bench,
-    report: &'a mut dyn FnMut(Event<'_>),
-    /// Start time on the clock of the bench, shifted by pauses.
-    began_s: f64,
-    runs: Vec<Run>,
-    /// Total wall clock time of this session's runs.
-    measured_s: f64,
-    /// CPU time of the lab during these runs.
-    lab_cpu_s: f64,
-}
-
 impl Session<'_> {
-    /// Time since the start of the campaign without pauses, seconds.
-    fn at_s(&self) -> f64 {
-        self.bench.now_s() - self.began_s
-    }
-
-    fn is_over_budget(&self) -> bool {
-        self.plan.repeat.budget.is_some_and(|budget| self.at_s() >= budget.as_secs_f64())
-    }
-
     fn set_up(&mut self) -> Result<(), String> {
         for own in &self.plan.own {
             self.bench.claim(own)?;
@@ -279,14 +112,6 @@ impl Session<'_> {
         for command in &self.plan.setup {
             (self.report)(Event::Setup(command));
             self.bench.shell(command, false).map_err(|why| format!("setup: {why}"))?;
-        }
-        Ok(())
-    }
-
-    fn serve(&mut self, servers: &[ServerPlan]) -> Result<(), String> {
-        for server in servers {
-            let started = self.bench.serve(server);
-            started.map_err(|why| format!("server '{}': {why}", server.label))?;
         }
         Ok(())
     }

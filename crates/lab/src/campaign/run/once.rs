@@ -1,8 +1,8 @@
 //! Executes one run of a cell: prepare, time, check, clean up.
 
+use super::bench::{Bench, Ending, Measured};
 use super::extract::extract;
 use super::order::seed_of;
-use super::{Bench, Ending, Measured};
 use crate::campaign::{Launch, Planned};
 use crate::results::{Curves, Run};
 

@@ -1,7 +1,8 @@
 //! Counter-experiments: one resource is changed at the most important cells. Runs with and without the change
 //! alternate, so that both runs of a pair see the same conditions.
 
-use super::{Event, How, Session, once, order};
+use super::session::{Event, How, Session};
+use super::{once, order};
 use crate::analysis::{Analysis, analyse};
 use crate::campaign::{Action, Check, Plan, Planned, ServerPlan};
 use crate::results::read::read;

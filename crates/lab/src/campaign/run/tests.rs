@@ -3,10 +3,11 @@
 mod prove;
 
 use super::*;
-use crate::campaign::{Planned, Repeat};
+use crate::campaign::{Action, Check, Launch, Planned, Repeat, ServerPlan, data};
 use crate::results::read::read;
-use crate::results::{Header, Results, SCHEMA};
-use std::path::PathBuf;
+use crate::results::{Cell, Checked, Header, Results, SCHEMA};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 

@@ -10,7 +10,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod tool;
-mod value;
+pub(super) mod value;
 
 pub use data::{COUNT_MAX, Data, ScaleBy, scaled};
 pub use names::FIXED;

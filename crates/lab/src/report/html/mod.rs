@@ -6,11 +6,11 @@ mod sections;
 
 use self::element::table;
 use self::sections::{Section, sections};
-use super::Part;
 use super::block::Block;
 use super::escape::html;
 use super::facts::Facts;
 use super::machines;
+use super::part::Part;
 use super::words::Words;
 
 const STYLE: &str = include_str!("page.css");

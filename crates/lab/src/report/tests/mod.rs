@@ -7,6 +7,7 @@ mod xml;
 use super::words::ALL;
 use super::*;
 use crate::report::terminal::Look;
+use crate::results::Results;
 use fixture::{JOBS, LARGE, ODD, TOOLS, odd, part, plausible, results, slower};
 use std::time::{Duration, Instant};
 use xml::{Element, elements};

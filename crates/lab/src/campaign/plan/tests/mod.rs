@@ -5,7 +5,9 @@ mod studies;
 
 use super::*;
 use crate::campaign::tools::PROGRAMS;
+use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 
 fn no_throttle(_: &Path, _: Option<&Path>) -> Result<Throttle, String> {
     Err("control groups are not for us".into())

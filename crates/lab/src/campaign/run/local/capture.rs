@@ -1,6 +1,6 @@
 //! Bounded capture of a command's output: its beginning and its end.
 
-use crate::campaign::run::LEFT_OUT;
+use crate::campaign::run::bench::LEFT_OUT;
 use parking_lot::Mutex;
 use std::io::Read;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Checks the result of a run: the files at the target by name, size and, for some of them, content.
 
 use crate::campaign::Check;
-use crate::campaign::run::CheckResult;
+use crate::campaign::run::bench::CheckResult;
 use crate::campaign::run::order::Random;
 use crate::results::Checked;
 use hakobu_core::error::{cannot, quoted};

@@ -4,7 +4,7 @@
 use super::capture::Capture;
 use super::load::Recording;
 use super::running::{KILL, Running, TERMINATE};
-use crate::campaign::run::{Ending, Measured};
+use crate::campaign::run::bench::{Ending, Measured};
 use crate::campaign::{Launch, Sink};
 use crate::results::Run;
 use hakobu_core::error::{Cause, cannot, quoted};

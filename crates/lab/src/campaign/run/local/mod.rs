@@ -9,7 +9,7 @@ mod load;
 mod running;
 mod servers;
 
-use super::{Bench, CheckResult, Ending, Measured};
+use super::bench::{Bench, CheckResult, Ending, Measured};
 use crate::campaign::own::{Mark, Own};
 use crate::campaign::{Action, Check, Launch, ServerPlan, data};
 use crate::results::store::RUNNING_FILE;

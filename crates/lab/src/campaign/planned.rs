@@ -1,0 +1,199 @@
+//! A cell that is ready to run: its command, the actions before and after it, the check.
+
+use super::plan::throttle::Throttle;
+use super::tools::Output;
+use crate::distinct;
+use crate::results::Cell;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A cell that is ready to run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Planned {
+    /// Description in the results.
+    pub cell: Cell,
+    /// Actions before each run, not timed.
+    pub prepare: Vec<Action>,
+    /// The timed command.
+    pub launch: Launch,
+    /// Shell commands after each run, not timed.
+    pub conclude: Vec<String>,
+    /// Check after each run.
+    pub check: Check,
+    /// Metrics to extract from its output.
+    pub extract: Output,
+    /// Folder that is read; its share in the page cache is recorded before each run.
+    pub source: Option<PathBuf>,
+    /// Disk limits that `prepare` sets and `conclude` removes.
+    pub disk: Option<DiskLimits>,
+    /// Endpoint of the store that it writes to, as written in commands; `None` for volumes and for embedded
+    /// servers.
+    pub endpoint: Option<String>,
+}
+
+impl Planned {
+    /// True if commands contain the endpoint, so that it can be replaced. Settings files are not searched.
+    pub fn names_endpoint(&self) -> bool {
+        let Some(endpoint) = &self.endpoint else { return false };
+        let mut texts = self.launch.argv.iter().chain(self.launch.env.values());
+        texts.any(|text| text.contains(endpoint))
+    }
+
+    /// A copy of the cell with the endpoint replaced in its command and in the commands before and after it.
+    pub fn at(&self, endpoint: &str) -> Planned {
+        let mut other = self.clone();
+        let Some(here) = other.endpoint.replace(endpoint.to_owned()) else { return other };
+        let exchange = |text: &mut String| *text = text.replace(&here, endpoint);
+        other.launch.argv.iter_mut().for_each(exchange);
+        other.launch.env.values_mut().for_each(exchange);
+        other.conclude.iter_mut().for_each(exchange);
+        for action in &mut other.prepare {
+            if let Action::Shell(command) = action {
+                exchange(command);
+            }
+        }
+        exchange(&mut other.cell.command);
+        other
+    }
+}
+
+/// Repeats one cell of each group from `first` on: a difference between the two is noise. Of the cells with the
+/// lowest rank it is the middle one.
+pub(crate) fn add_controls(
+    cells: &mut Vec<Planned>,
+    first: usize,
+    rank: impl Fn(&Planned) -> usize,
+) {
+    let made = cells.get(first..).unwrap_or_default();
+    let middle = |group: &str| {
+        let of_group = || made.iter().filter(|planned| planned.cell.group == group);
+        let lowest = of_group().map(&rank).min()?;
+        let preferred: Vec<_> = of_group().filter(|planned| rank(planned) == lowest).collect();
+        preferred.get(preferred.len() / 2).map(|planned| (*planned).clone())
+    };
+    let groups = distinct(made.iter().map(|planned| planned.cell.group.as_str()));
+    let controls: Vec<Planned> = groups.into_iter().filter_map(middle).collect();
+    for mut control in controls {
+        control.cell.control_of = Some(control.cell.id);
+        control.cell.id = u32::try_from(cells.len()).unwrap_or(u32::MAX);
+        cells.push(control);
+    }
+}
+
+/// Disk limits during a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DiskLimits {
+    /// Mechanism that sets them.
+    pub throttle: Throttle,
+    /// Operations per second, for reads and writes each.
+    pub iops: Option<u64>,
+    /// Bytes per second, for reads and writes each.
+    pub bandwidth_bytes_per_s: Option<u64>,
+}
+
+/// An action before a run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Removes everything in a folder; creates it if it is missing.
+    Empty {
+        /// The campaign's own folder that contains it.
+        own: PathBuf,
+        /// Its path below that folder.
+        below: PathBuf,
+    },
+    /// Evicts these files from the page cache; the run fails if some pages stay.
+    Cold(PathBuf),
+    /// Reads these files into the page cache.
+    Warm(PathBuf),
+    /// Writes all dirty pages back (sync(2)), so that a run does not pay for the previous one.
+    Sync,
+    /// A shell command; the run fails if it fails.
+    Shell(String),
+}
+
+/// A timed command.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Launch {
+    /// Arguments; a command that needs a shell starts with `sh -c`.
+    pub argv: Vec<String>,
+    /// Variables added to the environment.
+    pub env: BTreeMap<String, String>,
+    /// Working directory.
+    pub dir: Option<PathBuf>,
+    /// File for standard input.
+    pub stdin: Option<PathBuf>,
+    /// Number of CPUs that it may use (affinity).
+    pub cpus: Option<usize>,
+    /// Time after which it is killed with all its children and counts as failed.
+    pub timeout: Option<Duration>,
+    /// Exit codes that count as success.
+    pub accepts: Accepts,
+    /// Destination of its output.
+    pub output: Sink,
+}
+
+/// Exit codes that count as success.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Accepts {
+    /// 0.
+    #[default]
+    Zero,
+    /// Any code.
+    Any,
+    /// 0 and these.
+    Codes(Vec<i32>),
+}
+
+impl Accepts {
+    /// True if this code counts as success.
+    pub fn accepts(&self, code: i32) -> bool {
+        match self {
+            Accepts::Zero => code == 0,
+            Accepts::Any => true,
+            Accepts::Codes(codes) => code == 0 || codes.contains(&code),
+        }
+    }
+}
+
+/// Destination of the output of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Sink {
+    /// Pipes; the output is kept to extract metrics and to explain failures.
+    #[default]
+    Pipe,
+    /// Standard output to /dev/null; standard error is kept.
+    Null,
+    /// Standard output and standard error of this program.
+    Inherit,
+    /// Standard output to a file, truncated for each run; standard error is kept.
+    File(PathBuf),
+}
+
+/// Check after a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Check {
+    /// The exit code only.
+    #[default]
+    Exit,
+    /// The target has the files of the source by relative name and size; up to `compare` files, chosen by the
+    /// run's seed, are compared byte for byte.
+    Tree {
+        /// Source folder.
+        source: PathBuf,
+        /// Target folder.
+        target: PathBuf,
+        /// Most files to compare.
+        compare: u64,
+    },
+    /// Number of regular files and bytes below a folder, regardless of names. Bytes are not checked if
+    /// `None`.
+    Count {
+        /// Folder.
+        target: PathBuf,
+        /// Number of files.
+        files: u64,
+        /// Number of bytes.
+        bytes: Option<u64>,
+    },
+}
