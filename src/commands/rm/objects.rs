@@ -171,15 +171,15 @@ mod tests {
     fn arguments_become_removal_targets() {
         let targets = |line: &str| planned(line).map(|plan| format!("{:?}", plan.removal.targets));
         for (line, parts) in [
-            ("s3://abc/k", &["Key"][..]),
+            ("s3://abc/k", &["One"][..]),
             ("-r s3://abc/k", &["Tree"]),
             ("-r s3://abc/k/", &["Below"]),
             ("-r s3://abc", &["Below"]),
             ("s3://abc/k*", &["Matching"]),
-            ("--raw s3://abc/k*", &["Key"]),
+            ("--raw s3://abc/k*", &["One"]),
         ] {
             let found = targets(line).unwrap();
-            for part in ["Key", "Tree", "Below", "Matching"] {
+            for part in ["One", "Tree", "Below", "Matching"] {
                 let expected = parts.contains(&part);
                 assert_eq!(found.contains(part), expected, "{part} of {line}: {found}");
             }
