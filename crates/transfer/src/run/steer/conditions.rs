@@ -47,9 +47,11 @@ fn kind(ends: &Ends) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::steer::prove::AFFINITY;
 
     #[test]
     fn conditions_of_this_thread() {
+        let _alone = AFFINITY.lock();
         let here = || all("", &Ends::default());
         let before = here();
         assert!(before.starts_with("local; CPUs ") && before.contains("nice "), "{before}");

@@ -106,6 +106,10 @@ fn bind(cpus: &[u32]) {
     }
 }
 
+/// Held by tests that set or read the CPUs of threads: [`bind`] sets those of all.
+#[cfg(test)]
+pub(super) static AFFINITY: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -177,6 +181,7 @@ mod tests {
 
     #[test]
     fn threads_get_their_cpus_back() {
+        let _alone = AFFINITY.lock();
         // The process runs other tests, too: check that the set is restored.
         let all = task::affinity(0).unwrap();
         let controls = controls();
