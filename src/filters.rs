@@ -48,7 +48,7 @@ pub struct Filters {
 parts!(Filters {});
 
 /// Patterns for `s3://`, for commands that have no others.
-pub const NAMED: Group<Filters> = titled("Filters").with(&[
+pub static NAMED: Group<Filters> = titled("Filters").with(&[
     EXCLUDE
         .with_help("with s3://: skip matching names")
         .stored()
@@ -69,7 +69,7 @@ pub const NAMED: Group<Filters> = titled("Filters").with(&[
 ]);
 
 /// Rules for names in any place, for commands that transfer nothing.
-pub const CHOSEN: Group<Filters> = titled("Filters").with(&[
+pub static CHOSEN: Group<Filters> = titled("Filters").with(&[
     values("filter", None, "RULE", "add a filter rule")
         .local("give --exclude and --include")
         .reads(|filters, arg| filters.add(Rule::Any, arg)),
@@ -83,7 +83,7 @@ pub const CHOSEN: Group<Filters> = titled("Filters").with(&[
 ]);
 
 /// Pattern styles, for commands with filters in their own table.
-pub const STYLED: Group<Filters> =
+pub static STYLED: Group<Filters> =
     titled("Filters").with(&[STYLE.stored().reads(Filters::set_style)]);
 
 /// `--exclude`.
@@ -104,7 +104,7 @@ const STYLE: Row = value(
 );
 
 /// All filter options, in the order of the help.
-pub const OPTIONS: Group<Filters> = titled("Filters").with(&[
+pub static OPTIONS: Group<Filters> = titled("Filters").with(&[
     values("filter", Some('f'), "RULE", "add a filter rule")
         .reads(|filters, arg| filters.add(Rule::Any, arg)),
     EXCLUDE.reads(|filters, arg| filters.add(Rule::Exclude, arg)),

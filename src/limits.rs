@@ -51,10 +51,11 @@ pub fn set_jobs<S: AsMut<Limits>>(state: &mut S, arg: &OptArg) -> Result<(), Str
 }
 
 /// Those of commands that transfer.
-pub const TRANSFER: Blocks<Limits> = Blocks(&[&BWLIMIT, &STEER, &REPORT, &RPS, &MEMORY, &PRIORITY]);
+pub static TRANSFER: Blocks<Limits> =
+    Blocks(&[&BWLIMIT, &STEER, &REPORT, &RPS, &MEMORY, &PRIORITY]);
 
 /// Rate of content.
-pub const BWLIMIT: Group<Limits> = titled("Limits").with(&[value(
+pub static BWLIMIT: Group<Limits> = titled("Limits").with(&[value(
     "bwlimit",
     None,
     "RATE",
@@ -67,19 +68,19 @@ pub const BWLIMIT: Group<Limits> = titled("Limits").with(&[value(
 })]);
 
 /// Rate of requests.
-pub const RPS: Group<Limits> =
+pub static RPS: Group<Limits> =
     titled("Limits").with(&[value("rps-limit", None, "N", "requests a second in all, with s3://")
         .reads(|limits, arg| put(&mut limits.rps_max, Some(operations(arg)?)))]);
 
 /// Rate of file operations.
-pub const IOPS: Group<Limits> = titled("Limits").with(&[IOPS_LIMIT]);
+pub static IOPS: Group<Limits> = titled("Limits").with(&[IOPS_LIMIT]);
 
 const IOPS_LIMIT: Opt<Limits> =
     value("iops-limit", None, "N", "operations on files a second in all, without s3://")
         .reads(|limits, arg| put(&mut limits.iops_max, Some(operations(arg)?)));
 
 /// Rate of file operations, and job hints.
-pub const STEER: Group<Limits> = titled("Limits").with(&[
+pub static STEER: Group<Limits> = titled("Limits").with(&[
     IOPS_LIMIT,
     value("jobs-per-file", None, "N", "workers that move one file, between paths: N, auto")
         .local("-j is for all files together; --concurrency is for the parts of one")
@@ -89,7 +90,7 @@ pub const STEER: Group<Limits> = titled("Limits").with(&[
 ]);
 
 /// Reports about the run.
-pub const REPORT: Group<Limits> = titled("Output").with(&[
+pub static REPORT: Group<Limits> = titled("Output").with(&[
     flag("explain", None, "report what limits the run, with all evidence")
         .sets(|limits, on| limits.explain = on),
     flag("prove", None, "experiment during the run to prove what limits it")
@@ -97,7 +98,7 @@ pub const REPORT: Group<Limits> = titled("Output").with(&[
 ]);
 
 /// Memory budget.
-pub const MEMORY: Group<Limits> = titled("Limits").with(&[value(
+pub static MEMORY: Group<Limits> = titled("Limits").with(&[value(
     "memory",
     None,
     "SIZE",
@@ -106,7 +107,7 @@ pub const MEMORY: Group<Limits> = titled("Limits").with(&[value(
 .reads(|limits, arg| put(&mut limits.memory_bytes_max, Some(arg.size()?)))]);
 
 /// CPU and I/O priority.
-pub const PRIORITY: Group<Limits> = titled("Limits").with(&[
+pub static PRIORITY: Group<Limits> = titled("Limits").with(&[
     value("nice", None, "N", "CPU priority: -20 (first) to 19 (last)").reads(|limits, arg| {
         let nice = priority::parse_nice(&arg.value).map_err(|why| arg.refuse(why))?;
         put(&mut limits.priority.nice, Some(nice))

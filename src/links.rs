@@ -15,7 +15,7 @@ pub struct Args {
 }
 
 /// Options about symlinks in paths on the command line.
-pub const OPTIONS: Group<Args> = titled("Limits").with(&[flag(
+pub static OPTIONS: Group<Args> = titled("Limits").with(&[flag(
     "insecure-links",
     None,
     "follow symlinks of other users in the paths of options",

@@ -12,7 +12,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// The command line of `bucket-version`.
-pub const TABLE: Table<Plan> = Table {
+pub static TABLE: Table<Plan> = Table {
     command: "bucket-version",
     about: "Show whether buckets keep versions of their objects, or set it",
     usage: "hakobu bucket-version [OPTIONS] s3://BUCKET...",

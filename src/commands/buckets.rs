@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 /// The command line of `mb`.
-pub const MB: Table<Plan> = Table {
+pub static MB: Table<Plan> = Table {
     command: "mb",
     about: "Make buckets",
     usage: "hakobu mb [OPTIONS] s3://BUCKET...",
@@ -27,7 +27,7 @@ pub const MB: Table<Plan> = Table {
 };
 
 /// The command line of `rb`.
-pub const RB: Table<Plan> = Table {
+pub static RB: Table<Plan> = Table {
     command: "rb",
     about: "Remove buckets that are empty",
     usage: "hakobu rb [OPTIONS] s3://BUCKET...",

@@ -26,7 +26,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 /// The command line of `cat`.
-pub const TABLE: Table<Plan> = Table {
+pub static TABLE: Table<Plan> = Table {
     command: "cat",
     about: "Write objects to standard output, checked, in parts that are fetched ahead",
     usage: "hakobu cat [OPTIONS] s3://BUCKET/KEY...\n       hakobu cat [OPTIONS] s3://BUCKET/[PREFIX/] (what is directly in it, by name; with '*' and '?' all that match)",

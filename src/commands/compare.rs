@@ -25,7 +25,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
 }
 
 /// The command line of `compare`.
-pub const TABLE: Table<Plan> = Table {
+pub static TABLE: Table<Plan> = Table {
     command: "compare",
     about: "Compare results of several machines or settings, with prices",
     usage: "hakobu compare [OPTIONS] [NAME=]RESULT [NAME=]RESULT...",

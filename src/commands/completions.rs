@@ -16,7 +16,7 @@ use std::process::ExitCode;
 const SHELLS: &str = "bash, elvish, fish, powershell, zsh";
 
 /// The command line of `completions`.
-pub const TABLE: Table<Reading> = Table {
+pub static TABLE: Table<Reading> = Table {
     command: "completions",
     about: "Completions for a shell: bash, elvish, fish, powershell, zsh",
     usage: "hakobu completions SHELL\n       hakobu completions --install [SHELL]",

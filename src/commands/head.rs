@@ -15,7 +15,7 @@ use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 
 /// The command line of `head`.
-pub const TABLE: Table<Plan> = Table {
+pub static TABLE: Table<Plan> = Table {
     command: "head",
     about: "Show the headers of objects, or whether buckets exist",
     usage: "hakobu head [OPTIONS] s3://BUCKET[/KEY]...",

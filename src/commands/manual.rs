@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// The command line of `man`.
-pub const MAN: Table<Reading> = Table {
+pub static MAN: Table<Reading> = Table {
     command: "man",
     about: "Manual pages, for man(1): hakobu man sync | man -l -",
     usage: "hakobu man [COMMAND]\n       hakobu man --install DIR\n       hakobu man --all DIR",

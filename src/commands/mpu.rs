@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The command line of `mpu`.
-pub const TABLE: Table<Plan> = Table {
+pub static TABLE: Table<Plan> = Table {
     command: "mpu",
     about: "List unfinished multipart uploads, or abort them and free their storage",
     usage: "hakobu mpu ls [OPTIONS] s3://BUCKET[/PREFIX]\n       \

@@ -30,7 +30,7 @@ use std::sync::Arc;
 const MEMORY_BYTES_MAX: u64 = 256 << 20;
 
 /// The command line of `pipe`.
-pub const TABLE: Table<Reading> = Table {
+pub static TABLE: Table<Reading> = Table {
     command: "pipe",
     about: "Upload standard input to an object, in parts if it is large",
     usage: "hakobu pipe [OPTIONS] s3://BUCKET/KEY",

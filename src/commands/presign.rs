@@ -21,7 +21,7 @@ use std::time::Duration;
 const EXPIRES_S: u64 = 3600;
 
 /// The command line of `presign`.
-pub const TABLE: Table<Plan> = Table {
+pub static TABLE: Table<Plan> = Table {
     command: "presign",
     about: "Create URLs that give temporary read access to an object",
     usage: "hakobu presign [OPTIONS] s3://BUCKET/KEY...",

@@ -22,7 +22,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
 }
 
 /// The command line of `report`.
-pub const TABLE: Table<Plan> = Table {
+pub static TABLE: Table<Plan> = Table {
     command: "report",
     about: "Make a page, an article or a table from the results of campaigns",
     usage: "hakobu report [OPTIONS] RESULT...",

@@ -40,7 +40,7 @@ enum Plan {
 }
 
 /// The command line of `results`.
-pub const TABLE: Table<Reading> = Table {
+pub static TABLE: Table<Reading> = Table {
     command: "results",
     about: "List, show, remove, import and export results of bench",
     usage: "hakobu results ls [DIR]\n       \

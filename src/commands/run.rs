@@ -35,7 +35,7 @@ const LINES_MAX: usize = 10_000;
 const PROCESSES: usize = 8;
 
 /// The command line of `run`.
-pub const TABLE: Table<Plan> = Table {
+pub static TABLE: Table<Plan> = Table {
     command: "run",
     about: "Run commands from a file, one per line, in parallel",
     usage: "hakobu run [OPTIONS] [FILE]",

@@ -33,7 +33,7 @@ const fn flag(name: &'static str, help: &'static str) -> Row {
 }
 
 /// Store and credentials: for every command that uses a store.
-pub const STORE: Group<ObjectArgs> = titled(STORE_GROUP).with(&[
+pub static STORE: Group<ObjectArgs> = titled(STORE_GROUP).with(&[
     value("endpoint-url", "URL", "http[s]://HOST[:PORT] of the store")
         .reads(|asked, arg| put(&mut asked.common.endpoint_url, Some(text(arg)?))),
     value("profile", "NAME", "profile of credentials and region")
@@ -85,7 +85,7 @@ pub const STORE: Group<ObjectArgs> = titled(STORE_GROUP).with(&[
 ]);
 
 /// The same for each side: for commands that transfer between two locations.
-pub const SIDES: Group<ObjectArgs> = titled(STORE_GROUP).with(&[
+pub static SIDES: Group<ObjectArgs> = titled(STORE_GROUP).with(&[
     value("source-endpoint-url", "URL", "the same for sources only")
         .reads(|asked, arg| put(&mut asked.source.endpoint_url, Some(text(arg)?))),
     value("source-profile", "NAME", "...")
@@ -101,40 +101,40 @@ pub const SIDES: Group<ObjectArgs> = titled(STORE_GROUP).with(&[
 ]);
 
 /// Options of every command with `s3://` except `ls`, whose `--color` is different.
-pub const COMMON: Blocks<ObjectArgs> = Blocks(&[&STORE, &ACCEPTED, &COLOR]);
+pub static COMMON: Blocks<ObjectArgs> = Blocks(&[&STORE, &ACCEPTED, &COLOR]);
 
 /// Options of commands that read single objects.
-pub const ONE: Blocks<ObjectArgs> = Blocks(&[&COMMON, &DEBUG, &RAW, &VERSION]);
+pub static ONE: Blocks<ObjectArgs> = Blocks(&[&COMMON, &DEBUG, &RAW, &VERSION]);
 
 /// Options of commands that transfer: how objects are written, and the keys of both sides.
-pub const TRANSFER: Blocks<ObjectArgs> = Blocks(&[&WRITE, &SSE_C, &SSE_C_COPY, &MOVE]);
+pub static TRANSFER: Blocks<ObjectArgs> = Blocks(&[&WRITE, &SSE_C, &SSE_C_COPY, &MOVE]);
 
 /// Literal keys: for commands that support wildcards.
-pub const RAW: Group<ObjectArgs> =
+pub static RAW: Group<ObjectArgs> =
     titled(STORE_GROUP)
         .with(&[flag("raw", "take '*' and '?' in s3:// paths literally")
             .sets(|asked, on| asked.raw = on)]);
 
 /// One version of one object.
-pub const VERSION: Group<ObjectArgs> =
+pub static VERSION: Group<ObjectArgs> =
     titled(STORE_GROUP).with(&[value("version-id", "ID", "this version of the object")
         .reads(|asked, arg| put(&mut asked.options.version, Some(text(arg)?)))]);
 
 /// All versions of the objects that are listed.
-pub const ALL_VERSIONS: Group<ObjectArgs> = titled(STORE_GROUP).with(&[flag(
+pub static ALL_VERSIONS: Group<ObjectArgs> = titled(STORE_GROUP).with(&[flag(
     "all-versions",
     "every version and delete marker of the objects",
 )
 .sets(|asked, on| asked.all_versions = on)]);
 
 /// Totals of requests.
-pub const STAT: Group<ObjectArgs> =
+pub static STAT: Group<ObjectArgs> =
     titled(STORE_GROUP)
         .with(&[flag("stat", "counts of requests and times at the end")
             .sets(|asked, on| asked.stat = on)]);
 
 /// Properties of written objects.
-pub const WRITE: Group<ObjectArgs> = titled(WRITE_GROUP).with(&[
+pub static WRITE: Group<ObjectArgs> = titled(WRITE_GROUP).with(&[
     value("storage-class", "CLASS", "STANDARD, STANDARD_IA, GLACIER ...")
         .reads(|asked, arg| asked.header(arg, HeaderName::from_static("x-amz-storage-class"))),
     value(
@@ -224,7 +224,7 @@ pub const WRITE: Group<ObjectArgs> = titled(WRITE_GROUP).with(&[
 ]);
 
 /// A key of the caller for the objects that a command reads or writes.
-pub const SSE_C: Group<ObjectArgs> = titled(STORE_GROUP).with(&[
+pub static SSE_C: Group<ObjectArgs> = titled(STORE_GROUP).with(&[
     value("sse-c", "HOW", "encryption by the server with your key: AES256 (without a value)")
         .takes(Takes::PerhapsOneOf("HOW", AES256))
         .reads(|asked, arg| put(&mut asked.sse_c.is_on, aes256(arg)?)),
@@ -233,7 +233,7 @@ pub const SSE_C: Group<ObjectArgs> = titled(STORE_GROUP).with(&[
 ]);
 
 /// A key of the caller for the sources of copies inside S3.
-const SSE_C_COPY: Group<ObjectArgs> = titled(STORE_GROUP).with(&[
+static SSE_C_COPY: Group<ObjectArgs> = titled(STORE_GROUP).with(&[
     value("sse-c-copy-source", "HOW", "the same for the sources of copies inside S3")
         .takes(Takes::PerhapsOneOf("HOW", AES256))
         .reads(|asked, arg| put(&mut asked.sse_c_source.is_on, aes256(arg)?)),
@@ -242,7 +242,7 @@ const SSE_C_COPY: Group<ObjectArgs> = titled(STORE_GROUP).with(&[
 ]);
 
 /// Further options of transfers.
-const MOVE: Group<ObjectArgs> = titled(WRITE_GROUP).with(&[
+static MOVE: Group<ObjectArgs> = titled(WRITE_GROUP).with(&[
     value("metadata-directive", "WHAT", "copies inside S3 keep metadata (COPY) or REPLACE it")
         .reads(|asked, arg| match &*text(arg)?.to_ascii_uppercase() {
             "COPY" => put(&mut asked.options.replace_metadata, false),
@@ -258,19 +258,19 @@ const MOVE: Group<ObjectArgs> = titled(WRITE_GROUP).with(&[
 ]);
 
 /// Base names as target names: for commands that name each target.
-pub const FLATTEN: Group<ObjectArgs> =
+pub static FLATTEN: Group<ObjectArgs> =
     titled(STORE_GROUP).with(&[flag("flatten", "put everything into DST by its base name")
         .sets(|asked, on| asked.flatten = on)]);
 
 /// Mapping between file names and keys.
-pub const NAMES: Group<ObjectArgs> = titled(STORE_GROUP).with(&[flag(
+pub static NAMES: Group<ObjectArgs> = titled(STORE_GROUP).with(&[flag(
     "encode-names",
     "percent-encode names that the other side cannot have",
 )
 .sets(|asked, on| asked.options.encode_names = on)]);
 
 /// Stopping at the first failure.
-pub const STOP: Group<ObjectArgs> =
+pub static STOP: Group<ObjectArgs> =
     titled(STORE_GROUP).with(&[flag("exit-on-error", "stop at the first failure")
         .sets(|asked, on| asked.options.exit_on_error = on)]);
 

@@ -5,7 +5,8 @@ use clap::{Arg, ArgAction, Command, value_parser};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 
-/// A command's syntax: its name, its usage and its options, which set a state `S`.
+/// A command's syntax: its name, its usage and its options, which set a state `S`. Tables, groups and blocks
+/// are statics: a constant is copied into each unit of compilation that uses it, and relocated at every start.
 pub struct Table<S: 'static> {
     /// The command as typed after `hakobu`.
     pub command: &'static str,

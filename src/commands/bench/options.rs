@@ -7,7 +7,7 @@ use crate::options::{Group, Opt, Table, Takes, flag, push, put, titled, value};
 use hakobu_lab::results::markup::Form;
 
 /// The command line of `bench`.
-pub const TABLE: Table<Args> = Table {
+pub static TABLE: Table<Args> = Table {
     command: "bench",
     about: "Measure commands, or a campaign of commands, side by side",
     usage: "hakobu bench [OPTIONS] CAMPAIGN.toml|NAME\n       \
@@ -82,7 +82,7 @@ const OPTIONS: &[Opt<Args>] = &[
         .reads(|it, arg| put(&mut it.baseline, Some(baseline(arg)?))),
 ];
 
-pub const COMMANDS: Group<Args> = titled("Commands (as in hyperfine)").with(&[
+pub static COMMANDS: Group<Args> = titled("Commands (as in hyperfine)").with(&[
     value(
         "parameter-list",
         Some('L'),
@@ -133,7 +133,7 @@ pub const COMMANDS: Group<Args> = titled("Commands (as in hyperfine)").with(&[
     flag("no-control", None, "no A/A control").sets(|it, on| it.no_control = on),
 ]);
 
-pub const CAMPAIGNS: Group<Args> = titled("Campaigns").with(&[
+pub static CAMPAIGNS: Group<Args> = titled("Campaigns").with(&[
     value("scale", None, "X", "multiply the amount of data by X")
         .reads(|it, arg| put(&mut it.scale, Some(arg.number()?))),
     value("place", None, "NAME=PATH", "another path or s3:// URL for a place of the campaign")
@@ -150,7 +150,7 @@ pub const CAMPAIGNS: Group<Args> = titled("Campaigns").with(&[
         .reads(|it, arg| put(&mut it.cache, Some(arg.path()))),
 ]);
 
-const RESULTS: Group<Args> = titled("Results").with(&[
+static RESULTS: Group<Args> = titled("Results").with(&[
     value(
         "results",
         Some('o'),

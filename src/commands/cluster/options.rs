@@ -10,7 +10,7 @@ use std::time::Duration;
 const STALE: Duration = Duration::from_secs(30);
 
 /// The command line of `cluster` but for `plan`, which takes sync's options as well.
-pub const TABLE: Table<Args> = Table {
+pub static TABLE: Table<Args> = Table {
     command: "cluster",
     about: "Run one transfer on many machines that an existing engine schedules",
     usage: "hakobu cluster plan --run RUN [SYNC OPTIONS] SRC... DST\n       \
@@ -124,7 +124,7 @@ impl Args {
 }
 
 /// Options of `plan`, which `sync` has as well.
-pub const PLANNED: Group<Args> = titled("Many machines").with(&[
+pub static PLANNED: Group<Args> = titled("Many machines").with(&[
     value("run", None, "RUN", "the run folder, which all machines share")
         .reads(|asked, given| put(&mut asked.run, Some(given.value.clone()))),
     value(
@@ -180,7 +180,7 @@ const WORKED: &[Opt<Args>] = &[
         .sets(|asked, on| asked.wait = on),
 ];
 
-const WATCHED: Group<Args> = titled("Output").with(&[
+static WATCHED: Group<Args> = titled("Output").with(&[
     flag("json", None, "status: JSON, one object").sets(|asked, on| asked.json = on),
     flag("once", None, "status: show it once, also on a terminal")
         .sets(|asked, on| asked.once = on),
@@ -188,7 +188,7 @@ const WATCHED: Group<Args> = titled("Output").with(&[
         .reads(|asked, given| put(&mut asked.textfile, Some(given.value.clone()))),
 ]);
 
-const ENGINES: Group<Args> = titled("Engines of submit").with(&[
+static ENGINES: Group<Args> = titled("Engines of submit").with(&[
     value("local", None, "N", "N workers on this machine")
         .reads(|asked, given| count(asked, Engine::Local, given.positive()?)),
     flag("slurm", None, "an array of jobs, and one that collects")

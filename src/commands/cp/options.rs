@@ -10,7 +10,7 @@ use hakobu_transfer::policy::{Content, Policy, Reflink, Sparse, Symlinks};
 use std::ffi::OsString;
 
 /// The command line of `cp`.
-pub const TABLE: Table<Reading> = Table {
+pub static TABLE: Table<Reading> = Table {
     command: "cp",
     about: "Copy SRC to DST, or several into a directory, as cp does, on all cores",
     usage: "hakobu cp [OPTIONS] SRC... DST\n       hakobu cp [OPTIONS] -t DIR SRC...",

@@ -6,7 +6,7 @@ use crate::options::{Opt, OptArg, Table, flag, parts, put, value};
 use hakobu_core::size;
 
 /// The command line of `demo`.
-pub const TABLE: Table<Reading> = Table {
+pub static TABLE: Table<Reading> = Table {
     command: "demo",
     about: "Upload generated files to a store, download them, and verify both copies",
     usage: "hakobu demo [OPTIONS]",

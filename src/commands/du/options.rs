@@ -13,7 +13,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 /// The command line of `du`.
-pub const TABLE: Table<Plan> = Table {
+pub static TABLE: Table<Plan> = Table {
     command: "du",
     about: "Report the disk usage of trees, in parallel; a file with several names counts once",
     usage: "hakobu du [OPTIONS] [PATH]...",

@@ -7,7 +7,7 @@ use crate::options::{Table, Takes};
 use hakobu_io::spec::REFUSED;
 
 /// The command line of `io`.
-pub const TABLE: Table<Vec<Word>> = Table {
+pub static TABLE: Table<Vec<Word>> = Table {
     command: "io",
     about: "Measure a disk, a volume or a page cache: fio's options, job files and JSON",
     usage: "hakobu io [OPTIONS] [JOBFILE]...",

@@ -11,7 +11,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 /// The command line of `ls`.
-pub const TABLE: Table<Plan> = Table {
+pub static TABLE: Table<Plan> = Table {
     command: "ls",
     about: "List directories and files",
     usage: "hakobu ls [OPTIONS] [PATH]...",

@@ -13,7 +13,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
 /// The command line of `mv`.
-pub const TABLE: Table<Reading> = Table {
+pub static TABLE: Table<Reading> = Table {
     command: "mv",
     about: "Rename SRC to DST, or move several into a directory; across file systems: copy, \
             check, remove",

@@ -9,7 +9,7 @@ use hakobu_tree::remove::Options;
 use std::ffi::OsString;
 
 /// The command line of `rm`.
-pub const TABLE: Table<Plan> = Table {
+pub static TABLE: Table<Plan> = Table {
     command: "rm",
     about: "Remove files, and directories and their contents with -r, in parallel",
     usage: "hakobu rm [OPTIONS] PATH...",

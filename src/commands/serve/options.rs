@@ -5,7 +5,7 @@ use crate::options::{Group, Opt, OptArg, Table, Takes, flag, parts, push, put, t
 use hakobu_testserver::Fault;
 
 /// The command line of `serve`.
-pub const TABLE: Table<Plan> = Table {
+pub static TABLE: Table<Plan> = Table {
     command: "serve",
     about: "Serve S3 on this machine: a folder, or the null server for measurements",
     usage: "hakobu serve s3 DIR [OPTIONS]\n       hakobu serve null [OPTIONS]",
@@ -47,7 +47,7 @@ const OPTIONS: &[Opt<Plan>] = &[
         .sets(|plan, on| plan.progress = on),
 ];
 
-const NULL: Group<Plan> = titled("The null server").with(&[
+static NULL: Group<Plan> = titled("The null server").with(&[
     value("keys", None, "N", "keys that a listing shows (default 0)").reads(|plan, arg| {
         plan.is_null(arg)?;
         put(&mut plan.keys, arg.number()?)
@@ -71,7 +71,7 @@ const S3: Group<Plan> = titled("The server on a folder").with(&[
         }),
 ]);
 
-const CONDITIONS: Group<Plan> = titled("Conditions").with(&[
+static CONDITIONS: Group<Plan> = titled("Conditions").with(&[
     value("latency", None, "DUR", "delay of each request")
         .reads(|plan, arg| put(&mut plan.conditions.latency, arg.duration("m", "50ms or 1.5s")?)),
     value("bandwidth", None, "RATE", "bytes a second over all connections and both directions")

@@ -15,7 +15,7 @@ use crate::{links, owner};
 use hakobu_transfer::policy::{Delete, MissingArgs, Sparse};
 
 /// The command line of `sync`.
-pub const TABLE: Table<Reading> = Table {
+pub static TABLE: Table<Reading> = Table {
     command: "sync",
     about: "Synchronise DST with SRC, as rsync does, on all cores",
     usage: "hakobu sync [OPTIONS] SRC... DST\n       hakobu sync [OPTIONS] SRC     (lists SRC)",
@@ -56,7 +56,7 @@ pub const TABLE: Table<Reading> = Table {
 
 const FILES: &str = "objects are files";
 
-const TRANSFERRED: Group<Reading> = titled("What is transferred").with(&[
+static TRANSFERRED: Group<Reading> = titled("What is transferred").with(&[
     flag("archive", Some('a'), "same as -rlptgoD (no -A, -X, -H)").sets(|it, _| {
         it.recurse_by_archive |= !it.policy.recurse;
         it.policy.recurse = true;
@@ -158,7 +158,7 @@ const TRANSFERRED: Group<Reading> = titled("What is transferred").with(&[
         .reads(|it, arg| put(&mut it.policy.min_size, Some(arg.size()?))),
 ]);
 
-const KEPT: Group<Reading> = titled("What is kept").with(&[
+static KEPT: Group<Reading> = titled("What is kept").with(&[
     flag("hard-links", Some('H'), "hard links stay hard links")
         .off(&["no-hard-links", "no-H"])
         .local("every object has one name")
@@ -260,7 +260,7 @@ const KEPT: Group<Reading> = titled("What is kept").with(&[
         .sets(|it, on| it.numeric_ids = on),
 ]);
 
-const LEFT: Group<Reading> = titled("What is left alone").with(&[
+static LEFT: Group<Reading> = titled("What is left alone").with(&[
     flag("checksum", Some('c'), "compare contents, not size and time")
         .off(&["no-checksum", "no-c"])
         .sets(|it, on| it.policy.checksum = on),
@@ -295,7 +295,7 @@ const LEFT: Group<Reading> = titled("What is left alone").with(&[
         .sets(|it, on| it.policy.ignore_existing = on),
 ]);
 
-const REMOVED: Group<Reading> = titled("Removal").with(&[
+static REMOVED: Group<Reading> = titled("Removal").with(&[
     flag("delete", None, "delete entries of DST that SRC does not have")
         .sets(|it, on| it.delete = on),
     flag("delete-before", None, "... before copying")
@@ -325,7 +325,7 @@ const REMOVED: Group<Reading> = titled("Removal").with(&[
         .sets(|it, on| it.policy.remove_source_files = on),
 ]);
 
-const WORK: Group<Reading> = titled("Work").with(&[
+static WORK: Group<Reading> = titled("Work").with(&[
     limits::JOBS.reads(limits::set_jobs),
     value("joblog", None, "FILE", "one line per file in GNU parallel's columns")
         .reads(|it, arg| put(&mut it.wanted.joblog, Some(arg.value.clone()))),
@@ -339,7 +339,7 @@ const WORK: Group<Reading> = titled("Work").with(&[
         .sets(|it, on| it.policy.dry_run = on),
 ]);
 
-const OUTPUT: Group<Reading> = titled("Output").with(&[
+static OUTPUT: Group<Reading> = titled("Output").with(&[
     flag("verbose", Some('v'), "one line per file; twice: unchanged files as well")
         .takes(Takes::Count)
         .off(&["no-verbose", "no-v"])

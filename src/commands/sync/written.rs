@@ -6,7 +6,7 @@ use hakobu_transfer::policy::{Append, Basis};
 use std::os::unix::ffi::OsStrExt;
 
 /// All of them, in the order of the help.
-pub const WRITTEN: Group<Reading> = titled("How files are written").with(&[
+pub static WRITTEN: Group<Reading> = titled("How files are written").with(&[
     flag("keep-dirlinks", Some('K'), "a symlink to a directory in DST is that directory")
         .off(&["no-keep-dirlinks", "no-K"])
         .local("")

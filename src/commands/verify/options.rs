@@ -9,7 +9,7 @@ use crate::options::{
 use hakobu_transfer::verify::{Aspect, Aspects, Times};
 
 /// The command line of `verify`.
-pub const TABLE: Table<Reading> = Table {
+pub static TABLE: Table<Reading> = Table {
     command: "verify",
     about: "Compare two trees in parallel and report differences; nothing is changed",
     usage: "hakobu verify [OPTIONS] SRC DST",
@@ -108,7 +108,7 @@ const fn aspect(
     flag(name, Some(short), help).off(off)
 }
 
-const COMPARED: Group<Reading> = titled("What is compared").with(&[
+static COMPARED: Group<Reading> = titled("What is compared").with(&[
     flag("archive", Some('a'), "-ptgolD, which is the default").sets(|it, _| {
         for aspect in Aspects::DEFAULT.without(Aspect::Content).iter() {
             it.aspects = it.aspects.with(aspect);
@@ -161,7 +161,7 @@ const COMPARED: Group<Reading> = titled("What is compared").with(&[
     flag("one-way", None, "ignore entries that only DST has").sets(|it, on| it.one_way = on),
 ]);
 
-const DIFFERENCES: Group<Reading> = titled("Output").with(&[value(
+static DIFFERENCES: Group<Reading> = titled("Output").with(&[value(
     "max-differences",
     None,
     "N",
@@ -174,7 +174,7 @@ const DIFFERENCES: Group<Reading> = titled("Output").with(&[value(
 
 const JOBS: &[Opt<Reading>] = &[limits::JOBS.reads(limits::set_jobs)];
 
-const OUTPUT: Group<Reading> = titled("Output").with(&[
+static OUTPUT: Group<Reading> = titled("Output").with(&[
     flag("verbose", Some('v'), "print totals, and problems as they occur")
         .takes(Takes::Count)
         .sets(|it, on| it.verbose = on),

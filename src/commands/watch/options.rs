@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// The command line of `watch`.
-pub const TABLE: Table<Plan> = Table {
+pub static TABLE: Table<Plan> = Table {
     command: "watch",
     about: "Record the load that a command causes and report what limited it, or show the \
             machine",
@@ -87,7 +87,7 @@ const OPTIONS: &[Opt<Plan>] = &[
         .sets(|plan, on| plan.quiet = on),
 ];
 
-const FILES: Group<Plan> = titled("Files").with(&[
+static FILES: Group<Plan> = titled("Files").with(&[
     value("output", Some('o'), "FILE", "write verdict and summary to FILE, not to standard error")
         .reads(|plan, arg| put(&mut plan.output, Some(arg.path()))),
     value("csv", None, "FILE", "write a row for each interval: vmstat's columns and more")
