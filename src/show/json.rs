@@ -24,7 +24,7 @@ impl Serialize for Paths<'_> {
             let Some(raw) = path.map(|path| path.as_os_str().as_bytes()) else { continue };
             map.serialize_entry(name, &String::from_utf8_lossy(raw))?;
             if std::str::from_utf8(raw).is_err() {
-                let hex: String = raw.iter().map(|byte| format!("{byte:02x}")).collect();
+                let hex = hakobu_core::percent::hex(raw);
                 map.serialize_entry(&format!("{name}_bytes"), &hex)?;
             }
         }

@@ -265,7 +265,7 @@ impl<'a> Rows<'a> {
         // Writing text into a vector cannot fail.
         let _ = serde_json::to_writer(&mut *out, &String::from_utf8_lossy(name));
         if std::str::from_utf8(name).is_err() {
-            let hex: String = name.iter().map(|byte| format!("{byte:02x}")).collect();
+            let hex = hakobu_core::percent::hex(name);
             out.extend_from_slice(format!(",\"{field}_bytes\":\"{hex}\"").as_bytes());
         }
     }

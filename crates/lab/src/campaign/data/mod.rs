@@ -125,7 +125,7 @@ impl Recipe {
         // Serialising plain fields cannot fail.
         let text = serde_json::to_string(self).unwrap_or_default();
         let digest = Sha256::digest(format!("{MEANING} {text}"));
-        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+        hakobu_core::percent::hex(&digest)
     }
 
     /// Size of file `number` (from 1), bytes.

@@ -225,7 +225,7 @@ fn sha256(path: &Path) -> Option<String> {
             Err(_) => return None,
         }
     }
-    Some(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    Some(hakobu_core::percent::hex(&hash.finalize()))
 }
 
 /// Cost of starting one job, in each way that takes part.
