@@ -12,12 +12,14 @@ use crate::options::{OptArg, Refused, Typed};
 use crate::show::{Line, Wanted, ask};
 use hakobu_core::error::{Cause, Class, Operation, Problem, quoted};
 use hakobu_core::event::{Event, Listener};
+use hakobu_sys::meta::identity;
 use hakobu_transfer::location::{Location, Sources};
 use hakobu_transfer::plan::mv::{Done, Existing, name_in, rename_or_copy};
 use hakobu_transfer::policy::Policy;
 use hakobu_transfer::run::{Layout, Outcome, Spec};
 use options::Reading;
 pub(super) use options::TABLE;
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -144,9 +146,10 @@ fn go(reading: Reading, places: &Operands) -> u8 {
         Err(code) => return code,
     };
     let mut outcome = Outcome::default();
+    let mut moved = HashSet::new();
     for from in places.sources.paths() {
         let to = if into_dir { name_in(from, &target) } else { target.clone() };
-        outcome = joined(outcome, move_one(&reading, &session, from, &to));
+        outcome = joined(outcome, move_one(&reading, &session, from, &to, &mut moved));
         if outcome.stopped || outcome.fatal.is_some() {
             break;
         }
@@ -154,10 +157,18 @@ fn go(reading: Reading, places: &Operands) -> u8 {
     session.end(outcome)
 }
 
-fn move_one(reading: &Reading, session: &Session, from: &Path, to: &Path) -> Outcome {
+/// Moves one entry. `moved`: device and inode of what the command has moved, which it never replaces.
+fn move_one(
+    reading: &Reading,
+    session: &Session,
+    from: &Path,
+    to: &Path,
+    moved: &mut HashSet<(u64, u64)>,
+) -> Outcome {
     let mut outcome = Outcome::default();
-    match rename_or_copy(from, to, &reading.options) {
-        Ok(Done::Renamed { backup, warning }) => {
+    match rename_or_copy(from, to, &reading.options, moved) {
+        Ok(Done::Renamed { identity, backup, warning }) => {
+            moved.insert(identity);
             if let Some(text) = warning {
                 session.show.event(Event::Warning(text));
             }
@@ -167,6 +178,11 @@ fn move_one(reading: &Reading, session: &Session, from: &Path, to: &Path) -> Out
         Ok(Done::Left) => outcome.totals.skipped = 1,
         Ok(Done::OtherVolume(policy)) => {
             outcome = session.run(&reading.spec(from, to, *policy));
+            if outcome.totals.failed == 0
+                && let Ok(there) = identity(to)
+            {
+                moved.insert(there);
+            }
             // A move whose source still exists did not happen, whatever the engine reports.
             if outcome.totals.failed == 0
                 && outcome.totals.vanished == 0

@@ -193,6 +193,7 @@ pub fn operation_word(operation: Operation) -> &'static str {
         Operation::Compare => "compare",
         Operation::Filter => "filter",
         Operation::Move => "move",
+        Operation::Overwrite => "overwrite",
     }
 }
 

@@ -23,6 +23,14 @@ pub fn sentence(problem: &Problem, escape: Escape) -> String {
     match problem.class {
         Class::Vanished => format!("{name} vanished before it could be copied"),
         Class::Notice => format!("skipped {name}: {}", problem.cause),
+        // GNU's words.
+        _ if problem.operation == Operation::Overwrite => {
+            let from = source.map(quote).unwrap_or_default();
+            let to = target.map(quote).unwrap_or_default();
+            let cause = Some(problem.cause.to_string()).filter(|cause| !cause.is_empty());
+            let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
+            format!("will not overwrite just-created {to} with {from}{cause}")
+        }
         _ if problem.operation == Operation::Move => {
             let from = source.map(quote).unwrap_or_default();
             let to = target.map(quote).unwrap_or_default();

@@ -47,6 +47,8 @@ pub enum Operation {
     Filter,
     /// Moving an entry to another name (`mv`).
     Move,
+    /// Replacing an entry that the same run has made: refused.
+    Overwrite,
 }
 
 impl Operation {
@@ -71,6 +73,7 @@ impl Operation {
             Operation::Compare => "compare",
             Operation::Filter => "apply the filter of",
             Operation::Move => "move",
+            Operation::Overwrite => "overwrite",
         }
     }
 }

@@ -8,10 +8,12 @@
 
 pub mod about;
 pub mod aio;
+pub mod ancestors;
 pub mod below;
 pub mod beneath;
 pub mod blocks;
 pub mod cache;
+pub mod case;
 pub mod cgroup;
 pub mod child;
 pub mod clock;

@@ -2,7 +2,9 @@
 
 pub use crate::kind::{Kind, Time};
 use crate::{AsFd, BorrowedFd};
-use rustix::fs::{AtFlags, FileType, Gid, Mode, Stat, StatxFlags, Timespec, Timestamps, Uid};
+use rustix::fs::{
+    AtFlags, FileType, Gid, Mode, Stat, Statx, StatxFlags, Timespec, Timestamps, Uid,
+};
 use std::ffi::CStr;
 use std::io::Result;
 use std::path::Path;
@@ -58,6 +60,25 @@ impl Meta {
         }
     }
 
+    fn from_statx(found: &Statx) -> Meta {
+        let time = |time: rustix::fs::StatxTimestamp| Time { s: time.tv_sec, ns: time.tv_nsec };
+        Meta {
+            kind: Kind::from_type(FileType::from_raw_mode(found.stx_mode.into())),
+            mode: u32::from(found.stx_mode) & 0o7777,
+            size: found.stx_size,
+            blocks: found.stx_blocks,
+            uid: found.stx_uid,
+            gid: found.stx_gid,
+            nlink: found.stx_nlink.into(),
+            dev: rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor),
+            ino: found.stx_ino,
+            rdev: rustix::fs::makedev(found.stx_rdev_major, found.stx_rdev_minor),
+            mtime: time(found.stx_mtime),
+            atime: time(found.stx_atime),
+            ctime: time(found.stx_ctime),
+        }
+    }
+
     /// Metadata with only kind, size and time known.
     pub const fn bare(kind: Kind, size: u64, mtime: Time) -> Meta {
         let mode = if matches!(kind, Kind::Dir) { 0o777 } else { 0o666 };
@@ -97,6 +118,18 @@ pub fn of_fd(fd: impl AsFd) -> Result<Meta> {
 pub fn of(dir: BorrowedFd<'_>, name: &CStr, follow: bool) -> Result<Meta> {
     let flags = if follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
     Ok(Meta::from_stat(&rustix::fs::statat(dir, name, flags)?))
+}
+
+/// As [`of`], but a network or FUSE file system is asked again instead of a cache (`AT_STATX_FORCE_SYNC`, statx(2)).
+pub fn of_now(dir: BorrowedFd<'_>, name: &CStr, follow: bool) -> Result<Meta> {
+    let mut flags = if follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
+    flags |= AtFlags::STATX_FORCE_SYNC;
+    match rustix::fs::statx(dir, name, flags, StatxFlags::BASIC_STATS) {
+        Ok(found) => Ok(Meta::from_statx(&found)),
+        // Kernels before 4.11, and sandboxes that do not know the call.
+        Err(rustix::io::Errno::NOSYS | rustix::io::Errno::PERM) => of(dir, name, follow),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Creation time of an entry; `None` if the file system does not record it (NFS before 4.2, most FUSE file

@@ -40,6 +40,14 @@ impl Engine<'_> {
             decided.action = if same { Action::Metadata } else { Action::Update };
         }
         let policy = self.context.policy;
+        let replaces = matches!(decided.action, Action::Create | Action::Update);
+        if replaces
+            && text.is_some()
+            && decided.target.is_some_and(|there| leads_to(&entry, &there))
+        {
+            let reason = "source and target are the same file";
+            return Err(Failure::reason(Operation::Create, reason).into());
+        }
         // What a tree of `--compare-dest` has replaces nothing.
         if policy.basis != Basis::Compare || policy.basis_dirs.is_empty() {
             self.clear(worker, decided)?;
@@ -278,13 +286,24 @@ impl Engine<'_> {
         if let Some(failure) = done.kept {
             self.fail(worker, failure, (Some(entry.source_path()), None));
         }
+        if let (Some((dir, info)), true) = (entry.target, self.context.is_real())
+            && info.caseless
+            && let Ok(there) = meta::of(dir, entry.target_name, false)
+        {
+            let guard = self.context.guard;
+            guard.claim(info.meta.identity(), there.identity(), entry.target_name);
+        }
+        if entry.is_argument() && decided.source.kind != Kind::Dir {
+            self.context.guard.argument_made(|| entry.node.path_of(entry.target_name));
+        }
         if !(self.context.policy.remove_source_files && self.context.is_real()) {
             return;
         }
         if !done.checked {
             return entry.node.keep_source();
         }
-        if self.context.policy.removes_sources_late() {
+        // Of a name that several sources have, the first one keeps the others from being taken as long as it is there.
+        if self.context.policy.removes_sources_late() || entry.node.sides.len() > 1 {
             entry.node.hold();
             let (member, source, follow) = (entry.member(), decided.source, entry.follow);
             return self.removals.lock().push(Removal { member, source, follow });
@@ -340,4 +359,15 @@ impl Engine<'_> {
             Ok(_) => Err(Failure::code(Operation::Remove, errno::ENOTEMPTY).into()),
         }
     }
+}
+
+/// Returns whether a symlink of the source is, directly or through others, the entry of the target that it would
+/// replace.
+fn leads_to(entry: &Entry<'_>, there: &Meta) -> bool {
+    let Ok((dir, name)) = entry.source() else { return false };
+    let is_it = |looked: std::io::Result<Meta>| {
+        looked.is_ok_and(|looked| looked.identity() == there.identity())
+    };
+    is_it(meta::of(dir, name, true))
+        || dir::read_link(dir, name).is_ok_and(|text| is_it(meta::of(dir, &text, false)))
 }

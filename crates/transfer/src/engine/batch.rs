@@ -7,6 +7,7 @@
 //! (BENCHMARKS.md).
 
 use super::context::{Pass, TargetMode};
+use super::decide::CLASH;
 use super::entry::{Decided, Done, Entry, Outcome};
 use super::failure::{Failure, Stop};
 use super::file::Copying;
@@ -179,9 +180,24 @@ impl Engine<'_> {
             Stop::Asked => false,
         };
         let outcome = match anew {
-            true => self.transfer(worker, decided, false),
+            true => self.transfer_again(worker, decided, &stop),
             false => Err(stop),
         };
         self.ended(worker, &decided.entry, outcome);
+    }
+
+    fn transfer_again(
+        &self,
+        worker: &mut Worker<'_>,
+        decided: &mut Decided<'_>,
+        stop: &Stop,
+    ) -> Result<Outcome, Stop> {
+        if matches!(stop, Stop::Failed(_))
+            && let Some(place) = decided.entry.place()
+            && self.has_other_spelling(place)?
+        {
+            return Err(Failure::reason(Operation::Overwrite, CLASH).into());
+        }
+        self.transfer(worker, decided, false)
     }
 }

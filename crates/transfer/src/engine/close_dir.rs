@@ -39,6 +39,9 @@ impl Engine<'_> {
         if node.prunes_last.swap(false, Ordering::Relaxed) {
             self.pruning.prune(worker, node);
         }
+        if let Some(info) = node.target_dir().filter(|info| info.caseless) {
+            self.context.guard.forget(info.meta.identity());
+        }
         worker.at.turn(Phase::Settle);
         if let Err(failure) = self.try_close_dir(worker, node) {
             let (source, target) = (node.source_path(0, c""), node.target_path(c""));

@@ -1,6 +1,7 @@
 //! The parameters of a run that every part of the engine uses.
 
 use super::fake::{self, Names};
+use super::guard::Guard;
 use crate::policy::{Chosen, Policy, Symlinks, is_unsafe_link};
 use hakobu_core::control::Control;
 use hakobu_core::unit::{Kind, Meta, Time};
@@ -35,6 +36,8 @@ pub(super) struct Context<'a> {
     pub policy: &'a Policy,
     /// Can stop the run early.
     pub control: &'a Control,
+    /// Sources and names of this run.
+    pub guard: &'a Guard,
     /// The pass of the walk.
     pub pass: Pass,
     /// Mode of applying actions.

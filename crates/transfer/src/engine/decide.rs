@@ -1,11 +1,14 @@
 //! Decisions about single entries: examines both sides, decides, and has the action applied.
 
 use super::content::LARGE_BYTES_MIN;
-use super::context::TargetMode;
+use super::context::{Pass, TargetMode};
 use super::entry::{Decided, Entry, Outcome};
 use super::failure::{Failure, Stop};
+use super::guard::{self, Listed};
 use super::links::{Leader, Role};
-use super::publish;
+use super::node::{Fds, Node, TargetDir};
+use super::publish::{self, DirName};
+use super::report::Paths;
 use super::state::Engine;
 use super::worker::Worker;
 use crate::policy::{Action, Append, Basis, Grain, NOT_AS_PLANNED, Reason, Symlinks, decide};
@@ -13,13 +16,20 @@ use hakobu_core::error::{Class, Operation};
 use hakobu_core::event::Skip;
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Kind, Meta};
-use hakobu_sys::{errno, meta};
+use hakobu_sys::{BorrowedFd, errno, meta};
+use std::ffi::CStr;
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Maximum number of times a target name is examined while other programs create and remove it.
 pub(super) const LOOKS_MAX: usize = 8;
+
+/// Reason that a name is not transferred that is another name of this run at the target.
+pub(super) const CLASH: &str =
+    "another name of this run is the same name there: the target ignores differences of case";
+/// Reason that an entry of the target is not replaced.
+pub(super) const IS_SOURCE: &str = "its target is a source of the same run";
 
 impl Engine<'_> {
     /// Handles one name that is not known to be a directory (those are opened as units). `fresh`: nothing can exist
@@ -156,6 +166,11 @@ impl Engine<'_> {
                 Err(Stop::Failed(failure))
                     if errno::is(&failure.error, errno::EEXIST) && looks < LOOKS_MAX =>
                 {
+                    if let Some(place) = decided.entry.place()
+                        && self.has_other_spelling(place)?
+                    {
+                        return Err(Failure::reason(Operation::Overwrite, CLASH).into());
+                    }
                     decided.entry.node.touch();
                     fresh = false;
                     looks += 1;
@@ -189,6 +204,12 @@ impl Engine<'_> {
             self.same_file(worker, entry);
             return Ok(Break(Outcome::Finished));
         }
+        if let (Some(there), Some(dir)) = (&*target, entry.target)
+            && dir.1.caseless
+            && self.is_taken((entry.node, entry.fds), dir, entry.target_name, there)?
+        {
+            return Err(Failure::reason(Operation::Overwrite, CLASH).into());
+        }
         if let Some(target) = target
             && self.unchanged.holds(source, target)
         {
@@ -207,6 +228,9 @@ impl Engine<'_> {
             && self.is_unfinished(entry, source, target)
         {
             *action = Action::Update;
+        }
+        if !matches!(*action, Action::Skip(_)) {
+            self.refuse(entry, source, target.as_ref())?;
         }
         if let (Some(_), Some(ask)) = (&*target, &policy.ask)
             && !matches!(*action, Action::Skip(_))
@@ -332,6 +356,111 @@ impl Engine<'_> {
             self.reports.warn(publish::unfinished(&entry.target_path()));
         }
         unfinished
+    }
+
+    /// Refuses what would lose content to this run itself.
+    ///
+    /// # Errors
+    /// The reason.
+    fn refuse(
+        &self,
+        entry: &Entry<'_>,
+        source: &Meta,
+        target: Option<&Meta>,
+    ) -> Result<(), Failure> {
+        let guard = self.context.guard;
+        if self.context.policy.remove_source_files {
+            let listed = guard.refusal(entry.node.overlap, target.is_some());
+            let is_source = target.is_some_and(|there| guard.is_source(there.identity()));
+            if let Some(reason) = listed.or(is_source.then_some(IS_SOURCE)) {
+                return Err(Failure::reason(Operation::Create, reason));
+            }
+        }
+        if source.kind != Kind::Dir
+            && target.is_some()
+            && entry.is_argument()
+            && guard.is_made_by_argument(|| entry.node.path_of(entry.target_name))
+        {
+            return Err(Failure::reason(Operation::Overwrite, ""));
+        }
+        Ok(())
+    }
+
+    /// In a directory of the target that ignores case: returns whether an existing entry belongs to another name of this
+    /// run, and claims it for this name otherwise.
+    ///
+    /// # Errors
+    /// The directory cannot be listed.
+    pub(super) fn is_taken(
+        &self,
+        (node, fds): (&Node, &Fds),
+        (dir, info): (BorrowedFd<'_>, &TargetDir),
+        name: &CStr,
+        there: &Meta,
+    ) -> Result<bool, Failure> {
+        let claim = || self.context.guard.claim(info.meta.identity(), there.identity(), name);
+        if node.names.contains(name) {
+            claim();
+            return Ok(false);
+        }
+        let listed = guard::listed((dir, name), there.ino).map_err(Failure::of(Operation::List))?;
+        Ok(match listed {
+            Listed::Exactly => {
+                claim();
+                false
+            }
+            // The source's entry of that very name is the one that belongs there.
+            Listed::As(real) if self.is_in_source((node, fds), &real) => true,
+            Listed::As(_) | Listed::Not => !claim(),
+        })
+    }
+
+    fn is_in_source(&self, (node, fds): (&Node, &Fds), name: &CStr) -> bool {
+        (0..fds.sources.len()).any(|side| {
+            node.selects(side, name)
+                && fds.source(side).is_ok_and(|dir| meta::of(dir, name, false).is_ok())
+        })
+    }
+
+    /// As [`Engine::is_taken`], for a directory of the target that was opened or created.
+    pub(super) fn is_dir_taken(
+        &self,
+        parent: &Node,
+        parent_fds: &Fds,
+        name: &CStr,
+        opened: &TargetDir,
+    ) -> Result<bool, Failure> {
+        let Some(above) = parent.target_dir().filter(|above| above.caseless) else {
+            return Ok(false);
+        };
+        match parent_fds.target() {
+            Some(dir) if self.context.pass == Pass::Transfer => {
+                self.is_taken((parent, parent_fds), (dir, &above), name, &opened.meta)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Returns whether a name that exists is listed under another spelling: the target ignores case, which is remembered
+    /// of its device.
+    pub(super) fn has_other_spelling(&self, (dir, name): DirName<'_>) -> Result<bool, Failure> {
+        let Some(there) = there(meta::of(dir, name, false))? else { return Ok(false) };
+        let listed = guard::listed((dir, name), there.ino).map_err(Failure::of(Operation::List))?;
+        // It may have been removed since.
+        let other = match listed {
+            Listed::Exactly => false,
+            Listed::As(_) => true,
+            Listed::Not => meta::of(dir, name, false).is_ok(),
+        };
+        if other {
+            self.context.guard.learn(there.dev);
+        }
+        Ok(other)
+    }
+
+    /// Reports a directory that is another name of this run at the target.
+    pub(super) fn clash(&self, paths: Paths) {
+        self.reports.notice(Operation::Overwrite, paths, CLASH, Class::Partial);
     }
 
     fn same_file(&self, worker: &mut Worker<'_>, entry: &Entry<'_>) {

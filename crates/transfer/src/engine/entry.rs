@@ -16,6 +16,7 @@ use hakobu_tree::pool::Queue;
 use std::ffi::CStr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// One name of a directory, on both sides.
 #[derive(Clone, Copy)]
@@ -55,6 +56,12 @@ impl<'a> Entry<'a> {
     /// Returns directory and name of the target, if there is one.
     pub(super) fn place(&self) -> Option<DirName<'a>> {
         self.target.map(|(dir, _)| (dir, self.target_name))
+    }
+
+    /// Returns whether it is named by an argument, not found in a directory.
+    pub(super) fn is_argument(&self) -> bool {
+        self.rest.is_some_and(|rest| rest.chunk.is_root)
+            || self.node.parent.is_none() && !self.node.listed.load(Ordering::Relaxed)
     }
 
     /// Returns the source path, starting as the user typed it.

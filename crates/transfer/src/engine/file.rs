@@ -372,7 +372,7 @@ fn still_copied(
         && (now.ctime == source.ctime || now.nlink != source.nlink);
     let cause = if now.kind.is_device() {
         "it is a device, which is kept"
-    } else if !same || bytes != source.size {
+    } else if !same {
         "it changed while it was copied; it is kept"
     } else if target.size != bytes {
         "its copy does not have its size; it is kept"

@@ -1,6 +1,6 @@
 //! Targets that are links instead of copies: later names of a hard-linked file.
 
-use super::decide::there;
+use super::decide::{CLASH, there};
 use super::entry::{Decided, Done, Entry, Outcome};
 use super::failure::{Failure, Stop};
 use super::links::{Leader, Member};
@@ -13,7 +13,7 @@ use hakobu_core::error::Operation;
 use hakobu_core::event::Change;
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::Kind;
-use hakobu_sys::meta;
+use hakobu_sys::{errno, meta};
 use hakobu_tree::pool::Queue;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -213,6 +213,11 @@ impl Engine<'_> {
         };
         let begun = self.reports.begin();
         let decided = Decided { source, target, begun, ..Decided::new(entry) };
-        self.link_to(worker, &decided, leader)
+        match self.link_to(worker, &decided, leader) {
+            Err(Stop::Failed(failure)) if errno::is(&failure.error, errno::EEXIST) => {
+                Err(Failure::reason(Operation::Overwrite, CLASH).into())
+            }
+            other => other,
+        }
     }
 }

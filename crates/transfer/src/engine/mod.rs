@@ -9,6 +9,7 @@
 //! | `content` | bytes of a file, alone or with other workers |
 //! | `attributes` | mode, owner, times, ACLs and extended attributes |
 //! | `fake` | attributes of `--fake-super`, kept in extended attributes |
+//! | `guard` | sources and names of this run that it must not lose to itself |
 //! | `publish` | temporary and final names, backups, links |
 //! | `file` | a regular file, from the three above |
 //! | `special` | symlinks, devices, FIFOs |
@@ -29,6 +30,7 @@ mod entry;
 pub(crate) mod failure;
 mod fake;
 mod file;
+pub mod guard;
 mod late;
 mod linking;
 mod links;

@@ -3,13 +3,14 @@
 //! A node lives as long as something below it is unfinished. Its directories are handles of the tree crate: beyond
 //! the budget of descriptors they are closed, and reopened when needed.
 
+use super::guard::Overlap;
 use crate::policy::filter::SidedRules;
 use hakobu_core::unit::Meta;
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, errno};
 use hakobu_tree::handle::Handle;
 use hakobu_tree::names::push_name;
 use parking_lot::Mutex;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, CString};
 use std::io;
 use std::os::unix::ffi::OsStringExt;
@@ -101,6 +102,8 @@ pub struct TargetDir {
     pub default_bits: Option<u32>,
     /// Reached through a symlink (`-K`).
     pub follow: bool,
+    /// Names that differ in case are one name in it.
+    pub caseless: bool,
 }
 
 impl TargetDir {
@@ -170,6 +173,10 @@ pub struct Node {
     pub touched: AtomicBool,
     /// Number of source entries below that `mv` had to keep.
     pub kept_sources: AtomicU64,
+    /// Whether the target directory is part of a source.
+    pub overlap: Overlap,
+    /// The names that a target directory that ignores case had when it was opened.
+    pub names: HashSet<Box<CStr>>,
 }
 
 impl Node {
@@ -200,6 +207,8 @@ impl Node {
             prunes_last: AtomicBool::new(false),
             touched: AtomicBool::new(false),
             kept_sources: AtomicU64::new(0),
+            overlap: Overlap::No,
+            names: HashSet::new(),
         }
     }
 

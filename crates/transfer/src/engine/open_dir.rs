@@ -3,6 +3,7 @@
 use super::context::Pass;
 use super::failure::Failure;
 use super::node::{Fds, Node, Side};
+use super::roots::target_names;
 use super::rules::{SourceFiles, filter_failure, read_merge_file};
 use super::state::Engine;
 use super::target_dir::Opened;
@@ -58,7 +59,7 @@ impl Engine<'_> {
             worker.totals.failed += 1;
             return left_out("it leads back to a directory above");
         }
-        if self.target_roots.lock().contains(&source.identity()) && !self.is_pass_through(parent) {
+        if self.context.guard.is_target(source.identity()) {
             worker.totals.failed += 1;
             return left_out("the target is inside the source; it is not copied into itself");
         }
@@ -98,16 +99,27 @@ impl Engine<'_> {
         let mut node = Node {
             parent: Some(Arc::clone(parent)),
             target_name: target_name.into(),
+            overlap: parent.overlap,
             owns_attributes: !dir.implied,
             ..Node::new(sides, source, rules, incomplete)
         };
         match parent_fds.target().zip(parent.target_handle()) {
             Some((dir_fd, above)) => match self.open_target(worker, &node, parent, dir_fd)? {
                 Opened::Dir(fd, info) => {
+                    if self.is_dir_taken(parent, &parent_fds, target_name, &info)? {
+                        parent.keep_source();
+                        worker.totals.failed += 1;
+                        let source = Some(parent.source_path(*side, name));
+                        self.clash((source, Some(parent.target_path(target_name))));
+                        return Ok(None);
+                    }
                     if self.pruning.reads_target_rules() && !info.fresh {
                         node.rules = self.target_rules(worker, &node, parent, &path, fd.as_fd());
                     }
-                    let handle = above.join(target_name, fd, info.meta.identity(), info.follow);
+                    let identity = info.meta.identity();
+                    node.overlap = self.context.guard.overlap(parent.overlap, identity);
+                    node.names = target_names(Some((&fd, &info)))?;
+                    let handle = above.join(target_name, fd, identity, info.follow);
                     node.target = Mutex::new(Some((info, handle)));
                 }
                 Opened::Later => {}
@@ -148,13 +160,6 @@ impl Engine<'_> {
             self.fail(worker, filter_failure(error), (None, Some(node.target_path(c""))));
         }
         Some(rules.with_target(entered.target().cloned()))
-    }
-
-    /// Returns whether a base only provides names (`sync a DST`) and is not copied whole.
-    fn is_pass_through(&self, parent: &Node) -> bool {
-        parent.parent.is_none()
-            && !parent.owns_attributes
-            && self.context.policy.remove_source_files
     }
 
     /// Opens the directory in the source it was found in, and in later sources that have it. Returns these sides, the

@@ -5,6 +5,7 @@
 
 use super::context::{Context, Pass};
 use super::failure::Failure;
+use super::guard::Overlap;
 use super::node::{Base, Fds, Node};
 use super::publish::{LEFT_OUT, Publisher, TempNames};
 use super::report::{Paths, Report, Reports};
@@ -68,7 +69,9 @@ impl<'a> Pruning<'a> {
             || node.list_failed.load(Ordering::Relaxed);
         let trusted = policy.ignore_errors || !failed;
         let here = !policy.one_file_system || node.target_dev() == node.top().target_dev();
-        self.deletes && here && due && trusted && node.listed.load(Ordering::Relaxed)
+        // What lies in a source is not extraneous.
+        let apart = node.overlap == Overlap::No;
+        self.deletes && here && due && trusted && apart && node.listed.load(Ordering::Relaxed)
     }
 
     /// Searches the target directory for leftovers and, if due, for extraneous entries.
@@ -167,6 +170,19 @@ impl<'a> Pruning<'a> {
                 }
                 // An error does not prove that the name is gone.
                 Err(error) => return Err(Failure { operation: Operation::Stat, error }),
+            }
+        }
+        if let Some(info) = node.target_dir().filter(|info| info.caseless) {
+            let directory = info.meta.identity();
+            match meta::of(target_dir, name, false) {
+                // A name of the source in another case was written here or found right.
+                Ok(there) if self.context.guard.is_claimed(directory, there.identity()) => {
+                    return Ok(None);
+                }
+                Err(error) if !errno::is(&error, errno::ENOENT) => {
+                    return Err(Failure { operation: Operation::Stat, error });
+                }
+                _ => {}
             }
         }
         let kind = match kind {
@@ -330,6 +346,18 @@ impl Extraneous<'_, '_, '_> {
         }
     }
 
+    /// Returns whether an entry is, or may be, a source of this run.
+    fn is_source(&self, entry: &remove::Entry<'_>) -> bool {
+        let guard = self.pruning.context.guard;
+        let asks = match entry.kind {
+            Kind::Dir => guard.has_sources(),
+            _ => guard.has_source_files(),
+        };
+        // An error does not prove that it is none.
+        asks && meta::of(entry.dir, entry.name, false)
+            .map_or_else(|error| !errno::is_gone(&error), |there| guard.is_source(there.identity()))
+    }
+
     /// Renames an entry to its backup name instead of removing it.
     fn back_up(&mut self, entry: &remove::Entry<'_>) {
         let pruning = self.pruning;
@@ -365,7 +393,8 @@ impl Removal for Extraneous<'_, '_, '_> {
     fn keep(&mut self, entry: &remove::Entry<'_>) -> bool {
         let backups = &self.pruning.publisher.backups;
         let holds_backups = entry.kind == Kind::Dir && backups.is_folder((entry.dir, entry.name));
-        if self.is_protected(entry) || self.is_elsewhere(entry) || holds_backups {
+        let is_source = self.is_source(entry);
+        if self.is_protected(entry) || self.is_elsewhere(entry) || holds_backups || is_source {
             return true;
         }
         let operations = u64::from(self.pruning.context.is_real());

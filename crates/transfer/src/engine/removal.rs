@@ -62,9 +62,12 @@ fn unlink((dir, name): DirName<'_>) -> Result<(), Failure> {
 
 /// Checks that the current entry of a name is the copied one.
 fn check_copied((dir, name): DirName<'_>, follow: bool, source: &Meta) -> Result<(), Failure> {
-    let now = meta::of(dir, name, follow).map_err(Failure::of(Operation::Stat))?;
-    // Not the change time: removing another name of the file changes it.
-    let same = now.size == source.size && now.mtime == source.mtime;
+    // No cache answers: the name may be another view of the target, which has just been written.
+    let now = meta::of_now(dir, name, follow).map_err(Failure::of(Operation::Stat))?;
+    // Removing another name of the file changes the change time, too.
+    let same = now.size == source.size
+        && now.mtime == source.mtime
+        && (now.ctime == source.ctime || now.nlink != source.nlink);
     match same && now.identity() == source.identity() {
         true => Ok(()),
         false => Err(Failure::reason(Operation::Remove, "it was changed after it was copied")),

@@ -2,6 +2,7 @@
 
 use super::context::Pass;
 use super::failure::Failure;
+use super::guard;
 use super::node::{Base, Node, Selection, Side, TargetDir};
 use super::rules::{SourceFiles, filter_failure, read_merge_file};
 use super::state::Engine;
@@ -13,8 +14,8 @@ use hakobu_core::error::{Class, Operation};
 use hakobu_core::unit::Kind;
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, errno, meta};
 use hakobu_tree::handle::Handle;
-
 use parking_lot::Mutex;
+use std::collections::HashSet;
 use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -66,6 +67,19 @@ fn absolute(path: Option<&PathBuf>) -> Result<Vec<u8>, Failure> {
     Ok(path.into_os_string().into_encoded_bytes())
 }
 
+/// Returns the names of an existing directory that ignores case; none for others.
+///
+/// # Errors
+/// Those of listing it.
+pub(super) fn target_names(
+    target: Option<(&OwnedFd, &TargetDir)>,
+) -> Result<HashSet<Box<CStr>>, Failure> {
+    match target.filter(|(_, info)| info.caseless && !info.fresh) {
+        Some((fd, _)) => guard::names_of(fd.as_fd()).map_err(Failure::of(Operation::List)),
+        None => Ok(HashSet::new()),
+    }
+}
+
 impl Engine<'_> {
     /// Returns the node of an argument. `whole`: the directories are copied with their attributes; otherwise only
     /// names in them are. The caller holds it until [`Engine::release_hold`].
@@ -100,7 +114,8 @@ impl Engine<'_> {
         let target = match &ends.target {
             Some(fd) => {
                 let meta = self.context.target_of_fd(fd).map_err(stat())?;
-                self.target_roots.lock().push(meta.identity());
+                let guard = self.context.guard;
+                guard.add_target(meta.identity());
                 let (fresh, swept) = match whole && !ends.created {
                     true => self.glance(&mut worker, fd)?,
                     false => (whole, whole),
@@ -110,13 +125,15 @@ impl Engine<'_> {
                     default_bits = None;
                 }
                 let (created, follow) = (ends.created, true);
+                let caseless = guard.ignores_case(fd.as_fd(), meta.dev);
                 if !fresh && !created {
                     self.groups.park();
                 }
-                Some(TargetDir { fresh, swept, created, meta, default_bits, follow })
+                Some(TargetDir { fresh, swept, created, meta, default_bits, follow, caseless })
             }
             None => None,
         };
+        let names = target_names(ends.target.as_ref().zip(target.as_ref()))?;
         let (from, to) = (absolute(paths.first())?, absolute(Some(&ends.target_path))?);
         let origin = Origin { source: &from, target: &to, first: &ends.first };
         let first = sides.first().map(|side: &Side| side.handle.fd()).transpose().map_err(stat())?;
@@ -130,6 +147,8 @@ impl Engine<'_> {
         let bases = ends.bases.into_iter().flatten().filter_map(basis);
         let bases = bases.map(|(identity, fd)| pin(fd, identity)).collect();
         let node = Arc::new(Node {
+            overlap: self.context.guard.target_overlap(),
+            names,
             base: Some(Box::new(Base {
                 sources: paths,
                 target: ends.target_path,
@@ -298,6 +317,11 @@ impl Engine<'_> {
         }
         self.flush(&mut worker);
         Ok(())
+    }
+
+    /// Records that the rules exclude the target from the sources that it is inside of.
+    pub fn hide_target(&self) {
+        self.context.guard.hide_target();
     }
 
     /// Returns whether the rules exclude an argument.

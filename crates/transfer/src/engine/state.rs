@@ -5,6 +5,7 @@ use super::content::Mover;
 use super::context::{Context, Pass, TargetMode};
 use super::failure::Failure;
 use super::file::Files;
+use super::guard::Guard;
 use super::links::Groups;
 use super::pace::Station;
 use super::prune::Pruning;
@@ -73,6 +74,8 @@ pub struct Setup<'a> {
     pub umask: u32,
     /// The record of this run, and of other runs.
     pub ledger: &'a Arc<Ledger>,
+    /// Sources and names of this run.
+    pub guard: &'a Guard,
 }
 
 /// Walks two trees at once and decides about each entry. Shared by all workers of one run; its parts apply the
@@ -91,8 +94,6 @@ pub struct Engine<'a> {
     pub(super) batch_max: usize,
     /// See [`Setup::sorts`].
     pub(super) sorts: bool,
-    /// Device and inode of the target directories of the arguments, so that none is copied into itself.
-    pub(super) target_roots: Mutex<Vec<(u64, u64)>>,
     /// Devices of the source arguments, the first few: workers are divided among them.
     pub(super) volumes: Mutex<Vec<u64>>,
     /// Directories found and not yet listed to their end.
@@ -112,10 +113,10 @@ pub struct Engine<'a> {
 impl<'a> Engine<'a> {
     /// Returns an engine for one run, not started.
     pub fn new(setup: Setup<'a>) -> Engine<'a> {
-        let Setup { policy, pass, control, controls, chosen, umask, .. } = setup;
+        let Setup { policy, pass, control, controls, chosen, umask, guard, .. } = setup;
         let (euid, egid) = (hakobu_sys::process::euid(), hakobu_sys::process::egid());
         let mode = setup.target;
-        let context = Context { policy, control, pass, mode, chosen, umask, euid, egid };
+        let context = Context { policy, control, guard, pass, mode, chosen, umask, euid, egid };
         let keeps_times = policy.preserve.times && policy.content == Content::Copy;
         let direct = Direct::new(policy, keeps_times, setup.ledger);
         let (items, plans, remarks) = (setup.items, setup.plans, setup.remarks);
@@ -137,7 +138,6 @@ impl<'a> Engine<'a> {
             budget: Budget::new(setup.open_dirs_max),
             batch_max: setup.batch_max,
             sorts: setup.sorts,
-            target_roots: Mutex::default(),
             volumes: Mutex::default(),
             unlisted: AtomicUsize::new(0),
             removals: Mutex::default(),

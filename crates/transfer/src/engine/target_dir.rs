@@ -2,7 +2,7 @@
 
 use super::attributes::Want;
 use super::context::Pass;
-use super::decide::LOOKS_MAX;
+use super::decide::{CLASH, IS_SOURCE, LOOKS_MAX};
 use super::failure::Failure;
 use super::node::{Node, TargetDir};
 use super::publish::TempNames;
@@ -47,7 +47,11 @@ impl Engine<'_> {
         let fresh_parent = parent.target_dir().is_some_and(|info| info.fresh);
         if fresh_parent && makes && !self.context.policy.existing {
             match self.make_dir(worker, node, parent, dir_fd) {
-                Err(failure) if errno::is(&failure.error, errno::EEXIST) => {}
+                Err(failure) if errno::is(&failure.error, errno::EEXIST) => {
+                    if self.has_other_spelling((dir_fd, &node.target_name))? {
+                        return Err(Failure::reason(Operation::Overwrite, CLASH));
+                    }
+                }
                 other => return other.map(|(fd, info)| Opened::Dir(fd, info)),
             }
         }
@@ -144,7 +148,12 @@ impl Engine<'_> {
                 self.reports.skipped(&|| node.path(), Kind::Dir, Skip::NotExisting);
                 return Ok(Opened::LeftOut);
             }
-            Some(_) if makes => self.clear_name(parent, dir_fd, name)?,
+            Some(there) if makes => {
+                if self.context.guard.is_source(there.identity()) {
+                    return Err(Failure::reason(Operation::MakeDir, IS_SOURCE));
+                }
+                self.clear_name(parent, dir_fd, name)?;
+            }
             _ => {}
         }
         if !makes {
@@ -211,7 +220,9 @@ impl Engine<'_> {
         let (fresh, swept) = self.glance(worker, &fd)?;
         let default_bits = worker.attributes.xattrs.default_bits(fd.as_fd())?;
         let meta = there;
-        Ok((fd, TargetDir { fresh, swept, created: false, meta, default_bits, follow }))
+        let caseless = self.context.guard.ignores_case(fd.as_fd(), meta.dev);
+        let created = false;
+        Ok((fd, TargetDir { fresh, swept, created, meta, default_bits, follow, caseless }))
     }
 
     /// Compares and reports an existing directory that was opened in `above`.
@@ -287,7 +298,9 @@ impl Engine<'_> {
         let change = self.made_change(worker, node);
         self.report_dir(node, change);
         let (fresh, swept, created, follow) = (true, true, true, false);
-        Ok((fd, TargetDir { fresh, swept, created, meta, default_bits, follow }))
+        // It inherits the flag.
+        let caseless = parent_info.is_some_and(|info| info.caseless);
+        Ok((fd, TargetDir { fresh, swept, created, meta, default_bits, follow, caseless }))
     }
 
     /// Reports a directory that a dry run does not create, or `--prune-empty-dirs` not yet.

@@ -71,8 +71,9 @@ impl Engine<'_> {
             (Pass::Delete, Some(_)) => true,
             (_, None) => false,
         };
-        if prunes && self.context.policy.prune_empty_dirs {
-            // A directory found to be prunable is removed together with its parent's extraneous names, not while
+        let caseless = node.target_dir().is_some_and(|info| info.caseless);
+        if prunes && (self.context.policy.prune_empty_dirs || caseless) {
+            // Names that differ in case only are known when all are handled. A directory found to be prunable is removed together with its parent's extraneous names, not while
             // workers walk it.
             node.prunes_last.store(true, Ordering::Relaxed);
         } else if prunes {

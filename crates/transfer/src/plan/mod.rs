@@ -11,7 +11,7 @@ mod target;
 
 pub use crate::policy::{Chosen, NOT_AS_PLANNED};
 pub use argument::{Argument, arguments, listed};
-pub use roots::{chosen_roots, roots};
+pub use roots::{batches, chosen_roots, roots};
 pub use space::{Count, warn_of_space};
 pub use spec::{Expected, Layout, Objects, Spec};
 pub use target::{Place, basis_dirs, place};

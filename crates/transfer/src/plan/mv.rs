@@ -10,6 +10,7 @@ use hakobu_core::unit::{Kind, Meta};
 use hakobu_sys::below::Below;
 use hakobu_sys::links::Links;
 use hakobu_sys::{dir, errno, meta};
+use std::collections::HashSet;
 use std::ffi::{CString, OsStr};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -44,6 +45,8 @@ pub struct Options {
 pub enum Done {
     /// The entry has its new name.
     Renamed {
+        /// Device and inode of the entry.
+        identity: (u64, u64),
         /// Backup of the entry that had this name.
         backup: Option<PathBuf>,
         /// A warning: the existing entry would have been kept, but was a half-written file of another run.
@@ -67,38 +70,67 @@ pub fn name_in(from: &Path, into: &Path) -> PathBuf {
 
 /// Renames `from` to `to`, or returns the policy for copying it.
 ///
+/// `moved`: entries that the same command has moved, which are never replaced.
+///
 /// # Errors
 /// Reason that this entry cannot be moved. Nothing has changed then.
-pub fn rename_or_copy(from: &Path, to: &Path, options: &Options) -> Result<Done, Problem> {
-    let problem = |cause| Problem {
-        operation: Operation::Move,
-        source: Some(from.to_owned()),
-        target: Some(to.to_owned()),
-        cause,
-        class: Class::Partial,
+pub fn rename_or_copy(
+    from: &Path,
+    to: &Path,
+    options: &Options,
+    moved: &HashSet<(u64, u64)>,
+) -> Result<Done, Problem> {
+    let problem = |refused| {
+        let (operation, cause) = match refused {
+            Refused::JustMoved => (Operation::Overwrite, Cause::Reason("")),
+            Refused::Other(cause) => (Operation::Move, cause),
+        };
+        let (source, target) = (Some(from.to_owned()), Some(to.to_owned()));
+        Problem { operation, source, target, cause, class: Class::Partial }
     };
-    try_move(from, to, options).map_err(problem)
+    try_move(from, to, options, moved).map_err(problem)
 }
 
-fn try_move(from: &Path, to: &Path, options: &Options) -> Result<Done, Cause> {
+/// Reason that an entry is not moved.
+enum Refused {
+    /// The same command has moved another entry to the name.
+    JustMoved,
+    Other(Cause),
+}
+
+impl From<Cause> for Refused {
+    fn from(cause: Cause) -> Refused {
+        Refused::Other(cause)
+    }
+}
+
+fn try_move(
+    from: &Path,
+    to: &Path,
+    options: &Options,
+    moved: &HashSet<(u64, u64)>,
+) -> Result<Done, Refused> {
     let (old, new) = (entry_name(from)?, c_string(to)?);
     let source = meta::of(dir::cwd(), &old, false).map_err(Cause::System)?;
     if source.kind != Kind::Dir && (ends_in_slash(from) || ends_in_slash(to)) {
-        return Err(Cause::System(io::Error::from_raw_os_error(errno::ENOTDIR)));
+        return Err(Cause::System(io::Error::from_raw_os_error(errno::ENOTDIR)).into());
     }
     let target = match meta::of(dir::cwd(), &new, false) {
         Ok(target) => Some(target),
         Err(error) if errno::is(&error, errno::ENOENT) => None,
-        Err(error) => return Err(Cause::System(error)),
+        Err(error) => return Err(Cause::System(error).into()),
     };
     let mut same_file = false;
     let mut over_unfinished = false;
     if let Some(target) = &target {
         same_file = source.identity() == target.identity();
-        if same_file && is_same_name(from, to) {
-            return Err(Cause::Reason("they are the same file"));
+        if same_file && is_same_name(from, to) || leads_to(&old, &source, target) {
+            return Err(Cause::Reason("they are the same file").into());
         }
         check_kinds(&source, target)?;
+        if moved.contains(&target.identity()) && !stays(&source, target, options) {
+            return Err(Refused::JustMoved);
+        }
         over_unfinished = stays(&source, target, options) && is_unfinished(&source, target, to);
         if !over_unfinished && !may_replace(&source, target, to, &new, options) {
             return Ok(Done::Left);
@@ -107,7 +139,8 @@ fn try_move(from: &Path, to: &Path, options: &Options) -> Result<Done, Cause> {
     if same_file && source.kind != Kind::Dir && source.nlink > 1 {
         // Two names of one file: rename(2) would keep both, a move keeps the new one.
         dir::unlink(dir::cwd(), &old).map_err(Cause::System)?;
-        return Ok(Done::Renamed { backup: None, warning: None });
+        let identity = target.as_ref().unwrap_or(&source).identity();
+        return Ok(Done::Renamed { identity, backup: None, warning: None });
     }
     let backup = match &options.backup {
         Some(suffix) if target.is_some() && !over_unfinished => Some(set_aside(to, &new, suffix)?),
@@ -117,7 +150,7 @@ fn try_move(from: &Path, to: &Path, options: &Options) -> Result<Done, Cause> {
     match rename(&old, &new, keep) {
         Ok(()) => {
             let warning = over_unfinished.then(|| publish::unfinished(to));
-            Ok(Done::Renamed { backup, warning })
+            Ok(Done::Renamed { identity: source.identity(), backup, warning })
         }
         Err(error) => {
             // Later failures leave the target unchanged.
@@ -125,7 +158,7 @@ fn try_move(from: &Path, to: &Path, options: &Options) -> Result<Done, Cause> {
                 let aside = c_string(aside)?;
                 dir::rename(dir::cwd(), &aside, dir::cwd(), &new).map_err(Cause::System)?;
             }
-            after_failure(error, from, to, &new, &source, target.as_ref(), options)
+            Ok(after_failure(error, from, to, &new, &source, target.as_ref(), options)?)
         }
     }
 }
@@ -256,6 +289,23 @@ fn set_aside(to: &Path, new: &CString, suffix: &[u8]) -> Result<PathBuf, Cause> 
     Ok(aside)
 }
 
+/// Returns whether a symlink is, directly or through others, the entry that it would replace.
+fn leads_to(link: &CString, source: &Meta, target: &Meta) -> bool {
+    if source.kind != Kind::Symlink {
+        return false;
+    }
+    let is_it = |looked: io::Result<Meta>| {
+        looked.is_ok_and(|looked| looked.identity() == target.identity())
+    };
+    let next = || {
+        let text = dir::read_link(dir::cwd(), link).ok()?;
+        let above = parent(Path::new(OsStr::from_bytes(link.to_bytes())));
+        c_string(&above.join(OsStr::from_bytes(text.to_bytes()))).ok()
+    };
+    is_it(meta::of(dir::cwd(), link, true))
+        || next().is_some_and(|next| is_it(meta::of(dir::cwd(), &next, false)))
+}
+
 /// Returns whether both paths are one entry: the same name in the same directory.
 fn is_same_name(a: &Path, b: &Path) -> bool {
     let place = |path: &Path| {
@@ -329,7 +379,7 @@ mod tests {
         let top = place("renames")?;
         let at = |name: &str| top.join(name);
         let try_with = |from: &str, to: &str, options: &Options| {
-            result(rename_or_copy(&at(from), &at(to), options))
+            result(rename_or_copy(&at(from), &at(to), options, &HashSet::new()))
         };
         let plain = Options::default();
         let keep = Options { existing: Existing::Keep, ..Options::default() };

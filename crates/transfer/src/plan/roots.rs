@@ -5,7 +5,7 @@ mod looking;
 
 pub use chosen::chosen_roots;
 
-use super::path::{c_path, open_folder};
+use super::path::{c_path, open_folder, or_here};
 use super::target::basis_dirs;
 use super::{Argument, Place};
 use crate::engine::failure::{Failure, c_string};
@@ -15,9 +15,11 @@ use crate::policy::Policy;
 use hakobu_core::error::Operation;
 use hakobu_core::unit::Kind;
 use hakobu_sys::{AsFd, OwnedFd, dir, errno, meta};
+use hakobu_tree::names::push_name;
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -59,6 +61,36 @@ struct Meeting<'a> {
 /// Returns the path of an argument in its folder.
 fn c_names(argument: &Argument) -> io::Result<Vec<CString>> {
     argument.names.iter().map(|name| c_string(name)).collect()
+}
+
+/// Divides the arguments such that none meets an earlier one of its batch at the target.
+pub fn batches(arguments: &[Argument]) -> Vec<&[Argument]> {
+    let mut batches = Vec::new();
+    let (mut start, mut has_content) = (0, false);
+    // The folders that provide a name; more than one argument may lead to the same one.
+    let mut names: HashMap<&[u8], (&Path, &[Vec<u8>])> = HashMap::new();
+    for (at, argument) in arguments.iter().enumerate() {
+        let meets = match argument.names.first() {
+            None => at > start,
+            Some(name) => {
+                has_content
+                    || names.get(name.as_slice()).is_some_and(|(folder, names)| {
+                        *folder != argument.folder || **names == argument.names
+                    })
+            }
+        };
+        if meets {
+            batches.push(arguments.get(start..at).unwrap_or_default());
+            (start, has_content) = (at, false);
+            names.clear();
+        }
+        has_content |= argument.is_content();
+        if let Some(name) = argument.names.first() {
+            names.entry(name).or_insert((&argument.folder, &argument.names));
+        }
+    }
+    batches.push(arguments.get(start..).unwrap_or_default());
+    batches
 }
 
 /// Groups the arguments that are names: those with the same target, or with `nested` those inside each other there.
@@ -150,6 +182,7 @@ pub fn roots(
             Ok(()) => {}
         }
     }
+    roots.hide_target(arguments);
     roots.into_units()
 }
 
@@ -418,6 +451,39 @@ impl Roots<'_, '_> {
         let look = c_path(&argument.path()).and_then(|path| meta::of(dir::cwd(), &path, false));
         let is_dir = look.is_ok_and(|source| source.kind == Kind::Dir);
         self.engine.hides(base, &argument.names.join(&b'/'), is_dir)
+    }
+
+    /// Tells the engine if the target is inside of sources but the rules exclude it from all of them: `sync
+    /// --remove-source-files --exclude=/done ./ ./done/`.
+    fn hide_target(&self, arguments: &[Argument]) {
+        let Ok(target) = or_here(&self.place.path).canonicalize() else { return };
+        if self.policy.filter.is_none() || !self.policy.remove_source_files {
+            return;
+        }
+        let mut contained = arguments.iter().filter_map(|argument| {
+            let below = argument.path().canonicalize().ok()?;
+            Some((argument, target.strip_prefix(below).ok()?))
+        });
+        let is_hidden = |(argument, below): (&Argument, &Path)| {
+            let key = || {
+                let dot = if argument.dot { b".".to_vec() } else { Vec::new() };
+                (argument.folder.clone(), dot)
+            };
+            let node = match argument.is_content() {
+                true => self.owner.as_ref(),
+                false => self.nodes.get(&key()).and_then(Option::as_ref),
+            };
+            let mut path = argument.names.join(&b'/');
+            node.is_some_and(|node| {
+                below.components().any(|part| {
+                    push_name(&mut path, part.as_os_str().as_bytes());
+                    self.engine.hides(node, &path, true)
+                })
+            })
+        };
+        if contained.clone().next().is_some() && contained.all(is_hidden) {
+            self.engine.hide_target();
+        }
     }
 
     fn sweep_once(&mut self, base: &Arc<Node>) {

@@ -4,19 +4,22 @@ use super::scope;
 use super::stages::{Job, Resources, Run, passes};
 use super::steer::Terms;
 use crate::engine::failure::c_string;
+use crate::engine::guard::Guard;
 use crate::engine::{Engine, Pass, Removal, SEGMENT_BYTES_MAX, Setup, TargetMode};
 use crate::journal::{Journal, Ledger};
 use crate::plan::objects::Stores;
 use crate::plan::{self, Argument, Layout, Place, Spec};
-use crate::policy::{Delete, Policy};
+use crate::policy::{Delete, Policy, Symlinks};
 use hakobu_core::control::Control;
 use hakobu_core::error::{Cause, Fatal, quoted};
 use hakobu_core::event::{Event, Listener, Remark};
-use hakobu_core::unit::{Jobs, Totals};
+use hakobu_core::unit::{Jobs, Kind, Totals};
+use hakobu_sys::ancestors::ancestors;
 use hakobu_sys::links::Refused;
 use hakobu_sys::{AsFd, OwnedFd, dir, errno, meta, process, volume};
 use hakobu_tree::pool;
 use parking_lot::Mutex;
+use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,6 +40,8 @@ pub(super) struct Paths<'a> {
     bases_failed: u64,
     /// Sources to remove after the last pass.
     removals: Mutex<Vec<Removal>>,
+    /// Sources and names of this run that it must not lose to itself.
+    guard: Guard,
     /// The need for space that is counted beside the transfer.
     space: Mutex<Option<plan::Count>>,
 }
@@ -56,7 +61,7 @@ impl<'a> Paths<'a> {
             Some(_) => TargetMode::Real,
         };
         let is_real = mode == TargetMode::Real;
-        let arguments = source_arguments(spec)?;
+        let arguments = without_repeats(source_arguments(spec)?, spec, listener);
         let umask = Umask(process::set_umask(0));
         let place = match target {
             None => Place::nowhere(&spec.target.as_typed()),
@@ -76,8 +81,13 @@ impl<'a> Paths<'a> {
             // through the link.
             policy.delete = Delete::Before;
         }
-        // Only deletions depend on it, and each name of a list would be resolved.
-        let inside_source = policy.delete != Delete::No && lies_inside(&place, &arguments);
+        // Each name of a list is resolved, so only where something depends on it.
+        let guards = policy.delete != Delete::No || policy.force || policy.remove_source_files;
+        let guard = Guard::default();
+        let inside_source = guards && protect(&guard, &policy, &place, &arguments);
+        if policy.delete == Delete::After {
+            guard.keep_claims();
+        }
         let removals = Mutex::default();
         Ok(Paths {
             spec,
@@ -91,6 +101,7 @@ impl<'a> Paths<'a> {
             umask,
             bases_failed,
             removals,
+            guard,
             space: Mutex::new(space),
         })
     }
@@ -149,15 +160,24 @@ impl Job for Paths<'_> {
             segment_bytes_max: spec.memory_bytes_max.map_or(SEGMENT_BYTES_MAX, share),
             umask: self.umask.0,
             ledger: &resources.ledger,
+            guard: &self.guard,
         });
         if *mode == TargetMode::Real {
             engine.clear_temp_dir();
         }
-        let units = match (&spec.chosen, spec.sources.paths()) {
+        // In cp, an argument that meets an earlier one comes after it, as if it were copied by a later cp.
+        let batches = match spec.layout {
+            Layout::Cp { .. } => plan::batches(&self.arguments),
+            Layout::Rsync { .. } => vec![&*self.arguments],
+        };
+        if batches.len() > 1 {
+            self.guard.record_arguments();
+        }
+        let units = |batch: &[Argument]| match (&spec.chosen, spec.sources.paths()) {
             (Some(chosen), [folder]) => {
                 plan::chosen_roots(&engine, &self.policy, place, folder, chosen)
             }
-            _ => plan::roots(&engine, &self.policy, place, &self.arguments),
+            _ => plan::roots(&engine, &self.policy, place, batch),
         };
         // Few descriptors are left to the work.
         let counts = pass == Pass::Transfer && limits.samples;
@@ -170,10 +190,15 @@ impl Job for Paths<'_> {
                 // Without a thread for it there is no warning.
                 drop(std::thread::Builder::new().name("space".into()).spawn_scoped(scope, counts));
             }
-            pool::run(&engine, &resources.controls.gate, units);
-            let parked = engine.parked();
-            if !parked.is_empty() {
-                pool::run(&engine, &resources.controls.gate, parked);
+            for batch in &batches {
+                pool::run(&engine, &resources.controls.gate, units(batch));
+                let parked = engine.parked();
+                if !parked.is_empty() {
+                    pool::run(&engine, &resources.controls.gate, parked);
+                }
+                if self.control.is_stopped() {
+                    break;
+                }
             }
             ended.store(true, Ordering::Relaxed);
         });
@@ -220,6 +245,29 @@ fn source_arguments(spec: &Spec) -> Result<Vec<Argument>, Fatal> {
         return Err(Fatal::new(1, "--files-from needs exactly one source folder"));
     };
     Ok(plan::listed(folder, list, matches!(spec.layout, Layout::Rsync { relative: true })))
+}
+
+/// Leaves out arguments of cp that name the same entry again, with a warning, as GNU cp does.
+fn without_repeats(
+    arguments: Vec<Argument>,
+    spec: &Spec,
+    listener: &dyn Listener,
+) -> Vec<Argument> {
+    if matches!(spec.layout, Layout::Rsync { .. }) || spec.policy.backup {
+        return arguments;
+    }
+    let mut seen = HashSet::new();
+    let mut kept = Vec::with_capacity(arguments.len());
+    for argument in arguments {
+        let key = (argument.folder.clone(), argument.names.clone());
+        if argument.is_content() || seen.insert(key) {
+            kept.push(argument);
+        } else {
+            let message = format!("source {} specified more than once", quoted(&argument.typed));
+            listener.event(Event::Warning(message));
+        }
+    }
+    kept
 }
 
 /// Opens the folder of temporary files: that of `--temp-dir` or, with `--delay-updates`, of an absolute `--partial-dir`,
@@ -279,7 +327,35 @@ fn is_absent(error: &std::io::Error) -> bool {
     [errno::ENOENT, errno::ENOTDIR].iter().any(|code| errno::is(error, *code))
 }
 
-/// Returns whether the target lies inside one of the sources: then its extraneous entries are sources.
+/// Protects the sources from the run. Returns whether the target lies inside one of them: then its extraneous entries are
+/// sources.
+fn protect(guard: &Guard, policy: &Policy, place: &Place, arguments: &[Argument]) -> bool {
+    for argument in arguments {
+        let path = argument.path();
+        let Ok(name) = c_string(path.as_os_str().as_bytes()) else { continue };
+        let follows = argument.is_content()
+            || argument.follow
+            || policy.follow_args
+            || policy.copy_dirlinks
+            || policy.symlinks == Symlinks::Follow;
+        for follow in [false, true].into_iter().filter(|follow| !follow || follows) {
+            if let Ok(source) = meta::of(dir::cwd(), &name, follow) {
+                guard.add_source(source.identity(), source.kind != Kind::Dir);
+            }
+        }
+    }
+    let above = place.dir.as_ref().and_then(|dir| ancestors(dir.as_fd()).ok());
+    let inside = match above {
+        Some(above) => guard.is_any_source(&above),
+        None => lies_inside(place, arguments),
+    };
+    if inside {
+        guard.target_is_inside();
+    }
+    inside
+}
+
+/// Returns whether the path of the target is inside one of the sources.
 fn lies_inside(place: &Place, arguments: &[Argument]) -> bool {
     let path = if place.path.as_os_str().is_empty() { Path::new(".") } else { &place.path };
     let Ok(target) = path.canonicalize() else { return false };

@@ -61,7 +61,8 @@ impl Copying<'_> {
 
 impl Mover<'_> {
     /// Copies the content of an open file into an empty or (`overwrite`) existing one. Returns the bytes copied: the
-    /// size in `source`, or for files without one (`/proc`) all bytes up to the end.
+    /// size in `source`, or for files of another length than their size says (`/proc`, `/sys`, FUSE) all bytes up to
+    /// the end.
     ///
     /// # Errors
     /// [`Stop`]; the target then holds a part.
@@ -120,7 +121,7 @@ impl Mover<'_> {
         };
         let always = policy.sparse == Sparse::Always;
         if size < BUFFER_BYTES as u64 && !always && !(holes && size > 65536) {
-            return self.copy_small(copying, size);
+            return self.copy_small(copying, source);
         }
         let in_kernel = !always && self.may_copy_in_kernel();
         let mut way = Way {
@@ -157,13 +158,19 @@ impl Mover<'_> {
             at.step(Phase::Write, 1);
             reserve_ahead(to, size).map_err(writing)?;
         }
-        self.copy_shared(at, (from, to), size, way, helpers, by_helpers)?;
+        match self.copy_shared(at, (from, to), size, way, helpers, by_helpers) {
+            // The file ends before its size.
+            Err(Stop::Changed) if self.is_foreign(from) && is_still(from, source)? => {
+                return self.copy_from(copying, 0);
+            }
+            other => other?,
+        }
         if !is_whole && real {
             // Set the size last: until then the file never has its full size.
             at.step(Phase::Write, 1);
             file::set_len(to, size).map_err(writing)?;
         }
-        Ok(size)
+        self.copy_beyond(copying, source)
     }
 
     /// Shares all extents; returns `false` if this pair cannot.
@@ -188,8 +195,9 @@ impl Mover<'_> {
     }
 
     /// Copies a file that fits into the buffer: one read, which is short and so proves the end, and one write.
-    fn copy_small(&mut self, copying: Copying<'_>, size: u64) -> Result<u64, Stop> {
+    fn copy_small(&mut self, copying: Copying<'_>, source: &Meta) -> Result<u64, Stop> {
         let Copying { at, from, to } = copying;
+        let size = source.size;
         let in_kernel = size > 0 && self.may_copy_in_kernel();
         if in_kernel && size as usize <= at.stride(BUFFER_BYTES) {
             // One call and one copy instead of two.
@@ -199,7 +207,7 @@ impl Mover<'_> {
                 Ok(moved) if moved as u64 == size => {
                     still_holds(from, size)?;
                     at.lane.bytes(size);
-                    return Ok(size);
+                    return self.copy_beyond(copying, source);
                 }
                 // Some file systems return 0 for what they cannot copy: fall back to reading.
                 Ok(0) => {}
@@ -219,14 +227,16 @@ impl Mover<'_> {
             }
             if filled == self.buffer.len() {
                 // Larger than its size says (`/proc` says 0): continue until the end.
-                return self.copy_unsized(copying, size);
+                return self.copy_unsized(copying, source);
             }
         }
-        if (filled as u64) < size {
+        // A size that is still the same was not the length.
+        let is_length = filled as u64 == size || size > 0 && !is_still(from, source)?;
+        if is_length && (filled as u64) < size {
             return Err(Stop::Changed);
         }
         // A growing file is copied up to its size at opening; its new size and time make the next run copy it again.
-        let len = if size == 0 { filled } else { filled.min(size as usize) };
+        let len = if is_length { filled.min(size as usize) } else { filled };
         let content = &self.buffer[..len];
         self.put(copying, content)?;
         Ok(len as u64)
@@ -259,14 +269,68 @@ impl Mover<'_> {
 
     /// Copies a file that is larger than its size says up to its end (or, for a growing file with a size, up to that
     /// size). The buffer holds its first part.
-    fn copy_unsized(&mut self, copying: Copying<'_>, size: u64) -> Result<u64, Stop> {
-        if size > 0 {
+    fn copy_unsized(&mut self, copying: Copying<'_>, source: &Meta) -> Result<u64, Stop> {
+        let size = source.size;
+        if size > 0 && !is_still(copying.from, source)? {
             let content = &self.buffer[..size as usize];
             self.put(copying, content)?;
             return Ok(size);
         }
         let filled = self.buffer.len();
         self.copy_rest(copying, filled)
+    }
+
+    /// Returns whether a source is on a network or FUSE file system.
+    fn is_foreign(&mut self, from: BorrowedFd<'_>) -> bool {
+        self.pair.read_ahead(from).is_some()
+    }
+
+    /// Copies what a file on a FUSE or network file system has beyond its size, unless it grows. Returns the number of
+    /// bytes of the whole file.
+    fn copy_beyond(&mut self, copying: Copying<'_>, source: &Meta) -> Result<u64, Stop> {
+        let from = copying.from;
+        let real = self.context.mode == TargetMode::Real;
+        if !real || !self.is_foreign(from) {
+            return Ok(source.size);
+        }
+        let space = self.buffer.get_mut(..1).unwrap_or_default();
+        copying.at.step(Phase::Read, 1);
+        let more = file::read_full_at(from, space, source.size).map_err(reading)? > 0;
+        match more && is_still(from, source)? {
+            true => self.copy_from(copying, source.size),
+            false => Ok(source.size),
+        }
+    }
+
+    /// Copies a file from an offset to its end. Returns the offset of the end.
+    fn copy_from(&mut self, copying: Copying<'_>, start: u64) -> Result<u64, Stop> {
+        let Copying { at, from, to } = copying;
+        let real = self.context.mode == TargetMode::Real;
+        let mut offset = start;
+        loop {
+            if at.is_over() {
+                return Err(Stop::Asked);
+            }
+            at.step(Phase::Read, 1);
+            let got = file::read_full_at(from, &mut self.buffer, offset).map_err(reading)?;
+            if got == 0 {
+                break;
+            }
+            at.pace(got as u64);
+            if real {
+                at.step(Phase::Write, 1);
+                let content = self.buffer.get(..got).unwrap_or_default();
+                file::write_all_at(to, content, offset, false).map_err(writing)?;
+            }
+            at.lane.bytes(got as u64);
+            offset += got as u64;
+        }
+        if real {
+            // Blocks may have been reserved, and a part written, for the size that was announced.
+            at.step(Phase::Write, 1);
+            file::set_len(to, offset).map_err(writing)?;
+        }
+        Ok(offset)
     }
 
     /// Writes the content of the buffer and everything after it, up to the end.
@@ -325,4 +389,10 @@ impl Mover<'_> {
 /// Returns whether a source is a device. One without a size may have no end.
 fn is_device(from: BorrowedFd<'_>) -> Result<bool, Stop> {
     Ok(hakobu_sys::meta::of_fd(from).map_err(reading)?.kind.is_device())
+}
+
+/// Returns whether a source has the size and the times that it had when it was opened.
+fn is_still(from: BorrowedFd<'_>, source: &Meta) -> Result<bool, Stop> {
+    let now = hakobu_sys::meta::of_fd(from).map_err(reading)?;
+    Ok((now.size, now.mtime, now.ctime) == (source.size, source.mtime, source.ctime))
 }

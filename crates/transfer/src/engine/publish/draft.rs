@@ -10,6 +10,7 @@ use super::names::{
 use super::temp::TempNames;
 use crate::engine::context::Context;
 use crate::engine::failure::{Failure, Stop};
+use crate::engine::guard;
 use crate::engine::node::Node;
 use crate::engine::pace::Station;
 use hakobu_core::error::Operation;
@@ -232,11 +233,40 @@ impl<'a> Publisher<'a> {
         node: &Node,
     ) -> Result<(), Failure> {
         self.check_lease()?;
+        let taken = existing.zip(node.target_dir()).filter(|(_, info)| info.caseless);
+        let _alone = taken.map(|(_, info)| self.context.guard.replacing(info.meta.identity()));
+        if let Some((existing, info)) = taken {
+            self.claim_replacement(temp, (dir, name), existing, info.meta.identity())?;
+        }
         if existing.is_some() {
             self.back_up((dir, name), node)?;
         }
         rename_into_place(temp.0, temp.1, dir, name, existing.is_none())
             .map_err(Failure::of(Operation::Rename))
+    }
+
+    /// In a directory that ignores case, checks that the entry to be replaced is still the one that was decided about, and
+    /// claims the new one for the name.
+    ///
+    /// # Errors
+    /// EEXIST if another name has replaced it meanwhile.
+    fn claim_replacement(
+        &self,
+        temp: DirName<'_>,
+        (dir, name): DirName<'_>,
+        existing: &Meta,
+        directory: (u64, u64),
+    ) -> Result<(), Failure> {
+        let made = meta::of(temp.0, temp.1, false).map_err(Failure::of(Operation::Rename))?;
+        let is_other =
+            meta::of(dir, name, false).is_ok_and(|now| now.identity() != existing.identity());
+        match is_other {
+            true => Err(Failure::code(Operation::Rename, errno::EEXIST)),
+            false => {
+                self.context.guard.claim(directory, made.identity(), name);
+                Ok(())
+            }
+        }
     }
 
     /// Fails if the lease of this run has ended: no file may get its name then.
@@ -354,6 +384,16 @@ impl<'a> Publisher<'a> {
         };
         if existing.is_none() {
             match dir::link(from.0, from.1, target_dir, name) {
+                // A name of the other case is not another run's: it is looked at again, and not replaced.
+                Err(error)
+                    if errno::is(&error, errno::EEXIST)
+                        && !matches!(
+                            guard::listed((target_dir, name), 0),
+                            Ok(guard::Listed::Exactly)
+                        ) =>
+                {
+                    return Err(Failure { operation: Operation::Link, error });
+                }
                 Err(error) if again(&error, LINKS_MAX) => {}
                 other => return other.map_err(Failure::of(Operation::Link)),
             }

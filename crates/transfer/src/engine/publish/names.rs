@@ -4,7 +4,7 @@ use crate::engine::failure::{Failure, c_string};
 use crate::policy::Policy;
 use hakobu_core::error::Operation;
 use hakobu_core::unit::{Kind, Time};
-use hakobu_sys::{BorrowedFd, dir, errno, meta, space, volume};
+use hakobu_sys::{BorrowedFd, dir, errno, file, meta, space, volume};
 use std::ffi::{CStr, CString};
 use std::io;
 use std::path::Path;
@@ -72,6 +72,20 @@ pub(crate) fn rename_into_place(
         match dir::rename_new(from, temp, to, name) {
             Err(error) if errno::is(&error, errno::EINVAL) => {}
             other => return other,
+        }
+        // FUSE and some network file systems cannot rename without replacing, but link.
+        match dir::link(from, temp, to, name) {
+            Ok(()) => {
+                // A second name that stays is removed by the next run.
+                drop(dir::unlink(from, temp));
+                return Ok(());
+            }
+            Err(error) if errno::is(&error, errno::EEXIST) => return Err(error),
+            // Without links the name is taken by an empty file first, which no later run takes for finished.
+            Err(_) => {
+                drop(file::create_new(to, name, 0o600)?);
+                drop(meta::set_times(to, name, None, UNFINISHED));
+            }
         }
     }
     dir::rename(from, temp, to, name)
