@@ -290,8 +290,14 @@ impl Engine<'_> {
             && info.caseless
             && let Ok(there) = meta::of(dir, entry.target_name, false)
         {
-            let guard = self.context.guard;
-            guard.claim(info.meta.identity(), there.identity(), entry.target_name);
+            let directory = info.meta.identity();
+            let ours = self.context.guard.claim(directory, there.identity(), entry.target_name);
+            if !ours && there.nlink < 2 {
+                // Another name has found it before this one was recorded, and may replace it.
+                worker.totals.failed += 1;
+                entry.node.keep_source();
+                return self.clash(entry.paths());
+            }
         }
         if entry.is_argument() && decided.source.kind != Kind::Dir {
             self.context.guard.argument_made(|| entry.node.path_of(entry.target_name));

@@ -194,7 +194,7 @@ impl Engine<'_> {
     ) -> Result<Outcome, Stop> {
         if matches!(stop, Stop::Failed(_))
             && let Some(place) = decided.entry.place()
-            && self.has_other_spelling(place)?
+            && self.may_be_ours(place)?
         {
             return Err(Failure::reason(Operation::Overwrite, CLASH).into());
         }

@@ -167,7 +167,7 @@ impl Engine<'_> {
                     if errno::is(&failure.error, errno::EEXIST) && looks < LOOKS_MAX =>
                 {
                     if let Some(place) = decided.entry.place()
-                        && self.has_other_spelling(place)?
+                        && self.may_be_ours(place)?
                     {
                         return Err(Failure::reason(Operation::Overwrite, CLASH).into());
                     }
@@ -405,10 +405,8 @@ impl Engine<'_> {
         }
         let listed = guard::listed((dir, name), there.ino).map_err(Failure::of(Operation::List))?;
         Ok(match listed {
-            Listed::Exactly => {
-                claim();
-                false
-            }
+            // Some file systems list all names in one case. Names of one file are no clash.
+            Listed::Exactly => !claim() && there.nlink < 2,
             // The source's entry of that very name is the one that belongs there.
             Listed::As(real) if self.is_in_source((node, fds), &real) => true,
             Listed::As(_) | Listed::Not => !claim(),
@@ -441,14 +439,17 @@ impl Engine<'_> {
         }
     }
 
-    /// Returns whether a name that exists is listed under another spelling: the target ignores case, which is remembered
-    /// of its device.
-    pub(super) fn has_other_spelling(&self, (dir, name): DirName<'_>) -> Result<bool, Failure> {
+    /// Returns whether a name that was absent and exists now may be another name of this run: it is listed under another
+    /// spelling, or its directory ignores case. That is remembered of the device.
+    pub(super) fn may_be_ours(&self, (dir, name): DirName<'_>) -> Result<bool, Failure> {
         let Some(there) = there(meta::of(dir, name, false))? else { return Ok(false) };
         let listed = guard::listed((dir, name), there.ino).map_err(Failure::of(Operation::List))?;
         // It may have been removed since.
         let other = match listed {
-            Listed::Exactly => false,
+            Listed::Exactly => {
+                let same = guard::is_same_in_other_case(dir, name);
+                same.map_err(Failure::of(Operation::Stat))?
+            }
             Listed::As(_) => true,
             Listed::Not => meta::of(dir, name, false).is_ok(),
         };

@@ -250,6 +250,12 @@ pub(super) fn listed((dir, name): DirName<'_>, ino: u64) -> io::Result<Listed> {
     })
 }
 
+/// Returns whether an existing name may be that of another entry, because its directory ignores case.
+pub(super) fn may_be_another(place: DirName<'_>) -> bool {
+    !matches!(listed(place, 0), Ok(Listed::Exactly))
+        || !matches!(is_same_in_other_case(place.0, place.1), Ok(false))
+}
+
 /// Returns all names of a directory.
 pub(super) fn names_of(fd: BorrowedFd<'_>) -> io::Result<HashSet<Box<CStr>>> {
     let fd = dir::open(fd, c".", false)?;
@@ -282,13 +288,17 @@ fn probe(fd: BorrowedFd<'_>) -> io::Result<Option<bool>> {
 /// Maximum number of names of a directory that are looked up in the other case.
 const PROBED_MAX: usize = 4;
 
-fn is_same_in_other_case(dir: BorrowedFd<'_>, name: &CStr) -> io::Result<bool> {
+/// Returns whether a name leads to the same entry in the other case, which is no name of its own.
+pub(super) fn is_same_in_other_case(dir: BorrowedFd<'_>, name: &CStr) -> io::Result<bool> {
     let swap = |byte: &u8| match byte.is_ascii_lowercase() {
         true => byte.to_ascii_uppercase(),
         false => byte.to_ascii_lowercase(),
     };
-    let swapped = CString::new(name.to_bytes().iter().map(swap).collect::<Vec<u8>>())?;
-    let own = meta::of(dir, name, false)?;
+    let swapped: Vec<u8> = name.to_bytes().iter().map(swap).collect();
+    if swapped == name.to_bytes() {
+        return Ok(false);
+    }
+    let (swapped, own) = (CString::new(swapped)?, meta::of(dir, name, false)?);
     match meta::of(dir, &swapped, false) {
         Err(error) if errno::is(&error, errno::ENOENT) => Ok(false),
         Err(error) => Err(error),

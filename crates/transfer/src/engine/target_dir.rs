@@ -48,7 +48,7 @@ impl Engine<'_> {
         if fresh_parent && makes && !self.context.policy.existing {
             match self.make_dir(worker, node, parent, dir_fd) {
                 Err(failure) if errno::is(&failure.error, errno::EEXIST) => {
-                    if self.has_other_spelling((dir_fd, &node.target_name))? {
+                    if self.may_be_ours((dir_fd, &node.target_name))? {
                         return Err(Failure::reason(Operation::Overwrite, CLASH));
                     }
                 }

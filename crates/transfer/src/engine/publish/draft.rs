@@ -387,10 +387,7 @@ impl<'a> Publisher<'a> {
                 // A name of the other case is not another run's: it is looked at again, and not replaced.
                 Err(error)
                     if errno::is(&error, errno::EEXIST)
-                        && !matches!(
-                            guard::listed((target_dir, name), 0),
-                            Ok(guard::Listed::Exactly)
-                        ) =>
+                        && guard::may_be_another((target_dir, name)) =>
                 {
                     return Err(Failure { operation: Operation::Link, error });
                 }
