@@ -4,7 +4,7 @@ mod objects;
 mod options;
 
 use super::line::{carry_out, told};
-use super::operands::{Operands, operands};
+use super::operands::{Operands, operands, without_slashes};
 use super::session::{Session, joined, run_transfer};
 use crate::exit;
 use crate::objects::Concerned;
@@ -79,13 +79,16 @@ fn work_of(typed: &Typed) -> Result<Work, String> {
 
 fn reading_of(typed: &Typed) -> Result<(Reading, Operands), String> {
     let mut reading = TABLE.read(typed, Reading::default())?;
-    let places = operands(
-        &typed.paths,
-        Vec::new(),
-        reading.target_dir.as_deref(),
-        reading.no_target_dir,
-        false,
-    )?;
+    let stripped;
+    let paths = match reading.strips {
+        false => &typed.paths,
+        true => {
+            stripped = without_slashes(&typed.paths, reading.target_dir.is_some());
+            &stripped
+        }
+    };
+    let places =
+        operands(paths, Vec::new(), reading.target_dir.as_deref(), reading.no_target_dir, false)?;
     reading.finish()?;
     Ok((reading, places))
 }
@@ -95,16 +98,8 @@ impl Reading {
         if !self.decided && std::io::stdin().is_terminal() {
             self.options.existing = Existing::AskIfReadOnly(ask("mv", "replace read-only"));
         }
-        if self.backup {
-            if matches!(self.options.existing, Existing::Keep) {
-                return Err("-b and -n cannot be used together".into());
-            }
-            let suffix = self.suffix.take().unwrap_or_else(|| b"~".to_vec());
-            if suffix.is_empty() || suffix.contains(&b'/') {
-                return Err("a suffix is not empty and has no slash".into());
-            }
-            self.options.backup = Some(suffix);
-        }
+        let keeps = matches!(self.options.existing, Existing::Keep);
+        self.options.backup = std::mem::take(&mut self.backups).backup(keeps)?;
         let wanted = &mut self.wanted;
         wanted.links = std::mem::take(&mut self.links).links()?;
         (wanted.command, wanted.done) = ("mv", "moved");
@@ -222,10 +217,14 @@ mod tests {
 
     #[test]
     fn backups() {
-        let suffix = |line| read(line).map(|reading| reading.options.backup).unwrap_or_default();
-        assert_eq!(suffix("-b a b"), Some(b"~".to_vec()));
+        let suffix = |line| {
+            let backup = read(line).map(|reading| reading.options.backup).unwrap_or_default();
+            backup.map(|backup| backup.suffix)
+        };
+        assert_eq!(suffix("--backup=simple a b"), Some(b"~".to_vec()));
         assert_eq!(suffix("-S .old a b"), Some(b".old".to_vec()));
         assert_eq!(suffix("a b"), None);
+        assert_eq!(suffix("-b --backup=none a b"), None);
         assert_eq!(read("-bn a b").err().as_deref(), Some("-b and -n cannot be used together"));
         assert!(read("-b --suffix=a/b a b").is_err());
     }

@@ -1,15 +1,16 @@
 //! A move of one entry: a rename if source and target share a file system, else the policy of the copy that replaces
 //! it. Decides and renames; copies nothing itself.
 
-use super::path::parent;
+use super::path::{open_folder, parent};
+use crate::engine::failure::c_string;
 use crate::engine::publish;
 use crate::journal::{Journal, Ledger, Scope};
-use crate::policy::{Ask, Grain, Policy, Preserve, Symlinks, is_newer};
+use crate::policy::{Ask, Grain, Numbering, Policy, Preserve, Symlinks, is_newer};
 use hakobu_core::error::{Cause, Class, Operation, Problem};
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_sys::below::Below;
 use hakobu_sys::links::Links;
-use hakobu_sys::{dir, errno, meta};
+use hakobu_sys::{AsFd, dir, errno, meta};
 use std::ffi::{CString, OsStr};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -36,8 +37,36 @@ pub struct Options {
     pub existing: Existing,
     /// Keep it if it is not older than the source (`-u`).
     pub update: bool,
-    /// Keep it under its name with this suffix (`-b`).
-    pub backup: Option<Vec<u8>>,
+    /// Keep it under another name (`-b`).
+    pub backup: Option<Backup>,
+    /// Attributes that are not kept on another file system (`--no-preserve`).
+    pub dropped: Dropped,
+    /// Fail where only a copy could move the entry (`--no-copy`).
+    pub no_copy: bool,
+}
+
+/// Names of backups.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Backup {
+    /// Suffix of simple ones.
+    pub suffix: Vec<u8>,
+    /// Whether they are numbered.
+    pub numbering: Numbering,
+}
+
+/// Attributes that a move to another file system does not keep.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Dropped {
+    /// Permission bits and ACLs.
+    pub mode: bool,
+    /// Owner and group.
+    pub ownership: bool,
+    /// Times.
+    pub timestamps: bool,
+    /// Hard links.
+    pub links: bool,
+    /// Extended attributes.
+    pub xattrs: bool,
 }
 
 /// Result of a move.
@@ -81,7 +110,7 @@ pub fn rename_or_copy(from: &Path, to: &Path, options: &Options) -> Result<Done,
 }
 
 fn try_move(from: &Path, to: &Path, options: &Options) -> Result<Done, Cause> {
-    let (old, new) = (entry_name(from)?, c_string(to)?);
+    let (old, new) = (entry_name(from)?, c_path(to)?);
     let source = meta::of(dir::cwd(), &old, false).map_err(Cause::System)?;
     if source.kind != Kind::Dir && (ends_in_slash(from) || ends_in_slash(to)) {
         return Err(Cause::System(io::Error::from_raw_os_error(errno::ENOTDIR)));
@@ -91,26 +120,19 @@ fn try_move(from: &Path, to: &Path, options: &Options) -> Result<Done, Cause> {
         Err(error) if errno::is(&error, errno::ENOENT) => None,
         Err(error) => return Err(Cause::System(error)),
     };
-    let mut same_file = false;
     let mut over_unfinished = false;
     if let Some(target) = &target {
-        same_file = source.identity() == target.identity();
-        if same_file && is_same_name(from, to) {
-            return Err(Cause::Reason("they are the same file"));
+        check_same(&source, target, from, to, options.backup.as_ref())?;
+        if options.backup.is_none() {
+            check_kinds(&source, target)?;
         }
-        check_kinds(&source, target)?;
         over_unfinished = stays(&source, target, options) && is_unfinished(&source, target, to);
         if !over_unfinished && !may_replace(&source, target, to, &new, options) {
             return Ok(Done::Left);
         }
     }
-    if same_file && source.kind != Kind::Dir && source.nlink > 1 {
-        // Two names of one file: rename(2) would keep both, a move keeps the new one.
-        dir::unlink(dir::cwd(), &old).map_err(Cause::System)?;
-        return Ok(Done::Renamed { backup: None, warning: None });
-    }
     let backup = match &options.backup {
-        Some(suffix) if target.is_some() && !over_unfinished => Some(set_aside(to, &new, suffix)?),
+        Some(backup) if target.is_some() && !over_unfinished => Some(set_aside(to, backup)?),
         _ => None,
     };
     let keep = matches!(options.existing, Existing::Keep) && !over_unfinished;
@@ -122,7 +144,7 @@ fn try_move(from: &Path, to: &Path, options: &Options) -> Result<Done, Cause> {
         Err(error) => {
             // Later failures leave the target unchanged.
             if let Some(aside) = &backup {
-                let aside = c_string(aside)?;
+                let aside = c_path(aside)?;
                 dir::rename(dir::cwd(), &aside, dir::cwd(), &new).map_err(Cause::System)?;
             }
             after_failure(error, from, to, &new, &source, target.as_ref(), options)
@@ -159,16 +181,20 @@ fn after_failure(
     match error.raw_os_error() {
         Some(errno::EEXIST) if matches!(options.existing, Existing::Keep) => Ok(Done::Left),
         Some(errno::EINVAL) if is_dir => Err(Cause::Reason("it cannot be moved into itself")),
+        Some(errno::EXDEV) if options.no_copy => Err(Cause::System(error)),
         Some(errno::EXDEV) => {
             if is_dir && is_inside(to, from) {
                 return Err(Cause::Reason("it cannot be moved into itself"));
             }
             // Directories are never merged: an existing one is backed up, or must be empty, as for rename(2).
-            if is_dir && target.is_some() {
-                match &options.backup {
-                    Some(suffix) => drop(set_aside(to, new, suffix)?),
-                    None => dir::rmdir(dir::cwd(), new).map_err(Cause::System)?,
+            match (&options.backup, target) {
+                (Some(backup), Some(target)) if is_dir || target.kind == Kind::Dir => {
+                    set_aside(to, backup)?;
                 }
+                (None, Some(_)) if is_dir => {
+                    dir::rmdir(dir::cwd(), new).map_err(Cause::System)?;
+                }
+                _ => {}
             }
             Ok(Done::OtherVolume(Box::new(copy_policy(options))))
         }
@@ -179,32 +205,80 @@ fn after_failure(
 /// Returns the policy of the copy: everything is kept, nothing is asked again, and the source is removed when its
 /// copy is complete.
 fn copy_policy(options: &Options) -> Policy {
+    let Dropped { mode, ownership, timestamps, links, xattrs } = options.dropped;
+    let backup = options.backup.clone();
     Policy {
         recurse: true,
         symlinks: Symlinks::Keep,
-        hard_links: true,
+        hard_links: !links,
         devices: true,
         specials: true,
         preserve: Preserve {
-            mode: true,
-            owner: true,
-            group: true,
-            times: true,
-            atimes: true,
-            acls: true,
-            xattrs: true,
+            mode: !mode,
+            owner: !ownership,
+            group: !ownership,
+            times: !timestamps,
+            atimes: !timestamps,
+            acls: !mode,
+            xattrs: !xattrs,
             ..Preserve::default()
         },
         ignore_times: true,
         ignore_existing: matches!(options.existing, Existing::Keep),
-        backup: options.backup.is_some(),
-        suffix: options.backup.clone().unwrap_or_else(|| b"~".to_vec()),
+        backup: backup.is_some(),
+        numbering: backup.as_ref().map(|backup| backup.numbering).unwrap_or_default(),
+        suffix: backup.map_or_else(|| b"~".to_vec(), |backup| backup.suffix),
         remove_source_files: true,
         // rename(2) follows all of them.
         links: Links::Any,
         remove_source_dirs: true,
         ..Policy::default()
     }
+}
+
+/// Refuses what would lose content: a move onto the same file, of a symlink onto the file that it leads to, or of what
+/// the target's backup would replace.
+fn check_same(
+    source: &Meta,
+    target: &Meta,
+    from: &Path,
+    to: &Path,
+    backup: Option<&Backup>,
+) -> Result<(), Cause> {
+    const SAME: Cause = Cause::Reason("they are the same file");
+    if source.identity() == target.identity() {
+        // A file with one name is renamed where names differ in case only.
+        let one = source.kind == Kind::Dir || source.nlink < 2;
+        let differs = backup.is_some() || one;
+        return if is_same_name(from, to) || !differs { Err(SAME) } else { Ok(()) };
+    }
+    match backup {
+        Some(Backup { suffix, numbering }) if *numbering != Numbering::Numbered => {
+            let bytes = trimmed(to.as_os_str().as_bytes());
+            let simple = PathBuf::from(OsStr::from_bytes(&[bytes, suffix].concat()));
+            let there = meta::of(dir::cwd(), &c_path(&simple)?, false);
+            if simple.file_name() == from.file_name()
+                && there.is_ok_and(|there| there.identity() == source.identity())
+            {
+                return Err(Cause::Reason("backing up the target might destroy the source"));
+            }
+        }
+        Some(_) => {}
+        None if source.kind == Kind::Symlink => {
+            let referent = meta::of(dir::cwd(), &c_path(from)?, true);
+            let leads = referent.is_ok_and(|named| named.identity() == target.identity());
+            // Another name of the file keeps its content.
+            let by_another = || {
+                let place = |path: &Path| std::fs::canonicalize(path).ok();
+                target.nlink > 1 && place(from).is_some_and(|path| place(to) != Some(path))
+            };
+            if leads && !by_another() {
+                return Err(SAME);
+            }
+        }
+        None => {}
+    }
+    Ok(())
 }
 
 fn check_kinds(source: &Meta, target: &Meta) -> Result<(), Cause> {
@@ -247,13 +321,17 @@ fn may_replace(source: &Meta, target: &Meta, to: &Path, new: &CString, options: 
 }
 
 /// Renames the target to its backup name and returns that.
-fn set_aside(to: &Path, new: &CString, suffix: &[u8]) -> Result<PathBuf, Cause> {
-    let mut aside = trimmed(to.as_os_str().as_bytes()).to_vec();
-    aside.extend_from_slice(suffix);
-    let aside = PathBuf::from(OsStr::from_bytes(&aside));
-    let name = c_string(&aside)?;
-    dir::rename(dir::cwd(), new, dir::cwd(), &name).map_err(Cause::System)?;
-    Ok(aside)
+fn set_aside(to: &Path, backup: &Backup) -> Result<PathBuf, Cause> {
+    let to = Path::new(OsStr::from_bytes(trimmed(to.as_os_str().as_bytes())));
+    let Some(name) = to.file_name() else {
+        return Err(Cause::System(io::Error::from_raw_os_error(errno::EINVAL)));
+    };
+    let aside = open_folder(parent(to)).and_then(|folder| {
+        let how = (&*backup.suffix, backup.numbering);
+        publish::set_aside(how, folder.as_fd(), &c_string(name.as_bytes())?)
+    });
+    let aside = aside.map_err(Cause::System)?;
+    Ok(to.with_file_name(OsStr::from_bytes(aside.to_bytes())))
 }
 
 /// Returns whether both paths are one entry: the same name in the same directory.
@@ -287,16 +365,15 @@ fn trimmed(mut path: &[u8]) -> &[u8] {
 
 /// Returns the path of the entry itself, not of the referent of a symlink at its end.
 fn entry_name(path: &Path) -> Result<CString, Cause> {
-    let name = c_string(path)?;
+    let name = c_path(path)?;
     if matches!(name.to_bytes().rsplit(|b| *b == b'/').next(), Some(b"." | b"..")) {
         return Err(Cause::Reason("'.' and '..' cannot be moved"));
     }
     Ok(name)
 }
 
-fn c_string(path: &Path) -> Result<CString, Cause> {
-    let name = trimmed(path.as_os_str().as_bytes());
-    CString::new(name).map_err(|error| Cause::System(error.into()))
+fn c_path(path: &Path) -> Result<CString, Cause> {
+    c_string(trimmed(path.as_os_str().as_bytes())).map_err(Cause::System)
 }
 
 #[cfg(test)]
@@ -335,7 +412,12 @@ mod tests {
         let keep = Options { existing: Existing::Keep, ..Options::default() };
         let no = Options { existing: Existing::Ask(Arc::new(|_| false)), ..Options::default() };
         let update = Options { update: true, ..Options::default() };
-        let backup = Options { backup: Some(b"~".to_vec()), ..Options::default() };
+        let backed_up = |numbering| {
+            let backup = Some(Backup { suffix: b"~".to_vec(), numbering });
+            Options { backup, ..Options::default() }
+        };
+        let backup = backed_up(Numbering::Simple);
+        let numbered = backed_up(Numbering::Numbered);
         fs::write(at("a"), "a")?;
         fs::write(at("b"), "b")?;
         fs::create_dir_all(at("dir/sub"))?;
@@ -367,8 +449,25 @@ mod tests {
         }
         assert_eq!((fs::read(at("c"))?, fs::read(at("b~"))?), (b"a".to_vec(), b"b".to_vec()));
         fs::hard_link(at("c"), at("c2"))?;
-        assert_eq!(try_with("c", "c2", &plain), "renamed");
-        assert!(!at("c").exists() && at("c2").exists());
+        symlink("c", at("to-c"))?;
+        fs::write(at("d~"), "d~")?;
+        fs::write(at("d"), "d")?;
+        for (from, to, options, expected) in [
+            ("c", "c2", &plain, "they are the same file"),
+            ("to-c", "c", &plain, "they are the same file"),
+            ("c", "c2", &backup, "renamed, backup"),
+            ("d~", "d", &backup, "backing up the target might destroy the source"),
+            ("d~", "d", &numbered, "renamed, backup"),
+            ("d", "empty", &backup, "renamed, backup"),
+            ("empty~", "empty", &backup, "backing up the target might destroy the source"),
+            ("empty~", "empty", &numbered, "renamed, backup"),
+        ] {
+            assert_eq!(try_with(from, to, options), expected, "{from} {to}");
+        }
+        assert_eq!(
+            (fs::read(at("d.~1~"))?, fs::read(at("empty.~1~"))?),
+            (b"d".to_vec(), b"d~".to_vec())
+        );
         fs::remove_dir_all(top)
     }
 
