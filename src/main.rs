@@ -9,6 +9,7 @@
     allow(dead_code, unused_imports, reason = "options and output have parts for them")
 )]
 
+mod backups;
 mod commands;
 mod ec2;
 mod exit;

@@ -15,7 +15,9 @@ use hakobu_core::event::{Event, Listener};
 use hakobu_transfer::location::Sources;
 use hakobu_transfer::policy::Symlinks;
 use hakobu_transfer::run::{Outcome, Spec};
-pub(super) use options::{NO_FOLLOW, PROGRESS, QUIET, SIZE_ONLY, TABLE, UPDATE, is_older};
+pub(super) use options::{
+    NO_FOLLOW, PROGRESS, QUIET, SIZE_ONLY, STRIP, TABLE, UPDATE, Update, attributes, update_of,
+};
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;

@@ -4,7 +4,7 @@ mod objects;
 mod options;
 
 use super::line::{carry_out, told};
-use super::operands::{Operands, operands};
+use super::operands::{Operands, operands, without_slashes};
 use super::session::{Session, joined, run_transfer};
 use crate::exit;
 use crate::objects::Concerned;
@@ -14,12 +14,11 @@ use hakobu_core::error::{Cause, Class, Operation, Problem, quoted};
 use hakobu_core::event::{Event, Listener};
 use hakobu_sys::meta::identity;
 use hakobu_transfer::location::{Location, Sources};
-use hakobu_transfer::plan::mv::{Done, Existing, name_in, rename_or_copy};
+use hakobu_transfer::plan::mv::{Done, Existing, Moves, name_in, rename_or_copy};
 use hakobu_transfer::policy::Policy;
 use hakobu_transfer::run::{Layout, Outcome, Spec};
 use options::Reading;
 pub(super) use options::TABLE;
-use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -81,13 +80,16 @@ fn work_of(typed: &Typed) -> Result<Work, String> {
 
 fn reading_of(typed: &Typed) -> Result<(Reading, Operands), String> {
     let mut reading = TABLE.read(typed, Reading::default())?;
-    let places = operands(
-        &typed.paths,
-        Vec::new(),
-        reading.target_dir.as_deref(),
-        reading.no_target_dir,
-        false,
-    )?;
+    let stripped;
+    let paths = match reading.strips {
+        false => &typed.paths,
+        true => {
+            stripped = without_slashes(&typed.paths, reading.target_dir.is_some());
+            &stripped
+        }
+    };
+    let places =
+        operands(paths, Vec::new(), reading.target_dir.as_deref(), reading.no_target_dir, false)?;
     reading.finish()?;
     Ok((reading, places))
 }
@@ -97,16 +99,8 @@ impl Reading {
         if !self.decided && std::io::stdin().is_terminal() {
             self.options.existing = Existing::AskIfReadOnly(ask("mv", "replace read-only"));
         }
-        if self.backup {
-            if matches!(self.options.existing, Existing::Keep) {
-                return Err("-b and -n cannot be used together".into());
-            }
-            let suffix = self.suffix.take().unwrap_or_else(|| b"~".to_vec());
-            if suffix.is_empty() || suffix.contains(&b'/') {
-                return Err("a suffix is not empty and has no slash".into());
-            }
-            self.options.backup = Some(suffix);
-        }
+        let keeps = matches!(self.options.existing, Existing::Keep);
+        self.options.backup = std::mem::take(&mut self.backups).backup(keeps)?;
         let wanted = &mut self.wanted;
         wanted.links = std::mem::take(&mut self.links).links()?;
         (wanted.command, wanted.done) = ("mv", "moved");
@@ -146,10 +140,10 @@ fn go(reading: Reading, places: &Operands) -> u8 {
         Err(code) => return code,
     };
     let mut outcome = Outcome::default();
-    let mut moved = HashSet::new();
+    let mut moves = Moves::new(places.sources.paths(), &target);
     for from in places.sources.paths() {
         let to = if into_dir { name_in(from, &target) } else { target.clone() };
-        outcome = joined(outcome, move_one(&reading, &session, from, &to, &mut moved));
+        outcome = joined(outcome, move_one(&reading, &session, from, &to, &mut moves));
         if outcome.stopped || outcome.fatal.is_some() {
             break;
         }
@@ -157,18 +151,18 @@ fn go(reading: Reading, places: &Operands) -> u8 {
     session.end(outcome)
 }
 
-/// Moves one entry. `moved`: device and inode of what the command has moved, which it never replaces.
+/// Moves one entry.
 fn move_one(
     reading: &Reading,
     session: &Session,
     from: &Path,
     to: &Path,
-    moved: &mut HashSet<(u64, u64)>,
+    moves: &mut Moves,
 ) -> Outcome {
     let mut outcome = Outcome::default();
-    match rename_or_copy(from, to, &reading.options, moved) {
+    match rename_or_copy(from, to, &reading.options, moves) {
         Ok(Done::Renamed { identity, backup, warning }) => {
-            moved.insert(identity);
+            moves.add(identity);
             if let Some(text) = warning {
                 session.show.event(Event::Warning(text));
             }
@@ -181,7 +175,7 @@ fn move_one(
             if outcome.totals.failed == 0
                 && let Ok(there) = identity(to)
             {
-                moved.insert(there);
+                moves.add(there);
             }
             // A move whose source still exists did not happen, whatever the engine reports.
             if outcome.totals.failed == 0
@@ -238,10 +232,14 @@ mod tests {
 
     #[test]
     fn backups() {
-        let suffix = |line| read(line).map(|reading| reading.options.backup).unwrap_or_default();
-        assert_eq!(suffix("-b a b"), Some(b"~".to_vec()));
+        let suffix = |line| {
+            let backup = read(line).map(|reading| reading.options.backup).unwrap_or_default();
+            backup.map(|backup| backup.suffix)
+        };
+        assert_eq!(suffix("--backup=simple a b"), Some(b"~".to_vec()));
         assert_eq!(suffix("-S .old a b"), Some(b".old".to_vec()));
         assert_eq!(suffix("a b"), None);
+        assert_eq!(suffix("-b --backup=none a b"), None);
         assert_eq!(read("-bn a b").err().as_deref(), Some("-b and -n cannot be used together"));
         assert!(read("-b --suffix=a/b a b").is_err());
     }

@@ -3,6 +3,7 @@
 use hakobu_core::error::{Fatal, quoted};
 use hakobu_transfer::location::{Location, Sources};
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 /// The sources and the target of a cp-like command line, and whether the target must be a directory.
@@ -54,6 +55,21 @@ pub fn operands(
     }
     let is_dir = several || target_dir.is_some();
     Ok(Operands { sources: Sources::of(sources).map_err(said)?, target: target_location, is_dir })
+}
+
+/// Returns the paths with the sources' slashes at their ends removed (`--strip-trailing-slashes`). `has_target`: `-t`
+/// names the target, so that all paths are sources.
+pub fn without_slashes(paths: &[OsString], has_target: bool) -> Vec<OsString> {
+    let sources = paths.len() - usize::from(!has_target && !paths.is_empty());
+    let strip = |(at, path): (usize, &OsString)| {
+        let bytes = path.as_bytes();
+        let end = bytes.iter().rposition(|byte| *byte != b'/').map_or(1, |last| last + 1);
+        match at < sources {
+            true => OsStr::from_bytes(bytes.get(..end).unwrap_or(bytes)).to_owned(),
+            false => path.clone(),
+        }
+    };
+    paths.iter().enumerate().map(strip).collect()
 }
 
 fn said(fatal: Fatal) -> String {

@@ -1,5 +1,6 @@
 //! The options of `hakobu cp`: the names and meanings of cp(1), and hakobu's own.
 
+use crate::backups;
 use crate::filters::{self, EXCLUDE, EXCLUDE_FROM, Filters, INCLUDE, INCLUDE_FROM, Rule};
 use crate::limits::{self, Limits};
 use crate::links;
@@ -18,6 +19,7 @@ pub static TABLE: Table<Reading> = Table {
             Exit codes: 0 done, 1 something failed, 2 usage.",
     options: &[
         &OPTIONS,
+        &backups::OPTIONS,
         &filters::STYLED,
         &objects::COMMON,
         &objects::DEBUG,
@@ -44,6 +46,8 @@ pub struct Reading {
     /// `-L`, `-P`: the last one counts.
     pub(super) symlinks: Option<Symlinks>,
     pub(super) no_mode: bool,
+    pub(super) strips: bool,
+    pub(super) backups: backups::Args,
     pub(super) parents: bool,
     pub(super) no_target_dir: bool,
     pub(super) target_dir: Option<OsString>,
@@ -56,7 +60,13 @@ pub struct Reading {
     pub(super) links: links::Args,
 }
 
-parts!(Reading { objects: ObjectArgs, limits: Limits, filters: Filters, links: links::Args });
+parts!(Reading {
+    objects: ObjectArgs,
+    limits: Limits,
+    filters: Filters,
+    links: links::Args,
+    backups: backups::Args
+});
 
 const OPTIONS: &[Opt<Reading>] = &[
     flag("recursive", Some('r'), "copy directories recursively (-R is the same)")
@@ -99,13 +109,33 @@ const OPTIONS: &[Opt<Reading>] = &[
         .alias(&["no-overwrite"])
         .sets(|it, _| (it.policy.ignore_existing, it.policy.ask) = (true, None)),
     UPDATE.reads(|it, arg| {
-        it.policy.update = is_older(arg)?;
-        put(&mut it.policy.update_same, true)
+        let (update, policy) = (update_of(arg)?, &mut it.policy);
+        (policy.update, policy.update_same) = (update == Update::Older, true);
+        put(&mut policy.ignore_existing, update == Update::Missing)
     }),
     SIZE_ONLY.sets(|it, on| it.policy.size_only = on),
-    // Everything is replaced, including files that cannot be opened.
-    flag("force", Some('f'), "replace existing files that cannot be opened: always so")
-        .sets(|_, _| {}),
+    // Files are replaced in any case, including those that cannot be opened.
+    flag(
+        "force",
+        Some('f'),
+        "replace existing files that cannot be opened (always so); with -l and -s all",
+    )
+    .sets(|it, on| it.policy.links_replace = on),
+    flag(
+        "remove-destination",
+        None,
+        "replace existing entries as a whole: symlinks, devices, owners, modes",
+    )
+    .local("")
+    .sets(|it, on| it.policy.remove_destination = on),
+    flag(
+        "attributes-only",
+        None,
+        "do not copy contents: existing files keep theirs, new ones are empty",
+    )
+    .local("")
+    .sets(|it, on| it.policy.attributes_only = on),
+    STRIP.sets(|it, on| it.strips = on),
     flag("interactive", Some('i'), "ask before overwriting")
         .local("--no-clobber keeps existing files")
         .sets(|it, _| {
@@ -184,19 +214,53 @@ pub const SIZE_ONLY: Row =
     flag("size-only", None, "skip existing files of the same size").alias(&["if-size-differ"]);
 /// `--update`, for `cp` and `mv`.
 pub const UPDATE: Row =
-    value("update", Some('u'), "older", "only files that are newer than in DST, or missing there")
-        .takes(Takes::Perhaps("older"))
+    value("update", Some('u'), "WHICH", "older: only newer files and missing ones; all; none")
+        .takes(Takes::Perhaps("WHICH"))
         .alias(&["if-source-newer"]);
 
-/// Returns true for the only value of [`UPDATE`].
+/// Meaning of [`UPDATE`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Update {
+    /// Every existing file is replaced.
+    All,
+    /// Those that are older.
+    Older,
+    /// None: only missing ones are made.
+    Missing,
+}
+
+/// Returns the meaning of [`UPDATE`].
 ///
 /// # Errors
-/// Another one.
-pub fn is_older(arg: &OptArg) -> Result<bool, String> {
+/// Another value.
+pub fn update_of(arg: &OptArg) -> Result<Update, String> {
     match arg.value.to_str() {
-        Some("" | "older") => Ok(true),
-        _ => Err(arg.refuse("is not supported")),
+        Some("" | "older") => Ok(Update::Older),
+        Some("all") => Ok(Update::All),
+        Some("none") => Ok(Update::Missing),
+        _ => Err(arg.refuse("is not supported: all, none and older are")),
     }
+}
+
+/// `--strip-trailing-slashes`, for `cp` and `mv`.
+pub const STRIP: Row =
+    flag("strip-trailing-slashes", None, "remove slashes from the ends of SRC").local("");
+
+/// Calls `each` with the attributes of a list: mode, ownership, timestamps, links and xattr.
+///
+/// # Errors
+/// A word that is no attribute.
+pub fn attributes(list: &str, mut each: impl FnMut(&'static str)) -> Result<(), String> {
+    const ALL: [&str; 5] = ["mode", "ownership", "timestamps", "links", "xattr"];
+    for word in list.split(',') {
+        match (word, ALL.iter().find(|name| **name == word)) {
+            ("all", _) => ALL.iter().for_each(|name| each(name)),
+            ("context", _) => return Err("--preserve=context is not supported".into()),
+            (_, Some(name)) => each(name),
+            (other, None) => return Err(format!("'{other}' is not an attribute that can be kept")),
+        }
+    }
+    Ok(())
 }
 
 /// `--progress`, for `cp` and `mv`.
@@ -215,12 +279,8 @@ pub const NO_FOLLOW: Row =
     flag("no-follow-symlinks", None, "skip symlinks (with s3://, in cp always)")
         .off(&["follow-symlinks"]);
 
-const UNBUILT: &[(&str, &str)] = &[(
-    "--attributes-only --backup -b --suffix -S --copy-contents \
-         --keep-directory-symlink --remove-destination --strip-trailing-slashes --context \
-         -Z",
-    "",
-)];
+const UNBUILT: &[(&str, &str)] =
+    &[("--copy-contents --debug --keep-directory-symlink --context -Z", "")];
 
 /// Attributes kept by `-p` and a bare `--preserve`.
 const USUAL: &str = "mode,ownership,timestamps";
@@ -235,33 +295,20 @@ fn set_content(it: &mut Reading, content: Content) -> Result<(), String> {
 impl Reading {
     /// Applies a list of attributes to keep or not to keep.
     fn preserve(&mut self, list: &str, on: bool) -> Result<(), String> {
-        let policy = &mut self.policy;
+        let Reading { policy, no_mode, .. } = self;
         let keep = &mut policy.preserve;
-        for attribute in list.split(',') {
-            let all = attribute == "all";
-            match attribute {
-                "mode" | "ownership" | "timestamps" | "links" | "xattr" | "all" => {}
-                "context" => return Err("--preserve=context is not supported".into()),
-                other => return Err(format!("'{other}' is not an attribute that can be kept")),
-            }
-            if all || attribute == "mode" {
-                (keep.mode, keep.acls, self.no_mode) = (on, on, !on);
-            }
-            if all || attribute == "ownership" {
+        attributes(list, |attribute| match attribute {
+            "mode" => (keep.mode, keep.acls, *no_mode) = (on, on, !on),
+            "ownership" => {
                 (keep.owner, keep.group) = (on, on);
                 keep.owner_explicit &= on;
             }
-            if all || attribute == "timestamps" {
-                (keep.times, keep.atimes) = (on, on);
-            }
-            if all || attribute == "links" {
-                policy.hard_links = on;
-            }
-            if all || attribute == "xattr" {
+            "timestamps" => (keep.times, keep.atimes) = (on, on),
+            "links" => policy.hard_links = on,
+            _ => {
                 keep.xattrs = on;
                 keep.xattrs_explicit &= on;
             }
-        }
-        Ok(())
+        })
     }
 }

@@ -1,13 +1,13 @@
 //! Evaluation of a `cp` command line: from options in order to a `Spec`.
 
 use super::options::{Reading, TABLE};
-use crate::commands::operands::{Operands, operands};
+use crate::commands::operands::{Operands, operands, without_slashes};
 use crate::objects::{Concerned, landing};
 use crate::options::Typed;
 use crate::show::{Line, Wanted};
-use crate::{filters, names};
+use crate::{backups, filters, names};
 use hakobu_sys::links::Links;
-use hakobu_transfer::policy::{ChmodRules, Reflink, Sparse, Symlinks};
+use hakobu_transfer::policy::{ChmodRules, Content, Reflink, Sparse, Symlinks};
 use hakobu_transfer::run::{Layout, Spec};
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -33,10 +33,15 @@ impl Reading {
                 .collect(),
         };
         let target_dir = self.target_dir.as_deref();
+        let stripped = self.strips.then(|| without_slashes(&typed.paths, target_dir.is_some()));
+        let typed_paths = stripped.as_ref().unwrap_or(&typed.paths);
         let Operands { sources, target, is_dir } =
-            operands(&typed.paths, listed, target_dir, self.no_target_dir, true)?;
+            operands(typed_paths, listed, target_dir, self.no_target_dir, true)?;
         let policy = &mut self.policy;
-        let unless_asked = if policy.recurse { Symlinks::Keep } else { Symlinks::Follow };
+        let backup = std::mem::take(&mut self.backups).backup(policy.ignore_existing)?;
+        // cp(1): with -l symlinks are followed unless an option says otherwise, also with -r.
+        let keeps_links = policy.recurse && policy.content != Content::HardLink;
+        let unless_asked = if keeps_links { Symlinks::Keep } else { Symlinks::Follow };
         policy.symlinks = self.symlinks.unwrap_or(unless_asked);
         policy.follow_args &= policy.symlinks == Symlinks::Keep;
         (policy.devices, policy.specials) = (policy.recurse, policy.recurse);
@@ -44,7 +49,10 @@ impl Reading {
         policy.ignore_times = true;
         policy.cp_targets = true;
         policy.links = Links::Any;
-        policy.suffix = b"~".to_vec();
+        policy.links_replace |= policy.ask.is_some() || policy.remove_destination;
+        policy.backup = backup.is_some();
+        policy.numbering = backup.as_ref().map(|backup| backup.numbering).unwrap_or_default();
+        policy.suffix = backup.map_or_else(|| backups::SUFFIX.to_vec(), |backup| backup.suffix);
         if self.no_mode {
             // cp(1): without the source's mode new files get the default one, minus the umask.
             let mut rules = ChmodRules::default();
@@ -184,7 +192,15 @@ mod tests {
         for (line, expected) in [
             ("--reflink=x a b", "--reflink=x is none of auto, always, never"),
             ("--reflink --sparse=always a b", "--reflink goes only with --sparse=auto"),
-            ("--update=none a b", "--update=none is not supported"),
+            (
+                "--update=none-fail a b",
+                "--update=none-fail is not supported: all, none and older are",
+            ),
+            ("-bn a b", "-b and -n cannot be used together"),
+            (
+                "--backup=x a b",
+                "--backup=x is none of none, off, simple, never, existing, nil, numbered, t",
+            ),
             ("-ls a b", "-l and -s cannot be used together"),
             ("a", "give a target after 'a'"),
             ("-T a b c", "-T takes one source"),

@@ -1,6 +1,9 @@
 //! The options of `hakobu mv`: the names and meanings of mv(1), and hakobu's own.
 
-use crate::commands::cp::{NO_FOLLOW, PROGRESS, QUIET, SIZE_ONLY, UPDATE, is_older};
+use crate::backups;
+use crate::commands::cp::{
+    NO_FOLLOW, PROGRESS, QUIET, SIZE_ONLY, STRIP, UPDATE, Update, attributes, update_of,
+};
 use crate::filters::{self, Filters};
 use crate::limits::{self, Limits};
 use crate::links;
@@ -10,7 +13,6 @@ use crate::show::{Wanted, ask};
 use hakobu_transfer::plan::mv::{Existing, Options};
 use hakobu_transfer::policy::Symlinks;
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStrExt;
 
 /// The command line of `mv`.
 pub static TABLE: Table<Reading> = Table {
@@ -22,6 +24,7 @@ pub static TABLE: Table<Reading> = Table {
             Exit codes: 0 done, 1 something failed, 2 usage.",
     options: &[
         &OPTIONS,
+        &backups::OPTIONS,
         &objects::COMMON,
         &objects::DEBUG,
         &objects::SIDES,
@@ -44,9 +47,10 @@ pub static TABLE: Table<Reading> = Table {
 pub struct Reading {
     pub(super) options: Options,
     pub(super) wanted: Wanted,
-    pub(super) backup: bool,
-    pub(super) suffix: Option<Vec<u8>>,
+    pub(super) backups: backups::Args,
     pub(super) links: links::Args,
+    /// `--strip-trailing-slashes`.
+    pub(super) strips: bool,
     /// One of `-n`, `-f`, `-i` was given.
     pub(super) decided: bool,
     pub(super) no_target_dir: bool,
@@ -61,7 +65,13 @@ pub struct Reading {
     pub(super) size_only: bool,
 }
 
-parts!(Reading { objects: ObjectArgs, limits: Limits, filters: Filters, links: links::Args });
+parts!(Reading {
+    objects: ObjectArgs,
+    limits: Limits,
+    filters: Filters,
+    links: links::Args,
+    backups: backups::Args
+});
 
 impl Reading {
     /// Applies `-n`, `-f` or `-i`.
@@ -81,17 +91,34 @@ const OPTIONS: &[Opt<Reading>] = &[
     flag("interactive", Some('i'), "ask before overwriting")
         .local("--no-clobber keeps existing files")
         .sets(|it, _| it.decide(Existing::Ask(ask("mv", "overwrite")))),
-    UPDATE.reads(|it, arg| put(&mut it.options.update, is_older(arg)?)),
-    flag("b", Some('b'), "rename files that are replaced")
-        .short_only()
+    UPDATE.reads(|it, arg| {
+        let update = update_of(arg)?;
+        if update == Update::Missing {
+            it.decide(Existing::Keep);
+        }
+        put(&mut it.options.update, update == Update::Older)
+    }),
+    value(
+        "no-preserve",
+        None,
+        "LIST",
+        "across file systems: do not keep mode, ownership, timestamps, links, xattr",
+    )
+    .local("")
+    .reads(|it, arg| {
+        let dropped = &mut it.options.dropped;
+        attributes(&arg.value.to_string_lossy(), |attribute| match attribute {
+            "mode" => dropped.mode = true,
+            "ownership" => dropped.ownership = true,
+            "timestamps" => dropped.timestamps = true,
+            "links" => dropped.links = true,
+            _ => dropped.xattrs = true,
+        })
+    }),
+    flag("no-copy", None, "fail where only a copy could move it: across file systems")
         .local("")
-        .sets(|it, on| it.backup = on),
-    value("suffix", Some('S'), "SUFFIX", "suffix of backups (~); implies -b").local("").reads(
-        |it, arg| {
-            it.backup = true;
-            put(&mut it.suffix, Some(arg.value.as_bytes().to_vec()))
-        },
-    ),
+        .sets(|it, on| it.options.no_copy = on),
+    STRIP.sets(|it, on| it.strips = on),
     value("target-directory", Some('t'), "DIR", "move everything into DIR")
         .reads(|it, arg| put(&mut it.target_dir, Some(arg.value.clone()))),
     flag(
@@ -120,7 +147,4 @@ const OPTIONS: &[Opt<Reading>] = &[
     JSON.sets(|it, on| it.wanted.json = on),
 ];
 
-const UNBUILT: &[(&str, &str)] = &[
-    ("--backup", "-b makes simple backups"),
-    ("--exchange --no-copy --strip-trailing-slashes --context -Z", ""),
-];
+const UNBUILT: &[(&str, &str)] = &[("--exchange --context -Z", "")];

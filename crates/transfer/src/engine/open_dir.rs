@@ -12,12 +12,28 @@ use super::worker::Worker;
 use crate::policy::filter::SidedRules;
 use hakobu_core::error::{Class, Operation};
 use hakobu_core::meter::Phase;
-use hakobu_core::unit::Meta;
-use hakobu_sys::{AsFd, BorrowedFd, dir, errno};
+use hakobu_core::unit::{Kind, Meta};
+use hakobu_sys::{AsFd, BorrowedFd, dir, errno, meta};
 use hakobu_tree::handle::Handle;
 use hakobu_tree::names::push_name;
 use parking_lot::Mutex;
+use std::ffi::CStr;
 use std::sync::Arc;
+
+/// Reason that a followed symlink is not copied.
+const LEADS_BACK: &str = "it leads back to a directory above";
+/// Reason that a target directory is not copied.
+const INTO_ITSELF: &str = "the target is inside the source; it is not copied into itself";
+
+/// Returns whether a name is a symlink to a directory that it is in: following it would never end. A directory itself
+/// may be a source of its own below another one.
+fn is_loop(parent: &Node, fds: &Fds, (side, name): (usize, &CStr), identity: (u64, u64)) -> bool {
+    let is_link = || {
+        let own = fds.source(side).and_then(|dir| meta::of(dir, name, false));
+        own.map_or(true, |own| own.kind == Kind::Symlink)
+    };
+    parent.is_inside(identity) && is_link()
+}
 
 impl Engine<'_> {
     /// Opens a directory on both sides. On failure, or if it is skipped, releases its unit's hold on the parent;
@@ -55,13 +71,13 @@ impl Engine<'_> {
             parent.keep_source();
             Ok(None)
         };
-        if *follow && parent.is_inside(source.identity()) {
+        if *follow && is_loop(parent, &parent_fds, (*side, name), source.identity()) {
             worker.totals.failed += 1;
-            return left_out("it leads back to a directory above");
+            return left_out(LEADS_BACK);
         }
         if self.context.guard.is_target(source.identity()) {
             worker.totals.failed += 1;
-            return left_out("the target is inside the source; it is not copied into itself");
+            return left_out(INTO_ITSELF);
         }
         let mut path = std::mem::take(&mut worker.path);
         path.clear();
@@ -201,8 +217,21 @@ impl Engine<'_> {
             match open(later, follows) {
                 Ok((side, meta)) => {
                     let crosses = self.context.policy.one_file_system && side.volume != meta.dev;
-                    if crosses || (follows && parent.is_inside(meta.identity())) {
+                    if crosses {
                         incomplete = true;
+                        continue;
+                    }
+                    let loops =
+                        follows && is_loop(parent, parent_fds, (later, name), meta.identity());
+                    if loops || self.context.guard.is_target(meta.identity()) {
+                        incomplete = true;
+                        worker.totals.failed += 1;
+                        parent.keep_source();
+                        let source = Some(parent.source_path(later, name));
+                        let target = Some(parent.target_path(name));
+                        let reason = if loops { LEADS_BACK } else { INTO_ITSELF };
+                        let paths = (source, target);
+                        self.reports.notice(Operation::MakeDir, paths, reason, Class::Partial);
                         continue;
                     }
                     sides.push(side);

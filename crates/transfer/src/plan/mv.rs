@@ -1,15 +1,17 @@
 //! A move of one entry: a rename if source and target share a file system, else the policy of the copy that replaces
 //! it. Decides and renames; copies nothing itself.
 
-use super::path::parent;
+use super::path::{open_folder, parent};
+use crate::engine::failure::c_string;
 use crate::engine::publish;
 use crate::journal::{Journal, Ledger, Scope};
-use crate::policy::{Ask, Grain, Policy, Preserve, Symlinks, is_newer};
+use crate::policy::{Ask, Grain, Numbering, Policy, Preserve, Symlinks, is_newer};
 use hakobu_core::error::{Cause, Class, Operation, Problem};
 use hakobu_core::unit::{Kind, Meta};
+use hakobu_sys::ancestors::ancestors;
 use hakobu_sys::below::Below;
 use hakobu_sys::links::Links;
-use hakobu_sys::{dir, errno, meta};
+use hakobu_sys::{AsFd, dir, errno, meta};
 use std::collections::HashSet;
 use std::ffi::{CString, OsStr};
 use std::io;
@@ -37,8 +39,36 @@ pub struct Options {
     pub existing: Existing,
     /// Keep it if it is not older than the source (`-u`).
     pub update: bool,
-    /// Keep it under its name with this suffix (`-b`).
-    pub backup: Option<Vec<u8>>,
+    /// Keep it under another name (`-b`).
+    pub backup: Option<Backup>,
+    /// Attributes that are not kept on another file system (`--no-preserve`).
+    pub dropped: Dropped,
+    /// Fail where only a copy could move the entry (`--no-copy`).
+    pub no_copy: bool,
+}
+
+/// Names of backups.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Backup {
+    /// Suffix of simple ones.
+    pub suffix: Vec<u8>,
+    /// Whether they are numbered.
+    pub numbering: Numbering,
+}
+
+/// Attributes that a move to another file system does not keep.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Dropped {
+    /// Permission bits and ACLs.
+    pub mode: bool,
+    /// Owner and group.
+    pub ownership: bool,
+    /// Times.
+    pub timestamps: bool,
+    /// Hard links.
+    pub links: bool,
+    /// Extended attributes.
+    pub xattrs: bool,
 }
 
 /// Result of a move.
@@ -70,7 +100,7 @@ pub fn name_in(from: &Path, into: &Path) -> PathBuf {
 
 /// Renames `from` to `to`, or returns the policy for copying it.
 ///
-/// `moved`: entries that the same command has moved, which are never replaced.
+/// `moves`: the sources of the same command, and what it has moved; neither is replaced.
 ///
 /// # Errors
 /// Reason that this entry cannot be moved. Nothing has changed then.
@@ -78,7 +108,7 @@ pub fn rename_or_copy(
     from: &Path,
     to: &Path,
     options: &Options,
-    moved: &HashSet<(u64, u64)>,
+    moves: &Moves,
 ) -> Result<Done, Problem> {
     let problem = |refused| {
         let (operation, cause) = match refused {
@@ -88,7 +118,51 @@ pub fn rename_or_copy(
         let (source, target) = (Some(from.to_owned()), Some(to.to_owned()));
         Problem { operation, source, target, cause, class: Class::Partial }
     };
-    try_move(from, to, options, moved).map_err(problem)
+    try_move(from, to, options, moves).map_err(problem)
+}
+
+/// What one command must not replace: its sources, and what it has moved.
+#[derive(Default)]
+pub struct Moves {
+    sources: HashSet<(u64, u64)>,
+    moved: HashSet<(u64, u64)>,
+    /// The target directory is one of the sources or inside of one.
+    target_is_inside: bool,
+}
+
+impl Moves {
+    /// Returns the state of a command with these sources and this target.
+    pub fn new(sources: &[PathBuf], target: &Path) -> Moves {
+        // A single source meets no other one.
+        if sources.len() < 2 {
+            return Moves::default();
+        }
+        let identity = |path: &PathBuf| {
+            let name = c_path(path).ok()?;
+            Some(meta::of(dir::cwd(), &name, false).ok()?.identity())
+        };
+        let sources: HashSet<_> = sources.iter().filter_map(identity).collect();
+        let above = open_folder(target).and_then(|fd| ancestors(fd.as_fd()));
+        let target_is_inside = above.is_ok_and(|above| !above.is_disjoint(&sources));
+        Moves { sources, target_is_inside, ..Moves::default() }
+    }
+
+    /// Records the entry that was moved.
+    pub fn add(&mut self, moved: (u64, u64)) {
+        self.moved.insert(moved);
+    }
+
+    /// Checks that an existing entry may be replaced. A numbered backup keeps what was moved.
+    fn check(&self, target: &Meta, backup: Option<&Backup>) -> Result<(), Refused> {
+        let keeps = backup.is_some_and(|backup| backup.numbering == Numbering::Numbered);
+        if self.moved.contains(&target.identity()) {
+            return if keeps { Ok(()) } else { Err(Refused::JustMoved) };
+        }
+        if self.target_is_inside || self.sources.contains(&target.identity()) {
+            return Err(Cause::Reason("the target is a source of the same command").into());
+        }
+        Ok(())
+    }
 }
 
 /// Reason that an entry is not moved.
@@ -104,13 +178,8 @@ impl From<Cause> for Refused {
     }
 }
 
-fn try_move(
-    from: &Path,
-    to: &Path,
-    options: &Options,
-    moved: &HashSet<(u64, u64)>,
-) -> Result<Done, Refused> {
-    let (old, new) = (entry_name(from)?, c_string(to)?);
+fn try_move(from: &Path, to: &Path, options: &Options, moves: &Moves) -> Result<Done, Refused> {
+    let (old, new) = (entry_name(from)?, c_path(to)?);
     let source = meta::of(dir::cwd(), &old, false).map_err(Cause::System)?;
     if source.kind != Kind::Dir && (ends_in_slash(from) || ends_in_slash(to)) {
         return Err(Cause::System(io::Error::from_raw_os_error(errno::ENOTDIR)).into());
@@ -120,30 +189,22 @@ fn try_move(
         Err(error) if errno::is(&error, errno::ENOENT) => None,
         Err(error) => return Err(Cause::System(error).into()),
     };
-    let mut same_file = false;
     let mut over_unfinished = false;
     if let Some(target) = &target {
-        same_file = source.identity() == target.identity();
-        if same_file && is_same_name(from, to) || leads_to(&old, &source, target) {
-            return Err(Cause::Reason("they are the same file").into());
+        check_same(&source, target, from, to, options.backup.as_ref())?;
+        if options.backup.is_none() {
+            check_kinds(&source, target)?;
         }
-        check_kinds(&source, target)?;
-        if moved.contains(&target.identity()) && !stays(&source, target, options) {
-            return Err(Refused::JustMoved);
+        if !stays(&source, target, options) {
+            moves.check(target, options.backup.as_ref())?;
         }
         over_unfinished = stays(&source, target, options) && is_unfinished(&source, target, to);
         if !over_unfinished && !may_replace(&source, target, to, &new, options) {
             return Ok(Done::Left);
         }
     }
-    if same_file && source.kind != Kind::Dir && source.nlink > 1 {
-        // Two names of one file: rename(2) would keep both, a move keeps the new one.
-        dir::unlink(dir::cwd(), &old).map_err(Cause::System)?;
-        let identity = target.as_ref().unwrap_or(&source).identity();
-        return Ok(Done::Renamed { identity, backup: None, warning: None });
-    }
     let backup = match &options.backup {
-        Some(suffix) if target.is_some() && !over_unfinished => Some(set_aside(to, &new, suffix)?),
+        Some(backup) if target.is_some() && !over_unfinished => Some(set_aside(to, backup)?),
         _ => None,
     };
     let keep = matches!(options.existing, Existing::Keep) && !over_unfinished;
@@ -155,7 +216,7 @@ fn try_move(
         Err(error) => {
             // Later failures leave the target unchanged.
             if let Some(aside) = &backup {
-                let aside = c_string(aside)?;
+                let aside = c_path(aside)?;
                 dir::rename(dir::cwd(), &aside, dir::cwd(), &new).map_err(Cause::System)?;
             }
             Ok(after_failure(error, from, to, &new, &source, target.as_ref(), options)?)
@@ -192,16 +253,20 @@ fn after_failure(
     match error.raw_os_error() {
         Some(errno::EEXIST) if matches!(options.existing, Existing::Keep) => Ok(Done::Left),
         Some(errno::EINVAL) if is_dir => Err(Cause::Reason("it cannot be moved into itself")),
+        Some(errno::EXDEV) if options.no_copy => Err(Cause::System(error)),
         Some(errno::EXDEV) => {
             if is_dir && is_inside(to, from) {
                 return Err(Cause::Reason("it cannot be moved into itself"));
             }
             // Directories are never merged: an existing one is backed up, or must be empty, as for rename(2).
-            if is_dir && target.is_some() {
-                match &options.backup {
-                    Some(suffix) => drop(set_aside(to, new, suffix)?),
-                    None => dir::rmdir(dir::cwd(), new).map_err(Cause::System)?,
+            match (&options.backup, target) {
+                (Some(backup), Some(target)) if is_dir || target.kind == Kind::Dir => {
+                    set_aside(to, backup)?;
                 }
+                (None, Some(_)) if is_dir => {
+                    dir::rmdir(dir::cwd(), new).map_err(Cause::System)?;
+                }
+                _ => {}
             }
             Ok(Done::OtherVolume(Box::new(copy_policy(options))))
         }
@@ -212,32 +277,80 @@ fn after_failure(
 /// Returns the policy of the copy: everything is kept, nothing is asked again, and the source is removed when its
 /// copy is complete.
 fn copy_policy(options: &Options) -> Policy {
+    let Dropped { mode, ownership, timestamps, links, xattrs } = options.dropped;
+    let backup = options.backup.clone();
     Policy {
         recurse: true,
         symlinks: Symlinks::Keep,
-        hard_links: true,
+        hard_links: !links,
         devices: true,
         specials: true,
         preserve: Preserve {
-            mode: true,
-            owner: true,
-            group: true,
-            times: true,
-            atimes: true,
-            acls: true,
-            xattrs: true,
+            mode: !mode,
+            owner: !ownership,
+            group: !ownership,
+            times: !timestamps,
+            atimes: !timestamps,
+            acls: !mode,
+            xattrs: !xattrs,
             ..Preserve::default()
         },
         ignore_times: true,
         ignore_existing: matches!(options.existing, Existing::Keep),
-        backup: options.backup.is_some(),
-        suffix: options.backup.clone().unwrap_or_else(|| b"~".to_vec()),
+        backup: backup.is_some(),
+        numbering: backup.as_ref().map(|backup| backup.numbering).unwrap_or_default(),
+        suffix: backup.map_or_else(|| b"~".to_vec(), |backup| backup.suffix),
         remove_source_files: true,
         // rename(2) follows all of them.
         links: Links::Any,
         remove_source_dirs: true,
         ..Policy::default()
     }
+}
+
+/// Refuses what would lose content: a move onto the same file, of a symlink onto the file that it leads to, or of what
+/// the target's backup would replace.
+fn check_same(
+    source: &Meta,
+    target: &Meta,
+    from: &Path,
+    to: &Path,
+    backup: Option<&Backup>,
+) -> Result<(), Cause> {
+    const SAME: Cause = Cause::Reason("they are the same file");
+    if source.identity() == target.identity() {
+        // A file with one name is renamed where names differ in case only.
+        let one = source.kind == Kind::Dir || source.nlink < 2;
+        let differs = backup.is_some() || one;
+        return if is_same_name(from, to) || !differs { Err(SAME) } else { Ok(()) };
+    }
+    match backup {
+        Some(Backup { suffix, numbering }) if *numbering != Numbering::Numbered => {
+            let bytes = trimmed(to.as_os_str().as_bytes());
+            let simple = PathBuf::from(OsStr::from_bytes(&[bytes, suffix].concat()));
+            let there = meta::of(dir::cwd(), &c_path(&simple)?, false);
+            if simple.file_name() == from.file_name()
+                && there.is_ok_and(|there| there.identity() == source.identity())
+            {
+                return Err(Cause::Reason("backing up the target might destroy the source"));
+            }
+        }
+        Some(_) => {}
+        None if source.kind == Kind::Symlink => {
+            let referent = meta::of(dir::cwd(), &c_path(from)?, true);
+            let leads = referent.is_ok_and(|named| named.identity() == target.identity());
+            // Another name of the file keeps its content.
+            let by_another = || {
+                let place = |path: &Path| std::fs::canonicalize(path).ok();
+                target.nlink > 1 && place(from).is_some_and(|path| place(to) != Some(path))
+            };
+            if leads && !by_another() {
+                return Err(SAME);
+            }
+        }
+        None => {}
+    }
+    Ok(())
 }
 
 fn check_kinds(source: &Meta, target: &Meta) -> Result<(), Cause> {
@@ -280,30 +393,17 @@ fn may_replace(source: &Meta, target: &Meta, to: &Path, new: &CString, options: 
 }
 
 /// Renames the target to its backup name and returns that.
-fn set_aside(to: &Path, new: &CString, suffix: &[u8]) -> Result<PathBuf, Cause> {
-    let mut aside = trimmed(to.as_os_str().as_bytes()).to_vec();
-    aside.extend_from_slice(suffix);
-    let aside = PathBuf::from(OsStr::from_bytes(&aside));
-    let name = c_string(&aside)?;
-    dir::rename(dir::cwd(), new, dir::cwd(), &name).map_err(Cause::System)?;
-    Ok(aside)
-}
-
-/// Returns whether a symlink is, directly or through others, the entry that it would replace.
-fn leads_to(link: &CString, source: &Meta, target: &Meta) -> bool {
-    if source.kind != Kind::Symlink {
-        return false;
-    }
-    let is_it = |looked: io::Result<Meta>| {
-        looked.is_ok_and(|looked| looked.identity() == target.identity())
+fn set_aside(to: &Path, backup: &Backup) -> Result<PathBuf, Cause> {
+    let to = Path::new(OsStr::from_bytes(trimmed(to.as_os_str().as_bytes())));
+    let Some(name) = to.file_name() else {
+        return Err(Cause::System(io::Error::from_raw_os_error(errno::EINVAL)));
     };
-    let next = || {
-        let text = dir::read_link(dir::cwd(), link).ok()?;
-        let above = parent(Path::new(OsStr::from_bytes(link.to_bytes())));
-        c_string(&above.join(OsStr::from_bytes(text.to_bytes()))).ok()
-    };
-    is_it(meta::of(dir::cwd(), link, true))
-        || next().is_some_and(|next| is_it(meta::of(dir::cwd(), &next, false)))
+    let aside = open_folder(parent(to)).and_then(|folder| {
+        let how = (&*backup.suffix, backup.numbering);
+        publish::set_aside(how, folder.as_fd(), &c_string(name.as_bytes())?)
+    });
+    let aside = aside.map_err(Cause::System)?;
+    Ok(to.with_file_name(OsStr::from_bytes(aside.to_bytes())))
 }
 
 /// Returns whether both paths are one entry: the same name in the same directory.
@@ -337,16 +437,15 @@ fn trimmed(mut path: &[u8]) -> &[u8] {
 
 /// Returns the path of the entry itself, not of the referent of a symlink at its end.
 fn entry_name(path: &Path) -> Result<CString, Cause> {
-    let name = c_string(path)?;
+    let name = c_path(path)?;
     if matches!(name.to_bytes().rsplit(|b| *b == b'/').next(), Some(b"." | b"..")) {
         return Err(Cause::Reason("'.' and '..' cannot be moved"));
     }
     Ok(name)
 }
 
-fn c_string(path: &Path) -> Result<CString, Cause> {
-    let name = trimmed(path.as_os_str().as_bytes());
-    CString::new(name).map_err(|error| Cause::System(error.into()))
+fn c_path(path: &Path) -> Result<CString, Cause> {
+    c_string(trimmed(path.as_os_str().as_bytes())).map_err(Cause::System)
 }
 
 #[cfg(test)]
@@ -379,13 +478,18 @@ mod tests {
         let top = place("renames")?;
         let at = |name: &str| top.join(name);
         let try_with = |from: &str, to: &str, options: &Options| {
-            result(rename_or_copy(&at(from), &at(to), options, &HashSet::new()))
+            result(rename_or_copy(&at(from), &at(to), options, &Moves::default()))
         };
         let plain = Options::default();
         let keep = Options { existing: Existing::Keep, ..Options::default() };
         let no = Options { existing: Existing::Ask(Arc::new(|_| false)), ..Options::default() };
         let update = Options { update: true, ..Options::default() };
-        let backup = Options { backup: Some(b"~".to_vec()), ..Options::default() };
+        let backed_up = |numbering| {
+            let backup = Some(Backup { suffix: b"~".to_vec(), numbering });
+            Options { backup, ..Options::default() }
+        };
+        let backup = backed_up(Numbering::Simple);
+        let numbered = backed_up(Numbering::Numbered);
         fs::write(at("a"), "a")?;
         fs::write(at("b"), "b")?;
         fs::create_dir_all(at("dir/sub"))?;
@@ -417,8 +521,25 @@ mod tests {
         }
         assert_eq!((fs::read(at("c"))?, fs::read(at("b~"))?), (b"a".to_vec(), b"b".to_vec()));
         fs::hard_link(at("c"), at("c2"))?;
-        assert_eq!(try_with("c", "c2", &plain), "renamed");
-        assert!(!at("c").exists() && at("c2").exists());
+        symlink("c", at("to-c"))?;
+        fs::write(at("d~"), "d~")?;
+        fs::write(at("d"), "d")?;
+        for (from, to, options, expected) in [
+            ("c", "c2", &plain, "they are the same file"),
+            ("to-c", "c", &plain, "they are the same file"),
+            ("c", "c2", &backup, "renamed, backup"),
+            ("d~", "d", &backup, "backing up the target might destroy the source"),
+            ("d~", "d", &numbered, "renamed, backup"),
+            ("d", "empty", &backup, "renamed, backup"),
+            ("empty~", "empty", &backup, "backing up the target might destroy the source"),
+            ("empty~", "empty", &numbered, "renamed, backup"),
+        ] {
+            assert_eq!(try_with(from, to, options), expected, "{from} {to}");
+        }
+        assert_eq!(
+            (fs::read(at("d.~1~"))?, fs::read(at("empty.~1~"))?),
+            (b"d".to_vec(), b"d~".to_vec())
+        );
         fs::remove_dir_all(top)
     }
 

@@ -203,7 +203,7 @@ pub(super) fn written_through(
     policy: &Policy,
 ) -> Result<PathBuf, Fatal> {
     let keeps = policy.symlinks == Symlinks::Keep && source_is_link;
-    if !policy.cp_targets || keeps || !is_link(target) {
+    if !policy.writes_through() || keeps || !is_link(target) {
         return Ok(target.to_owned());
     }
     std::fs::canonicalize(target).map_err(|_| {

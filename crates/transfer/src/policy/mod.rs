@@ -118,6 +118,18 @@ pub enum Digest {
     Md5,
 }
 
+/// Names of backups beside their files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Numbering {
+    /// The name and the suffix.
+    #[default]
+    Simple,
+    /// Numbered if the file has numbered backups, else simple.
+    Existing,
+    /// `NAME.~1~`, `NAME.~2~` and so on.
+    Numbered,
+}
+
 /// Handling of arguments that do not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum MissingArgs {
@@ -313,6 +325,12 @@ pub struct Policy {
     /// Existing targets are treated as in cp: they keep their owner and mode, and a device or FIFO is written to
     /// instead of being replaced.
     pub cp_targets: bool,
+    /// With `cp_targets`: an existing entry is replaced as a whole (`--remove-destination`).
+    pub remove_destination: bool,
+    /// Contents of files are not copied: existing files keep theirs, new ones are empty (`--attributes-only`).
+    pub attributes_only: bool,
+    /// Links that are made instead of copies replace existing entries (`cp -lf`, `cp -sf`).
+    pub links_replace: bool,
     /// A non-empty directory may be replaced by a file (`--force`, or `--delete`).
     pub force: bool,
     /// Time at which extraneous entries are removed.
@@ -355,6 +373,8 @@ pub struct Policy {
     pub backup: bool,
     /// Suffix of that name.
     pub suffix: Vec<u8>,
+    /// Whether that name has a number instead (cp and mv; never with `backup_dir`).
+    pub numbering: Numbering,
     /// They are moved to the same path below this folder, which is relative to the target.
     pub backup_dir: Option<PathBuf>,
     /// Trees that are searched for unchanged files; relative ones are relative to the target.
@@ -396,6 +416,19 @@ impl Policy {
     /// Returns whether a source that is (or may be) a symlink to a directory is followed.
     pub fn follows_dirs(&self) -> bool {
         self.copy_dirlinks || self.copy_unsafe_links || self.symlinks == Symlinks::Follow
+    }
+
+    /// Returns whether an existing symlink that is named as the target is followed, and a device or FIFO written to, as
+    /// cp does unless it makes a new entry.
+    pub fn writes_through(&self) -> bool {
+        self.cp_targets && !self.backup && !self.remove_destination && self.content == Content::Copy
+    }
+
+    /// Returns whether a file without other names may have them in the transfer: cp links all symlinks to one file
+    /// that it follows.
+    pub fn links_followed(&self) -> bool {
+        let follows = self.follow_args || self.symlinks == Symlinks::Follow;
+        self.cp_targets && self.hard_links && follows
     }
 
     /// Returns whether a file is completed by appending to the existing target.

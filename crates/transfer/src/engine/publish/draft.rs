@@ -129,7 +129,7 @@ impl<'a> Publisher<'a> {
         let (dir, name) = target;
         let draft = |fd, name| Draft { fd, dir, name, target, mode, foreign: false };
         if let Some(there) = existing {
-            let writable_node = policy.cp_targets && is_node(there.kind);
+            let writable_node = policy.writes_through() && is_node(there.kind);
             let device = writable_node || policy.write_devices && there.kind.is_device();
             let into = policy.inplace && there.kind == Kind::File;
             if device || into || policy.appends(source, there) {

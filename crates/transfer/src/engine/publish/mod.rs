@@ -14,6 +14,6 @@ pub(super) use draft::{Draft, Publisher};
 pub(super) use names::DirName;
 pub(crate) use names::{
     back_up, cannot_link, disown, is_node, lacks_unnamed, lease_ended, rename_into_place,
-    reserve_ahead, unfinished,
+    reserve_ahead, set_aside, unfinished,
 };
 pub(crate) use temp::{LEFT_OUT, TempNames};
