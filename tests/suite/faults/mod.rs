@@ -3,6 +3,7 @@
 mod deletion;
 mod full;
 mod hang;
+mod itself;
 mod kill;
 mod large;
 mod late;
