@@ -48,10 +48,11 @@ const ENGINE_FLOORS: &[&[&str]] = &[
 /// The longest that a file may be, lines, by the first prefix that fits. To raise one is a decision, not a habit.
 const LINES_MAX: &[(&str, usize)] = &[
     ("src/options/", 350),
-    ("src/", 440),
+    ("src/", 450),
     ("tests/", 400),
     ("crates/sys/", 230),
     ("crates/transfer/tests/", 390),
+    ("crates/transfer/src/plan/objects/feed.rs", 720),
     ("crates/transfer/src/verify/walk.rs", 580),
     ("crates/tree/", 490),
     ("crates/lab/", 400),

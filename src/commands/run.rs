@@ -15,11 +15,12 @@ use crate::options::{Fits, Opt, OptArg, Table, Typed, flag, value};
 use crate::show::escape::push_quoted;
 use crate::show::output;
 use crate::{exit, signals};
-use group::{Groups, Other};
+use group::{Group, Groups, Other};
 use hakobu_core::error::{Cause, cannot};
 use hakobu_core::threads::for_each;
 use hakobu_core::unit::Jobs;
 use hakobu_s3::without_secrets;
+use hakobu_transfer::run::Together;
 use plan::{Plan, Running};
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
@@ -123,10 +124,15 @@ fn all(plan: &Plan, commands: &'static [Command]) -> Result<u8, String> {
         if !running.ends(plan) {
             others(plan, &running, &groups.others);
         }
-        for group in groups.take() {
+        let groups = groups.take();
+        let together = Together::of(groups.iter().flat_map(Group::specs));
+        let mut number = 0;
+        for group in groups {
+            let count = group.specs().len();
             if !running.ends(plan) {
-                group.run(plan, &running);
+                group.run(plan, &running, (&together, number));
             }
+            number += count;
         }
         if read < LINES_MAX || running.ends(plan) {
             break;

@@ -6,6 +6,7 @@ use super::{ObjectArgs, metadata};
 use crate::options::{self, Blocks, Group, Noted, OptArg, Row, Takes, put, titled};
 use hakobu_core::error::{Cause, quoted};
 use hakobu_s3::{Addressing, Algorithm, CustomerKey};
+use hakobu_transfer::object::CaseConflict;
 use http::HeaderName;
 use http::header::{
     CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_TYPE, EXPIRES,
@@ -269,6 +270,23 @@ pub static NAMES: Group<ObjectArgs> = titled(STORE_GROUP).with(&[flag(
 )
 .sets(|asked, on| asked.options.encode_names = on)]);
 
+/// Names that a local target takes for one: for commands that download several objects.
+pub static CASES: Group<ObjectArgs> = titled(STORE_GROUP).with(&[value(
+    "case-conflict",
+    "WHAT",
+    "names that the target takes for one: error (the default), skip, warn, ignore",
+)
+.reads(|asked, arg| {
+    let what = match arg.value.to_str() {
+        Some("error") => CaseConflict::Error,
+        Some("skip") => CaseConflict::Skip,
+        Some("warn") => CaseConflict::Warn,
+        Some("ignore") => CaseConflict::Ignore,
+        _ => return Err(arg.refuse("is none of error, skip, warn, ignore")),
+    };
+    put(&mut asked.options.case_conflict, what)
+})]);
+
 /// Stopping at the first failure.
 pub static STOP: Group<ObjectArgs> =
     titled(STORE_GROUP).with(&[flag("exit-on-error", "stop at the first failure")
@@ -336,7 +354,7 @@ pub const UNBUILT: &[(&str, &str)] = &[
         "--copy-props",
         "copies keep metadata and tags; --metadata-directive REPLACE gives metadata anew",
     ),
-    ("--case-conflict", "names are bytes; copy to a file system that keeps their case"),
+    ("--case-conflict", "sync, cp and mv have it"),
     ("--json", "this command prints no list; errors are one line each"),
     ("--dry-run", "this command handles one object"),
     ("--version-id", "cp, cat, du, head, presign and rm take one version of one object"),

@@ -4,7 +4,7 @@ use super::access_point::AccessPoint;
 use super::proxy::{Proxies, Proxy};
 use super::sign::encode_path;
 use crate::without_secrets;
-use std::net::IpAddr;
+use std::net::{IpAddr, ToSocketAddrs};
 use std::sync::Arc;
 
 /// Default region: AWS's oldest, which other servers expect as well.
@@ -99,6 +99,26 @@ impl Endpoint {
         Ok(Endpoint::Url { tls, host: host.to_ascii_lowercase(), port, path })
     }
 
+    /// True if both may be one server; see [`Store::may_be_one`](crate::Store::may_be_one).
+    pub fn may_be(&self, other: &Endpoint) -> bool {
+        let is_aws = |endpoint: &Endpoint| match endpoint {
+            Endpoint::Aws { .. } => true,
+            Endpoint::Url { host, .. } => is_aws_host(host),
+        };
+        match (self, other) {
+            _ if is_aws(self) && is_aws(other) => true,
+            (
+                Endpoint::Url { tls: a_tls, host: a, port: a_port, path: a_path },
+                Endpoint::Url { tls: b_tls, host: b, port: b_port, path: b_path },
+            ) => {
+                let usual = |tls: bool, port: u16| port == scheme_port(tls);
+                let ports = a_port == b_port || usual(*a_tls, *a_port) && usual(*b_tls, *b_port);
+                ports && a_path == b_path && (a == b || share_an_address(a, b))
+            }
+            _ => false,
+        }
+    }
+
     /// True if requests use TLS.
     pub fn tls(&self) -> bool {
         match self {
@@ -155,6 +175,17 @@ impl Endpoint {
         let authority = if port == scheme_port(tls) { shown } else { format!("{shown}:{port}") };
         Place { tls, host, port, authority, prefix, region: region.to_owned(), proxy: None }
     }
+}
+
+/// True if two hosts have an address in common, or one cannot be resolved. Every address of loopback is this machine.
+fn share_an_address(a: &str, b: &str) -> bool {
+    let addresses = |host: &str| -> Option<Vec<IpAddr>> {
+        let found = (host, 0).to_socket_addrs().ok()?;
+        Some(found.map(|address| address.ip().to_canonical()).collect())
+    };
+    let (Some(a), Some(b)) = (addresses(a), addresses(b)) else { return true };
+    let here = |all: &[IpAddr]| all.iter().any(IpAddr::is_loopback);
+    a.iter().any(|address| b.contains(address)) || here(&a) && here(&b)
 }
 
 impl Place {
@@ -229,6 +260,26 @@ mod tests {
 
     fn aws() -> Endpoint {
         Endpoint::Aws { dualstack: false, fips: false }
+    }
+
+    #[test]
+    fn one_server_is_known_by_its_addresses() {
+        let url = |text: &str| Endpoint::parse(text).unwrap();
+        for (a, b, expected) in [
+            ("http://127.0.0.1:9000", "http://localhost:9000/", true),
+            ("http://127.0.0.1:9000", "https://127.0.0.1:9000", true),
+            ("http://127.0.0.1:9000", "http://[::1]:9000", true),
+            ("http://127.0.0.1", "https://127.0.0.1", true),
+            ("http://127.0.0.1:9000", "http://127.0.0.1:9001", false),
+            ("http://127.0.0.1:9000", "http://10.0.0.1:9000", false),
+            ("http://127.0.0.1:9000/a", "http://127.0.0.1:9000/b", false),
+            ("https://s3.us-east-1.amazonaws.com", "https://s3.eu-west-1.amazonaws.com", true),
+            ("https://s3.us-east-1.amazonaws.com", "http://127.0.0.1:9000", false),
+        ] {
+            assert_eq!(url(a).may_be(&url(b)), expected, "{a} {b}");
+            assert_eq!(url(b).may_be(&url(a)), expected, "{b} {a}");
+        }
+        assert!(aws().may_be(&url("https://s3.eu-west-1.amazonaws.com")) && aws().may_be(&aws()));
     }
 
     #[test]

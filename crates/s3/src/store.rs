@@ -135,6 +135,13 @@ impl Store {
         self.resolved.endpoint == other.resolved.endpoint && access_key(self) == access_key(other)
     }
 
+    /// True if two stores may be one, so that a bucket of one name is one bucket: all of AWS is, and so are two URLs
+    /// whose hosts have an address in common at the same port, or at the default ports of http and https. A host that
+    /// cannot be resolved may be any. Blocking.
+    pub fn may_be_one(&self, other: &Store) -> bool {
+        self.resolved.endpoint.may_be(&other.resolved.endpoint)
+    }
+
     /// Sets the flag that ends all waits: backoff, rate limits, stalled servers. Later requests are still
     /// sent, but only once, so that a run can clean up. Only the first flag counts.
     pub fn set_control(&self, stop: Arc<AtomicBool>) {

@@ -10,7 +10,7 @@ mod stages;
 mod steer;
 
 pub use crate::plan::{Layout, Objects, Spec};
-pub use batch::transfer_each;
+pub use batch::{Together, transfer_each};
 pub use hakobu_core::control::Control;
 pub use hakobu_s3::Requests;
 pub use outcome::{Findings, Outcome};

@@ -30,6 +30,7 @@ pub static TABLE: Table<Reading> = Table {
         &objects::TRANSFER,
         &objects::FLATTEN,
         &objects::NAMES,
+        &objects::CASES,
         &objects::STOP,
         &limits::TRANSFER,
         &links::OPTIONS,

@@ -33,6 +33,7 @@ pub static TABLE: Table<Reading> = Table {
         &objects::TRANSFER,
         &objects::FLATTEN,
         &objects::NAMES,
+        &objects::CASES,
         &objects::STOP,
         &filters::NAMED,
         &limits::TRANSFER,

@@ -12,7 +12,7 @@ use hakobu_core::event::{Event, Listener};
 use hakobu_core::unit::Jobs;
 use hakobu_transfer::location::s3_path;
 use hakobu_transfer::run::{
-    Keys, Outcome, Removal, RemovalTarget, Spec, remove_objects, transfer_each,
+    Keys, Outcome, Removal, RemovalTarget, Spec, Together, remove_objects, transfer_each,
 };
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -155,8 +155,16 @@ fn said(refused: Refused) -> String {
 }
 
 impl Group {
-    /// Runs the group; failures are reported with their lines.
-    pub fn run(mut self, plan: &Plan, running: &Running) {
+    /// Returns the transfers of the group.
+    pub fn specs(&self) -> &[Spec] {
+        match &self.work {
+            Work::Transfers(specs) => specs,
+            Work::Removal(_) => &[],
+        }
+    }
+
+    /// Runs the group, whose first transfer has this number in `together`; failures are reported with their lines.
+    pub fn run(mut self, plan: &Plan, running: &Running, together: (&Together, usize)) {
         let (quiet, problems) = (true, false);
         let wanted = Wanted { quiet, problems, ..self.wanted.clone() };
         let show = match Show::new(wanted, Arc::clone(&running.control)) {
@@ -180,7 +188,7 @@ impl Group {
                 let refused = |at: usize, fatal: &hakobu_core::error::Fatal| {
                     running.fail(self.numbers.get(at).copied().unwrap_or(0), &fatal.message);
                 };
-                transfer_each(specs, &running.control, &listener, &refused)
+                transfer_each(specs, together, &running.control, &listener, &refused)
             }
             Work::Removal(removal) => {
                 if plan.limits.jobs != Jobs::Auto {

@@ -44,6 +44,7 @@ pub static TABLE: Table<Reading> = Table {
         &objects::STAT,
         &objects::TRANSFER,
         &objects::NAMES,
+        &objects::CASES,
         &objects::STOP,
         &limits::TRANSFER,
         &links::OPTIONS,

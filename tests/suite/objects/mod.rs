@@ -2,6 +2,8 @@
 //! are command lines. The content of a server is read by an independent client, never by the program under
 //! test.
 
+mod aliases;
+mod cases;
 mod changes;
 mod copies;
 mod encrypted;
@@ -15,6 +17,7 @@ mod lines;
 mod lists;
 mod looking;
 mod moving;
+mod own_names;
 mod proxied;
 mod run_lines;
 pub mod server;

@@ -9,7 +9,7 @@ use super::delete::local::Emptied;
 use super::get::files::Files;
 use super::get::folders::Folders;
 use super::queue::Queue;
-use super::{How, ObjectOptions, Task, Work};
+use super::{Folded, How, ObjectOptions, Task, Work};
 use crate::engine::attributes::Grains;
 use crate::journal::{Journal, Ledger};
 use crate::policy::Policy;
@@ -55,6 +55,8 @@ pub struct Setup<'a> {
     pub journal: Journal,
     /// The record of this run, and those of other runs.
     pub ledger: Arc<Ledger>,
+    /// What is known of a target that holds different names for one.
+    pub folded: Arc<Folded>,
     /// The umask, for files without a mode of their own.
     pub umask: u32,
 }
@@ -125,6 +127,17 @@ impl Engine<'_> {
         let tasks: Vec<Task> = tasks.into_iter().collect();
         self.setup.controls.meter.found(self.entries(&tasks));
         self.queue.push(tasks)
+    }
+
+    /// Makes the cores remove files of dead runs from the local folders that they write into: no listing does it.
+    pub fn clears_targets(&self) {
+        self.files.clears.store(!self.policy().dry_run, Ordering::Relaxed);
+    }
+
+    /// Waits until all tasks so far are finished, or the run is stopped. For planners' threads only.
+    pub fn drain(&self) {
+        // A signal stops the queue by the cores' watch.
+        self.queue.drain();
     }
 
     /// Returns the entries that tasks add to the progress. Removals count only if there is nothing else to do.

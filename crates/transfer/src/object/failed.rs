@@ -5,6 +5,7 @@ use hakobu_core::error::Operation;
 use std::io;
 
 /// Reason that a move failed.
+#[derive(Debug)]
 pub(super) enum Failed {
     /// A request failed.
     Request(Operation, Side, hakobu_s3::Error),

@@ -3,6 +3,7 @@
 mod body;
 mod carried;
 pub(super) mod files;
+mod folded;
 pub(super) mod folders;
 mod large;
 mod place;
@@ -14,6 +15,8 @@ mod target;
 mod through;
 
 pub(super) use body::check;
+pub(crate) use folded::CASE;
+pub use folded::Folded;
 pub use stream::{StreamError, StreamParts, download_stream};
 
 use super::core::Core;

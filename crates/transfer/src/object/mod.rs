@@ -37,7 +37,8 @@ mod tasks;
 
 pub use self::core::{Engine, Setup};
 pub use compare::{Checked, Checking, Finding};
-pub use get::{StreamError, StreamParts, download_stream};
+pub(crate) use get::CASE;
+pub use get::{Folded, StreamError, StreamParts, download_stream};
 pub use mapping::{NameError, key_of, path_of};
 pub(crate) use metadata::says_symlink;
 pub use put::content_type;
@@ -162,6 +163,21 @@ pub enum How {
     Check(Checking),
 }
 
+/// What happens to an object whose name the target's file system takes for that of another file (aws'
+/// `--case-conflict`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CaseConflict {
+    /// It is refused: a failure of this object.
+    #[default]
+    Error,
+    /// It is left out, with a notice.
+    Skip,
+    /// It replaces the other file, with a notice.
+    Warn,
+    /// It replaces the other file.
+    Ignore,
+}
+
 /// Options for writing objects, in addition to the policy.
 #[derive(Clone, Debug, Default)]
 pub struct ObjectOptions {
@@ -198,6 +214,8 @@ pub struct ObjectOptions {
     pub encode_names: bool,
     /// Keep interrupted parts for a later run, and continue those of an earlier one.
     pub resume: bool,
+    /// What happens to names that the target's file system takes for one.
+    pub case_conflict: CaseConflict,
     /// The first failure of an entry stops the run (`--exit-on-error`).
     pub exit_on_error: bool,
 }

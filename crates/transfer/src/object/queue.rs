@@ -7,12 +7,16 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 use tokio::sync::Notify;
 
 /// Maximum number of waiting tasks.
 const TASKS_MAX: usize = 4096;
 /// Number of tasks from which a random one is picked if requested: not many more folders than are kept open.
 const SPREAD: usize = 1024;
+
+/// Interval of looks while everything is to be finished.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// The next step of a worker.
 #[expect(
@@ -51,6 +55,8 @@ pub struct Queue<L: ?Sized> {
     /// Tasks are taken in random order.
     spreads: AtomicBool,
     room: Condvar,
+    /// Everything that was added is finished.
+    idle: Condvar,
     work: Notify,
     over: Notify,
 }
@@ -70,6 +76,7 @@ impl<L: ?Sized> Default for Queue<L> {
             state: Mutex::new(state),
             spreads: AtomicBool::new(false),
             room: Condvar::new(),
+            idle: Condvar::new(),
             work: Notify::new(),
             over: Notify::new(),
         }
@@ -96,6 +103,15 @@ impl<L: ?Sized> Queue<L> {
         true
     }
 
+    /// Waits until everything that was added is finished, or the run is stopped. For planners' threads only.
+    pub fn drain(&self) {
+        let mut state = self.state();
+        while !state.stopped && (state.open > 0 || !state.tasks.is_empty()) {
+            // A look now and then costs nothing, and no wakeup can be missed.
+            self.idle.wait_for(&mut state, LOOK);
+        }
+    }
+
     /// Hands out tasks in random order from now on: a slow file system creates the entries of one folder one after
     /// the other, and tasks come folder by folder.
     pub fn spread(&self) {
@@ -116,6 +132,7 @@ impl<L: ?Sized> Queue<L> {
         state.tasks.clear();
         drop(state);
         self.room.notify_all();
+        self.idle.notify_all();
         self.work.notify_waiters();
         self.over.notify_waiters();
     }
@@ -171,8 +188,11 @@ impl<L: ?Sized> Queue<L> {
     pub fn finished(&self) {
         let mut state = self.state();
         state.open -= 1;
-        let over = state.is_over();
+        let (over, idle) = (state.is_over(), state.open == 0);
         drop(state);
+        if idle {
+            self.idle.notify_all();
+        }
         if over {
             self.work.notify_waiters();
             self.over.notify_waiters();

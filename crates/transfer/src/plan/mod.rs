@@ -1,6 +1,7 @@
 //! From arguments to the start of the engine: pairs source directories with target directories, and determines names.
 
 mod argument;
+mod meeting;
 pub mod mv;
 pub mod objects;
 mod path;
@@ -11,6 +12,7 @@ mod target;
 
 pub use crate::policy::{Chosen, NOT_AS_PLANNED};
 pub use argument::{Argument, arguments, listed};
+pub use meeting::Lines;
 pub use roots::{batches, chosen_roots, roots};
 pub use space::{Count, warn_of_space};
 pub use spec::{Expected, Layout, Objects, Spec};

@@ -9,8 +9,8 @@ use super::steer::Terms;
 use crate::engine::Pass;
 use crate::journal::{Journal, Ledger};
 use crate::object::Engine;
-use crate::plan::Spec;
-use crate::plan::objects;
+use crate::plan::objects::{self, Claims};
+use crate::plan::{Lines, Spec};
 use crate::policy::Delete;
 use hakobu_core::control::Control;
 use hakobu_core::error::Fatal;
@@ -22,13 +22,28 @@ use hakobu_s3::Requests;
 /// Maximum number of threads that resolve sources: each sends one request at a time.
 const PLANNERS_MAX: usize = 32;
 
+/// What the transfers of a run know of each other, in one or several calls of [`transfer_each`].
+#[derive(Default)]
+pub struct Together {
+    lines: Lines,
+    claims: Claims,
+}
+
+impl Together {
+    /// Compares transfers with each other, in their order.
+    pub fn of<'a>(specs: impl IntoIterator<Item = &'a Spec>) -> Together {
+        Together { lines: Lines::of(specs), claims: Claims::default() }
+    }
+}
+
 /// Runs transfers that each have a store on a side, all the same ones; options, policy and jobs are those of the
-/// first. `refused` receives the index and error of each that could not begin, from any thread.
+/// first, which has this number in `together`. `refused` receives the index and error of each that could not begin, from any thread.
 ///
 /// # Errors
 /// An error for all of them.
 pub fn transfer_each(
     specs: &[Spec],
+    (together, number): (&Together, usize),
     control: &Control,
     listener: &dyn Listener,
     refused: &(dyn Fn(usize, &Fatal) + Sync),
@@ -39,13 +54,15 @@ pub fn transfer_each(
         return Err(Fatal::new(1, "--delete is not supported for several transfers at once"));
     }
     let session = StoreSession::open(first, &run)?;
-    run.carry_out(&Batch { specs, session, refused })
+    run.carry_out(&Batch { specs, session, refused, together, number })
 }
 
 struct Batch<'a> {
     specs: &'a [Spec],
     session: StoreSession<'a>,
     refused: &'a (dyn Fn(usize, &Fatal) + Sync),
+    together: &'a Together,
+    number: usize,
 }
 
 impl Batch<'_> {
@@ -57,7 +74,9 @@ impl Batch<'_> {
         let StoreSession { stores, umask, control, .. } = &self.session;
         match objects::resolve_sources(spec, stores, *umask) {
             Ok((planned_sources, missing)) => {
-                feed(engine, spec, stores, (&planned_sources, &missing), Pass::Transfer);
+                let Together { lines, claims } = self.together;
+                let shared = Some((claims, lines, self.number + at));
+                feed(engine, spec, stores, (&planned_sources, &missing), Pass::Transfer, shared);
             }
             Err(_) if control.is_stopped() => {}
             Err(fatal) => {
@@ -88,7 +107,16 @@ impl Job for Batch<'_> {
     fn pass(&self, _: Pass, resources: &Resources) -> Result<(Totals, Option<Fatal>), Fatal> {
         let planners = resources.controls.gate.jobs_max().min(PLANNERS_MAX);
         self.session.run(resources, |engine| {
-            for_each(self.specs, planners, |at, spec| self.plan(engine, at, spec));
+            let collides = |at: usize| self.together.lines.collides(self.number + at);
+            for_each(self.specs, planners, |at, spec| {
+                if !collides(at) {
+                    self.plan(engine, at, spec);
+                }
+            });
+            // In their order, which decides who gets a name.
+            for (at, spec) in self.specs.iter().enumerate().filter(|(at, _)| collides(*at)) {
+                self.plan(engine, at, spec);
+            }
             engine.all_found();
         })
     }

@@ -5,9 +5,9 @@ use super::stages::{Job, Resources, Run, passes};
 use super::steer::Terms;
 use crate::engine::Pass;
 use crate::journal::{Journal, Ledger};
-use crate::object::{self, Engine, Root, Setup};
-use crate::plan::Spec;
-use crate::plan::objects::{self, BaseNames, PlannedSource, Stores, What};
+use crate::object::{self, Engine, Folded, Root, Setup};
+use crate::plan::objects::{self, BaseNames, Claims, Known, PlannedSource, Stores, What};
+use crate::plan::{Lines, Spec};
 use crate::policy::{Delete, Policy};
 use hakobu_core::control::Control;
 use hakobu_core::error::{Fatal, Problem};
@@ -31,6 +31,8 @@ pub(super) struct StoreSession<'a> {
     /// The policy, adapted to objects.
     policy: Policy,
     pub umask: u32,
+    /// Shared by all passes.
+    folded: Arc<Folded>,
 }
 
 impl<'a> StoreSession<'a> {
@@ -65,6 +67,7 @@ impl<'a> StoreSession<'a> {
             stores,
             policy,
             umask,
+            folded: Arc::default(),
         })
     }
 
@@ -91,6 +94,7 @@ impl<'a> StoreSession<'a> {
             memory_bytes_max: spec.memory_bytes_max.unwrap_or(MEMORY_BYTES_MAX),
             journal: Journal::of_user(),
             ledger: Arc::clone(&resources.ledger),
+            folded: Arc::clone(&self.folded),
             umask: self.umask,
         };
         object::run(setup, plan)
@@ -110,26 +114,31 @@ impl<'a> StoreSession<'a> {
 const LISTINGS_MAX: usize = 4;
 
 /// Reports missing sources, and queues everything else: sources with targets of their own side by side, so that a slow
-/// one does not hold up the others.
+/// one does not hold up the others. `shared`: what it has to know of the other transfers of a run, and its number.
 pub(super) fn feed(
     engine: &Engine<'_>,
     spec: &Spec,
     stores: &Stores,
     (planned_sources, missing): (&[PlannedSource], &[Problem]),
     pass: Pass,
+    shared: Option<(&Claims, &Lines, usize)>,
 ) {
     for gone in missing {
         engine.problem(gone);
         engine.add(&Totals { failed: 1, ..Totals::default() });
     }
+    let own = Claims::default();
+    let claims = shared.map_or(&own, |(claims, _, _)| claims);
+    let lines = shared.map(|(_, lines, number)| (lines, number));
+    let known = Known::of(spec, planned_sources, stores, claims, lines);
     let mut names = spec.objects.flatten.then(|| BaseNames::of(planned_sources));
     if names.is_none() && objects::are_apart(planned_sources) {
-        return for_each(planned_sources, LISTINGS_MAX, |_, planned| {
-            objects::feed(engine, spec, stores, planned, pass, None);
+        return for_each(planned_sources, LISTINGS_MAX, |number, planned| {
+            objects::feed(engine, spec, stores, (planned, number), pass, None, &known);
         });
     }
-    for planned in planned_sources {
-        objects::feed(engine, spec, stores, planned, pass, names.as_mut());
+    for (number, planned) in planned_sources.iter().enumerate() {
+        objects::feed(engine, spec, stores, (planned, number), pass, names.as_mut(), &known);
     }
 }
 
@@ -183,7 +192,7 @@ impl Job for Stored<'_> {
     fn pass(&self, pass: Pass, resources: &Resources) -> Result<(Totals, Option<Fatal>), Fatal> {
         let StoreSession { spec, stores, .. } = &self.session;
         self.session.run(resources, |engine| {
-            feed(engine, spec, stores, (&self.planned_sources, &self.missing), pass);
+            feed(engine, spec, stores, (&self.planned_sources, &self.missing), pass, None);
             if pass != Pass::Delete {
                 engine.all_found();
             }

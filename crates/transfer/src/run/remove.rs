@@ -88,6 +88,7 @@ impl Job for Removing<'_> {
             memory_bytes_max: MEMORY_BYTES_MAX,
             journal: Journal::of_user(),
             ledger: Arc::clone(&resources.ledger),
+            folded: Arc::default(),
             umask: 0o022,
         };
         object::run(setup, |engine| {

@@ -135,6 +135,7 @@ fn compare(
         memory_bytes_max: MEMORY_BYTES_MAX,
         journal: Journal::of_user(),
         ledger: Arc::default(),
+        folded: Arc::default(),
         umask: 0,
     };
     let (sender, results) = channel();

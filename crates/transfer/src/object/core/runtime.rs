@@ -46,7 +46,13 @@ pub fn run<T: Tasks>(
             queue: Queue::default(),
             budget: Budget::new(setup.memory_bytes_max),
             grains: Grains::default(),
-            files: Arc::new(Files::new(setup.policy, setup.options, setup.control, &setup.ledger)),
+            files: Arc::new(Files::new(
+                setup.policy,
+                setup.options,
+                setup.control,
+                &setup.ledger,
+                &setup.folded,
+            )),
             deletes: AtomicU64::new(0),
             emptied: Emptied::default(),
             throttles: setup.controls.bytes.as_ref().map(|bytes| {

@@ -41,6 +41,7 @@ fn panicked(plan: impl FnOnce(&Engine<'_>) + Send + 'static) -> bool {
             memory_bytes_max: 16 << 20,
             journal: Journal::of_user(),
             ledger: Arc::default(),
+            folded: Arc::default(),
             umask: 0,
         };
         let ended = catch_unwind(AssertUnwindSafe(|| run(setup, plan)));
@@ -95,6 +96,7 @@ fn memory_that_holds_no_part_is_refused_by_name() {
             memory_bytes_max,
             journal: Journal::of_user(),
             ledger: Arc::default(),
+            folded: Arc::default(),
             umask: 0,
         };
         run(setup, |_| {}).err().map(|fatal| (fatal.code, fatal.message))

@@ -69,6 +69,14 @@ impl Folder {
     }
 }
 
+/// Returns the device and inode of an entry below `root`.
+pub(super) fn identity(root: &OwnedFd, entry: &Entry, folder: &mut Folder) -> Option<(u64, u64)> {
+    let path = entry.name.strip_suffix(b"/").unwrap_or(&entry.name);
+    let (above, name) = divide(path);
+    let parent = folder.open(root, above).ok()?;
+    meta::of(parent, &c_string(name).ok()?, false).ok().map(|meta| meta.identity())
+}
+
 /// Removes an entry below `root`; a directory (its name ends with a slash) when it is empty, now or after a later
 /// removal. `on_removed` is called with directories above that were removed along with it. A missing entry counts as
 /// removed.

@@ -16,7 +16,7 @@ use hakobu_s3::ops::{
     Deleted, ObjectId, delete_object, delete_object_if, delete_objects, head_object,
 };
 use hakobu_s3::{Client, Kind as Why};
-use hakobu_sys::OwnedFd;
+use hakobu_sys::{AsFd, OwnedFd, meta};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -74,6 +74,9 @@ async fn files(
     // Entries of a directory come before the directory.
     entries.sort_by(|(a, _), (b, _)| b.name.cmp(&a.name));
     let mut folder = local::Folder::default();
+    let identity = meta::of_fd(root).ok().map(|meta| meta.identity());
+    let folded = &core.engine.setup.folded;
+    let meets = identity.is_some_and(|top| folded.has(top, root.as_fd(), top.0));
     core.doing.turn(Phase::Remove);
     for (number, entry) in entries.iter().enumerate() {
         if core.engine.is_stopped() {
@@ -81,6 +84,14 @@ async fn files(
         }
         if number % LOCAL_TURN == LOCAL_TURN - 1 {
             tokio::task::yield_now().await;
+        }
+        // Under another name it may be a file that this run placed. Nothing is placed between the look and the removal.
+        let made = meets.then(|| folded.made());
+        if let Some(made) = &made
+            && local::identity(root, &entry.0, &mut folder).is_some_and(|it| made.keeps(it))
+        {
+            core.engine.deletes.fetch_sub(1, Ordering::Relaxed);
+            continue;
         }
         let mut on_removed = |dir: &[u8]| removed_dir(core.engine, pair, dir, totals);
         match local::remove(root, &entry.0, &mut folder, &core.engine.emptied, &mut on_removed) {

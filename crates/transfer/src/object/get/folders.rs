@@ -25,12 +25,18 @@ pub(in crate::object) struct Folders {
     roots: Vec<Below>,
     /// Counts uses, to find the least recently used folder.
     clock: u64,
+    /// The last folder that was found to be without files of dead runs.
+    cleared: Option<(u64, u64)>,
+    /// Whether names meet below a root (device and inode), by file system.
+    met: HashMap<((u64, u64), u64), bool>,
 }
 
 /// Folders below one root, by their relative paths (`""` is the root itself). Holding the root open prevents
 /// confusing it with another one.
 struct Below {
     root: Arc<OwnedFd>,
+    /// Its device and inode, once they were needed.
+    identity: Option<(u64, u64)>,
     open: HashMap<Box<[u8]>, Kept>,
     /// Folders that a worker is opening on a helper thread; others wait for it.
     opening: HashMap<Box<[u8]>, Rc<Notify>>,
@@ -52,6 +58,8 @@ pub(super) struct Folder {
     pub reports_late: bool,
     /// Its file system.
     pub dev: Option<u64>,
+    /// Its device and inode, if it may have had entries before this run.
+    pub older: Option<(u64, u64)>,
 }
 
 /// State of a requested folder.
@@ -128,6 +136,30 @@ impl Folders {
         }
     }
 
+    /// Returns whether this core cleared a folder just before, and records it.
+    pub(super) fn is_cleared(&mut self, folder: (u64, u64)) -> bool {
+        self.cleared.replace(folder) == Some(folder)
+    }
+
+    /// Returns the device and inode of a root.
+    pub(super) fn identity(&mut self, root: &Arc<OwnedFd>) -> Option<(u64, u64)> {
+        let below = self.below(root);
+        if below.identity.is_none() {
+            below.identity = meta::of_fd(&**root).ok().map(|meta| meta.identity());
+        }
+        below.identity
+    }
+
+    /// Returns whether names meet below a root, if this core knows.
+    pub(super) fn meets(&self, root: (u64, u64), dev: u64) -> Option<bool> {
+        self.met.get(&(root, dev)).copied()
+    }
+
+    /// Records whether names meet below a root.
+    pub(super) fn learn(&mut self, root: (u64, u64), dev: u64, meets: bool) {
+        self.met.insert((root, dev), meets);
+    }
+
     /// Records that the folder at `path` is being opened; the returned `Notify` wakes the others at the end.
     pub(super) fn begins(&mut self, root: &Arc<OwnedFd>, path: &[u8]) -> Rc<Notify> {
         let end = Rc::new(Notify::new());
@@ -164,7 +196,7 @@ impl Folders {
                 self.roots.remove(0);
             }
             let (open, opening) = (HashMap::new(), HashMap::new());
-            self.roots.push(Below { root: Arc::clone(root), open, opening });
+            self.roots.push(Below { root: Arc::clone(root), identity: None, open, opening });
             self.roots.len() - 1
         });
         &mut self.roots[at]
@@ -185,7 +217,7 @@ impl Below {
         if let Some(kept) = self.open.get(&[][..]) {
             return (0, kept.folder.clone());
         }
-        let root = Folder::with(Arc::clone(&self.root));
+        let root = Folder::with(Arc::clone(&self.root), false);
         self.keep(b"", &root, clock);
         (0, root)
     }
@@ -225,7 +257,7 @@ impl Way {
             match name.and_then(|name| enter(from.fd.as_fd(), &name, rules)) {
                 Ok((fd, new)) => {
                     made += u64::from(new);
-                    from = Folder::new(fd);
+                    from = Folder::with(Arc::new(fd), new);
                     entered.push((at, from.clone()));
                 }
                 Err(failed) => break Err(failed),
@@ -242,15 +274,12 @@ impl Folder {
         self.reports_late
     }
 
-    fn new(fd: OwnedFd) -> Folder {
-        Folder::with(Arc::new(fd))
-    }
-
-    fn with(fd: Arc<OwnedFd>) -> Folder {
+    fn with(fd: Arc<OwnedFd>, is_new: bool) -> Folder {
         let default_acl = xattr::get(fd.as_fd(), xattr::ACL_DEFAULT, &mut Vec::new()).is_ok();
         let reports_late = close::reports_late(fd.as_fd());
-        let dev = meta::of_fd(&*fd).ok().map(|meta| meta.dev);
-        Folder { fd, default_acl, reports_late, dev }
+        let identity = meta::of_fd(&*fd).ok().map(|meta| meta.identity());
+        let dev = identity.map(|(dev, _)| dev);
+        Folder { fd, default_acl, reports_late, dev, older: identity.filter(|_| !is_new) }
     }
 }
 

@@ -238,9 +238,11 @@ impl LargeDownload {
                 let (files, at, shape) =
                     (Arc::clone(&core.engine.files), Arc::clone(place), self.shape);
                 let publish = move || draft.publish(&files, &at, &shape);
-                match place::make(place.waits(), publish).await? {
-                    Appeared::Yes => done,
-                    Appeared::Kept => Done::SKIPPED,
+                let made = place::make(place.waits(), publish).await?;
+                core.tell_conflict(&self.moving, made);
+                match made {
+                    Appeared::Yes | Appeared::Replaced => done,
+                    Appeared::Kept | Appeared::LeftOut => Done::SKIPPED,
                     Appeared::Node => super::through::run(core, &self.moving).await?,
                 }
             }

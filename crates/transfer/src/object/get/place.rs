@@ -2,6 +2,7 @@
 //! slow file systems run on helper threads, so that no connection waits while another one's file is created. Calls
 //! for local file systems are made directly.
 
+use super::folded::Names;
 use super::folders::{Folder, Look, Rules, failed, split};
 use crate::object::core::Core;
 use crate::object::failed::Failed;
@@ -10,10 +11,11 @@ use crate::object::moving::Moving;
 use crate::object::{Root, Side};
 use hakobu_core::error::Operation;
 use hakobu_core::unit::Totals;
-use hakobu_sys::OwnedFd;
+use hakobu_sys::{AsFd, OwnedFd};
 use std::ffi::CString;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use tokio::sync::Notify;
 
 /// Target location of an entry's file.
@@ -25,6 +27,8 @@ pub(super) struct Place {
     pub name: CString,
     /// The target had an entry of this name when it was listed.
     pub exists: bool,
+    /// Its name as it is remembered, if the target holds different names for one.
+    pub names: Option<Names>,
 }
 
 /// Runs calls for a file system: directly, or on a helper thread if they may be slow.
@@ -54,7 +58,9 @@ impl Place {
         let (above, name) = split(&moving.name)?;
         let (folder, made) = folder(core, root, above).await;
         count_made(core, made);
-        Ok(Place { folder: folder?, name, exists: moving.existing.is_some() })
+        let folder = folder?;
+        let names = known(core, &folder, root, &moving.name).await?;
+        Ok(Place { folder, name, exists: moving.existing.is_some(), names })
     }
 
     /// As `of`, after the folder turned out to be gone.
@@ -76,6 +82,43 @@ impl Place {
     pub fn waits(&self) -> bool {
         self.folder.waits()
     }
+}
+
+/// Removes what dead runs left in the folder of a name, if nobody else does; returns the name as it is remembered, if
+/// the target holds different names for one.
+async fn known(
+    core: &Core<'_>,
+    folder: &Folder,
+    root: &Arc<OwnedFd>,
+    name: &[u8],
+) -> Result<Option<Names>, Failed> {
+    let files = Arc::clone(&core.engine.files);
+    if let Some(identity) = folder.older
+        && files.clears.load(Ordering::Relaxed)
+        && !core.folders.borrow_mut().is_cleared(identity)
+    {
+        let (of, fd) = (Arc::clone(&files), Arc::clone(&folder.fd));
+        make(folder.waits(), move || {
+            of.clear((*fd).as_fd(), identity);
+            Ok(())
+        })
+        .await?;
+    }
+    let Some(dev) = folder.dev else { return Ok(None) };
+    let top = core.folders.borrow_mut().identity(root);
+    let Some(top) = top else { return Ok(None) };
+    let meets = core.folders.borrow().meets(top, dev);
+    let meets = match meets {
+        Some(meets) => meets,
+        None => {
+            let (of, fd) = (Arc::clone(&files), Arc::clone(&folder.fd));
+            let look = move || Ok(of.folded.has(top, (*fd).as_fd(), dev));
+            let meets = make(folder.waits(), look).await?;
+            core.folders.borrow_mut().learn(top, dev, meets);
+            meets
+        }
+    };
+    Ok(meets.then(|| files.folded.names(top, name)))
 }
 
 /// Returns the folder at `path` below `root`, created if it is missing, and the number of folders created. Fails with

@@ -74,10 +74,14 @@ async fn write(
         // The open folder was removed by another program: create it again, once.
         made = make(Place::again(core, moving).await?).await;
     }
-    Ok(match made? {
-        Appeared::Kept => Some(Done::SKIPPED),
-        Appeared::Yes if symlink => Some(Done { bytes: 0, kind: Some(Kind::Symlink), ..done }),
-        Appeared::Yes => Some(done),
+    let made = made?;
+    core.tell_conflict(moving, made);
+    Ok(match made {
+        Appeared::Kept | Appeared::LeftOut => Some(Done::SKIPPED),
+        Appeared::Yes | Appeared::Replaced if symlink => {
+            Some(Done { bytes: 0, kind: Some(Kind::Symlink), ..done })
+        }
+        Appeared::Yes | Appeared::Replaced => Some(done),
         Appeared::Node if symlink => {
             let why = "a device or FIFO has its name, and no symlink takes its place";
             return Err(Failed::Reason(Operation::Create, Side::Target, why));

@@ -4,15 +4,17 @@
 
 use super::carried::Shape;
 use super::files::Files;
+use super::folded;
 use super::folders::failed;
 use super::place::{self, Place};
 use crate::engine::publish;
 use crate::journal::Ledger;
-use crate::object::Side;
 use crate::object::core::Core;
 use crate::object::failed::Failed;
+use crate::object::moving::Moving;
+use crate::object::{CaseConflict, Side};
 use bytes::Bytes;
-use hakobu_core::error::Operation;
+use hakobu_core::error::{Cause, Class, Operation, Problem};
 use hakobu_core::meter::Phase;
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, close, dir, errno, file, meta};
 use std::ffi::{CStr, CString};
@@ -29,6 +31,10 @@ pub(super) enum Appeared {
     Kept,
     /// A device or FIFO has the name, which cp writes into (see [`super::through`]).
     Node,
+    /// It has its name, and replaced a file of another one that the target takes for the same.
+    Replaced,
+    /// The target takes its name for that of another file, and it was left out.
+    LeftOut,
 }
 
 /// A file being written. Dropped before [`Draft::publish`] it is removed.
@@ -109,12 +115,30 @@ impl Place {
             // The text is the whole content; an unset time is harmless.
             drop(meta::set_times(folder, &temp, None, shape.mtime));
             let done = place_at(&files, &place, &temp);
-            if !matches!(done, Ok(Appeared::Yes)) {
+            if !matches!(done, Ok(Appeared::Yes | Appeared::Replaced)) {
                 drop(dir::unlink(folder, &temp));
             }
             done
         };
         place::make(self.waits(), calls).await
+    }
+}
+
+impl Core<'_> {
+    /// Reports that the target takes a name for that of another file, if that was allowed with a notice.
+    pub(super) fn tell_conflict(&self, moving: &Moving, appeared: Appeared) {
+        let why = match appeared {
+            Appeared::LeftOut => folded::CASE,
+            Appeared::Replaced => folded::REPLACED,
+            _ => return,
+        };
+        self.engine.problem(&Problem {
+            operation: Operation::Read,
+            source: Some(moving.source_path()),
+            target: Some(moving.target_path()),
+            cause: Cause::Reason(why),
+            class: Class::Notice,
+        });
     }
 }
 
@@ -129,6 +153,38 @@ impl Files {
             Err(error) if errno::is(&error, errno::ENOENT) => Ok(false),
             Err(error) => Err(failed(Operation::Stat)(error)),
         }
+    }
+}
+
+impl Files {
+    /// Handles an entry that was absent when the target was listed, where names are not known to meet: `None` if it
+    /// has the same name after all. Only names with other characters than ASCII's can meet there.
+    ///
+    /// # Errors
+    /// Its name is another one, and that is refused.
+    fn on_other(&self, place: &Place) -> Result<Option<Appeared>, Failed> {
+        if place.name.to_bytes().is_ascii() {
+            return Ok(None);
+        }
+        let is_variant = folded::is_variant(place.folder.fd.as_fd(), &place.name);
+        match is_variant.map_err(failed(Operation::List))? {
+            true => self.on_conflict(),
+            false => Ok(None),
+        }
+    }
+
+    /// Returns the result for a name that the target takes for that of another file, or `None` to replace that in
+    /// silence.
+    ///
+    /// # Errors
+    /// It is refused.
+    fn on_conflict(&self) -> Result<Option<Appeared>, Failed> {
+        let moves = self.policy.remove_source_files;
+        Ok(match folded::on_conflict(self.case_conflict, moves)? {
+            CaseConflict::Skip => Some(Appeared::LeftOut),
+            CaseConflict::Warn => Some(Appeared::Replaced),
+            _ => None,
+        })
     }
 }
 
@@ -149,6 +205,9 @@ impl Draft {
                 }
                 if files.writes_into(place)? {
                     return Ok(Err(Appeared::Node));
+                }
+                if files.on_other(place)? == Some(Appeared::LeftOut) {
+                    return Ok(Err(Appeared::LeftOut));
                 }
                 Draft::temporary(files, place, shape).map(Ok)
             }
@@ -175,6 +234,10 @@ impl Draft {
         let mode = first_mode(place, shape);
         let draft = |fd, name| Draft::new(fd, place, name);
         let direct = &files.direct;
+        if place.names.is_some() {
+            // It is looked up when it gets its name.
+            return Draft::temporary(files, place, shape);
+        }
         if let Some(dev) = place.folder.dev
             && direct.allows(size, shape.mtime, (folder, dev), &files.temp)
         {
@@ -274,6 +337,9 @@ impl Draft {
                     if files.writes_into(place)? {
                         return Ok(Appeared::Node);
                     }
+                    if files.on_other(place)? == Some(Appeared::LeftOut) {
+                        return Ok(Appeared::LeftOut);
+                    }
                     let temp = files.temp.make();
                     let linked = file::publish(fd.as_fd(), folder, &temp);
                     linked.map_err(failed(Operation::Create))?;
@@ -292,7 +358,7 @@ impl Draft {
             Name::Temporary(temp) => place_at(files, place, temp)?,
             _ => Appeared::Yes,
         };
-        if appeared == Appeared::Yes {
+        if matches!(appeared, Appeared::Yes | Appeared::Replaced) {
             entry.name = Name::Settled;
         }
         // Attributes that could not be set are reported; the content is right and stays.
@@ -359,10 +425,39 @@ fn place_at(files: &Files, place: &Place, temp: &CStr) -> Result<Appeared, Faile
     if !place.exists && files.writes_into(place)? {
         return Ok(Appeared::Node);
     }
-    let fresh = !place.exists && files.never_replaces();
-    match publish::rename_into_place(folder, temp, folder, &place.name, fresh) {
-        Ok(()) => Ok(Appeared::Yes),
-        Err(error) if fresh && errno::is(&error, errno::EEXIST) => Ok(Appeared::Kept),
-        Err(error) => Err(failed(Operation::Rename)(error)),
+    let mut appeared = Appeared::Yes;
+    // Held until the file has its name.
+    let mut made = place.names.map(|names| (files.folded.made(), names));
+    if let Some((made, names)) = &mut made
+        && made.meets(folder, &place.name, *names)?
+    {
+        match files.on_conflict()? {
+            Some(Appeared::LeftOut) => return Ok(Appeared::LeftOut),
+            other => appeared = other.unwrap_or(appeared),
+        }
     }
+    let renamed = match !place.exists {
+        // What was absent is not replaced unseen.
+        true => match publish::rename_into_place(folder, temp, folder, &place.name, true) {
+            Err(error) if errno::is(&error, errno::EEXIST) => {
+                if files.never_replaces() {
+                    return Ok(Appeared::Kept);
+                }
+                if made.is_none() {
+                    match files.on_other(place)? {
+                        Some(Appeared::LeftOut) => return Ok(Appeared::LeftOut),
+                        other => appeared = other.unwrap_or(appeared),
+                    }
+                }
+                publish::rename_into_place(folder, temp, folder, &place.name, false)
+            }
+            other => other,
+        },
+        false => publish::rename_into_place(folder, temp, folder, &place.name, false),
+    };
+    renamed.map_err(failed(Operation::Rename))?;
+    if let Some((made, names)) = &mut made {
+        made.placed(folder, &place.name, *names);
+    }
+    Ok(appeared)
 }

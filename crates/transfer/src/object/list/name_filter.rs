@@ -119,6 +119,17 @@ impl NameFilter {
         Ok(or(own, parent.decision))
     }
 
+    /// Returns a sentence about the rule that leaves out a source argument: `name` in it, or all of it if that is empty.
+    pub fn left_out(&mut self, name: &[u8]) -> String {
+        match self.hiding(name) {
+            Some(Some(pattern)) => {
+                let pattern = quoted(OsStr::from_bytes(&pattern));
+                format!("the filter rules leave it out, by the pattern {pattern}")
+            }
+            _ => "the filter rules leave it out".to_owned(),
+        }
+    }
+
     /// Returns a sentence about rules that leave out everything, of which `name` is one.
     pub fn all_left_out(&mut self, name: &[u8]) -> String {
         let mut text = "the filter rules leave out everything there".to_owned();

@@ -2,6 +2,7 @@
 
 use super::planned::{PlannedSource, What};
 use crate::object::Root;
+use crate::plan::meeting::meeting;
 
 /// Returns whether sources may be worked on in any order, and at once: none of them writes where another one writes,
 /// and none can write what another one reads, because only one side is a store.
@@ -17,15 +18,21 @@ pub fn are_apart(found: &[PlannedSource]) -> bool {
 
 /// Returns whether no source writes at or below the target of another one.
 pub(super) fn have_own_targets<'a>(found: impl Iterator<Item = &'a PlannedSource>) -> bool {
-    let mut places: Vec<Vec<&[u8]>> = found
-        .map(|planned| match &planned.what {
-            What::One { name, .. } => place(&planned.pair.lead, name),
-            What::Tree { .. } | What::Names(_) => place(&planned.pair.lead, b""),
-        })
-        .collect();
-    // Everything below a place follows it.
-    places.sort_unstable();
-    places.is_sorted_by(|place, next| !next.starts_with(place))
+    let places: Vec<_> = found.map(target).zip(0..).collect();
+    let count = places.len();
+    !meeting(places, count).contains(&true)
+}
+
+/// Returns which sources write at, above or below the target of another one.
+pub(super) fn meets(found: &[PlannedSource]) -> Vec<bool> {
+    meeting(found.iter().map(target).zip(0..).collect(), found.len())
+}
+
+fn target(planned: &PlannedSource) -> Vec<&[u8]> {
+    match &planned.what {
+        What::One { name, .. } => place(&planned.pair.lead, name),
+        What::Tree { .. } | What::Names(_) => place(&planned.pair.lead, b""),
+    }
 }
 
 /// Returns the components of a name below the common target.

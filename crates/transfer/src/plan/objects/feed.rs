@@ -2,20 +2,24 @@
 //! requests. Memory does not grow with the number of entries.
 
 use super::flat::{BaseNames, base};
+use super::known::{self, Known, Rule};
 use super::listings::{self, needs_target, needs_target_of_one};
 use super::planned::{PlannedSource, Stores, What};
 use crate::engine::Pass;
 use crate::engine::publish::{self, TempNames};
 use crate::object::list::{Merge, Merged, NameFilter, Pattern, Trouble};
-use crate::object::{Engine, Entry, Extraneous, How, Root, Side, Task, Work, key_of, path_of};
+use crate::object::{
+    CASE, CaseConflict, Engine, Entry, Extraneous, How, Root, Side, Task, Work, key_of, path_of,
+};
 use crate::plan::{NOT_AS_PLANNED, Spec};
 use crate::policy::filter::Decision;
 use crate::policy::{Action, Delete, Grain, Reason, Symlinks, decide};
 use hakobu_core::error::{Cause, Class, Fatal, Operation, Problem};
 use hakobu_core::event::Event;
 use hakobu_core::unit::{Kind, Meta, Totals};
-use hakobu_sys::AsFd;
 use hakobu_sys::below::Below;
+use hakobu_sys::{AsFd, meta};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -23,6 +27,10 @@ use std::sync::Arc;
 const SAME_NAME: &str = "another source has the same base name, and --flatten gives it that name";
 const IS_SOURCE: &str = "--flatten would write it over another source";
 const NO_NAME: &str = "its key ends with a slash, so --flatten has no name for it";
+/// Reason for leaving an entry where it is whose target may be a source that was not moved yet.
+const ON_SOURCE: &str = "the target is, or may be, a source that this run is still to move";
+/// Notice about a source that was named twice (cp(1)).
+const TWICE: &str = "it was specified more than once";
 /// Number of tasks queued together.
 const TASKS: usize = 16;
 /// Number of entries removed in one request (the maximum of DeleteObjects).
@@ -30,14 +38,16 @@ const DELETES: usize = 1000;
 /// Number of entries counted between two reports.
 const COUNTED: u64 = 1024;
 
-/// Queues all work of a source argument. `names`: target names are base names, which sources take in turn.
+/// Queues all work of a source argument, the one of this number among those that `known` knows. `names`: target names
+/// are base names, which sources take in turn.
 pub fn feed(
     engine: &Engine<'_>,
     spec: &Spec,
     stores: &Stores,
-    planned: &PlannedSource,
+    (planned, number): (&PlannedSource, usize),
     pass: Pass,
     names: Option<&mut BaseNames>,
+    known: &Known<'_>,
 ) {
     let deletes = pass == Pass::Delete || engine.policy().delete == Delete::During;
     let mut feed = Feed {
@@ -46,6 +56,11 @@ pub fn feed(
         stores,
         planned,
         names,
+        known,
+        meets: known.meets(number),
+        target: known::place(&planned.pair.target, stores),
+        drained: false,
+        folds: None,
         moves: pass != Pass::Delete,
         deletes: deletes && planned.may_delete(),
         tasks: Vec::with_capacity(TASKS),
@@ -64,6 +79,15 @@ struct Feed<'a> {
     stores: &'a Stores,
     planned: &'a PlannedSource,
     names: Option<&'a mut BaseNames>,
+    known: &'a Known<'a>,
+    /// Another source may get one of its target names.
+    meets: bool,
+    /// What identifies the names of its target in the run.
+    target: Vec<u8>,
+    /// The work of the sources before it is finished.
+    drained: bool,
+    /// Device and inode of a local target that holds different names for one.
+    folds: Option<(u64, u64)>,
     moves: bool,
     deletes: bool,
     tasks: Vec<Task>,
@@ -87,8 +111,27 @@ impl Feed<'_> {
         let (planned, stores) = (self.planned, self.stores);
         let engine = self.engine;
         let policy = engine.policy();
+        if self.meets && self.moves && self.known.rule == Rule::Later && needs_target(self.spec) {
+            // What those before it make is what it is compared with.
+            self.drain();
+        }
+        if self.moves && !self.lists_target() {
+            engine.clears_targets();
+        }
+        if let (Root::Local { dir: root, .. }, false) = (&planned.pair.target, policy.dry_run)
+            && self.moves
+            && let Ok(top) = meta::of_fd(&**root)
+        {
+            let folded = &engine.setup.folded;
+            let folds = folded.has(top.identity(), (**root).as_fd(), top.dev);
+            self.folds = folds.then_some(top.identity());
+        }
         match &planned.what {
             What::One { entry, name } if self.moves => {
+                let Some(mut rules) = self.rules_of(stores) else { return };
+                if self.hides(&mut rules, entry) {
+                    return self.tell_itself_left_out(&mut rules, &entry.name);
+                }
                 if self.names.is_some() {
                     self.see(entry);
                     return self.flattened(entry.clone(), name.clone());
@@ -115,11 +158,13 @@ impl Feed<'_> {
                 self.merge(Merge::new(Some(of(Side::Source)), target), rules, None);
             }
             What::Tree { pattern } => {
-                let Some(rules) = self.rules_of(stores) else { return };
+                let Some(mut rules) = self.rules_of(stores) else { return };
+                if rules.source.as_ref().is_some_and(|name_filter| name_filter.top().hide) {
+                    return self.tell_itself_left_out(&mut rules, b"");
+                }
                 let of = |side| listings::tree(self.spec, policy, planned, stores, side);
                 // Base names are in another order than the names of the source: see `flattened`.
-                let is_flat = self.names.is_some();
-                let wanted = needs_target(self.spec) && !is_flat || self.deletes;
+                let wanted = self.lists_target();
                 let target = (wanted && !planned.target_is_new).then(|| of(Side::Target));
                 match of(Side::Source).and_then(|source| Ok((source, target.transpose()?))) {
                     Ok((source, target)) => {
@@ -129,6 +174,12 @@ impl Feed<'_> {
                 }
             }
         }
+    }
+
+    /// Returns whether the target's folders are listed, which removes what dead runs left there.
+    fn lists_target(&self) -> bool {
+        let wanted = needs_target(self.spec) && self.names.is_none() || self.deletes;
+        wanted && matches!(self.planned.what, What::Tree { .. })
     }
 
     fn merge(&mut self, merge: Merge, mut rules: Rules, pattern: Option<&Pattern>) {
@@ -141,7 +192,10 @@ impl Feed<'_> {
                 Merged::Source(entry) => (entry, None),
                 Merged::Both(entry, existing) => (entry, Some(existing)),
                 Merged::Target(existing) => {
-                    if self.deletes && !self.protects(&mut rules, &existing) {
+                    if self.deletes
+                        && !self.keeps(&existing)
+                        && !self.protects(&mut rules, &existing)
+                    {
                         self.remove(existing);
                     }
                     continue;
@@ -174,6 +228,7 @@ impl Feed<'_> {
                     left_out = Some(entry.name.to_vec());
                 }
                 if let Some(existing) = existing.filter(|_| self.deletes)
+                    && !self.keeps(&existing)
                     && !self.protects(&mut rules, &existing)
                 {
                     self.remove(existing);
@@ -217,6 +272,22 @@ impl Feed<'_> {
             cause: Cause::Said(name_filter.all_left_out(&name)),
             class: Class::Notice,
         });
+    }
+
+    /// Reports that rules left out the source argument itself, if there is no other one.
+    fn tell_itself_left_out(&self, rules: &mut Rules, name: &[u8]) {
+        let Some(name_filter) = rules.source.as_mut().filter(|_| self.known.is_alone()) else {
+            return;
+        };
+        if self.moves && !self.engine.is_stopped() {
+            self.engine.problem(&Problem {
+                operation: Operation::Filter,
+                source: Some(self.planned.pair.source.spell(name)),
+                target: None,
+                cause: Cause::Said(name_filter.left_out(name)),
+                class: Class::Notice,
+            });
+        }
     }
 
     /// Decides about an entry whose target name is its base name, and looks at that name first if necessary.
@@ -339,8 +410,139 @@ impl Feed<'_> {
         }
     }
 
+    /// Returns whether an entry of the target is not extraneous, whatever this source has.
+    fn keeps(&self, existing: &Entry) -> bool {
+        self.known.keeps(&self.planned.pair.target, &self.target, &existing.name)
+    }
+
+    /// Returns whether writing an entry's target leaves all sources of the run alone that it has not moved yet.
+    fn is_safe(&mut self, entry: &Entry, name: &[u8]) -> bool {
+        let pair = Arc::clone(&self.planned.pair);
+        let key = pair.target.key(name);
+        // An object onto itself is refused where it is moved.
+        let is_itself = !key.is_empty() && pair.source.key(&entry.name) == key;
+        let is_safe = is_itself || !self.known.is_source(&pair.target, &self.target, name);
+        if !is_safe {
+            self.problem(&Problem {
+                operation: Operation::Move,
+                source: Some(pair.source.spell(&entry.name)),
+                target: Some(pair.target.spell(name)),
+                cause: Cause::Reason(ON_SOURCE),
+                class: Class::Partial,
+            });
+        }
+        is_safe
+    }
+
+    /// Returns whether an entry may get its target name, which another source of the run may have.
+    fn may_take(&mut self, entry: &Entry, name: &[u8]) -> bool {
+        if !self.meets {
+            return true;
+        }
+        let pair = Arc::clone(&self.planned.pair);
+        let named = !matches!(self.planned.what, What::Tree { pattern: None });
+        let (target, source) = ([&*self.target, name].concat(), pair.source.spell(&entry.name));
+        let taken = self.known.claims.take(&target, source.as_os_str().as_bytes(), named);
+        let Some(holder) = taken else { return true };
+        let (rule, policy) = (self.known.rule, self.engine.policy());
+        let (class, cause) = match rule {
+            Rule::First => {
+                self.passed_over(entry);
+                return false;
+            }
+            _ if policy.ignore_existing => {
+                self.passed_over(entry);
+                return false;
+            }
+            Rule::Later if !(named && holder.named) => {
+                self.known.claims.hold(&target, named);
+                self.drain();
+                return true;
+            }
+            Rule::Later if holder.same => (Class::Notice, Cause::Reason(TWICE)),
+            Rule::Later | Rule::Stays => (Class::Partial, Cause::Reason("")),
+        };
+        self.problem(&Problem {
+            operation: Operation::Overwrite,
+            source: Some(source),
+            target: (class != Class::Notice).then(|| pair.target.spell(name)),
+            cause,
+            class,
+        });
+        false
+    }
+
+    /// Looks up an entry of a target that holds different names for one: the listing may have it under another one, where
+    /// no deletion may take it then. Returns `None` if another entry of the source has the name there, which is reported.
+    fn looked_up(
+        &mut self,
+        top: (u64, u64),
+        entry: &Entry,
+        name: &[u8],
+        existing: Option<Entry>,
+    ) -> Option<Option<Entry>> {
+        let engine = self.engine;
+        let folded = &engine.setup.folded;
+        let mut made = folded.made();
+        let asked = engine.setup.options.case_conflict;
+        let leaves = engine.policy().remove_source_files;
+        if made.take(folded.names(top, name)) && (leaves || asked <= CaseConflict::Skip) {
+            drop(made);
+            let class = match asked {
+                CaseConflict::Skip => Class::Notice,
+                _ => Class::Partial,
+            };
+            let pair = &self.planned.pair;
+            let operation = match class {
+                Class::Notice => Operation::Read,
+                _ => Operation::Create,
+            };
+            let source = pair.source.spell(&entry.name);
+            let target = Some(pair.target.spell(name));
+            let (source, cause) = (Some(source), Cause::Reason(CASE));
+            self.problem(&Problem { operation, source, target, cause, class });
+            return None;
+        }
+        if existing.is_some() || !needs_target(self.spec) || name.ends_with(b"/") {
+            return Some(existing);
+        }
+        match listings::existing(self.planned, self.stores, name) {
+            Ok(found) => {
+                if let Some(found) = &found {
+                    made.found(found.meta.identity());
+                }
+                Some(found)
+            }
+            // It is looked at again when it is placed.
+            Err(_) => Some(None),
+        }
+    }
+
+    fn passed_over(&mut self, entry: &Entry) {
+        self.totals.skipped += 1;
+        self.totals.bytes_skipped += entry.meta.size;
+    }
+
+    /// Waits until the sources before this one are moved: it may replace what they made.
+    fn drain(&mut self) {
+        if !std::mem::replace(&mut self.drained, true) {
+            self.push();
+            self.engine.drain();
+        }
+    }
+
     /// Decides about an entry and queues the work.
     fn decide(&mut self, entry: Entry, name: Vec<u8>, existing: Option<Entry>) {
+        if self.known.rule == Rule::First && !self.may_take(&entry, &name) {
+            return;
+        }
+        let mut existing = existing;
+        if let Some(top) = self.folds {
+            match self.looked_up(top, &entry, &name, existing) {
+                Some(found) => existing = found,
+                None => return,
+            }
+        }
         let policy = self.engine.policy();
         let options = &self.spec.objects.options;
         let mut source = entry.meta;
@@ -374,12 +576,13 @@ impl Feed<'_> {
         let how = match action {
             _ if closer => How::Compare,
             Action::Create | Action::Update | Action::Compare => How::Transfer,
-            Action::Metadata | Action::Skip(_) => {
-                self.totals.skipped += 1;
-                self.totals.bytes_skipped += entry.meta.size;
-                return;
-            }
+            Action::Metadata | Action::Skip(_) => return self.passed_over(&entry),
         };
+        if !self.is_safe(&entry, &name)
+            || self.known.rule != Rule::First && !self.may_take(&entry, &name)
+        {
+            return;
+        }
         let (name, existing) = (name.into_boxed_slice(), existing.map(Box::new));
         let work = Work::Move { entry, name, existing, how };
         self.tasks.push(Task { pair: Arc::clone(&self.planned.pair), work });

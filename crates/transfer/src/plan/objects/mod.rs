@@ -4,6 +4,7 @@ mod apart;
 mod ask;
 mod feed;
 mod flat;
+mod known;
 mod listings;
 mod place;
 mod planned;
@@ -12,6 +13,7 @@ mod source;
 pub use apart::are_apart;
 pub use feed::feed;
 pub use flat::BaseNames;
+pub use known::{Claims, Known};
 pub use planned::{PlannedSource, Stores, What};
 
 use super::argument::Line;

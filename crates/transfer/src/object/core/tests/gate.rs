@@ -132,6 +132,7 @@ fn ran(
         memory_bytes_max: 64 << 20,
         journal: Journal::of_user(),
         ledger: Arc::default(),
+        folded: Arc::default(),
         umask: 0,
     };
     let (totals, fatal) = run(setup, |engine| plan(engine, &controls.gate)).unwrap();
