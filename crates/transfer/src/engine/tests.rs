@@ -86,6 +86,7 @@ fn copy(area: &Area, controls: &Controls, control: &Control, target: TargetMode)
     let policy = policy();
     let ledger = Arc::new(Ledger::new(&Journal::at(area.0.join("state")), Scope::default()));
     let engine = Engine::new(Setup {
+        carried: None,
         policy: &policy,
         pass: Pass::Transfer,
         listener: &Quiet,
