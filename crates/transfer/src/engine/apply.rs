@@ -3,6 +3,7 @@
 
 use super::attributes::Have;
 use super::context::TargetMode;
+use super::decide::leads_to;
 use super::entry::{Decided, Done, Entry};
 use super::failure::{Failure, Stop, c_string};
 use super::removal::{Removal, remove_source};
@@ -370,15 +371,4 @@ impl Engine<'_> {
             Ok(_) => Err(Failure::code(Operation::Remove, errno::ENOTEMPTY).into()),
         }
     }
-}
-
-/// Returns whether a symlink of the source is, directly or through others, the entry of the target that it would
-/// replace.
-pub(super) fn leads_to(entry: &Entry<'_>, there: &Meta) -> bool {
-    let Ok((dir, name)) = entry.source() else { return false };
-    let is_it = |looked: std::io::Result<Meta>| {
-        looked.is_ok_and(|looked| looked.identity() == there.identity())
-    };
-    is_it(meta::of(dir, name, true))
-        || dir::read_link(dir, name).is_ok_and(|text| is_it(meta::of(dir, &text, false)))
 }

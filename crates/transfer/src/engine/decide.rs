@@ -1,6 +1,5 @@
 //! Decisions about single entries: examines both sides, decides, and has the action applied.
 
-use super::apply::leads_to;
 use super::content::LARGE_BYTES_MIN;
 use super::context::{Pass, TargetMode};
 use super::entry::{Decided, Entry, Outcome};
@@ -19,7 +18,7 @@ use hakobu_core::error::{Class, Operation};
 use hakobu_core::event::Skip;
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Kind, Meta};
-use hakobu_sys::{BorrowedFd, errno, meta};
+use hakobu_sys::{BorrowedFd, dir, errno, meta};
 use std::ffi::CStr;
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::Arc;
@@ -727,4 +726,15 @@ fn see(worker: &mut Worker<'_>, source: &Meta) {
         }
         _ => totals.seen_nodes += 1,
     }
+}
+
+/// Returns whether a symlink of the source is, directly or through others, the entry of the target that it would
+/// replace.
+pub(super) fn leads_to(entry: &Entry<'_>, there: &Meta) -> bool {
+    let Ok((dir, name)) = entry.source() else { return false };
+    let is_it = |looked: std::io::Result<Meta>| {
+        looked.is_ok_and(|looked| looked.identity() == there.identity())
+    };
+    is_it(meta::of(dir, name, true))
+        || dir::read_link(dir, name).is_ok_and(|text| is_it(meta::of(dir, &text, false)))
 }
