@@ -114,7 +114,7 @@ fn symlinks_are_followed_as_in_coreutils() {
     let place = Place::new();
     place.sh(
         "mkdir -p u/a/b out/x; echo a > u/f; head -c 9000 /dev/zero > out/x/g; head -c 70000 /dev/zero > one; \\
-         ln -s ../out u/link; ln -s ../../one u/a/file; ln -s .. u/a/b/up; ln -s u top; mkdir v; ln -s gone v/gone; \\
+         ln -s ../out u/link; ln -s ../../one u/a/file; ln -s .. u/a/b/up; ln -s u top; mkdir v; ln -s nowhere v/gone; \\
          ln -s self v/self; echo b > v/f",
     );
     for line in [
