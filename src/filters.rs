@@ -82,6 +82,18 @@ pub static CHOSEN: Group<Filters> = titled("Filters").with(&[
         .reads(Filters::set_style),
 ]);
 
+/// Patterns for names in any place, as `du` spells them.
+pub static COUNTED: Group<Filters> = titled("Filters").with(&[
+    EXCLUDE.reads(|filters, arg| filters.add(Rule::Exclude, arg)),
+    INCLUDE.reads(|filters, arg| filters.add(Rule::Include, arg)),
+    Row { short: Some('X'), ..EXCLUDE_FROM }
+        .reads(|filters, arg| filters.add(Rule::ExcludeFrom, arg)),
+    INCLUDE_FROM.reads(|filters, arg| filters.add(Rule::IncludeFrom, arg)),
+    STYLE
+        .with_help("syntax of patterns: rsync (the default), aws or s5cmd")
+        .reads(Filters::set_style),
+]);
+
 /// Pattern styles, for commands with filters in their own table.
 pub static STYLED: Group<Filters> =
     titled("Filters").with(&[STYLE.stored().reads(Filters::set_style)]);

@@ -185,6 +185,7 @@ impl Limits {
             remarks: Remarks::default(),
             digest: None,
             mkpath: false,
+            carried: None,
             check_space: false,
             objects: Objects::default(),
         }

@@ -68,11 +68,20 @@ impl Digits {
     }
 }
 
+/// Formats bytes like coreutils' `--si`: units of 1000, rounded up, one decimal below ten.
+pub fn ceiled_si(bytes: u64) -> String {
+    in_units(bytes, 1000, ["", "k", "M", "G", "T", "P", "E"])
+}
+
 /// Formats bytes like coreutils' `-h`: units of 1024, rounded up, one decimal below ten.
 pub fn ceiled(bytes: u64) -> String {
+    in_units(bytes, 1024, ["", "K", "M", "G", "T", "P", "E"])
+}
+
+fn in_units(bytes: u64, base: u64, letters: [&str; 7]) -> String {
     let mut unit = 1u64;
-    for letter in ["", "K", "M", "G", "T", "P", "E"] {
-        if bytes.div_ceil(unit) < 1024 || letter == "E" {
+    for letter in letters {
+        if bytes.div_ceil(unit) < base || letter == "E" {
             let tenths = (u128::from(bytes) * 10).div_ceil(u128::from(unit));
             return if tenths < 100 && !letter.is_empty() {
                 format!("{}.{}{letter}", tenths / 10, tenths % 10)
@@ -80,7 +89,7 @@ pub fn ceiled(bytes: u64) -> String {
                 format!("{}{letter}", bytes.div_ceil(unit))
             };
         }
-        unit *= 1024;
+        unit *= base;
     }
     bytes.to_string()
 }

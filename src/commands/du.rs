@@ -7,19 +7,23 @@ mod options;
 use super::line::carry_out;
 use super::tool;
 use crate::exit;
+use crate::filters::ArgumentFilters;
+use crate::names;
 use crate::objects::are_s3;
 use crate::options::Typed;
 use crate::show::escape::Escape;
 use crate::show::output::Output;
 use crate::show::progress::{Form, Progress};
 use hakobu_core::error::{Cause, Operation, quoted};
+use hakobu_core::unit::Kind;
+use hakobu_sys::links::Links;
 use hakobu_transfer::run::steered;
-use hakobu_tree::usage::{Measured, Meter};
+use hakobu_tree::usage::{Excludes, Measured, Meter};
 use line::{Lines, Sum};
 use options::Plan;
 pub(super) use options::TABLE;
 use std::ffi::{CString, OsString};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -51,8 +55,20 @@ fn plan(typed: Typed) -> Result<Plan, String> {
         options.depth_max = Some(0);
     }
     plan.paths = typed.paths;
-    if plan.paths.is_empty() {
+    if let Some(list) = &plan.list {
+        if !plan.paths.is_empty() {
+            return Err("--files0-from and arguments cannot be used together".into());
+        }
+        let names = names::split_plain(&names::read_whole(list, &Links::Trusted)?, true);
+        plan.paths = names.into_iter().map(OsString::from_vec).collect();
+    } else if plan.paths.is_empty() {
         plan.paths.push(".".into());
+    }
+    if let Some(note) = plan.filters.note(true) {
+        return Err(note.trim_start_matches("note: ").to_owned());
+    }
+    if let Some(filter) = plan.filters.of_names()? {
+        plan.left_out = ArgumentFilters::new(&filter, &plan.paths)?;
     }
     Ok(plan)
 }
@@ -75,13 +91,19 @@ fn measure(plan: &Plan) -> Result<u8, String> {
     let rows = Arc::clone(&out);
     let progress = Progress::start(Form::of(None, plan.json, false), move |row| rows.write(row));
     let lines = Lines::new(plan, &out);
+    let excludes = |top: &[u8], below: &[u8], kind: Kind| plan.left_out.excludes(top, below, kind);
+    let excludes = (!plan.left_out.is_empty()).then_some(&excludes as Excludes<'_>);
+    let shows = |size| plan.threshold.is_none_or(|threshold| threshold.shows(size));
     let ((sum, failures), _) = steered(&paths, plan.limits.jobs, plan.rates, |controls, limits| {
         progress.begins(&controls.meter);
-        let meter = Meter::new(plan.options, &tops, controls, limits.open_dirs_max, &failed);
+        let meter =
+            Meter::new(plan.options, &tops, controls, limits.open_dirs_max, excludes, &failed);
         let mut sum = Sum::default();
         for top in &tops {
             let measured = meter.measure(top, &mut |path, bytes| {
-                lines.write(Some(path), None, Sum { bytes, objects: 0 });
+                if shows(bytes) {
+                    lines.write(Some(path), None, Sum { bytes, objects: 0 });
+                }
             });
             if let Measured::Bytes(bytes) = measured {
                 sum.bytes += bytes;
@@ -130,7 +152,10 @@ mod tests {
             ("-d x", "--max-depth=x"),
             ("-j x", "-j 'x'"),
             ("--time", "--time is not supported"),
-            ("-S", "-S is not supported"),
+            ("-B 0", "--block-size=0"),
+            ("-t -0", "--threshold=-0"),
+            ("--files0-from=/dev/null t", "--files0-from and arguments"),
+            ("--include=*.o t", "--include '*.o' changes nothing"),
         ] {
             assert!(planned(options).unwrap_err().starts_with(start), "{options}");
         }

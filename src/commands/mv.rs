@@ -23,6 +23,7 @@ use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
@@ -124,6 +125,7 @@ impl Reading {
             operations_per_s_max: self.operations_per_s_max,
             items: self.wanted.items(),
             check_space: true,
+            carried: Some(Arc::clone(&self.carried)),
             ..self.limits.spec(sources, Location::Local(to.to_owned()), layout, policy)
         }
     }

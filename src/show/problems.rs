@@ -3,7 +3,7 @@
 use super::escape::Escape;
 use crate::number::grouped;
 use hakobu_core::error::{Cause, Class, Operation, Problem};
-use hakobu_sys::errno;
+use hakobu_sys::{errno, process};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::Path;
@@ -48,8 +48,12 @@ pub fn sentence(problem: &Problem, escape: Escape) -> String {
     }
 }
 
-/// Returns advice to a user of `command` about a cause, if there is any.
+/// Returns advice to a user of `command` about a cause, if there is any. It names only options that the command has.
 pub fn advice(problem: &Problem, command: &str) -> Option<&'static str> {
+    advice_to(problem, command, process::euid() == 0)
+}
+
+fn advice_to(problem: &Problem, command: &str, is_root: bool) -> Option<&'static str> {
     let error = match &problem.cause {
         Cause::System(error) => error,
         Cause::Said(_)
@@ -60,36 +64,42 @@ pub fn advice(problem: &Problem, command: &str) -> Option<&'static str> {
             );
         }
         // Reason from the engine, which did not even try.
-        Cause::Reason(_) if problem.operation == Operation::SetOwner => return owner(command),
+        Cause::Reason(_) if problem.operation == Operation::SetOwner => {
+            return Some(owner(command, false));
+        }
         Cause::Reason(_) | Cause::Said(_) => return None,
     };
-    Some(match error.raw_os_error()? {
+    let code = error.raw_os_error()?;
+    if let Some(text) = attribute(problem.operation, code, command, is_root) {
+        return Some(text);
+    }
+    Some(match code {
         errno::ENOSPC => {
             "the target is full (bytes or inodes: df, df -i): make room, then run the same command again"
         }
         errno::EDQUOT => {
             "your quota on the target is used up (quota -s): make room, then run the same command again"
         }
+        errno::EROFS if problem.target.is_none() => "the source is mounted read-only",
         errno::EROFS => "the target is mounted read-only",
         errno::EACCES if problem.operation == Operation::Read => {
             "files of others can be read only as root"
         }
-        errno::EPERM if problem.operation == Operation::SetOwner => return owner(command),
-        errno::EMFILE | errno::ENFILE => {
-            "too many open files: raise the limit (ulimit -n) or use fewer jobs (-j)"
-        }
+        errno::EMFILE | errno::ENFILE => match command {
+            "sync" | "cp" | "mv" | "rm" | "verify" => {
+                "too many open files: raise the limit (ulimit -n) or use fewer jobs (-j)"
+            }
+            _ => "too many open files: raise the limit (ulimit -n)",
+        },
         errno::EIO => "the device reports errors: look at the kernel's log (dmesg)",
         errno::ESTALE => "the network file system lost the file: run the same command again",
         errno::ENAMETOOLONG => "the target's file system allows only shorter names",
         errno::EFBIG => "the target's file system cannot hold a file this large",
-        errno::EOPNOTSUPP if problem.operation == Operation::SetAcl => {
-            "the target's file system has no ACLs; leave -A out"
-        }
-        errno::EOPNOTSUPP if problem.operation == Operation::SetXattr => {
-            "the target's file system lacks these extended attributes; leave -X out"
-        }
         errno::EMLINK => "the target's file system allows fewer hard links to a file",
-        errno::ETXTBSY => "the program is running: stop it, or leave --inplace out",
+        errno::ETXTBSY if command == "sync" => {
+            "the program is running: stop it, or leave --inplace out"
+        }
+        errno::ETXTBSY => "the program is running: stop it",
         errno::ELOOP => {
             "a symlink stood where a file was expected: another process may be changing the tree"
         }
@@ -97,15 +107,89 @@ pub fn advice(problem: &Problem, command: &str) -> Option<&'static str> {
     })
 }
 
-/// Returns advice for an owner or group that may not be set.
-fn owner(command: &str) -> Option<&'static str> {
-    Some(match command {
-        "sync" => "only root may give files away: leave -o, -g and --chown out, or run as root",
-        "cp" => {
+/// Returns advice about an attribute or a link that the target cannot keep, though it has room for contents.
+fn attribute(
+    operation: Operation,
+    code: i32,
+    command: &str,
+    is_root: bool,
+) -> Option<&'static str> {
+    let keeps = command == "cp" || command == "mv";
+    Some(match (operation, code) {
+        (Operation::SetXattr, errno::ENOSPC | errno::EDQUOT | errno::E2BIG | errno::ERANGE) => {
+            match keeps {
+                true => {
+                    "the target's file system has no room for extended attributes of this size; contents are complete; --no-preserve=xattr leaves the attributes out"
+                }
+                false => {
+                    "the target's file system has no room for extended attributes of this size; contents are complete; leave -X out"
+                }
+            }
+        }
+        (Operation::SetXattr, errno::EOPNOTSUPP) => match keeps {
+            true => {
+                "the target's file system lacks these extended attributes; --no-preserve=xattr leaves them out"
+            }
+            false => "the target's file system lacks these extended attributes; leave -X out",
+        },
+        (Operation::SetAcl, errno::ENOSPC | errno::EDQUOT | errno::E2BIG | errno::ERANGE) => {
+            match keeps {
+                true => {
+                    "the target's file system has no room for an ACL of this size; contents are complete; --no-preserve=mode leaves it out"
+                }
+                false => {
+                    "the target's file system has no room for an ACL of this size; contents are complete; leave -A out"
+                }
+            }
+        }
+        (Operation::SetAcl, errno::EOPNOTSUPP) => match keeps {
+            true => "the target's file system has no ACLs; --no-preserve=mode leaves them out",
+            false => "the target's file system has no ACLs; leave -A out",
+        },
+        (Operation::SetOwner, errno::EPERM | errno::EINVAL | errno::EOPNOTSUPP) => {
+            owner(command, is_root)
+        }
+        (Operation::SetMode, errno::EPERM | errno::EOPNOTSUPP) if is_root => match command {
+            "cp" | "mv" => {
+                "the target's file system lacks such modes; --no-preserve=mode leaves them out"
+            }
+            "sync" => "the target's file system lacks such modes; leave -p out",
+            _ => return None,
+        },
+        (Operation::Link, errno::EPERM | errno::EOPNOTSUPP) => match command {
+            "cp" | "mv" => {
+                "the target's file system has no hard links, or not to files of others; --no-preserve=links makes copies"
+            }
+            "sync" => {
+                "the target's file system has no hard links, or not to files of others; leave -H out"
+            }
+            _ => return None,
+        },
+        _ => return None,
+    })
+}
+
+/// Returns advice for an owner or group that may not be set. `is_root`: the file system refuses it to root as well.
+fn owner(command: &str, is_root: bool) -> &'static str {
+    match (command, is_root) {
+        ("sync", true) => {
+            "the target's file system, or its server, keeps no such owners: leave -o, -g and --chown out"
+        }
+        ("cp" | "mv", true) => {
+            "the target's file system, or its server, keeps no such owners; --no-preserve=ownership leaves them out"
+        }
+        (_, true) => "the target's file system, or its server, keeps no such owners",
+        ("sync", false) => {
+            "only root may give files away: leave -o, -g and --chown out, or run as root"
+        }
+        ("cp", false) => {
             "only root may give files away: leave --preserve=ownership and -p out, or run as root"
         }
+        ("mv", false) => {
+            "only root may give files away: run as root, or give --no-preserve=ownership"
+        }
         _ => "only root may give files away: run as root",
-    })
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -272,7 +356,22 @@ mod tests {
         };
         for (command, option) in [("sync", "--chown"), ("cp", "--preserve"), ("mv", "as root")] {
             for problem in [&refused, &untried] {
-                assert!(advice(problem, command).is_some_and(|text| text.contains(option)));
+                let text = advice_to(problem, command, false);
+                assert!(text.is_some_and(|text| text.contains(option)));
+            }
+        }
+        let space = problem(Operation::SetXattr, Class::Partial, errno::ENOSPC, "a");
+        let link = problem(Operation::Link, Class::Partial, errno::EPERM, "a");
+        let acl = problem(Operation::SetAcl, Class::Partial, errno::EOPNOTSUPP, "a");
+        for (problem, of_sync, of_mv) in [
+            (&refused, "leave -o, -g", "--no-preserve=ownership"),
+            (&space, "leave -X out", "--no-preserve=xattr"),
+            (&link, "leave -H out", "--no-preserve=links"),
+            (&acl, "leave -A out", "--no-preserve=mode"),
+        ] {
+            for (command, option) in [("sync", of_sync), ("cp", of_mv), ("mv", of_mv)] {
+                let text = advice_to(problem, command, true).unwrap_or_default();
+                assert!(text.contains(option) && !text.contains("full"), "{command}: {text}");
             }
         }
     }

@@ -72,6 +72,16 @@ pub fn link(from: BorrowedFd<'_>, old: &CStr, to: BorrowedFd<'_>, new: &CStr) ->
     Ok(rustix::fs::linkat(from, old, to, new, AtFlags::empty())?)
 }
 
+/// `linkat(2)` with `AT_SYMLINK_FOLLOW`: a hard link to what a symlink leads to.
+pub fn link_to_referent(
+    from: BorrowedFd<'_>,
+    old: &CStr,
+    to: BorrowedFd<'_>,
+    new: &CStr,
+) -> Result<()> {
+    Ok(rustix::fs::linkat(from, old, to, new, AtFlags::SYMLINK_FOLLOW)?)
+}
+
 /// `symlinkat(2)`.
 pub fn symlink(text: &CStr, dir: BorrowedFd<'_>, name: &CStr) -> Result<()> {
     Ok(rustix::fs::symlinkat(text, dir, name)?)

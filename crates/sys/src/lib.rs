@@ -54,10 +54,10 @@ pub use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 /// errno values that callers distinguish, named as in errno(3).
 pub mod errno {
     pub use libc::{
-        EACCES, EAGAIN, EBADF, EBADMSG, EBUSY, ECANCELED, ECONNRESET, EDQUOT, EEXIST, EFBIG,
+        E2BIG, EACCES, EAGAIN, EBADF, EBADMSG, EBUSY, ECANCELED, ECONNRESET, EDQUOT, EEXIST, EFBIG,
         EILSEQ, EINVAL, EIO, EISDIR, ELOOP, EMFILE, EMLINK, EMSGSIZE, ENAMETOOLONG, ENFILE,
         ENODATA, ENOENT, ENOMEM, ENOSPC, ENOSYS, ENOTCONN, ENOTDIR, ENOTEMPTY, ENOTTY, ENXIO,
-        EOPNOTSUPP, EPERM, EPIPE, EROFS, ESTALE, ETIMEDOUT, ETXTBSY, EXDEV,
+        EOPNOTSUPP, EPERM, EPIPE, ERANGE, EROFS, ESTALE, ETIMEDOUT, ETXTBSY, EXDEV,
     };
 
     /// errno of an error; EIO if it has none, so that no error looks like success.

@@ -24,12 +24,30 @@ pub struct Options {
     pub apparent: bool,
     /// Counts a file with several names once for each of them.
     pub count_links: bool,
+    /// Counts entries instead of bytes.
+    pub inodes: bool,
+    /// Directories without what is in their subdirectories.
+    pub separate: bool,
+    /// Counts what symlinks lead to: for arguments only, or everywhere.
+    pub follow: Follow,
     /// Skips other file systems below the top.
     pub one_file_system: bool,
     /// Produces lines for files as well as for directories.
     pub files: bool,
     /// Maximum depth of lines below the top.
     pub depth_max: Option<usize>,
+}
+
+/// Symlinks that are followed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Follow {
+    /// None.
+    #[default]
+    Never,
+    /// Those that are arguments.
+    Arguments,
+    /// All of them. Every file counts once, whatever leads to it.
+    All,
 }
 
 /// Result of one argument.
@@ -46,6 +64,10 @@ pub enum Measured {
 /// Receives failures, from all workers: path, operation, cause.
 pub type Failed<'a> = &'a (dyn Fn(&[u8], Operation, &Cause) + Sync);
 
+/// Says whether an entry is left out, with everything below it: the argument as typed, the path below it (empty for the
+/// argument itself), and the type.
+pub type Excludes<'a> = &'a (dyn Fn(&[u8], &[u8], Kind) -> bool + Sync);
+
 /// Counts several trees one after the other; shared files count once.
 pub struct Meter<'a>(Shared<'a>);
 
@@ -57,6 +79,7 @@ struct Shared<'a> {
     tops: Mutex<HashMap<(u64, u64), bool>>,
     /// Files with several names that were counted.
     linked: Mutex<HashSet<(u64, u64)>>,
+    excludes: Option<Excludes<'a>>,
     failed: Failed<'a>,
     failures: AtomicU64,
     lines: Mutex<Lines>,
@@ -68,7 +91,17 @@ struct Sum {
     /// Device of the top.
     device: u64,
     line: Option<Id>,
+    /// With everything below.
     bytes: AtomicU64,
+    /// Without its subdirectories.
+    own: AtomicU64,
+}
+
+impl Sum {
+    fn new(depth: usize, device: u64, line: Option<Id>, bytes: u64) -> Arc<Sum> {
+        let (bytes, own) = (AtomicU64::new(bytes), AtomicU64::new(bytes));
+        Arc::new(Sum { depth, device, line, bytes, own })
+    }
 }
 
 impl<'a> Meter<'a> {
@@ -78,12 +111,14 @@ impl<'a> Meter<'a> {
         tops: &[CString],
         controls: &'a Controls,
         open_dirs_max: usize,
+        excludes: Option<Excludes<'a>>,
         failed: Failed<'a>,
     ) -> Meter<'a> {
         let budget = Budget::new(open_dirs_max);
         let mut known = HashMap::new();
         if tops.len() > 1 && !options.count_links {
-            let metas = tops.iter().filter_map(|top| meta::of(dir::cwd(), top, false).ok());
+            let follow = options.follow != Follow::Never;
+            let metas = tops.iter().filter_map(|top| meta::of(dir::cwd(), top, follow).ok());
             known.extend(metas.map(|meta| (meta.identity(), false)));
         }
         Meter(Shared {
@@ -92,6 +127,7 @@ impl<'a> Meter<'a> {
             budget,
             tops: Mutex::new(known),
             linked: Mutex::default(),
+            excludes,
             failed,
             failures: AtomicU64::new(0),
             lines: Mutex::default(),
@@ -107,22 +143,22 @@ impl<'a> Meter<'a> {
     /// directories after their content.
     pub fn measure(&self, top: &CStr, each: &mut dyn FnMut(&[u8], u64)) -> Measured {
         let shared = &self.0;
-        let meta = match meta::of(dir::cwd(), top, false) {
+        let meta = match meta::of(dir::cwd(), top, shared.options.follow != Follow::Never) {
             Ok(meta) => meta,
             Err(error) => {
                 shared.fail(top.to_bytes(), Operation::Stat, error);
                 return Measured::Failed;
             }
         };
-        if shared.is_known(&meta) {
+        let excluded = |excludes: Excludes<'_>| excludes(top.to_bytes(), b"", meta.kind);
+        if shared.excludes.is_some_and(excluded) || shared.is_known(&meta) {
             return Measured::Again;
         }
         let bytes = shared.bytes_of(&meta);
         let line = shared.lines.lock().add(None, top, bytes);
         let mut total = bytes;
         if meta.kind == Kind::Dir {
-            let (device, line, bytes) = (meta.dev, Some(line), AtomicU64::new(bytes));
-            let sum = Arc::new(Sum { depth: 0, device, line, bytes });
+            let sum = Sum::new(0, meta.dev, Some(line), bytes);
             walk(shared, shared.controls, [(top.to_owned(), Arc::clone(&sum))], []);
             total = sum.bytes.load(Ordering::Relaxed);
         }
@@ -135,6 +171,7 @@ impl<'a> Meter<'a> {
 impl Shared<'_> {
     fn bytes_of(&self, meta: &Meta) -> u64 {
         match meta.kind {
+            _ if self.options.inodes => 1,
             _ if !self.options.apparent => meta.allocated_bytes(),
             // As coreutils 9.1 counts: a directory has its `st_size`.
             Kind::File | Kind::Symlink | Kind::Dir => meta.size,
@@ -152,7 +189,22 @@ impl Shared<'_> {
             return std::mem::replace(seen, true);
         }
         drop(tops);
-        meta.kind != Kind::Dir && meta.nlink > 1 && !self.linked.lock().insert(meta.identity())
+        let several = meta.kind != Kind::Dir && meta.nlink > 1;
+        (several || self.options.follow == Follow::All)
+            && !self.linked.lock().insert(meta.identity())
+    }
+
+    /// Returns whether a name in a directory is left out.
+    fn is_excluded(&self, dir: &Arc<Dir<Arc<Sum>>>, name: &CStr, kind: Kind) -> bool {
+        let Some(excludes) = self.excludes else { return false };
+        let mut top = dir;
+        while let Some(above) = &top.parent {
+            top = above;
+        }
+        let (path, top) = (dir.path(Some(name)), top.name.to_bytes());
+        let below = path.strip_prefix(top).unwrap_or(&path);
+        let start = below.iter().take_while(|byte| **byte == b'/').count();
+        excludes(top, below.get(start..).unwrap_or_default(), kind)
     }
 
     fn fail(&self, path: &[u8], operation: Operation, error: io::Error) {
@@ -169,7 +221,14 @@ impl Visit for Shared<'_> {
 
     fn open(&self, dir: &Arc<Dir<Arc<Sum>>>, _: &mut At<'_, '_, Self>) -> Option<Vec<Arc<Handle>>> {
         let opened = match &dir.parent {
-            None => Handle::top(&self.budget, &dir.name, false),
+            None => Handle::top(&self.budget, &dir.name, self.options.follow != Follow::Never),
+            Some(parent) if self.options.follow == Follow::All => {
+                parent.handle(0).and_then(|parent| {
+                    let fd = dir::open((*parent.fd()?).as_fd(), &dir.name, true)?;
+                    let meta = meta::of_fd(&fd)?;
+                    Ok((parent.join(&dir.name, fd, meta.identity(), true), meta))
+                })
+            }
             Some(parent) => parent.handle(0).and_then(|parent| parent.child(&dir.name)),
         };
         let failed = |error| self.fail(&dir.path(None), Operation::List, error);
@@ -191,7 +250,8 @@ impl Visit for Shared<'_> {
         let has_line = self.options.depth_max.is_none_or(|max| depth <= max);
         let mut sum = 0;
         for (name, _) in names {
-            let meta = match meta::of((*fd).as_fd(), name, false) {
+            let follow = self.options.follow == Follow::All;
+            let meta = match meta::of((*fd).as_fd(), name, follow) {
                 Ok(meta) => meta,
                 Err(error) => {
                     self.fail(&dir.path(Some(name)), Operation::Stat, error);
@@ -199,7 +259,7 @@ impl Visit for Shared<'_> {
                 }
             };
             let elsewhere = self.options.one_file_system && meta.dev != device;
-            if elsewhere || self.is_known(&meta) {
+            if elsewhere || self.is_excluded(dir, name, meta.kind) || self.is_known(&meta) {
                 continue;
             }
             let bytes = self.bytes_of(&meta);
@@ -207,13 +267,13 @@ impl Visit for Shared<'_> {
             let line = (has_line && (is_dir || self.options.files))
                 .then(|| self.lines.lock().add(dir.data.line, name, bytes));
             if is_dir {
-                let bytes = AtomicU64::new(bytes);
-                at.enter(dir, name.to_owned(), Arc::new(Sum { depth, device, line, bytes }));
+                at.enter(dir, name.to_owned(), Sum::new(depth, device, line, bytes));
             } else {
                 sum += bytes;
             }
         }
         dir.data.bytes.fetch_add(sum, Ordering::Relaxed);
+        dir.data.own.fetch_add(sum, Ordering::Relaxed);
     }
 
     fn list_failed(
@@ -230,7 +290,8 @@ impl Visit for Shared<'_> {
     fn close(&self, dir: &Arc<Dir<Arc<Sum>>>, _: &mut At<'_, '_, Self>) -> Closed {
         let bytes = dir.data.bytes.load(Ordering::Relaxed);
         if let Some(line) = dir.data.line {
-            self.lines.lock().set(line, bytes);
+            let own = || dir.data.own.load(Ordering::Relaxed);
+            self.lines.lock().set(line, if self.options.separate { own() } else { bytes });
         }
         if let Some(parent) = &dir.parent {
             parent.data.bytes.fetch_add(bytes, Ordering::Relaxed);

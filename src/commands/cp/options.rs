@@ -121,7 +121,7 @@ const OPTIONS: &[Opt<Reading>] = &[
         Some('f'),
         "replace existing files that cannot be opened (always so); with -l and -s all",
     )
-    .sets(|it, on| it.policy.links_replace = on),
+    .sets(|it, on| it.policy.forced = on),
     flag(
         "remove-destination",
         None,
@@ -280,8 +280,7 @@ pub const NO_FOLLOW: Row =
     flag("no-follow-symlinks", None, "skip symlinks (with s3://, in cp always)")
         .off(&["follow-symlinks"]);
 
-const UNBUILT: &[(&str, &str)] =
-    &[("--copy-contents --debug --keep-directory-symlink --context -Z", "")];
+const UNBUILT: &[(&str, &str)] = &[("--copy-contents --keep-directory-symlink --context -Z", "")];
 
 /// Attributes kept by `-p` and a bare `--preserve`.
 const USUAL: &str = "mode,ownership,timestamps";

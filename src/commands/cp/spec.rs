@@ -49,7 +49,6 @@ impl Reading {
         policy.ignore_times = true;
         policy.cp_targets = true;
         policy.links = Links::Any;
-        policy.links_replace |= policy.ask.is_some() || policy.remove_destination;
         policy.backup = backup.is_some();
         policy.numbering = backup.as_ref().map(|backup| backup.numbering).unwrap_or_default();
         policy.suffix = backup.map_or_else(|| backups::SUFFIX.to_vec(), |backup| backup.suffix);

@@ -89,7 +89,10 @@ impl<'a> Lines<'a> {
             paths: Paths<'a>,
             #[serde(skip_serializing_if = "Option::is_none")]
             storage_class: Option<&'a str>,
-            bytes: u64,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            bytes: Option<u64>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            inodes: Option<u64>,
             #[serde(skip_serializing_if = "Option::is_none")]
             objects: Option<u64>,
         }
@@ -98,9 +101,15 @@ impl<'a> Lines<'a> {
             let event = if name.is_some() { "usage" } else { "total" };
             let paths = Paths(&[("path", name.map(tool::path))]);
             let objects = (!plan.places.is_empty()).then_some(objects);
-            return json::line(&Line { event, paths, storage_class, bytes, objects });
+            let counts = plan.options.inodes;
+            let (inodes, bytes) = (counts.then_some(bytes), (!counts).then_some(bytes));
+            return json::line(&Line { event, paths, storage_class, bytes, inodes, objects });
         }
-        let mut text = plan.unit.size(bytes).into_bytes();
+        let number = match plan.options.inodes {
+            true => plan.unit.count(bytes),
+            false => plan.unit.size(bytes),
+        };
+        let mut text = number.into_bytes();
         text.push(b'\t');
         if plan.counts {
             text.extend_from_slice(format!("{objects}\t").as_bytes());

@@ -1,14 +1,14 @@
 //! The options of `hakobu du`: the names and meanings of du(1), and hakobu's own.
 
-use crate::filters::{self, Filters};
+use crate::filters::{self, ArgumentFilters, Filters};
 use crate::limits::{self, Limits};
-use crate::number::ceiled;
+use crate::number::{ceiled, ceiled_si};
 use crate::objects::{self, ObjectArgs};
 use crate::options::{JSON, Opt, Table, flag, parts, put, value};
 use hakobu_transfer::location::S3Url;
 use hakobu_transfer::policy::filter::Filter;
 use hakobu_transfer::run::Rates;
-use hakobu_tree::usage::Options;
+use hakobu_tree::usage::{Follow, Options};
 use std::ffi::OsString;
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub static TABLE: Table<Plan> = Table {
     command: "du",
     about: "Report the disk usage of trees, in parallel; a file with several names counts once",
     usage: "hakobu du [OPTIONS] [PATH]...",
-    after: "Numbers are KiB unless -h, -b or -m is given; the last of these counts. Lines are \
+    after: "Numbers are KiB unless -h, --si, -b, -k, -m or -B is given; the last of these counts. Lines are \
             sorted by name, directories after their contents.\n\
             Exit codes: 0 done, 1 something could not be counted, 2 usage.",
     options: &[
@@ -25,7 +25,7 @@ pub static TABLE: Table<Plan> = Table {
         &objects::ONE,
         &objects::ALL_VERSIONS,
         &objects::STAT,
-        &filters::NAMED,
+        &filters::COUNTED,
         &limits::IOPS,
         &limits::PRIORITY,
     ],
@@ -43,8 +43,12 @@ pub enum Unit {
     Mib,
     /// Bytes.
     Byte,
-    /// `1.5M`.
+    /// `1.5M`, in powers of 1024.
     Human,
+    /// `1.5M`, in powers of 1000.
+    Si,
+    /// Multiples of this many bytes, rounded up, with this suffix.
+    Block(u64, &'static str),
 }
 
 impl Unit {
@@ -55,6 +59,101 @@ impl Unit {
             Unit::Mib => bytes.div_ceil(1 << 20).to_string(),
             Unit::Byte => bytes.to_string(),
             Unit::Human => ceiled(bytes),
+            Unit::Si => ceiled_si(bytes),
+            Unit::Block(size, suffix) => format!("{}{suffix}", bytes.div_ceil(size.max(1))),
+        }
+    }
+
+    /// Formats a number of entries.
+    pub fn count(self, entries: u64) -> String {
+        match self {
+            Unit::Human | Unit::Si => self.size(entries),
+            _ => entries.to_string(),
+        }
+    }
+
+    /// Returns the unit of `--block-size`: a size such as 4096, 1M or MB (M and MB alone are printed with the numbers),
+    /// human-readable, or si.
+    fn of_block(text: &str) -> Option<Unit> {
+        match text {
+            "human-readable" => return Some(Unit::Human),
+            "si" => return Some(Unit::Si),
+            _ => {}
+        }
+        let size = size_of(text).filter(|size| *size > 0)?;
+        let suffix = match text.starts_with(|first: char| first.is_ascii_digit()) {
+            true => "",
+            false => SUFFIXES.iter().find(|(name, _)| *name == text).map_or("", |(_, shown)| shown),
+        };
+        Some(Unit::Block(size, suffix))
+    }
+}
+
+/// Units of sizes that are given alone, and how coreutils shows them.
+const SUFFIXES: [(&str, &str); 19] = [
+    ("k", "K"),
+    ("K", "K"),
+    ("M", "M"),
+    ("G", "G"),
+    ("T", "T"),
+    ("P", "P"),
+    ("E", "E"),
+    ("KiB", "KiB"),
+    ("MiB", "MiB"),
+    ("GiB", "GiB"),
+    ("TiB", "TiB"),
+    ("PiB", "PiB"),
+    ("EiB", "EiB"),
+    ("kB", "kB"),
+    ("KB", "kB"),
+    ("MB", "MB"),
+    ("GB", "GB"),
+    ("TB", "TB"),
+    ("PB", "PB"),
+];
+
+/// Returns a size in bytes as coreutils read it: K and KiB are 1024, KB is 1000; a unit alone is one of it.
+fn size_of(text: &str) -> Option<u64> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let number: u64 = if number.is_empty() { 1 } else { number.parse().ok()? };
+    let mut letters = unit.chars();
+    let power = match letters.next() {
+        None if digits == 0 => return None,
+        None => return Some(number),
+        Some('b') if letters.as_str().is_empty() => return number.checked_mul(512),
+        Some(letter) => 1 + "KMGTPE".find(letter.to_ascii_uppercase())?,
+    };
+    let base: u64 = match letters.as_str() {
+        "" | "iB" => 1024,
+        "B" => 1000,
+        _ => return None,
+    };
+    base.checked_pow(power as u32)?.checked_mul(number)
+}
+
+/// Lines that `--threshold` leaves out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Threshold {
+    /// Those below it.
+    AtLeast(u64),
+    /// Those above it.
+    AtMost(u64),
+}
+
+impl Threshold {
+    fn of(text: &str) -> Option<Threshold> {
+        match text.strip_prefix('-') {
+            Some(size) => size_of(size).filter(|size| *size > 0).map(Threshold::AtMost),
+            None => size_of(text).map(Threshold::AtLeast),
+        }
+    }
+
+    /// Returns whether a line of this size is printed.
+    pub fn shows(self, size: u64) -> bool {
+        match self {
+            Threshold::AtLeast(min) => size >= min,
+            Threshold::AtMost(max) => size <= max,
         }
     }
 }
@@ -67,6 +166,11 @@ pub struct Plan {
     /// `-s`, which is 0, or `--max-depth`, whichever comes last.
     pub(super) levels: Option<usize>,
     pub(super) unit: Unit,
+    pub(super) threshold: Option<Threshold>,
+    /// `--files0-from`.
+    pub(super) list: Option<OsString>,
+    /// Rules for local arguments: entries that they exclude are not counted.
+    pub(super) left_out: ArgumentFilters,
     pub(super) total: bool,
     /// `--objects`.
     pub(super) counts: bool,
@@ -115,6 +219,51 @@ const OPTIONS: &[Opt<Plan>] = &[
     flag("one-file-system", Some('x'), "skip other file systems")
         .local("")
         .sets(|it, on| it.options.one_file_system = on),
+    flag("inodes", None, "numbers of entries instead of sizes")
+        .local("--objects counts objects")
+        .sets(|it, on| it.options.inodes = on),
+    flag("separate-dirs", Some('S'), "directories without their subdirectories")
+        .local("")
+        .sets(|it, on| it.options.separate = on),
+    flag("dereference", Some('L'), "follow all symlinks")
+        .local("")
+        .sets(|it, _| it.options.follow = Follow::All),
+    flag("dereference-args", Some('D'), "follow symlinks that are arguments (-H is the same)")
+        .local("")
+        .sets(|it, _| it.options.follow = Follow::Arguments),
+    flag("H", Some('H'), "the same as -D")
+        .short_only()
+        .local("")
+        .sets(|it, _| it.options.follow = Follow::Arguments),
+    flag("no-dereference", Some('P'), "follow no symlinks (the default)")
+        .local("")
+        .sets(|it, _| it.options.follow = Follow::Never),
+    value("block-size", Some('B'), "SIZE", "numbers in units of SIZE: 4096, 1M, MB, KiB").reads(
+        |it, arg| {
+            let unit = arg.value.to_str().and_then(Unit::of_block);
+            put(&mut it.unit, unit.ok_or_else(|| arg.refuse("is not a size"))?)
+        },
+    ),
+    flag("si", None, "sizes such as 1.5M (powers of 1000)").sets(|it, _| it.unit = Unit::Si),
+    value(
+        "threshold",
+        Some('t'),
+        "SIZE",
+        "only lines of at least SIZE; with -SIZE of at most that",
+    )
+    .local("")
+    .reads(|it, arg| {
+        let threshold = arg.value.to_str().and_then(Threshold::of);
+        put(&mut it.threshold, Some(threshold.ok_or_else(|| arg.refuse("is not a size"))?))
+    }),
+    value(
+        "files0-from",
+        None,
+        "FILE",
+        "count the names in FILE ('-': standard input), which end with NUL",
+    )
+    .local("")
+    .reads(|it, arg| put(&mut it.list, Some(arg.value.clone()))),
     flag("null", Some('0'), "end each line with NUL instead of a newline")
         .sets(|it, on| it.nul = on),
     limits::JOBS.local("").reads(limits::set_jobs),
@@ -127,12 +276,36 @@ const OPTIONS: &[Opt<Plan>] = &[
     JSON.sets(|it, on| it.json = on),
 ];
 
-const UNBUILT: &[(&str, &str)] = &[
-    ("--block-size -B", "-b, -k, -m and -h choose the unit"),
-    (
-        "--dereference --dereference-args -D -H -L -X \
-         --files0-from --inodes --separate-dirs -S --si --threshold -t --time --time-style",
-        "",
-    ),
-    ("--no-dereference -P", "it is how du works"),
-];
+const UNBUILT: &[(&str, &str)] = &[("--time --time-style", "hakobu ls -lR shows times")];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_those_of_coreutils() {
+        for (text, size) in [
+            ("0", Some(0)),
+            ("10K", Some(10 << 10)),
+            ("M", Some(1 << 20)),
+            ("2MB", Some(2_000_000)),
+            ("1GiB", Some(1 << 30)),
+            ("3b", Some(1536)),
+            ("", None),
+            ("x", None),
+            ("1KiBB", None),
+            ("99999999999E", None),
+        ] {
+            assert_eq!(size_of(text), size, "{text}");
+        }
+        let shown = |text: &str| Unit::of_block(text).map(|unit| unit.size(3_000_000));
+        assert_eq!(shown("M").as_deref(), Some("3M"));
+        assert_eq!(shown("1M").as_deref(), Some("3"));
+        assert_eq!(shown("KB").as_deref(), Some("3000kB"));
+        assert_eq!(shown("si").as_deref(), Some("3.0M"));
+        assert_eq!(shown("0"), None);
+        assert_eq!(Threshold::of("-0"), None);
+        assert!(Threshold::of("-1K").is_some_and(|t| t.shows(1024) && !t.shows(1025)));
+        assert!(Threshold::of("1K").is_some_and(|t| t.shows(1024) && !t.shows(1023)));
+    }
+}

@@ -10,9 +10,11 @@ use crate::links;
 use crate::objects::{self, ObjectArgs};
 use crate::options::{JSON, Opt, Table, flag, parts, put, value};
 use crate::show::{Wanted, ask};
+use hakobu_transfer::engine::Carried;
 use hakobu_transfer::plan::mv::{Existing, Options};
 use hakobu_transfer::policy::Symlinks;
 use std::ffi::OsString;
+use std::sync::Arc;
 
 /// The command line of `mv`.
 pub static TABLE: Table<Reading> = Table {
@@ -57,6 +59,8 @@ pub struct Reading {
     pub(super) no_target_dir: bool,
     pub(super) target_dir: Option<OsString>,
     pub(super) limits: Limits,
+    /// Hard links between arguments that are copied.
+    pub(super) carried: Arc<Carried>,
     pub(super) operations_per_s_max: Option<u64>,
     pub(super) verbose: bool,
     pub(super) dry_run: bool,

@@ -7,6 +7,8 @@ const SAMPLE: &str = r#"
     mkdir -p t/a/b/c t/a.b t/z/y t/empty; cd t
     for d in . a a/b a/b/c a.b z z/y; do head -c $((RANDOM * 10)) /dev/zero > $d/f; touch $d/none; done
     truncate -s 5M a/sparse; ln -s f z/link; mkfifo z/pipe
+    ln -s ../z a/l; ln -s a l; ln -s nowhere z/gone; ln -s .. a/b/up; printf 'f\n*.b\n' > ../patterns
+    printf 't/a\0t/z\0' > ../list
     echo x > z/one; ln z/one z/two; ln z/one z/y/../three
 "#;
 
@@ -54,6 +56,44 @@ fn lines_are_those_of_coreutils() {
         "-s -d 0 t",
         "-ha t/a/sparse",
         "t//a",
+        "-D t/l",
+        "-H t/l",
+        "-D t",
+        "t/l",
+        "-aD t/l t/z/link",
+        "--inodes t",
+        "--inodes -a t",
+        "--inodes -s t",
+        "--inodes -l t",
+        "--inodes -c t/a t/z",
+        "-S t",
+        "-S -b t",
+        "-sS t",
+        "-Sc t",
+        "-a --inodes -S t",
+        "--si t",
+        "-a --si t",
+        "-B 512 t",
+        "-B M t",
+        "-BKB t",
+        "-B1MB t",
+        "--block-size=KiB t",
+        "--block-size=human-readable t",
+        "-b -B 10 t",
+        "-t 100K t",
+        "-a -t -8K t",
+        "-ab --threshold=1000 t",
+        "--inodes -t 4 t",
+        "--exclude=f t",
+        "-a --exclude=*.b t",
+        "-a --exclude=y/three --exclude=pipe t",
+        "-a --exclude=one t/z/one t/z/two",
+        "--exclude=t t",
+        "-s --exclude=a t t/z",
+        "-a -X patterns t",
+        "--exclude-from=patterns t",
+        "--files0-from=list",
+        "-s --files0-from=list",
     ] {
         let theirs = place.other(&format!("du {line}"), b"");
         let ours = place.run(&format!("du {line}"));
@@ -65,6 +105,38 @@ fn lines_are_those_of_coreutils() {
         };
         assert_eq!(sort(ours.out()), sort(theirs.out()), "{line}");
         assert_eq!(ours.err(), "", "{line}");
+    }
+}
+
+/// Links to other trees are followed, those that lead up or nowhere are not counted twice or are told.
+#[test]
+fn symlinks_are_followed_as_in_coreutils() {
+    let place = Place::new();
+    place.sh(
+        "mkdir -p u/a/b out/x; echo a > u/f; head -c 9000 /dev/zero > out/x/g; head -c 70000 /dev/zero > one; \\
+         ln -s ../out u/link; ln -s ../../one u/a/file; ln -s .. u/a/b/up; ln -s u top; mkdir v; ln -s nowhere v/gone; \\
+         ln -s self v/self; echo b > v/f",
+    );
+    for line in [
+        "-L u",
+        "-aL u",
+        "-LP u",
+        "-PL u",
+        "-sL u out",
+        "-L top",
+        "-aD top",
+        "-D u",
+        "-aLx u",
+        "-L --inodes u",
+        "-L v",
+        "-aL v",
+        "-D v/gone",
+    ] {
+        let (theirs, ours) =
+            (place.other(&format!("du {line}"), b""), place.run(&format!("du {line}")));
+        ours.expect(theirs.code);
+        assert_eq!(ours.sorted(), theirs.sorted(), "{line}");
+        assert_eq!(ours.err().is_empty(), theirs.err().is_empty(), "{line}");
     }
 }
 

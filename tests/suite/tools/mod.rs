@@ -1,6 +1,7 @@
 //! `verify`, `rm`, `du` and `ls`, compared with similar programs.
 
 mod calls;
+mod coreutils;
 mod deep;
 mod du;
 mod filtered;

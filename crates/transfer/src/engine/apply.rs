@@ -3,6 +3,7 @@
 
 use super::attributes::Have;
 use super::context::TargetMode;
+use super::decide::leads_to;
 use super::entry::{Decided, Done, Entry};
 use super::failure::{Failure, Stop, c_string};
 use super::removal::{Removal, remove_source};
@@ -26,7 +27,14 @@ impl Engine<'_> {
         decided: &mut Decided<'_>,
     ) -> Result<(), Stop> {
         let entry = decided.entry;
+        if let Action::Skip(reason) = decided.action {
+            // It leads its group as it is.
+            self.skipped(worker, &entry, reason, (&decided.source, decided.target.is_some()));
+            return Ok(());
+        }
+        let policy = self.context.policy;
         let text = match decided.source.kind {
+            _ if policy.content == Content::HardLink => None,
             Kind::Symlink => match self.link_text(worker, &entry)? {
                 Some(text) => Some(text),
                 None => return Ok(()),
@@ -39,10 +47,11 @@ impl Engine<'_> {
             let same = self.context.target_text((dir, name)).is_ok_and(|there| there == *text);
             decided.action = if same { Action::Metadata } else { Action::Update };
         }
-        let policy = self.context.policy;
         let replaces = matches!(decided.action, Action::Create | Action::Update);
         if replaces
             && text.is_some()
+            // A backup keeps it.
+            && !(policy.cp_targets && policy.backup)
             && decided.target.is_some_and(|there| leads_to(&entry, &there))
         {
             let reason = "source and target are the same file";
@@ -65,20 +74,17 @@ impl Engine<'_> {
         let (source, target) = (&decided.source, decided.target.as_ref());
         let done = match (&text, source.kind) {
             _ if self.context.mode == TargetMode::Told => Done::content(source.size),
+            _ if policy.content == Content::HardLink => {
+                if let Some(place) = entry.place() {
+                    let from = (entry.source()?, entry.follow);
+                    self.publisher.link(&worker.at, from, place, target, Some(entry.node))?;
+                }
+                Done::checked(true)
+            }
             (Some(text), _) => self.specials.make(worker, &entry, source, target, Some(text))?,
-            (None, Kind::File) => match self.context.policy.content {
-                Content::Copy => self.files.copy(worker, &entry, opened, source, target)?,
-                Content::HardLink => {
-                    if let Some(place) = entry.place() {
-                        self.publisher.link(
-                            &worker.at,
-                            entry.source()?,
-                            place,
-                            target,
-                            Some(entry.node),
-                        )?;
-                    }
-                    Done::checked(true)
+            (None, Kind::File) => match policy.content {
+                Content::Copy | Content::HardLink => {
+                    self.files.copy(worker, &entry, opened, source, target)?
                 }
                 Content::Symlink => {
                     // The target of the link is the source's absolute path.
@@ -365,15 +371,4 @@ impl Engine<'_> {
             Ok(_) => Err(Failure::code(Operation::Remove, errno::ENOTEMPTY).into()),
         }
     }
-}
-
-/// Returns whether a symlink of the source is, directly or through others, the entry of the target that it would
-/// replace.
-fn leads_to(entry: &Entry<'_>, there: &Meta) -> bool {
-    let Ok((dir, name)) = entry.source() else { return false };
-    let is_it = |looked: std::io::Result<Meta>| {
-        looked.is_ok_and(|looked| looked.identity() == there.identity())
-    };
-    is_it(meta::of(dir, name, true))
-        || dir::read_link(dir, name).is_ok_and(|text| is_it(meta::of(dir, &text, false)))
 }

@@ -170,7 +170,8 @@ impl Engine<'_> {
             let Some(place) = entry.place() else { return Ok(false) };
             // A target that equals the source needs no backup.
             let replaced = (decided.action != Action::Metadata).then_some(&**entry.node);
-            match self.publisher.link(&worker.at, basis, place, target.as_ref(), replaced) {
+            match self.publisher.link(&worker.at, (basis, false), place, target.as_ref(), replaced)
+            {
                 Ok(()) => {}
                 // Copy it instead.
                 Err(failure) if publish::cannot_link(&failure.error) => return Ok(false),

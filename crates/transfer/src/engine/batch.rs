@@ -89,7 +89,7 @@ impl Engine<'_> {
         opened.is_some()
             && source.kind == Kind::File
             && source.size <= BATCHED_BYTES_MAX
-            && !self.is_grouped(source)
+            && !self.is_grouped(&decided.entry, source)
     }
 
     /// Performs each step of a copy for all files before the next step.

@@ -5,18 +5,20 @@ use super::context::{Pass, TargetMode};
 use super::entry::{Decided, Entry, Outcome};
 use super::failure::{Failure, Stop};
 use super::guard::{self, Listed};
-use super::links::{Leader, Role};
+use super::links::{Home, Leader, Role};
 use super::node::{Fds, Node, TargetDir};
 use super::publish::{self, DirName};
 use super::report::Paths;
 use super::state::Engine;
 use super::worker::Worker;
-use crate::policy::{Action, Append, Basis, Grain, NOT_AS_PLANNED, Reason, Symlinks, decide};
+use crate::policy::{
+    Action, Append, Basis, Content, Grain, NOT_AS_PLANNED, Numbering, Reason, Symlinks, decide,
+};
 use hakobu_core::error::{Class, Operation};
 use hakobu_core::event::Skip;
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Kind, Meta};
-use hakobu_sys::{BorrowedFd, errno, meta};
+use hakobu_sys::{BorrowedFd, dir, errno, meta};
 use std::ffi::CStr;
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::Arc;
@@ -200,8 +202,14 @@ impl Engine<'_> {
         };
         if let Some(target) = target
             && target.identity() == source.identity()
+            && !self.parts_names(worker, entry, source)
         {
-            self.same_file(worker, entry);
+            return Ok(Break(Outcome::Finished));
+        }
+        if policy.cp_targets
+            && let Some(target) = target
+            && self.may_not_replace(worker, entry, source, target)
+        {
             return Ok(Break(Outcome::Finished));
         }
         if let (Some(there), Some(dir)) = (&*target, entry.target)
@@ -232,6 +240,18 @@ impl Engine<'_> {
         if !matches!(*action, Action::Skip(_)) {
             self.refuse(entry, source, target.as_ref())?;
         }
+        if let (Some(_), Action::Compare | Action::Metadata) = (&*target, *action)
+            && (policy.makes_anew() || policy.content == Content::HardLink)
+        {
+            *action = Action::Update;
+        }
+        if let (Some(target), Action::Update | Action::Compare) = (&*target, *action)
+            && policy.attributes_only
+            && !policy.makes_anew()
+            && (source.kind, target.kind) == (Kind::File, Kind::File)
+        {
+            *action = Action::Metadata;
+        }
         if let (Some(_), Some(ask)) = (&*target, &policy.ask)
             && !matches!(*action, Action::Skip(_))
             && !ask(&entry.target_path())
@@ -239,13 +259,26 @@ impl Engine<'_> {
             worker.totals.skipped += 1;
             return Ok(Break(Outcome::Finished));
         }
-        if let Action::Skip(reason) = *action {
+        if let Action::Skip(reason) = *action
+            && !(reason == Reason::Newer && policy.cp_targets && self.is_grouped(entry, source))
+        {
             self.skipped(worker, entry, reason, (source, target.is_some()));
+            return Ok(Break(Outcome::Finished));
+        }
+        if let Some(target) = target
+            && policy.content != Content::Copy
+            && !policy.links_replace()
+            && source.kind != Kind::Symlink
+            && target.kind != Kind::Dir
+        {
+            worker.totals.failed += 1;
+            let paths = entry.paths();
+            self.reports.notice(Operation::Link, paths, "File exists", Class::Partial);
             return Ok(Break(Outcome::Finished));
         }
         let large = source.kind == Kind::File && source.size >= LARGE_BYTES_MIN;
         if large
-            && *action != Action::Metadata
+            && !matches!(*action, Action::Metadata | Action::Skip(_))
             && self.context.mode != TargetMode::Told
             && let Some(rest) = entry.rest
         {
@@ -279,24 +312,35 @@ impl Engine<'_> {
         worker: &mut Worker<'_>,
         decided: &mut Decided<'_>,
     ) -> Result<Outcome, Stop> {
-        if !self.is_grouped(&decided.source) {
+        if !self.is_grouped(&decided.entry, &decided.source) {
             return self.apply(worker, decided).map(|()| Outcome::Finished);
         }
-        let (entry, source) = (decided.entry, decided.source);
+        let (entry, source, policy) = (decided.entry, decided.source, self.context.policy);
         let ready = match decided.action {
+            // With `cp -u` this target stays.
+            Action::Skip(_) => true,
             // Everything is copied again in any case.
-            _ if self.context.policy.ignore_times => true,
+            _ if policy.ignore_times && !policy.update => true,
             Action::Metadata => true,
             // The texts of symlinks are compared when the action is applied.
             Action::Compare => decided.target.is_some(),
             _ => false,
         };
-        let role = self.groups.join(source.identity(), source.nlink, ready, || {
+        // A file may be followed from any number of symlinks.
+        let names = if policy.links_followed() { u64::MAX } else { source.nlink };
+        let role = self.groups.join(source.identity(), names, ready, || {
             entry.node.hold();
             entry.member()
         });
         match role {
             Role::Waits => Ok(Outcome::HandedOn),
+            Role::Follows(leader) if self.is_stale(&leader, &source) => {
+                self.apply(worker, decided).map(|()| Outcome::Finished)
+            }
+            Role::Follows(_) if self.stays_newer(decided) => {
+                self.skipped(worker, &entry, Reason::Newer, (&source, true));
+                Ok(Outcome::Finished)
+            }
             Role::Follows(leader) => {
                 self.link_to(worker, decided, &leader)?;
                 Ok(Outcome::Finished)
@@ -327,7 +371,8 @@ impl Engine<'_> {
             _ => true,
         };
         let leader = (result.is_ok() && is_there()).then(|| Leader {
-            node: Arc::clone(entry.node),
+            home: Home::Here(Arc::clone(entry.node)),
+            copied: (source.size, source.mtime),
             name: entry.target_name.into(),
             checked: entry.node.kept_sources.load(Ordering::Relaxed) == kept,
             transferred: decided.action != Action::Metadata
@@ -376,8 +421,10 @@ impl Engine<'_> {
                 return Err(Failure::reason(Operation::Create, reason));
             }
         }
+        let policy = self.context.policy;
         if source.kind != Kind::Dir
             && target.is_some()
+            && !(policy.backup && policy.numbering == Numbering::Numbered)
             && entry.is_argument()
             && guard.is_made_by_argument(|| entry.node.path_of(entry.target_name))
         {
@@ -464,28 +511,111 @@ impl Engine<'_> {
         self.reports.notice(Operation::Overwrite, paths, CLASH, Class::Partial);
     }
 
-    fn same_file(&self, worker: &mut Worker<'_>, entry: &Entry<'_>) {
-        if self.context.policy.cp_targets || self.context.policy.remove_source_files {
+    /// Handles a target that is the same file as its source. Returns whether it is replaced nevertheless: `--backup` and
+    /// `--remove-destination` make a file of its own of one of two names.
+    fn parts_names(&self, worker: &mut Worker<'_>, entry: &Entry<'_>, source: &Meta) -> bool {
+        let policy = self.context.policy;
+        let is_link =
+            |(dir, name)| meta::of(dir, name, false).is_ok_and(|own| own.kind == Kind::Symlink);
+        let copies = policy.cp_targets && policy.content != Content::HardLink;
+        let is_symlink = source.kind == Kind::Symlink;
+        let parts = copies
+            && policy.makes_anew()
+            && match entry.is_one_name() {
+                true => policy.backup && policy.forced,
+                // A name that is reached through a symlink would be the only one.
+                false if is_symlink => policy.backup,
+                false => entry.source().is_ok_and(|place| !is_link(place)),
+            };
+        if parts {
+            return true;
+        }
+        // Two names of one symlink are the same already.
+        let is_same_already =
+            policy.content == Content::HardLink || is_symlink && !entry.is_one_name();
+        let fails = policy.cp_targets && !is_same_already || policy.remove_source_files;
+        if fails {
             worker.totals.failed += 1;
             let reason = "source and target are the same file";
             self.reports.notice(Operation::Create, entry.paths(), reason, Class::Partial);
         } else {
             worker.totals.skipped += 1;
         }
+        false
+    }
+
+    /// Refuses, as cp does, to replace an entry by a link to itself, and to back up a target under the source's name.
+    /// Returns whether that is so; it is reported.
+    fn may_not_replace(
+        &self,
+        worker: &mut Worker<'_>,
+        entry: &Entry<'_>,
+        source: &Meta,
+        target: &Meta,
+    ) -> bool {
+        let policy = self.context.policy;
+        let onto_itself = || {
+            source.kind != Kind::Symlink
+                && target.kind == Kind::Symlink
+                && !(policy.backup && policy.forced)
+                && entry.is_one_name()
+        };
+        let (operation, reason) = if onto_itself() {
+            (Operation::Create, "source and target are the same file")
+        } else if policy.content == Content::HardLink
+            && source.kind == Kind::Symlink
+            && !policy.backup
+            && leads_to(entry, target)
+        {
+            worker.totals.skipped += 1;
+            return true;
+        } else if policy.attributes_only && !policy.makes_anew() && publish::is_node(target.kind) {
+            worker.totals.skipped += 1;
+            return true;
+        } else if self.is_its_backup(entry, source) {
+            (Operation::Create, "backing up the target might destroy the source")
+        } else {
+            return false;
+        };
+        worker.totals.failed += 1;
+        self.reports.notice(operation, entry.paths(), reason, Class::Partial);
+        true
+    }
+
+    /// Returns whether a source has the name that a simple backup of its target would get.
+    fn is_its_backup(&self, entry: &Entry<'_>, source: &Meta) -> bool {
+        let policy = self.context.policy;
+        if !policy.backup || policy.numbering == Numbering::Numbered {
+            return false;
+        }
+        let (own, name) = (entry.name.to_bytes(), entry.target_name.to_bytes());
+        own.strip_prefix(name) == Some(&policy.suffix)
+            && entry.place().is_some_and(|(dir, _)| {
+                meta::of(dir, entry.name, true)
+                    .is_ok_and(|there| there.identity() == source.identity())
+            })
     }
 
     /// Returns whether a source may have other names in the transfer that become hard links. A symlink that may be
     /// skipped as unsafe cannot lead a group.
-    pub(super) fn is_grouped(&self, source: &Meta) -> bool {
+    pub(super) fn is_grouped(&self, entry: &Entry<'_>, source: &Meta) -> bool {
         let policy = self.context.policy;
-        policy.hard_links
-            && !(policy.safe_links && source.kind == Kind::Symlink)
+        if !policy.hard_links || policy.content == Content::HardLink {
+            return false;
+        }
+        let followed = || {
+            policy.links_followed()
+                && source.kind == Kind::File
+                && (policy.symlinks == Symlinks::Follow || entry.is_argument())
+        };
+        !(policy.safe_links && source.kind == Kind::Symlink)
             && (source.nlink > 1
-                || policy.remove_source_files && self.groups.knows(source.identity()))
+                || policy.remove_source_files && self.groups.knows(source.identity())
+                || followed())
     }
 
     /// Counts and reports a skipped entry. `exists`: whether the target has it.
-    fn skipped(
+    pub(super) fn skipped(
         &self,
         worker: &mut Worker<'_>,
         entry: &Entry<'_>,
@@ -501,7 +631,9 @@ impl Engine<'_> {
             return;
         }
         let reason = match reason {
+            Reason::Symlink if self.context.policy.cp_targets => "it is a symlink",
             Reason::Symlink => "it is a symlink (-l keeps it, -L copies what it points to)",
+            Reason::NonRegular if self.context.policy.cp_targets => "it is not a regular file",
             Reason::NonRegular => "it is not a regular file (-D keeps devices and FIFOs)",
             Reason::Privileged => "making a device requires root",
             _ => return,
@@ -594,4 +726,15 @@ fn see(worker: &mut Worker<'_>, source: &Meta) {
         }
         _ => totals.seen_nodes += 1,
     }
+}
+
+/// Returns whether a symlink of the source is, directly or through others, the entry of the target that it would
+/// replace.
+pub(super) fn leads_to(entry: &Entry<'_>, there: &Meta) -> bool {
+    let Ok((dir, name)) = entry.source() else { return false };
+    let is_it = |looked: std::io::Result<Meta>| {
+        looked.is_ok_and(|looked| looked.identity() == there.identity())
+    };
+    is_it(meta::of(dir, name, true))
+        || dir::read_link(dir, name).is_ok_and(|text| is_it(meta::of(dir, &text, false)))
 }

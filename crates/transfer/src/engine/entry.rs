@@ -11,7 +11,7 @@ use crate::policy::Action;
 use hakobu_core::error::Operation;
 use hakobu_core::event::Change;
 use hakobu_core::unit::{Kind, Meta, Time};
-use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, errno};
+use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, errno, meta};
 use hakobu_tree::pool::Queue;
 use std::ffi::CStr;
 use std::path::PathBuf;
@@ -92,7 +92,17 @@ impl<'a> Entry<'a> {
             side: self.side,
             name: self.name.to_owned(),
             target_name: renamed.then(|| self.target_name.into()),
+            follow: self.follow,
         }
+    }
+
+    /// Returns whether source and target are one name in one directory.
+    pub(super) fn is_one_name(&self) -> bool {
+        let Ok((dir, name)) = self.source() else { return false };
+        let same = |info: &TargetDir| {
+            meta::of_fd(dir).is_ok_and(|own| own.identity() == info.meta.identity())
+        };
+        name == self.target_name && self.target.is_some_and(|(_, info)| same(info))
     }
 
     /// Returns the entry as a directory to open.

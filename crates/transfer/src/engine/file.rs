@@ -206,6 +206,7 @@ impl<'a> Files<'a> {
             .filter(|there| overwrite && self.context.policy.appends(source, there));
         let start = start.map_or(Ok(None), |there| self.appends_from(worker, copying, there))?;
         let (bytes, moved) = match start {
+            _ if self.context.policy.attributes_only => (0, 0),
             Some(start) => {
                 let (ends, range) = ((from.as_fd(), to), (start, source.size));
                 (source.size, worker.mover.append(&worker.at, ends, range)?)

@@ -3,21 +3,18 @@
 use super::decide::{CLASH, there};
 use super::entry::{Decided, Done, Entry, Outcome};
 use super::failure::{Failure, Stop};
-use super::links::{Leader, Member};
+use super::links::{Carried, Home, Leader, Member};
 use super::report::Report;
 use super::state::Engine;
 use super::unit::{Chunk, Unit};
 use super::worker::Worker;
-use crate::policy::Basis;
+use crate::policy::{Basis, Reason, is_newer};
 use hakobu_core::error::Operation;
 use hakobu_core::event::Change;
 use hakobu_core::meter::Phase;
-use hakobu_core::unit::Kind;
-use hakobu_sys::{errno, meta};
+use hakobu_core::unit::{Kind, Meta};
+use hakobu_sys::{AsFd, errno, meta};
 use hakobu_tree::pool::Queue;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 impl Engine<'_> {
@@ -33,11 +30,15 @@ impl Engine<'_> {
         let done = Done::checked(leader.checked);
         if self.context.is_real() {
             let Some(place) = entry.place() else { return Ok(()) };
-            let fds = leader.node.fds().map_err(Failure::of(Operation::Link))?;
-            let Some(from) = fds.target() else { return Ok(()) };
+            let home = leader.home.open().map_err(Failure::of(Operation::Link))?;
+            let Some(from) = home.as_ref().map(|fd| (**fd).as_fd()) else { return Ok(()) };
             worker.at.step(Phase::Look, 1);
             let first =
                 meta::of(from, &leader.name, false).map_err(Failure::of(Operation::Link))?;
+            if matches!(leader.home, Home::Before(_, id) if id != first.identity()) {
+                let reason = "another program replaced the name that it would be linked to";
+                return Err(Failure::reason(Operation::Link, reason).into());
+            }
             if target.is_some_and(|target| target.identity() == first.identity()) {
                 self.is_linked(worker, decided);
                 self.finish(worker, decided, done);
@@ -48,15 +49,15 @@ impl Engine<'_> {
             }
             self.publisher.link(
                 &worker.at,
-                (from, &leader.name),
+                ((from, &leader.name), false),
                 place,
                 target,
                 Some(entry.node),
             )?;
             entry.node.touch();
-        } else if let (Some(target), Ok(fds)) = (target, leader.node.fds())
-            && let Some(from) = fds.target()
-            && meta::of(from, &leader.name, false).is_ok_and(|m| m.identity() == target.identity())
+        } else if let (Some(target), Ok(Some(from))) = (target, leader.home.open())
+            && meta::of((*from).as_fd(), &leader.name, false)
+                .is_ok_and(|m| m.identity() == target.identity())
         {
             self.is_linked(worker, decided);
             return Ok(());
@@ -82,8 +83,7 @@ impl Engine<'_> {
                 change.size = source.kind == Kind::File && source.size != there.size;
             }
             (change.hard_link, change.to_name) = (true, true);
-            let path = leader.node.path_of(&leader.name);
-            let link = Some(PathBuf::from(OsStr::from_bytes(&path)));
+            let link = Some(leader.home.path_of(&leader.name));
             self.report(entry, source, Report { change, link, begun: *begun, ..Report::default() });
         }
         self.finish(worker, decided, done);
@@ -142,7 +142,7 @@ impl Engine<'_> {
     ) -> Result<Outcome, Stop> {
         worker.at.step(Phase::Look, 1);
         let mut decided = Decided::new(entry);
-        let source = self.context.source_of(entry.source()?, false);
+        let source = self.context.source_of(entry.source()?, entry.follow);
         decided.source = source.map_err(Failure::of(Operation::Stat))?;
         self.decide_and(worker, &mut decided, false, |engine, worker, decided| {
             match std::mem::replace(led, true) {
@@ -168,7 +168,7 @@ impl Engine<'_> {
                 let info = node.target_dir();
                 let target = fds.target().zip(info.as_ref());
                 let (side, name, target_name) = (member.side, &*member.name, member.at_target());
-                let (node, fds, follow, rest) = (&node, &fds, false, None);
+                let (node, fds, follow, rest) = (&node, &fds, member.follow, None);
                 let entry =
                     Entry { node, fds, side, name, target_name, follow, target, queue, rest };
                 handle(worker, entry);
@@ -190,10 +190,15 @@ impl Engine<'_> {
         let unit = |member: Member| {
             let mut chunk = Chunk::new(&member.node, member.side);
             chunk.names.push(&member.name, Kind::Unknown);
-            chunk.target_name = member.target_name;
+            (chunk.target_name, chunk.follow) = (member.target_name, member.follow);
             Unit::Chunk(chunk)
         };
         self.groups.take_parked().into_iter().map(unit).collect()
+    }
+
+    /// Hands groups of hard links that are open after the walk on to later runs.
+    pub fn hand_over_groups(&self, carried: &Carried) {
+        self.groups.end_with(carried);
     }
 
     /// Links a name that has waited.
@@ -205,19 +210,47 @@ impl Engine<'_> {
     ) -> Result<(), Stop> {
         worker.at.step(Phase::Look, 2);
         let (dir, name) = entry.source()?;
-        let source =
-            self.context.source_of((dir, name), false).map_err(Failure::of(Operation::Stat))?;
+        let source = self
+            .context
+            .source_of((dir, name), entry.follow)
+            .map_err(Failure::of(Operation::Stat))?;
         let target = match entry.place() {
             Some(place) => there(self.context.target_of(place, false))?,
             None => None,
         };
         let begun = self.reports.begin();
-        let decided = Decided { source, target, begun, ..Decided::new(entry) };
+        let mut decided = Decided { source, target, begun, ..Decided::new(entry) };
+        if self.is_stale(leader, &source) {
+            let act = |engine: &Self, worker: &mut Worker<'_>, decided: &mut Decided<'_>| {
+                engine.apply(worker, decided).map(|()| Outcome::Finished)
+            };
+            return self.decide_and(worker, &mut decided, false, act).map(drop);
+        }
+        if self.stays_newer(&decided) {
+            return Ok(self.skipped(worker, &entry, Reason::Newer, (&source, true)));
+        }
         match self.link_to(worker, &decided, leader) {
             Err(Stop::Failed(failure)) if errno::is(&failure.error, errno::EEXIST) => {
                 Err(Failure::reason(Operation::Overwrite, CLASH).into())
             }
             other => other,
+        }
+    }
+
+    /// Returns whether a source that is to be removed is no longer what was copied as the first name of its group.
+    pub(super) fn is_stale(&self, leader: &Leader, source: &Meta) -> bool {
+        self.context.policy.remove_source_files && leader.copied != (source.size, source.mtime)
+    }
+
+    /// Returns whether `cp -u` keeps a target although its file has other names: it is newer than its source.
+    pub(super) fn stays_newer(&self, decided: &Decided<'_>) -> bool {
+        let (policy, source) = (self.context.policy, &decided.source);
+        let Some(target) = decided.target.filter(|target| target.kind == Kind::File) else {
+            return false;
+        };
+        policy.update && source.kind == Kind::File && {
+            let grain = self.grain(&decided.entry, source, &target);
+            is_newer(target.mtime, source.mtime, policy.modify_window_s, grain) == Some(true)
         }
     }
 }

@@ -7,10 +7,16 @@
 //! A group is dropped when all its names have come; names outside of the transfer keep it. This is the one structure
 //! that grows with the data: about 100 bytes for each open group.
 
+use super::failure::c_string;
 use super::node::Node;
+use hakobu_core::unit::Time;
+use hakobu_sys::{OwnedFd, dir, meta};
 use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, OsStr};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -24,6 +30,8 @@ pub struct Member {
     pub name: CString,
     /// The name at the target, where it differs.
     pub target_name: Option<Box<CStr>>,
+    /// The name is a symlink that is followed.
+    pub follow: bool,
 }
 
 impl Member {
@@ -42,11 +50,46 @@ impl Member {
     }
 }
 
+/// Directory of the first name of a group at the target.
+#[derive(Clone)]
+pub enum Home {
+    /// One of this run.
+    Here(Arc<Node>),
+    /// That of an earlier run of the same command, and the identity of the file there.
+    Before(Arc<Path>, (u64, u64)),
+}
+
+impl Home {
+    /// Opens the directory; `None` if nothing is written. Its source may be gone by now.
+    ///
+    /// # Errors
+    /// Those of opening.
+    pub fn open(&self) -> io::Result<Option<Arc<OwnedFd>>> {
+        match self {
+            Home::Here(node) => node.target_fd(),
+            Home::Before(folder, _) => {
+                let fd = dir::open_root(&c_string(folder.as_os_str().as_bytes())?)?;
+                Ok(Some(Arc::new(fd)))
+            }
+        }
+    }
+
+    /// Returns the path of a name in it: in the transfer, or as of the earlier run.
+    pub fn path_of(&self, name: &CStr) -> PathBuf {
+        match self {
+            Home::Here(node) => OsStr::from_bytes(&node.path_of(name)).into(),
+            Home::Before(folder, _) => folder.join(OsStr::from_bytes(name.to_bytes())),
+        }
+    }
+}
+
 /// Location of the first name of a group at the target.
 #[derive(Clone)]
 pub struct Leader {
     /// The directory.
-    pub node: Arc<Node>,
+    pub home: Home,
+    /// Size and time of the source that was copied: what another name shows later is not in the copy.
+    pub copied: (u64, Time),
     /// The name in it.
     pub name: Arc<CStr>,
     /// Its copy is complete and its source unchanged: sources of later names may be removed, too.
@@ -54,6 +97,11 @@ pub struct Leader {
     /// Its content was transferred: lines of later names show no tree beside the target, as in rsync.
     pub transferred: bool,
 }
+
+/// Groups that a run left open for the next ones of the same command (`mv a b DIR`): a name of theirs is an argument of
+/// its own.
+#[derive(Default)]
+pub struct Carried(Mutex<HashMap<(u64, u64), (Leader, u64)>>);
 
 enum State {
     /// No name so far has a usable target.
@@ -93,6 +141,42 @@ impl Groups {
     fn shard(&self, id: (u64, u64)) -> &Mutex<HashMap<(u64, u64), Group>> {
         // One worker meets neighbouring inodes: the low bits spread them over shards.
         &self.shards[(id.1 % 16) as usize]
+    }
+
+    /// Takes over the groups of earlier runs.
+    pub fn begin_with(&self, carried: &Carried) {
+        for (id, (leader, left)) in carried.0.lock().drain() {
+            self.shard(id).lock().insert(id, Group { state: State::Done(leader), left });
+        }
+    }
+
+    /// Hands the open groups, the first names of which are at the target, on to later runs.
+    pub fn end_with(&self, carried: &Carried) {
+        for shard in &self.shards {
+            for (id, Group { state, left }) in shard.lock().drain() {
+                let State::Done(leader) = state else { continue };
+                let home = match &leader.home {
+                    Home::Before(..) => Some(leader.home.clone()),
+                    Home::Here(node) => {
+                        let path = node.target_path(&leader.name);
+                        let identity = c_string(path.as_os_str().as_bytes())
+                            .and_then(|path| meta::of(dir::cwd(), &path, false))
+                            .map(|there| there.identity());
+                        let folder =
+                            path.parent().map(|folder| match folder.as_os_str().is_empty() {
+                                true => Path::new("."),
+                                false => folder,
+                            });
+                        folder
+                            .zip(identity.ok())
+                            .map(|(folder, id)| Home::Before(folder.into(), id))
+                    }
+                };
+                if let Some(home) = home {
+                    carried.0.lock().insert(id, (Leader { home, ..leader }, left));
+                }
+            }
+        }
     }
 
     /// Lets names wait for one that the target has already.

@@ -55,6 +55,7 @@ mod worker;
 
 pub(crate) use content::{SEGMENT_BYTES_MAX, Side, first_difference};
 pub use context::{Pass, TargetMode};
+pub use links::Carried;
 pub use removal::Removal;
 pub use roots::Ends;
 pub(crate) use rules::read_merge_file;

@@ -224,6 +224,14 @@ impl Node {
         Ok(Fds { sources, target, bases })
     }
 
+    /// Returns an open descriptor of the target directory, if there is one; reopens a closed one.
+    ///
+    /// # Errors
+    /// Those of opening; ESTALE if it is no longer the same.
+    pub fn target_fd(&self) -> io::Result<Option<Arc<OwnedFd>>> {
+        self.target_handle().map(|handle| handle.fd()).transpose()
+    }
+
     /// Closes the descriptors; units that use them keep them open until they end. A closed parent that is finished
     /// next is reopened from here: one step up instead of many down from the top.
     pub fn close(&self) {

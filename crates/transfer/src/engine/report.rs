@@ -94,7 +94,8 @@ impl<'a> Reports<'a> {
             Some(errno::ENOENT) if matches!(operation, Operation::Read | Operation::Stat) => {
                 Class::Vanished
             }
-            Some(errno::ENOSPC | errno::EDQUOT | errno::EROFS) if writes => Class::Fatal,
+            // A part of the target may be mounted read-only: as in rsync, the others go on.
+            Some(errno::ENOSPC | errno::EDQUOT) if writes => Class::Fatal,
             _ => Class::Partial,
         };
         match class {

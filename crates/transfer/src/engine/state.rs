@@ -6,7 +6,7 @@ use super::context::{Context, Pass, TargetMode};
 use super::failure::Failure;
 use super::file::Files;
 use super::guard::Guard;
-use super::links::Groups;
+use super::links::{Carried, Groups};
 use super::pace::Station;
 use super::prune::Pruning;
 use super::publish::{BackupDir, Backups, Direct, Publisher};
@@ -76,6 +76,8 @@ pub struct Setup<'a> {
     pub ledger: &'a Arc<Ledger>,
     /// Sources and names of this run.
     pub guard: &'a Guard,
+    /// Groups of hard links that earlier runs left open.
+    pub carried: Option<&'a Carried>,
 }
 
 /// Walks two trees at once and decides about each entry. Shared by all workers of one run; its parts apply the
@@ -125,13 +127,17 @@ impl<'a> Engine<'a> {
         let backups = Backups::new(policy, backup_dir, Arc::clone(&reports));
         let publisher = Arc::new(Publisher::new(context, setup.temp_dir, backups, direct));
         let parts = || (context, Arc::clone(&publisher));
+        let groups = Groups::default();
+        if let Some(carried) = setup.carried {
+            groups.begin_with(carried);
+        }
         Engine {
             context,
             files: Files::new(parts()),
             specials: Specials::new(parts()),
             unchanged: Unchanged::new(&context, &reports),
             grains: Grains::default(),
-            groups: Groups::default(),
+            groups,
             pruning: Pruning::new(parts(), Arc::clone(&reports), setup.deletes),
             reports,
             publisher,

@@ -131,7 +131,10 @@ impl Engine<'_> {
             Some(_) if self.context.policy.ignore_existing => {
                 return Err(Failure::reason(
                     Operation::MakeDir,
-                    "--ignore-existing keeps the entry that is in its way",
+                    match self.context.policy.cp_targets || self.context.policy.remove_source_dirs {
+                        true => "an existing entry, which is kept, is in its way",
+                        false => "--ignore-existing keeps the entry that is in its way",
+                    },
                 ));
             }
             Some(_) if self.context.policy.cp_targets => {

@@ -1,5 +1,6 @@
 //! Trees are copied while jobs and limits change: the meter's counts agree with the totals, and limits hold.
 
+use super::guard::Guard;
 use super::{Ends, Engine, Pass, SEGMENT_BYTES_MAX, Setup, TargetMode};
 use crate::journal::{Journal, Ledger, Scope};
 use crate::policy::{Delete, Policy, Preserve};
@@ -85,7 +86,10 @@ fn policy() -> Policy {
 fn copy(area: &Area, controls: &Controls, control: &Control, target: TargetMode) -> Totals {
     let policy = policy();
     let ledger = Arc::new(Ledger::new(&Journal::at(area.0.join("state")), Scope::default()));
+    let guard = Guard::default();
     let engine = Engine::new(Setup {
+        carried: None,
+        guard: &guard,
         policy: &policy,
         pass: Pass::Transfer,
         listener: &Quiet,

@@ -107,10 +107,9 @@ fn relative(typed: &Path, bytes: &[u8], slash_dot: bool) -> Result<Argument, Fat
     let parts = rest.split(|byte| *byte == b'/').filter(|part| !matches!(*part, b"" | b"."));
     let names: Vec<Vec<u8>> = parts.map(<[u8]>::to_vec).collect();
     if names.iter().any(|name| name == b"..") {
-        let message = format!(
-            "{}: a path with '..' cannot be kept at the target; write FOLDER/./PATH to say where it begins",
-            quoted(typed)
-        );
+        let hint = if slash_dot { "; write FOLDER/./PATH to say where it begins" } else { "" };
+        let message =
+            format!("{}: a path with '..' cannot be kept at the target{hint}", quoted(typed));
         return Err(Fatal::new(1, message));
     }
     let follow = bytes.ends_with(b"/") || bytes.ends_with(b"/.");

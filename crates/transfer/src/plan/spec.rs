@@ -1,5 +1,6 @@
 //! The description of a transfer.
 
+use crate::engine::Carried;
 use crate::location::{Location, Sources};
 use crate::object::ObjectOptions;
 use crate::object::list::Inventory;
@@ -78,6 +79,8 @@ pub struct Spec {
     pub mkpath: bool,
     /// Whether free space is compared with the need before the start.
     pub check_space: bool,
+    /// Between paths: groups of hard links that earlier runs of the same command left open, and that this one leaves.
+    pub carried: Option<Arc<Carried>>,
     /// Settings of a transfer with S3 on a side.
     pub objects: Objects,
 }

@@ -129,7 +129,8 @@ fn rsync_wants_name(
     slash: bool,
 ) -> Result<bool, Fatal> {
     let single = match arguments {
-        [one] if !one.is_content() && !one.relative && spec.files_from.is_none() => {
+        _ if spec.files_from.is_some() => !slash && is_one_listed(spec, arguments, there.is_none()),
+        [one] if !one.is_content() && !one.relative => {
             let path = one.path();
             let follow = spec.policy.symlinks == Symlinks::Follow || one.follow;
             look(&path, follow).is_ok_and(|source| {
@@ -153,6 +154,19 @@ fn rsync_wants_name(
     }
 }
 
+/// Returns whether a list of names names one entry in all, which gets the target's name as in rsync. Missing names do not
+/// count; a directory does if the target `is_new` and its content is not copied.
+fn is_one_listed(spec: &Spec, arguments: &[Argument], is_new: bool) -> bool {
+    let lines = spec.files_from.iter().flatten().filter(|line| !line.is_empty()).count();
+    let mut found = arguments.iter().filter(|argument| look(&argument.path(), false).is_ok());
+    let (Some(one), None, true) = (found.next(), found.next(), lines == arguments.len()) else {
+        return false;
+    };
+    let follow = spec.policy.symlinks == Symlinks::Follow || one.follow;
+    let is_dir = look(&one.path(), follow).is_ok_and(|there| there.kind == Kind::Dir);
+    one.names.len() == 1 && !(is_dir && (spec.policy.recurse || one.follow || !is_new))
+}
+
 fn copies_dir(spec: &Spec, arguments: &[Argument]) -> bool {
     spec.policy.recurse && matches!(arguments, [one] if is_dir(&one.path()))
 }
@@ -165,7 +179,8 @@ fn name_in_parent(
     real: bool,
     umask: u32,
 ) -> Result<Place, Fatal> {
-    let links = arguments.iter().any(|argument| is_link(&argument.path()));
+    let keeps = |argument: &Argument| is_link(&argument.path()) && !spec.policy.follow_args;
+    let links = arguments.iter().any(keeps);
     let target = written_through(target, links, &spec.policy)?;
     let Some(name) = target.file_name().filter(|_| !target.as_os_str().is_empty()) else {
         let message = format!("{} cannot be the name of a file", quoted(target));
@@ -183,8 +198,8 @@ fn name_in_parent(
         Ok(dir) => Some(dir),
         Err(error) if !real && errno::is(&error, errno::ENOENT) => None,
         Err(error) if errno::is(&error, errno::ENOENT) => {
-            let message =
-                format!("the target folder {} does not exist (--mkpath makes it)", quoted(open_as));
+            let hint = if has_mkpath(spec) { " (--mkpath makes it)" } else { "" };
+            let message = format!("the target folder {} does not exist{hint}", quoted(open_as));
             return Err(Fatal::new(3, message));
         }
         Err(error) => return Err(unusable(open_as, &error)),
@@ -220,13 +235,20 @@ fn make(path: &Path, spec: &Spec, umask: u32) -> Result<bool, Fatal> {
             return unusable(path, &error);
         }
         let hint = match error.kind() {
-            io::ErrorKind::NotFound if !spec.mkpath => " (--mkpath makes missing parents)",
+            io::ErrorKind::NotFound if !spec.mkpath && has_mkpath(spec) => {
+                " (--mkpath makes missing parents)"
+            }
             _ => "",
         };
         let cause = Cause::System(error);
         let message = format!("cannot create target directory {}: {cause}{hint}", quoted(path));
         Fatal::new(11, message)
     })
+}
+
+/// Returns whether the command of a transfer has `--mkpath`.
+fn has_mkpath(spec: &Spec) -> bool {
+    matches!(spec.layout, Layout::Rsync { .. })
 }
 
 /// Returns whether the only argument does not exist.

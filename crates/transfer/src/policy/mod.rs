@@ -329,8 +329,9 @@ pub struct Policy {
     pub remove_destination: bool,
     /// Contents of files are not copied: existing files keep theirs, new ones are empty (`--attributes-only`).
     pub attributes_only: bool,
-    /// Links that are made instead of copies replace existing entries (`cp -lf`, `cp -sf`).
-    pub links_replace: bool,
+    /// `cp -f`: links that are made instead of copies replace existing entries, and with a backup a file may be copied
+    /// onto itself.
+    pub forced: bool,
     /// A non-empty directory may be replaced by a file (`--force`, or `--delete`).
     pub force: bool,
     /// Time at which extraneous entries are removed.
@@ -422,6 +423,16 @@ impl Policy {
     /// cp does unless it makes a new entry.
     pub fn writes_through(&self) -> bool {
         self.cp_targets && !self.backup && !self.remove_destination && self.content == Content::Copy
+    }
+
+    /// Returns whether an existing entry is replaced by one that has nothing of it, in cp.
+    pub fn makes_anew(&self) -> bool {
+        self.cp_targets && (self.backup || self.remove_destination)
+    }
+
+    /// Returns whether a link that is made instead of a copy may replace an existing entry.
+    pub fn links_replace(&self) -> bool {
+        self.forced || self.ask.is_some() || self.makes_anew()
     }
 
     /// Returns whether a file without other names may have them in the transfer: cp links all symlinks to one file

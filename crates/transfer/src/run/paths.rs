@@ -161,6 +161,7 @@ impl Job for Paths<'_> {
             umask: self.umask.0,
             ledger: &resources.ledger,
             guard: &self.guard,
+            carried: spec.carried.as_deref(),
         });
         if *mode == TargetMode::Real {
             engine.clear_temp_dir();
@@ -208,6 +209,9 @@ impl Job for Paths<'_> {
         match self.passes().last() == Some(&pass) {
             true => engine.remove_sources(removals),
             false => *self.removals.lock() = removals,
+        }
+        if let Some(carried) = &spec.carried {
+            engine.hand_over_groups(carried);
         }
         let mut totals = engine.totals();
         if pass == Pass::Transfer {

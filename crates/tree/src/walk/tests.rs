@@ -49,7 +49,7 @@ fn names_are_found_when_listed_and_done_when_visited() {
         let controls = Controls::fixed(jobs);
         let failed = |_: &[u8], _: Operation, _: &Cause| panic!("nothing fails here");
         let tops = [top.clone()];
-        let meter = Meter::new(Options::default(), &tops, &controls, 64, &failed);
+        let meter = Meter::new(Options::default(), &tops, &controls, 64, None, &failed);
         assert!(matches!(meter.measure(&top, &mut |_, _| ()), Measured::Bytes(_)));
         let now = controls.meter.progress();
         assert_eq!((now.found, now.done), (NAMES, NAMES), "{now:?}");
@@ -71,7 +71,7 @@ fn one_of_several_walks_does_not_end_the_listing() {
     let controls = Controls::fixed(2);
     let failed = |_: &[u8], _: Operation, _: &Cause| panic!("nothing fails here");
     let tops = [top.clone(), path(Path::new("/dev/null"))];
-    let meter = Meter::new(Options::default(), &tops, &controls, 64, &failed);
+    let meter = Meter::new(Options::default(), &tops, &controls, 64, None, &failed);
     meter.measure(&top, &mut |_, _| ());
     let now = controls.meter.progress();
     assert_eq!((now.found, now.done, now.listed), (NAMES, NAMES, false), "{now:?}");

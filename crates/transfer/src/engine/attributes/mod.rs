@@ -222,6 +222,7 @@ impl<'a> Attributes<'a> {
         dir: Option<&TargetDir>,
     ) -> Want {
         let policy = self.context.policy;
+        let existing = existing.filter(|_| !policy.makes_anew() || source.kind == Kind::Dir);
         let preserve = policy.preserve;
         let root = self.context.is_root();
         let bits = self.bits(source);

@@ -365,12 +365,12 @@ impl<'a> Publisher<'a> {
         false
     }
 
-    /// Creates a hard link to `from`, replacing an existing entry (`target`), which gets a backup if its directory is
-    /// given.
+    /// Creates a hard link to `from`, with `follow` to what a symlink there leads to, replacing an existing entry
+    /// (`target`), which gets a backup if its directory is given.
     pub(in crate::engine) fn link(
         &self,
         at: &Station<'_>,
-        from: DirName<'_>,
+        (from, follow): (DirName<'_>, bool),
         (target_dir, name): DirName<'_>,
         target: Option<&Meta>,
         node: Option<&Node>,
@@ -382,8 +382,12 @@ impl<'a> Publisher<'a> {
         let again = |error: &std::io::Error, left: u32| {
             errno::is(error, errno::EEXIST) || left > 0 && errno::is(error, errno::ENOENT)
         };
+        let link = |name: &CStr| match follow {
+            true => dir::link_to_referent(from.0, from.1, target_dir, name),
+            false => dir::link(from.0, from.1, target_dir, name),
+        };
         if existing.is_none() {
-            match dir::link(from.0, from.1, target_dir, name) {
+            match link(name) {
                 // A name of the other case is not another run's: it is looked at again, and not replaced.
                 Err(error)
                     if errno::is(&error, errno::EEXIST)
@@ -396,12 +400,12 @@ impl<'a> Publisher<'a> {
             }
         }
         let mut backs_up = existing.is_some();
-        let identity = |dir, name| {
-            meta::of(dir, name, false).map(|m| m.identity()).map_err(Failure::of(Operation::Link))
+        let identity = |dir, name, follow| {
+            meta::of(dir, name, follow).map(|m| m.identity()).map_err(Failure::of(Operation::Link))
         };
         for left in (0..LINKS_MAX).rev() {
             let temp = self.temp_names.make();
-            match dir::link(from.0, from.1, target_dir, &temp) {
+            match link(&temp) {
                 Err(error) if again(&error, left) => continue,
                 other => other.map_err(Failure::of(Operation::Link))?,
             }
@@ -417,7 +421,7 @@ impl<'a> Publisher<'a> {
             // rename(2) between two names of one file does nothing and keeps both.
             drop(dir::unlink(target_dir, &temp));
             renamed.map_err(Failure::of(Operation::Rename))?;
-            if identity(from.0, from.1)? == identity(target_dir, name)? {
+            if identity(from.0, from.1, follow)? == identity(target_dir, name, false)? {
                 return Ok(());
             }
             // Random, because two runs that link to each other's names at the same pace would never finish.

@@ -3,12 +3,14 @@
 use super::*;
 use crate::engine::attributes::Attributes;
 use crate::engine::context::{Pass, TargetMode};
+use crate::engine::guard::Guard;
 use crate::policy::{Action, ChmodRules, Grain, Preserve, Symlinks, decide};
 use hakobu_core::control::Control;
 use hakobu_core::unit::Time;
 use hakobu_sys::dir;
 use proptest::prelude::*;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 /// Options of `-a` with others by the bits of a number.
 fn policy(bits: u32) -> Policy {
@@ -93,8 +95,10 @@ fn pairs() -> impl Strategy<Value = (Meta, Meta)> {
 }
 
 fn short<'a>(policy: &'a Policy, control: &'a Control, euid: u32) -> (Context<'a>, Unchanged) {
-    let (pass, mode) = (Pass::Transfer, TargetMode::Real);
-    let context = Context { policy, control, pass, mode, chosen: None, umask: 0, euid, egid: euid };
+    static GUARD: LazyLock<Guard> = LazyLock::new(Guard::default);
+    let (pass, mode, guard) = (Pass::Transfer, TargetMode::Real, &*GUARD);
+    let (chosen, umask, egid) = (None, 0, euid);
+    let context = Context { policy, control, guard, pass, mode, chosen, umask, euid, egid };
     let short = Unchanged {
         suffices: suffices(policy),
         only_single: policy.hard_links,
