@@ -560,16 +560,15 @@ impl Engine<'_> {
                 && !(policy.backup && policy.forced)
                 && entry.is_one_name()
         };
-        let (operation, reason) = if onto_itself() {
-            (Operation::Create, "source and target are the same file")
-        } else if policy.content == Content::HardLink
+        let links_to_it = policy.content == Content::HardLink
             && source.kind == Kind::Symlink
             && !policy.backup
-            && leads_to(entry, target)
-        {
-            worker.totals.skipped += 1;
-            return true;
-        } else if policy.attributes_only && !policy.makes_anew() && publish::is_node(target.kind) {
+            && leads_to(entry, target);
+        let is_kept =
+            policy.attributes_only && !policy.makes_anew() && publish::is_node(target.kind);
+        let (operation, reason) = if onto_itself() {
+            (Operation::Create, "source and target are the same file")
+        } else if links_to_it || is_kept {
             worker.totals.skipped += 1;
             return true;
         } else if self.is_its_backup(entry, source) {

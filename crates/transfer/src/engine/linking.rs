@@ -227,7 +227,8 @@ impl Engine<'_> {
             return self.decide_and(worker, &mut decided, false, act).map(drop);
         }
         if self.stays_newer(&decided) {
-            return Ok(self.skipped(worker, &entry, Reason::Newer, (&source, true)));
+            self.skipped(worker, &entry, Reason::Newer, (&source, true));
+            return Ok(());
         }
         match self.link_to(worker, &decided, leader) {
             Err(Stop::Failed(failure)) if errno::is(&failure.error, errno::EEXIST) => {

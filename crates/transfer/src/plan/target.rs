@@ -80,11 +80,12 @@ pub fn place(
     };
     let slash = target.as_os_str().as_bytes().ends_with(b"/");
     let is_dir = there.is_some_and(|there| there.kind == Kind::Dir);
+    let content = arguments.iter().any(Argument::is_content);
     let as_name = match spec.layout {
         Layout::Rsync { .. } => rsync_wants_name(spec, target, arguments, there.as_ref(), slash)?,
-        Layout::Cp { no_target_dir: true, .. } => true,
+        // `cp -rT a/. b` fills `b`, as without -T.
+        Layout::Cp { no_target_dir: true, .. } => !content,
         Layout::Cp { target_is_dir, parents, .. } => {
-            let content = arguments.iter().any(Argument::is_content);
             if (target_is_dir || parents || (slash && !content))
                 && !is_dir
                 && !(slash && copies_dir(spec, arguments))
