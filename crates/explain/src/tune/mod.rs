@@ -41,7 +41,7 @@
 //! slow services do not spend a short run on probes.
 //!
 //! Throughput decides, but where units evidently queue at a server, because far more are in flight than it needs for this
-//! rate without a queue (rate × quickest answer), fewer have the benefit of the doubt: such probes may cost four times
+//! rate without a queue (rate × quickest answer), fewer have the benefit of the doubt: such probes may cost 16 times
 //! as much, are accepted unless clearly worse, and upward probes have to gain 10 %.
 //!
 //! # Brakes (`brake`)

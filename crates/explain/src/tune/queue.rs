@@ -146,17 +146,18 @@ impl Simulation {
     }
 }
 
-/// Numbers of jobs at each tick, and requests finished, of a run of `seconds`.
+/// Numbers of jobs at each tick, and requests finished, of a run of `seconds`. `from`: the first number, and whether it is
+/// a remembered one.
 pub fn jobs(
     server: Server,
     seed: u64,
-    from: usize,
+    from: (usize, bool),
     jobs_max: usize,
     seconds: u32,
 ) -> (Vec<usize>, u64) {
     let mut simulation = Simulation::new(server, seed);
-    let mut tuner = Tuner::new(jobs_max, from, false);
-    let mut jobs = from;
+    let mut tuner = Tuner::new(jobs_max, from.0, from.1);
+    let mut jobs = from.0;
     let mut all = Vec::new();
     for _ in 0..seconds * 100 {
         simulation.tick(jobs);

@@ -46,31 +46,37 @@ pub(super) struct Ramp {
     down: bool,
 }
 
-/// Rates of a round: of goodput, which counts content as it moves, and of finished units. Units in a queue have moved their
-/// content and are not finished, so a gain has to be one in both.
+/// Rates of a round: of goodput, which counts content as it moves, and, where units wait for a server, of finished units.
+/// Units in its queue have moved their content and are not finished, so there a gain has to be one in both.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Rates {
     pub goodput: f64,
-    pub done_per_s: f64,
+    pub done_per_s: Option<f64>,
 }
 
 impl Rates {
-    /// Smaller of the two gains over other rates.
+    /// Smaller of the gains over other rates.
     fn over(&self, other: &Rates) -> f64 {
         let of = |one: f64, other: f64| if other > 0.0 { one / other } else { f64::INFINITY };
-        of(self.goodput, other.goodput).min(of(self.done_per_s, other.done_per_s))
+        let done = self.done_per_s.zip(other.done_per_s);
+        let done = done.map_or(f64::INFINITY, |(one, other)| of(one, other));
+        of(self.goodput, other.goodput).min(done)
+    }
+
+    fn merge(&self, other: &Rates, with: fn(f64, f64) -> f64) -> Rates {
+        let done = self.done_per_s.zip(other.done_per_s).map(|(one, other)| with(one, other));
+        Rates {
+            goodput: with(self.goodput, other.goodput),
+            done_per_s: done.or(self.done_per_s).or(other.done_per_s),
+        }
     }
 
     fn most(&self, other: &Rates) -> Rates {
-        let (goodput, done_per_s) = (self.goodput, self.done_per_s);
-        Rates { goodput: goodput.max(other.goodput), done_per_s: done_per_s.max(other.done_per_s) }
+        self.merge(other, f64::max)
     }
 
     fn mean(&self, other: &Rates) -> Rates {
-        Rates {
-            goodput: (self.goodput + other.goodput) / 2.0,
-            done_per_s: (self.done_per_s + other.done_per_s) / 2.0,
-        }
+        self.merge(other, |one, other| (one + other) / 2.0)
     }
 }
 

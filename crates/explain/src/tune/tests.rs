@@ -233,7 +233,8 @@ fn a_server_that_queues_is_not_flooded() {
         ("starved", contended(5.0, (0.05, 0.6))),
         ("slow", contended(20.0, (0.1, 0.9))),
     ] {
-        let runs: Vec<_> = SEEDS.map(|seed| queue::jobs(server, seed, 32, 512, 20)).collect();
+        let runs: Vec<_> =
+            SEEDS.map(|seed| queue::jobs(server, seed, (32, false), 512, 20)).collect();
         let mut late = Vec::new();
         let (mut most, mut longest_s, mut least) = (0, 0.0_f64, f64::INFINITY);
         for (jobs, done) in &runs {
@@ -260,6 +261,16 @@ fn a_server_that_queues_is_not_flooded() {
         }
     }
     assert!(missed.is_empty(), "{}", missed.join("\n"));
+}
+
+#[test]
+fn a_number_from_a_faster_day_is_given_up() {
+    let server = contended(5.0, (0.05, 0.6));
+    let late = SEEDS.map(|seed| queue::jobs(server, seed, (256, true), 512, 20).0[1700]);
+    let mut late: Vec<usize> = late.collect();
+    late.sort_unstable();
+    println!("from 256: {late:?}");
+    assert!(late[late.len() * 9 / 10] <= 64, "{late:?}");
 }
 
 #[test]

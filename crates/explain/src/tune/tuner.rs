@@ -37,7 +37,7 @@ const QUEUED: f64 = 4.0;
 const QUEUED_MIN: f64 = 4.0;
 
 /// Factor on the permitted cost of a downward probe if units queue even with the lower number: it hardly costs anything.
-const CHEAPER: f64 = 4.0;
+const CHEAPER: f64 = 16.0;
 
 /// Bounds of the duration of a trial, seconds: an eighth of the run so far.
 const TRIAL_S: (f64, f64) = (0.4, 3.0);
@@ -46,6 +46,13 @@ const TRIAL_S: (f64, f64) = (0.4, 3.0);
 /// queued: most of them queue.
 fn queue(jobs: usize, needed: f64) -> bool {
     jobs as f64 >= (QUEUED * needed).max(QUEUED_MIN)
+}
+
+/// Number with which units still queue, if it is clearly less than `jobs`: the first candidate where most of these only
+/// wait.
+fn enough(jobs: usize, needed: f64) -> Option<usize> {
+    let enough = (QUEUED * needed).max(QUEUED_MIN).ceil() as usize;
+    Some(enough).filter(|enough| *enough <= quarter_less(jobs))
 }
 
 /// Finds the number of jobs, see the module.
@@ -209,9 +216,11 @@ impl Tuner {
             return self.apply(round);
         }
         self.record(&window, round);
-        let queued = self.needed().is_some_and(|needed| queue(round, needed));
+        let needed = self.needed();
+        let queued = needed.is_some_and(|needed| queue(round, needed));
         let Stage::Ramp(ramp) = &mut self.stage else { return };
-        let rates = Rates { goodput: window.rate, done_per_s: window.done_per_s };
+        let done_per_s = needed.map(|_| window.done_per_s);
+        let rates = Rates { goodput: window.rate, done_per_s };
         match ramp.judge(rates, queued) {
             Verdict::Up => {
                 // After a doubtful gain it is not the value of this round.
@@ -261,10 +270,8 @@ impl Tuner {
         let value = plateau.base;
         self.base = value;
         if let Some(needed) = self.needed().filter(|needed| queue(value, *needed)) {
-            // Rounds of a queue differ by chance, so none is known to be worse. Most of the units only wait.
-            let enough = (QUEUED * needed).max(QUEUED_MIN).ceil() as usize;
-            let hint = Some(enough).filter(|enough| *enough <= quarter_less(value));
-            (plateau.below, plateau.hint) = (0, hint);
+            // Rounds of a queue differ by chance, so none is known to be worse.
+            (plateau.below, plateau.hint) = (0, enough(value, needed));
             plateau.lost = true;
         }
         let shrink = Shrink {
@@ -352,6 +359,12 @@ impl Tuner {
             lost * window_s <= share * now_s
         };
         let base = self.base;
+        // A remembered number, or one from before the server became slower: most of its units only wait.
+        let doubted =
+            matches!(&self.stage, Stage::Hold(hold) if hold.unverified > 0 || hold.fallen);
+        if let Some(hint) = needed.and_then(|needed| enough(base, needed)).filter(|_| doubted) {
+            self.stage = Stage::Shrink(Shrink::of_queue(base, hint));
+        }
         let (value, threshold_ln) = match &mut self.stage {
             Stage::Ramp(_) => return,
             Stage::Bracket => {

@@ -365,13 +365,20 @@ impl View<'_> {
                 step(share, &[(0.7, "writers wait for writeback")], "writers do not wait")
             }
             "link_bytes_per_s" => step(share, &[(0.9, "the link is full")], "the link has room"),
-            "rtt_ms" | "handshake_ms" => match () {
-                () if share >= 3.0 && value - of.limit >= 2.0 => {
-                    "round trips are longer than necessary"
-                }
-                () if share >= 1.5 => "round trips are a little longer than necessary",
-                () => "packets do not queue",
-            },
+            // A fraction of a millisecond is no queue.
+            "rtt_ms" | "handshake_ms" if value - of.limit >= 2.0 => step(
+                share,
+                &[
+                    (3.0, "round trips are longer than necessary"),
+                    (1.5, "round trips are a little longer than necessary"),
+                ],
+                "packets do not queue",
+            ),
+            "rtt_ms" | "handshake_ms" => step(
+                share,
+                &[(1.5, "round trips are a little longer than necessary")],
+                "packets do not queue",
+            ),
             "retransmits_share" => {
                 step(share, &[(1.0, "segments are lost")], "almost no segments are lost")
             }
@@ -402,11 +409,14 @@ impl View<'_> {
                 ],
                 "answers come as fast as ever",
             ),
-            "throttled_share" => match () {
-                () if value >= THROTTLED => "the server asks to slow down",
-                () if value > 0.0 => "the server asks to slow down at times",
-                () => "the server does not object",
-            },
+            "throttled_share" => step(
+                value,
+                &[
+                    (THROTTLED, "the server asks to slow down"),
+                    (f64::MIN_POSITIVE, "the server asks to slow down at times"),
+                ],
+                "the server does not object",
+            ),
             "jobs_elasticity" => step(
                 value,
                 &[(RISING, "more jobs bring more"), (NOTHING, "more jobs bring a little")],
