@@ -374,11 +374,12 @@ impl View<'_> {
                 ],
                 "packets do not queue",
             ),
-            "rtt_ms" | "handshake_ms" => step(
+            "rtt_ms" | "handshake_ms" if value - of.limit >= 0.1 => step(
                 share,
                 &[(1.5, "round trips are a little longer than necessary")],
                 "packets do not queue",
             ),
+            "rtt_ms" | "handshake_ms" => "packets do not queue",
             "retransmits_share" => {
                 step(share, &[(1.0, "segments are lost")], "almost no segments are lost")
             }

@@ -54,7 +54,7 @@ fn is_true(says: &str, signal: &str, value: f64, limit: f64) -> Option<bool> {
         "answers come as fast as ever" => share < 1.2,
         "round trips are longer than necessary" => share >= 3.0,
         "round trips are a little longer than necessary" => share >= 1.5,
-        "packets do not queue" => share < 1.5,
+        "packets do not queue" => share < 1.5 || value - limit < 0.1,
         "segments are lost" => value >= 0.005,
         "almost no segments are lost" => value < 0.005,
         "bytes wait to be sent" => value >= 0.3,
