@@ -147,7 +147,7 @@ impl Gauge {
     /// Shortest answer of a server, seconds; `None` if there is none.
     pub fn quickest_s(&self) -> Option<f64> {
         let quickest = self.last?.1.quickest?;
-        (!quickest.is_zero()).then(|| quickest.as_secs_f64())
+        (!quickest.is_zero()).then_some(quickest.as_secs_f64())
     }
 
     /// True if the window is complete: 50 ms, two service times and 16 completions.
