@@ -263,6 +263,7 @@ fn a_server_that_queues_is_not_flooded() {
     assert!(missed.is_empty(), "{}", missed.join("\n"));
 }
 
+/// A request takes 2 s at this number, so a comparison with another takes a part of the run.
 #[test]
 fn a_number_from_a_faster_day_is_given_up() {
     let server = contended(5.0, (0.05, 0.6));
@@ -270,7 +271,7 @@ fn a_number_from_a_faster_day_is_given_up() {
     let mut late: Vec<usize> = late.collect();
     late.sort_unstable();
     println!("from 256: {late:?}");
-    assert!(late[late.len() * 9 / 10] <= 64, "{late:?}");
+    assert!(late[late.len() / 2] <= 32, "{late:?}");
 }
 
 #[test]
