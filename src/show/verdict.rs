@@ -81,10 +81,13 @@ fn tried(path: &[Step]) -> String {
             first.chain(["…".to_owned()]).chain(last.iter().map(usize::to_string)).collect()
         }
     };
-    let measured = path.iter().filter_map(|step| Some((step.jobs, step.rate?)));
+    let measured = path.iter().filter_map(|step| Some((step, step.rate?)));
     let best = measured.max_by(|a, b| a.1.total_cmp(&b.1));
-    let best = best.map_or(String::new(), |(jobs, rate)| {
-        format!(" (best: {}/s with {jobs})", number::bytes(rate.max(0.0) as u64))
+    let best = best.map_or(String::new(), |(step, _)| {
+        // The units of the summary: a credit for entries, by which numbers of jobs are compared, is no byte.
+        let bytes = number::bytes(step.bytes_per_s.unwrap_or(0.0).max(0.0) as u64);
+        let entries = step.entries_per_s.unwrap_or(0.0).max(0.0).round() as u64;
+        format!(" (best: {bytes}/s, {} entries/s with {})", number::grouped(entries), step.jobs)
     });
     if shown.is_empty() { String::new() } else { format!("{}{best}", shown.join(" → ")) }
 }
@@ -136,6 +139,7 @@ pub struct Jobs {
     t_s: f64,
     jobs: usize,
     rate: Option<f64>,
+    entries_per_s: Option<f64>,
 }
 
 /// Returns the verdict for JSON.
@@ -163,10 +167,15 @@ pub fn value(verdict: &Verdict) -> Value {
     }
 }
 
-/// Returns the history of the number of jobs for JSON: seconds since the start, units, goodput per second (`null` if
-/// no window counted).
+/// Returns the history of the number of jobs for JSON: seconds since the start, units, content bytes and entries per
+/// second (`null` if no window counted).
 pub fn jobs_path(path: &[Step]) -> Vec<Jobs> {
-    let point = |step: &Step| Jobs { t_s: step.at.as_secs_f64(), jobs: step.jobs, rate: step.rate };
+    let point = |step: &Step| Jobs {
+        t_s: step.at.as_secs_f64(),
+        jobs: step.jobs,
+        rate: step.bytes_per_s,
+        entries_per_s: step.entries_per_s,
+    };
     path.iter().map(point).collect()
 }
 
@@ -190,7 +199,10 @@ mod tests {
     }
 
     fn step(at_s: u64, jobs: usize, rate: Option<f64>) -> Step {
-        Step { at: Duration::from_secs(at_s), jobs, rate }
+        // Half of the goodput is content, half a credit for entries.
+        let bytes_per_s = rate.map(|rate| rate / 2.0);
+        let entries_per_s = rate.map(|_| 10.0);
+        Step { at: Duration::from_secs(at_s), jobs, rate, bytes_per_s, entries_per_s }
     }
 
     #[test]
@@ -226,7 +238,7 @@ mod tests {
             "  run_delay_share     41 %   10 %  its threads wait for CPUs\n",
             "  phase_write_share  100 %   50 %  most of the time\n",
             "  cpu × 0.50: 93 % (85 to 102 %), 6 pairs: binds\n",
-            "\njobs 4 → 8 → 4 (best: 2.00 MB/s with 8)\n",
+            "\njobs 4 → 8 → 4 (best: 1.00 MB/s, 10 entries/s with 8)\n",
         ] {
             assert!(text.contains(line), "{line}\n{text}");
         }
@@ -247,7 +259,7 @@ mod tests {
         let path = serde_json::to_string(&jobs_path(&[step(3, 8, Some(5.5)), step(4, 12, None)]));
         assert_eq!(
             path.unwrap(),
-            r#"[{"t_s":3.0,"jobs":8,"rate":5.5},{"t_s":4.0,"jobs":12,"rate":null}]"#
+            r#"[{"t_s":3.0,"jobs":8,"rate":2.75,"entries_per_s":10.0},{"t_s":4.0,"jobs":12,"rate":null,"entries_per_s":null}]"#
         );
     }
 

@@ -1,5 +1,6 @@
 //! History of the number of jobs in the summary.
 
+use crate::common::busy::Busy;
 use crate::common::case::{Run, case};
 use crate::files;
 use crate::server::Stage;
@@ -65,4 +66,30 @@ fn auto_grows_where_that_pays_and_fixed_does_not() {
     assert_eq!(path(&fixed), [32]);
     let took = |run: &Run| run.summary()["real_s"].as_f64().unwrap();
     assert!(took(&run) < took(&fixed), "{} s, fixed {} s", took(&run), took(&fixed));
+}
+
+/// A server on this machine, whose CPUs others use as well: more requests only wait in its queue.
+#[test]
+fn auto_does_not_flood_a_server_that_queues() {
+    let stage = Stage::new();
+    files(&stage.src(), 6000, 10_000);
+    let server = stage.serve("");
+    let busy = Busy::all_cpus();
+    let run = server.run("sync -r --json --no-memory SRC/ s3://bkt/");
+    drop(busy);
+    let jobs = path(&run);
+    let summary = run.summary();
+    let steps = summary["jobs_path"].as_array().unwrap();
+    let at_s = |step: &Value| step["t_s"].as_f64().unwrap();
+    let ends = steps.iter().skip(1).map(at_s).chain([summary["real_s"].as_f64().unwrap()]);
+    // The longest stretch with more than twice the first number.
+    let (mut longest_s, mut over_s) = (0.0_f64, 0.0);
+    for (step, end_s) in steps.iter().zip(ends) {
+        let over = step["jobs"].as_u64().unwrap() > 64;
+        over_s = if over { over_s + end_s - at_s(step) } else { 0.0 };
+        longest_s = longest_s.max(over_s);
+    }
+    assert!(jobs.iter().max() <= Some(&256), "{jobs:?}");
+    assert!(longest_s <= 2.0, "{longest_s:.1} s with more than 64: {jobs:?}");
+    assert!(summary["jobs"].as_u64() <= Some(64), "{summary}");
 }

@@ -82,3 +82,23 @@ fn failures_keep_their_codes() {
         });
     }
 }
+
+/// Small files: what numbers of jobs are compared by is more than bytes, and no byte more is reported.
+#[test]
+fn rates_are_those_of_content() {
+    let line = "sync -a --json --explain --no-memory --iops-limit=4000 SRC/ DST";
+    case_on(Fs::Tmpfs, Fs::Tmpfs, line, |c| {
+        files(&c.src(), 1500, 7);
+        let run = c.run();
+        let summary = run.ok().summary();
+        let content = summary["bytes"].as_f64().unwrap();
+        let steps = summary["jobs_path"].as_array().unwrap();
+        let rates: Vec<f64> = steps.iter().filter_map(|step| step["rate"].as_f64()).collect();
+        let entries = steps.iter().filter_map(|step| step["entries_per_s"].as_f64());
+        // No window is shorter than 50 ms.
+        assert!(!rates.is_empty() && rates.iter().all(|rate| *rate <= content / 0.05), "{run}");
+        assert!(entries.fold(0.0, f64::max) > 1.0, "{run}");
+        run.says(&["(best: ", " entries/s with "]);
+        assert!(!run.err().contains("MB/s"), "{run}");
+    });
+}

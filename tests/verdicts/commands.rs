@@ -108,6 +108,11 @@ pub fn dd_alone() -> Result<Trial, String> {
     }
 }
 
+/// Many processes of a millisecond, eight at a time.
+pub fn short_processes() -> Result<Trial, String> {
+    long("timeout 5 sh -c 'seq 1000000 | xargs -P 8 -n 1 true'; true")
+}
+
 /// Half of a CPU, by a cgroup (version 1) of the command.
 pub fn dd_with_a_quota() -> Result<Trial, String> {
     if !is_root() {
@@ -136,6 +141,27 @@ pub fn slow_peer() -> Result<Trial, String> {
     let trial = long(&format!("exec bash -c 'exec cat </dev/tcp/127.0.0.1/{port} >/dev/null'"));
     server.join().unwrap();
     trial
+}
+
+/// rsync that keeps to a rate, which a faster machine would not change.
+pub fn rsync_with_a_limit() -> Result<Trial, String> {
+    tool("rsync --version")?;
+    let area = Area::tmpfs();
+    let source = names(&area.join("src"), 4, 40_000_000);
+    let target = area.join("dst");
+    long(&format!("rsync -a --bwlimit=40m {}/ {}", source.display(), target.display()))
+}
+
+/// Several of them: at nearly every moment one of them works.
+pub fn rsyncs_with_limits() -> Result<Trial, String> {
+    tool("rsync --version")?;
+    let area = Area::tmpfs();
+    let source = names(&area.join("src"), 1, 40_000_000);
+    let each = |number: usize| {
+        let target = area.join(&format!("dst{number}"));
+        format!("rsync -a --bwlimit=10m {}/ {} &", source.display(), target.display())
+    };
+    long(&format!("{} wait", (0..6).map(each).collect::<Vec<_>>().join(" ")))
 }
 
 pub fn sleep() -> Result<Trial, String> {

@@ -3,6 +3,9 @@
 //! summary: it must name that limit or be "not-determined", and never name another one.
 //!
 //! `HAKOBU_RIGS=name,name` runs only these; names are in the table below.
+//!
+//! Each rig has a variant on a busy machine: other programs use all CPUs. Then a limit that is still the limit may be
+//! named, and nothing else. The quick ones run always, all with `HAKOBU_RIGS_BUSY=1`.
 
 #![allow(
     clippy::expect_used,
@@ -28,6 +31,7 @@ mod rig;
 mod server;
 mod undo;
 
+use common::busy::Busy;
 use judge::{Ruling, judge};
 use load::Load;
 use rig::Trial;
@@ -72,6 +76,7 @@ const RIGS: &[Rig] = &[
     rig("watch-fio-one-cpu", &["cpu"], commands::fio_on_one_cpu),
     rig("watch-dd-all-cpus", &["cpu"], commands::dd_on_all_cpus),
     rig("watch-dd-quota", &["cpu"], commands::dd_with_a_quota),
+    Rig { counts: false, ..rig("watch-short-processes", &["cpu"], commands::short_processes) },
     // If others use the CPUs, these are the limit.
     rig("watch-dd-thread", &["thread", "cpu"], commands::dd_alone),
     rig("watch-rsync-3000-writes", &["disk-iops"], || {
@@ -83,21 +88,79 @@ const RIGS: &[Rig] = &[
     rig("watch-slow-peer", &["peer"], commands::slow_peer),
     rig("watch-s5cmd-one-cpu", &["cpu"], commands::s5cmd_on_one_cpu),
     rig("watch-s5cmd-slow-server", &["peer"], commands::s5cmd_from_a_slow_server),
-    // Nothing limits, so nothing may be named.
+    // No resource of the machine limits, so nothing may be named.
+    Rig { counts: false, ..rig("watch-rsync-limited", &[], commands::rsync_with_a_limit) },
+    Rig { counts: false, ..rig("watch-rsyncs-limited", &[], commands::rsyncs_with_limits) },
     Rig { counts: false, ..rig("watch-sleep", &[], commands::sleep) },
     // With few cores these are used up before workers queue for the directory.
     Rig { counts: false, ..rig("one-directory", &["lock", "cpu"], local::one_directory) },
 ];
 
-/// All rigs in one test, because they disturb each other and other tests.
-#[test]
-fn the_limit_that_was_made_is_named() {
+/// Rigs of some seconds whose verdict on a busy machine was wrong, or must stay right.
+const BUSY: [&str; 5] = [
+    "bwlimit",
+    "watch-dd-thread",
+    "watch-short-processes",
+    "watch-rsync-limited",
+    "watch-rsyncs-limited",
+];
+/// Fewest limits to be named on a busy machine, where all rigs can be set up.
+const NAMED_BUSY_MIN: usize = 10;
+
+/// Rigs of `HAKOBU_RIGS`; all if it is not set.
+fn picked() -> Vec<&'static Rig> {
     let picked = std::env::var("HAKOBU_RIGS").unwrap_or_default();
     let picked: Vec<&str> = picked.split(',').filter(|name| !name.is_empty()).collect();
     let known = |name: &&str| RIGS.iter().any(|rig| rig.name == *name);
     assert!(picked.iter().all(known), "HAKOBU_RIGS names no rig: {picked:?}");
+    RIGS.iter().filter(|rig| picked.is_empty() || picked.contains(&rig.name)).collect()
+}
+
+/// Held by the test that uses the machine.
+static MACHINE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
+/// The same while other programs use all CPUs.
+#[test]
+fn on_a_busy_machine_nothing_else_is_named() {
+    let _machine = MACHINE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let all = common::is_set("HAKOBU_RIGS_BUSY");
+    let (mut wrong, mut named, mut tried) = (Vec::new(), Vec::new(), 0);
+    for rig in picked().iter().filter(|rig| all || BUSY.contains(&rig.name)) {
+        let busy = Busy::all_cpus();
+        let before = Load::now();
+        let trial = (rig.run)();
+        let others = Load::now().others_since(&before);
+        drop(busy);
+        let trial = match trial {
+            Ok(trial) => trial,
+            // Without a CPU of its own a program may not reach the limit.
+            Err(why) => {
+                println!("busy {:20} {why}, others {others:.2}", rig.name);
+                continue;
+            }
+        };
+        tried += 1;
+        let ruling = judge(&trial.summary, rig.right);
+        println!("busy {:20} {:28} {ruling:?}, others {others:.2}", rig.name, trial.note);
+        println!("    {}", trial.summary["verdict"]);
+        match ruling {
+            Ruling::Named => named.push(rig.name),
+            Ruling::Open => {}
+            Ruling::Wrong(why) => wrong.push(format!("{}: {why}\n{}", rig.name, trial.explained)),
+        }
+    }
+    println!("busy: {} of {tried} named: {named:?}", named.len());
+    assert!(wrong.is_empty(), "wrong verdicts:\n  {}", wrong.join("\n  "));
+    let enough = named.len() >= NAMED_BUSY_MIN;
+    assert!(enough || !all || tried < RIGS.len() - 4, "only {} of {tried} were named", named.len());
+}
+
+/// All rigs in one test, because they disturb each other and other tests.
+#[test]
+fn the_limit_that_was_made_is_named() {
+    let _machine = MACHINE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let (mut wrong, mut named, mut counted) = (Vec::new(), 0, 0);
-    for rig in RIGS.iter().filter(|rig| picked.is_empty() || picked.contains(&rig.name)) {
+    for rig in picked() {
         // Others use CPUs and disks at times: an undetermined verdict is repeated once, and both are printed.
         for is_last in [false, true] {
             let before = Load::now();

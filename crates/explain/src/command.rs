@@ -6,6 +6,7 @@ use crate::ceilings::{Ceilings, Served};
 use crate::sample::{DiskRates, Limits, LinkRates, Rates, Sample, Thread, usable_cpus};
 use crate::verdict::{About, Ceiling, DiskFacts, Facts, NetworkFacts, ThreadFacts};
 use hakobu_sys::{cgroup, task};
+use std::collections::HashMap;
 
 /// Time in nanoseconds, and the amounts used until then.
 type At = (u64, Served);
@@ -20,6 +21,11 @@ const EDGE: f64 = 0.1;
 const MARKS_MAX: usize = 128;
 /// Most threads whose affinity is read per sample.
 const THREADS_MAX: usize = 256;
+/// A thread that sleeps until a time of its choice in this share of all samples only looks after others (`timeout`, fio's
+/// main process, a loop that polls): its sleep is not the work's.
+const KEEPER: f64 = 0.9;
+/// Most threads whose sleep is added up.
+const SLEEPERS_MAX: usize = 4096;
 
 /// Accumulates samples of a command.
 #[derive(Debug, Default)]
@@ -31,10 +37,15 @@ pub struct Observer {
     waited_ns: u64,
     /// Sum over intervals of the busiest thread's time.
     busiest_ns: u64,
-    /// Samples, sum of threads in uninterruptible waits, samples that wait for a peer.
+    /// Samples, sum of threads in uninterruptible waits, samples that wait for a peer, samples with a runnable thread,
+    /// samples in which all threads sleep.
     samples: u32,
     blocked: u32,
     awaits_peer: u32,
+    runnable: u32,
+    asleep: u32,
+    /// Samples in which a thread sleeps until a time of its choice.
+    timed_sleeps: HashMap<u32, u32>,
     /// Sets of CPUs with the time of the threads that may use them.
     allowed: Vec<(Vec<u32>, u64)>,
     group: Option<Group>,
@@ -66,6 +77,13 @@ impl Observer {
             self.samples += 1;
             self.blocked += process.blocked_threads;
             self.awaits_peer += u32::from(process.awaits_peer);
+            self.runnable += u32::from(process.runnable_threads > 0);
+            self.asleep += u32::from(process.runnable_threads + process.blocked_threads == 0);
+            for tid in &process.timed_sleepers {
+                if self.timed_sleeps.len() < SLEEPERS_MAX || self.timed_sleeps.contains_key(tid) {
+                    *self.timed_sleeps.entry(*tid).or_default() += 1;
+                }
+            }
         }
         if let Some(last) = self.last.take() {
             self.see_threads(&last.process.threads, sample);
@@ -127,6 +145,15 @@ impl Observer {
         }
     }
 
+    /// Mean number of threads that sleep of their own will: until a time of their choice, or all together for whatever
+    /// reason.
+    fn asleep(&self) -> f64 {
+        let samples = f64::from(self.samples.max(1));
+        let share = |count: u32| f64::from(count) / samples;
+        let timed = self.timed_sleeps.values().copied().map(share);
+        timed.filter(|share| *share < KEEPER).sum::<f64>().max(share(self.asleep))
+    }
+
     /// Facts about the command, over all samples.
     pub fn facts(&self) -> Facts {
         let about = About::Command;
@@ -152,6 +179,8 @@ impl Observer {
             threads: (self.samples > 0).then(|| ThreadFacts {
                 blocked: f64::from(self.blocked) / samples,
                 waiting_for_peer: Some(f64::from(self.awaits_peer) / samples),
+                runnable: Some(f64::from(self.runnable) / samples),
+                asleep: self.asleep(),
             }),
             disks: disks(&rates, group),
             network: network(&rates),
@@ -281,6 +310,23 @@ mod tests {
         assert!(near(found.cpu_used, 0.9) && near(found.thread_used.unwrap(), 0.7), "{found:?}");
         assert!(near(found.run_delay.unwrap(), 0.25), "{found:?}");
         assert_eq!(found.threads.unwrap().blocked, 2.0);
+    }
+
+    #[test]
+    fn sleep_of_its_own_will_is_added_up() {
+        let mut observer = Observer::default();
+        for at_s in 0..10_u32 {
+            let mut of = sample(u64::from(at_s), 2.0, &[(4_194_301, 0.2, 0.2)], 0);
+            of.process.runnable_threads = u32::from(at_s % 5 > 0);
+            // One that only looks after others, two that keep to a rate.
+            of.process.timed_sleepers = vec![7];
+            of.process.timed_sleepers.extend((at_s % 2 == 0).then_some(8));
+            of.process.timed_sleepers.extend((at_s < 4).then_some(9));
+            observer.see(&of);
+        }
+        let threads = observer.facts().threads.unwrap();
+        let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
+        assert!(near(threads.runnable.unwrap(), 0.8) && near(threads.asleep, 0.9), "{threads:?}");
     }
 
     #[test]

@@ -64,6 +64,34 @@ pub fn waiting_in(tid: u32) -> Option<String> {
     (!name.is_empty() && name != "0").then(|| name.to_owned())
 }
 
+/// Whether a sleeping thread of any process waits for nothing but a time: in a sleep function, or in select(2) or
+/// poll(2) without a descriptor. False as well without permission.
+pub fn is_asleep_for_a_time(pid: u32, tid: u32) -> bool {
+    let read = |name| std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/{name}")).ok();
+    let Some(function) = read("wchan") else { return false };
+    if function.contains("nanosleep") {
+        return true;
+    }
+    let polls = ["poll", "select"].iter().any(|name| function.contains(name));
+    polls && read("syscall").is_some_and(|call| waits_for_no_descriptor(&call))
+}
+
+/// Whether `/proc/PID/syscall` (number and arguments, proc(5)) shows a select(2) or poll(2) of no descriptors.
+fn waits_for_no_descriptor(call: &str) -> bool {
+    let mut words = call.split_ascii_whitespace();
+    let number = words.next().and_then(|word| word.parse::<libc::c_long>().ok());
+    let none = |word: Option<&str>| word == Some("0x0");
+    match number {
+        #[cfg(target_arch = "x86_64")]
+        Some(libc::SYS_select) => none(words.next()),
+        #[cfg(target_arch = "x86_64")]
+        Some(libc::SYS_poll) => none(words.nth(1)),
+        Some(libc::SYS_pselect6) => none(words.next()),
+        Some(libc::SYS_ppoll) => none(words.nth(1)),
+        _ => false,
+    }
+}
+
 /// Makes this process the parent of orphaned descendants (PR_SET_CHILD_SUBREAPER, prctl(2)), so that a daemon
 /// of a watched command stays in its tree.
 pub fn adopt_orphans() -> Result<()> {
@@ -104,6 +132,33 @@ mod tests {
         assert_eq!(waiting_in(u32::MAX), None);
         assert!(set_affinity(0, &[]).is_err());
         assert!(affinity(u32::MAX >> 1).is_err());
+    }
+
+    #[test]
+    fn sleep_for_a_time_is_told_from_waiting() {
+        let asleep = |program: &str, words: &[&str]| {
+            let stdin = std::process::Stdio::piped();
+            let child = std::process::Command::new(program).args(words).stdin(stdin).spawn();
+            let mut child = child.unwrap();
+            let seen = (0..200).any(|_| {
+                std::thread::sleep(std::time::Duration::from_millis(5));
+                is_asleep_for_a_time(child.id(), child.id())
+            });
+            child.kill().unwrap();
+            child.wait().unwrap();
+            seen
+        };
+        let own = std::fs::read_to_string("/proc/self/task/self/wchan");
+        // Without permission nothing is seen: then there is nothing to compare.
+        if own.is_ok() || std::path::Path::new("/proc/self/wchan").exists() {
+            assert!(asleep("sleep", &["5"]));
+            assert!(!asleep("cat", &[]));
+        }
+        assert!(waits_for_no_descriptor(&format!("{} 0x0 0x0 0x0", libc::SYS_pselect6)));
+        assert!(!waits_for_no_descriptor(&format!("{} 0x4 0x0 0x0", libc::SYS_pselect6)));
+        assert!(waits_for_no_descriptor(&format!("{} 0x7f00 0x0 0x0", libc::SYS_ppoll)));
+        assert!(!waits_for_no_descriptor(&format!("{} 0x0 0x2 0x0", libc::SYS_ppoll)));
+        assert!(!waits_for_no_descriptor("running"));
     }
 
     #[test]

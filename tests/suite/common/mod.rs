@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "every test program uses its own part")]
 
 pub mod area;
+pub mod busy;
 pub mod case;
 pub mod diff;
 pub mod fuse;

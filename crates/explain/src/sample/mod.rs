@@ -148,8 +148,12 @@ pub struct Process {
     pub processes: u32,
     /// Number of living threads.
     pub thread_count: u32,
-    /// Threads in uninterruptible waits (`D`) now; for trees of processes only.
+    /// Runnable threads (`R`) now, on a CPU or waiting for one; for trees of processes only.
+    pub runnable_threads: u32,
+    /// Threads in uninterruptible waits (`D`) now; for trees only.
     pub blocked_threads: u32,
+    /// Ids of threads that sleep now until a time that they chose, and wait for nothing else; for trees only.
+    pub timed_sleepers: Vec<u32>,
     /// True if all threads sleep now, and one of the processes has a TCP connection; for trees only.
     pub awaits_peer: bool,
     /// Resident memory now; pages shared by several processes count repeatedly.

@@ -8,9 +8,9 @@
 
 use super::process::{ns, open_thread, thread};
 use super::{Process, Thread, parse};
-use hakobu_sys::connections;
 use hakobu_sys::counters::{self, Counters, ProcessDir};
 use hakobu_sys::usage::Used;
+use hakobu_sys::{connections, task};
 use std::ffi::CString;
 
 /// Most processes whose folders are kept open; others are counted once they were waited for.
@@ -20,6 +20,8 @@ const MEMBERS_MAX: usize = 4096;
 const CONNECTIONS_EACH: u32 = 8;
 /// Most processes checked for connections.
 const CONNECTED_MAX: usize = 32;
+/// Most sleeping threads of which a sample asks what they wait for.
+const SLEEPERS_MAX: usize = 128;
 
 /// Monotonic totals: own and of waited-for children.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,7 +84,7 @@ impl Tree {
     /// Tree below a process; `None` for the children of this process.
     pub fn new(root: Option<u32>) -> Tree {
         let own = ProcessDir::own();
-        let listed = |own: ProcessDir| children_of(&own, hakobu_sys::task::own_thread());
+        let listed = |own: ProcessDir| children_of(&own, task::own_thread());
         Tree {
             root,
             members: Vec::new(),
@@ -230,10 +232,16 @@ impl Tree {
         let mut switches = self.gone_switches;
         let mut process = Process::default();
         let mut asleep = true;
+        let mut sleepers_left = SLEEPERS_MAX;
         for member in &mut self.members {
             totals.add(&member.totals);
             let states = member.threads(buffer, &mut process.threads);
+            process.runnable_threads += states.awake;
             process.blocked_threads += states.blocked;
+            let asked = states.asleep.iter().take(sleepers_left);
+            let timed = asked.filter(|tid| task::is_asleep_for_a_time(member.pid, **tid));
+            process.timed_sleepers.extend(timed);
+            sleepers_left = sleepers_left.saturating_sub(states.asleep.len());
             asleep &= states.awake + states.blocked == 0;
             switches.0 += member.switches.0;
             switches.1 += member.switches.1;
@@ -258,11 +266,12 @@ impl Tree {
     }
 }
 
-/// Number of threads of a process that are runnable, and in uninterruptible waits.
-#[derive(Clone, Copy, Debug, Default)]
+/// Number of threads of a process that are runnable, and in uninterruptible waits; ids of those that sleep.
+#[derive(Clone, Debug, Default)]
 struct States {
     awake: u32,
     blocked: u32,
+    asleep: Vec<u32>,
 }
 
 impl Member {
@@ -321,6 +330,7 @@ impl Member {
             match parse::state(text) {
                 Some(b'R') => states.awake += 1,
                 Some(b'D') => states.blocked += 1,
+                Some(b'S') => states.asleep.push(tid),
                 _ => {}
             }
             let Some(now) = parse::switches(text) else { continue };

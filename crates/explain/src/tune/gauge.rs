@@ -40,10 +40,18 @@ pub(super) struct Increments {
 }
 
 /// Measurement over an interval with one setting.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Window {
     /// Goodput: bytes and entry credits per second.
     pub rate: f64,
+    /// Its parts: bytes and entries per second.
+    pub bytes_per_s: f64,
+    pub entries_per_s: f64,
+    /// Pieces of work finished per second. Content counts as it moves, so goodput includes what units that have just begun
+    /// move at once; this does not.
+    pub done_per_s: f64,
+    /// Share of the units' time that was spent waiting for answers.
+    pub answering: f64,
     /// True if the limit was in use in most of its readings.
     pub used: bool,
     /// True if it spans two service times, so that the setting determined all of it.
@@ -65,13 +73,15 @@ pub(super) struct Gauge {
     begun: bool,
     /// Seconds since the start of the window.
     pub elapsed_s: f64,
-    goodput: f64,
+    bytes: u64,
+    items: u64,
     cpu_s: f64,
     /// Idle time at the start of the window, and when it was read.
     idle_from: Option<(Duration, Duration)>,
     /// Pieces of work finished in the window.
     pub completions: u64,
     unit_s: f64,
+    answer_unit_s: f64,
     readings: u64,
     used: u64,
 }
@@ -112,11 +122,12 @@ impl Gauge {
         let Some(limit) = self.limit else { return increments };
         let dt_s = now.saturating_sub(then).as_secs_f64();
         self.elapsed_s += dt_s;
-        let credit = since(reading.items, old.items) as f64 * ENTRY_CREDIT_BYTES as f64;
-        self.goodput += since(reading.bytes, old.bytes) as f64 + credit;
+        self.bytes = self.bytes.saturating_add(since(reading.bytes, old.bytes));
+        self.items = self.items.saturating_add(since(reading.items, old.items));
         self.cpu_s += reading.cpu.saturating_sub(old.cpu).as_secs_f64();
         self.completions = self.completions.saturating_add(increments.completions);
         self.unit_s += reading.in_use as f64 * dt_s;
+        self.answer_unit_s += reading.answering as f64 * dt_s;
         self.readings += 1;
         // Up to an eighth of the units may be between two pieces of work.
         self.used += u64::from(reading.in_use as f64 >= limit as f64 * 7.0 / 8.0);
@@ -131,6 +142,12 @@ impl Gauge {
 
     fn live_service_s(&self) -> f64 {
         self.unit_s / self.completions.max(1) as f64
+    }
+
+    /// Shortest answer of a server, seconds; `None` if there is none.
+    pub fn quickest_s(&self) -> Option<f64> {
+        let quickest = self.last?.1.quickest?;
+        (!quickest.is_zero()).then_some(quickest.as_secs_f64())
     }
 
     /// True if the window is complete: 50 ms, two service times and 16 completions.
@@ -170,8 +187,13 @@ impl Gauge {
             self.service_s = self.live_service_s();
         }
         let a_second = |sum: f64| if self.elapsed_s > 0.0 { sum / self.elapsed_s } else { 0.0 };
+        let goodput = self.bytes as f64 + self.items as f64 * ENTRY_CREDIT_BYTES as f64;
         Window {
-            rate: a_second(self.goodput),
+            rate: a_second(goodput),
+            bytes_per_s: a_second(self.bytes as f64),
+            entries_per_s: a_second(self.items as f64),
+            done_per_s: a_second(self.completions as f64),
+            answering: if self.unit_s > 0.0 { self.answer_unit_s / self.unit_s } else { 0.0 },
             is_full: self.is_cpu_full(a_second(self.cpu_s)),
             used: 2 * self.used > self.readings,
             whole: self.elapsed_s >= 2.0 * self.service_s,

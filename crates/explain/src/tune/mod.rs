@@ -14,8 +14,11 @@
 //!
 //! 1. *Start-up* (`ramp`), like TCP slow start: from 50 ms into a round each completion allows one more unit,
 //!    so that the number doubles per service time. A round ends when as many units have completed as it
-//!    allowed at its start. Growth continues while a round gains 10 % over the best before; a round without
-//!    gain is repeated once. It also ends when all CPUs are used, by this process alone or together with what the kernel
+//!    allowed at its start. Growth continues while a round gains 10 % over the best before, in goodput and in
+//!    completions: units that have just begun move content at once, and a server that queues them finishes none sooner. A
+//!    round without gain is repeated once. If the gain is doubtful (below a third), the number before is measured once
+//!    more, as the first round also opens connections. While units queue at a server (below), a gain of less than four
+//!    fifths ends the stage. It also ends when all CPUs are used, by this process alone or together with what the kernel
 //!    and others do meanwhile: more workers would only contend for CPUs and locks. If the first doubling is clearly worse (below 85 %), the number is halved
 //!    instead while throughput is not lower. The last two rounds that gained give the expected position of the cap
 //!    between them by linear extrapolation: the first candidate of the shrink stage.
@@ -37,6 +40,10 @@
 //! cost is less than a tenth of the run so far (4 % in the hold stage, 2 % while the CPUs are used up), so that
 //! slow services do not spend a short run on probes.
 //!
+//! Throughput decides, but where units evidently queue at a server, because far more are in flight than it needs for this
+//! rate without a queue (rate × quickest answer), fewer have the benefit of the doubt: such probes may cost 16 times
+//! as much, are accepted unless clearly worse, and upward probes have to gain 10 %.
+//!
 //! # Brakes (`brake`)
 //!
 //! If refusals (503, 429) and time-outs exceed 2 % of the completions, or any occur while a higher number is
@@ -53,6 +60,8 @@
 
 mod brake;
 mod gauge;
+#[cfg(test)]
+mod queue;
 mod ramp;
 mod seed;
 #[cfg(test)]
@@ -89,15 +98,23 @@ pub struct Reading {
     pub cpu: Duration,
     /// Mean idle time of these CPUs, and when it was read (since the start of the run): less often than the rest.
     pub idle: Option<(Duration, Duration)>,
+    /// Shortest time that a server took to answer: that of one with nothing else to do.
+    pub quickest: Option<Duration>,
+    /// Units that wait for a server's answer now.
+    pub answering: usize,
 }
 
-/// A number of jobs with its goodput: a step in the tuner's history.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// A number of jobs with its rates: a step in the tuner's history.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Step {
     /// Time of the change, since the start of the run.
     pub at: Duration,
     /// Allowed units.
     pub jobs: usize,
-    /// Goodput in bytes (and entry credits) per second; `None` if no window counted.
+    /// Goodput, for comparison with other steps: content and a credit for each entry; `None` if no window counted.
     pub rate: Option<f64>,
+    /// Content bytes per second.
+    pub bytes_per_s: Option<f64>,
+    /// Entries per second.
+    pub entries_per_s: Option<f64>,
 }

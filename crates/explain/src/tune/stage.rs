@@ -48,6 +48,12 @@ pub(super) struct Shrink {
 }
 
 impl Shrink {
+    /// From a number at which most units wait in a queue.
+    pub fn of_queue(jobs: usize, hint: usize) -> Shrink {
+        let (anchor, fewest) = (jobs, jobs);
+        Shrink { anchor, fewest, deficit_ln: 0.0, below: 0, hint: Some(hint), halves: true }
+    }
+
     /// Next value to try; `None` at the end.
     pub fn next(&mut self) -> Option<usize> {
         let fits = |value: usize, this: &Shrink| value > this.below && value < this.fewest;

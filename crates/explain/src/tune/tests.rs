@@ -212,6 +212,68 @@ fn fewer_jobs_are_tried_late_while_the_cpus_are_used_up() {
     }
 }
 
+/// A server on two CPUs beside the client and other programs: CPU time of a request, and the share that it gets.
+fn contended(request_ms: f64, share: (f64, f64)) -> queue::Server {
+    queue::Server {
+        cpus: 2.0,
+        request_s: request_ms / 1000.0,
+        round_trip_s: 0.0002,
+        share,
+        slice_s: 0.06,
+        connection_s: 0.003,
+    }
+}
+
+#[test]
+fn a_server_that_queues_is_not_flooded() {
+    let mut missed = Vec::new();
+    for (name, server) in [
+        ("alone", contended(1.0, (0.9, 1.0))),
+        ("shared", contended(2.0, (0.2, 0.8))),
+        ("starved", contended(5.0, (0.05, 0.6))),
+        ("slow", contended(20.0, (0.1, 0.9))),
+    ] {
+        let runs: Vec<_> =
+            SEEDS.map(|seed| queue::jobs(server, seed, (32, false), 512, 20)).collect();
+        let mut late = Vec::new();
+        let (mut most, mut longest_s, mut least) = (0, 0.0_f64, f64::INFINITY);
+        for (jobs, done) in &runs {
+            let mut tail = jobs[1000..].to_vec();
+            tail.sort_unstable();
+            late.push(tail[tail.len() / 2]);
+            most = most.max(*jobs.iter().max().unwrap());
+            // Stretches with more than twice the start, while latency only grows.
+            let over = jobs.split(|jobs| *jobs <= 64).map(<[usize]>::len).max().unwrap();
+            longest_s = longest_s.max(0.01 * over as f64);
+            least = least.min(*done as f64 / 20.0 / server.most_per_s());
+        }
+        late.sort_unstable();
+        let text = format!(
+            "{name:8} knee {:.0}: jobs in s 10..20 median {}, nine in ten {}, most {}; ever {most}, over 64 for {longest_s:.2} s; least rate {least:.2}",
+            server.knee(),
+            late[late.len() / 2],
+            late[late.len() * 9 / 10],
+            late[late.len() - 1],
+        );
+        println!("{text}");
+        if late[late.len() - 1] > 32 || longest_s > 2.0 || least < 0.75 {
+            missed.push(text);
+        }
+    }
+    assert!(missed.is_empty(), "{}", missed.join("\n"));
+}
+
+/// A request takes 2 s at this number, so a comparison with another takes a part of the run.
+#[test]
+fn a_number_from_a_faster_day_is_given_up() {
+    let server = contended(5.0, (0.05, 0.6));
+    let late = SEEDS.map(|seed| queue::jobs(server, seed, (256, true), 512, 20).0[1700]);
+    let mut late: Vec<usize> = late.collect();
+    late.sort_unstable();
+    println!("from 256: {late:?}");
+    assert!(late[late.len() / 2] <= 32, "{late:?}");
+}
+
 #[test]
 fn without_work_that_waits_nothing_moves() {
     let mut tuner = Tuner::new(64, 8, false);
@@ -257,7 +319,18 @@ proptest! {
                     let cpu = Duration::from_micros(ms);
                     let idle = (ms % 2 == 0).then(|| (cpu, Duration::from_micros(bytes % 1_000_000)));
                     reading =
-                        Reading { bytes, items, completions, in_use, throttled, timed_out, cpu, idle };
+                        Reading {
+                            bytes,
+                            items,
+                            completions,
+                            in_use,
+                            throttled,
+                            timed_out,
+                            cpu,
+                            idle,
+                            quickest: Some(cpu),
+                            answering: in_use,
+                        };
                 }
             }
             reading.in_use = in_use;

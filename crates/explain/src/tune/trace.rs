@@ -1,6 +1,7 @@
 //! History of the tuner: numbers of jobs with their goodput.
 
 use super::Step;
+use super::gauge::Window;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -39,16 +40,22 @@ impl Trace {
                 index > old || index % 2 == 1
             });
         }
-        self.steps.push(Step { at, jobs, rate: None });
+        self.steps.push(Step { at, jobs, ..Step::default() });
         self.windows = 0;
     }
 
     /// Adds a window to the last step.
-    pub fn rate(&mut self, rate: f64) {
+    pub fn window(&mut self, window: &Window) {
         if let Some(last) = self.steps.last_mut() {
-            let old = last.rate.unwrap_or(0.0);
             self.windows += 1;
-            last.rate = Some(old + (rate - old) / f64::from(self.windows));
+            let windows = f64::from(self.windows);
+            let add = |mean: &mut Option<f64>, value: f64| {
+                let old = mean.unwrap_or(0.0);
+                *mean = Some(old + (value - old) / windows);
+            };
+            add(&mut last.rate, window.rate);
+            add(&mut last.bytes_per_s, window.bytes_per_s);
+            add(&mut last.entries_per_s, window.entries_per_s);
         }
     }
 
@@ -101,14 +108,18 @@ mod tests {
         let mut trace = Trace::default();
         for index in 0..5000_u64 {
             trace.set(Duration::from_millis(index), 1 + index as usize % 2);
-            trace.rate(2.0);
-            trace.rate(4.0);
+            for rate in [2.0, 4.0] {
+                let (bytes_per_s, entries_per_s) = (rate / 2.0, rate / 4.0);
+                trace.window(&Window { rate, bytes_per_s, entries_per_s, ..Window::default() });
+            }
         }
         let steps = trace.steps();
         assert!((250..=STEPS_MAX).contains(&steps.len()), "{}", steps.len());
         assert_eq!(steps.first().unwrap().at, Duration::ZERO);
         assert_eq!(steps.last().unwrap().at, Duration::from_millis(4999));
-        assert_eq!(steps.last().unwrap().rate, Some(3.0));
+        let last = steps.last().unwrap();
+        let rates = (last.rate, last.bytes_per_s, last.entries_per_s);
+        assert_eq!(rates, (Some(3.0), Some(1.5), Some(0.75)));
         assert!(steps.windows(2).all(|pair| pair[0].at < pair[1].at));
     }
 

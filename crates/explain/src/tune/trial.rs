@@ -15,6 +15,12 @@ const SURE: f64 = 1.6;
 /// the number step by step on a plateau.
 const UP_DOUBT: f64 = 1.0;
 
+/// The same where units queue.
+const UP_DOUBT_QUEUED: f64 = 2.5;
+
+/// Standard errors below the threshold up to which fewer units are taken if most of them still queue.
+const SPARED_DOUBT: f64 = 1.0;
+
 /// Pairs after which a trial ends.
 const PAIRS_MAX: usize = 24;
 
@@ -67,6 +73,9 @@ pub(super) struct Trial {
     pub until_s: f64,
     /// True if the current window is one of B.
     pub on_b: bool,
+    /// True if most of the units queue even with the lower of the two: then fewer are taken unless clearly worse, and more
+    /// only if clearly better.
+    pub queues: bool,
     before_ln: f64,
     b_ln: f64,
     ratios_ln: Vec<f64>,
@@ -88,7 +97,8 @@ impl Trial {
     /// Starts with a window of B; `before_ln` is the rate of the preceding window of A.
     pub fn new(a: usize, b: usize, threshold_ln: f64, until_s: f64, before_ln: f64) -> Trial {
         let (b_ln, ratios_ln) = (before_ln, Vec::new());
-        Trial { a, b, threshold_ln, until_s, on_b: true, before_ln, b_ln, ratios_ln, misses: 0 }
+        let (on_b, queues, misses) = (true, false, 0);
+        Trial { a, b, threshold_ln, until_s, on_b, queues, before_ln, b_ln, ratios_ln, misses }
     }
 
     /// Value of the current window.
@@ -130,7 +140,12 @@ impl Trial {
         }
         let over = self.ratios_ln.len() >= PAIRS_MAX || now_s >= self.until_s;
         if over {
-            let doubt = if self.threshold_ln > 0.0 { UP_DOUBT } else { 0.0 };
+            let doubt = match (self.threshold_ln > 0.0, self.queues) {
+                (true, true) => UP_DOUBT_QUEUED,
+                (true, false) => UP_DOUBT,
+                (false, true) => -SPARED_DOUBT,
+                (false, false) => 0.0,
+            };
             return Outcome::Decided(distance > doubt * error, mean);
         }
         Outcome::Next

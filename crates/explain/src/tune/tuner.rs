@@ -2,7 +2,7 @@
 
 use super::brake::Brake;
 use super::gauge::{Gauge, WINDOW_S_MIN, Window};
-use super::ramp::{Plateau, Ramp, Verdict};
+use super::ramp::{Plateau, Ramp, Rates, Verdict};
 use super::stage::{Hold, PROBE_S_MIN, Shrink, Stage, half_more, quarter_less};
 use super::trace::Trace;
 use super::trial::{Noise, Outcome, Trial};
@@ -27,8 +27,33 @@ const COST_HELD: f64 = 0.04;
 /// The same while the CPUs are used up: then fewer jobs are hardly as good, unless they wait for each other spinning.
 const COST_FULL: f64 = 0.02;
 
+/// Share of the units' time waiting for answers from which its length tells whether they queue.
+const ANSWERING: f64 = 0.5;
+
+/// Jobs, as a multiple of those that a server needs without a queue, from which units evidently queue ...
+const QUEUED: f64 = 4.0;
+
+/// ... and the fewest.
+const QUEUED_MIN: f64 = 4.0;
+
+/// Factor on the permitted cost of a downward probe if units queue even with the lower number: it hardly costs anything.
+const CHEAPER: f64 = 16.0;
+
 /// Bounds of the duration of a trial, seconds: an eighth of the run so far.
 const TRIAL_S: (f64, f64) = (0.4, 3.0);
+
+/// True if so many jobs are evidently more than a server works on at a time, which would need `needed` of them if nothing
+/// queued: most of them queue.
+fn queue(jobs: usize, needed: f64) -> bool {
+    jobs as f64 >= (QUEUED * needed).max(QUEUED_MIN)
+}
+
+/// Number with which units still queue, if it is clearly less than `jobs`: the first candidate where most of these only
+/// wait.
+fn enough(jobs: usize, needed: f64) -> Option<usize> {
+    let enough = (QUEUED * needed).max(QUEUED_MIN).ceil() as usize;
+    Some(enough).filter(|enough| *enough <= quarter_less(jobs))
+}
 
 /// Finds the number of jobs, see the module.
 #[derive(Debug)]
@@ -49,6 +74,9 @@ pub struct Tuner {
     before_ln: Option<f64>,
     /// True if no CPU was left in the last window with the base.
     is_full: bool,
+    /// Units finished per second in the last window that counted, and the share of their time spent waiting for answers.
+    done_per_s: f64,
+    answering: f64,
 }
 
 impl Tuner {
@@ -74,6 +102,8 @@ impl Tuner {
             brake: Brake::default(),
             before_ln: None,
             is_full: false,
+            done_per_s: 0.0,
+            answering: 0.0,
         };
         tuner.trace.set(Duration::ZERO, seed);
         tuner.gauge.open(Duration::ZERO, seed, false);
@@ -131,6 +161,13 @@ impl Tuner {
         self.now.as_secs_f64()
     }
 
+    /// Jobs that a server needs for the present rate if nothing queues (Little's law with its shortest answer); `None` if
+    /// that is unknown, or if units mostly do something else than wait for answers.
+    fn needed(&self) -> Option<f64> {
+        let at_work = self.gauge.quickest_s()? * self.done_per_s;
+        (self.answering >= ANSWERING).then(|| at_work / self.answering)
+    }
+
     /// Most jobs allowed now.
     fn most(&self) -> usize {
         let ceiling = self.brake.ceiling(self.now_s()).unwrap_or(usize::MAX);
@@ -147,9 +184,10 @@ impl Tuner {
 
     /// Start-up: each completion allows one more unit, until the round ends.
     fn grow(&mut self, completions: u64) {
-        let most = self.most();
+        let (most, needed) = (self.most(), self.needed());
         let Stage::Ramp(ramp) = &mut self.stage else { return };
         let value = ramp.round;
+        let queued = needed.is_some_and(|needed| queue(value, needed));
         let enough = self.gauge.elapsed_s >= WINDOW_S_MIN;
         if !ramp.flowing && completions > 0 {
             // Nothing can complete before the first completion, so the time until then is not slowness. If all
@@ -163,7 +201,7 @@ impl Tuner {
         }
         let done = self.gauge.completions >= Ramp::wanted(value);
         if !(enough && done || self.gauge.is_overdue()) {
-            if enough && ramp.doubted.is_none() {
+            if enough && ramp.grows() && !queued {
                 ramp.grown = ramp.grown.saturating_add(completions);
                 let more = usize::try_from(ramp.grown).unwrap_or(usize::MAX);
                 self.jobs = value.saturating_add(more).min(2 * value).min(most).max(value);
@@ -178,11 +216,17 @@ impl Tuner {
             return self.apply(round);
         }
         self.record(&window, round);
+        let needed = self.needed();
+        let queued = needed.is_some_and(|needed| queue(round, needed));
         let Stage::Ramp(ramp) = &mut self.stage else { return };
-        match ramp.judge(window.rate) {
+        let done_per_s = needed.map(|_| window.done_per_s);
+        let rates = Rates { goodput: window.rate, done_per_s };
+        match ramp.judge(rates, queued) {
             Verdict::Up => {
-                let next = round.saturating_mul(2).min(most);
-                if next <= round || window.is_full {
+                // After a doubtful gain it is not the value of this round.
+                let value = ramp.round;
+                let next = value.saturating_mul(2).min(most);
+                if next <= value || window.is_full {
                     let plateau = Plateau { lost: window.is_full, ..ramp.plateau() };
                     return self.level_off(plateau);
                 }
@@ -199,8 +243,13 @@ impl Tuner {
                     return self.level_off(plateau);
                 }
                 let next = value / 2;
-                (ramp.round, ramp.grown, ramp.doubted) = (next, 0, Some(0.0));
+                (ramp.round, ramp.grown, ramp.doubted) = (next, 0, Some(Rates::default()));
                 self.apply(next);
+            }
+            Verdict::Back => {
+                ramp.grown = 0;
+                let value = ramp.round;
+                self.apply(value);
             }
             Verdict::Confirm => {
                 let grown = self.jobs != round;
@@ -217,9 +266,14 @@ impl Tuner {
     }
 
     /// Ends start-up.
-    fn level_off(&mut self, plateau: Plateau) {
+    fn level_off(&mut self, mut plateau: Plateau) {
         let value = plateau.base;
         self.base = value;
+        if let Some(needed) = self.needed().filter(|needed| queue(value, *needed)) {
+            // Rounds of a queue differ by chance, so none is known to be worse.
+            (plateau.below, plateau.hint) = (0, enough(value, needed));
+            plateau.lost = true;
+        }
         let shrink = Shrink {
             anchor: value,
             fewest: value,
@@ -240,7 +294,8 @@ impl Tuner {
         if !window.used {
             return;
         }
-        self.trace.rate(window.rate);
+        (self.done_per_s, self.answering) = (window.done_per_s, window.answering);
+        self.trace.window(window);
         if window.whole {
             self.trace.point(jobs, window.rate);
         }
@@ -262,8 +317,11 @@ impl Tuner {
                 }
                 Outcome::Decided(taken, ratio_ln) => self.conclude(&trial, taken, ratio_ln),
                 Outcome::GivenUp => {
-                    if let Stage::Hold(hold) = &mut self.stage {
-                        hold.back_off(self.now.as_secs_f64());
+                    match &mut self.stage {
+                        Stage::Hold(hold) => hold.back_off(self.now.as_secs_f64()),
+                        // The same would be tried without end.
+                        Stage::Shrink(shrink) => shrink.hint = None,
+                        Stage::Ramp(_) | Stage::Bracket => {}
                     }
                     self.apply(self.base);
                 }
@@ -293,16 +351,25 @@ impl Tuner {
         let frozen = self.brake.is_frozen(now_s);
         let window_s = self.gauge.window_s();
         let share_max = if self.is_full { COST_FULL } else { COST };
+        let needed = self.needed();
+        let queues = |jobs: usize| needed.is_some_and(|needed| queue(jobs, needed));
         let cheap = |from: usize, to: usize, share: f64| {
             let (lost, share) = (1.0 - to as f64 / from as f64, share.min(share_max));
+            let lost = if queues(to) { lost / CHEAPER } else { lost };
             lost * window_s <= share * now_s
         };
         let base = self.base;
+        // A remembered number, or one from before the server became slower: most of its units only wait.
+        let doubted =
+            matches!(&self.stage, Stage::Hold(hold) if hold.unverified > 0 || hold.fallen);
+        if let Some(hint) = needed.and_then(|needed| enough(base, needed)).filter(|_| doubted) {
+            self.stage = Stage::Shrink(Shrink::of_queue(base, hint));
+        }
         let (value, threshold_ln) = match &mut self.stage {
             Stage::Ramp(_) => return,
             Stage::Bracket => {
                 let value = (base as f64 * std::f64::consts::SQRT_2).round() as usize;
-                if frozen || self.is_full || value > most || value <= base {
+                if frozen || self.is_full || queues(base) || value > most || value <= base {
                     return self.shrink(base, base, 0);
                 }
                 (value, EQUAL)
@@ -330,7 +397,7 @@ impl Tuner {
                 let down = if hold.fallen { (base / 2).max(1) } else { quarter_less(base) };
                 let can_go_up = up > base && !frozen && !self.is_full;
                 if hold.up && can_go_up {
-                    (up, EQUAL)
+                    (up, if queues(base) { RAMP_LN } else { EQUAL })
                 } else if hold.up && frozen && up > base {
                     return;
                 } else if !hold.up && down < base {
@@ -345,7 +412,8 @@ impl Tuner {
             }
         };
         let until_s = now_s + (now_s / 8.0).clamp(TRIAL_S.0, TRIAL_S.1);
-        let trial = Trial::new(base, value, threshold_ln, until_s, rate_ln);
+        let mut trial = Trial::new(base, value, threshold_ln, until_s, rate_ln);
+        trial.queues = queues(value.min(base));
         self.apply(value);
         self.trial = Some(trial);
     }

@@ -46,7 +46,7 @@ fn helps(v: &View<'_>, resource: Resource, level: Level) -> String {
     let would = if level >= Level::AtLimit { "would help" } else { "should help" };
     match resource {
         Resource::Cpu => cpus(v, would),
-        Resource::Thread if v.f.jobs_fixed && v.f.jobs < 1.5 => {
+        Resource::Thread if v.f.jobs_fixed && v.f.jobs < 1.5 && !v.jobs_bring_nothing() => {
             format!("More jobs (-j) {would}")
         }
         Resource::Thread if v.f.about == About::Command => {
@@ -92,7 +92,7 @@ fn cpus(v: &View<'_>, would: &str) -> String {
     } else if f.machine_cpus.is_some_and(|all| all >= v.allowed() + 0.5) {
         let all = f.machine_cpus.unwrap_or_default();
         format!("More of the machine's {all:.0} CPUs (affinity) {would}")
-    } else if f.cpus <= 1.2 && f.jobs_fixed && f.jobs < 1.5 {
+    } else if f.cpus <= 1.2 && f.jobs_fixed && f.jobs < 1.5 && !v.jobs_bring_nothing() {
         format!("Twice the cores {would}, with more jobs (-j)")
     } else {
         format!("Twice the cores {would}")
@@ -144,8 +144,10 @@ fn idle(v: &View<'_>, resource: Resource) -> Vec<&'static str> {
         disk.ceilings.iter().all(|of| of.reached <= 0.8 * of.limit)
             && (disk.busy <= 0.6 || cpu_named)
     });
+    // With more CPUs the next ceiling counts.
+    let next = resource == Cpu && !next_ceiling(v).is_empty();
     let waiting = v.blocked().is_none_or(|share| share > 0.15);
-    if !disk_named && !f.disks.is_empty() && relaxed && !waiting {
+    if !disk_named && !next && !f.disks.is_empty() && relaxed && !waiting {
         idle.push("faster disks");
     }
     let room = f.network.as_ref().is_some_and(|network| {
@@ -153,13 +155,14 @@ fn idle(v: &View<'_>, resource: Resource) -> Vec<&'static str> {
         let slack = link.is_some_and(|link| network.bytes_per_s <= 0.5 * link);
         (slack || v.is_congested() == Some(false)) && !v.is_lossy() && !v.is_link_full()
     });
-    if resource != Network && resource != Resource::None && room {
+    // "Bandwidth" without a word is that of the network: not beside that of a disk.
+    if !matches!(resource, Network | DiskBandwidth | Resource::None) && room {
         idle.push("more bandwidth");
     }
     if resource == Cpu && f.about == About::Command {
         idle.push("more processes alone");
     }
-    if resource != Latency && (v.is_flat() || f.refutes(Latency)) {
+    if resource != Latency && v.jobs_bring_nothing() {
         idle.push("more jobs");
     }
     idle

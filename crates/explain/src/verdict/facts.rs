@@ -104,6 +104,10 @@ pub struct ThreadFacts {
     /// Share of samples, 0 to 1, in which a thread waits for a network connection and none runs or is
     /// blocked.
     pub waiting_for_peer: Option<f64>,
+    /// Share of samples, 0 to 1, in which a thread is runnable: on a CPU or waiting for one.
+    pub runnable: Option<f64>,
+    /// Threads that sleep of their own will, until a time that they chose, as to keep to a rate.
+    pub asleep: f64,
 }
 
 /// Verdict of a measured program on its own runs.

@@ -77,19 +77,18 @@ fn cpu(v: &View<'_>) -> Option<Claim> {
             (true, false) => Level::Consistent,
         }
     } else {
-        // Other processes use the CPUs: that limits only work that runs or waits for CPUs for much of its
-        // time.
+        // Other processes use the CPUs: that limits only work that always runs or waits for CPUs.
         let waits = match v.f.about {
             About::Cell => own >= 0.5 || own >= 0.1 && v.is_flat(),
             About::Transfer | About::Command => {
                 v.cpu_need().is_some_and(|need| need >= CPU_NEED)
                     && (!v.has_store() || own >= CPU_PART)
-                    && (v.f.about == About::Transfer || v.disks_are_quiet() && v.is_runnable())
+                    && (v.f.about == About::Transfer || v.disks_are_quiet() && !v.waits_for_peer())
                     && delay >= 2.0 * RUN_DELAY
             }
         };
         match machine {
-            _ if !waits || machine < REACHED => return None,
+            _ if !waits || !v.is_always_runnable() || machine < REACHED => return None,
             0.97.. if v.f.about != About::Cell => Level::AtLimit,
             _ => Level::Consistent,
         }

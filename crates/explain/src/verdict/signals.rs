@@ -4,11 +4,14 @@ use super::thresholds::{
     BACKLOG_BYTES, BLOCKED, IOWAIT, LOCKED, PRESSURE, QUOTA, RUN_DELAY, STOLEN, THROTTLED,
     TRAFFIC_BYTES_PER_S,
 };
-use super::view::{CPU_FULL, FLAT, REACHED, View};
+use super::view::{CPU_FREE, CPU_FULL, FLAT, NOTHING, REACHED, RISING, View};
 use super::{
     About, Ceiling, Direction, DiskFacts, Evidence, Experiment, NetworkFacts, Signal, UserLimit,
 };
 use hakobu_core::meter::Phase;
+
+/// Smallest share of a phase that has a line of its own.
+const PHASE_SHOWN: f64 = 0.01;
 
 fn evidence(signal: &'static str, value: f64, limit: f64) -> Evidence {
     Evidence { signal: signal.into(), of: String::new(), value, limit }
@@ -89,13 +92,15 @@ impl View<'_> {
         Some(Evidence { of, ..evidence("run_delay_share", self.f.run_delay?, RUN_DELAY) })
     }
 
-    /// Share of the active units' time in a phase.
+    /// Share of the busy units' time in a phase, so that the shares of all phases add up to 100 %; for idle units their
+    /// share of all units, which is a signal of its own.
     pub(super) fn phase(&self, phase: Phase) -> Evidence {
         let (value, limit) = match phase {
             Phase::Idle => (self.idle_share(), 0.5),
             Phase::Limit => (self.busy_share(phase), 0.3),
             Phase::Room => (self.busy_share(phase), 0.5),
-            _ => (self.share(&[phase]), 0.5),
+            // Rules compare with the units that do not wait for room.
+            _ => (self.busy_share(phase), 0.5 * self.active_share()),
         };
         evidence(PHASES[phase as usize].1, value, limit)
     }
@@ -111,6 +116,19 @@ impl View<'_> {
     /// [`View::phases`] of all phases.
     pub(super) fn all_phases(&self) -> Vec<Evidence> {
         self.phases(&PHASES.map(|(phase, _)| phase))
+    }
+
+    /// Idle units, and the phases of the others, in their order: small ones together, so that they add up to 100 %.
+    fn whole(&self) -> Vec<Evidence> {
+        let mut all: Vec<_> = PHASES.iter().map(|(phase, _)| self.phase(*phase)).collect();
+        all.retain(|phase| phase.value >= PHASE_SHOWN);
+        let idle = |of: &Evidence| of.signal == PHASES[Phase::Idle as usize].1;
+        let shown: f64 = all.iter().filter(|of| !idle(of)).map(|of| of.value).sum();
+        let other = 1.0 - shown;
+        if self.busy > 0.0 && other > 0.001 {
+            all.push(evidence("phase_other_share", other, 0.5));
+        }
+        all
     }
 
     pub(super) fn throttled(&self) -> Option<Evidence> {
@@ -137,7 +155,7 @@ impl View<'_> {
         all.extend(self.quota());
         all.extend(self.stolen());
         all.extend(self.thread_used());
-        all.extend(self.all_phases());
+        all.extend(self.whole());
         all.extend(self.blocked_share());
         all.extend(self.io_pressure());
         all.extend(self.tasks_blocked());
@@ -164,13 +182,13 @@ impl View<'_> {
         all.extend(self.jobs_wait());
         all.extend(self.jobs_elasticity());
         all.extend(self.f.experiments.iter().map(experiment));
-        all.into_iter().map(|evidence| Signal { says: says(&evidence), evidence }).collect()
+        all.into_iter().map(|evidence| Signal { says: self.says(&evidence), evidence }).collect()
     }
 }
 
 /// All phases in their order, with the names of their signals.
 const PHASES: [(Phase, &str); 16] = [
-    (Phase::Idle, "phase_idle_share"),
+    (Phase::Idle, "idle_units_share"),
     (Phase::List, "phase_list_share"),
     (Phase::Look, "phase_look_share"),
     (Phase::Read, "phase_read_share"),
@@ -235,77 +253,195 @@ pub(super) fn experiment(made: &Experiment) -> Evidence {
     Evidence { of, ..evidence("experiment_elasticity", made.elasticity.0, 0.7) }
 }
 
-/// Meaning of a signal for the limit, in a few words.
-fn says(of: &Evidence) -> &'static str {
-    let full = of.value >= REACHED * of.limit;
-    let over = of.value >= of.limit;
-    let (is_so, yes, no) = match &*of.signal {
-        "cpu_used_cpus" => (full, "it uses all CPUs that it may", "it leaves CPUs unused"),
-        "machine_used_cpus" => (full, "no CPU is idle", "CPUs are idle"),
-        "run_delay_share" => (over, "its threads wait for CPUs", "its threads get CPUs at once"),
-        "cpu_pressure_share" => (over, "tasks wait for CPUs", "few tasks wait for CPUs"),
-        "quota_throttled_share" => (over, "the quota throttles", "the quota does not throttle"),
-        "stolen_cpus" => (over, "the hypervisor takes CPUs away", "the hypervisor takes little"),
-        "thread_used_cpus" => (full, "one thread is at its limit", "no thread is at its limit"),
-        "blocked_share" => {
-            (over, "its threads are blocked in the kernel", "its threads rarely block")
+/// The statement of the first step that `value` reaches, or the last statement.
+fn step(value: f64, steps: &[(f64, &'static str)], below: &'static str) -> &'static str {
+    steps.iter().find(|(from, _)| value >= *from).map_or(below, |(_, says)| *says)
+}
+
+impl View<'_> {
+    /// Meaning of a signal for the limit, in a few words. What it says has to be true of the number beside it: between
+    /// "always" and "never" there is a third statement.
+    fn says(&self, of: &Evidence) -> &'static str {
+        let share = if of.limit > 0.0 { of.value / of.limit } else { 0.0 };
+        let value = of.value;
+        match &*of.signal {
+            "cpu_used_cpus" => step(
+                share,
+                &[
+                    (REACHED, "it uses all CPUs that it may"),
+                    (0.5, "it uses most of the CPUs that it may"),
+                ],
+                "it leaves CPUs unused",
+            ),
+            // What a hypervisor takes away is not idle.
+            "machine_used_cpus" => step(
+                self.machine_cpus().unwrap_or(share),
+                &[(REACHED, "no CPU is idle"), (CPU_FREE, "CPUs are hardly idle")],
+                "CPUs are idle",
+            ),
+            "cpu_busy_share" => step(
+                value,
+                &[(0.99, "one CPU is never idle"), (CPU_FULL, "one CPU is hardly idle")],
+                "each CPU is idle at times",
+            ),
+            "run_delay_share" => step(
+                value,
+                &[
+                    (RUN_DELAY, "its threads wait for CPUs"),
+                    (0.01, "its threads wait for CPUs at times"),
+                ],
+                "its threads get CPUs at once",
+            ),
+            "cpu_pressure_share" => step(
+                value,
+                &[(PRESSURE, "tasks wait for CPUs"), (0.1, "tasks wait for CPUs at times")],
+                "few tasks wait for CPUs",
+            ),
+            "quota_throttled_share" => step(
+                value,
+                &[(QUOTA, "the quota throttles"), (0.005, "the quota throttles at times")],
+                "the quota does not throttle",
+            ),
+            "stolen_cpus" => step(
+                share,
+                &[(1.0, "the hypervisor takes CPUs away")],
+                "the hypervisor takes little",
+            ),
+            "thread_used_cpus" => {
+                step(value, &[(REACHED, "one thread is at its limit")], "no thread is at its limit")
+            }
+            "blocked_share" => step(
+                value,
+                &[
+                    (BLOCKED, "its threads are blocked in the kernel"),
+                    (0.1, "its threads block at times"),
+                ],
+                "its threads rarely block",
+            ),
+            "io_pressure_share" => step(
+                value,
+                &[(PRESSURE, "tasks wait for I/O"), (0.1, "tasks wait for I/O at times")],
+                "few tasks wait for I/O",
+            ),
+            "io_blocked_tasks" => {
+                step(value, &[(1.0, "tasks are blocked on I/O")], "few tasks are blocked on I/O")
+            }
+            "iowait_share" => {
+                step(value, &[(IOWAIT, "CPUs wait for I/O")], "CPUs hardly wait for I/O")
+            }
+            "memory_pressure_share" => step(
+                value,
+                &[(PRESSURE, "tasks wait for memory"), (0.1, "tasks wait for memory at times")],
+                "few tasks wait for memory",
+            ),
+            "traffic_bytes_per_s" => {
+                step(share, &[(1.0, "bytes come or go")], "almost no network traffic")
+            }
+            "peer_wait_share" => step(
+                value,
+                &[
+                    (0.6, "it waits for the other side"),
+                    (0.05, "it waits for the other side at times"),
+                ],
+                "it does not wait for the other side",
+            ),
+            "jobs_waiting_share" => {
+                step(value, &[(0.4, "jobs wait"), (0.1, "jobs wait at times")], "jobs hardly wait")
+            }
+            "lock_waits_share" => step(
+                value,
+                &[(LOCKED, "threads wait for a lock"), (0.01, "threads wait for a lock at times")],
+                "locks are free",
+            ),
+            "disk_busy_share" => step(
+                value,
+                &[(0.99, "the disk always has work"), (0.9, "the disk nearly always has work")],
+                "the disk has pauses",
+            ),
+            "disk_queue" => {
+                step(share, &[(1.0, "requests queue at the disk")], "few requests are at the disk")
+            }
+            "dirty_bytes" => {
+                step(share, &[(0.7, "writers wait for writeback")], "writers do not wait")
+            }
+            "link_bytes_per_s" => step(share, &[(0.9, "the link is full")], "the link has room"),
+            // A fraction of a millisecond is no queue.
+            "rtt_ms" | "handshake_ms" if value - of.limit >= 2.0 => step(
+                share,
+                &[
+                    (3.0, "round trips are longer than necessary"),
+                    (1.5, "round trips are a little longer than necessary"),
+                ],
+                "packets do not queue",
+            ),
+            "rtt_ms" | "handshake_ms" if value - of.limit >= 0.1 => step(
+                share,
+                &[(1.5, "round trips are a little longer than necessary")],
+                "packets do not queue",
+            ),
+            "rtt_ms" | "handshake_ms" => "packets do not queue",
+            "retransmits_share" => {
+                step(share, &[(1.0, "segments are lost")], "almost no segments are lost")
+            }
+            "send_queue_full_share" => step(
+                value,
+                &[(0.3, "bytes wait to be sent"), (0.05, "bytes wait to be sent at times")],
+                "bytes leave at once",
+            ),
+            "peer_window_full_share" => step(
+                value,
+                &[
+                    (0.9, "the server does not read"),
+                    (0.5, "the server reads slowly"),
+                    (0.1, "the server reads slowly at times"),
+                ],
+                "the server reads",
+            ),
+            "backlog_bytes" => step(
+                value,
+                &[(BACKLOG_BYTES, "packets wait in a queue"), (1.0, "few packets wait in a queue")],
+                "no packets wait",
+            ),
+            "answer_ms" => step(
+                share,
+                &[
+                    (2.0, "requests queue at the server"),
+                    (1.2, "answers take longer than the fastest"),
+                ],
+                "answers come as fast as ever",
+            ),
+            "throttled_share" => step(
+                value,
+                &[
+                    (THROTTLED, "the server asks to slow down"),
+                    (f64::MIN_POSITIVE, "the server asks to slow down at times"),
+                ],
+                "the server does not object",
+            ),
+            "jobs_elasticity" => step(
+                value,
+                &[(RISING, "more jobs bring more"), (NOTHING, "more jobs bring a little")],
+                "more jobs bring nothing",
+            ),
+            "experiment_elasticity" => {
+                step(value, &[(0.7, "it binds"), (0.1, "it binds in part")], "it does not bind")
+            }
+            "disk_read_iops"
+            | "disk_write_iops"
+            | "disk_read_bytes_per_s"
+            | "disk_write_bytes_per_s"
+            | "disk_iops"
+            | "disk_bytes_per_s" => {
+                step(share, &[(REACHED, "the ceiling is reached")], "below the ceiling")
+            }
+            "user_limit_per_s" | "user_limit_bytes_per_s" => {
+                step(share, &[(REACHED, "the limit is reached")], "below the limit")
+            }
+            _ => step(
+                value,
+                &[(0.5, "most of the time"), (0.005, "a part of the time")],
+                "hardly ever",
+            ),
         }
-        "io_pressure_share" => (over, "tasks wait for I/O", "few tasks wait for I/O"),
-        "io_blocked_tasks" => (over, "tasks are blocked on I/O", "few tasks are blocked on I/O"),
-        "cpu_busy_share" => (over, "one CPU is never idle", "each CPU is idle at times"),
-        "iowait_share" => (over, "CPUs wait for I/O", "CPUs hardly wait for I/O"),
-        "memory_pressure_share" => (over, "tasks wait for memory", "few tasks wait for memory"),
-        "traffic_bytes_per_s" => (over, "bytes come or go", "almost no network traffic"),
-        "peer_wait_share" => {
-            (over, "it waits for the other side", "it does not wait for the other side")
-        }
-        "jobs_waiting_share" => (over, "jobs wait", "jobs hardly wait"),
-        "lock_waits_share" => (over, "threads wait for a lock", "locks are free"),
-        "disk_busy_share" => (over, "the disk always has work", "the disk has pauses"),
-        "disk_queue" => (over, "requests queue at the disk", "few requests are at the disk"),
-        "dirty_bytes" => {
-            (of.value >= 0.7 * of.limit, "writers wait for writeback", "writers do not wait")
-        }
-        "link_bytes_per_s" => (of.value >= 0.9 * of.limit, "the link is full", "the link has room"),
-        "rtt_ms" | "handshake_ms" => (
-            of.value >= 3.0 * of.limit && of.value - of.limit >= 2.0,
-            "round trips are longer than necessary",
-            "packets do not queue",
-        ),
-        "retransmits_share" => (over, "segments are lost", "almost no segments are lost"),
-        "send_queue_full_share" => (over, "bytes wait to be sent", "bytes leave at once"),
-        "peer_window_full_share" => (over, "the server does not read", "the server reads"),
-        "backlog_bytes" => (over, "packets wait in a queue", "no packets wait"),
-        "answer_ms" => (
-            of.value >= 2.0 * of.limit,
-            "requests queue at the server",
-            "answers come as fast as ever",
-        ),
-        "throttled_share" => (over, "the server asks to slow down", "the server does not object"),
-        "jobs_elasticity" => (
-            of.value > of.limit,
-            if of.value >= super::view::RISING {
-                "more jobs bring more"
-            } else {
-                "more jobs bring a little"
-            },
-            "more jobs bring nothing",
-        ),
-        "experiment_elasticity" => (
-            over,
-            "it binds",
-            if of.value <= 0.1 { "it does not bind" } else { "it binds in part" },
-        ),
-        "disk_read_iops"
-        | "disk_write_iops"
-        | "disk_read_bytes_per_s"
-        | "disk_write_bytes_per_s"
-        | "disk_iops"
-        | "disk_bytes_per_s" => (full, "the ceiling is reached", "below the ceiling"),
-        "user_limit_per_s" | "user_limit_bytes_per_s" => {
-            (full, "the limit is reached", "below the limit")
-        }
-        _ => (over, "most of the time", "a part of the time"),
-    };
-    if is_so { yes } else { no }
+    }
 }

@@ -4,8 +4,9 @@
 pub(super) const RUN_DELAY: f64 = 0.1;
 /// The same for pressure, which includes threads of other processes.
 pub(super) const PRESSURE: f64 = 0.3;
-/// Mean number of a command's threads on a CPU or waiting for one, from which others' use of CPUs may limit it.
-pub(super) const RUNNABLE: f64 = 0.5;
+/// Share of the time in which a thread has to be on a CPU or waiting for one, if others' use of CPUs limits the work: it
+/// is never left to itself.
+pub(super) const RUNNABLE: f64 = 0.9;
 /// Throttled share of quota periods.
 pub(super) const QUOTA: f64 = 0.1;
 /// Stolen share of each CPU.

@@ -7,7 +7,7 @@ use hakobu_core::meter::Phase;
 /// Share from which CPUs count as full.
 pub(super) const CPU_FULL: f64 = 0.9;
 /// Largest CPU share at which another resource may be named.
-const CPU_FREE: f64 = 0.85;
+pub(super) const CPU_FREE: f64 = 0.85;
 /// Share of threads' time running or waiting for a CPU from which other processes' CPU use matters.
 pub(super) const CPU_NEED: f64 = 0.5;
 /// Additional share of the CPUs that must be used with a store, where threads may wait for CPUs without
@@ -17,6 +17,8 @@ pub(super) const CPU_PART: f64 = 0.4;
 pub(super) const REACHED: f64 = 0.95;
 /// Elasticity of goodput over jobs up to which more jobs bring nothing.
 pub(super) const FLAT: f64 = 0.25;
+/// Elasticity up to which it may be said that more jobs change nothing: that of an experiment which rules them out.
+pub(super) const NOTHING: f64 = 0.1;
 /// Elasticity from which more jobs would help.
 pub(super) const RISING: f64 = 0.7;
 /// The same for a step upwards in a sweep: steps are large, and the next limit may begin within one.
@@ -83,6 +85,11 @@ impl<'a> View<'a> {
         ratio(self.units(&[phase]), self.busy)
     }
 
+    /// Share of the busy units that do not wait for room.
+    pub(super) fn active_share(&self) -> f64 {
+        ratio(self.active, self.busy)
+    }
+
     /// Share of idle units.
     pub(super) fn idle_share(&self) -> f64 {
         let idle = self.units(&[Phase::Idle]);
@@ -140,11 +147,23 @@ impl<'a> View<'a> {
         Some(((self.f.cpu_used + self.cpus_waited_for()?) / self.threads()?).clamp(0.0, 1.0))
     }
 
-    /// True if a command's threads are on a CPU or wait for one, rather than asleep: other processes on the CPUs
-    /// delay a command that sleeps, but do not limit it.
-    pub(super) fn is_runnable(&self) -> bool {
-        let runnable = self.f.cpu_used + self.cpus_waited_for().unwrap_or(0.0);
-        runnable >= RUNNABLE && !self.waits_for_peer()
+    /// True if at nearly every moment a thread is on a CPU or waits for one, and threads sleep of their own will no longer
+    /// than they wait for CPUs. Other processes on the CPUs delay work that sleeps, but do not limit it: a program that
+    /// keeps to a rate makes up for the delay by sleeping less.
+    pub(super) fn is_always_runnable(&self) -> bool {
+        let waited = self.cpus_waited_for();
+        // The mean number of such threads is exact, samples are not, so both have to agree.
+        let mean = self.f.cpu_used + waited.unwrap_or(0.0);
+        let (seen, asleep) = match (self.f.about, self.f.threads) {
+            (About::Command, Some(threads)) => {
+                (threads.runnable.is_some_and(|share| share >= RUNNABLE), threads.asleep)
+            }
+            (About::Command, None) => (false, 0.0),
+            (About::Transfer | About::Cell, _) => (true, self.units(&[Phase::Limit, Phase::Pause])),
+        };
+        // Runs of a campaign have only their CPU time: nobody saw how long they waited.
+        let rests = self.f.about != About::Cell && waited.is_none_or(|waited| asleep > waited);
+        mean >= RUNNABLE && seen && !rests
     }
 
     /// Share of the usable CPUs that this process used, or that were stolen.
@@ -241,6 +260,12 @@ impl<'a> View<'a> {
     pub(super) fn is_flat(&self) -> bool {
         let by_trial = self.tried_jobs().any(Experiment::is_loose);
         by_trial || self.elasticity().is_some_and(|elasticity| elasticity <= FLAT)
+    }
+
+    /// True if more jobs were tried and changed nothing worth mentioning.
+    pub(super) fn jobs_bring_nothing(&self) -> bool {
+        let by_trial = self.tried_jobs().any(Experiment::is_loose);
+        by_trial || self.elasticity().is_some_and(|elasticity| elasticity <= NOTHING)
     }
 
     /// True if more jobs brought more, and no experiment contradicts.

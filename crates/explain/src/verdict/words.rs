@@ -146,6 +146,7 @@ pub fn words(of: &Evidence) -> String {
         "experiment_elasticity" => {
             format!("{value} of the change of {name} showed in the throughput")
         }
+        "idle_units_share" => format!("{value} of the units' time in idle"),
         "told_runs" => format!("its own verdict in {value} of {limit} runs"),
         other => {
             match other.strip_prefix("phase_").and_then(|phase| phase.strip_suffix("_share")) {

@@ -15,7 +15,7 @@ fn command() -> Facts {
         thread_used: Some(0.1),
         run_delay: Some(0.02),
         pressure: Pressure { cpu: Some(0.02), io: Some(0.01), memory: Some(0.0) },
-        threads: Some(ThreadFacts { blocked: 0.0, waiting_for_peer: Some(0.0) }),
+        threads: Some(states(0.0, 0.0)),
         disks: vec![DiskFacts {
             name: "vda".to_owned(),
             busy: 0.01,
@@ -25,6 +25,11 @@ fn command() -> Facts {
         network: Some(NetworkFacts { bytes_per_s: 500.0, ..NetworkFacts::default() }),
         ..Facts::default()
     }
+}
+
+/// Threads blocked, and the share of samples that wait for the other side.
+fn states(blocked: f64, waiting_for_peer: f64) -> ThreadFacts {
+    ThreadFacts { blocked, waiting_for_peer: Some(waiting_for_peer), ..ThreadFacts::default() }
 }
 
 /// Bound to one CPU, like rsync's three processes.
@@ -102,17 +107,31 @@ fn a_quota() {
 
 #[test]
 fn cpus_that_others_use() {
+    // A single thread that always runs or waits for a CPU.
     let mut facts =
-        Facts { cpu_used: 0.25, machine_used: Some(1.99), run_delay: Some(0.5), ..command() };
+        Facts { cpu_used: 0.4, machine_used: Some(1.99), run_delay: Some(0.6), ..command() };
+    facts.threads = Some(ThreadFacts { runnable: Some(1.0), ..states(0.0, 0.0) });
     assert_eq!(named(&facts), (Resource::Cpu, Level::AtLimit));
-    assert!(judge(&facts).advice.contains("other processes use 1.7 CPUs"));
-    // It sleeps most of the time, as downloads from a slow server do, whatever the others do with the CPUs.
-    let asleep = Facts { cpu_used: 0.07, run_delay: Some(0.81), ..facts.clone() };
-    assert_eq!(named(&asleep), UNKNOWN);
-    let threads = Some(ThreadFacts { blocked: 0.0, waiting_for_peer: Some(0.7) });
-    assert_eq!(named(&Facts { threads, ..facts.clone() }), UNKNOWN);
+    assert!(judge(&facts).advice.contains("other processes use 1.6 CPUs"));
+    let with = |change: fn(&mut ThreadFacts)| {
+        let mut facts = facts.clone();
+        change(facts.threads.as_mut().unwrap());
+        named(&facts)
+    };
+    // It sleeps at times, whatever the others do with the CPUs: seen in samples, or by its exact times.
+    assert_eq!(with(|threads| threads.runnable = Some(0.85)), UNKNOWN);
+    assert_eq!(with(|threads| threads.runnable = None), UNKNOWN);
+    for (cpu_used, run_delay) in [(0.07, 0.81), (0.25, 0.5), (0.18, 0.65)] {
+        let facts = Facts { cpu_used, run_delay: Some(run_delay), ..facts.clone() };
+        assert_eq!(named(&facts), UNKNOWN, "{cpu_used} {run_delay}");
+    }
+    // Several processes, one of which is nearly always runnable, but each keeps to a rate.
+    assert_eq!(with(|threads| threads.asleep = 1.5), UNKNOWN);
+    assert_eq!(with(|threads| threads.asleep = 0.5), (Resource::Cpu, Level::AtLimit));
+    // Waiting for a connection.
+    assert_eq!(with(|threads| threads.waiting_for_peer = Some(0.7)), UNKNOWN);
     // A disk near its ceiling may be the limit as well.
-    facts.threads = Some(ThreadFacts { blocked: 0.35, waiting_for_peer: Some(0.0) });
+    facts.threads = Some(ThreadFacts { runnable: Some(1.0), ..states(0.35, 0.0) });
     facts.disks[0].ceilings = vec![Ceiling {
         operations: true,
         direction: Direction::Writes,
@@ -127,7 +146,7 @@ fn cpus_that_others_use() {
 fn on_disk() -> Facts {
     let mut facts = command();
     facts.pressure.io = Some(0.9);
-    facts.threads = Some(ThreadFacts { blocked: 0.9, waiting_for_peer: Some(0.0) });
+    facts.threads = Some(states(0.9, 0.0));
     facts.disks[0] = DiskFacts {
         name: "loop3".to_owned(),
         write_iops: 230.0,
@@ -154,7 +173,7 @@ fn disks() {
     assert!(judge(&facts).advice.contains("the ceiling is set in io.max"));
     // Reached, but the command does not wait for it.
     let mut idle = facts.clone();
-    idle.threads = Some(ThreadFacts { blocked: 0.05, waiting_for_peer: Some(0.0) });
+    idle.threads = Some(states(0.05, 0.0));
     assert_eq!(named(&idle), UNKNOWN);
     // Unknown ceiling: always busy, with a queue.
     let mut facts = on_disk();
@@ -173,7 +192,7 @@ fn disks() {
 #[test]
 fn links_and_the_other_side() {
     let mut facts = command();
-    facts.threads = Some(ThreadFacts { blocked: 0.0, waiting_for_peer: Some(0.9) });
+    facts.threads = Some(states(0.0, 0.9));
     // A connection without data is only one signal.
     assert_eq!(named(&facts), UNKNOWN);
     facts.network = Some(NetworkFacts {

@@ -66,6 +66,15 @@ fn cpus_that_others_use() {
     // Others fill the CPUs, but this process waits for something else.
     facts.run_delay = Some(0.03);
     assert_eq!(named(&facts), UNKNOWN);
+    // Workers that wait for a CPU after each pause which a limit makes; the limit is not quite reached.
+    let mut facts = local(&[(Phase::Limit, 3.0), (Phase::Create, 0.5), (Phase::Write, 0.5)]);
+    (facts.cpu_used, facts.machine_used, facts.run_delay) = (0.4, Some(1.99), Some(0.6));
+    facts.limits = vec![UserLimit { option: "--bwlimit", limit: 1e7, reached: 9.3e6 }];
+    assert_eq!(named(&facts), UNKNOWN);
+    // A worker that rests a third of the time.
+    let mut facts = local(&[(Phase::Create, 0.7)]);
+    (facts.cpu_used, facts.machine_used, facts.run_delay) = (0.3, Some(1.99), Some(0.57));
+    assert_eq!(named(&facts), UNKNOWN);
     // More jobs brought more as long as there was room for dirty pages.
     let mut facts = throttled(6000.0, true);
     facts.curve = points(&[(1.0, 10.0), (2.0, 40.0), (4.0, 90.0)]);

@@ -3,6 +3,7 @@
 mod commands;
 mod local;
 mod slack;
+mod statements;
 mod stores;
 
 use super::*;

@@ -51,6 +51,9 @@ fn cpus() {
     // A server on the same machine uses the rest.
     let shared = Signals { used: 1.1, machine: Some(0.99), ..quiet() };
     assert_eq!(named(shared), (Resource::Cpu, Level::Consistent));
+    // Others use the CPUs, and this tool may as well have slept: its jobs change nothing either way.
+    let little = Signals { used: 0.33, after: Some(0.06), ..shared };
+    assert_eq!(named(little), NOTHING);
     // CPUs are full, yet more jobs are much faster: not the limit.
     assert_eq!(named(Signals { after: Some(0.9), ..full }), NOTHING);
 }

@@ -6,7 +6,7 @@ use super::interim::{self, InterimVerdict};
 use super::prove::Proof;
 use super::record::{Mark, Record, Sums};
 use hakobu_core::limit::Controls;
-use hakobu_core::meter::Counts;
+use hakobu_core::meter::{Counts, Phase};
 use hakobu_explain::ceilings::Ceilings;
 use hakobu_explain::sample::{IdleTime, Sampler, Watched, is_directory_lock};
 use hakobu_explain::tune::{ENTRY_CREDIT_BYTES, Reading, Step, Tuner};
@@ -143,7 +143,12 @@ impl Controller {
         if let Some(tuner) = &mut self.tuner {
             let cpus = self.cpus.get_or_insert_with(Cpus::open);
             let idle = cpus.idle(now);
-            let reading = Reading { idle, ..reading(&counts, &self.pause.did, cpus.count) };
+            let quickest = match subject.ends.has_store() {
+                true => controls.meter.wire().answer_least_us.map(Duration::from_micros),
+                false => None,
+            };
+            let reading = reading(&counts, &self.pause.did, cpus.count);
+            let reading = Reading { idle, quickest, ..reading };
             controls.gate.set(tuner.step(now - self.pause.took, &reading));
         }
         if now >= self.next_sample {
@@ -293,8 +298,15 @@ impl Controller {
     /// Returns the history of the number of jobs; a fixed one is a single step.
     pub fn path(&self, took: Duration, controls: &Controls) -> Vec<Step> {
         let Some(tuner) = &self.tuner else {
-            let rate = goodput(&controls.meter.counts()) / took.as_secs_f64().max(1e-9);
-            return vec![Step { at: Duration::ZERO, jobs: controls.gate.jobs(), rate: Some(rate) }];
+            let counts = controls.meter.counts();
+            let per_s = |sum: f64| Some(sum / took.as_secs_f64().max(1e-9));
+            return vec![Step {
+                at: Duration::ZERO,
+                jobs: controls.gate.jobs(),
+                rate: per_s(goodput(&counts)),
+                bytes_per_s: per_s(counts.bytes as f64),
+                entries_per_s: per_s(counts.items as f64),
+            }];
         };
         let late = |step: &Step| match step.at > self.pause.began {
             true => Step { at: step.at + self.pause.took, ..*step },
@@ -327,6 +339,8 @@ fn reading(counts: &Counts, apart: &Counts, cpus: u32) -> Reading {
         timed_out: counts.timed_out.saturating_sub(apart.timed_out),
         cpu,
         idle: None,
+        quickest: None,
+        answering: counts.doing[Phase::Answer as usize] as usize,
     }
 }
 
