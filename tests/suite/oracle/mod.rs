@@ -1,5 +1,6 @@
 //! Comparison with rsync and cp as oracles: the same trees, the same options, the same result.
 
+mod clashes;
 mod copy;
 mod devices;
 mod fake;
@@ -15,6 +16,7 @@ mod made;
 mod meanings;
 mod messages;
 mod options;
+mod paired;
 mod progress;
 mod random;
 mod rules;
