@@ -388,11 +388,12 @@ impl<R: Removal + ?Sized> Descent<'_, R> {
                     if is_not_empty(&error)
                         && frame.passes < PASSES_MAX
                         && let Some(fd) = frame.fd.as_ref()
-                        && dir::seek(fd.as_fd(), 0).is_ok()
+                        // A descriptor that was read to its end may show nothing again (sshfs).
+                        && let Ok(fd) = dir::open(fd.as_fd(), c".", false)
                     {
                         self.removal.enter(&entry, fd.as_fd());
                         let passes = frame.passes + 1;
-                        self.frames.push(Frame { ended: false, passes, ..frame });
+                        self.frames.push(Frame { fd: Some(fd), ended: false, passes, ..frame });
                         return None;
                     }
                     left = Left::Failed;

@@ -7,6 +7,7 @@ mod fake;
 mod filters;
 mod folders;
 mod generated;
+mod habits;
 mod itemize;
 mod layout;
 mod links;
@@ -16,7 +17,7 @@ mod made;
 mod meanings;
 mod messages;
 mod options;
-mod paired;
+
 mod progress;
 mod random;
 mod rules;

@@ -17,7 +17,7 @@ use hakobu_core::error::{Cause, Class, Operation};
 use hakobu_core::event::Change;
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Kind, Meta};
-use hakobu_sys::{AsFd, BorrowedFd, dir, errno, meta};
+use hakobu_sys::{AsFd, BorrowedFd, dir, errno, meta, volume};
 use hakobu_tree::names::push_name;
 use hakobu_tree::remove::{self, Left, Removal, remove_tree};
 use std::ffi::{CStr, OsStr};
@@ -87,14 +87,21 @@ impl<'a> Pruning<'a> {
         let fds = node.fds().map_err(Failure::of(Operation::List))?;
         let Some(target_dir) = fds.target() else { return Ok(()) };
         let deletes = self.deletes_now(node) && !worker.at.is_over();
-        dir::seek(target_dir, 0).map_err(Failure::of(Operation::List))?;
+        // sshfs lists a directory once for each descriptor: rewound, it would look empty, and nothing extraneous.
+        let anew = match node.target_dev().is_some_and(|dev| volume::is_foreign_on(dev, target_dir))
+        {
+            true => Some(dir::open(target_dir, c".", false).map_err(Failure::of(Operation::List))?),
+            false => None,
+        };
+        let listed = anew.as_ref().map_or(target_dir, AsFd::as_fd);
+        dir::seek(listed, 0).map_err(Failure::of(Operation::List))?;
         let mut removals = Vec::new();
         loop {
             if worker.at.is_over() {
                 return Ok(());
             }
             worker.at.step(Phase::List, 1);
-            let more = worker.reader.next_batch(target_dir, |name, kind, _| {
+            let more = worker.reader.next_batch(listed, |name, kind, _| {
                 // We create no directories under such names.
                 if kind != Kind::Dir && TempNames::is_temp(name) {
                     if self.publisher.remove_leftover(target_dir, name) {
