@@ -220,8 +220,8 @@ impl Filters {
         for (rule, typed) in self.rules.iter().filter(|_| self.style == Style::Rsync) {
             let value = typed.as_bytes();
             let read = || {
-                names::read_whole(typed, &context.links)
-                    .map_err(|message| Fatal::new(exit::SYNC_IO, message))
+                names::read(typed, &context.links, self.nul)
+                    .map_err(|error| Fatal::new(exit::SYNC_IO, cannot("read", typed, error)))
             };
             let origin = Escape::of_locale().path(Path::new(typed));
             match rule {
@@ -254,7 +254,7 @@ impl Filters {
             let rule = [b"- ", name.as_slice(), b"/"].concat();
             builder.rule(&rule).map_err(|error| wrong(&error))?;
         }
-        let mut read = |name: &[u8]| names::read(OsStr::from_bytes(name), &context.links);
+        let mut read = |name: &[u8]| names::read(OsStr::from_bytes(name), &context.links, self.nul);
         let filter = builder.build(&mut read).map_err(|error| wrong(&error))?;
         Ok((!filter.is_empty()).then(|| Arc::new(filter)))
     }
@@ -263,7 +263,7 @@ impl Filters {
 /// Reads `~/.cvsignore`, if it exists.
 fn of_home(home: &[u8], context: &Context) -> Result<Option<Vec<u8>>, Fatal> {
     let path = Path::new(OsStr::from_bytes(home)).join(".cvsignore");
-    match names::read(path.as_os_str(), &context.links) {
+    match names::read(path.as_os_str(), &context.links, false) {
         Ok(content) => Ok(Some(content)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Fatal::new(exit::SYNC_IO, cannot("read", &path, error))),

@@ -14,6 +14,7 @@ mod commands;
 mod ec2;
 mod exit;
 mod filters;
+mod input;
 mod jobs;
 mod limits;
 mod links;

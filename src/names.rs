@@ -1,34 +1,64 @@
-//! Lists of names from a file or standard input (`--files-from`), and whole small files.
+//! Lists of names and rules from a file or standard input (`--files-from`, `--exclude-from`).
 
+use crate::input;
 use hakobu_core::error::cannot;
-use hakobu_sys::dir;
+use hakobu_core::lines::{self, LINE_BYTES_MAX, NAME_BYTES_MAX};
 use hakobu_sys::links::Links;
-use std::ffi::{CString, OsStr};
+use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 
-/// Reads a whole file, through symlinks that `links` allows; `-` is standard input.
+/// Reads a list of names, through symlinks that `links` allows; `-` is standard input. `splits` makes the names of its
+/// bytes: [`split`] or [`split_plain`], with NUL bytes between names (`nul`) or line ends.
+///
+/// # Errors
+/// A sentence for the user; a name may not be longer than any path can be.
+pub fn read_list(
+    file: &OsStr,
+    links: &Links,
+    nul: bool,
+    splits: fn(&[u8], bool) -> Vec<Vec<u8>>,
+) -> Result<Vec<Vec<u8>>, String> {
+    let ends = |byte| if nul { byte == 0 } else { matches!(byte, b'\n' | b'\r') };
+    // Comments are lines.
+    let longest = |first| match first {
+        b'#' | b';' => LINE_BYTES_MAX,
+        _ => NAME_BYTES_MAX,
+    };
+    let read = |from: &mut dyn Read| lines::whole(from, ends, "name", longest);
+    let content = with(file, links, read).map_err(|error| cannot("read", file, error))?;
+    Ok(splits(&content, nul))
+}
+
+/// Reads a whole file of rules, in lines or with NUL bytes between them (`nul`), through symlinks that `links` allows;
+/// `-` is standard input.
+///
+/// # Errors
+/// Error of opening or reading; a line that is too long.
+pub fn read(file: &OsStr, links: &Links, nul: bool) -> io::Result<Vec<u8>> {
+    let ends = |byte| byte == if nul { 0 } else { b'\n' };
+    with(file, links, |from| lines::whole(from, ends, "line", |_| LINE_BYTES_MAX))
+}
+
+/// Reads a text of lines.
 ///
 /// # Errors
 /// A sentence for the user.
-pub fn read_whole(file: &OsStr, links: &Links) -> Result<Vec<u8>, String> {
-    read(file, links).map_err(|error| cannot("read", file, error))
+pub fn read_text(file: impl AsRef<OsStr>) -> Result<String, String> {
+    let file = file.as_ref();
+    let read = input::open(file, &Links::Any).and_then(lines::text);
+    read.map_err(|error| cannot("read", file, error))
 }
 
-/// As [`read_whole`], with the system's error.
-///
-/// # Errors
-/// Error of opening or reading.
-pub fn read(file: &OsStr, links: &Links) -> io::Result<Vec<u8>> {
-    let mut content = Vec::new();
-    if file == "-" {
-        io::stdin().lock().read_to_end(&mut content)?;
-    } else {
-        let path = CString::new(file.as_bytes())?;
-        let fd = links.open_read(dir::cwd(), &path, true)?;
-        std::fs::File::from(fd).read_to_end(&mut content)?;
+fn with<T>(
+    file: &OsStr,
+    links: &Links,
+    read: impl FnOnce(&mut dyn Read) -> io::Result<T>,
+) -> io::Result<T> {
+    match file == "-" {
+        true => read(&mut *input::stdin()?),
+        false => read(&mut input::open(file, links)?),
     }
-    Ok(content)
 }
 
 /// Returns a path without trailing slashes; `/` stays.
@@ -88,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_missing_file_is_named() {
-        let message = read_whole(OsStr::new("/no/such/list"), &Links::Trusted).err();
+        let message = read_list(OsStr::new("/no/such/list"), &Links::Trusted, false, split).err();
         let expected = "cannot read '/no/such/list': No such file or directory";
         assert_eq!(message.as_deref(), Some(expected));
     }

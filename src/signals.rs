@@ -6,6 +6,16 @@ use hakobu_transfer::run::Control;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// Set by the first signal, for waits that no run controls.
+static STOPPED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+
+/// Returns whether a signal asks the program to end. Before the handlers are installed, a signal ends it at once.
+pub fn is_stopped() -> bool {
+    STOPPED.get().is_some_and(|stopped| stopped.load(Ordering::Relaxed))
+}
 
 /// Makes signals stop the run of `control`; a second one ends the program with the exit code `at_once`, the command's
 /// own for an interrupted run. Handlers only read and set its flag: a thread that waits for signals would slow down
@@ -25,6 +35,7 @@ fn register(control: &Control, at_once: u8) -> io::Result<()> {
         }
         flag::register_conditional_shutdown(signal, i32::from(at_once), control.flag())?;
         flag::register(signal, control.flag())?;
+        flag::register(signal, Arc::clone(STOPPED.get_or_init(Arc::default)))?;
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ mod values;
 use super::line::carry_out;
 use super::watch::files::{is_stdout, write_file};
 use crate::show::output;
-use crate::{ec2, exit, signals, xdg};
+use crate::{ec2, exit, names, signals, xdg};
 use args::{Args, Source, Task};
 use hakobu_core::error::{Cause, cannot, quoted};
 use hakobu_lab::campaign::Plan;
@@ -173,8 +173,7 @@ fn spec(source: &Source) -> Result<Spec, String> {
     let parsed = match source {
         Source::Builtin(campaign) => Spec::parse(campaign.name, campaign.text),
         Source::File(file) => {
-            let text =
-                std::fs::read_to_string(file).map_err(|error| cannot("read", file, error))?;
+            let text = names::read_text(file)?;
             Spec::parse(&file.to_string_lossy(), &text)
         }
     };

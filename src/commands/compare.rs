@@ -7,7 +7,7 @@ use super::results::find;
 use super::watch::files::{Target, is_stdout, or_stdout};
 use crate::exit;
 use crate::options::{Opt, Table, Takes, Typed, flag, parts, push, put, value};
-use hakobu_core::error::{cannot, quoted};
+use hakobu_core::error::quoted;
 use hakobu_lab::analysis::{
     Prices, Rated, compare, names, parse_machines, parse_price, parse_rated,
 };
@@ -175,8 +175,7 @@ impl Plan {
             Err(message) => return Ok(told(exit::USAGE, &message)),
         };
         if let Some(path) = &self.machines {
-            let text =
-                std::fs::read_to_string(path).map_err(|error| cannot("read", path, error))?;
+            let text = crate::names::read_text(path)?;
             let machines = parse_machines(&text);
             let machines = machines.map_err(|why| format!("{}: {why}", quoted(path)))?;
             prices = prices.with_machines(machines);

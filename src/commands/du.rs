@@ -59,7 +59,7 @@ fn plan(typed: Typed) -> Result<Plan, String> {
         if !plan.paths.is_empty() {
             return Err("--files0-from and arguments cannot be used together".into());
         }
-        let names = names::split_plain(&names::read_whole(list, &Links::Trusted)?, true);
+        let names = names::read_list(list, &Links::Trusted, true, names::split_plain)?;
         plan.paths = names.into_iter().map(OsString::from_vec).collect();
     } else if plan.paths.is_empty() {
         plan.paths.push(".".into());

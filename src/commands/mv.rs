@@ -146,6 +146,8 @@ fn go(reading: Reading, places: &Operands) -> u8 {
     for from in places.sources.paths() {
         let to = if into_dir { name_in(from, &target) } else { target.clone() };
         outcome = joined(outcome, move_one(&reading, &session, from, &to, &mut moves));
+        // A signal was the answer to a question.
+        outcome.stopped |= outcome.totals.skipped > 0 && session.control.is_stopped();
         if outcome.stopped || outcome.fatal.is_some() {
             break;
         }

@@ -6,8 +6,8 @@ use super::report::baseline;
 use super::watch::files::{or_stdout, write_file};
 use crate::options::{Opt, OptArg, Table, Typed, flag, parts, put, value};
 use crate::show::{confirmed, output};
-use crate::{exit, xdg};
-use hakobu_core::error::{cannot, quoted};
+use crate::{exit, names, xdg};
+use hakobu_core::error::quoted;
 use hakobu_lab::analysis::Baseline;
 use hakobu_lab::report::{self, Lang, Part, render};
 use hakobu_lab::results::read::{RUNS_FILE, read};
@@ -275,7 +275,7 @@ fn remove(results: &[OsString], force: bool) -> u8 {
 fn bring(files: &[PathBuf], name: Option<&str>, output: Option<&Path>) -> Result<(), String> {
     let mut texts = Vec::new();
     for file in files {
-        let text = std::fs::read_to_string(file).map_err(|error| cannot("read", file, error))?;
+        let text = names::read_text(file)?;
         texts.push((quoted(file), text));
     }
     let stem = files.first().and_then(|file| file.file_stem()).unwrap_or_default();

@@ -14,18 +14,20 @@ use crate::objects::{self, is_s3};
 use crate::options::{Fits, Opt, OptArg, Table, Typed, flag, value};
 use crate::show::escape::push_quoted;
 use crate::show::output;
-use crate::{exit, signals};
+use crate::{exit, input, signals};
 use group::{Group, Groups, Other};
 use hakobu_core::error::{Cause, cannot};
+use hakobu_core::lines as text_lines;
 use hakobu_core::threads::for_each;
 use hakobu_core::unit::Jobs;
 use hakobu_s3::without_secrets;
+use hakobu_sys::links::Links;
+use hakobu_sys::waiting;
 use hakobu_transfer::run::Together;
 use plan::{Plan, Running};
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::BufReader;
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
@@ -95,28 +97,35 @@ fn as_word(arg: &OptArg) -> OsString {
 
 fn all(plan: &Plan, commands: &'static [Command]) -> Result<u8, String> {
     plan.limits.priority.apply()?;
-    let reader: Box<dyn BufRead> = match plan.file.as_os_str() {
-        file if file == "-" => Box::new(std::io::stdin().lock()),
+    let mut file = match plan.file.as_os_str() {
+        file if file == "-" => None,
         file => {
-            let opened = File::open(file).map_err(|error| cannot("read", file, error));
-            Box::new(BufReader::new(opened?))
+            let opened = input::open(file, &Links::Any);
+            Some(BufReader::new(opened.map_err(|error| cannot("read", file, error))?))
         }
+    };
+    // Standard input is locked for each line only: a line may ask.
+    let mut next = |number: usize| match &mut file {
+        Some(file) => text_lines::next(file, number as u64),
+        None => text_lines::next(&mut *input::stdin()?, number as u64),
     };
     let running = Running::new(plan.json);
     signals::stop(&running.control, exit::FAILURE, "this run");
-    let mut lines = reader.split(b'\n').enumerate();
+    let mut number = 0;
     loop {
         let mut groups = Groups::default();
         let mut read = 0;
-        for (at, line) in lines.by_ref().take(LINES_MAX) {
-            read += 1;
-            match line {
-                Ok(line) => {
+        while read < LINES_MAX {
+            match next(number + 1) {
+                Ok(Some(line)) => {
+                    (read, number) = (read + 1, number + 1);
                     let known = |name: &str| find(commands, name);
-                    sort(plan, &running, at + 1, &line, &mut groups, &known);
+                    sort(plan, &running, number, &line, &mut groups, &known);
                 }
+                Ok(None) => break,
+                Err(error) if waiting::is_stopped(&error) => break,
                 Err(error) => {
-                    running.fail(at + 1, &Cause::System(error).to_string());
+                    running.fail(number + 1, &Cause::System(error).to_string());
                     return Ok(exit::FAILURE);
                 }
             }

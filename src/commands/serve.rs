@@ -8,7 +8,8 @@ use super::tool::random_key;
 use crate::exit;
 use crate::options::Typed;
 use crate::show::output;
-use hakobu_sys::process;
+use hakobu_sys::links::Links;
+use hakobu_sys::{process, waiting};
 use hakobu_testserver::{Conditions, Config, Kind, Server};
 pub(super) use options::TABLE;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
@@ -62,6 +63,9 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
 
 /// Serves until a signal comes; returns the exit code.
 fn serve(plan: Plan) -> Result<u8, String> {
+    // Before signals are caught: one that comes while the reader of a FIFO is waited for ends the program.
+    let open = |path| waiting::until_read(&|| false, || Links::Trusted.open_write(path, true));
+    let _log = plan.log.as_deref().map(open);
     // Before announcing the server: a script that waits for that may send a signal at once.
     let wanted = [SIGINT, SIGTERM, SIGHUP, SIGUSR1].into_iter();
     let mut signals = Signals::new(wanted.filter(|signal| !process::ignores_signal(*signal)))

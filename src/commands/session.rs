@@ -50,6 +50,9 @@ impl Session {
         let told = std::mem::take(&mut wanted.told);
         let show = Show::new(wanted, Arc::clone(&control)).map_err(|message| {
             output::message(&message);
+            if control.is_stopped() {
+                return interrupted;
+            }
             code_of(&ended(Fatal::new(exit::SYNC_IO, message), start.elapsed()))
         })?;
         told.into_iter().for_each(|line| show.tell(format!("{line}\n").into_bytes()));

@@ -2,6 +2,8 @@
 
 use super::escape::Escape;
 use super::screen;
+use crate::input;
+use hakobu_core::lines;
 use hakobu_transfer::policy::Ask;
 use parking_lot::Mutex;
 use std::io::Write;
@@ -23,9 +25,9 @@ pub fn ask(command: &'static str, what: &'static str) -> Ask {
 pub fn confirmed(question: &str) -> bool {
     screen::beside(|| {
         let _ = std::io::stderr().lock().write_all(question.as_bytes());
-        let mut answer = String::new();
-        // An invalid or missing answer means no.
-        let read = std::io::stdin().read_line(&mut answer);
-        read.is_ok() && answer.trim_start().starts_with(['y', 'Y'])
+        // An invalid or missing answer means no, and so does a signal.
+        let read = || lines::next(&mut *input::stdin()?, 1);
+        let answer = read().ok().flatten().unwrap_or_default();
+        std::str::from_utf8(&answer).is_ok_and(|text| text.trim_start().starts_with(['y', 'Y']))
     })
 }

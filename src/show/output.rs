@@ -2,9 +2,10 @@
 //! error, and nothing here panics.
 
 use super::{json, screen};
+use crate::signals;
 use hakobu_core::error::without_number;
-use hakobu_sys::close;
 use hakobu_sys::links::Links;
+use hakobu_sys::{close, waiting};
 use parking_lot::Mutex;
 use serde::Serialize;
 use std::fs::File;
@@ -22,8 +23,11 @@ pub struct Output {
     is_terminal: bool,
 }
 
+/// A file whose reader is waited for until a signal comes.
+type Waiting = waiting::Output<fn() -> bool>;
+
 struct State {
-    writer: Option<BufWriter<File>>,
+    writer: Option<BufWriter<Waiting>>,
     flushed: Instant,
     error: Option<io::Error>,
     /// The last line has no end: the next one replaces it, or begins below it.
@@ -45,7 +49,10 @@ impl Output {
         Output {
             is_terminal: file.as_ref().is_some_and(File::is_terminal),
             state: Mutex::new(State {
-                writer: file.map(|file| BufWriter::with_capacity(64 * 1024, file)),
+                writer: file.map(|file| {
+                    let file = Waiting::new(file, signals::is_stopped);
+                    BufWriter::with_capacity(64 * 1024, file)
+                }),
                 flushed: Instant::now(),
                 error: None,
                 is_open: false,
@@ -53,12 +60,13 @@ impl Output {
         }
     }
 
-    /// Creates a file or appends to it. `links`: symlinks allowed in its path.
+    /// Creates a file or appends to it. `links`: symlinks allowed in its path. Waits for the reader of a FIFO.
     ///
     /// # Errors
-    /// It cannot be opened.
+    /// It cannot be opened; a signal came.
     pub fn file(path: &Path, append: bool, links: &Links) -> io::Result<Output> {
-        links.open_write(path, append).map(|fd| Output::new(File::from(fd)))
+        let opened = waiting::until_read(&signals::is_stopped, || links.open_write(path, append));
+        opened.map(|fd| Output::new(File::from(fd)))
     }
 
     /// Returns whether it is a terminal.
@@ -102,7 +110,7 @@ impl Output {
         let written = state
             .writer
             .as_mut()
-            .map(|writer| writer.flush().and_then(|()| close::flush(writer.get_ref())));
+            .map(|writer| writer.flush().and_then(|()| close::flush(writer.get_ref().file())));
         if let Some(Err(error)) = written {
             state.fail(error);
         }

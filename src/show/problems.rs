@@ -2,7 +2,7 @@
 
 use super::escape::Escape;
 use crate::number::grouped;
-use hakobu_core::error::{Cause, Class, Operation, Problem};
+use hakobu_core::error::{Cause, Class, DIRECTORY_STAYS, ENTRY_STAYS, Operation, Problem};
 use hakobu_sys::{errno, process};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -30,6 +30,13 @@ pub fn sentence(problem: &Problem, escape: Escape) -> String {
             let cause = Some(problem.cause.to_string()).filter(|cause| !cause.is_empty());
             let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
             format!("will not overwrite just-created {to} with {from}{cause}")
+        }
+        _ if matches!(problem.cause, Cause::Reason(DIRECTORY_STAYS)) => {
+            format!("cannot overwrite directory {name} with non-directory")
+        }
+        _ if matches!(problem.cause, Cause::Reason(ENTRY_STAYS)) => {
+            let from = source.map(quote).unwrap_or_default();
+            format!("cannot overwrite non-directory {name} with directory {from}")
         }
         _ if problem.operation == Operation::Move => {
             let from = source.map(quote).unwrap_or_default();

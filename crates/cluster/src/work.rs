@@ -19,6 +19,8 @@ use std::time::{Duration, Instant};
 
 /// The shortest time between two looks of a worker that waits for others.
 const WAIT_MIN: Duration = Duration::from_millis(50);
+/// Time after which a waiting worker sees that the run is asked to stop, at most.
+const STOP_SEEN_AFTER: Duration = Duration::from_millis(50);
 
 /// State of a worker, shared by the thread of beats and the work.
 struct Shared {
@@ -190,8 +192,13 @@ impl Worker<'_> {
         // The end of the others is seen late by a quarter of the wait at most.
         let waited = self.waits.get_or_insert_with(Instant::now).elapsed();
         let gap = (waited / 4).clamp(WAIT_MIN, beat::interval(self.setup.stale));
+        let end = Instant::now() + gap;
         let mut over = self.shared.over.lock();
-        self.shared.wakes.wait_for(&mut over, gap);
+        // In steps: a signal only sets a flag.
+        while !*over && !self.setup.control.is_stopped() && Instant::now() < end {
+            let left = end.saturating_duration_since(Instant::now());
+            self.shared.wakes.wait_for(&mut over, left.min(STOP_SEEN_AFTER));
+        }
         Ok(true)
     }
 

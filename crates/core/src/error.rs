@@ -106,6 +106,12 @@ pub struct Problem {
     pub class: Class,
 }
 
+/// Reason of cp and mv to leave a directory that has the name of another entry. Messages have the names in it, as
+/// coreutils' have.
+pub const DIRECTORY_STAYS: &str = "cannot overwrite directory with non-directory";
+/// Reason of cp and mv to leave an entry that has the name of a directory.
+pub const ENTRY_STAYS: &str = "cannot overwrite non-directory with directory";
+
 /// Cause of a failed operation.
 #[derive(Debug)]
 pub enum Cause {

@@ -7,6 +7,7 @@ pub mod control;
 pub mod error;
 pub mod event;
 pub mod limit;
+pub mod lines;
 pub mod machine;
 pub mod meter;
 pub mod number;

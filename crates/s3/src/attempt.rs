@@ -31,6 +31,8 @@ const BODY_MAX_BYTES: u64 = 64 * 1024 * 1024;
 const ERROR_MAX_BYTES: u64 = 1024 * 1024;
 /// Bytes read at once before the head of the response is complete, under a rate limit.
 const HEAD_BYTES: usize = 8 << 10;
+/// Idle connections that turn out to be closed before a request gets a new one.
+const CLOSED_MAX: u32 = 3;
 /// Hashing of fewer bytes is too short to report.
 const COMPUTED_BYTES_MIN: usize = 64 << 10;
 /// SHA-256 of the empty string.
@@ -177,6 +179,7 @@ impl Client {
         let destination =
             self.pool.destination(request.bucket.as_deref(), operation).map_err(unsent)?;
         let patience = self.patience(operation);
+        let (mut fresh, mut closed) = (fresh, 0);
         loop {
             let mut share = self.admit_body(request).await.map_err(unsent)?;
             let (mut built, keys) =
@@ -196,8 +199,13 @@ impl Client {
             let reporter = self.doing.as_ref().map(|doing| Reporter::new(doing, operation));
             let (head, body) = match conn.exchange(built, patience, reporter).await {
                 Ok(response) => response.into_parts(),
-                // The server closed this idle connection: try the next one, finally a new one.
-                Err(Broken::Unsent) if reused => continue,
+                // The server closed this idle connection: try the next one, finally a new one. Other requests give
+                // theirs back meanwhile.
+                Err(Broken::Unsent) if reused => {
+                    closed += 1;
+                    fresh |= closed >= CLOSED_MAX;
+                    continue;
+                }
                 Err(broken) => {
                     return Err(broke(broken, reused, &destination, operation, patience));
                 }

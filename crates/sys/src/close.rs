@@ -17,18 +17,15 @@ pub fn close(fd: impl Into<OwnedFd>) -> Result<()> {
 }
 
 /// Makes the file system flush the file as close(2) does, by closing a duplicate of the descriptor. An
-/// interrupted flush is repeated.
+/// interrupted flush is repeated, within a bound: a FUSE file system may return EINTR every time.
 ///
 /// # Errors
 /// As [`close`]; EMFILE if the descriptor cannot be duplicated.
 pub fn flush(fd: impl AsFd) -> Result<()> {
-    loop {
+    crate::errno::until_uninterrupted(|| {
         let copy = rustix::io::fcntl_dupfd_cloexec(fd.as_fd(), 0)?;
-        match close(copy) {
-            Err(error) if error.raw_os_error() == Some(libc::EINTR) => {}
-            other => return other,
-        }
-    }
+        close(copy)
+    })
 }
 
 /// Writes a whole file like [`std::fs::write`], and checks the result of `close(2)`.

@@ -3,7 +3,7 @@
 use crate::{AsFd, BorrowedFd, OwnedFd, errno};
 use rustix::fd::AsRawFd;
 use rustix::fs::{AtFlags, Mode, OFlags};
-use rustix::io::{ReadWriteFlags, retry_on_intr};
+use rustix::io::ReadWriteFlags;
 use std::ffi::{CStr, CString};
 use std::io::{IoSlice, Result};
 
@@ -39,14 +39,11 @@ pub fn seek_size(fd: impl AsFd) -> Result<u64> {
     Ok(end)
 }
 
-/// Opens an existing file for writing in place, not through a symlink. `wait` blocks until a FIFO has a
-/// reader, and makes writes block.
-pub fn open_write(dir: BorrowedFd<'_>, name: &CStr, wait: bool) -> Result<OwnedFd> {
-    let mut flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY;
-    if !wait {
-        flags |= OFlags::NONBLOCK;
-    }
-    Ok(rustix::fs::openat(dir, name, flags, Mode::empty())?)
+/// Opens an existing file for writing in place, not through a symlink. Does not block: ENXIO for a FIFO without
+/// reader (see [`waiting`](crate::waiting)).
+pub fn open_write(dir: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd> {
+    let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY;
+    Ok(rustix::fs::openat(dir, name, flags | OFlags::NONBLOCK, Mode::empty())?)
 }
 
 /// Waits at most `ms` milliseconds until a non-blocking descriptor accepts more bytes, or a signal arrives:
@@ -71,10 +68,29 @@ pub fn create_new(dir: BorrowedFd<'_>, name: &CStr, mode: u32) -> Result<OwnedFd
 /// Creates an unnamed file (`O_TMPFILE`), which disappears after a crash.
 ///
 /// # Errors
-/// EOPNOTSUPP, EISDIR or ENOENT if the file system does not support it.
+/// EOPNOTSUPP, EISDIR or ENOENT if the file system does not support it; EOPNOTSUPP also where it could not get a name.
 pub fn create_unnamed(dir: BorrowedFd<'_>, mode: u32) -> Result<OwnedFd> {
+    if !can_publish() {
+        return Err(std::io::Error::from_raw_os_error(libc::EOPNOTSUPP));
+    }
     let flags = OFlags::WRONLY | OFlags::TMPFILE | OFlags::CLOEXEC;
     Ok(rustix::fs::openat(dir, c".", flags, Mode::from_raw_mode(mode))?)
+}
+
+/// True if this process can link an unnamed file: as root, from Linux 6.10 on, or through `/proc`. Determined once.
+fn can_publish() -> bool {
+    static CAN: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    let release = || {
+        let name = rustix::system::uname();
+        let release = name.release().to_string_lossy();
+        let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
+        Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+    };
+    *CAN.get_or_init(|| {
+        crate::process::euid() == 0
+            || release().is_some_and(|release| release >= (6, 10))
+            || std::path::Path::new("/proc/self/fd").exists()
+    })
 }
 
 /// Links an unnamed file to its name; fails with EEXIST if the name exists.
@@ -97,12 +113,12 @@ pub fn proc_path(fd: impl AsFd) -> CString {
 
 /// Reads into the initialised buffer at the file's position; 0 at the end. EINTR is retried.
 pub fn read(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<usize> {
-    Ok(retry_on_intr(|| rustix::io::read(fd, &mut *buffer))?)
+    errno::until_uninterrupted(|| rustix::io::read(fd, &mut *buffer))
 }
 
 /// `pread(2)`, EINTR retried.
 pub fn read_at(fd: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> Result<usize> {
-    Ok(retry_on_intr(|| rustix::io::pread(fd, &mut *buffer, offset))?)
+    errno::until_uninterrupted(|| rustix::io::pread(fd, &mut *buffer, offset))
 }
 
 /// Reads at an offset until the buffer is full or the file ends; returns the bytes read.
@@ -137,11 +153,9 @@ fn repeat(
     while let Some(rest) = buffer.get(done..)
         && !rest.is_empty()
     {
-        match call(rest, done as u64) {
-            Ok(0) => return Err(std::io::Error::from_raw_os_error(libc::ENOSPC)),
-            Ok(wrote) => done += wrote,
-            Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
+        match errno::until_uninterrupted(|| call(rest, done as u64))? {
+            0 => return Err(std::io::Error::from_raw_os_error(libc::ENOSPC)),
+            wrote => done += wrote,
         }
     }
     Ok(())
@@ -177,9 +191,9 @@ pub fn copy_range(
     len: usize,
 ) -> Result<usize> {
     let (mut at_from, mut at_to) = (offset, offset);
-    Ok(retry_on_intr(|| {
+    errno::until_uninterrupted(|| {
         rustix::fs::copy_file_range(from, Some(&mut at_from), to, Some(&mut at_to), len)
-    })?)
+    })
 }
 
 /// `ftruncate(2)`.

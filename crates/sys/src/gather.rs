@@ -1,7 +1,6 @@
 //! Gathered writes: several buffers in one call, `writev(2)` and `pwritev(2)`.
 
 use crate::BorrowedFd;
-use rustix::io::Errno;
 use std::io::{IoSlice, Result};
 
 /// Most buffers per call (IOV_MAX of linux/limits.h).
@@ -44,14 +43,12 @@ fn run(
     let mut done = 0;
     while !left.is_empty() {
         let now = left.get(..BUFFERS_MAX).unwrap_or(left);
-        match call(now, done) {
-            Ok(0) => return Err(std::io::Error::from_raw_os_error(libc::ENOSPC)),
-            Ok(wrote) => {
+        match crate::errno::until_uninterrupted(|| call(now, done))? {
+            0 => return Err(std::io::Error::from_raw_os_error(libc::ENOSPC)),
+            wrote => {
                 done += wrote as u64;
                 IoSlice::advance_slices(&mut left, wrote);
             }
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
         }
     }
     Ok(())

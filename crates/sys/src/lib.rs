@@ -40,6 +40,7 @@ mod slots;
 pub mod socket;
 pub mod source;
 pub mod space;
+pub mod stamp;
 pub mod start;
 pub mod strings;
 pub mod task;
@@ -47,6 +48,7 @@ pub mod terminal;
 pub mod usage;
 pub mod user;
 pub mod volume;
+pub mod waiting;
 pub mod xattr;
 
 pub use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -68,6 +70,23 @@ pub mod errno {
     /// Result of a system call that returns zero on success.
     pub(crate) fn check(done: impl Into<i64>) -> std::io::Result<()> {
         if done.into() == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+    }
+
+    /// Repetitions of a call that signals interrupt. Far more than signals arrive during one call, and a bound
+    /// where a file system (FUSE) returns EINTR by itself.
+    const INTERRUPTIONS_MAX: u32 = 1000;
+
+    /// Repeats a call that returns EINTR.
+    pub(crate) fn until_uninterrupted<T, E: Into<std::io::Error>>(
+        mut call: impl FnMut() -> Result<T, E>,
+    ) -> std::io::Result<T> {
+        let mut left = INTERRUPTIONS_MAX;
+        loop {
+            match call().map_err(Into::into) {
+                Err(error) if is(&error, libc::EINTR) && left > 0 => left -= 1,
+                other => return other,
+            }
+        }
     }
 
     /// True if `error` has the given errno.

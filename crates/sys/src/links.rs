@@ -20,6 +20,9 @@ use walk::End;
 const LIST: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC).union(OFlags::NONBLOCK);
 
+/// Times that the directories above one are made because it cannot be.
+const LOOKS_MAX: u32 = 3;
+
 impl Links {
     /// Opens a directory for listing and for resolving names in it.
     ///
@@ -34,25 +37,23 @@ impl Links {
         Ok(rustix::fs::openat(entry, c".", LIST, Mode::empty())?)
     }
 
-    /// Opens a file for reading; `wait` blocks until a FIFO has a writer.
+    /// Opens a file for reading. Does not block: the writer of a FIFO is waited for by
+    /// [`waiting::Input`](crate::waiting::Input).
     ///
     /// # Errors
     /// As [`Links::open_dir`].
-    pub fn open_read(&self, at: BorrowedFd<'_>, path: &CStr, wait: bool) -> Result<OwnedFd> {
-        let mut flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
-        if !wait {
-            flags |= OFlags::NONBLOCK;
-        }
-        self.open(at, path, flags)
+    pub fn open_read(&self, at: BorrowedFd<'_>, path: &CStr) -> Result<OwnedFd> {
+        self.open(at, path, OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK)
     }
 
     /// Opens a file for writing, and creates it if missing. Existing content is kept before the new one
-    /// (`append`), or truncated.
+    /// (`append`), or truncated. Does not block, so a FIFO may be written with
+    /// [`waiting::Output`](crate::waiting::Output) only.
     ///
     /// # Errors
-    /// As [`Links::open_dir`].
+    /// As [`Links::open_dir`]; ENXIO for a FIFO without reader.
     pub fn open_write(&self, path: &Path, append: bool) -> Result<OwnedFd> {
-        let how = if append { OFlags::APPEND } else { OFlags::TRUNC };
+        let how = OFlags::NONBLOCK | if append { OFlags::APPEND } else { OFlags::TRUNC };
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOCTTY | how;
         self.open(CWD, &c_path(path)?, flags)
     }
@@ -88,18 +89,21 @@ impl Links {
     /// As [`Links::open_dir`]; EEXIST if the name exists with another type.
     pub fn make_dir(&self, path: &Path, mode: u32, parents: bool) -> Result<bool> {
         let mut made = false;
-        let mut missing = vec![path];
-        while let Some(here) = missing.last().copied() {
+        // Missing directories, deepest first, each with the number of its ENOENT so far.
+        let mut missing = vec![(path, 0)];
+        while let Some((here, refused)) = missing.pop() {
             match self.make_one(here, mode) {
-                Err(error) if parents && errno::is(&error, errno::ENOENT) => match here.parent() {
-                    Some(above) if !above.as_os_str().is_empty() => missing.push(above),
-                    _ => return Err(error),
-                },
-                Err(error) => return Err(error),
-                Ok(new) => {
-                    made = new;
-                    missing.pop();
+                // Another process may remove the directory above once it was made. File systems whose directories
+                // nobody can make (procfs) return ENOENT although it is there.
+                Err(error)
+                    if parents && errno::is(&error, errno::ENOENT) && refused < LOOKS_MAX =>
+                {
+                    let above = here.parent().filter(|above| !above.as_os_str().is_empty());
+                    let Some(above) = above else { return Err(error) };
+                    missing.extend([(here, refused + 1), (above, 0)]);
                 }
+                Err(error) => return Err(error),
+                Ok(new) => made = new,
             }
         }
         Ok(made)

@@ -174,7 +174,18 @@ pub fn set_mode(dir: BorrowedFd<'_>, name: &CStr, mode: u32) -> Result<()> {
         return Err(std::io::Error::from_raw_os_error(libc::EOPNOTSUPP));
     }
     let path = crate::file::proc_path(&file);
-    Ok(rustix::fs::chmod(path.as_c_str(), Mode::from_raw_mode(mode))?)
+    match rustix::fs::chmod(path.as_c_str(), Mode::from_raw_mode(mode)) {
+        // Without /proc: what can be opened needs no path. The rest fails, and not as a missing entry would.
+        Err(rustix::io::Errno::NOENT) => {
+            let open = crate::file::open_read(dir, name, false);
+            let opened = open.map_err(|_| std::io::Error::from_raw_os_error(libc::ENOSYS))?;
+            if of_fd(&opened)?.identity() != of_fd(&file)?.identity() {
+                return Err(std::io::Error::from_raw_os_error(libc::ESTALE));
+            }
+            set_mode_fd(opened, mode)
+        }
+        done => Ok(done?),
+    }
 }
 
 /// `fchown(2)`; `None` leaves the value unchanged.

@@ -65,16 +65,15 @@ pub enum Cached {
 
 /// `preadv2(2)` with RWF_NOWAIT: reads the bytes at `offset` that are available at once. EINTR is retried.
 pub fn read_cached(fd: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> Result<Cached> {
-    loop {
+    crate::errno::until_uninterrupted(|| {
         let mut space = [IoSliceMut::new(buffer)];
         match rustix::io::preadv2(fd, &mut space, offset, ReadWriteFlags::NOWAIT) {
-            Ok(got) => return Ok(Cached::Got(got)),
-            Err(Errno::AGAIN) => return Ok(Cached::WouldWait),
-            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => return Ok(Cached::Unknown),
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
+            Ok(got) => Ok(Cached::Got(got)),
+            Err(Errno::AGAIN) => Ok(Cached::WouldWait),
+            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => Ok(Cached::Unknown),
+            Err(error) => Err(error),
         }
-    }
+    })
 }
 
 #[cfg(test)]

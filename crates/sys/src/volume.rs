@@ -2,6 +2,7 @@
 
 use crate::BorrowedFd;
 use std::io::Result;
+use std::sync::{PoisonError, RwLock};
 
 /// Space on a file system, statvfs(3).
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +57,19 @@ pub fn is_foreign(path: &std::path::Path) -> bool {
 /// As [`is_foreign`], for the file system of `fd`.
 pub fn is_foreign_fd(fd: BorrowedFd<'_>) -> bool {
     rustix::fs::fstatfs(fd).is_ok_and(|fs| is_magic_foreign(fs.f_type as u32))
+}
+
+/// As [`is_foreign_fd`], for the file system `dev` of `fd`: looked at once a device.
+pub fn is_foreign_on(dev: u64, fd: BorrowedFd<'_>) -> bool {
+    static KNOWN: RwLock<Vec<(u64, bool)>> = RwLock::new(Vec::new());
+    let known = KNOWN.read().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, is_foreign)) = known.iter().find(|(other, _)| *other == dev) {
+        return *is_foreign;
+    }
+    drop(known);
+    let is_foreign = is_foreign_fd(fd);
+    KNOWN.write().unwrap_or_else(PoisonError::into_inner).push((dev, is_foreign));
+    is_foreign
 }
 
 fn is_magic_foreign(magic: u32) -> bool {

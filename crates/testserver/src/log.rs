@@ -1,6 +1,7 @@
 //! Request log: a line of JSON per request, for tests.
 
 use hakobu_sys::links::Links;
+use hakobu_sys::waiting::Output;
 use parking_lot::Mutex;
 use serde::Serialize;
 use std::fs::File;
@@ -42,17 +43,17 @@ struct Line<'a> {
 /// A request log.
 #[derive(Debug)]
 pub struct Log {
-    file: Mutex<File>,
+    file: Mutex<Output<fn() -> bool>>,
 }
 
 impl Log {
     /// Opens the log for appending, and creates it if missing.
     ///
     /// # Errors
-    /// The file cannot be opened for writing.
+    /// The file cannot be opened for writing; ENXIO for a FIFO without reader.
     pub fn open(path: &Path) -> io::Result<Log> {
         let file = File::from(Links::Trusted.open_write(path, true)?);
-        Ok(Log { file: Mutex::new(file) })
+        Ok(Log { file: Mutex::new(Output::new(file, || false)) })
     }
 
     /// Appends a line immediately. Write errors do not stop the server.

@@ -19,6 +19,8 @@ const OPEN_MAX: usize = 16;
 /// Maximum number of times a directory is read until it is empty: some file systems skip names while others are
 /// removed.
 const PASSES_MAX: u32 = 8;
+/// Maximum number of times a removal begins again at its top because another program removes the same tree.
+const RESTARTS_MAX: u32 = 3;
 
 /// An entry to be removed, as passed to callbacks.
 #[derive(Clone, Copy)]
@@ -124,6 +126,10 @@ struct Descent<'a, R: Removal + ?Sized> {
     path: Vec<u8>,
     reader: Reader,
     frames: Vec<Frame>,
+    /// Length of the path of the top, and where its name begins.
+    top_len: usize,
+    name_at: usize,
+    restarts: u32,
 }
 
 /// Removes `name` in `dir` and everything below it; `kind` is its type, or `Unknown` to have it looked up. `path` is
@@ -138,6 +144,7 @@ pub fn remove_tree<R: Removal + ?Sized>(
     options: Options,
     removal: &mut R,
 ) -> Left {
+    let name_at = path.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
     let mut descent = Descent {
         top: dir,
         options,
@@ -146,8 +153,10 @@ pub fn remove_tree<R: Removal + ?Sized>(
         path: path.to_vec(),
         reader: Reader::default(),
         frames: Vec::new(),
+        top_len: path.len(),
+        name_at,
+        restarts: 0,
     };
-    let name_at = path.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
     match descent.begin(name, kind, name_at) {
         Some(left) => left,
         None => descent.run(name),
@@ -323,6 +332,8 @@ impl<R: Removal + ?Sized> Descent<'_, R> {
         match batch {
             Ok(true) => {}
             Ok(false) => frame.ended = true,
+            // Another program has removed the directory itself.
+            Err(error) if is_gone(&error) => frame.ended = true,
             Err(error) => {
                 // Named as `.`: the descriptor of its parent may be closed.
                 let entry = Entry { dir: fd, name: c".", path, kind: Kind::Dir };
@@ -351,6 +362,15 @@ impl<R: Removal + ?Sized> Descent<'_, R> {
         let entry = Entry { dir, name: &name, path: &self.path, kind: Kind::Dir };
         let mut left = frame.left;
         if let Err(error) = up {
+            // Another program has removed it, and perhaps those above: what is left of them is removed from the top.
+            if is_gone(&error) && self.restarts < RESTARTS_MAX {
+                self.restarts += 1;
+                while self.frames.pop().is_some() {
+                    self.removal.leave();
+                }
+                self.path.truncate(self.top_len);
+                return self.begin(top_name, Kind::Dir, self.name_at);
+            }
             // The directory was moved away: directories above can no longer be reached safely.
             self.removal.failed(&entry, Operation::Remove, Cause::System(error));
             while self.frames.pop().is_some() {
@@ -368,11 +388,12 @@ impl<R: Removal + ?Sized> Descent<'_, R> {
                     if is_not_empty(&error)
                         && frame.passes < PASSES_MAX
                         && let Some(fd) = frame.fd.as_ref()
-                        && dir::seek(fd.as_fd(), 0).is_ok()
+                        // A descriptor that was read to its end may show nothing again (sshfs).
+                        && let Ok(fd) = dir::open(fd.as_fd(), c".", false)
                     {
                         self.removal.enter(&entry, fd.as_fd());
                         let passes = frame.passes + 1;
-                        self.frames.push(Frame { ended: false, passes, ..frame });
+                        self.frames.push(Frame { fd: Some(fd), ended: false, passes, ..frame });
                         return None;
                     }
                     left = Left::Failed;

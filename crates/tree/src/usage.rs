@@ -85,9 +85,14 @@ struct Shared<'a> {
     lines: Mutex<Lines>,
 }
 
+/// Directories above one that are compared with it.
+const ABOVE_MAX: usize = 1000;
+
 /// A directory that is being counted.
 struct Sum {
     depth: usize,
+    /// Device and inode.
+    identity: (u64, u64),
     /// Device of the top.
     device: u64,
     line: Option<Id>,
@@ -98,9 +103,9 @@ struct Sum {
 }
 
 impl Sum {
-    fn new(depth: usize, device: u64, line: Option<Id>, bytes: u64) -> Arc<Sum> {
+    fn new(depth: usize, meta: &Meta, device: u64, line: Option<Id>, bytes: u64) -> Arc<Sum> {
         let (bytes, own) = (AtomicU64::new(bytes), AtomicU64::new(bytes));
-        Arc::new(Sum { depth, device, line, bytes, own })
+        Arc::new(Sum { depth, identity: meta.identity(), device, line, bytes, own })
     }
 }
 
@@ -158,7 +163,7 @@ impl<'a> Meter<'a> {
         let line = shared.lines.lock().add(None, top, bytes);
         let mut total = bytes;
         if meta.kind == Kind::Dir {
-            let sum = Sum::new(0, meta.dev, Some(line), bytes);
+            let sum = Sum::new(0, &meta, meta.dev, Some(line), bytes);
             walk(shared, shared.controls, [(top.to_owned(), Arc::clone(&sum))], []);
             total = sum.bytes.load(Ordering::Relaxed);
         }
@@ -213,6 +218,13 @@ impl Shared<'_> {
     }
 }
 
+/// Returns whether a directory or one above it has this identity. Only the nearest ones are compared: trees can be
+/// 100,000 levels deep, and a mount that is missed is counted twice at worst.
+fn is_above(dir: &Arc<Dir<Arc<Sum>>>, identity: (u64, u64)) -> bool {
+    let above = std::iter::successors(Some(dir), |dir| dir.parent.as_ref());
+    above.take(ABOVE_MAX).any(|dir| dir.data.identity == identity)
+}
+
 impl Visit for Shared<'_> {
     type Dir = Arc<Sum>;
     type Task = Infallible;
@@ -264,10 +276,14 @@ impl Visit for Shared<'_> {
             }
             let bytes = self.bytes_of(&meta);
             let is_dir = meta.kind == Kind::Dir;
+            // A mount of a directory above: everything in it is counted there.
+            if is_dir && is_above(dir, meta.identity()) {
+                continue;
+            }
             let line = (has_line && (is_dir || self.options.files))
                 .then(|| self.lines.lock().add(dir.data.line, name, bytes));
             if is_dir {
-                at.enter(dir, name.to_owned(), Sum::new(depth, device, line, bytes));
+                at.enter(dir, name.to_owned(), Sum::new(depth, &meta, device, line, bytes));
             } else {
                 sum += bytes;
             }

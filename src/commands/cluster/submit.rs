@@ -5,8 +5,8 @@ use super::options::Engine;
 use super::order::{Order, ending, shell};
 use super::{kubernetes, slurm};
 use crate::commands::line::told;
-use crate::exit;
 use crate::show::output;
+use crate::{exit, names};
 use hakobu_cluster::plan::REPORT;
 use hakobu_cluster::{Plan, folder};
 use hakobu_core::error::quoted;
@@ -118,8 +118,7 @@ pub fn ray(order: &Order, address: &str, dry_run: bool) -> Result<(), String> {
 }
 
 fn count_hosts(hosts: &OsStr) -> Result<u64, String> {
-    let text = std::fs::read_to_string(hosts)
-        .map_err(|error| format!("cannot read {}: {error}", quoted(hosts)))?;
+    let text = names::read_text(hosts)?;
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let count = lines.filter(|line| !line.starts_with('#')).count() as u64;
     match count {

@@ -27,7 +27,7 @@ impl Reading {
         let links = &self.wanted.links;
         let listed = match &self.files_from {
             None => Vec::new(),
-            Some(file) => names::split_plain(&names::read_whole(file, links)?, self.filters.nul)
+            Some(file) => names::read_list(file, links, self.filters.nul, names::split_plain)?
                 .into_iter()
                 .map(OsString::from_vec)
                 .collect(),

@@ -2,10 +2,11 @@
 
 use super::options::{TABLE, Word};
 use crate::commands::watch::files::is_stdout;
+use crate::input;
 use crate::options::Typed;
 use hakobu_core::error::cannot;
+use hakobu_core::lines;
 use hakobu_io::spec::{self, Format, Request};
-use std::io::{self, Read};
 
 /// A command line of `io`.
 pub struct Args {
@@ -71,11 +72,8 @@ impl Args {
 /// A job file; `-` is standard input.
 fn text_of(name: &str) -> Result<String, String> {
     let read = || match name {
-        "-" => {
-            let mut text = String::new();
-            io::stdin().lock().read_to_string(&mut text).map(|_| text)
-        }
-        _ => std::fs::read_to_string(name),
+        "-" => lines::text(&mut *input::stdin()?),
+        _ => lines::text(std::fs::File::open(name)?),
     };
     read().map_err(|error| cannot("read", name, error))
 }

@@ -7,7 +7,7 @@ use crate::number::ceiled;
 use crate::show::list::mode_text;
 use hakobu_core::unit::{Kind, Meta, Time};
 use hakobu_sys::xattr::{self, Named};
-use hakobu_sys::{BorrowedFd, dir, file, meta, user};
+use hakobu_sys::{BorrowedFd, dir, meta, user};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use std::collections::HashMap;
@@ -166,8 +166,7 @@ fn has_acl(dir: BorrowedFd<'_>, entry: &Entry, meta: &Meta) -> bool {
     if meta.kind == Kind::Symlink {
         return false;
     }
-    let Ok(fd) = file::open_path(dir, &entry.name) else { return false };
-    let named = Named::new(fd);
+    let Ok(named) = Named::new(dir, &entry.name) else { return false };
     let mut buffer = Vec::new();
     named.get(xattr::ACL_ACCESS, &mut buffer).is_ok()
         || (meta.kind == Kind::Dir && named.get(xattr::ACL_DEFAULT, &mut buffer).is_ok())

@@ -145,8 +145,8 @@ impl Reading {
         let files_from = match &self.files_from {
             None => None,
             Some(file) => {
-                let content = names::read_whole(file, &links).map_err(usage)?;
-                Some(names::split(&content, self.filters.nul))
+                let listed = names::read_list(file, &links, self.filters.nul, names::split);
+                Some(listed.map_err(usage)?)
             }
         };
         self.show(concerned);

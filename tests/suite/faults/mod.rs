@@ -1,6 +1,7 @@
 //! Failures: nothing is lost, nothing incomplete passes for complete, and the exit code shows the failure.
 
 mod deletion;
+mod ends;
 mod full;
 mod hang;
 mod itself;

@@ -1,11 +1,13 @@
 //! Comparison with rsync and cp as oracles: the same trees, the same options, the same result.
 
+mod clashes;
 mod copy;
 mod devices;
 mod fake;
 mod filters;
 mod folders;
 mod generated;
+mod habits;
 mod itemize;
 mod layout;
 mod links;
@@ -15,6 +17,7 @@ mod made;
 mod meanings;
 mod messages;
 mod options;
+
 mod progress;
 mod random;
 mod rules;

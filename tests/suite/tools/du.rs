@@ -234,3 +234,26 @@ fn other_file_systems_are_left_out() {
     }
     out.ok();
 }
+
+#[test]
+fn a_mount_of_a_directory_above_counts_once() {
+    if !have_root("a bind mount") {
+        return;
+    }
+    let place = Place::new();
+    place.sh(
+        "mkdir -p t/a/b/c t/z; head -c 9M /dev/zero > t/a/big; head -c 1M /dev/zero > t/a/b/c/f",
+    );
+    let script = |program: &str| {
+        format!(
+            "unshare -m bash -c 'mount --bind t/a t/a/b/c || exit 77; mount --bind t/a t/z
+             {program} -a t | sort; {program} -sb t; {program} -s t/z'"
+        )
+    };
+    let run = place.try_sh(&script("$H du"));
+    if run.code == 77 {
+        return skip("a bind mount: mount is refused");
+    }
+    let theirs = place.try_sh(&script("du"));
+    assert_eq!(run.ok().out(), theirs.ok().out());
+}

@@ -7,7 +7,7 @@ mod du;
 mod filtered;
 mod limits;
 mod ls;
-mod place;
+pub mod place;
 mod rm;
 pub mod slow;
 mod verify;

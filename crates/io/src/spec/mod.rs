@@ -110,7 +110,7 @@ pub struct System;
 
 impl Outside for System {
     fn include(&self, path: &str) -> io::Result<String> {
-        std::fs::read_to_string(path)
+        hakobu_core::lines::text(std::fs::File::open(path)?)
     }
 
     fn variable(&self, name: &str) -> Option<String> {

@@ -32,7 +32,7 @@ impl Area {
 
     fn read(&self, links: &Links, name: &str) -> Result<String> {
         let mut text = String::new();
-        File::from(links.open_read(CWD, &self.c(name), true)?).read_to_string(&mut text)?;
+        File::from(links.open_read(CWD, &self.c(name))?).read_to_string(&mut text)?;
         Ok(text)
     }
 }
@@ -142,12 +142,12 @@ fn descriptors_have_paths() {
     drop(writer);
     let path = CString::new(format!("/dev/fd/{}", reader.as_raw_fd())).unwrap();
     let mut text = String::new();
-    let fd = Links::Trusted.open_read(CWD, &path, true).unwrap();
+    let fd = Links::Trusted.open_read(CWD, &path).unwrap();
     File::from(fd).read_to_string(&mut text).unwrap();
     assert_eq!(text, "piped");
     let area = Area::new("fd");
     let dir = File::open(area.0.join("real")).unwrap();
     let path = CString::new(format!("/proc/self/fd/{}/f", dir.as_raw_fd())).unwrap();
-    Links::Trusted.open_read(CWD, &path, true).unwrap();
-    Links::Within(area.0.clone()).open_read(CWD, &path, true).unwrap();
+    Links::Trusted.open_read(CWD, &path).unwrap();
+    Links::Within(area.0.clone()).open_read(CWD, &path).unwrap();
 }

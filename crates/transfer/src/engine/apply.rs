@@ -359,6 +359,8 @@ impl Engine<'_> {
         worker.at.step(Phase::Remove, 1);
         match dir::rmdir(dir, name) {
             Ok(()) => return Ok(()),
+            // Another run was faster.
+            Err(error) if errno::is_gone(&error) => return Ok(()),
             Err(error) if !force => {
                 return Err(Failure { operation: Operation::Remove, error }.into());
             }

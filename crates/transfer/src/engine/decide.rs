@@ -14,7 +14,7 @@ use super::worker::Worker;
 use crate::policy::{
     Action, Append, Basis, Content, Grain, NOT_AS_PLANNED, Numbering, Reason, Symlinks, decide,
 };
-use hakobu_core::error::{Class, Operation};
+use hakobu_core::error::{Class, DIRECTORY_STAYS, Operation};
 use hakobu_core::event::Skip;
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Kind, Meta};
@@ -24,7 +24,8 @@ use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Maximum number of times a target name is examined while other programs create and remove it.
+/// Maximum number of times a target name is examined while other programs create and remove it: other runs with the
+/// same target do, under one name after the other. A run that is asked to stop looks no further.
 pub(super) const LOOKS_MAX: usize = 8;
 
 /// Reason that a name is not transferred that is another name of this run at the target.
@@ -166,7 +167,9 @@ impl Engine<'_> {
             match outcome {
                 // A temporary name that came and went has changed the directory's time.
                 Err(Stop::Failed(failure))
-                    if errno::is(&failure.error, errno::EEXIST) && looks < LOOKS_MAX =>
+                    if errno::is(&failure.error, errno::EEXIST)
+                        && looks < LOOKS_MAX
+                        && !self.is_over() =>
                 {
                     if let Some(place) = decided.entry.place()
                         && self.may_be_ours(place)?
@@ -236,6 +239,14 @@ impl Engine<'_> {
             && self.is_unfinished(entry, source, target)
         {
             *action = Action::Update;
+        }
+        let stays = policy.cp_targets || policy.remove_source_dirs;
+        if stays
+            && target.is_some_and(|there| there.kind == Kind::Dir)
+            && !matches!(*action, Action::Skip(_))
+        {
+            // rsync removes it if it is empty; cp and mv never do.
+            return Err(Failure::reason(Operation::Create, DIRECTORY_STAYS).into());
         }
         if !matches!(*action, Action::Skip(_)) {
             self.refuse(entry, source, target.as_ref())?;

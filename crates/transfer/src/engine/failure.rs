@@ -1,8 +1,9 @@
 //! Failed operations without the entry that they belong to.
 
-use hakobu_core::error::Operation;
+use hakobu_core::error::{Cause, Operation};
+use hakobu_sys::waiting;
 use std::ffi::CString;
-use std::io;
+use std::{fmt, io};
 
 /// A failed operation without the names of its entry.
 #[derive(Debug)]
@@ -26,9 +27,29 @@ impl Failure {
 
     /// Returns a failure that no system call reported.
     pub fn reason(operation: Operation, reason: &'static str) -> Failure {
-        Failure { operation, error: io::Error::other(reason) }
+        Failure { operation, error: io::Error::other(Reason(reason)) }
+    }
+
+    /// Returns the cause for reports.
+    pub fn cause(error: io::Error) -> Cause {
+        match error.get_ref().and_then(|inner| inner.downcast_ref::<Reason>()) {
+            Some(Reason(text)) => Cause::Reason(text),
+            None => Cause::System(error),
+        }
     }
 }
+
+/// A reason of our own inside an error.
+#[derive(Debug)]
+struct Reason(&'static str);
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl std::error::Error for Reason {}
 
 /// Reason that work on an entry stopped early.
 #[derive(Debug)]
@@ -43,16 +64,19 @@ pub enum Stop {
 
 impl From<Failure> for Stop {
     fn from(failure: Failure) -> Stop {
-        Stop::Failed(failure)
+        match waiting::is_stopped(&failure.error) {
+            true => Stop::Asked,
+            false => Stop::Failed(failure),
+        }
     }
 }
 
 pub(super) fn reading(error: io::Error) -> Stop {
-    Stop::Failed(Failure { operation: Operation::Read, error })
+    Failure { operation: Operation::Read, error }.into()
 }
 
 pub(super) fn writing(error: io::Error) -> Stop {
-    Stop::Failed(Failure { operation: Operation::Write, error })
+    Failure { operation: Operation::Write, error }.into()
 }
 
 /// Makes a C string of bytes from the command line.

@@ -170,7 +170,7 @@ impl<'a> Files<'a> {
     ) -> Shape {
         let want = worker.attributes.want(source, existing, Some(dir_info));
         let (uid, gid) = (self.context.euid, dir_info.default_gid(self.context.egid));
-        let own = Have { mode: want.mode, uid, gid };
+        let own = Have { mode: want.mode, uid, gid, dev: dir_info.meta.dev };
         let same_owner =
             want.uid.is_none_or(|uid| uid == own.uid) && want.gid.is_none_or(|gid| gid == own.gid);
         // The group bits hold an ACL's mask: until the ACL is set they would admit the owning group.

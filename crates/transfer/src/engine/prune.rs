@@ -17,7 +17,7 @@ use hakobu_core::error::{Cause, Class, Operation};
 use hakobu_core::event::Change;
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Kind, Meta};
-use hakobu_sys::{AsFd, BorrowedFd, dir, errno, meta};
+use hakobu_sys::{AsFd, BorrowedFd, dir, errno, meta, volume};
 use hakobu_tree::names::push_name;
 use hakobu_tree::remove::{self, Left, Removal, remove_tree};
 use std::ffi::{CStr, OsStr};
@@ -87,27 +87,39 @@ impl<'a> Pruning<'a> {
         let fds = node.fds().map_err(Failure::of(Operation::List))?;
         let Some(target_dir) = fds.target() else { return Ok(()) };
         let deletes = self.deletes_now(node) && !worker.at.is_over();
-        dir::seek(target_dir, 0).map_err(Failure::of(Operation::List))?;
+        // sshfs lists a directory once for each descriptor: rewound, it would look empty, and nothing extraneous.
+        let anew = match node.target_dev().is_some_and(|dev| volume::is_foreign_on(dev, target_dir))
+        {
+            true => Some(dir::open(target_dir, c".", false).map_err(Failure::of(Operation::List))?),
+            false => None,
+        };
+        let listed = anew.as_ref().map_or(target_dir, AsFd::as_fd);
+        dir::seek(listed, 0).map_err(Failure::of(Operation::List))?;
         let mut removals = Vec::new();
         loop {
+            if worker.at.is_over() {
+                return Ok(());
+            }
             worker.at.step(Phase::List, 1);
-            let more = worker
-                .reader
-                .next_batch(target_dir, |name, kind, _| {
-                    // We create no directories under such names.
-                    if kind != Kind::Dir && TempNames::is_temp(name) {
-                        if self.publisher.remove_leftover(target_dir, name) {
-                            node.touch();
-                        } else if deletes {
-                            let (operation, class) = (Operation::Remove, Class::Notice);
-                            let paths = (None, Some(node.target_path(name)));
-                            self.reports.notice(operation, paths, LEFT_OUT, class);
-                        }
-                    } else if deletes {
-                        removals.push((name.to_owned(), kind));
+            let more = worker.reader.next_batch(listed, |name, kind, _| {
+                // We create no directories under such names.
+                if kind != Kind::Dir && TempNames::is_temp(name) {
+                    if self.publisher.remove_leftover(target_dir, name) {
+                        node.touch();
+                    } else if deletes && !self.publisher.temp_names.is_own(name) {
+                        let (operation, class) = (Operation::Remove, Class::Notice);
+                        let paths = (None, Some(node.target_path(name)));
+                        self.reports.notice(operation, paths, LEFT_OUT, class);
                     }
-                })
-                .map_err(Failure::of(Operation::List))?;
+                } else if deletes {
+                    removals.push((name.to_owned(), kind));
+                }
+            });
+            let more = match more {
+                // Another run has removed the directory, with everything that was to be removed in it.
+                Err(error) if errno::is_gone(&error) => return Ok(()),
+                more => more.map_err(Failure::of(Operation::List))?,
+            };
             for (name, kind) in removals.drain(..) {
                 if worker.at.is_over() {
                     return Ok(());
@@ -367,8 +379,13 @@ impl Extraneous<'_, '_, '_> {
                 dir::rename(entry.dir, entry.name, entry.dir, &backup)
                     .map_err(Failure::of(Operation::Rename))
             });
-            if let Err(Failure { operation, error }) = moved {
-                return self.failed(entry, operation, Cause::System(error));
+            match moved {
+                // Another run was faster.
+                Err(Failure { error, .. }) if errno::is_gone(&error) => return,
+                Err(Failure { operation, error }) => {
+                    return self.failed(entry, operation, Cause::System(error));
+                }
+                Ok(()) => {}
             }
             self.node.touch();
             pruning.publisher.backups.report(&|| entry.path.to_vec());
@@ -418,7 +435,12 @@ impl Removal for Extraneous<'_, '_, '_> {
         if self.pruning.context.is_real() && !backups.are_beside() {
             // With `--backup-dir` the backup is elsewhere: removals here do not affect it.
             let kept = backups.keep(place, &|| entry.path.to_vec(), &publisher.temp_names);
+            let is_there = || meta::of(entry.dir, entry.name, false).is_ok();
             if let Err(Failure { operation, error }) = kept {
+                if errno::is_gone(&error) && !is_there() {
+                    // Another run was faster.
+                    return true;
+                }
                 self.failed(entry, operation, Cause::System(error));
                 return true;
             }

@@ -112,7 +112,7 @@ impl<'a> Reports<'a> {
             self.fatal.lock().get_or_insert_with(|| Fatal::new(11, message));
             self.control.stop();
         }
-        self.problem(operation, (source, target), Cause::System(error), class);
+        self.problem(operation, (source, target), Failure::cause(error), class);
     }
 
     /// Reports a problem that is counted elsewhere.

@@ -63,7 +63,7 @@ pub(crate) fn read_merge_file(
     let opened = match file::open_read(dir_fd, &name, false) {
         Err(error) if plain && !errno::is(&error, errno::ELOOP) => Err(error),
         Ok(fd) if plain => Ok(fd),
-        _ => links.open_read(dir_fd, &name, false),
+        _ => links.open_read(dir_fd, &name),
     };
     let fd = match opened {
         Ok(fd) => fd,

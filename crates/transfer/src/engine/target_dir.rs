@@ -11,7 +11,7 @@ use super::report::Report;
 use super::state::Engine;
 use super::worker::Worker;
 use crate::policy::{is_unsafe_link, same_time};
-use hakobu_core::error::Operation;
+use hakobu_core::error::{ENTRY_STAYS, Operation};
 use hakobu_core::event::{Change, Skip};
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Kind, Meta};
@@ -58,7 +58,7 @@ impl Engine<'_> {
         for _ in 1..LOOKS_MAX {
             match self.look_and_open(worker, node, parent, dir_fd, makes) {
                 // Another program created the name after it was examined.
-                Err(failure) if errno::is(&failure.error, errno::EEXIST) => {}
+                Err(failure) if errno::is(&failure.error, errno::EEXIST) && !self.is_over() => {}
                 other => return other,
             }
         }
@@ -138,10 +138,7 @@ impl Engine<'_> {
                 ));
             }
             Some(_) if self.context.policy.cp_targets => {
-                return Err(Failure::reason(
-                    Operation::MakeDir,
-                    "cannot overwrite non-directory with directory",
-                ));
+                return Err(Failure::reason(Operation::MakeDir, ENTRY_STAYS));
             }
             Some(_) if !node.owns_attributes => {
                 return Err(Failure::code(Operation::MakeDir, errno::ENOTDIR));
@@ -252,6 +249,10 @@ impl Engine<'_> {
     ) -> Result<(bool, bool), Failure> {
         let (mut names, mut leftovers) = (0, false);
         loop {
+            if self.is_over() {
+                // Nothing is concluded from a listing without its end.
+                return Ok((false, false));
+            }
             worker.at.step(Phase::List, 1);
             let each = |name: &CStr, kind, _| {
                 names += 1;

@@ -21,6 +21,9 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+/// Locks of one record that are taken and found to be removed, at most: each is that of another process which has
+/// just finished.
+const LOOKS_MAX: u32 = 3;
 /// Maximum size of a record, in bytes: 10,000 parts take about 1.5 MB, so a larger file is not ours.
 const RECORD_BYTES_MAX: u64 = 16 << 20;
 
@@ -66,7 +69,7 @@ impl Journal {
         let folder = self.folder.as_ref().ok_or_else(no_home)?;
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         let path = folder.join(identity.file_name("lock"));
-        loop {
+        for _ in 0..LOOKS_MAX {
             let lock = OpenOptions::new()
                 .write(true)
                 .create(true)
@@ -84,6 +87,8 @@ impl Journal {
                 return Ok(Some(Claim { folder: folder.clone(), identity, _lock: lock }));
             }
         }
+        // Others take it in turn.
+        Ok(None)
     }
 
     /// Returns all readable records, in no order; others are skipped.

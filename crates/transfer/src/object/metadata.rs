@@ -55,8 +55,8 @@ impl Kept {
             mtime: self.mtime.filter(|_| options.keep_times),
             mode: self.mode.filter(|_| options.keep_modes),
             kind: self.kind,
-            uid: owner(self.uid).filter(|_| options.keep_owner),
-            gid: group(self.gid).filter(|_| options.keep_group),
+            uid: owner(self.uid).filter(|id| options.keep_owner && is_id(*id)),
+            gid: group(self.gid).filter(|id| options.keep_group && is_id(*id)),
         }
     }
 
@@ -67,6 +67,7 @@ impl Kept {
         let root = euid == 0;
         let uid = policy.chown_uid.or(self.uid.filter(|_| options.keep_owner && root));
         let gid = policy.chown_gid.or(self.gid.filter(|_| options.keep_group && root));
+        let [uid, gid] = [uid, gid].map(|id| id.filter(|id| is_id(*id)));
         let owner = if root { uid } else { uid.or(Some(euid)) };
         let lost = match (owner.is_some() && owner == self.uid, gid.is_some() && gid == self.gid) {
             (true, true) => 0,
@@ -118,12 +119,21 @@ pub(super) fn read(metadata: &[(String, String)]) -> Kept {
                     kept.kind = kind_of(st_mode);
                 }
             }
-            "uid" => kept.uid = text.parse().ok(),
-            "gid" => kept.gid = text.parse().ok(),
+            "uid" => kept.uid = parse_id(text),
+            "gid" => kept.gid = parse_id(text),
             _ => {}
         }
     }
     kept
+}
+
+/// Returns whether a number can be a user or group. The highest one means "unchanged" to chown(2): no file ever has it.
+fn is_id(id: u32) -> bool {
+    id != u32::MAX
+}
+
+fn parse_id(text: &str) -> Option<u32> {
+    text.parse().ok().filter(|id| is_id(*id))
 }
 
 fn value(text: String) -> Option<HeaderValue> {
@@ -218,7 +228,7 @@ mod tests {
         Meta {
             mode,
             uid: 1000,
-            gid: u32::MAX,
+            gid: u32::MAX - 1,
             atime: time,
             ctime: time,
             ..Meta::bare(kind, 0, mtime)
@@ -325,7 +335,7 @@ mod tests {
             let kind = [Kind::File, Kind::Dir, Kind::Symlink][kind as usize];
             let mtime = Time { s, ns };
             let kept = round(&meta(kind, mode, mtime), &all());
-            let (uid, gid) = (Some(1000), Some(u32::MAX));
+            let (uid, gid) = (Some(1000), Some(u32::MAX - 1));
             let wanted = Kept { mtime: Some(mtime), mode: Some(mode), kind: Some(kind), uid, gid };
             prop_assert_eq!(kept, wanted);
         }

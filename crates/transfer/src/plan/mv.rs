@@ -6,7 +6,7 @@ use crate::engine::failure::c_string;
 use crate::engine::publish;
 use crate::journal::{Journal, Ledger, Scope};
 use crate::policy::{Ask, Grain, Numbering, Policy, Preserve, Symlinks, is_newer};
-use hakobu_core::error::{Cause, Class, Operation, Problem};
+use hakobu_core::error::{Cause, Class, DIRECTORY_STAYS, ENTRY_STAYS, Operation, Problem};
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_sys::ancestors::ancestors;
 use hakobu_sys::below::Below;
@@ -355,8 +355,8 @@ fn check_same(
 
 fn check_kinds(source: &Meta, target: &Meta) -> Result<(), Cause> {
     match (source.kind == Kind::Dir, target.kind == Kind::Dir) {
-        (true, false) => Err(Cause::Reason("a directory cannot replace a file")),
-        (false, true) => Err(Cause::Reason("a file cannot replace a directory")),
+        (true, false) => Err(Cause::Reason(ENTRY_STAYS)),
+        (false, true) => Err(Cause::Reason(DIRECTORY_STAYS)),
         _ => Ok(()),
     }
 }
@@ -502,8 +502,8 @@ mod tests {
             ("a", "b", &keep, "left"),
             ("a", "b", &no, "left"),
             ("a", "b", &update, "left"),
-            ("a", "dir", &plain, "a file cannot replace a directory"),
-            ("dir", "a", &plain, "a directory cannot replace a file"),
+            ("a", "dir", &plain, DIRECTORY_STAYS),
+            ("dir", "a", &plain, ENTRY_STAYS),
             ("dir", "dir/sub/x", &plain, "it cannot be moved into itself"),
             ("dir", "dir/sub/x", &keep, "it cannot be moved into itself"),
             ("empty", "dir", &plain, "Directory not empty"),

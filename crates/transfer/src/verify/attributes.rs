@@ -4,7 +4,7 @@
 use crate::engine::Side;
 use crate::policy::Preserve;
 use hakobu_sys::xattr::{self, Named};
-use hakobu_sys::{BorrowedFd, file, process};
+use hakobu_sys::{BorrowedFd, process};
 use std::collections::BTreeSet;
 use std::ffi::{CStr, CString};
 use std::io;
@@ -17,25 +17,25 @@ pub struct Scratch {
 }
 
 /// Two entries whose attributes are compared.
-pub struct Pair {
-    source: Named,
-    target: Named,
+pub struct Pair<'a> {
+    source: Named<'a>,
+    target: Named<'a>,
 }
 
 type Failed = (Side, io::Error);
 
-impl Pair {
-    /// Opens both entries with `O_PATH`.
+impl<'a> Pair<'a> {
+    /// Takes both entries.
     ///
     /// # Errors
-    /// The side that could not be opened, and the reason.
+    /// The side that cannot be used, and the reason.
     pub fn open(
-        source: (BorrowedFd<'_>, &CStr),
-        target: (BorrowedFd<'_>, &CStr),
-    ) -> Result<Pair, Failed> {
-        let a = file::open_path(source.0, source.1).map_err(|error| (Side::Source, error))?;
-        let b = file::open_path(target.0, target.1).map_err(|error| (Side::Target, error))?;
-        Ok(Pair { source: Named::new(a), target: Named::new(b) })
+        source: (BorrowedFd<'a>, &'a CStr),
+        target: (BorrowedFd<'a>, &'a CStr),
+    ) -> Result<Pair<'a>, Failed> {
+        let source = Named::new(source.0, source.1).map_err(|error| (Side::Source, error))?;
+        let target = Named::new(target.0, target.1).map_err(|error| (Side::Target, error))?;
+        Ok(Pair { source, target })
     }
 
     /// Returns whether both have the same value of one attribute, or neither has it.
@@ -62,7 +62,7 @@ impl Pair {
         // The attributes that a copy by this user would keep; ACLs are compared separately.
         let kept = Preserve { xattrs: true, ..Preserve::default() };
         let is_root = process::euid() == 0;
-        let names = |named: &Named, buffer: &mut Vec<u8>| -> io::Result<BTreeSet<CString>> {
+        let names = |named: &Named<'_>, buffer: &mut Vec<u8>| -> io::Result<BTreeSet<CString>> {
             let list = match named.list(buffer) {
                 Err(error) if xattr::is_unsupported(&error) => return Ok(BTreeSet::new()),
                 list => list?,
@@ -85,7 +85,11 @@ impl Pair {
     }
 }
 
-fn value<'a>(named: &Named, name: &CStr, buffer: &'a mut Vec<u8>) -> io::Result<Option<&'a [u8]>> {
+fn value<'a>(
+    named: &Named<'_>,
+    name: &CStr,
+    buffer: &'a mut Vec<u8>,
+) -> io::Result<Option<&'a [u8]>> {
     match named.get(name, buffer) {
         Ok(value) => Ok(Some(value)),
         Err(error) if xattr::is_absent(&error) || xattr::is_unsupported(&error) => Ok(None),

@@ -182,7 +182,9 @@ impl<'a> Visit for Remover<'a> {
             }),
         };
         let opened = opened.unwrap_or_else(|error| {
-            self.fail_node(node, Operation::Remove, error);
+            if !is_gone(&error) {
+                self.fail_node(node, Operation::Remove, error);
+            }
             None
         });
         node.data.is_settled.store(opened.is_none(), Ordering::Relaxed);
@@ -190,7 +192,10 @@ impl<'a> Visit for Remover<'a> {
     }
 
     fn list_failed(&self, node: &Arc<Node>, _: usize, error: io::Error, _: &mut At<'_, '_, Self>) {
-        self.fail_node(node, Operation::List, error);
+        // Another program may have removed it.
+        if !is_gone(&error) {
+            self.fail_node(node, Operation::List, error);
+        }
     }
 
     /// Removes the emptied directory.
@@ -326,6 +331,7 @@ impl Remover<'_> {
         });
         let fd = match above.transpose() {
             Ok(fd) => fd,
+            Err(error) if is_gone(&error) => return Closed::Done,
             Err(error) => {
                 self.fail_node(node, Operation::Remove, error);
                 return Closed::Done;

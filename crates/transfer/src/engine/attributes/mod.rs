@@ -19,7 +19,7 @@ use hakobu_core::error::Operation;
 use hakobu_core::event::Change;
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Kind, Meta, Time};
-use hakobu_sys::{BorrowedFd, meta};
+use hakobu_sys::{BorrowedFd, meta, stamp};
 use std::ffi::CStr;
 use std::io;
 use xattrs::Xattrs;
@@ -60,11 +60,13 @@ pub(super) struct Have {
     pub uid: u32,
     /// Group.
     pub gid: u32,
+    /// Device that holds the entry.
+    pub dev: u64,
 }
 
 impl From<&Meta> for Have {
     fn from(meta: &Meta) -> Have {
-        Have { mode: meta.mode, uid: meta.uid, gid: meta.gid }
+        Have { mode: meta.mode, uid: meta.uid, gid: meta.gid, dev: meta.dev }
     }
 }
 
@@ -91,10 +93,10 @@ impl Subject<'_> {
         }
     }
 
-    fn set_times(&self, atime: Option<Time>, mtime: Option<Time>) -> io::Result<()> {
+    fn set_times(&self, dev: u64, atime: Option<Time>, mtime: Option<Time>) -> io::Result<()> {
         match self {
-            Subject::Open(fd) => meta::set_times_fd(fd, atime, mtime),
-            Subject::Named(dir, name, _) => meta::set_times(*dir, name, atime, mtime),
+            Subject::Open(fd) => stamp::set_fd(dev, fd, atime, mtime),
+            Subject::Named(dir, name, _) => stamp::set(dev, *dir, name, atime, mtime),
         }
     }
 }
@@ -140,7 +142,7 @@ fn settle_all(
         note(subject.set_mode(mode).map_err(Failure::of(Operation::SetMode)));
     }
     if let Some((atime, mtime)) = want.times {
-        note(subject.set_times(atime, mtime).map_err(Failure::of(Operation::SetTimes)));
+        note(subject.set_times(have.dev, atime, mtime).map_err(Failure::of(Operation::SetTimes)));
     }
     first
 }
@@ -168,7 +170,7 @@ fn settle_fake(
     }
     match want.times {
         Some((atime, mtime)) => {
-            subject.set_times(atime, mtime).map_err(Failure::of(Operation::SetTimes))
+            subject.set_times(have.dev, atime, mtime).map_err(Failure::of(Operation::SetTimes))
         }
         None => Ok(()),
     }
@@ -264,6 +266,8 @@ impl<'a> Attributes<'a> {
         let atime = (preserve.atimes || of_file).then_some(source.atime);
         let mtime = (preserve.times && !omitted).then_some(source.mtime);
         let times = (mtime.is_some() || of_file).then_some((atime, mtime));
+        // The highest number is no ID: chown(2) takes it for "unchanged".
+        let [uid, gid] = [uid, gid].map(|id| id.filter(|id| *id != u32::MAX));
         Want { mode, uid, gid, times, rdev: source.rdev }
     }
 

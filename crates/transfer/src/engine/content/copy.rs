@@ -11,7 +11,7 @@ use crate::engine::publish::names::{reserve, reserve_ahead};
 use crate::policy::{Reflink, Sparse};
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::Meta;
-use hakobu_sys::{BorrowedFd, cache, errno, file, volume};
+use hakobu_sys::{BorrowedFd, cache, errno, file, volume, waiting};
 
 /// Minimum size, in bytes, of a dense file whose blocks are reserved first.
 const RESERVE_BYTES_MIN: u64 = 4 << 20;
@@ -49,6 +49,8 @@ struct Copying<'a> {
     at: &'a Station<'a>,
     from: BorrowedFd<'a>,
     to: BorrowedFd<'a>,
+    /// The target has no offsets, and does not block.
+    is_stream: bool,
 }
 
 impl Copying<'_> {
@@ -90,7 +92,7 @@ impl Mover<'_> {
         by_helpers: &mut u64,
     ) -> Result<u64, Stop> {
         let Content { from, to, source, target_dev, onto, helpers } = content;
-        let copying = Copying { at, from, to };
+        let copying = Copying { at, from, to, is_stream: onto == Onto::Stream };
         if onto == Onto::Stream {
             return self.copy_stream(copying);
         }
@@ -175,7 +177,7 @@ impl Mover<'_> {
 
     /// Shares all extents; returns `false` if this pair cannot.
     fn clone_content(&mut self, copying: Copying<'_>, size: u64) -> Result<bool, Stop> {
-        let Copying { at, from, to } = copying;
+        let Copying { at, from, to, .. } = copying;
         at.step(Phase::Write, 1);
         match file::clone_all(from, to) {
             // Byte limits do not apply: nothing is read or written.
@@ -196,7 +198,7 @@ impl Mover<'_> {
 
     /// Copies a file that fits into the buffer: one read, which is short and so proves the end, and one write.
     fn copy_small(&mut self, copying: Copying<'_>, source: &Meta) -> Result<u64, Stop> {
-        let Copying { at, from, to } = copying;
+        let Copying { at, from, to, .. } = copying;
         let size = source.size;
         let in_kernel = size > 0 && self.may_copy_in_kernel();
         if in_kernel && size as usize <= at.stride(BUFFER_BYTES) {
@@ -244,7 +246,7 @@ impl Mover<'_> {
 
     /// Writes content at the file's current position, within the limits.
     fn put(&self, copying: Copying<'_>, content: &[u8]) -> Result<(), Stop> {
-        let Copying { at, to, .. } = copying;
+        let Copying { at, to, is_stream, .. } = copying;
         for piece in content.chunks(at.stride(BUFFER_BYTES)) {
             if at.is_paced() {
                 at.pace(piece.len() as u64);
@@ -254,7 +256,11 @@ impl Mover<'_> {
             }
             if self.context.mode == TargetMode::Real {
                 at.step(Phase::Write, 1);
-                file::write_all(to, piece).map_err(writing)?;
+                let written = match is_stream {
+                    true => waiting::write_all(to, piece, &|| at.is_over()),
+                    false => file::write_all(to, piece),
+                };
+                written.map_err(writing)?;
             }
             at.lane.bytes(piece.len() as u64);
         }
@@ -304,7 +310,7 @@ impl Mover<'_> {
 
     /// Copies a file from an offset to its end. Returns the offset of the end.
     fn copy_from(&mut self, copying: Copying<'_>, start: u64) -> Result<u64, Stop> {
-        let Copying { at, from, to } = copying;
+        let Copying { at, from, to, .. } = copying;
         let real = self.context.mode == TargetMode::Real;
         let mut offset = start;
         loop {

@@ -88,21 +88,21 @@ pub(super) fn make(dir: BorrowedFd<'_>, name: &CStr, text: Option<&CStr>) -> Res
 pub(super) enum Place<'a> {
     /// An open file or directory.
     Open(BorrowedFd<'a>),
-    /// An `O_PATH` descriptor, accessed through `/proc`.
-    Named(xattr::Named),
+    /// A name in a directory.
+    Named(xattr::Named<'a>),
 }
 
-impl Place<'_> {
+impl<'a> Place<'a> {
     /// Returns the entry of a name, without opening it for reading.
-    pub(super) fn named(dir: BorrowedFd<'_>, name: &CStr) -> Result<Place<'static>> {
-        Ok(Place::Named(xattr::Named::new(file::open_path(dir, name)?)))
+    pub(super) fn named(dir: BorrowedFd<'a>, name: &'a CStr) -> Result<Place<'a>> {
+        Ok(Place::Named(xattr::Named::new(dir, name)?))
     }
 
     /// Returns the entry itself, not what it stands for.
     pub(super) fn real(&self) -> Result<Meta> {
         match self {
             Place::Open(fd) => meta::of_fd(fd),
-            Place::Named(named) => meta::of_fd(named.fd()),
+            Place::Named(named) => named.meta(),
         }
     }
 

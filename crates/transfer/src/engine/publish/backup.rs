@@ -8,7 +8,7 @@ use crate::engine::report::Reports;
 use crate::policy::{Policy, is_unsafe_link};
 use hakobu_core::error::Operation;
 use hakobu_core::unit::Kind;
-use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, close, dir, errno, file, meta, xattr};
+use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, close, dir, errno, file, meta, stamp, xattr};
 use parking_lot::Mutex;
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::io;
@@ -238,7 +238,8 @@ impl<'a> Backups<'a> {
         if old.kind != Kind::Symlink {
             meta::set_mode(to.0, to.1, old.mode)?;
         }
-        meta::set_times(to.0, to.1, None, old.mtime)
+        let dev = meta::of(to.0, to.1, false)?.dev;
+        stamp::set(dev, to.0, to.1, None, old.mtime)
     }
 
     /// Returns whether a name is a symlink that `--safe-links` skips.

@@ -10,7 +10,7 @@ use super::temp::TempNames;
 use crate::journal::Ledger;
 use crate::policy::Policy;
 use hakobu_core::unit::Time;
-use hakobu_sys::{BorrowedFd, OwnedFd, dir, file, meta};
+use hakobu_sys::{BorrowedFd, OwnedFd, dir, file, meta, stamp};
 use parking_lot::Mutex;
 use std::ffi::CString;
 use std::io;
@@ -123,7 +123,8 @@ impl<'a> Scratch<'a> {
     /// # Errors
     /// Those of the system.
     pub fn keep(&self, mtime: Time) -> io::Result<Time> {
-        meta::set_times_fd(&self.fd, None, mtime)?;
+        let dev = meta::of_fd(&self.fd)?.dev;
+        stamp::set_fd(dev, &self.fd, None, mtime)?;
         self.mtime()
     }
 

@@ -16,7 +16,7 @@ use crate::engine::pace::Station;
 use hakobu_core::error::Operation;
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Kind, Meta};
-use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, close, dir, errno, file, meta};
+use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, close, dir, errno, file, meta, waiting};
 use parking_lot::Mutex;
 use std::ffi::{CStr, CString};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -25,7 +25,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Maximum number of tries to link to a name that other runs replace meanwhile; pauses grow to 200 ms.
+/// Maximum number of tries to link to a name that other runs replace meanwhile: several runs with one target need
+/// that many until their pauses, which grow to 200 ms, differ enough. Ends early if the run is asked to stop.
 const LINKS_MAX: u32 = 12;
 
 /// A target file being written.
@@ -133,7 +134,12 @@ impl<'a> Publisher<'a> {
             let device = writable_node || policy.write_devices && there.kind.is_device();
             let into = policy.inplace && there.kind == Kind::File;
             if device || into || policy.appends(source, there) {
-                let fd = file::open_write(dir, name, writable_node).map_err(create)?;
+                let stop = || self.context.is_over();
+                let fd = match there.kind {
+                    Kind::Fifo => waiting::open_fifo(dir, name, &stop),
+                    _ => file::open_write(dir, name),
+                };
+                let fd = fd.map_err(create)?;
                 return Ok(draft(fd, DraftName::InPlace));
             }
             return self.open_temporary(target, dev, mode);
@@ -404,6 +410,9 @@ impl<'a> Publisher<'a> {
             meta::of(dir, name, follow).map(|m| m.identity()).map_err(Failure::of(Operation::Link))
         };
         for left in (0..LINKS_MAX).rev() {
+            if self.context.is_over() {
+                break;
+            }
             let temp = self.temp_names.make();
             match link(&temp) {
                 Err(error) if again(&error, left) => continue,

@@ -47,6 +47,11 @@ impl TempNames {
         name.starts_with(PREFIX) && (parse(name).is_some() || is_kept(name))
     }
 
+    /// Returns whether the name is one of this process: the file is being written, and nothing is wrong with it.
+    pub fn is_own(&self, name: &CStr) -> bool {
+        parse(name.to_bytes()).is_some_and(|owner| owner == self.owner)
+    }
+
     /// As [`TempNames::is_temp`], for the last component of a path.
     pub fn ends_path(path: &[u8]) -> bool {
         let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
@@ -111,7 +116,9 @@ mod tests {
         let (a, b) = (names.make(), names.make());
         assert_ne!(a, b);
         assert!(TempNames::is_temp(&a));
-        assert!(!names.is_abandoned(&a));
+        assert!(!names.is_abandoned(&a) && names.is_own(&a));
+        let other = named(&Owner { pid: names.owner.pid ^ 1, ..names.owner }, 0);
+        assert!(!names.is_own(&other) && !names.is_own(&TempNames::kept(1)));
         assert_eq!(a.to_bytes().len(), 69);
         assert!(TempNames::ends_path(&[b"a/b/", a.to_bytes()].concat()));
         assert!(!TempNames::ends_path(&[a.to_bytes(), b"/b"].concat()));

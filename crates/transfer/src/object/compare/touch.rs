@@ -13,7 +13,7 @@ use hakobu_core::unit::Meta;
 use hakobu_s3::Kind;
 use hakobu_s3::ops::{CopySource, Head, Headers, copy_object};
 use hakobu_sys::below::Below;
-use hakobu_sys::{AsFd, OwnedFd, meta, process};
+use hakobu_sys::{AsFd, OwnedFd, meta, process, stamp};
 use http::{HeaderName, HeaderValue};
 use std::io;
 
@@ -76,7 +76,8 @@ fn file(root: &OwnedFd, name: &[u8], kept: &Kept) -> Result<(), (Operation, io::
     }
     match kept.mtime {
         Some(mtime) => {
-            meta::set_times(folder, name, None, mtime).map_err(|error| (Operation::SetTimes, error))
+            let dev = meta::of_fd(folder).map_err(|error| (Operation::Stat, error))?.dev;
+            stamp::set(dev, folder, name, None, mtime).map_err(|error| (Operation::SetTimes, error))
         }
         None => Ok(()),
     }

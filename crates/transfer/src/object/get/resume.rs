@@ -124,7 +124,7 @@ async fn trusted(
     let (at, its, was) = (Arc::clone(what.place), name.to_owned(), (*dev, *ino));
     let calls = move || {
         let folder = at.folder.fd.as_fd();
-        let both = (file::open_write(folder, &its, false), file::open_read(folder, &its, false));
+        let both = (file::open_write(folder, &its), file::open_read(folder, &its, false));
         let (Ok(writer), Ok(reader)) = both else { return Ok(None) };
         let same = |fd| {
             meta::of_fd(fd).is_ok_and(|there| {

@@ -14,9 +14,9 @@ use crate::object::failed::Failed;
 use crate::object::moving::Moving;
 use crate::object::{CaseConflict, Side};
 use bytes::Bytes;
-use hakobu_core::error::{Cause, Class, Operation, Problem};
+use hakobu_core::error::{Cause, Class, DIRECTORY_STAYS, Operation, Problem};
 use hakobu_core::meter::Phase;
-use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, close, dir, errno, file, meta};
+use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, close, dir, errno, file, meta, stamp};
 use std::ffi::{CStr, CString};
 use std::io;
 use std::sync::Arc;
@@ -113,7 +113,10 @@ impl Place {
             let temp = files.temp.make();
             dir::symlink(&text, folder, &temp).map_err(create())?;
             // The text is the whole content; an unset time is harmless.
-            drop(meta::set_times(folder, &temp, None, shape.mtime));
+            drop(match place.folder.dev {
+                Some(dev) => stamp::set(dev, folder, &temp, None, shape.mtime),
+                None => meta::set_times(folder, &temp, None, shape.mtime),
+            });
             let done = place_at(&files, &place, &temp);
             if !matches!(done, Ok(Appeared::Yes | Appeared::Replaced)) {
                 drop(dir::unlink(folder, &temp));
@@ -410,7 +413,11 @@ fn settle(fd: BorrowedFd<'_>, place: &Place, shape: &Shape, adopted: bool) -> Re
         false => Ok(()),
     };
     let moded = moded.map_err(failed(Operation::SetMode));
-    let timed = meta::set_times_fd(fd, None, shape.mtime).map_err(failed(Operation::SetTimes));
+    let timed = match place.folder.dev {
+        Some(dev) => stamp::set_fd(dev, fd, None, shape.mtime),
+        None => meta::set_times_fd(fd, None, shape.mtime),
+    };
+    let timed = timed.map_err(failed(Operation::SetTimes));
     owned.and(moded).and(timed)
 }
 
@@ -455,7 +462,12 @@ fn place_at(files: &Files, place: &Place, temp: &CStr) -> Result<Appeared, Faile
         },
         false => publish::rename_into_place(folder, temp, folder, &place.name, false),
     };
-    renamed.map_err(failed(Operation::Rename))?;
+    match renamed {
+        Err(error) if files.policy.cp_targets && errno::is(&error, errno::EISDIR) => {
+            return Err(Failed::Reason(Operation::Create, Side::Target, DIRECTORY_STAYS));
+        }
+        renamed => renamed.map_err(failed(Operation::Rename))?,
+    }
     if let Some((made, names)) = &mut made {
         made.placed(folder, &place.name, *names);
     }

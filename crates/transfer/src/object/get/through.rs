@@ -55,7 +55,7 @@ pub(super) async fn run(core: &Core<'_>, moving: &Moving) -> Result<Done, Failed
 async fn open(core: &Core<'_>, place: &Place) -> Result<OwnedFd, Failed> {
     let folder = place.folder.fd.as_fd();
     loop {
-        match file::open_write(folder, &place.name, false) {
+        match file::open_write(folder, &place.name) {
             Ok(node) => {
                 let there = meta::of_fd(&node).map_err(failed(Operation::Stat))?;
                 if is_node(there.kind) {

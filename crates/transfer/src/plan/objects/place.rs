@@ -4,7 +4,7 @@
 use super::ask;
 use crate::location::Location;
 use crate::object::Root;
-use crate::plan::path::{c_path, or_here, parent};
+use crate::plan::path::{c_path, or_here};
 use crate::plan::target::written_through;
 use crate::plan::{Layout, Spec};
 use crate::policy::Policy;
@@ -127,10 +127,9 @@ impl Place {
         if self.real {
             self.links.make_dir(path, 0o777 & !umask, true).map_err(failed)?;
         }
-        let mut there = path;
-        while !self.real && !there.is_dir() {
-            there = parent(there);
-        }
+        // The working directory itself, which is the last one looked at, may have been removed.
+        let above = path.ancestors().find(|above| or_here(above).is_dir());
+        let there = if self.real { path } else { above.map_or(path, or_here) };
         let opened = c_path(there).and_then(|there| self.links.open_dir(dir::cwd(), &there));
         let dir = opened.map_err(failed)?;
         Ok(Root::Local { dir: Arc::new(dir), shown: shown.to_owned() })

@@ -1,0 +1,41 @@
+//! Input that the program waits for: standard input, and files that may be FIFOs or terminals. A signal ends the wait.
+
+use crate::signals;
+use hakobu_sys::links::Links;
+use hakobu_sys::waiting::Input;
+use hakobu_sys::{AsFd, dir};
+use std::ffi::{CString, OsStr};
+use std::io::{self, BufReader};
+use std::os::unix::ffi::OsStrExt;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// A file that is waited for until a signal comes.
+pub type Waiting = Input<fn() -> bool>;
+
+/// Returns standard input. All reads share one buffer.
+///
+/// # Errors
+/// It is closed.
+pub fn stdin() -> io::Result<MutexGuard<'static, BufReader<Waiting>>> {
+    static STDIN: OnceLock<Mutex<BufReader<Waiting>>> = OnceLock::new();
+    if STDIN.get().is_none() {
+        let file = io::stdin().as_fd().try_clone_to_owned()?;
+        drop(STDIN.set(Mutex::new(BufReader::new(waiting(file)))));
+    }
+    let stdin = STDIN.get().ok_or(io::ErrorKind::NotFound)?;
+    // A reader that panicked has left a valid buffer.
+    Ok(stdin.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Opens a file for reading, through symlinks that `links` allows.
+///
+/// # Errors
+/// Those of the system, and of `links`.
+pub fn open(file: &OsStr, links: &Links) -> io::Result<Waiting> {
+    let path = CString::new(file.as_bytes())?;
+    links.open_read(dir::cwd(), &path).map(waiting)
+}
+
+fn waiting(file: hakobu_sys::OwnedFd) -> Waiting {
+    Input::new(file, signals::is_stopped)
+}
