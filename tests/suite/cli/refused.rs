@@ -172,6 +172,8 @@ fn help_promises_nothing_that_is_refused() {
                     None => name.clone(),
                 };
                 count += 1;
+                // It stands for the arguments.
+                let places = if name == "--files0-from" { "OPT" } else { places };
                 case(&format!("{command} {}", places.replace("OPT", &option)), |c| {
                     files(&c.src(), &["a", "d/b"]);
                     std::fs::create_dir(c.old()).unwrap();
