@@ -1,6 +1,6 @@
 //! Input that the program waits for: standard input, and files that may be FIFOs or terminals. A signal ends the wait.
 
-use crate::signals;
+use crate::stopped;
 use hakobu_sys::links::Links;
 use hakobu_sys::waiting::Input;
 use hakobu_sys::{AsFd, dir};
@@ -37,5 +37,5 @@ pub fn open(file: &OsStr, links: &Links) -> io::Result<Waiting> {
 }
 
 fn waiting(file: hakobu_sys::OwnedFd) -> Waiting {
-    Input::new(file, signals::is_stopped)
+    Input::new(file, stopped::is_stopped)
 }

@@ -26,6 +26,7 @@ mod owner;
 mod priority;
 mod show;
 mod signals;
+mod stopped;
 mod xdg;
 
 use show::output;

@@ -2,7 +2,7 @@
 //! error, and nothing here panics.
 
 use super::{json, screen};
-use crate::signals;
+use crate::stopped;
 use hakobu_core::error::without_number;
 use hakobu_sys::links::Links;
 use hakobu_sys::{close, waiting};
@@ -50,7 +50,7 @@ impl Output {
             is_terminal: file.as_ref().is_some_and(File::is_terminal),
             state: Mutex::new(State {
                 writer: file.map(|file| {
-                    let file = Waiting::new(file, signals::is_stopped);
+                    let file = Waiting::new(file, stopped::is_stopped);
                     BufWriter::with_capacity(64 * 1024, file)
                 }),
                 flushed: Instant::now(),
@@ -65,7 +65,7 @@ impl Output {
     /// # Errors
     /// It cannot be opened; a signal came.
     pub fn file(path: &Path, append: bool, links: &Links) -> io::Result<Output> {
-        let opened = waiting::until_read(&signals::is_stopped, || links.open_write(path, append));
+        let opened = waiting::until_read(&stopped::is_stopped, || links.open_write(path, append));
         opened.map(|fd| Output::new(File::from(fd)))
     }
 
