@@ -67,6 +67,17 @@ pub fn of_copy(outcome: &Outcome) -> u8 {
     if of_sync(outcome) == OK { OK } else { FAILURE }
 }
 
+/// Returns the exit code of a command that did its work, but could not print all of what it had to say.
+pub fn of_lost_output(command: &str) -> u8 {
+    match command {
+        "sync" => SYNC_IO,
+        "verify" => VERIFY_TROUBLE,
+        // As in ls(1).
+        "ls" => USAGE,
+        _ => FAILURE,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

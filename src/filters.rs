@@ -1,6 +1,7 @@
 //! Options of filter rules, and the filter made from them, in order (rsync(1), FILTER RULES).
 
 mod argument;
+mod order;
 
 use crate::exit;
 use crate::names;
@@ -41,8 +42,8 @@ pub struct Filters {
     rules: Vec<(Rule, OsString)>,
     /// `-0`: names and patterns in files (merge files, too) are NUL-terminated.
     pub nul: bool,
-    /// `--filter-style`.
-    style: Style,
+    /// `--filter-style`, if it was given.
+    style: Option<Style>,
 }
 
 parts!(Filters {});
@@ -163,7 +164,7 @@ impl Filters {
             Some("s5cmd") => Style::S5cmd,
             _ => return Err(arg.refuse("is none of rsync, aws, s5cmd")),
         };
-        put(&mut self.style, style)
+        put(&mut self.style, Some(style))
     }
 
     /// Builds the filter of a command that transfers nothing.
@@ -175,12 +176,36 @@ impl Filters {
         self.build(&context).map_err(|fatal| fatal.message)
     }
 
-    /// Returns a note about an include that has no effect, because the first matching rule counts and no exclude
-    /// follows: mostly the order of aws or s5cmd was meant. Only with a side `in_store`.
-    pub fn note(&self, in_store: bool) -> Option<String> {
-        if !in_store || self.style != Style::Rsync {
-            return None;
+    /// Returns whether the style of patterns was given.
+    pub fn is_styled(&self) -> bool {
+        self.style.is_some()
+    }
+
+    /// Checks with a side `in_store` that the rules are written for the order in which they count. Returns a note about an
+    /// include that has no effect in any order.
+    ///
+    /// # Errors
+    /// They mean something else in aws, and no style was given.
+    pub fn note(&self, in_store: bool) -> Result<Option<String>, String> {
+        if !in_store || self.style.is_some() {
+            return Ok(None);
         }
+        let pattern = |(rule, pattern)| match rule {
+            &Rule::Include => Some((true, pattern)),
+            Rule::Exclude => Some((false, pattern)),
+            // A rule that aws does not have.
+            _ => None,
+        };
+        let patterns: Option<Vec<_>> =
+            self.rules.iter().map(|(rule, text)| pattern((rule, text))).collect();
+        match patterns.and_then(|patterns| order::confused(&patterns)) {
+            Some(message) => Err(message),
+            None => Ok(self.idle_include()),
+        }
+    }
+
+    /// Returns a note about an include that no exclude follows.
+    fn idle_include(&self) -> Option<String> {
         let is_exclude = |(rule, _): &(Rule, OsString)| !matches!(rule, Rule::Include);
         let last = self.rules.iter().rposition(is_exclude);
         let at = last.map_or(0, |last| last + 1);
@@ -205,7 +230,8 @@ impl Filters {
         let mut builder = FilterBuilder::default();
         builder.delete_excluded(context.delete_excluded);
         builder.from0(self.nul);
-        if self.style != Style::Rsync {
+        let style = self.style.unwrap_or_default();
+        if style != Style::Rsync {
             let pattern = |(rule, typed): &(Rule, OsString)| match rule {
                 Rule::Include => Ok((true, typed.as_bytes().to_vec())),
                 Rule::Exclude => Ok((false, typed.as_bytes().to_vec())),
@@ -215,9 +241,9 @@ impl Filters {
                 )),
             };
             let patterns = self.rules.iter().map(pattern).collect::<Result<Vec<_>, Fatal>>()?;
-            builder.styled(self.style, &patterns);
+            builder.styled(style, &patterns);
         }
-        for (rule, typed) in self.rules.iter().filter(|_| self.style == Style::Rsync) {
+        for (rule, typed) in self.rules.iter().filter(|_| style == Style::Rsync) {
             let value = typed.as_bytes();
             let read = || {
                 names::read(typed, &context.links, self.nul)
@@ -287,15 +313,18 @@ mod tests {
             Filters { rules, ..Filters::default() }.note(true)
         };
         let (ex, inc) = (Rule::Exclude, Rule::Include);
-        assert_eq!(note(&[]), None);
-        assert_eq!(note(&[(inc, "*.txt"), (ex, "*")]), None);
-        assert_eq!(note(&[(ex, "*.tmp")]), None);
-        let text = note(&[(ex, "*"), (inc, "*.txt")]).unwrap();
+        assert_eq!(note(&[]), Ok(None));
+        assert_eq!(note(&[(inc, "*.txt"), (ex, "*")]), Ok(None));
+        assert_eq!(note(&[(ex, "*.tmp")]), Ok(None));
+        let text = note(&[(ex, "*.tmp"), (inc, "*.txt")]).unwrap().unwrap();
         assert!(
             text.starts_with("note: --include '*.txt' changes nothing: the first rule"),
             "{text}"
         );
-        let text = note(&[(inc, "*.py")]).unwrap();
+        assert!(note(&[(ex, "*"), (inc, "*.txt")]).is_err());
+        // rsync's own rules are read as rsync reads them.
+        assert!(note(&[(Rule::Any, "P x"), (ex, "*"), (inc, "*.txt")]).is_ok());
+        let text = note(&[(inc, "*.py")]).unwrap().unwrap();
         assert!(
             text.contains("without an exclude") && text.contains("--filter-style=aws"),
             "{text}"

@@ -1,9 +1,9 @@
 //! Input that the program waits for: standard input, and files that may be FIFOs or terminals. A signal ends the wait.
 
-use crate::signals;
+use crate::stopped;
 use hakobu_sys::links::Links;
 use hakobu_sys::waiting::Input;
-use hakobu_sys::{AsFd, dir};
+use hakobu_sys::{dir, standard};
 use std::ffi::{CString, OsStr};
 use std::io::{self, BufReader};
 use std::os::unix::ffi::OsStrExt;
@@ -19,8 +19,8 @@ pub type Waiting = Input<fn() -> bool>;
 pub fn stdin() -> io::Result<MutexGuard<'static, BufReader<Waiting>>> {
     static STDIN: OnceLock<Mutex<BufReader<Waiting>>> = OnceLock::new();
     if STDIN.get().is_none() {
-        let file = io::stdin().as_fd().try_clone_to_owned()?;
-        drop(STDIN.set(Mutex::new(BufReader::new(waiting(file)))));
+        let file = standard::input()?;
+        drop(STDIN.set(Mutex::new(BufReader::new(waiting(file.into())))));
     }
     let stdin = STDIN.get().ok_or(io::ErrorKind::NotFound)?;
     // A reader that panicked has left a valid buffer.
@@ -37,5 +37,5 @@ pub fn open(file: &OsStr, links: &Links) -> io::Result<Waiting> {
 }
 
 fn waiting(file: hakobu_sys::OwnedFd) -> Waiting {
-    Input::new(file, signals::is_stopped)
+    Input::new(file, stopped::is_stopped)
 }

@@ -26,6 +26,7 @@ mod owner;
 mod priority;
 mod show;
 mod signals;
+mod stopped;
 mod xdg;
 
 use show::output;
@@ -39,7 +40,26 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
-    match commands::global::parse(arguments) {
+    let (command, code) = run(arguments);
+    // The one place where every command is asked whether all that it printed arrived.
+    match output::lost() {
+        None => code,
+        Some(error) => {
+            let cause = hakobu_core::error::Cause::System(error);
+            output::message(&format!("cannot write standard output: {cause}"));
+            if code == ExitCode::SUCCESS { exit::of_lost_output(&command).into() } else { code }
+        }
+    }
+}
+
+/// Runs a command line; returns the command's name and the exit code.
+fn run(arguments: Vec<OsString>) -> (String, ExitCode) {
+    let parsed = commands::global::parse(arguments);
+    let name = match &parsed {
+        Ok(Some(line)) => line.command.to_string_lossy().into_owned(),
+        _ => String::new(),
+    };
+    let code = match parsed {
         Ok(None) => {
             output::message(&format!("give a command\n\n{}", commands::overview()));
             exit::USAGE.into()
@@ -60,5 +80,6 @@ fn main() -> ExitCode {
             output::message(&message);
             exit::USAGE.into()
         }
-    }
+    };
+    (name, code)
 }

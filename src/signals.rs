@@ -1,21 +1,12 @@
 //! Signals: the first one asks the run to end cleanly, the second one ends the program.
 
 use crate::show::output;
+use crate::stopped;
 use hakobu_sys::process;
 use hakobu_transfer::run::Control;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
-
-/// Set by the first signal, for waits that no run controls.
-static STOPPED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
-
-/// Returns whether a signal asks the program to end. Before the handlers are installed, a signal ends it at once.
-pub fn is_stopped() -> bool {
-    STOPPED.get().is_some_and(|stopped| stopped.load(Ordering::Relaxed))
-}
 
 /// Makes signals stop the run of `control`; a second one ends the program with the exit code `at_once`, the command's
 /// own for an interrupted run. Handlers only read and set its flag: a thread that waits for signals would slow down
@@ -35,7 +26,7 @@ fn register(control: &Control, at_once: u8) -> io::Result<()> {
         }
         flag::register_conditional_shutdown(signal, i32::from(at_once), control.flag())?;
         flag::register(signal, control.flag())?;
-        flag::register(signal, Arc::clone(STOPPED.get_or_init(Arc::default)))?;
+        flag::register(signal, stopped::flag())?;
     }
     Ok(())
 }

@@ -7,7 +7,6 @@ use crate::filters::{self, Filters};
 use crate::limits::{self, Limits};
 use crate::objects::{self, ObjectArgs};
 use crate::options::{Noted, Opt, Refused, Table, Typed, flag, parts, put, value};
-use crate::show::output;
 use crate::show::progress::{Form, Progress};
 use hakobu_core::error::Cause;
 use hakobu_core::limit::Limiter;
@@ -15,12 +14,14 @@ use hakobu_core::meter::Meter;
 use hakobu_core::unit;
 use hakobu_s3::ops::Range;
 use hakobu_s3::{Error, Kind, Store};
+use hakobu_sys::{close, standard};
 use hakobu_transfer::location::S3Url;
 use hakobu_transfer::object::list::{self, Choice, Listing, Pattern, Scope, StoreQuery};
 use hakobu_transfer::object::{StreamError, StreamParts, download_stream};
 use hakobu_transfer::policy::filter::Filter;
 use std::ffi::{OsStr, OsString};
-use std::io::{ErrorKind, IsTerminal, StdoutLock, Write};
+use std::fs::File;
+use std::io::{BufWriter, ErrorKind, IsTerminal, Write};
 use std::os::unix::ffi::OsStringExt;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -63,6 +64,8 @@ const JSON: Noted = Noted(&[
     flag("json", None, "JSON lines").noted("the content of objects is all that is printed")
 ]);
 
+/// Bytes of small objects that are written at once.
+const BUFFER_BYTES: usize = 64 << 10;
 /// Most bytes that parts may hold in memory.
 const HELD_BYTES_MAX: u64 = 4 << 30;
 
@@ -100,6 +103,7 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
     if plan.parts.held_bytes_max() > HELD_BYTES_MAX {
         return Err("--concurrency and --part-size: parts would hold more than 4 GiB".into());
     }
+    plan.filters.note(true)?;
     plan.filter = plan.filters.of_names()?;
     if plan.objects.version().is_some() && plan.places.iter().any(|(_, url)| is_many(url, raw)) {
         return Err("--version-id goes with single objects".into());
@@ -181,6 +185,13 @@ fn range(text: &OsStr) -> Option<Range> {
 
 fn show(plan: &Plan) -> Result<u8, String> {
     plan.limits.priority.apply()?;
+    let stdout = match standard::output() {
+        Ok(stdout) => BufWriter::with_capacity(BUFFER_BYTES, stdout),
+        Err(error) => {
+            tool::fail(None, "write", "standard output", &Cause::System(error));
+            return Ok(exit::FAILURE);
+        }
+    };
     let store = tool::open(&plan.objects)?;
     let mut code = exit::OK;
     let meter = Arc::new(Meter::new(1));
@@ -189,7 +200,7 @@ fn show(plan: &Plan) -> Result<u8, String> {
     let progress = Progress::start(form, |_| {});
     progress.begins(&meter);
     let limiter = plan.limits.bytes_per_s_max.map(Limiter::new);
-    let mut out = Counted { out: std::io::stdout().lock(), meter: &meter, limiter };
+    let mut out = Counted { out: stdout, meter: &meter, limiter };
     for (typed, url) in &plan.places {
         let mut keys = match Keys::of(plan, &store, url) {
             Ok(keys) => keys,
@@ -212,7 +223,7 @@ fn show(plan: &Plan) -> Result<u8, String> {
                     plan.parts,
                     &mut out,
                 )
-                .and_then(|_| output::flush_stdout().map_err(StreamError::Write))
+                .and_then(|_| out.deliver().map_err(StreamError::Write))
                 .map_err(|error| (shown_name(typed, url, &key), error))
             });
             match done {
@@ -248,10 +259,19 @@ fn shown_name(typed: &OsString, url: &S3Url, key: &[u8]) -> OsString {
 
 /// Counts the bytes written.
 struct Counted<'a> {
-    out: StdoutLock<'a>,
+    out: BufWriter<File>,
     meter: &'a Meter,
     /// Bytes a second.
     limiter: Option<Limiter>,
+}
+
+impl Counted<'_> {
+    /// Writes the buffer and closes a duplicate of the descriptor: some file systems report errors only at close(2),
+    /// after the exit code.
+    fn deliver(&mut self) -> std::io::Result<()> {
+        self.out.flush()?;
+        close::flush(self.out.get_ref())
+    }
 }
 
 impl Write for Counted<'_> {

@@ -64,7 +64,7 @@ fn plan(typed: Typed) -> Result<Plan, String> {
     } else if plan.paths.is_empty() {
         plan.paths.push(".".into());
     }
-    if let Some(note) = plan.filters.note(true) {
+    if let Some(note) = plan.filters.note(true)? {
         return Err(note.trim_start_matches("note: ").to_owned());
     }
     if let Some(filter) = plan.filters.of_names()? {

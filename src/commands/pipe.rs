@@ -9,12 +9,13 @@ use crate::show::json::{Paths, line};
 use crate::show::output::{self, Output};
 use crate::show::progress::{Form, Progress};
 use crate::{exit, signals};
-use hakobu_core::error::quoted;
+use hakobu_core::error::{Cause, quoted};
 use hakobu_core::limit::Limiter;
 use hakobu_core::meter::Meter;
 use hakobu_s3::blocking::with_store;
 use hakobu_s3::ops::head_object;
 use hakobu_s3::{Error, Kind, Store};
+use hakobu_sys::standard;
 use hakobu_transfer::location::S3Url;
 use hakobu_transfer::object::{Stream, content_type, upload_stream};
 use hakobu_transfer::run::Objects;
@@ -104,6 +105,14 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
 
 fn upload(Plan { objects, limits, keeps, json, path, url }: Plan) -> Result<u8, String> {
     limits.priority.apply()?;
+    // A closed standard input is not an empty one: nothing is replaced.
+    let input = match standard::input() {
+        Ok(input) => input,
+        Err(error) => {
+            let cause = Cause::System(error);
+            return Ok(failed("read", &"standard input".into(), &cause, json));
+        }
+    };
     let store = Store::open(&objects.target).map_err(|error| error.to_string())?;
     // Some servers ignore `If-None-Match`, so the object is also looked at.
     match keeps.then(|| is_there(&store, &url)) {
@@ -140,7 +149,7 @@ fn upload(Plan { objects, limits, keeps, json, path, url }: Plan) -> Result<u8, 
         control: &control,
         progress: &|bytes| meter.lane(0).bytes(bytes),
     };
-    Ok(match upload_stream(&stream, std::io::stdin()) {
+    Ok(match upload_stream(&stream, input) {
         Ok(_) => said(&path, "uploaded", json, exit::OK),
         Err(error)
             if keeps
@@ -172,7 +181,7 @@ fn kept(path: &OsString, json: bool) -> u8 {
 }
 
 /// Reports a failure; returns the exit code.
-fn failed(operation: &str, path: &OsString, error: &Error, json: bool) -> u8 {
+fn failed(operation: &str, path: &OsString, error: &dyn std::fmt::Display, json: bool) -> u8 {
     let out = Output::stdout();
     tool::fail(json.then_some(&out), operation, path, error);
     tool::close(&out, exit::FAILURE)

@@ -206,7 +206,10 @@ fn list(within: Option<&Path>) -> Result<(), String> {
         None => xdg::results()?,
     };
     let (listed, wrong) = store::list(&within);
-    output::text(&table(&listed));
+    output::text(&match listed.as_slice() {
+        [] => format!("there are no results in {}\n", quoted(&within)),
+        listed => table(listed),
+    });
     match wrong.len() {
         0 => Ok(()),
         _ => Err(wrong.join("; ")),

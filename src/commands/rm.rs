@@ -9,7 +9,7 @@ mod tops;
 
 use super::line::carry_out;
 use crate::exit;
-use crate::filters::ArgumentFilters;
+use crate::filters::{ArgumentFilters, Filters};
 use crate::objects::are_s3;
 use crate::options::{OptArg, Refused, Typed};
 use crate::show::{Show, Wanted, confirmed};
@@ -58,6 +58,14 @@ fn what(typed: &Typed) -> Result<What, String> {
     Ok(What::Objects(Box::new(planned)))
 }
 
+/// Refuses rules of which one changes nothing: more would be removed than was meant.
+fn refuse_idle(filters: &Filters) -> Result<(), String> {
+    match filters.note(true)? {
+        Some(note) => Err(note.trim_start_matches("note: ").to_owned()),
+        None => Ok(()),
+    }
+}
+
 fn plan(typed: &Typed) -> Result<Plan, String> {
     let mut plan = TABLE.read(typed, Plan::new(false))?;
     TABLE.check_places(typed, false, false)?;
@@ -72,10 +80,7 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
     if plan.dry_run {
         plan.ask = Ask::Never;
     }
-    // More would be removed than was meant.
-    if let Some(note) = plan.filters.note(true) {
-        return Err(note.trim_start_matches("note: ").to_owned());
-    }
+    refuse_idle(&plan.filters)?;
     if let Some(filter) = plan.filters.of_names()? {
         plan.kept = ArgumentFilters::new(&filter, &plan.paths)?;
     }

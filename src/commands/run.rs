@@ -34,6 +34,28 @@ use std::sync::atomic::Ordering;
 
 /// Maximum number of lines read before the first of them runs: bounds memory.
 const LINES_MAX: usize = 10_000;
+/// The commands of lines (docs/s3.md). A file from elsewhere must not start programs (bench, watch, cluster, io) or write
+/// to other places than a transfer does.
+const COMMANDS: &[&str] = &[
+    "sync",
+    "cp",
+    "mv",
+    "rm",
+    "ls",
+    "du",
+    "cat",
+    "pipe",
+    "head",
+    "stat",
+    "mb",
+    "rb",
+    "bucket-version",
+    "presign",
+    "mpu",
+    "verify",
+];
+/// In the lines that `rm -n` and `sync -n` print: removes an empty folder, after what other lines remove.
+const REMOVE_FOLDER: &str = "rmdir";
 /// Default number of concurrent processes.
 const PROCESSES: usize = 8;
 
@@ -43,9 +65,10 @@ pub static TABLE: Table<Plan> = Table {
     about: "Run commands from a file, one per line, in parallel",
     usage: "hakobu run [OPTIONS] [FILE]",
     after: "The default for FILE is '-', standard input. Lines are split as by a shell, \
-            without expansions; '#' begins a comment. All commands except run, serve and demo \
-            are allowed, with their own options and with s5cmd's short ones; one line may be \
-            pipe, which reads standard input. S3 options of run apply to every line that does \
+            without expansions; '#' begins a comment. Commands are sync, cp, mv, rm, ls, du, cat, \
+            pipe, head, stat, mb, rb, bucket-version, presign, mpu and verify, with their own \
+            options and s5cmd's short ones, and rmdir for empty folders; no line starts other \
+            programs. One line may be pipe, which reads standard input. S3 options of run apply to every line that does \
             not override them.\n\
             Exit codes: 0 done, 1 a line failed, 2 usage.",
     options: &[&OPTIONS, &objects::COMMON, &limits::PRIORITY],
@@ -133,6 +156,7 @@ fn all(plan: &Plan, commands: &'static [Command]) -> Result<u8, String> {
         if !running.ends(plan) {
             others(plan, &running, &groups.others);
         }
+        let folders = std::mem::take(&mut groups.folders);
         let groups = groups.take();
         let together = Together::of(groups.iter().flat_map(Group::specs));
         let mut number = 0;
@@ -142,6 +166,14 @@ fn all(plan: &Plan, commands: &'static [Command]) -> Result<u8, String> {
                 group.run(plan, &running, (&together, number));
             }
             number += count;
+        }
+        // The lines of what is in a folder come before its own.
+        for (number, folder) in folders {
+            if !running.ends(plan)
+                && let Err(error) = std::fs::remove_dir(&folder)
+            {
+                running.fail(number, &cannot("remove", &folder, error));
+            }
         }
         if read < LINES_MAX || running.ends(plan) {
             break;
@@ -168,10 +200,19 @@ fn sort(
     };
     let Some((command, rest)) = words.split_first() else { return };
     let name = command.to_string_lossy();
-    let of = known(&name).filter(|of| !matches!(of.name, "run" | "serve" | "demo"));
-    let Some(of) = of else {
+    if name == REMOVE_FOLDER {
+        return match folder(rest) {
+            Some(folder) if plan.dry_run => show(command, &[folder]),
+            Some(folder) => groups.remove_folder(number, folder),
+            None => running.fail(number, "rmdir takes one local folder and no option"),
+        };
+    }
+    let Some(of) = known(&name).filter(|of| COMMANDS.contains(&of.name)) else {
         return running.fail(number, &format!("'{name}' is not a command for a line"));
     };
+    if let Some(why) = lines::starts_programs(of.name, rest) {
+        return running.fail(number, why);
+    }
     if of.name == "pipe" && (plan.file == "-" || running.input.swap(true, Ordering::Relaxed)) {
         return running.fail(number, "standard input is read by the lines, or by another one");
     }
@@ -200,6 +241,14 @@ fn sort(
         } else if let Err(why) = groups.add(number, command, arguments, stored) {
             running.fail(number, &why);
         }
+    }
+}
+
+/// Returns the folder of a line of `rmdir`.
+fn folder(words: &[OsString]) -> Option<OsString> {
+    match words {
+        [folder] if !folder.as_bytes().starts_with(b"-") && !is_s3(folder) => Some(folder.clone()),
+        _ => None,
     }
 }
 

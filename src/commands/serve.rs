@@ -152,6 +152,8 @@ mod tests {
             ("s3 d e", "'e' is one argument too many"),
             ("s3 d --keys=1", "--keys belongs to null"),
             ("null --access-key=a", "--access-key belongs to s3"),
+            ("s3 d --access-key=", "--access-key is empty"),
+            ("s3 d --secret-key=", "--secret-key is empty"),
             ("null --threads=0", "--threads=0: must be at least 1"),
             ("null --bandwidth=0", "--bandwidth=0: is not a rate"),
             ("null --error-rate=1.5", "is not a share between 0 and 1"),

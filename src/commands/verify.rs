@@ -56,6 +56,7 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
     let in_store = source.is_s3() || target.is_s3();
     let read = TABLE.read(typed, Reading::new(in_store))?;
     let context = Context { links: Links::Trusted, ..Context::default() };
+    read.filters.note(in_store)?;
     let filter = read.filters.build(&context).map_err(|fatal| fatal.message)?;
     TABLE.check_places(typed, in_store, false)?;
     // Requests have no limit here.

@@ -167,11 +167,18 @@ pub fn push_removed(item: &Item<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the change of an entry as a line for `hakobu run`.
+/// Appends the change of an entry as a line for `hakobu run`, which does this and nothing else.
 pub fn push_mapping(verb: &str, item: &Item<'_>, out: &mut Vec<u8>) {
     let change = &item.change;
+    let is_dir = item.kind == Kind::Dir;
+    let target = item.target.as_deref().map(|path| path.as_os_str().as_bytes());
+    let is_local = target.is_some_and(|target| !target.starts_with(b"s3://"));
     let word = match (change.deleted, change.created || change.transferred) {
+        // Not what is in it: that has lines of its own, or stays.
+        (true, _) if is_dir && is_local => "rmdir",
         (true, _) => "rm",
+        // A line with a folder would copy all that is in it; for the content it is created anyway.
+        (false, true) if is_dir => return,
         (false, true) => verb,
         (false, false) => return,
     };
@@ -181,18 +188,30 @@ pub fn push_mapping(verb: &str, item: &Item<'_>, out: &mut Vec<u8>) {
         push_quoted(version.as_bytes(), out);
     }
     let from = item.source.as_deref().filter(|_| !change.deleted);
-    let paths = [from, item.target.as_deref()];
-    let is_wild =
-        |path: &&Path| path.as_os_str().as_bytes().iter().any(|b| matches!(b, b'*' | b'?'));
-    // Such a line would select other names as well.
-    if paths.iter().flatten().any(is_wild) {
+    let from = from.map(|path| path.as_os_str().as_bytes());
+    push_literally(&from.into_iter().chain(target).collect::<Vec<_>>(), out);
+    out.push(b'\n');
+}
+
+/// Appends the line for `hakobu run` that removes a local entry.
+pub fn push_local_removal(path: &[u8], kind: Kind, out: &mut Vec<u8>) {
+    out.extend_from_slice(if kind == Kind::Dir { b"rmdir" } else { b"rm" });
+    push_literally(&[path], out);
+    out.push(b'\n');
+}
+
+/// Appends names so that `hakobu run` takes them as they are: not for patterns, options or standard streams.
+pub fn push_literally(paths: &[&[u8]], out: &mut Vec<u8>) {
+    if paths.iter().any(|path| path.iter().any(|byte| matches!(byte, b'*' | b'?'))) {
         out.extend_from_slice(b" --raw");
     }
-    for path in paths.into_iter().flatten() {
+    for path in paths {
         out.push(b' ');
-        push_quoted(path.as_os_str().as_bytes(), out);
+        match path.starts_with(b"-") {
+            true => push_quoted(&[b"./", *path].concat(), out),
+            false => push_quoted(path, out),
+        }
     }
-    out.push(b'\n');
 }
 
 #[cfg(test)]

@@ -103,7 +103,7 @@ impl Show {
             seq: AtomicU64::new(0),
             transfers: AtomicU64::new(0),
             progress,
-            problems: Mutex::new(problems::Groups::new(wanted.command)),
+            problems: Mutex::new(problems::Groups::new(wanted.command, wanted.styled)),
             control,
             wanted,
         })

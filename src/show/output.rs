@@ -1,21 +1,24 @@
-//! Destinations of lines: standard output, log files, standard error. Locked and buffered; a closed pipe is not an
-//! error, and nothing here panics.
+//! Destinations of lines: standard output, log files, standard error. Locked and buffered; a reader that went away is
+//! not an error, and nothing here panics. Whatever is lost of standard output is remembered until it is told: by the
+//! command, or by `main` at its end.
 
 use super::{json, screen};
-use crate::signals;
+use crate::stopped;
 use hakobu_core::error::without_number;
 use hakobu_sys::links::Links;
-use hakobu_sys::{close, waiting};
+use hakobu_sys::{close, standard, waiting};
 use parking_lot::Mutex;
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Maximum time of a line in the buffer while others come.
 const FLUSH_AFTER: Duration = Duration::from_millis(200);
+
+/// The error that lost a part of standard output, until it is told.
+static LOST: Mutex<Option<io::Error>> = Mutex::new(None);
 
 /// A stream that many threads write whole lines to.
 pub struct Output {
@@ -28,6 +31,9 @@ type Waiting = waiting::Output<fn() -> bool>;
 
 struct State {
     writer: Option<BufWriter<Waiting>>,
+    /// Reason that there is no writer, until something is written.
+    closed: Option<io::Error>,
+    is_stdout: bool,
     flushed: Instant,
     error: Option<io::Error>,
     /// The last line has no end: the next one replaces it, or begins below it.
@@ -37,22 +43,28 @@ struct State {
 impl Output {
     /// Makes an output of an open file.
     pub fn new(file: File) -> Output {
-        Output::of(Some(file))
+        Output::of(Ok(file), false)
     }
 
-    /// Makes an output of standard output. If it is closed, lines are dropped.
+    /// Makes an output of standard output. If it is closed, writing is an error.
     pub fn stdout() -> Output {
-        Output::of(io::stdout().as_fd().try_clone_to_owned().map(File::from).ok())
+        Output::of(standard::output(), true)
     }
 
-    fn of(file: Option<File>) -> Output {
+    fn of(file: io::Result<File>, is_stdout: bool) -> Output {
+        let (file, closed) = match file {
+            Ok(file) => (Some(file), None),
+            Err(error) => (None, Some(error)),
+        };
         Output {
             is_terminal: file.as_ref().is_some_and(File::is_terminal),
             state: Mutex::new(State {
                 writer: file.map(|file| {
-                    let file = Waiting::new(file, signals::is_stopped);
+                    let file = Waiting::new(file, stopped::is_stopped);
                     BufWriter::with_capacity(64 * 1024, file)
                 }),
+                closed,
+                is_stdout,
                 flushed: Instant::now(),
                 error: None,
                 is_open: false,
@@ -65,7 +77,7 @@ impl Output {
     /// # Errors
     /// It cannot be opened; a signal came.
     pub fn file(path: &Path, append: bool, links: &Links) -> io::Result<Output> {
-        let opened = waiting::until_read(&signals::is_stopped, || links.open_write(path, append));
+        let opened = waiting::until_read(&stopped::is_stopped, || links.open_write(path, append));
         opened.map(|fd| Output::new(File::from(fd)))
     }
 
@@ -114,18 +126,31 @@ impl Output {
         if let Some(Err(error)) = written {
             state.fail(error);
         }
-        state.error.take()
+        if state.is_stdout { lost() } else { state.error.take() }
     }
 
     /// Returns whether the reader is gone, so that a listing may end.
     pub fn is_broken(&self) -> bool {
-        self.state.lock().writer.is_none()
+        let state = self.state.lock();
+        state.writer.is_none() && state.closed.is_none()
+    }
+}
+
+impl Drop for Output {
+    /// Writes the rest of what nobody finished, and remembers whether that failed.
+    fn drop(&mut self) {
+        self.flush();
     }
 }
 
 impl State {
     fn write(&mut self, parts: &[&[u8]], flush: bool) {
-        let Some(writer) = self.writer.as_mut() else { return };
+        let Some(writer) = self.writer.as_mut() else {
+            if let Some(error) = self.closed.take() {
+                self.fail(error);
+            }
+            return;
+        };
         let written = parts.iter().try_for_each(|part| writer.write_all(part));
         let done = written.and_then(|()| if flush { writer.flush() } else { Ok(()) });
         if flush {
@@ -141,21 +166,36 @@ impl State {
             // Otherwise dropping the writer would write the buffer again.
             let _ = writer.into_parts();
         }
-        if error.kind() != io::ErrorKind::BrokenPipe {
-            self.error = Some(error);
+        match self.is_stdout {
+            true => lose(error),
+            false if error.kind() == io::ErrorKind::BrokenPipe => {}
+            false => self.error = Some(error),
         }
     }
 }
 
-/// Writes the buffer of standard output and closes a duplicate: some file systems report errors only at close(2),
-/// after the exit code.
-///
-/// # Errors
-/// Those of the system.
-pub fn flush_stdout() -> io::Result<()> {
-    let mut stdout = io::stdout().lock();
-    stdout.flush()?;
-    close::flush(&stdout)
+/// Remembers an error of standard output, unless its reader went away.
+fn lose(error: io::Error) {
+    if error.kind() != io::ErrorKind::BrokenPipe {
+        LOST.lock().get_or_insert(error);
+    }
+}
+
+/// Takes the error that lost a part of standard output, if it was not told yet.
+pub fn lost() -> Option<io::Error> {
+    LOST.lock().take()
+}
+
+/// Writes to standard output at once; flushes it, as some file systems report errors only at close(2), after the exit
+/// code.
+fn write_stdout(bytes: &[u8]) {
+    let written = standard::output().and_then(|mut stdout| {
+        stdout.write_all(bytes)?;
+        close::close(stdout)
+    });
+    if let Err(error) = written {
+        lose(error);
+    }
 }
 
 /// Writes one line to standard error, if it is open.
@@ -169,14 +209,14 @@ pub fn error_text(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// Writes a JSON line to standard output, if it is open.
+/// Writes a JSON line to standard output.
 pub fn line(of: &impl Serialize) {
-    text(&String::from_utf8_lossy(&json::line(of)));
+    write_stdout(&json::line(of));
 }
 
-/// Writes a text to standard output unchanged, if it is open.
+/// Writes a text to standard output unchanged.
 pub fn text(text: &str) {
-    let _ = io::stdout().lock().write_all(text.as_bytes());
+    write_stdout(text.as_bytes());
 }
 
 #[cfg(test)]

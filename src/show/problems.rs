@@ -56,7 +56,11 @@ pub fn sentence(problem: &Problem, escape: Escape) -> String {
 }
 
 /// Returns advice to a user of `command` about a cause, if there is any. It names only options that the command has.
-pub fn advice(problem: &Problem, command: &str) -> Option<&'static str> {
+/// `styled`: the style of filter patterns was given, so there is none about it.
+pub fn advice(problem: &Problem, command: &str, styled: bool) -> Option<&'static str> {
+    if styled && problem.operation == Operation::Filter {
+        return None;
+    }
     advice_to(problem, command, process::euid() == 0)
 }
 
@@ -218,15 +222,16 @@ struct Group {
 #[derive(Default)]
 pub struct Groups {
     command: &'static str,
+    styled: bool,
     places: HashMap<(Operation, Class, Reason), usize>,
     groups: Vec<Group>,
     ungrouped: u64,
 }
 
 impl Groups {
-    /// Makes groups for the problems of `command`.
-    pub fn new(command: &'static str) -> Groups {
-        Groups { command, ..Groups::default() }
+    /// Makes groups for the problems of `command`. `styled`: the style of filter patterns was given.
+    pub fn new(command: &'static str, styled: bool) -> Groups {
+        Groups { command, styled, ..Groups::default() }
     }
 
     /// Adds one problem.
@@ -249,7 +254,7 @@ impl Groups {
             self.places.insert(key, self.groups.len());
             self.groups.push(Group {
                 first: vec![sentence(problem, escape)],
-                advice: advice(problem, self.command),
+                advice: advice(problem, self.command, self.styled),
                 class: problem.class,
                 more: 0,
             });

@@ -43,6 +43,8 @@ pub enum Line {
 pub struct Wanted {
     /// The command, for the summary and the job log.
     pub command: &'static str,
+    /// The style of filter patterns was given.
+    pub styled: bool,
     /// Verb for the totals: `copied`, `moved`.
     pub done: &'static str,
     /// Advice after an interruption.

@@ -160,6 +160,16 @@ pub(super) fn open(
     let config = ProviderConfig::without_region()
         .with_region(Some(region.clone()))
         .with_http_client(connector);
+    let missing = resolved.given.credentials_file.as_ref().filter(|file| !file.exists());
+    if let Some(file) = missing {
+        return Err(format!("there is no credentials file {}", quoted(file)));
+    }
+    if let Some((name, files)) = &resolved.renamed {
+        let provider = ProfileFileCredentialsProvider::builder().configure(&config);
+        return Ok(Vault::fetched(
+            provider.profile_name(name).profile_files(files.clone()).build(),
+        ));
+    }
     let Some(profile) = &resolved.profile else {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
@@ -170,9 +180,6 @@ pub(super) fn open(
     let mut provider =
         ProfileFileCredentialsProvider::builder().configure(&config).profile_name(profile);
     if let Some(file) = &resolved.given.credentials_file {
-        if !file.exists() {
-            return Err(format!("there is no credentials file {}", quoted(file)));
-        }
         let files = EnvConfigFiles::builder()
             .include_default_config_file(true)
             .with_file(EnvConfigFileKind::Credentials, file);

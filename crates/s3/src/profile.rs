@@ -1,9 +1,13 @@
 //! A profile of the AWS configuration files (AWS SDKs and Tools Reference Guide, "Shared config and
 //! credentials files"), parsed by the SDK.
 
+mod names;
+
 use aws_runtime::env_config::file::{EnvConfigFileKind, EnvConfigFiles};
 use aws_runtime::env_config::property::PropertiesKey;
 use aws_runtime::env_config::section::EnvConfigSections;
+use names::{identifier, with_identifiers};
+use std::borrow::Cow;
 use std::path::Path;
 
 /// Looks up an environment variable; empty ones count as unset.
@@ -13,6 +17,8 @@ pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 pub(super) struct Profile {
     name: String,
     sections: EnvConfigSections,
+    /// The files, if names in them were changed.
+    renamed: Option<EnvConfigFiles>,
 }
 
 impl Profile {
@@ -42,16 +48,19 @@ impl Profile {
             };
         }
         let mut files = EnvConfigFiles::builder();
+        let mut renames = false;
         for (kind, path) in
             [(EnvConfigFileKind::Config, &config), (EnvConfigFileKind::Credentials, &credentials)]
         {
             if Path::new(path).exists() {
                 let text = std::fs::read_to_string(path)
                     .map_err(|e| format!("cannot read the AWS configuration file {path}: {e}"))?;
+                let text = with_identifiers(&text, kind);
+                renames |= matches!(text, Cow::Owned(_));
                 files = files.with_contents(kind, text);
             }
         }
-        let name = asked.clone().unwrap_or_else(|| "default".to_owned());
+        let name = asked.as_deref().map_or(Cow::Borrowed("default"), identifier).into_owned();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .map_err(|e| format!("cannot start a runtime: {e}"))?;
@@ -62,9 +71,16 @@ impl Profile {
             .block_on(loading)
             .map_err(|e| format!("AWS configuration files: {}", chain(&e)))?;
         if sections.get_profile(&name).is_none() {
-            return if asked.is_some() { Err(missing(&name)) } else { Ok(None) };
+            return asked.map_or(Ok(None), |asked| Err(missing(&asked)));
         }
-        Ok(Some(Profile { name, sections }))
+        // Without a name the chain of providers finds the default profile by itself.
+        let renamed = (renames && asked.is_some()).then_some(files);
+        Ok(Some(Profile { name, sections, renamed }))
+    }
+
+    /// Its name and the files for providers of credentials, if those cannot read the files on disk.
+    pub fn renamed(&self) -> Option<(String, EnvConfigFiles)> {
+        self.renamed.clone().map(|files| (self.name.clone(), files))
     }
 
     /// Value of a property.

@@ -8,6 +8,7 @@ use super::profile::{Lookup, Profile};
 use super::proxy::Proxies;
 use super::retry::Attempts;
 use super::sign::Keys;
+use aws_runtime::env_config::file::EnvConfigFiles;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -69,6 +70,8 @@ pub(super) struct Resolved {
     pub region: String,
     /// Profile selected by an option; it takes precedence over keys in the environment.
     pub profile: Option<String>,
+    /// Name of the profile and files for providers of credentials, if those on disk have names in quotes.
+    pub renamed: Option<(String, EnvConfigFiles)>,
     pub ca_bundle: Option<PathBuf>,
     pub addressing: Addressing,
     pub algorithm: Option<Algorithm>,
@@ -149,6 +152,7 @@ impl Settings {
                 self.credentials_file.as_ref()?;
                 Some(lookup("AWS_PROFILE").unwrap_or_else(|| "default".to_owned()))
             }),
+            renamed: profile.as_ref().and_then(Profile::renamed),
             ca_bundle: self
                 .ca_bundle
                 .clone()

@@ -110,6 +110,11 @@ fn refusal(why: &CertificateError) -> &'static str {
         E::Revoked => "it was revoked",
         E::BadSignature => "its signature is wrong",
         E::BadEncoding => "it cannot be read",
+        E::InvalidPurpose | E::InvalidPurposeContext { .. } => "it is not for servers",
+        // What a server has that is its own authority.
+        E::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
+            "it is signed by itself"
+        }
         _ => "it is not acceptable",
     }
 }

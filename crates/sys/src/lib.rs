@@ -41,6 +41,7 @@ pub mod socket;
 pub mod source;
 pub mod space;
 pub mod stamp;
+pub mod standard;
 pub mod start;
 pub mod strings;
 pub mod task;

@@ -72,7 +72,8 @@ impl Reading {
         TABLE.check_places(typed, concerned.any(), concerned.target)?;
         let objects = self.objects.fit(concerned, policy)?;
         let wanted = &mut self.wanted;
-        wanted.notes.extend(self.filters.note(concerned.any()));
+        wanted.notes.extend(self.filters.note(concerned.any())?);
+        wanted.styled = self.filters.is_styled();
         if concerned.any()
             && policy.recurse
             && !objects.flatten

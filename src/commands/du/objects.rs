@@ -29,6 +29,7 @@ pub fn plan(typed: &Typed) -> Result<Plan, String> {
     TABLE.check_places(typed, true, true)?;
     let mut plan = TABLE.read(typed, Plan { places, ..Plan::default() })?;
     plan.limits.operations_per_s_max(true)?;
+    plan.filters.note(true)?;
     plan.filter = plan.filters.of_names()?;
     if plan.options.files && plan.levels == Some(0) {
         return Err("-s and -a contradict each other: one line in all, or one for each".into());

@@ -32,6 +32,7 @@ pub fn plan(typed: &Typed, is_terminal: bool) -> Result<Plan, String> {
         return Err("-r (--reverse) is not supported for s3://; did you mean -R?".into());
     }
     TABLE.check_places(typed, true, true)?;
+    plan.filters.note(true)?;
     plan.filter = plan.filters.of_names()?;
     Ok(plan)
 }

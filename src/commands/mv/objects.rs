@@ -39,7 +39,8 @@ pub fn spec(
     let args = std::mem::take(&mut reading.objects);
     let objects = args.fit(concerned, &mut policy)?;
     let wanted = &mut reading.wanted;
-    wanted.notes.extend(reading.filters.note(true));
+    wanted.notes.extend(reading.filters.note(true)?);
+    wanted.styled = reading.filters.is_styled();
     wanted.dry_run = policy.dry_run;
     wanted.resume = "each file is complete, at its source or its target; run the same command again \
                      to continue";

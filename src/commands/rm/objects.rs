@@ -6,6 +6,8 @@ use crate::commands::tool;
 use crate::exit;
 use crate::objects;
 use crate::options::Typed;
+use crate::show::escape::push_quoted;
+use crate::show::itemize::push_literally;
 use crate::show::output::Output;
 use crate::show::{Line, Wanted, confirmed};
 use hakobu_core::error::quoted;
@@ -15,6 +17,7 @@ use hakobu_transfer::location::S3Url;
 use hakobu_transfer::object::list::Pattern;
 use hakobu_transfer::run::{Keys, Removal, RemovalTarget};
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 
 /// The parsed command line.
 #[derive(Debug)]
@@ -36,6 +39,7 @@ pub fn plan(typed: &Typed) -> Result<Plan, String> {
     let read = TABLE.read(typed, options::Plan::new(true))?;
     let options::Plan { recursive, force, ask, dry_run, verbose, json, limits, .. } = read;
     let (args, filters) = (read.objects, read.filters);
+    super::refuse_idle(&filters)?;
     let mut targets = Vec::new();
     for path in &typed.paths {
         add_targets(path, recursive, args.is_raw(), &mut targets)?;
@@ -67,7 +71,7 @@ pub fn plan(typed: &Typed) -> Result<Plan, String> {
         quiet: true,
         stat: args.stat,
         priority: limits.priority,
-        notes: filters.note(true).into_iter().collect(),
+        styled: filters.is_styled(),
         ..Wanted::default()
     };
     let removal = Removal {
@@ -143,7 +147,11 @@ pub fn remove(plan: Plan) -> u8 {
 fn one_version(plan: &Plan, version: &str, typed: &OsString, url: &S3Url) -> u8 {
     if plan.removal.dry_run {
         let out = Output::stdout();
-        out.write(format!("rm --version-id {version} {}\n", quoted(typed)).as_bytes());
+        let mut line = b"rm --version-id ".to_vec();
+        push_quoted(version.as_bytes(), &mut line);
+        push_literally(&[typed.as_bytes()], &mut line);
+        line.push(b'\n');
+        out.write(&line);
         return tool::close(&out, exit::OK);
     }
     let removed = with_client(&plan.removal.settings, async |client| {

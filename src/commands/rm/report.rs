@@ -3,6 +3,7 @@
 use super::options::Plan;
 use crate::commands::tool;
 use crate::show::Show;
+use crate::show::itemize::push_local_removal;
 use crate::show::json::{Paths, kind_word, push_line};
 use hakobu_core::error::{Cause, Class, Operation, Problem};
 use hakobu_core::event::{Event, Listener};
@@ -28,12 +29,12 @@ pub fn report_removed(plan: &Plan, show: &Show, path: &[u8], kind: Kind) {
     if plan.json {
         let paths = Paths(&[("path", Some(tool::path(path)))]);
         push_line(&Line { event: "removed", kind: kind_word(kind), paths }, &mut out);
+    } else if plan.dry_run {
+        push_local_removal(path, kind, &mut out);
     } else {
-        out.extend_from_slice(match (plan.dry_run, kind) {
-            (false, Kind::Dir) => b"removed directory ",
-            (false, _) => b"removed ",
-            (true, Kind::Dir) => b"rmdir ",
-            (true, _) => b"rm ",
+        out.extend_from_slice(match kind {
+            Kind::Dir => b"removed directory ",
+            _ => b"removed ",
         });
         crate::show::escape::push_quoted(path, &mut out);
         out.push(b'\n');

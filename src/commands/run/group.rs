@@ -57,6 +57,8 @@ pub struct Groups {
     groups: Vec<Group>,
     /// Lines that belong to no group.
     pub others: Vec<Other>,
+    /// Folders to be removed at the end, with the numbers of their lines.
+    pub folders: Vec<(usize, OsString)>,
 }
 
 impl Groups {
@@ -65,6 +67,11 @@ impl Groups {
         let mut groups = self.groups;
         groups.sort_by_key(|group| matches!(group.work, Work::Removal(_)));
         groups
+    }
+
+    /// Adds a line that removes an empty folder.
+    pub fn remove_folder(&mut self, number: usize, folder: OsString) {
+        self.folders.push((number, folder));
     }
 
     /// Adds a line.

@@ -1,6 +1,6 @@
 //! Parser of a run file's lines: split as in a shell, without any expansion; s5cmd's short options are translated.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 /// Splits a line into words. Quotes, backslashes and `$'…'` mean the same as in a shell; `#` at the start of a word
@@ -102,6 +102,76 @@ pub fn has_patterns(words: &[OsString]) -> bool {
     (begins("--exclude") || begins("--include")) && !begins("--filter-style")
 }
 
+/// Returns why a line of a command may not run: its options could start programs. A file from elsewhere must not.
+pub fn starts_programs(command: &str, words: &[OsString]) -> Option<&'static str> {
+    let named = |option: &str, bytes_min: usize| {
+        let mut options = words.iter().take_while(|word| *word != "--");
+        options.any(|word| {
+            let name = word.to_str().and_then(|word| word.split('=').next()).unwrap_or("");
+            // Long options may be abbreviated.
+            name.len() >= bytes_min && option.starts_with(name)
+        })
+    };
+    if command == "sync" && named("--cluster", "--cl".len()) {
+        return Some("--cluster starts workers: it is no option of a line");
+    }
+    // Such a file may name a program that prints the keys (`credential_process`).
+    named("--credentials-file", "--cr".len())
+        .then_some("--credentials-file is for all lines: give it to hakobu run")
+}
+
+/// Options without a value that s5cmd accepts with one, `-n=true`, for all commands.
+const SWITCHES: &[&str] = &[
+    "all-versions",
+    "delete",
+    "etag",
+    "exit-on-error",
+    "flatten",
+    "group",
+    "humanize",
+    "if-size-differ",
+    "if-source-newer",
+    "no-clobber",
+    "no-follow-symlinks",
+    "raw",
+    "show-fullpath",
+    "show-progress",
+    "size-only",
+];
+/// Their short spellings, by command.
+const SHORT_SWITCHES: &[(&str, &[&str])] = &[
+    ("cp", &["f", "n", "s", "sp", "u"]),
+    ("mv", &["f", "n", "s", "sp", "u"]),
+    ("ls", &["e", "s", "H"]),
+    ("du", &["g", "H"]),
+    ("pipe", &["n"]),
+];
+
+/// Returns a switch that has a value without it; `None` if the value switches it off. Other words are unchanged.
+fn without_value(command: &OsStr, word: OsString) -> Option<OsString> {
+    let parts = word.to_str().and_then(|text| {
+        let (name, value) = text.strip_prefix('-')?.split_once('=')?;
+        let (dashes, name) = match name.strip_prefix('-') {
+            Some(long) => ("--", long),
+            None => ("-", name),
+        };
+        let mut commands = SHORT_SWITCHES.iter();
+        let short =
+            commands.find(|(of, _)| command == *of).is_some_and(|(_, it)| it.contains(&name));
+        // The words of Go's strconv.ParseBool.
+        let on = match value {
+            "1" | "t" | "T" | "true" | "TRUE" | "True" => true,
+            "0" | "f" | "F" | "false" | "FALSE" | "False" => false,
+            _ => return None,
+        };
+        (SWITCHES.contains(&name) || short).then(|| (on, format!("{dashes}{name}")))
+    });
+    match parts {
+        Some((on, name)) => on.then(|| name.into()),
+        None => Some(word),
+    }
+}
+
 /// Options that s5cmd accepts with one dash as well.
 const LONG: &[&str] = &[
     "acl",
@@ -155,8 +225,11 @@ pub fn translated(words: Vec<OsString>) -> Vec<OsString> {
     let copies = command == "cp" || command == "mv";
     let parted = copies || command == "sync" || command == "pipe";
     let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
-    let in_ours = |(at, word)| if at < end { two_dashes(word) } else { word };
-    let words: Vec<OsString> = words.into_iter().enumerate().map(in_ours).collect();
+    let in_ours = |(at, word)| match at < end {
+        true => without_value(&command, two_dashes(word)),
+        false => Some(word),
+    };
+    let words: Vec<OsString> = words.into_iter().enumerate().filter_map(in_ours).collect();
     let has = |names: &[&str]| {
         let options = words.iter().take_while(|word| *word != "--");
         options.filter_map(|word| word.to_str()).any(|word| names.contains(&word))
@@ -178,6 +251,14 @@ pub fn translated(words: Vec<OsString>) -> Vec<OsString> {
             Some("-n" | "--no-clobber") if copies && (sized || newer) => continue,
             Some("-s" | "--if-size-differ") if copies && newer => continue,
             Some("-s" | "--if-size-differ") if copies => "--size-only",
+            Some(text) if parted && text.starts_with("-c=") => {
+                out.push(format!("--concurrency={}", &text["-c=".len()..]).into());
+                continue;
+            }
+            Some(text) if parted && text.starts_with("-p=") => {
+                out.push(format!("--part-size={}", &text["-p=".len()..]).into());
+                continue;
+            }
             Some("-c") if parted && number(words.peek()) => "--concurrency",
             Some("-p") if parted && number(words.peek()) => "--part-size",
             Some("-sp" | "--show-progress") if copies => "--progress",
@@ -247,10 +328,46 @@ mod tests {
             ("rm -s x", "rm -s x"),
             ("rm -raw -exclude=*.x s3://b/*", "rm --raw --exclude=*.x s3://b/*"),
             ("rm -- -raw", "rm -- -raw"),
+            ("cp -c=1 -p=50 a b", "cp --concurrency=1 --part-size=50 a b"),
+            ("cp -concurrency=1 a b", "cp --concurrency=1 a b"),
+            ("cat -c=1 a", "cat -c=1 a"),
+            ("cp -n=true -s=false a b", "cp -n a b"),
+            ("cp --if-size-differ=1 -u=F a b", "cp --size-only a b"),
+            ("sync --delete=false a b", "sync a b"),
+            ("sync -delete=true -size-only=t a b", "sync --delete --size-only a b"),
+            ("ls -e=true -H=0 s3://b", "ls -l s3://b"),
+            ("rm -raw=true a", "rm --raw a"),
+            ("cp -n=perhaps a b", "cp -n=perhaps a b"),
+            ("cp -- -n=true b", "cp -- -n=true b"),
             ("sync -c 5 -p 8 a b", "sync --concurrency 5 --part-size 8 a b"),
             ("du -g -H s3://b", "du --group -h s3://b"),
         ] {
             assert_eq!(translated_line(line), expected);
+        }
+    }
+
+    #[test]
+    fn options_that_start_programs() {
+        let refused = |line: &str| {
+            let words = words(line.as_bytes()).unwrap();
+            starts_programs(words[0].to_str().unwrap(), &words[1..]).is_some()
+        };
+        for line in [
+            "sync --cluster slurm:4 a b",
+            "sync --cluster=ray:4 a b",
+            "sync --clus=local:1 a b",
+            "cp --credentials-file=f a b",
+            "sync --cred f a b",
+        ] {
+            assert!(refused(line), "{line}");
+        }
+        for line in [
+            "sync --delete a b",
+            "sync -c a b",
+            "cp --content-type=x a b",
+            "sync -- --cluster=ray:4 b",
+        ] {
+            assert!(!refused(line), "{line}");
         }
     }
 

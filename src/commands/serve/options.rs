@@ -62,12 +62,12 @@ const S3: Group<Plan> = titled("The server on a folder").with(&[
     value("access-key", None, "KEY", "default: AWS_ACCESS_KEY_ID, else generated and printed")
         .reads(|plan, arg| {
             plan.is_folder(arg)?;
-            put(&mut plan.access_key, Some(arg.text()?.to_owned()))
+            put(&mut plan.access_key, Some(key(arg)?))
         }),
     value("secret-key", None, "KEY", "default: AWS_SECRET_ACCESS_KEY, else generated and printed")
         .reads(|plan, arg| {
             plan.is_folder(arg)?;
-            put(&mut plan.secret_key, Some(arg.text()?.to_owned()))
+            put(&mut plan.secret_key, Some(key(arg)?))
         }),
 ]);
 
@@ -110,6 +110,16 @@ impl Plan {
             Some(_) => Ok(()),
             None => Err(format!("--{} belongs to s3: null checks no signature", arg.name)),
         }
+    }
+}
+
+/// Returns a key. An empty one would let everybody sign.
+fn key(arg: &OptArg) -> Result<String, String> {
+    match arg.text()? {
+        "" => {
+            Err(format!("--{} is empty: give a key, or leave it out to have one made up", arg.name))
+        }
+        key => Ok(key.to_owned()),
     }
 }
 

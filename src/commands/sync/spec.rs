@@ -124,7 +124,8 @@ impl Reading {
             links: links.clone(),
         };
         let concerned = Concerned::of(&sources, &target);
-        self.wanted.notes.extend(self.filters.note(concerned.any()));
+        self.wanted.notes.extend(self.filters.note(concerned.any()).map_err(usage)?);
+        self.wanted.styled = self.filters.is_styled();
         if concerned.any() && policy.list_only {
             return Err(usage("a list of s3:// is made by hakobu ls".into()));
         }

@@ -122,13 +122,96 @@ fn an_include_that_changes_nothing_is_told() {
     fill(&stage);
     for (options, told) in [
         ("--include=*.py", "--include '*.py' changes nothing"),
-        ("--exclude=* --include=*.txt", "--include '*.txt' changes nothing"),
+        ("--exclude=*.tmp --include=*.txt", "--include '*.txt' changes nothing"),
         ("--include=*.py --exclude=*", ""),
         ("--filter-style=aws --exclude=* --include=*.txt", ""),
+        ("--filter-style=rsync --exclude=* --include=*.txt", ""),
     ] {
         let run = stage.ok(&format!("cp -r {options} BKT/ DST/"));
         assert_eq!(run.err().contains("changes nothing"), !told.is_empty(), "{options}: {run}");
         assert!(run.err().contains(told), "{options}: {run}");
+    }
+    // More would be removed than was meant.
+    stage.run("rm -r --include=*.py BKT/").expect(2).says(&["changes nothing"]);
+    assert_eq!(keys(&stage).len(), 5);
+}
+
+#[test]
+fn rules_in_the_order_of_aws_are_refused_without_a_style() {
+    let stage = stage();
+    fill(&stage);
+    for name in ["a.txt", "b.py"] {
+        file(&stage.src(), name, b"x", 100);
+    }
+    for rules in [
+        "--exclude '*' --include '*.txt'",
+        "--exclude=* --include=*.txt --exclude=secret*",
+        "--exclude=*.txt --include=a.txt",
+        "--include=* --exclude=*.py",
+    ] {
+        for (line, code) in [
+            ("sync SRC/ BKT/up/", 1),
+            ("sync --delete SRC/ BKT/", 1),
+            ("sync BKT/ DST/", 1),
+            ("sync BKT/ BKT/copy/", 1),
+            ("cp -r SRC/ BKT/up/", 2),
+            ("cp -r BKT/ DST/", 2),
+            ("mv BKT/* DST/", 2),
+            ("mv SRC/a.txt SRC/b.py BKT/up/", 2),
+            ("rm -r BKT", 2),
+            ("ls -R BKT", 2),
+            ("du BKT", 2),
+            ("cat BKT/", 2),
+            ("verify SRC BKT/", 2),
+        ] {
+            let run = stage.run(&format!("{line} {rules}"));
+            run.expect(code).says(&[
+                "changes nothing",
+                "hint: --filter-style=aws --",
+                "rsync's order",
+            ]);
+            assert!(run.out().is_empty(), "{run}");
+        }
+    }
+    assert_eq!(keys(&stage), ["a.py", "a.txt", "d/b.py", "d/b.txt", "d/e/c.txt"]);
+    assert!(tree(&stage.dst()).is_empty() && tree(&stage.src()).len() == 2);
+    // Both ways that the message shows do what was meant.
+    let run = stage.run("sync SRC/ BKT/up/ --exclude '*' --include '*.txt'");
+    run.says(&["--include '*/' --include '*.txt' --exclude '*'"]);
+    for rules in [
+        "--filter-style=aws --exclude '*' --include '*.txt'",
+        "--include '*/' --include '*.txt' --exclude '*'",
+    ] {
+        let found = stage.ok(&format!("sync -n BKT/ DST/ {rules}")).sorted();
+        assert_eq!(found.len(), 3, "{rules}: {found:?}");
+        stage.ok(&format!("sync SRC/ BKT/up/ {rules}"));
+        assert!(keys(&stage).contains(&"up/a.txt".to_owned()));
+        stage.ok("rm -r BKT/up/");
+    }
+    // Between folders they mean what they mean in rsync, and lines of run files follow s5cmd.
+    stage.ok("sync -r --exclude=* --include=*.txt SRC/ DST/");
+    assert!(tree(&stage.dst()).is_empty());
+    let line = format!("cp --exclude=*.py --include=*.txt s3://{}/* DST/\n", stage.bucket);
+    let line = line.replace("DST", &stage.dst().display().to_string());
+    stage.fed("run", line.as_bytes()).ok();
+    assert_eq!(names(&tree(&stage.dst())), ["a.txt", "d/b.txt", "d/e/c.txt"]);
+}
+
+#[test]
+fn advice_on_styles_is_for_those_who_gave_none() {
+    let stage = stage();
+    file(&stage.src(), "a.txt", b"x", 100);
+    for (line, advised) in [
+        ("sync --exclude=* SRC/ BKT/", true),
+        ("sync --filter-style=aws --exclude=* SRC/ BKT/", false),
+        ("sync --filter-style=rsync --exclude=* SRC/ BKT/", false),
+        ("cp -r --exclude=* SRC/ BKT/", true),
+        ("cp -r --filter-style=aws --exclude=* SRC/ BKT/", false),
+        ("cp -r --filter-style=s5cmd --exclude=* SRC/ BKT/", false),
+    ] {
+        let run = stage.ok(line);
+        run.says(&["the filter rules leave out everything there"]);
+        assert_eq!(run.err().contains("--filter-style"), advised, "{run}");
     }
 }
 

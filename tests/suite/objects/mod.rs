@@ -5,6 +5,7 @@
 mod aliases;
 mod cases;
 mod changes;
+mod closed;
 mod copies;
 mod encrypted;
 mod filters;

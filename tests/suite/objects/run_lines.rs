@@ -187,3 +187,155 @@ fn cat_fetches_parts_of_the_size_asked_for() {
     file(&stage.src(), "f", b"x", 100);
     stage.run("cp --part-size 1 SRC/f BKT/").expect(2).says(&["5 MiB at least"]);
 }
+
+#[test]
+fn no_line_starts_a_program() {
+    let stage = stage();
+    file(&stage.src(), "f", b"x", 100);
+    let made = stage.area.join("made");
+    let (made, list) = (made.display().to_string(), stage.area.join("list"));
+    let process = format!("[default]\ncredential_process = touch {made}\n");
+    std::fs::write(stage.area.join("keys"), process).unwrap();
+    std::fs::write(&list, format!("watch -- touch {made}\n")).unwrap();
+    for line in [
+        format!("watch -- touch {made}"),
+        format!("bench -r 2 'touch {made}'"),
+        format!(
+            "io --allow-exec --exec_prerun='touch {made}' --name=a --size=4k --filename={made}"
+        ),
+        format!("run {}", list.display()),
+        "cluster plan --run AREA/run SRC/ DST/".to_owned(),
+        "cluster work AREA/run".to_owned(),
+        "sync --cluster local:2 -r SRC/ DST/".to_owned(),
+        "sync --clus=local:2 -r SRC/ DST/".to_owned(),
+        "serve s3 SRC".to_owned(),
+        "demo".to_owned(),
+        "report AREA".to_owned(),
+        "results ls".to_owned(),
+        "compare AREA".to_owned(),
+        "man --install AREA/man".to_owned(),
+        "completions bash".to_owned(),
+        "help".to_owned(),
+        "copy SRC/f DST/".to_owned(),
+        "CP SRC/f DST/".to_owned(),
+        "./cp SRC/f DST/".to_owned(),
+        format!("touch {made}"),
+        "cp --credentials-file=AREA/keys SRC/f BKT/".to_owned(),
+    ] {
+        let line = line.replace("AREA", &stage.area.path().display().to_string());
+        for options in ["", "-n"] {
+            let run = typed(&stage, options, &line);
+            run.expect(1).says(&["line 1: "]);
+            assert!(run.out().is_empty(), "{run}");
+        }
+    }
+    assert!(!stage.area.join("made").exists() && !stage.area.join("run").exists());
+    assert!(keys(&stage).is_empty() && tree(&stage.dst()).is_empty());
+}
+
+/// Runs the lines that a dry run printed, in the folder of the case.
+fn replayed(stage: &Stage, dry_run: &str) -> String {
+    let printed = stage.ok(dry_run);
+    stage.fed("run", &printed.stdout).ok();
+    printed.out()
+}
+
+#[test]
+fn lines_of_a_removal_stand_for_what_they_name() {
+    let stage = stage();
+    let fill = |dir: &std::path::Path| {
+        for name in ["*", "a?", "k.keep", "ab", "it's", "new\nline", "-rf", "d/x", "d/* *", "e/f/g"]
+        {
+            file(dir, name, b"x", 100);
+        }
+        std::os::unix::fs::symlink("d", dir.join("link")).unwrap();
+        std::fs::create_dir(dir.join("-empty")).unwrap();
+    };
+    fill(&stage.src());
+    file(&stage.src(), "d/y.keep", b"x", 100);
+    let printed = replayed(&stage, "rm -rn --exclude=*.keep SRC/");
+    assert_eq!(names(&tree(&stage.src())), ["d/y.keep", "k.keep"], "{printed}");
+    assert!(!stage.src().join("e").exists() && !stage.src().join("-empty").exists());
+    // Names that begin with a dash, as they are typed.
+    let dash = stage.area.join("-r");
+    std::fs::create_dir(&dash).unwrap();
+    fill(&dash);
+    file(&dash, "d/y.keep", b"x", 100);
+    let printed = replayed(&stage, "rm -rn --exclude=*.keep -- -r");
+    assert_eq!(names(&tree(&dash)), ["d/y.keep", "k.keep"], "{printed}");
+    // A folder that is not empty any more stays.
+    let printed = stage.ok("rm -rn SRC/").out();
+    file(&stage.src(), "d/later", b"x", 100);
+    stage.fed("run", printed.as_bytes()).expect(1).says(&["not empty"]);
+    assert_eq!(names(&tree(&stage.src())), ["d/later"], "{printed}");
+    // -n of run itself: the lines as they were understood.
+    let shown = stage.fed("run -n", b"rmdir 'a b'\n").ok().out();
+    assert_eq!(shown, "rmdir 'a b'\n");
+    for line in ["rmdir", "rmdir -p SRC/d", "rmdir SRC/d SRC/e", "rmdir BKT/d"] {
+        typed(&stage, "", line).expect(1).says(&["rmdir takes one local folder"]);
+    }
+}
+
+#[test]
+fn lines_of_a_dry_run_stand_for_what_they_name() {
+    let stage = stage();
+    for name in ["*", "a?", "ab", "it's", "new\nline", "d/x", "d/*", "d/skip.tmp"] {
+        file(&stage.src(), name, name.as_bytes(), 100);
+    }
+    std::fs::create_dir(stage.src().join("empty")).unwrap();
+    let without = |mut found: crate::objects::stage::Tree| {
+        found.retain(|name, _| !name.ends_with(b".tmp"));
+        found
+    };
+    let expected = without(tree(&stage.src()));
+    for options in ["", "--dir-markers"] {
+        // Up, across, down; with removals of what is elsewhere.
+        for old in ["old/*", "old/x", "o*"] {
+            stage.put(&format!("up/{old}"), b"old");
+        }
+        let printed =
+            replayed(&stage, &format!("sync -n --delete {options} --exclude=*.tmp SRC/ BKT/up/"));
+        let mut there = stage.objects();
+        there.retain(|key, _| key.starts_with(b"up/") && !key.ends_with(b"/"));
+        let there = there.into_iter().map(|(key, body)| (key["up/".len()..].to_vec(), body));
+        assert_eq!(there.collect::<crate::objects::stage::Tree>(), expected, "{printed}");
+        stage.put("up/d/skip.tmp", b"x");
+        let printed =
+            replayed(&stage, &format!("sync -n {options} --exclude=*.tmp BKT/up/ BKT/next/"));
+        assert!(!keys(&stage).contains(&"next/d/skip.tmp".to_owned()), "{printed}");
+        for old in ["old/*", "old/x", "o*", "kept/k.tmp", "kept/x"] {
+            file(&stage.dst(), old, b"old", 100);
+        }
+        let printed =
+            replayed(&stage, &format!("sync -n --delete {options} --exclude=*.tmp BKT/up/ DST/"));
+        let found = tree(&stage.dst());
+        assert!(found.contains_key(&b"kept/k.tmp"[..]), "{printed}");
+        assert_eq!(without(found), expected, "{printed}");
+        let printed = replayed(&stage, "cp -rn --dry-run --exclude=*.tmp BKT/up/ DST/copy/");
+        assert_eq!(without(tree(&stage.dst().join("copy"))), expected, "{printed}");
+        let printed = replayed(&stage, "mv --dry-run 'BKT/next/*' DST/moved/");
+        assert_eq!(tree(&stage.dst().join("moved")), expected, "{printed}");
+        let printed = replayed(&stage, "rm -rn --exclude=*.tmp BKT");
+        assert_eq!(keys(&stage), ["up/d/skip.tmp"], "{printed}");
+        stage.ok("rm -r BKT");
+        crate::common::remove_tree(&stage.dst());
+        std::fs::create_dir(stage.dst()).unwrap();
+    }
+    // A target that begins with a dash is no option.
+    stage.put("k", b"x");
+    std::fs::create_dir(stage.area.join("-f")).unwrap();
+    let printed = replayed(&stage, "sync -n -- BKT/ -f/");
+    assert_eq!(names(&tree(&stage.area.join("-f"))), ["k"], "{printed}");
+}
+
+#[test]
+fn short_options_of_s5cmd_have_values() {
+    let stage = stage();
+    file(&stage.src(), "f", &[b'x'; 6 << 20], 100);
+    let line = "cp -c=1 -p=5 -n=false -s=true SRC/f BKT/f";
+    let shown = typed(&stage, "-n", line).ok().out();
+    assert!(shown.contains("'--concurrency=1' '--part-size=5' '--size-only'"), "{shown}");
+    typed(&stage, "", line).ok();
+    assert_eq!(stage.objects()[&b"f"[..]].len(), 6 << 20);
+    typed(&stage, "", "cp -n=true -u=0 SRC/f BKT/f\ncat -c=1 -p=5 BKT/f").ok();
+}

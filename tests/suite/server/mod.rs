@@ -1,5 +1,6 @@
 //! `hakobu serve`: the real binary, tested over plain sockets and by other S3 clients.
 
+mod atomic;
 mod beneath;
 pub mod client;
 mod faults;

@@ -163,6 +163,31 @@ fn a_process_hands_out_new_keys_when_the_old_ones_expired() {
 }
 
 #[test]
+fn a_profile_in_quotes_has_its_keys() {
+    if !is_child() {
+        let name = format!("hakobu-quoted-{}-{}", std::process::id(), fastrand::u64(..));
+        let home = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(home.join(".aws")).unwrap();
+        let config = "[profile 'my profile']\nregion = eu-north-1\n";
+        std::fs::write(home.join(".aws/config"), config).unwrap();
+        let keys = "[my profile]\naws_access_key_id = AKQ\naws_secret_access_key = S\n";
+        std::fs::write(home.join(".aws/credentials"), keys).unwrap();
+        child(
+            "a_profile_in_quotes_has_its_keys",
+            &[("AWS_PROFILE", "my profile"), ("HOME", home.to_str().unwrap())],
+        );
+        std::fs::remove_dir_all(&home).unwrap();
+        return;
+    }
+    let named = Settings { profile: Some("my profile".into()), ..Settings::default() };
+    for settings in [Settings::default(), named] {
+        let store = Store::open(&settings).unwrap();
+        assert_eq!(store.vault.keys().unwrap().access_key, "AKQ");
+        assert_eq!(store.resolved.region, "eu-north-1");
+    }
+}
+
+#[test]
 fn a_container_hands_out_keys_over_http() {
     if !is_child() {
         let body = "{\"AccessKeyId\":\"AKC\",\"SecretAccessKey\":\"S\",\"Token\":\"TC\",\

@@ -109,6 +109,21 @@ fn the_profile_says_what_the_environment_does_not() {
 }
 
 #[test]
+fn a_profile_has_a_name_with_spaces() {
+    let config = "[profile 'my profile']\nregion = eu-north-1\n[profile \"other one\"]\n\
+                  source_profile = my profile\nregion = eu-west-3\n";
+    let home = Home::new(config);
+    for (name, region) in [("my profile", "eu-north-1"), ("other one", "eu-west-3")] {
+        let settings = Settings { profile: Some(name.into()), ..Settings::default() };
+        assert_eq!(resolve(&settings, &home.0, &[]).unwrap().region, region);
+        let resolved = resolve(&Settings::default(), &home.0, &[("AWS_PROFILE", name)]).unwrap();
+        assert_eq!(resolved.region, region);
+    }
+    let asked = Settings { profile: Some("no such".into()), ..Settings::default() };
+    assert!(resolve(&asked, &home.0, &[]).unwrap_err().contains("no profile `no such`"));
+}
+
+#[test]
 fn what_is_wrong_is_named() {
     let home = Home::new("[profile p]\ns3 =\n  addressing_style = odd\n");
     let asked = |name: &str| Settings { profile: Some(name.into()), ..Settings::default() };

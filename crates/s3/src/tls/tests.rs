@@ -27,7 +27,12 @@ struct Server {
 }
 
 fn server(close: bool) -> Server {
-    let certificate = CertificateDer::from_pem_file(folder().join("cert.pem")).unwrap();
+    server_with("cert.pem", close)
+}
+
+/// The certificates are of the same key.
+fn server_with(certificate: &str, close: bool) -> Server {
+    let certificate = CertificateDer::from_pem_file(folder().join(certificate)).unwrap();
     let key = PrivateKeyDer::from_pem_file(folder().join("key.pem")).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = rustls::ServerConfig::builder_with_provider(provider)
@@ -104,7 +109,7 @@ fn a_stranger_is_refused_at_once_and_trusted_on_demand() {
         match std::panic::catch_unwind(AssertUnwindSafe(|| client(&server, Settings::default()))) {
             Ok(client) => client,
             // A machine without certificates fails before the first request.
-            Err(_) => return assert!(super::roots(None).is_err()),
+            Err(_) => return assert!(super::trusted(None).is_err()),
         };
     let error = block_on(checking.send(&put())).unwrap_err();
     assert_eq!((error.kind, error.tries), (Kind::Settings, 1));
@@ -112,6 +117,34 @@ fn a_stranger_is_refused_at_once_and_trusted_on_demand() {
     assert!(error.message.contains(&server.url), "{}", error.message);
     let trusting = client(&server, Settings { no_verify_ssl: true, ..Settings::default() });
     block_on(trusting.send(&put())).unwrap();
+}
+
+#[test]
+fn the_certificate_of_the_server_itself_is_trusted() {
+    for (certificate, bundle, refused) in [
+        // As `openssl req -x509` makes it: its own authority.
+        ("authority.pem", "authority.pem", None),
+        ("issued.pem", "authority.pem", None),
+        ("issued.pem", "issued.pem", None),
+        // The same authority, but not the certificate that is trusted.
+        ("elsewhere.pem", "authority.pem", Some("it is signed by itself")),
+        ("elsewhere.pem", "elsewhere.pem", Some("it is for another host name")),
+        ("expired.pem", "expired.pem", Some("it has expired")),
+        ("authority.pem", "cert.pem", Some("it is signed by itself")),
+        ("issued.pem", "cert.pem", Some("its issuer is unknown")),
+    ] {
+        let server = server_with(certificate, true);
+        let ca_bundle = Some(folder().join(bundle));
+        let client = client(&server, Settings { ca_bundle, ..Settings::default() });
+        let sent = block_on(async { client.send(&put()).await.map(|_| ()) });
+        let why = sent.err().map(|error| error.message);
+        let is_it = match (&why, refused) {
+            (None, None) => true,
+            (Some(why), Some(refused)) => why.contains(&format!("not trusted ({refused})")),
+            _ => false,
+        };
+        assert!(is_it, "{certificate}, {bundle} trusted: {why:?}");
+    }
 }
 
 #[test]

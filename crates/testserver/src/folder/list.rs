@@ -142,16 +142,26 @@ impl Query<'_> {
     }
 }
 
-impl Folder {
-    /// True if a bucket contains an object.
-    pub fn has_objects(&self, bucket: &str) -> S3Result<bool> {
-        let input = ListObjectsV2Input {
-            bucket: bucket.to_owned(),
-            max_keys: Some(1),
-            ..Default::default()
-        };
-        Ok(objects_v2(self, input)?.key_count != Some(0))
-    }
+/// True if there is a file or a link in a bucket.
+///
+/// # Errors
+/// Those of reading its folders.
+pub fn has_files(folder: &Folder, bucket: &str) -> io::Result<bool> {
+    let query = Query {
+        bucket,
+        prefix: "",
+        delimiter: "",
+        after: "",
+        rest: None,
+        entries_max: 1,
+        encodes: false,
+    };
+    let mut found = Vec::new();
+    walk(folder, &query, "", &mut found)?;
+    Ok(found.iter().any(|(key, path)| {
+        let path = path.as_ref().unwrap_or(key);
+        folder.root.look(&format!("{bucket}/{path}"), &mut Place::default()).is_ok()
+    }))
 }
 
 fn page(folder: &Folder, query: &Query<'_>) -> S3Result<Page> {
@@ -211,6 +221,7 @@ fn object(
     path: &str,
     place: &mut Place,
 ) -> Option<Object> {
+    let _lock = folder.locks.read(query.bucket, key);
     // A link that leads out of the folder is not an object.
     let (size, modified) = folder.root.look(&format!("{}/{path}", query.bucket), place).ok()?;
     let etag = Sidecar::of(&folder.root, query.bucket, path).etag();

@@ -4,6 +4,7 @@
 mod attributes;
 mod customer_key;
 mod list;
+mod locks;
 mod names;
 mod object;
 mod parts;
@@ -18,6 +19,7 @@ use attributes::{Attributes, add_attributes, attributes_of};
 use customer_key::{add_customer_key, customer_key_of};
 use hakobu_core::percent::hex;
 use http::header::{IF_MATCH, IF_NONE_MATCH};
+use locks::Locks;
 use names::Names;
 use object::{blocking, md5_of};
 use rests::Rests;
@@ -49,7 +51,8 @@ pub fn service(dir: &Path, access_key: String, secret_key: String) -> io::Result
     };
     let root = Arc::new(Root::open(dir).map_err(|error| wrong(&error))?);
     let names = Names::load(&root).map_err(|error| wrong(&error))?;
-    let mut builder = S3ServiceBuilder::new(Folder { root, names, rests: Rests::default() });
+    let (rests, locks) = (Rests::default(), Locks::default());
+    let mut builder = S3ServiceBuilder::new(Folder { root, names, rests, locks });
     builder.set_auth(SimpleAuth::from_single(access_key, secret_key));
     Ok(builder.build())
 }
@@ -69,7 +72,10 @@ impl S3 for Folder {
 
     async fn delete_bucket(&self, req: S3Request<DeleteBucketInput>) -> Answer<DeleteBucketOutput> {
         self.bucket(&req.input.bucket)?;
-        if self.has_objects(&req.input.bucket)? {
+        // No object is created between the look and the removal.
+        let _locks = self.locks.write_all();
+        self.bucket(&req.input.bucket)?;
+        if list::has_files(self, &req.input.bucket).map_err(S3Error::internal_error)? {
             return Err(s3_error!(BucketNotEmpty, "there are objects in it"));
         }
         self.root.remove_tree(&req.input.bucket).map_err(S3Error::internal_error)?;
@@ -195,14 +201,13 @@ impl S3 for Folder {
         let key = customer_key_of!(req.input);
         let name = self.make(&bucket, &req.input.key)?;
         let (matches, none_match) = (req.input.if_match.take(), req.input.if_none_match.take());
-        self.check_write(&bucket, &name, matches.as_ref(), none_match.as_ref()).await?;
+        let conditions = (matches.as_ref(), none_match.as_ref());
+        self.check_write(&bucket, &name, conditions)?;
         let (temporary, md5, verdict) = checked_body!(self, req);
-        // Another object may have been created while the body was received.
-        self.check_write(&bucket, &name, matches.as_ref(), none_match.as_ref()).await?;
-        let is_new = none_match.is_some_and(|condition| condition.is_any());
         let etag = customer_key::etag(md5, key.as_ref());
         let attributes = Attributes { customer_key_md5: key, ..attributes_of!(req.input) };
-        self.keep(temporary, &bucket, &name, is_new, &attributes, &etag, &verdict.sums)?;
+        let object = (bucket.as_str(), req.input.key.as_str(), name.as_str());
+        self.keep(temporary, object, conditions, &attributes, &etag, &verdict.sums)?;
         let mut output = PutObjectOutput { e_tag: Some(ETag::Strong(etag)), ..Default::default() };
         add_customer_key!(output, attributes.customer_key_md5);
         add_checksums!(output, verdict.sums);
@@ -220,8 +225,8 @@ impl S3 for Folder {
         // Conditions on the target are not part of the generated input.
         let of = |name| condition_of(req.headers.get(name));
         let (matches, none_match) = (of(IF_MATCH)?, of(IF_NONE_MATCH)?);
-        let (matches, none_match) = (matches.as_ref(), none_match.as_ref());
-        self.check_write(&input.bucket, &name, matches, none_match).await?;
+        let conditions = (matches.as_ref(), none_match.as_ref());
+        self.check_write(&input.bucket, &name, conditions)?;
         let replaces = input.metadata_directive.as_ref().map(MetadataDirective::as_str)
             == Some(MetadataDirective::REPLACE);
         // The content of a copy with another key has another ETag.
@@ -239,9 +244,9 @@ impl S3 for Folder {
             Ok::<_, io::Error>((temporary, modified))
         });
         let (temporary, modified) = copied.await?.map_err(S3Error::internal_error)?;
-        let (bucket, sums) = (&input.bucket, &stored.sums);
-        let is_new = none_match.is_some_and(ETagCondition::is_any);
-        self.keep(temporary, bucket, &name, is_new, &attributes, &new_etag, sums)?;
+        let object = (input.bucket.as_str(), input.key.as_str(), name.as_str());
+        let sums = &stored.sums;
+        self.keep(temporary, object, conditions, &attributes, &new_etag, sums)?;
         let result = CopyObjectResult {
             e_tag: Some(ETag::Strong(new_etag)),
             last_modified: Some(Timestamp::from(modified)),
@@ -315,10 +320,7 @@ impl S3 for Folder {
         parts::check_key(self, &req.input.bucket, &name, &upload, key.as_deref())?;
         let (mut temporary, md5, verdict) = checked_body!(self, req);
         let md5 = customer_key::etag(md5, key.as_ref());
-        let published = temporary.publish(&parts::part_path(&upload, number), false);
-        published
-            .and_then(|()| Sidecar::of_part(&self.root, &upload, number).write(&md5, &verdict.sums))
-            .map_err(S3Error::internal_error)?;
+        parts::keep(self, &mut temporary, &upload, number, &md5, &verdict.sums)?;
         let mut output = UploadPartOutput { e_tag: Some(ETag::Strong(md5)), ..Default::default() };
         add_customer_key!(output, key);
         add_checksums!(output, verdict.sums);
@@ -343,11 +345,7 @@ impl S3 for Folder {
             Ok::<_, io::Error>((temporary, hex(&md5)))
         });
         let (mut temporary, md5) = copied.await?.map_err(S3Error::internal_error)?;
-        let published = temporary.publish(&parts::part_path(&upload, number), false);
-        let sidecar = Sidecar::of_part(&self.root, &upload, number);
-        published
-            .and_then(|()| sidecar.write(&md5, &Checksum::default()))
-            .map_err(S3Error::internal_error)?;
+        parts::keep(self, &mut temporary, &upload, number, &md5, &Checksum::default())?;
         let result = CopyPartResult { e_tag: Some(ETag::Strong(md5)), ..Default::default() };
         let output = UploadPartCopyOutput { copy_part_result: Some(result), ..Default::default() };
         Ok(S3Response::new(output))
@@ -366,8 +364,10 @@ impl S3 for Folder {
         req: S3Request<AbortMultipartUploadInput>,
     ) -> Answer<AbortMultipartUploadOutput> {
         let upload = &req.input.upload_id;
-        parts::check_upload(self, upload)?;
         let name = self.make(&req.input.bucket, &req.input.key)?;
+        // One that is completed meanwhile is not aborted, and the other way round.
+        let _lock = self.locks.write(&req.input.bucket, &req.input.key);
+        parts::check_upload(self, upload)?;
         Sidecar::of_upload(&self.root, &req.input.bucket, &name, upload)
             .remove()
             .and_then(|()| parts::forget(self, upload))

@@ -29,29 +29,43 @@ pub struct Stored {
     pub sums: Checksum,
 }
 
+/// An existing object, whose ETag is unknown if its file was not created by this server.
+pub struct Found {
+    pub file: File,
+    meta: Metadata,
+    pub etag: Option<String>,
+    sums: Checksum,
+}
+
+impl Found {
+    /// Computes the ETag if it is unknown.
+    pub async fn with_etag(self) -> S3Result<Stored> {
+        let Found { file, meta, etag, sums } = self;
+        let (file, etag) = match etag {
+            Some(etag) => (file, etag),
+            None => {
+                let (file, read) = blocking(move || {
+                    let read = md5_hex(&file);
+                    (file, read)
+                })
+                .await?;
+                (file, read.map_err(S3Error::internal_error)?)
+            }
+        };
+        Ok(Stored { file, meta, etag, sums })
+    }
+}
+
 impl Stored {
     /// Opens an object. `None` if it does not exist or is outside the folder.
-    pub async fn open(root: &Arc<Root>, bucket: &str, name: &str) -> S3Result<Option<Stored>> {
+    pub fn find(root: &Arc<Root>, bucket: &str, name: &str) -> S3Result<Option<Found>> {
         let (file, meta) = match root.file(&format!("{bucket}/{name}")) {
             Ok(found) => found,
             Err(error) if is_absent(&error) => return Ok(None),
             Err(error) => return Err(S3Error::internal_error(error)),
         };
         let sidecar = Sidecar::of(root, bucket, name);
-        let (etag, sums) = (sidecar.etag(), sidecar.sums());
-        let (file, etag) = match etag {
-            Some(etag) => (file, etag),
-            // The file was not created by this server.
-            None => {
-                let (file, read) = blocking(move || {
-                    let read = md5_of(&file, 0..u64::MAX, &mut io::sink());
-                    (file, read)
-                })
-                .await?;
-                (file, hex(&read.map_err(S3Error::internal_error)?))
-            }
-        };
-        Ok(Some(Stored { file, meta, etag, sums }))
+        Ok(Some(Found { file, meta, etag: sidecar.etag(), sums: sidecar.sums() }))
     }
 
     pub fn modified(&self) -> Option<Timestamp> {
@@ -97,6 +111,11 @@ pub fn md5_of(from: &File, range: Range<u64>, to: &mut dyn Write) -> io::Result<
         }
     }
     Ok(md5.finalize())
+}
+
+/// Returns the MD5 of a whole file, hexadecimal.
+pub fn md5_hex(file: &File) -> io::Result<String> {
+    md5_of(file, 0..u64::MAX, &mut io::sink()).map(|md5| hex(&md5))
 }
 
 /// Receives a body into a temporary file; also returns its MD5, hexadecimal.

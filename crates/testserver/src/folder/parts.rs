@@ -15,8 +15,8 @@ use s3s::checksum::ChecksumHasher;
 use s3s::crypto::{Checksum as _, Md5};
 use s3s::dto::{
     Checksum, CompleteMultipartUploadInput, CompleteMultipartUploadOutput, CompletedPart, ETag,
-    ETagCondition, ListMultipartUploadsInput, ListMultipartUploadsOutput, ListPartsInput,
-    ListPartsOutput, MultipartUpload, Part, Timestamp,
+    ListMultipartUploadsInput, ListMultipartUploadsOutput, ListPartsInput, ListPartsOutput,
+    MultipartUpload, Part, Timestamp,
 };
 use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
 use std::io::{self, Write};
@@ -28,7 +28,7 @@ const PART_BYTES_MIN: u64 = 5 << 20;
 const NUMBER_MAX: i32 = 10_000;
 
 /// Marker file of an upload.
-fn begun(upload: &str) -> String {
+fn begun_file(upload: &str) -> String {
     format!(".upload-{upload}.json")
 }
 
@@ -43,14 +43,14 @@ pub fn begin(
     let mut file = Temporary::new(&folder.root)?;
     file.file.write_all(b"null")?;
     Sidecar::of_upload(&folder.root, bucket, name, &upload).write_attributes(attributes)?;
-    file.publish(&begun(&upload), true)?;
+    file.publish(&begun_file(&upload), true)?;
     Ok(upload)
 }
 
 /// Checks that an upload exists. Malformed ids could be paths to elsewhere.
 pub fn check_upload(folder: &Folder, upload: &str) -> S3Result<()> {
     let plain = upload.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-    match plain && folder.root.is_file(&begun(upload)) {
+    match plain && folder.root.is_file(&begun_file(upload)) {
         true => Ok(()),
         false => Err(s3_error!(NoSuchUpload, "there is no such upload")),
     }
@@ -81,18 +81,44 @@ pub fn part_path(upload: &str, number: i32) -> String {
     format!(".upload_id-{upload}.part-{number}")
 }
 
-/// Compares the parts named by a client with existing ones; returns their numbers.
-fn check_parts(root: &Arc<Root>, upload: &str, parts: &[CompletedPart]) -> S3Result<Vec<i32>> {
-    let mut numbers: Vec<i32> = Vec::new();
+/// Publishes a received part with its checksums.
+pub fn keep(
+    folder: &Folder,
+    temporary: &mut Temporary,
+    upload: &str,
+    number: i32,
+    etag: &str,
+    sums: &Checksum,
+) -> S3Result<()> {
+    let _lock = folder.locks.part(upload, number);
+    let (path, sidecar) =
+        (part_path(upload, number), Sidecar::of_part(&folder.root, upload, number));
+    let kept = temporary.publish(&path, false).and_then(|()| sidecar.write(etag, sums));
+    kept.map_err(S3Error::internal_error)?;
+    // Whoever ended the upload meanwhile may have removed its parts before this one was there.
+    check_upload(folder, upload).inspect_err(|_| {
+        // What remains is found by no request.
+        let _ = folder.root.remove(&path).and_then(|()| sidecar.remove());
+    })
+}
+
+/// Compares the parts named by a client with existing ones; returns their numbers and ETags.
+fn check_parts(
+    folder: &Folder,
+    upload: &str,
+    parts: &[CompletedPart],
+) -> S3Result<Vec<(i32, Option<String>)>> {
+    let root = &folder.root;
+    let mut checked: Vec<(i32, Option<String>)> = Vec::new();
     for (at, part) in parts.iter().enumerate() {
         let number =
             part.part_number.ok_or_else(|| s3_error!(MalformedXML, "a part has no number"))?;
         check_number(number)?;
-        if let Some(before) = numbers.last().filter(|before| number <= **before) {
+        if let Some((before, _)) = checked.last().filter(|(before, _)| number <= *before) {
             return Err(s3_error!(InvalidPartOrder, "part {number} comes after part {before}"));
         }
-        numbers.push(number);
-        let missing = || s3_error!(InvalidPart, "part {number} is not what was uploaded");
+        let missing = || missing(number);
+        let _lock = folder.locks.part(upload, number);
         let etag = Sidecar::of_part(root, upload, number).etag();
         let named = part.e_tag.as_ref().map(ETag::value);
         let meta = root.meta(&part_path(upload, number)).map_err(|_| missing())?;
@@ -102,29 +128,42 @@ fn check_parts(root: &Arc<Root>, upload: &str, parts: &[CompletedPart]) -> S3Res
         if at + 1 < parts.len() && meta.len() < PART_BYTES_MIN {
             return Err(s3_error!(EntityTooSmall, "part {number} is smaller than 5 MiB"));
         }
+        checked.push((number, etag));
     }
-    match numbers.is_empty() {
+    match checked.is_empty() {
         true => Err(s3_error!(MalformedXML, "there is no part to make an object of")),
-        false => Ok(numbers),
+        false => Ok(checked),
     }
 }
 
-/// Concatenates parts in a temporary file; also returns the ETag of the whole.
+fn missing(number: i32) -> S3Error {
+    s3_error!(InvalidPart, "part {number} is not what was uploaded")
+}
+
+/// Concatenates parts in a temporary file, and checks that they are those that were named: another one may have
+/// replaced one of them. Also returns the ETag of the whole. `key_md5` is that of the caller's key.
 fn join(
     root: &Arc<Root>,
     upload: &str,
-    numbers: &[i32],
+    parts: &[(i32, Option<String>)],
+    key_md5: Option<&String>,
     hasher: ChecksumHasher,
-) -> io::Result<(Temporary, String, Checksum)> {
-    let mut temporary = Temporary::new(root)?;
+) -> S3Result<(Temporary, String, Checksum)> {
+    let mut temporary = Temporary::new(root).map_err(S3Error::internal_error)?;
     let mut md5 = Md5::new();
     let mut to = Hashing { file: &mut temporary.file, hasher };
-    for number in numbers {
-        let (part, _) = root.file(&part_path(upload, *number))?;
-        md5.update(&md5_of(&part, 0..u64::MAX, &mut to)?);
+    for (number, etag) in parts {
+        let (part, _) = root.file(&part_path(upload, *number)).map_err(|_| missing(*number))?;
+        let own = md5_of(&part, 0..u64::MAX, &mut to).map_err(S3Error::internal_error)?;
+        let found = customer_key::etag(hex(&own), key_md5);
+        // Parts that are copied have the MD5 itself.
+        if etag.as_ref().is_some_and(|etag| *etag != found && *etag != hex(&own)) {
+            return Err(missing(*number));
+        }
+        md5.update(&own);
     }
     let sums = to.hasher.finalize();
-    Ok((temporary, format!("{}-{}", hex(&md5.finalize()), numbers.len()), sums))
+    Ok((temporary, format!("{}-{}", hex(&md5.finalize()), parts.len()), sums))
 }
 
 /// A writer to a file that also hashes.
@@ -155,22 +194,29 @@ pub async fn complete(
     let upload = input.upload_id.clone();
     check_upload(folder, &upload)?;
     let parts = input.multipart_upload.as_ref().and_then(|upload| upload.parts.clone());
-    let numbers = check_parts(&folder.root, &upload, &parts.unwrap_or_default())?;
+    let begun = Sidecar::of_upload(&folder.root, &input.bucket, &name, &upload);
+    let attributes = begun.attributes();
+    let parts = check_parts(folder, &upload, &parts.unwrap_or_default())?;
     let (bucket, key) = (input.bucket.clone(), input.key.clone());
-    let (matches, none_match) = (input.if_match.as_ref(), input.if_none_match.as_ref());
-    folder.check_write(&bucket, &name, matches, none_match).await?;
-    let is_new = none_match.is_some_and(ETagCondition::is_any);
+    let (matches, none_match) = (input.if_match.take(), input.if_none_match.take());
+    let conditions = (matches.as_ref(), none_match.as_ref());
+    folder.check_write(&bucket, &name, conditions)?;
     let mut sent = checksums_of!(input);
     let (root, of, hasher) = (Arc::clone(&folder.root), upload.clone(), sums::hasher(&mut sent));
-    let joined = blocking(move || join(&root, &of, &numbers, hasher)).await?;
-    let (temporary, etag, mut sums) = joined.map_err(S3Error::internal_error)?;
+    let key_md5 = attributes.customer_key_md5.clone();
+    let joined = blocking(move || join(&root, &of, &parts, key_md5.as_ref(), hasher)).await?;
+    let (temporary, etag, mut sums) = joined?;
     if !sums::agree(&mut sent, &mut sums) {
         return Err(s3_error!(BadDigest, "the whole is not what its checksum says"));
     }
-    let begun = Sidecar::of_upload(&folder.root, &bucket, &name, &upload);
-    let attributes = begun.attributes();
-    folder.keep(temporary, &bucket, &name, is_new, &attributes, &etag, &sums)?;
-    begun.remove().and_then(|()| forget(folder, &upload)).map_err(S3Error::internal_error)?;
+    {
+        // Of two requests that complete one upload, or of one that aborts it, the first one ends it.
+        let _lock = folder.locks.write(&bucket, &key);
+        check_upload(folder, &upload)?;
+        let object = (bucket.as_str(), key.as_str(), name.as_str());
+        folder.keep_locked(temporary, object, conditions, &attributes, &etag, &sums)?;
+        begun.remove().and_then(|()| forget(folder, &upload)).map_err(S3Error::internal_error)?;
+    }
     let mut output = CompleteMultipartUploadOutput {
         key: Some(key),
         location: Some(format!("/{bucket}")),
@@ -185,7 +231,7 @@ pub async fn complete(
 
 /// Removes an aborted or completed upload: its marker first, then its parts.
 pub fn forget(folder: &Folder, upload: &str) -> io::Result<()> {
-    folder.root.remove(&begun(upload))?;
+    folder.root.remove(&begun_file(upload))?;
     let start = format!(".upload_id-{upload}.");
     let mut names = Vec::new();
     folder.root.each("", |name, _| {

@@ -2,8 +2,9 @@
 
 use super::attributes::Attributes;
 use super::customer_key;
+use super::locks::Locks;
 use super::names::Names;
-use super::object::{Stored, is_absent, receive};
+use super::object::{Stored, is_absent, md5_hex, receive};
 use super::rests::Rests;
 use super::root::{Root, Temporary};
 use super::sums::{Checked, Sidecar, Verdict, taken};
@@ -24,7 +25,14 @@ pub struct Folder {
     pub root: Arc<Root>,
     pub names: Names,
     pub rests: Rests,
+    pub locks: Locks,
 }
+
+/// Bucket, key and file of an object.
+pub type Named<'a> = (&'a str, &'a str, &'a str);
+
+/// `If-Match` and `If-None-Match`.
+pub type Conditions<'a> = (Option<&'a ETagCondition>, Option<&'a ETagCondition>);
 
 impl Folder {
     /// Checks that a bucket exists.
@@ -55,25 +63,46 @@ impl Folder {
         key: &str,
         key_md5: Option<&str>,
     ) -> S3Result<(Stored, Attributes)> {
-        let name = self.find(bucket, key)?;
-        let stored = Stored::open(&self.root, bucket, &name).await?.ok_or_else(no_such_key)?;
-        let attributes = Sidecar::of_metadata(&self.root, bucket, &name).attributes();
+        let (found, attributes) = {
+            let _lock = self.locks.read(bucket, key);
+            let name = self.find(bucket, key)?;
+            let found = Stored::find(&self.root, bucket, &name)?.ok_or_else(no_such_key)?;
+            (found, Sidecar::of_metadata(&self.root, bucket, &name).attributes())
+        };
+        let stored = found.with_etag().await?;
         customer_key::fits(attributes.customer_key_md5.as_deref(), key_md5)?;
         Ok((stored, attributes))
     }
 
-    /// Publishes a received file, and stores its metadata.
-    #[allow(clippy::too_many_arguments, reason = "all that is known of an object")]
+    /// Publishes a received file, and stores its metadata: of several requests for one key, one is kept as a whole.
     pub fn keep(
         &self,
-        mut temporary: Temporary,
-        bucket: &str,
-        name: &str,
-        is_new: bool,
+        temporary: Temporary,
+        object: Named<'_>,
+        conditions: Conditions<'_>,
         attributes: &Attributes,
         etag: &str,
         sums: &Checksum,
     ) -> S3Result<()> {
+        let (bucket, key, _) = object;
+        let _lock = self.locks.write(bucket, key);
+        self.keep_locked(temporary, object, conditions, attributes, etag, sums)
+    }
+
+    /// As [`Folder::keep`], for a caller that holds the lock of the object.
+    pub fn keep_locked(
+        &self,
+        mut temporary: Temporary,
+        (bucket, _, name): Named<'_>,
+        conditions: Conditions<'_>,
+        attributes: &Attributes,
+        etag: &str,
+        sums: &Checksum,
+    ) -> S3Result<()> {
+        self.bucket(bucket)?;
+        // Another object may have been created while the body was received.
+        self.check_write(bucket, name, conditions)?;
+        let is_new = conditions.1.is_some_and(ETagCondition::is_any);
         let (mut name, mut published) =
             (name.to_owned(), temporary.publish(&format!("{bucket}/{name}"), is_new));
         if published.is_err() {
@@ -100,6 +129,7 @@ impl Folder {
 
     /// Removes the object of a key with its metadata, if there is one.
     pub fn delete(&self, bucket: &str, key: &str) -> S3Result<()> {
+        let _lock = self.locks.write(bucket, key);
         // A link that leads out of the folder is not an object.
         let Ok(name) = self.find(bucket, key) else { return Ok(()) };
         let removed = self
@@ -111,18 +141,23 @@ impl Folder {
     }
 
     /// Checks the conditions of a write.
-    pub async fn check_write(
+    pub fn check_write(
         &self,
         bucket: &str,
         name: &str,
-        matches: Option<&ETagCondition>,
-        none_match: Option<&ETagCondition>,
+        (matches, none_match): Conditions<'_>,
     ) -> S3Result<()> {
         if matches.is_none() && none_match.is_none() {
             return Ok(());
         }
-        let there = Stored::open(&self.root, bucket, name).await?;
-        let etag = there.map(|there| ETag::Strong(there.etag));
+        let etag = match Stored::find(&self.root, bucket, name)? {
+            None => None,
+            Some(there) => match there.etag {
+                Some(etag) => Some(etag),
+                None => Some(md5_hex(&there.file).map_err(S3Error::internal_error)?),
+            },
+        };
+        let etag = etag.map(ETag::Strong);
         let is = |condition| etag.as_ref().is_some_and(|etag| is_it(condition, etag));
         if matches.is_some_and(|condition| !is(condition)) {
             return Err(s3_error!(PreconditionFailed, "the object is another one, or none"));
