@@ -8,15 +8,17 @@ mod walk;
 pub use kinds::{Links, Refused};
 
 use crate::meta::{self, Kind};
-use crate::{BorrowedFd, OwnedFd, errno};
+use crate::{BorrowedFd, OwnedFd, close, errno};
 use kinds::os;
 use rustix::fs::{CWD, Mode, OFlags};
 use std::ffi::{CStr, CString, OsStr};
-use std::io::Result;
+use std::fs::File;
+use std::io::{Result, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use walk::End;
 
+const CREATE: OFlags = OFlags::CREATE.union(OFlags::CLOEXEC).union(OFlags::NOCTTY);
 const LIST: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC).union(OFlags::NONBLOCK);
 
@@ -74,7 +76,18 @@ impl Links {
     }
 
     fn open(&self, at: BorrowedFd<'_>, path: &CStr, flags: OFlags) -> Result<OwnedFd> {
-        let mode = Mode::from_raw_mode(0o666);
+        self.open_with(at, path, flags, 0o666)
+    }
+
+    /// `mode`: that of a new file, restricted by the umask.
+    fn open_with(
+        &self,
+        at: BorrowedFd<'_>,
+        path: &CStr,
+        flags: OFlags,
+        mode: u32,
+    ) -> Result<OwnedFd> {
+        let mode = Mode::from_raw_mode(mode);
         if *self == Links::Any {
             return Ok(rustix::fs::openat(at, path, flags, mode)?);
         }
