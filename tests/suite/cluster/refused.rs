@@ -192,7 +192,7 @@ fn names_that_leave_the_run_folder() {
     // The worker of this claim would seem to be at work for ten minutes.
     let claim = r#"{"token":"t","worker":"../../outside"}"#;
     std::fs::write(stage.run().join("claims/000000.0"), claim).unwrap();
-    stage.ok("cluster work --stale-after=1 RUN");
+    stage.ok("cluster work --stale-after=2s RUN");
     std::fs::write(stage.run().join("done/999999.json"), r#"{"shard":0,"files":5}"#).unwrap();
     stage.ok("cluster collect RUN");
     stage.same(&Fields::ALL);
