@@ -56,8 +56,37 @@ impl Links {
     /// As [`Links::open_dir`]; ENXIO for a FIFO without reader.
     pub fn open_write(&self, path: &Path, append: bool) -> Result<OwnedFd> {
         let how = OFlags::NONBLOCK | if append { OFlags::APPEND } else { OFlags::TRUNC };
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOCTTY | how;
-        self.open(CWD, &c_path(path)?, flags)
+        self.open(CWD, &c_path(path)?, CREATE | OFlags::WRONLY | how)
+    }
+
+    /// Opens a file for the output of a command, whose writes block. Existing content is replaced.
+    ///
+    /// # Errors
+    /// As [`Links::open_write`].
+    pub fn open_output(&self, path: &Path) -> Result<OwnedFd> {
+        let fd = self.open_write(path, false)?;
+        rustix::io::ioctl_fionbio(&fd, false)?;
+        Ok(fd)
+    }
+
+    /// Opens a file that only its owner may read, and creates it if missing. It is read, and written at its end.
+    ///
+    /// # Errors
+    /// As [`Links::open_dir`].
+    pub fn open_private(&self, path: &Path) -> Result<OwnedFd> {
+        self.open_with(CWD, &c_path(path)?, CREATE | OFlags::RDWR | OFlags::APPEND, 0o600)
+    }
+
+    /// Writes a whole file that only its owner may read, and checks the result of close(2). Existing content is
+    /// replaced.
+    ///
+    /// # Errors
+    /// As [`Links::open_dir`]; those of write(2) and close(2).
+    pub fn write_private(&self, path: &Path, content: &[u8]) -> Result<()> {
+        let flags = CREATE | OFlags::WRONLY | OFlags::TRUNC;
+        let mut file = File::from(self.open_with(CWD, &c_path(path)?, flags, 0o600)?);
+        file.write_all(content)?;
+        close::close(file)
     }
 
     /// Checks whether one name may be followed, if it is a symlink. Its target is not examined.

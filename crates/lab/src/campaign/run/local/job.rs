@@ -159,7 +159,7 @@ impl Job<'_> {
             || io::pipe().map_err(|error| format!("cannot make a pipe: {}", Cause::System(error)));
         let nothing = PathBuf::from("/dev/null");
         let create = |path: &Path| {
-            let opened = Links::Trusted.open_write(path, false);
+            let opened = Links::Trusted.open_output(path);
             opened.map_err(|error| cannot("write", path, error))
         };
         let mut ends: Vec<OwnedFd> = Vec::new();
