@@ -13,6 +13,7 @@ mod backups;
 mod commands;
 mod ec2;
 mod exit;
+mod files;
 mod filters;
 mod input;
 mod jobs;
@@ -39,6 +40,7 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    hakobu_sys::process::see_children();
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     let (command, code) = run(arguments);
     // The one place where every command is asked whether all that it printed arrived.

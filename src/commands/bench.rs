@@ -11,7 +11,7 @@ pub(super) mod show;
 mod values;
 
 use super::line::carry_out;
-use super::watch::files::{is_stdout, write_file};
+use crate::files::{self, is_stdout, write_file};
 use crate::show::output;
 use crate::{ec2, exit, names, signals, xdg};
 use args::{Args, Source, Task};
@@ -157,7 +157,8 @@ impl Ready {
             ));
             return Ok(exit::BENCH_INTERRUPTED);
         }
-        Ok(if outcome.failed > 0 { exit::FAILURE } else { exit::OK })
+        let failed = outcome.failed + outcome.failed_after;
+        Ok(if failed > 0 { exit::FAILURE } else { exit::OK })
     }
 
     fn check_exports(&self) -> Result<(), String> {
@@ -190,7 +191,7 @@ pub(super) fn new_folder(within: &Path, name: &str, start: &str) -> Result<PathB
     let time: String = start.chars().filter(|c| c.is_ascii_digit()).collect();
     let (day, time) = time.split_at(time.len().min(8));
     let first = format!("{name}-{day}-{time}");
-    std::fs::create_dir_all(within).map_err(|error| cannot("make", within, error))?;
+    files::make_folder(within)?;
     for number in 1..1000 {
         let name = if number == 1 { first.clone() } else { format!("{first}-{number}") };
         let folder = within.join(name);

@@ -4,8 +4,8 @@ use super::bench::show;
 use super::line::{carry_out, told};
 use super::report::by_name;
 use super::results::find;
-use super::watch::files::{Target, is_stdout, or_stdout};
 use crate::exit;
+use crate::files::{Target, is_stdout, or_stdout};
 use crate::options::{Opt, Table, Takes, Typed, flag, parts, push, put, value};
 use hakobu_core::error::quoted;
 use hakobu_lab::analysis::{

@@ -3,13 +3,12 @@
 use super::command::Command;
 use super::line::carry_out;
 use crate::exit;
+use crate::files::{self, Target};
 use crate::options::{Opt, Table, Typed, flag, parts};
 use crate::show::output;
 use crate::xdg;
 use clap_complete::Shell;
-use hakobu_core::error::cannot;
 use std::ffi::OsString;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -108,7 +107,9 @@ fn show(all: &[Command], plan: Plan) -> Result<u8, String> {
         output::text(&String::from_utf8_lossy(&text));
         return Ok(exit::OK);
     };
-    write(&path, &text).map_err(|error| cannot("write", &path, error))?;
+    files::make_folder(path.parent().unwrap_or(Path::new(".")))?;
+    // A shell may start meanwhile: it finds the old file or the new one.
+    Target::open(&path)?.deliver(text)?;
     output::text(&format!("{}{hint}\n", path.display()));
     Ok(exit::OK)
 }
@@ -121,16 +122,4 @@ fn text(all: &[Command], shell: Shell) -> Vec<u8> {
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut root, "hakobu", &mut text);
     text
-}
-
-/// Writes a file atomically, because a shell may start meanwhile.
-fn write(path: &Path, text: &[u8]) -> io::Result<()> {
-    let dir = path.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(dir)?;
-    let unfinished = dir.join(format!(".hakobu-completions-{}", std::process::id()));
-    let done = std::fs::write(&unfinished, text).and_then(|()| std::fs::rename(&unfinished, path));
-    if done.is_err() {
-        let _ = std::fs::remove_file(&unfinished);
-    }
-    done
 }

@@ -6,9 +6,9 @@ mod sections;
 use super::command::{Command, find, unknown};
 use super::line::carry_out;
 use crate::exit;
+use crate::files::{self, Target};
 use crate::options::{Opt, Table, Typed, parts, put, value};
 use crate::show::output;
-use hakobu_core::error::quoted;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -68,10 +68,7 @@ fn pages(typed: &Typed) -> Result<Pages, String> {
 
 fn show(all: &'static [Command], pages: Pages) -> Result<u8, String> {
     let page = match pages {
-        Pages::All(dir) => {
-            let failed = |error| format!("cannot write into {}: {error}", quoted(&dir));
-            return write_all(all, &dir).map(|()| exit::OK).map_err(failed);
-        }
+        Pages::All(dir) => return write_all(all, &dir).map(|()| exit::OK),
         Pages::Of(None) => page::of_program(all),
         Pages::Of(Some(name)) => match find(all, &name) {
             Some(command) => page::of_command(command),
@@ -86,12 +83,14 @@ fn show(all: &'static [Command], pages: Pages) -> Result<u8, String> {
     Ok(exit::OK)
 }
 
-fn write_all(all: &[Command], dir: &Path) -> io::Result<()> {
-    std::fs::create_dir_all(dir)?;
-    std::fs::write(dir.join("hakobu.1"), page::of_program(all)?)?;
-    for command in all {
-        let name = format!("hakobu-{}.1", command.name);
-        std::fs::write(dir.join(name), page::of_command(command)?)?;
-    }
-    Ok(())
+fn write_all(all: &[Command], dir: &Path) -> Result<(), String> {
+    files::make_folder(dir)?;
+    let write = |name: &str, page: io::Result<Vec<u8>>| {
+        // Writing into memory does not fail.
+        Target::open(&dir.join(name))?.deliver(page.unwrap_or_default())
+    };
+    write("hakobu.1", page::of_program(all))?;
+    all.iter().try_for_each(|command| {
+        write(&format!("hakobu-{}.1", command.name), page::of_command(command))
+    })
 }

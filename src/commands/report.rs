@@ -3,8 +3,8 @@
 mod png;
 
 use super::line::carry_out;
-use super::watch::files::{Target, is_stdout, or_stdout};
 use crate::exit;
+use crate::files::{Target, is_stdout, or_stdout};
 use crate::options::{Opt, OptArg, Table, Typed, parts, put, value};
 use crate::show::progress::{Form, Progress};
 use hakobu_core::meter::Meter;

@@ -3,7 +3,7 @@
 use super::bench::{new_folder, now, show};
 use super::line::{carry_out, told};
 use super::report::baseline;
-use super::watch::files::{or_stdout, write_file};
+use crate::files::{or_stdout, write_file};
 use crate::options::{Opt, OptArg, Table, Typed, flag, parts, put, value};
 use crate::show::{confirmed, output};
 use crate::{exit, names, xdg};

@@ -1,7 +1,6 @@
 //! `hakobu watch`: runs a command and records its use of the machine, watches a running process, or shows the
 //! machine.
 
-pub(super) mod files;
 mod live;
 mod options;
 mod record;

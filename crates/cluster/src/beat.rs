@@ -107,18 +107,21 @@ pub fn is_collected(folder: &dyn Folder) -> Result<bool, Trouble> {
 /// The folder's.
 pub fn read_all(folder: &dyn Folder) -> Result<Vec<Beat>, Trouble> {
     let mut beats: Vec<Beat> = Vec::new();
-    for name in folder.names("workers")? {
+    for name in folder.names("workers")?.into_iter().filter(|name| folder::is_inside(name)) {
         beats.extend(folder::parsed::<Beat>(folder, &format!("workers/{name}"))?);
     }
     beats.sort_by(|a, b| (&a.host, &a.worker).cmp(&(&b.host, &b.worker)));
     Ok(beats)
 }
 
-/// Reads the beat of one worker.
+/// Reads the beat of one worker; `None` for what cannot be the name of one.
 ///
 /// # Errors
 /// The folder's.
 pub fn read(folder: &dyn Folder, worker: &str) -> Result<Option<Beat>, Trouble> {
+    if !folder::is_word(worker) {
+        return Ok(None);
+    }
     folder::parsed(folder, &format!("workers/{worker}.json"))
 }
 

@@ -61,6 +61,19 @@ pub fn parsed<T: DeserializeOwned>(folder: &dyn Folder, name: &str) -> Result<Op
     Ok(serde_json::from_slice(&content).ok())
 }
 
+/// Returns whether a name is one of the run folder's own: relative, with at most one slash, and without `..`. Files of
+/// the folder hold names of others, and may be forged.
+pub(crate) fn is_inside(name: &str) -> bool {
+    let is_plain = |part: &str| !matches!(part, "" | "." | "..") && !part.contains('\0');
+    name.split('/').count() <= 2 && name.split('/').all(is_plain)
+}
+
+/// Returns whether a word can be a part of a file's name in the folder: of a worker, or of a verification.
+pub(crate) fn is_word(word: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    !word.is_empty() && word.len() <= 64 && word.bytes().all(plain)
+}
+
 /// A run folder. Names are relative, with at most one slash.
 pub trait Folder: Send + Sync {
     /// Makes a file, whole or not at all; false where there is one of this name.

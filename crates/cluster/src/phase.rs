@@ -57,10 +57,15 @@ impl Phase {
 /// The verification that was begun; `None` where there is none.
 ///
 /// # Errors
-/// The folder's.
+/// The folder's; the mark names files outside of it.
 pub fn current(folder: &dyn Folder) -> Result<Option<Phase>, Trouble> {
-    let mark = folder::parsed::<Mark>(folder, VERIFYING)?;
-    Ok(mark.map(|mark| Phase::Verify(mark.id)))
+    match folder::parsed::<Mark>(folder, VERIFYING)? {
+        Some(Mark { id }) if !folder::is_word(&id) => {
+            let shown = folder.shown();
+            Err(Trouble::lasting(format!("{VERIFYING} in {shown} is damaged: '{id:?}' is no name")))
+        }
+        mark => Ok(mark.map(|mark| Phase::Verify(mark.id))),
+    }
 }
 
 /// Begins the verification of a run that was collected, or joins the one that was begun; `None`

@@ -7,6 +7,7 @@ use crate::folder::{self, Trouble};
 use crate::plan::number_text;
 use crate::shard::{self, Broken, Entry};
 use crate::worker::{Done, Setup};
+use hakobu_core::error::quoted;
 use std::collections::BTreeMap;
 
 /// A shard that this worker claimed, as it was read.
@@ -72,13 +73,19 @@ impl<'a> Queue<'a> {
         let Some(claimed) = claimed else { return Ok(None) };
         let Some(planned) = self.setup.plan.shards.get(claimed.0 as usize) else { return Ok(None) };
         let entries = match shard::read(self.setup.folder, planned) {
-            Ok(entries) => {
-                let mut by_root: BTreeMap<u32, Vec<Entry>> = BTreeMap::new();
-                for entry in entries {
-                    by_root.entry(entry.root).or_default().push(entry);
+            Ok(entries) => match shard::outside(&entries).filter(|_| self.setup.has_paths()) {
+                Some(entry) => {
+                    let name = String::from_utf8_lossy(&entry.name).into_owned();
+                    Err(format!("it names {}, outside of its folder", quoted(name)))
                 }
-                Ok(by_root)
-            }
+                None => {
+                    let mut by_root: BTreeMap<u32, Vec<Entry>> = BTreeMap::new();
+                    for entry in entries {
+                        by_root.entry(entry.root).or_default().push(entry);
+                    }
+                    Ok(by_root)
+                }
+            },
             Err(Broken::Damaged(why)) => Err(why),
             Err(Broken::Folder(trouble)) => {
                 give_back(self.setup, claimed);

@@ -223,7 +223,8 @@ pub fn read(folder: &dyn Folder, shard: &Shard) -> Result<Vec<Entry>, Broken> {
         if crc64(&content) != *expected {
             return Err(damaged("is damaged: its checksum differs from the plan's"));
         }
-        decode(&content, &mut entries).map_err(|why| damaged(&format!("cannot be read: {why}")))?;
+        decode(&content, shard.entries, &mut entries)
+            .map_err(|why| damaged(&format!("cannot be read: {why}")))?;
     }
     match entries.len() as u64 == shard.entries {
         true => Ok(entries),
@@ -231,14 +232,26 @@ pub fn read(folder: &dyn Folder, shard: &Shard) -> Result<Vec<Entry>, Broken> {
     }
 }
 
-fn decode(content: &[u8], entries: &mut Vec<Entry>) -> Result<(), String> {
+/// Appends entries; of more than `most` none is kept.
+fn decode(content: &[u8], most: u64, entries: &mut Vec<Entry>) -> Result<(), String> {
     let decoder = zstd::stream::read::Decoder::with_buffer(content).map_err(|e| e.to_string())?;
     let from = BufReader::with_capacity(BUFFER_BYTES, decoder);
     let mut records = Records { from, last: None, name: Vec::new() };
     while let Some(entry) = records.next()? {
+        if entries.len() as u64 >= most {
+            return Err("it has more entries than the plan".into());
+        }
         entries.push(entry);
     }
     Ok(())
+}
+
+/// Returns an entry whose name, as a path, leaves its root.
+pub fn outside(entries: &[Entry]) -> Option<&Entry> {
+    let leaves = |name: &[u8]| {
+        name.first() == Some(&b'/') || name.split(|byte| *byte == b'/').any(|part| part == b"..")
+    };
+    entries.iter().find(|entry| leaves(&entry.name))
 }
 
 #[cfg(test)]
@@ -276,15 +289,15 @@ mod tests {
                 frame.pack(&mut content).unwrap();
             }
             let mut read = Vec::new();
-            decode(&content, &mut read).unwrap();
+            decode(&content, u64::MAX, &mut read).unwrap();
             proptest::prop_assert_eq!(read, entries);
         }
 
         /// Bytes that are not a shard give an error and never panic.
         #[test]
         fn anything_can_be_read(content: Vec<u8>) {
-            drop(decode(&content, &mut Vec::new()));
-            drop(decode(&packed(&content), &mut Vec::new()));
+            drop(decode(&content, u64::MAX, &mut Vec::new()));
+            drop(decode(&packed(&content), u64::MAX, &mut Vec::new()));
         }
     }
 
@@ -308,21 +321,39 @@ mod tests {
         frame.pack(&mut second).unwrap();
         for content in [&second, &[&*second, &first].concat()] {
             let mut read = Vec::new();
-            decode(content, &mut read).unwrap();
+            decode(content, u64::MAX, &mut read).unwrap();
             assert_eq!(read.first(), Some(&entry(b"a/c")));
+        }
+    }
+
+    #[test]
+    fn names_that_leave_their_root_are_found() {
+        let entry = |name: &str| Entry {
+            kind: Kind::File,
+            size: 0,
+            mtime: Time { s: 0, ns: 0 },
+            root: 0,
+            name: name.as_bytes().to_vec(),
+        };
+        for name in ["a", "a/b", "a/..b", "..a/b", "a/b..", "a/", "a//b", "./a", "...", "a/.../b"] {
+            assert_eq!(outside(&[entry(name)]), None, "{name}");
+        }
+        for name in ["/a", "..", "../a", "a/..", "a/../b", "a//../../b", "/"] {
+            assert!(outside(&[entry("a"), entry(name)]).is_some(), "{name}");
         }
     }
 
     #[test]
     fn records_that_are_none_are_refused() {
         let fine = [0, 1, 4, 3, 0, 0, 1, b'a'];
-        assert!(decode(&packed(&fine), &mut Vec::new()).is_ok());
+        assert!(decode(&packed(&fine), 1, &mut Vec::new()).is_ok());
+        assert!(decode(&packed(&fine), 0, &mut Vec::new()).is_err());
         for (at, byte) in [(0, 7), (0, 8), (0, 16), (0, 32), (5, 1), (6, 2), (6, 0), (7, 0)] {
             let mut bad = fine;
             bad[at] = byte;
-            assert!(decode(&packed(&bad), &mut Vec::new()).is_err(), "{bad:?}");
+            assert!(decode(&packed(&bad), u64::MAX, &mut Vec::new()).is_err(), "{bad:?}");
         }
         let endless = [&[0][..], &[0xff; 10], &[0, 0, 0, 1, b'a']].concat();
-        assert!(decode(&packed(&endless), &mut Vec::new()).is_err());
+        assert!(decode(&packed(&endless), u64::MAX, &mut Vec::new()).is_err());
     }
 }

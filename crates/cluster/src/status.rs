@@ -3,7 +3,7 @@
 use crate::beat::{self, Beat, State, Watch};
 use crate::folder::{self, Folder, Trouble};
 use crate::phase::Phase;
-use crate::plan::Plan;
+use crate::plan::{Plan, number_text};
 use crate::problems::{self, Problems};
 use crate::verdict::{self, Judged, Summed};
 use crate::worker::Done;
@@ -89,10 +89,16 @@ impl Results {
             if self.seen.contains(&name) {
                 continue;
             }
+            if !folder::is_inside(&name) {
+                continue;
+            }
             // One that is not whole yet is read the next time.
             if let Some(done) = folder::parsed::<Done>(folder, &format!("{results}/{name}"))? {
+                // A result of another shard, or of none, counts for nothing.
+                if name == format!("{}.json", number_text(done.shard)) {
+                    self.add(done, plan);
+                }
                 self.seen.insert(name);
-                self.add(done, plan);
             }
         }
         Ok(())

@@ -6,6 +6,7 @@ use crate::plan::Plan;
 use crate::verdict::Judged;
 use hakobu_core::control::Control;
 use hakobu_core::event::Listener;
+use hakobu_transfer::journal;
 use hakobu_transfer::run::{Outcome, Spec};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -28,6 +29,16 @@ pub struct Setup<'a> {
     pub workers: u64,
     /// Work on the shards.
     pub phase: Phase,
+}
+
+impl Setup<'_> {
+    /// Returns whether names are paths at one end at least: keys of a store may hold `..` and begin with a slash.
+    pub(crate) fn has_paths(&self) -> bool {
+        let is_local = |root: &String| !journal::bytes(root).starts_with(b"s3://");
+        self.plan.local
+            || self.spec.target.local().is_some()
+            || self.plan.roots.iter().any(is_local)
+    }
 }
 
 /// Result of a shard that was worked on.

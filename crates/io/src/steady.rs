@@ -51,34 +51,68 @@ pub struct Steady {
     pub every_s: u32,
 }
 
-/// Steadiness of a job.
+/// What is measured in an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sample {
+    /// Blocks a second.
+    pub blocks_per_s: f64,
+    /// Bytes a second.
+    pub bytes_per_s: f64,
+    /// The mean of completion latency, nanoseconds; 0 without a block.
+    pub latency_ns: f64,
+}
+
+impl Sample {
+    /// The value of one metric.
+    pub fn of(&self, measure: Measure) -> f64 {
+        match measure {
+            Measure::Blocks => self.blocks_per_s,
+            Measure::Bytes => self.bytes_per_s,
+            Measure::Latency => self.latency_ns,
+        }
+    }
+}
+
+/// Steadiness of a job.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Steadiness {
     /// It became steady.
     pub attained: bool,
-    /// The value last compared with the limit.
+    /// The value last compared with the limit: a slope may be negative.
     pub value: f64,
     /// The mean of the rates of the window.
     pub mean: f64,
+    /// The same as `value`, but never in percent.
+    pub change: f64,
+    /// The window so far, the oldest interval first.
+    pub samples: Vec<Sample>,
+}
+
+impl Steady {
+    /// Intervals that it looks at.
+    pub fn window(&self) -> usize {
+        (self.window_s / self.every_s.max(1)).max(2) as usize
+    }
 }
 
 impl Criterion {
-    /// The value to compare with the limit, and the mean. `None` where the mean is 0 or not finite.
-    fn value(&self, rates: &VecDeque<f64>) -> Option<(f64, f64)> {
+    /// The change of the rates, the value to compare with the limit, and the mean. `None` where the mean is 0 or not
+    /// finite.
+    fn value(&self, rates: &[f64]) -> Option<[f64; 3]> {
         let count = rates.len() as f64;
         let mean = rates.iter().sum::<f64>() / count;
         let middle = (count - 1.0) / 2.0;
-        let value = match self.slope {
+        let change = match self.slope {
             false => rates.iter().map(|rate| (rate - mean).abs()).fold(0.0, f64::max),
             true => {
                 let by = |at: usize, rate: f64| (at as f64 - middle) * (rate - mean);
                 let over: f64 = rates.iter().enumerate().map(|(at, rate)| by(at, *rate)).sum();
                 let under: f64 = (0..rates.len()).map(|at| (at as f64 - middle).powi(2)).sum();
-                (over / under).abs()
+                over / under
             }
         };
-        let value = if self.percent { 100.0 * value / mean } else { value };
-        (value.is_finite() && mean > 0.0).then_some((value, mean))
+        let value = if self.percent { 100.0 * change / mean } else { change };
+        (value.is_finite() && mean > 0.0).then_some([change, value, mean])
     }
 }
 
@@ -87,36 +121,41 @@ impl Criterion {
 pub struct Watch {
     of: Steady,
     left_s: u32,
-    rates: VecDeque<f64>,
-    /// Steadiness until now.
-    pub found: Steadiness,
+    samples: VecDeque<Sample>,
+    found: Steadiness,
 }
 
 impl Watch {
     /// Creates a watch without samples.
     pub fn new(of: Steady) -> Watch {
-        Watch { of, left_s: of.ramp_s, rates: VecDeque::new(), found: Steadiness::default() }
+        Watch { of, left_s: of.ramp_s, samples: VecDeque::new(), found: Steadiness::default() }
     }
 
-    /// Takes the value of another interval; whether it is steady now.
-    pub fn add(&mut self, rate: f64) -> bool {
-        let every_s = self.of.every_s.max(1);
+    /// Takes the values of another interval; whether it is steady now.
+    pub fn add(&mut self, sample: Sample) -> bool {
         if self.left_s > 0 {
-            self.left_s = self.left_s.saturating_sub(every_s);
+            self.left_s = self.left_s.saturating_sub(self.of.every_s.max(1));
             return false;
         }
-        self.rates.push_back(rate);
-        let window = (self.of.window_s / every_s).max(2) as usize;
-        if self.rates.len() < window {
+        self.samples.push_back(sample);
+        let window = self.of.window();
+        if self.samples.len() < window {
             return false;
         }
-        if self.rates.len() > window {
-            self.rates.pop_front();
+        if self.samples.len() > window {
+            self.samples.pop_front();
         }
-        let Some((value, mean)) = self.of.criterion.value(&self.rates) else { return false };
-        let attained = value < self.of.criterion.limit;
-        self.found = Steadiness { attained, value, mean };
+        let criterion = self.of.criterion;
+        let rates: Vec<f64> = self.samples.iter().map(|sample| sample.of(criterion.of)).collect();
+        let Some([change, value, mean]) = criterion.value(&rates) else { return false };
+        let attained = value.abs() < criterion.limit;
+        self.found = Steadiness { attained, value, mean, change, samples: Vec::new() };
         attained
+    }
+
+    /// Steadiness until now.
+    pub fn found(&self) -> Steadiness {
+        Steadiness { samples: self.samples.iter().copied().collect(), ..self.found.clone() }
     }
 }
 
@@ -130,7 +169,8 @@ mod tests {
     }
 
     fn after(watch: &mut Watch, rates: &[f64]) -> Option<usize> {
-        rates.iter().position(|rate| watch.add(*rate))
+        let sample = |rate: &f64| Sample { blocks_per_s: *rate, ..Sample::default() };
+        rates.iter().position(|rate| watch.add(sample(rate)))
     }
 
     #[test]
@@ -138,7 +178,10 @@ mod tests {
         // The first second does not count, and the window has to be full.
         let mut of = watch(false, 2.0, true);
         assert_eq!(after(&mut of, &[9.0, 100.0, 100.0, 101.0, 99.0]), Some(4));
-        assert_eq!(of.found, Steadiness { attained: true, value: 1.0, mean: 100.0 });
+        let found = of.found();
+        assert!(found.attained && (found.value, found.mean, found.change) == (1.0, 100.0, 1.0));
+        let kept: Vec<f64> = found.samples.iter().map(|sample| sample.blocks_per_s).collect();
+        assert_eq!(kept, [100.0, 100.0, 101.0, 99.0]);
         let mut of = watch(false, 2.0, true);
         let rates = [9.0, 50.0, 100.0, 100.0, 101.0, 99.0];
         assert_eq!(after(&mut of, &rates), Some(5), "what is too old goes");
@@ -162,6 +205,9 @@ mod tests {
         let rising = [0.0, 100.0, 104.0, 108.0, 112.0, 116.0];
         assert_eq!(after(&mut watch(true, 1.0, true), &rising), None);
         assert_eq!(after(&mut watch(true, 4.1, false), &rising), Some(4));
+        let mut falling = watch(true, 4.1, false);
+        assert_eq!(after(&mut falling, &[0.0, 116.0, 112.0, 108.0, 104.0]), Some(4));
+        assert_eq!((falling.found().change, falling.found().attained), (-4.0, true));
         assert_eq!(after(&mut watch(true, 1.0, true), &[0.0; 9]), None, "nothing is not steady");
     }
 }

@@ -4,6 +4,7 @@
 pub mod analysis;
 pub mod campaign;
 pub mod chart;
+mod csv;
 pub mod record;
 pub mod report;
 pub mod results;

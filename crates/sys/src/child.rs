@@ -2,6 +2,7 @@
 
 use crate::errno;
 use crate::usage::Used;
+use rustix::process::{WaitId, WaitIdOptions, waitid};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -14,16 +15,50 @@ pub enum End {
     Killed(i32),
 }
 
+/// What a child does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It runs, sleeps or waits.
+    Running,
+    /// A signal stopped it.
+    Stopped(i32),
+    /// It has ended.
+    Ended,
+}
+
 /// Waits until a child has ended, without reaping it: until [`collect`] its process id is not reused.
 ///
 /// # Errors
 /// It is not a child of this process.
 pub fn wait_for_end(pid: u32) -> io::Result<()> {
-    use rustix::process::{WaitId, WaitIdOptions, waitid};
+    state(pid, WaitIdOptions::EXITED).map(drop)
+}
+
+/// Waits until a child has ended or is stopped, without reaping it. One that is stopped already is reported at once.
+///
+/// # Errors
+/// As [`wait_for_end`].
+pub fn wait_for_stop(pid: u32) -> io::Result<State> {
+    state(pid, WaitIdOptions::EXITED | WaitIdOptions::STOPPED)
+}
+
+/// What a child does now, without reaping it.
+///
+/// # Errors
+/// As [`wait_for_end`].
+pub fn look(pid: u32) -> io::Result<State> {
+    state(pid, WaitIdOptions::EXITED | WaitIdOptions::STOPPED | WaitIdOptions::NOHANG)
+}
+
+fn state(pid: u32, options: WaitIdOptions) -> io::Result<State> {
     let pid = number(pid)?;
-    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-    rustix::io::retry_on_intr(|| waitid(WaitId::Pid(pid), options))?;
-    Ok(())
+    let options = options | WaitIdOptions::NOWAIT;
+    let found = rustix::io::retry_on_intr(|| waitid(WaitId::Pid(pid), options))?;
+    Ok(match found {
+        None => State::Running,
+        Some(found) if found.stopped() => State::Stopped(found.stopping_signal().unwrap_or(0)),
+        Some(_) => State::Ended,
+    })
 }
 
 /// Reaps a child, waiting for its end if necessary; returns how it ended and what it and its descendants
@@ -133,6 +168,17 @@ mod tests {
         }
         assert!([0, 1, u32::MAX].into_iter().all(|group| send_to_group(group, 0).is_err()));
         assert!(send(u32::MAX, 0).is_err() && wait_for_end(0).is_err());
+    }
+
+    #[test]
+    fn a_stop_is_no_end() {
+        let mut child = Command::new("sh").args(["-c", "kill -STOP $$; exit 3"]).spawn().unwrap();
+        assert_eq!(wait_for_stop(child.id()).unwrap(), State::Stopped(libc::SIGSTOP));
+        assert_eq!(look(child.id()).unwrap(), State::Stopped(libc::SIGSTOP));
+        send(child.id(), libc::SIGCONT).unwrap();
+        wait_for_end(child.id()).unwrap();
+        assert_eq!(look(child.id()).unwrap(), State::Ended);
+        assert_eq!(child.wait().unwrap().code(), Some(3));
     }
 
     #[test]

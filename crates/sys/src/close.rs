@@ -28,16 +28,6 @@ pub fn flush(fd: impl AsFd) -> Result<()> {
     })
 }
 
-/// Writes a whole file like [`std::fs::write`], and checks the result of `close(2)`.
-///
-/// # Errors
-/// Those of opening, writing and closing.
-pub fn write(path: &std::path::Path, content: impl AsRef<[u8]>) -> Result<()> {
-    let mut file = std::fs::File::create(path)?;
-    std::io::Write::write_all(&mut file, content.as_ref())?;
-    close(file)
-}
-
 /// True if the file system of `fd` may report failed writes at close(2): network and FUSE file systems, and
 /// unknown ones. Local ones do not (magic numbers of linux/magic.h in statfs(2)).
 pub fn reports_late(fd: BorrowedFd<'_>) -> bool {

@@ -36,6 +36,7 @@ pub mod process;
 pub mod ranges;
 pub mod ring;
 pub mod room;
+pub mod session;
 mod slots;
 pub mod socket;
 pub mod source;

@@ -8,15 +8,17 @@ mod walk;
 pub use kinds::{Links, Refused};
 
 use crate::meta::{self, Kind};
-use crate::{BorrowedFd, OwnedFd, errno};
+use crate::{BorrowedFd, OwnedFd, close, errno};
 use kinds::os;
 use rustix::fs::{CWD, Mode, OFlags};
 use std::ffi::{CStr, CString, OsStr};
-use std::io::Result;
+use std::fs::File;
+use std::io::{Result, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use walk::End;
 
+const CREATE: OFlags = OFlags::CREATE.union(OFlags::CLOEXEC).union(OFlags::NOCTTY);
 const LIST: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC).union(OFlags::NONBLOCK);
 
@@ -54,8 +56,37 @@ impl Links {
     /// As [`Links::open_dir`]; ENXIO for a FIFO without reader.
     pub fn open_write(&self, path: &Path, append: bool) -> Result<OwnedFd> {
         let how = OFlags::NONBLOCK | if append { OFlags::APPEND } else { OFlags::TRUNC };
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOCTTY | how;
-        self.open(CWD, &c_path(path)?, flags)
+        self.open(CWD, &c_path(path)?, CREATE | OFlags::WRONLY | how)
+    }
+
+    /// Opens a file for the output of a command, whose writes block. Existing content is replaced.
+    ///
+    /// # Errors
+    /// As [`Links::open_write`].
+    pub fn open_output(&self, path: &Path) -> Result<OwnedFd> {
+        let fd = self.open_write(path, false)?;
+        rustix::io::ioctl_fionbio(&fd, false)?;
+        Ok(fd)
+    }
+
+    /// Opens a file that only its owner may read, and creates it if missing. It is read, and written at its end.
+    ///
+    /// # Errors
+    /// As [`Links::open_dir`].
+    pub fn open_private(&self, path: &Path) -> Result<OwnedFd> {
+        self.open_with(CWD, &c_path(path)?, CREATE | OFlags::RDWR | OFlags::APPEND, 0o600)
+    }
+
+    /// Writes a whole file that only its owner may read, and checks the result of close(2). Existing content is
+    /// replaced.
+    ///
+    /// # Errors
+    /// As [`Links::open_dir`]; those of write(2) and close(2).
+    pub fn write_private(&self, path: &Path, content: &[u8]) -> Result<()> {
+        let flags = CREATE | OFlags::WRONLY | OFlags::TRUNC;
+        let mut file = File::from(self.open_with(CWD, &c_path(path)?, flags, 0o600)?);
+        file.write_all(content)?;
+        close::close(file)
     }
 
     /// Checks whether one name may be followed, if it is a symlink. Its target is not examined.
@@ -74,7 +105,18 @@ impl Links {
     }
 
     fn open(&self, at: BorrowedFd<'_>, path: &CStr, flags: OFlags) -> Result<OwnedFd> {
-        let mode = Mode::from_raw_mode(0o666);
+        self.open_with(at, path, flags, 0o666)
+    }
+
+    /// `mode`: that of a new file, restricted by the umask.
+    fn open_with(
+        &self,
+        at: BorrowedFd<'_>,
+        path: &CStr,
+        flags: OFlags,
+        mode: u32,
+    ) -> Result<OwnedFd> {
+        let mode = Mode::from_raw_mode(mode);
         if *self == Links::Any {
             return Ok(rustix::fs::openat(at, path, flags, mode)?);
         }

@@ -68,6 +68,13 @@ pub fn ignores_signal(signal: i32) -> bool {
     }
 }
 
+/// Makes the ends of children visible to this process. Whoever started it may have ignored SIGCHLD, which execve(2)
+/// keeps: the kernel then forgets a child at once, and no wait for it succeeds.
+pub fn see_children() {
+    // SAFETY: the default action runs no code of this process.
+    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+}
+
 /// True if a process with this id exists in our pid namespace.
 pub fn is_alive(pid: u32) -> bool {
     let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) else {

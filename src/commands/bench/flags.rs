@@ -339,6 +339,11 @@ mod tests {
         let argv = |words: &[&str]| read(words).unwrap().cells.swap_remove(0).launch.argv;
         assert_eq!(argv(&["-N", "echo 'a b' \"c\""]), ["echo", "a b", "c"]);
         assert_eq!(argv(&["-S", "bash -e", "echo $X"]), ["bash", "-e", "-c", "echo $X"]);
+        let quoted = "'/opt/my shell' -o \"a b\" c\\ d";
+        assert_eq!(argv(&["-S", quoted, "x"]), ["/opt/my shell", "-o", "a b", "c d", "-c", "x"]);
+        for (wrong, why) in [("sh 'a", "not closed"), ("", "not a shell"), ("''", "not a shell")] {
+            assert!(read(&["-S", wrong, "x"]).unwrap_err().contains(why), "{wrong}");
+        }
         assert!(read(&["-N", "echo 'a"]).unwrap_err().contains("a quote is not closed"));
         let plan = read(&["true"]).unwrap();
         assert_eq!(plan.cells.len(), 1);

@@ -23,7 +23,7 @@ pub static TABLE: Table<Args> = Table {
             --output continues an interrupted one.\n\
             A duration is a number with us, ms, s, m or h. hakobu help bench-guide has the \
             details.\n\
-            Exit codes: 0 done; 1 a run failed, or something could not be done; 2 usage; 130 \
+            Exit codes: 0 done; 1 a run or a command after it failed, or something could not be done; 2 usage; 130 \
             stopped by a signal (the measurements so far are kept).",
     options: &[&OPTIONS, &COMMANDS, &CAMPAIGNS, &RESULTS],
     unbuilt: &[UNBUILT],

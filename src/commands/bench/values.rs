@@ -1,9 +1,11 @@
 //! Values of options of `bench`: parameters, output targets, style.
 
 use super::args::{Args, Parameter, Style};
+use crate::commands::run::lines;
 use crate::options::OptArg;
 use hakobu_lab::campaign::{Accepts, Sink};
 use hakobu_lab::results::markup::Time;
+use std::ffi::OsString;
 use std::path::Path;
 
 /// Parses the target of commands' output.
@@ -117,13 +119,20 @@ fn named(arg: &OptArg, name: &str) -> Result<String, String> {
     is_name.then(|| name.to_owned()).ok_or_else(|| arg.wrong("VAR is not a name"))
 }
 
+/// Parses `--shell`: words are split as in a shell.
 pub fn shell(arg: &OptArg) -> Result<Vec<String>, String> {
     match arg.text()? {
         "none" => Ok(Vec::new()),
         "default" => Ok(vec!["sh".into()]),
-        words => {
-            let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
-            if words.is_empty() { Err(arg.wrong("is not a shell")) } else { Ok(words) }
+        text => {
+            let words = lines::words(text.as_bytes()).map_err(|why| arg.wrong(why))?;
+            // Parts of valid UTF-8, unless an escape has made something else of them.
+            let words = words.into_iter().map(OsString::into_string).collect::<Result<Vec<_>, _>>();
+            let words = words.map_err(|_| arg.wrong("is not valid UTF-8"))?;
+            match words.first() {
+                Some(first) if !first.is_empty() => Ok(words),
+                _ => Err(arg.wrong("is not a shell")),
+            }
         }
     }
 }

@@ -4,6 +4,7 @@ use super::ending::{Problem, problems};
 use super::opened::{Invocation, VERSION, parse, unusable};
 use crate::commands::line::told;
 use crate::exit;
+use crate::files::Target;
 use crate::number::{Digits, things};
 use crate::show::output;
 use hakobu_cluster::beat::{self, Beat, State};
@@ -216,12 +217,5 @@ fn write_textfile(path: &OsStr, now: &Now) -> Result<(), String> {
         text.push_str(&format!("# HELP {name} {help}\n# TYPE {name} gauge\n"));
         text.push_str(&format!("{name}{{run=\"{}\"}} {value}\n", now.run));
     }
-    let path = Path::new(path);
-    let mut temp = path.as_os_str().to_owned();
-    temp.push(format!(".{}", std::process::id()));
-    let written = std::fs::write(&temp, text).and_then(|()| std::fs::rename(&temp, path));
-    written.map_err(|error| {
-        drop(std::fs::remove_file(&temp));
-        format!("cannot write {}: {error}", quoted(path))
-    })
+    Target::open(Path::new(path))?.deliver(text)
 }

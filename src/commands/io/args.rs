@@ -1,7 +1,7 @@
 //! The parsed command line of `io`: options, job files, and the request that they make.
 
 use super::options::{TABLE, Word};
-use crate::commands::watch::files::is_stdout;
+use crate::files::is_stdout;
 use crate::input;
 use crate::options::Typed;
 use hakobu_core::error::cannot;

@@ -2,7 +2,7 @@
 
 use super::live::Live;
 use super::web::Lent;
-use crate::commands::watch::files::{is_stdout, write_file};
+use crate::files::{is_stdout, write_file};
 use crate::show::output::{self, Output};
 use crate::show::screen;
 use crate::{ec2, exit, signals};

@@ -1,10 +1,10 @@
 //! A line that runs as a process: started, read, and stopped with the run.
 
 use hakobu_sys::child::send;
+use hakobu_sys::session::{self, UnderWay};
 use hakobu_transfer::run::Control;
 use signal_hook::consts::SIGTERM;
 use std::io::{self, Read};
-use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
@@ -13,8 +13,8 @@ use std::time::Duration;
 const STEP: Duration = Duration::from_millis(50);
 
 /// Runs a process to its end and returns its standard error. If the run is asked to stop, the process gets SIGTERM
-/// once. It has a process group of its own, so that the terminal's Ctrl-C does not reach it as well: a second signal
-/// would end it at once. `reads`: it gets standard input.
+/// once. It has a session of its own, so that the terminal's Ctrl-C does not reach it as well: a second signal
+/// would end it at once. It may read from the terminal, as it is in no background there. `reads`: it gets standard input.
 ///
 /// # Errors
 /// Those of the system: it cannot be started or waited for.
@@ -25,7 +25,9 @@ pub fn run(
 ) -> io::Result<(ExitStatus, Vec<u8>)> {
     command.stdin(if reads { Stdio::inherit() } else { Stdio::null() });
     command.stdout(Stdio::inherit()).stderr(Stdio::piped());
-    let mut child = command.process_group(0).spawn()?;
+    session::lead(&mut command, false);
+    let mut child = command.spawn()?;
+    let _under_way = UnderWay::new(child.id());
     let (sender, receiver) = channel();
     let stderr = child.stderr.take();
     std::thread::scope(|scope| {

@@ -1,12 +1,12 @@
 //! The main loop: periodic samples, signals, the end; then the summary and the files.
 
-use super::files::Target;
 use super::live;
 use super::options::{Plan, Subject};
 use super::summary;
 use super::view::View;
 use crate::commands::line::told;
 use crate::exit;
+use crate::files::Target;
 use crate::show::screen::reserved::Line;
 use crate::show::{output, verdict};
 use hakobu_core::error::{Cause, cannot};

@@ -242,3 +242,79 @@ fn every_file_can_be_standard_output() {
         .says(&["only one file can be standard output"]);
     assert!(!area.join("-").exists());
 }
+
+/// What both write into a file of theirs, and their exit codes.
+fn beside_hyperfine(area: &Area, words: &[&str], file: &str) -> Option<[(Option<i32>, String); 2]> {
+    if !crate::common::have("hyperfine", "the meaning of its options") {
+        return None;
+    }
+    let read = |code| {
+        let text = std::fs::read_to_string(area.join(file)).unwrap_or_default();
+        let _ = std::fs::remove_file(area.join(file));
+        (code, text)
+    };
+    let mut hyperfine = Command::new("hyperfine");
+    hyperfine.args(words).current_dir(area.path()).stdin(std::process::Stdio::null());
+    let theirs = read(hyperfine.output().unwrap().status.code());
+    let ours = run(area, &[&["bench", "--no-control"], words].concat());
+    Some([theirs, read(Some(ours.code))])
+}
+
+#[test]
+fn a_cleanup_that_fails_is_a_failure() {
+    let area = Area::tmpfs();
+    for (command, code) in [("false", 1), ("exit 7", 1), ("kill -TERM $$", 1), ("true", 0)] {
+        let words = ["-r", "1", "-c", command, "true"];
+        if let Some([theirs, ours]) = beside_hyperfine(&area, &words, "none") {
+            assert_eq!((theirs.0, ours.0), (Some(code), Some(code)), "{command}");
+        }
+    }
+    // Runs and exports are kept.
+    let ran = bench(&area, &["-r", "2", "-c", "false", "--export-json", "x.json", "true"]);
+    ran.expect(1).says(&["cleanup: 'false' ended with exit code 1"]);
+    assert_eq!(runs(&area).len(), 3, "the control included");
+    assert!(area.join("x.json").exists());
+    run(&area, &["bench", "-q", "-r", "1", "-c", "false", "true"]).expect(1);
+    // That of a campaign, too.
+    let text = "name = \"c\"\ntitle = \"t\"\nquestion = \"q\"\n\
+                [[tool]]\nname = \"t\"\ncommand = \"true\"\n[run]\nteardown = \"false\"\n";
+    std::fs::write(area.join("c.toml"), text).unwrap();
+    let ran = run(&area, &["bench", "-r", "1", "c.toml"]);
+    ran.expect(1).says(&["cleanup: 'false' ended"]);
+}
+
+#[test]
+fn a_shell_is_split_as_a_shell_does() {
+    let area = Area::tmpfs();
+    std::fs::write(area.join("my shell"), "#!/bin/sh\nprintf '<%s>' \"$@\" >>said\n").unwrap();
+    let may_run = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(area.join("my shell"), may_run).unwrap();
+    for shell in ["'./my shell'", "./my\\ shell a 'b c' \"d\"", "\"./my shell\" '' x"] {
+        // hyperfine calls it to measure its start as well: the last call is that of the command.
+        let last = |text: &str| text.rsplit("<-c>").next().unwrap_or_default().to_owned();
+        let options = |text: &str| text.split("<-c>").next().unwrap_or_default().to_owned();
+        let found = beside_hyperfine(&area, &["-r", "1", "-S", shell, "echo x"], "said");
+        let Some([theirs, ours]) = found else { return };
+        assert_eq!((theirs.0, last(&theirs.1)), (ours.0, last(&ours.1)), "{shell}");
+        assert_eq!(options(&theirs.1), options(&ours.1), "{shell}");
+    }
+    for shell in ["", " ", "sh 'x"] {
+        run(&area, &["bench", "-S", shell, "true"]).expect(2).says(&["--shell="]);
+    }
+}
+
+/// HYPERFINE_ITERATION as hyperfine 1.20 sets it, and later versions for the commands around a run.
+#[test]
+fn commands_know_the_number_of_their_run() {
+    let area = Area::tmpfs();
+    let log = |what: &str| format!("echo {what} ${{HYPERFINE_ITERATION-none}} >>log");
+    let [setup, prepare, conclude, cleanup, command] =
+        ["setup", "prepare", "conclude", "cleanup", "run"].map(log);
+    let around = ["-s", &setup, "-p", &prepare, "-C", &conclude, "-c", &cleanup];
+    let words = [&["--no-control", "-w", "1", "-r", "2"][..], &around, &[&command]].concat();
+    bench(&area, &words).ok();
+    let said = std::fs::read_to_string(area.join("log")).unwrap();
+    let run = |number: &str| format!("prepare {number}\nrun {number}\nconclude {number}\n");
+    let wanted = ["warmup-0", "0", "1"].map(run).concat();
+    assert_eq!(said, format!("setup none\n{wanted}cleanup none\n"));
+}

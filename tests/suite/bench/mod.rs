@@ -7,8 +7,10 @@ mod hyperfine;
 mod idle;
 mod ours;
 mod places;
+mod private;
 mod results;
 mod stops;
+mod terminal;
 
 use crate::common::area::Area;
 use crate::common::case::Run;

@@ -3,6 +3,7 @@
 mod arguments;
 mod asking;
 mod bars;
+mod children;
 mod exit_codes;
 mod features;
 mod formats;

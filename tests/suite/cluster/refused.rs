@@ -178,3 +178,28 @@ fn a_machine_that_has_not_mounted_the_source_removes_nothing() {
     stage.ok("cluster collect RUN");
     stage.same(&Fields::ALL);
 }
+
+/// Marks, claims and results that name files outside of the run folder.
+#[test]
+fn names_that_leave_the_run_folder() {
+    let stage = Stage::new();
+    tree(&stage.src(), 1);
+    stage.ok("cluster plan -aH --run RUN SRC/ DST");
+    let beat = r#"{"worker":"w","host":"h","owner":"","counter":7,"stale_s":600,"state":"working",
+        "shard":0,"shards":0,"entries":0,"bytes":0,"failed":0,"up_s":1,"message":null}"#;
+    std::fs::write(stage.area.join("outside.json"), beat).unwrap();
+    std::fs::create_dir(stage.run().join("claims")).unwrap();
+    // The worker of this claim would seem to be at work for ten minutes.
+    let claim = r#"{"token":"t","worker":"../../outside"}"#;
+    std::fs::write(stage.run().join("claims/000000.0"), claim).unwrap();
+    stage.ok("cluster work --stale-after=2s RUN");
+    std::fs::write(stage.run().join("done/999999.json"), r#"{"shard":0,"files":5}"#).unwrap();
+    stage.ok("cluster collect RUN");
+    stage.same(&Fields::ALL);
+    for id in ["../../escaped", "/escaped", "a/b", ""] {
+        std::fs::write(stage.run().join("verify.json"), format!("{{\"id\":\"{id}\"}}")).unwrap();
+        stage.go("cluster work --verify RUN").says(&["verify.json", "is damaged"]);
+        stage.go("cluster status --once RUN").says(&["verify.json", "is damaged"]);
+    }
+    assert!(!stage.area.join("escaped").exists() && !stage.area.join("escaped-claims").exists());
+}

@@ -165,3 +165,86 @@ fn several_folders_are_taken_in_turn() {
     assert_eq!(ours, theirs);
     assert_eq!(ours.map(|names| names.len()), [2, 1]);
 }
+
+#[test]
+fn a_steady_state_has_fio_s_keys() {
+    if !have("fio", "fio's JSON") {
+        return;
+    }
+    let area = area();
+    std::fs::create_dir(area.join("fio")).unwrap();
+    for ss in ["iops:50%", "bw_slope:50%", "iops:0.00001"] {
+        let line = format!(
+            "--name=a --rw=write --bs=4k --size=1m --ioengine=psync --time_based --runtime=3 \
+             --rate_iops=,500 --ss={ss} --ss_dur=2 --output-format=json --filename=data"
+        );
+        // Both wait most of the time.
+        let (theirs, ours) = std::thread::scope(|scope| {
+            let theirs = scope.spawn(|| fio(&area.join("fio"), &line));
+            let ours = measured(area.path(), &line.replace("--output-format=json", ""));
+            (theirs.join().unwrap(), ours)
+        });
+        let (theirs, ours) = (&theirs["jobs"][0]["steadystate"], &ours["jobs"][0]["steadystate"]);
+        let mut found = Vec::new();
+        missing(theirs, ours, "", &mut found);
+        assert!(found.is_empty(), "{ss}: {found:?} in {ours} beside {theirs}");
+        assert_eq!(theirs["attained"], ours["attained"], "{ss}: {ours} beside {theirs}");
+        let data = &ours["data"];
+        for (mean, each) in [("iops_mean", "iops"), ("bw_mean", "bw")] {
+            let each: Vec<u64> = data[each]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|value| value.as_u64().unwrap())
+                .collect();
+            let sum: u64 = each.iter().sum();
+            assert_eq!(data[mean].as_u64(), Some(sum / each.len() as u64), "{ss}: {data}");
+            assert!(each.iter().all(|value| *value > 0), "{ss}: {data}");
+        }
+        let is_slope = ss.contains("slope");
+        let zero = if is_slope { "max_deviation" } else { "slope" };
+        assert_eq!(ours[zero].as_f64(), Some(0.0), "{ss}: {ours}");
+    }
+}
+
+/// Verification takes no more time than the job has: neither where it runs for a time, nor where it is cut.
+#[test]
+fn verification_belongs_to_the_time_of_the_job() {
+    let area = area();
+    let took = |program: &str, line: &str| {
+        let mut command = match program {
+            "fio" => Command::new("fio"),
+            _ => crate::io::hakobu(area.path(), &["io", "--allow-overwrite"]),
+        };
+        let line = format!("{line} --name=a --bs=4k --verify=crc32c --output-format=json");
+        command.args(line.split_whitespace()).current_dir(area.path());
+        command.arg(format!("--filename={program}.data"));
+        let began = std::time::Instant::now();
+        let out = must(&mut command);
+        let took = began.elapsed().as_secs_f64();
+        let start = out.iter().position(|byte| *byte == b'{').unwrap();
+        let found: Value = serde_json::from_slice(&out[start..]).unwrap();
+        std::fs::remove_file(area.join(&format!("{program}.data"))).unwrap_or_default();
+        (took, found)
+    };
+    let has_fio = have("fio", "the time of fio's verification");
+    for line in [
+        "--rw=randwrite --size=256k --runtime=1 --time_based",
+        "--rw=randrw --size=256k --runtime=1 --time_based --numjobs=2 --group_reporting",
+        "--rw=write --size=64m --rate=,4m --runtime=1",
+        "--rw=write --size=64m --rate=,4m --runtime=1 --verify_backlog=64",
+        "--rw=write --size=64m --rate=,4m --runtime=1 --time_based --verify_backlog=64",
+        "--rw=write --size=256k --runtime=1 --time_based --ramp_time=1",
+    ] {
+        let (ours, found) = took("hakobu", line);
+        let most = if has_fio { took("fio", line).0 } else { 2.0 };
+        assert!(ours < most + 1.0, "{line}: {ours} s, and fio's {most} s");
+        assert!(number(&found, "/jobs/0/write/total_ios") > 0, "{line}");
+    }
+    // What there is time for is read, once each.
+    for line in ["--rw=write --size=1m --runtime=20", "--rw=write --size=1m --loops=3"] {
+        let (_, found) = took("hakobu", line);
+        let written = number(&found, "/jobs/0/write/total_ios");
+        assert_eq!(number(&found, "/hakobu/engines/0/verified"), written, "{line}");
+    }
+}

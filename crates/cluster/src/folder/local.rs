@@ -1,6 +1,6 @@
 //! A run folder on a file system that all machines share.
 
-use super::{Folder, Trouble};
+use super::{Folder, Trouble, is_inside};
 use hakobu_core::error::{cannot, quoted};
 use hakobu_sys::{close, errno, process};
 use hakobu_transfer::journal::Owner;
@@ -52,9 +52,20 @@ impl Local {
         Ok(Local { path: path.to_owned(), me, next: AtomicU64::new(fastrand::u64(..1 << 40)) })
     }
 
+    /// The place of a file, or of a folder of files.
+    fn place(&self, name: &str) -> Result<PathBuf, Trouble> {
+        match is_inside(name) {
+            true => Ok(self.path.join(name)),
+            false => {
+                let why = format!("{} is not a file of run folder {}", quoted(name), self.shown());
+                Err(Trouble::lasting(why))
+            }
+        }
+    }
+
     /// Writes a file under a temporary name beside its place.
     fn draft(&self, name: &str, content: &[u8]) -> Result<(PathBuf, PathBuf), Trouble> {
-        let path = self.path.join(name);
+        let path = self.place(name)?;
         let folder = path.parent().unwrap_or(&self.path);
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let temp = folder.join(format!(".{}-{number:x}", self.me));
@@ -115,7 +126,7 @@ impl Folder for Local {
     }
 
     fn read(&self, name: &str) -> Result<Option<Vec<u8>>, Trouble> {
-        let path = self.path.join(name);
+        let path = self.place(name)?;
         match fs::read(&path) {
             Ok(content) => Ok(Some(content)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -124,7 +135,7 @@ impl Folder for Local {
     }
 
     fn names(&self, folder: &str) -> Result<Vec<String>, Trouble> {
-        let path = self.path.join(folder);
+        let path = self.place(folder)?;
         let list = || {
             let mut names = Vec::new();
             for entry in fs::read_dir(&path)? {
@@ -144,7 +155,7 @@ impl Folder for Local {
     }
 
     fn remove(&self, name: &str) -> Result<(), Trouble> {
-        let path = self.path.join(name);
+        let path = self.place(name)?;
         match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 Err(trouble("remove", &path, error))

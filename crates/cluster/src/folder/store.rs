@@ -59,6 +59,7 @@ impl Bucket {
         Ok(Bucket { shown, prefix, orders })
     }
 
+    /// A name of the folder is a part of a key, in which `..` has no meaning.
     fn key(&self, name: &str) -> Vec<u8> {
         [&self.prefix, name.as_bytes()].concat()
     }

@@ -20,8 +20,8 @@ pub struct Part<'a> {
 
 impl Part<'_> {
     /// The requested steady state, and the measured one.
-    pub fn steady(&self) -> Option<(Steady, Steadiness)> {
-        self.job.steady.zip(self.clones.first()?.steady)
+    pub fn steady(&self) -> Option<(Steady, &Steadiness)> {
+        self.job.steady.zip(self.clones.first()?.steady.as_ref())
     }
 }
 

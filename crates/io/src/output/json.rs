@@ -7,6 +7,7 @@ use super::shares::{self, CALLS, LEVELS, LONG, SHORT};
 use super::value::{Json, object};
 use crate::job::Ioprio;
 use crate::stats::Histogram;
+use crate::steady::{Measure, Steadiness, Steady};
 use crate::{Job, Outcome};
 
 /// The result as fio's JSON; `plus`: with the bins of latencies (`json+`).
@@ -77,18 +78,37 @@ fn entry<'a>(part: &Part<'a>, groups: &[[GroupWay; 3]], facts: &Facts, plus: boo
         "latency_window": job.aim.map_or(0, |aim| aim.window.as_micros() as u64),
         "total_err": goes_on.then_some(whole.tolerated.0),
         "first_error": goes_on.then_some(whole.tolerated.1),
-        "steadystate": part.steady().map(|(of, found)| {
-            let name = of.criterion.of.name();
-            let slope = if of.criterion.slope { "_slope" } else { "" };
-            let percent = if of.criterion.percent { "%" } else { "" };
-            object! {
-                "ss": format!("{name}{slope}:{}{percent}", of.criterion.limit),
-                "duration": of.window_s,
-                "attained": u8::from(found.attained),
-                "criterion": format!("{}{percent}", found.value),
-                "mean": found.mean,
-            }
-        }),
+        "steadystate": part.steady().map(|(of, found)| steady(&of, found)),
+    }
+}
+
+/// The condition, how far it is met, and the window with zeros for intervals that are missing.
+fn steady<'a>(of: &Steady, found: &Steadiness) -> Json<'a> {
+    let criterion = of.criterion;
+    let slope = if criterion.slope { "_slope" } else { "" };
+    let percent = if criterion.percent { "%" } else { "" };
+    let window = of.window().max(found.samples.len());
+    let values = |measure: Measure| {
+        let known = found.samples.iter().map(move |sample| sample.of(measure) as u64);
+        known.chain(std::iter::repeat(0)).take(window).collect::<Vec<u64>>()
+    };
+    let mean = |measure: Measure| values(measure).iter().sum::<u64>() / window as u64;
+    object! {
+        "ss": format!("{}{slope}:{}{percent}", criterion.of.name(), criterion.limit),
+        "duration": of.window_s,
+        "attained": u8::from(found.attained),
+        "criterion": format!("{:.6}{percent}", found.value),
+        "max_deviation": if criterion.slope { 0.0 } else { found.change },
+        "slope": if criterion.slope { found.change } else { 0.0 },
+        "mean": found.mean,
+        "data": object! {
+            "bw_mean": mean(Measure::Bytes),
+            "iops_mean": mean(Measure::Blocks),
+            "lat_mean": mean(Measure::Latency),
+            "iops": values(Measure::Blocks),
+            "bw": values(Measure::Bytes),
+            "lat": values(Measure::Latency),
+        },
     }
 }
 

@@ -202,7 +202,7 @@ impl<'a, E: Engine> Drive<'a, E> {
             if self.ended && self.job.fills {
                 self.cut_short()?;
             }
-            if verifies && !self.gives_up {
+            if verifies && !self.gives_up && !self.meter.over {
                 self.verify(blocks)?;
             }
             passes += 1;

@@ -266,25 +266,26 @@ impl<'a> Meter<'a> {
         }
     }
 
-    /// Returns whether the whole run is to stop.
-    pub(super) fn stops(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+    /// Returns whether the job is to end, while its count is interrupted.
+    pub(super) fn is_late(&self) -> bool {
+        let stops = self.stop.load(Ordering::Relaxed) || self.lane.is_over();
+        stops || self.clock.now() >= self.deadline
     }
 
-    /// Interrupts the count, and nothing is due meanwhile. Returns the time of the interruption.
+    /// Interrupts the count, and nothing is due meanwhile; the time of the job goes on. Returns the time of the
+    /// interruption.
     pub(super) fn pause(&mut self) -> u64 {
         self.due = u64::MAX;
         self.clock.now()
     }
 
-    /// The work goes on as if no time had passed since `paused`.
+    /// What is counted goes on as if no time had passed since `paused`.
     pub(super) fn resume(&mut self, paused: u64) {
         let now = self.clock.now();
         let gap = now.saturating_sub(paused);
         for time in [
             &mut self.begun,
             &mut self.counted,
-            &mut self.deadline,
             &mut self.sample_due,
             &mut self.sampled,
             &mut self.log_due,
@@ -295,7 +296,8 @@ impl<'a> Meter<'a> {
         ] {
             *time = time.saturating_add(gap);
         }
-        self.ramp_end = self.ramp_end.map(|end| end.saturating_add(gap));
+        // Ramp time and the time of the job are times of the clock.
+        self.over |= now >= self.deadline;
         self.tell(now);
     }
 

@@ -1,7 +1,7 @@
 //! Jobs of a group that end where they are steady (`steadystate`): their rates, second by second.
 
 use super::clone::Task;
-use crate::steady::{Measure, Steadiness, Watch};
+use crate::steady::{Sample, Steadiness, Watch};
 use std::time::{Duration, Instant};
 
 /// Unit of the time between two looks.
@@ -10,7 +10,6 @@ const SECOND: Duration = Duration::from_secs(1);
 /// A job that is watched.
 struct State {
     job: usize,
-    of: Measure,
     watch: Watch,
     /// Time between two looks.
     every: Duration,
@@ -32,9 +31,9 @@ impl States {
             let job = task.files.job;
             let Some(steady) = task.job.steady else { continue };
             if !states.iter().any(|known| known.job == job) {
-                let (of, watch) = (steady.criterion.of, Watch::new(steady));
+                let watch = Watch::new(steady);
                 let (every, seen, is_over) = (SECOND * steady.every_s.max(1), [0; 3], false);
-                states.push(State { job, of, watch, every, seen, at, is_over });
+                states.push(State { job, watch, every, seen, at, is_over });
             }
         }
         States(states)
@@ -64,15 +63,14 @@ impl States {
                 sums[2] += task.lane.latency_ns();
             }
             let more = |at: usize| sums[at].saturating_sub(state.seen[at]) as f64;
-            let rate = match state.of {
-                Measure::Blocks => more(0) / took.as_secs_f64(),
-                Measure::Bytes => more(1) / took.as_secs_f64(),
+            let sample = Sample {
+                blocks_per_s: more(0) / took.as_secs_f64(),
+                bytes_per_s: more(1) / took.as_secs_f64(),
                 // Without a block there is no latency, and nothing steady.
-                Measure::Latency if more(0) > 0.0 => more(2) / more(0),
-                Measure::Latency => 0.0,
+                latency_ns: if more(0) > 0.0 { more(2) / more(0) } else { 0.0 },
             };
             (state.seen, state.at) = (sums, now);
-            if state.watch.add(rate) {
+            if state.watch.add(sample) {
                 state.is_over = true;
                 of_job().for_each(|task| task.lane.end());
             }
@@ -81,6 +79,6 @@ impl States {
 
     /// Steadiness of a job; `None` where it was not asked for.
     pub(super) fn of(&self, job: usize) -> Option<Steadiness> {
-        self.0.iter().find(|state| state.job == job).map(|state| state.watch.found)
+        self.0.iter().find(|state| state.job == job).map(|state| state.watch.found())
     }
 }

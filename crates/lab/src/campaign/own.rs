@@ -4,6 +4,7 @@
 
 use hakobu_core::error::{Cause, Operation, cannot, quoted};
 use hakobu_core::unit::Kind;
+use hakobu_sys::links::Links;
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, errno, file, meta, process};
 use hakobu_tree::remove::{Entry, Options, Removal, remove_tree};
 use std::ffi::{CStr, CString};
@@ -65,9 +66,12 @@ impl Own {
         let name = CString::new(name.as_bytes()).map_err(|_| nul(path))?;
         let above = path.parent().unwrap_or(Path::new("/"));
         let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
-        std::fs::create_dir_all(above).map_err(|error| cannot("make", above, error))?;
+        let made = Links::Trusted.make_dir(above, 0o777, true);
+        made.map_err(|error| cannot("make", above, error))?;
         let text = CString::new(above.as_os_str().as_bytes()).map_err(|_| nul(path))?;
-        let parent = dir::open_root(&text).map_err(|error| cannot("open", above, error))?;
+        let parent = Links::Trusted
+            .open_dir(dir::cwd(), &text)
+            .map_err(|error| cannot("open", above, error))?;
         create(parent.as_fd(), &name, path)?;
         let folder = dir::open(parent.as_fd(), &name, false).map_err(|error| {
             match errno::is(&error, errno::ENOTDIR) || errno::is(&error, errno::ELOOP) {

@@ -2,6 +2,7 @@
 //! unknown number is NaN, in CSV an empty cell, in JSON `null`.
 
 use super::Row;
+use crate::csv;
 use hakobu_explain::sample::{DiskRates, LinkRates, Sample};
 use std::fmt::Write;
 
@@ -180,7 +181,8 @@ impl Columns {
 
     /// Header line of the CSV file.
     pub fn csv_header(&self) -> String {
-        let names: Vec<String> = self.list().into_iter().map(|column| column.name).collect();
+        let names = self.list().into_iter().map(|column| csv::field(&column.name));
+        let names: Vec<String> = names.collect();
         names.join(",") + "\n"
     }
 

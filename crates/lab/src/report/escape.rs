@@ -3,6 +3,7 @@
 
 pub(super) use crate::chart::html;
 use crate::chart::shown;
+use crate::csv;
 
 /// Escapes text for a Markdown table cell or paragraph, on one line.
 pub(super) fn markdown(text: &str) -> String {
@@ -23,18 +24,9 @@ pub(super) fn markdown(text: &str) -> String {
     out
 }
 
-/// Quotes a CSV field (RFC 4180) if necessary.
-pub(super) fn csv(text: &str) -> String {
-    let text: String = text.chars().map(|c| if c == '\n' { c } else { shown(c) }).collect();
-    if text.contains([',', '"', '\n', '\r']) || text.starts_with(' ') || text.ends_with(' ') {
-        return format!("\"{}\"", text.replace('"', "\"\""));
-    }
-    text
-}
-
 /// Formats a line of a CSV file.
 pub(super) fn csv_line(fields: &[String]) -> String {
-    let fields: Vec<String> = fields.iter().map(|text| csv(text)).collect();
+    let fields: Vec<String> = fields.iter().map(|text| csv::field(text)).collect();
     fields.join(",") + "\r\n"
 }
 
@@ -59,8 +51,6 @@ mod tests {
         let line = markdown(odd);
         assert!(line.starts_with("a&lt;b&gt;&amp;\"c'\\|\\`d\\`\u{fffd}\\[2J"), "{line}");
         assert!(!line.contains(['\n', '\u{1b}', '<']) && line.ends_with("\\*e\\*, f"), "{line}");
-        assert_eq!(csv("a"), "a");
-        assert_eq!(csv("a,\"b\"\n\u{1b}"), "\"a,\"\"b\"\"\n\u{fffd}\"");
         assert_eq!(terminal("a\u{1b}[2J\nb"), "a\u{fffd}[2J b");
         assert_eq!(json_in_script("\"</script>&\""), "\"\\u003c/script\\u003e\\u0026\"");
     }

@@ -3,7 +3,7 @@
 
 use super::Run;
 use hakobu_core::error::cannot;
-use hakobu_sys::close;
+use hakobu_sys::links::Links;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -20,9 +20,11 @@ const CONTROL: &str = "-control";
 pub(super) fn keep(folder: &Path, run: &Run, is_control: bool, text: &str) -> Result<(), String> {
     let control = if is_control { CONTROL } else { "" };
     let block = folder.join(FOLDER).join(format!("{}{control}", run.block));
-    fs::create_dir_all(&block).map_err(|error| cannot("make", &block, error))?;
+    let made = Links::Trusted.make_dir(&block, 0o777, true);
+    made.map_err(|error| cannot("make", &block, error))?;
     let path = block.join(format!("{}.json", run.cell));
-    close::write(&path, text).map_err(|error| cannot("write", &path, error))
+    let written = Links::Trusted.write_private(&path, text.as_bytes());
+    written.map_err(|error| cannot("write", &path, error))
 }
 
 /// Removes saved outputs, if there are any.

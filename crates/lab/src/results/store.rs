@@ -5,12 +5,13 @@ use super::outputs;
 use super::read::{CURVES_FILE, RUNS_FILE, read};
 use super::{Curves, End, Header, Line, Run, SCHEMA};
 use hakobu_core::error::{cannot, quoted};
+use hakobu_sys::links::Links;
 use serde::Serialize;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// File of running process groups, for cleanup after a crash.
+/// File of running sessions, for cleanup after a crash.
 pub const RUNNING_FILE: &str = "running";
 /// Further files that a results folder may contain.
 const MADE_FROM_IT: [&str; 7] = [
@@ -45,7 +46,8 @@ impl Store {
     /// A message: it cannot be written, contains other files or another campaign's results, or is locked by
     /// another process.
     pub fn open(folder: &Path, header: &Header, now: &str) -> Result<Store, String> {
-        std::fs::create_dir_all(folder).map_err(|error| cannot("make", folder, error))?;
+        let made = Links::Trusted.make_dir(folder, 0o777, true);
+        made.map_err(|error| cannot("make", folder, error))?;
         let path = folder.join(RUNS_FILE);
         let is_new = !path.exists();
         if is_new && let Some(other) = first_entry(folder, |_| true)? {
@@ -55,7 +57,8 @@ impl Store {
             ));
         }
         let append = |path: &Path| {
-            let opened = OpenOptions::new().read(true).append(true).create(true).open(path);
+            // Commands may hold what is not for everybody.
+            let opened = Links::Trusted.open_private(path).map(File::from);
             opened.map_err(|error| cannot("write", path, error))
         };
         let mut results = append(&path)?;

@@ -3,6 +3,7 @@
 use super::Results;
 use super::benchmark::{Benchmark, benchmarks};
 use super::markup::{self, Form, TableLook};
+use crate::csv;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -37,28 +38,19 @@ pub fn hyperfine_csv(results: &Results) -> String {
     let found = benchmarks(results);
     let parameters: BTreeSet<&String> =
         found.iter().flat_map(|one| one.parameters.keys()).collect();
-    let names = parameters.iter().map(|name| cell(&format!("parameter_{name}")));
+    let names = parameters.iter().map(|name| csv::field(&format!("parameter_{name}")));
     let head = ["command", "mean", "stddev", "median", "user", "system", "min", "max"];
     let mut lines = vec![head.map(str::to_owned).into_iter().chain(names).collect::<Vec<_>>()];
     for one in &found {
         let stddev = one.stddev.map_or(String::new(), |number| number.to_string());
         let [mean, median, user, system, min, max] =
             [one.mean, one.median, one.user, one.system, one.min, one.max].map(|of| of.to_string());
-        let mut line = vec![cell(&one.command), mean, stddev, median, user, system, min, max];
+        let mut line = vec![csv::field(&one.command), mean, stddev, median, user, system, min, max];
         let value = |name: &&String| one.parameters.get(*name).map_or("", String::as_str);
-        line.extend(parameters.iter().map(|name| cell(value(name))));
+        line.extend(parameters.iter().map(|name| csv::field(value(name))));
         lines.push(line);
     }
     lines.into_iter().map(|line| line.join(",") + "\n").collect()
-}
-
-/// Quotes a CSV field (RFC 4180).
-fn cell(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
-    }
 }
 
 #[cfg(test)]

@@ -6,6 +6,18 @@ use std::os::fd::RawFd;
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
+/// The place of a process among sessions and process groups, credentials(7).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Place {
+    /// In the process group of this process: keys of the terminal reach both.
+    #[default]
+    Here,
+    /// In a session of its own, without a controlling terminal: job control of a shell finds none that it could
+    /// want to have, and nothing stops it for reading from one in the background. It is killed if this process
+    /// ends before it.
+    Session,
+}
+
 /// A command to start.
 #[derive(Clone, Debug)]
 pub struct Command {
@@ -15,8 +27,8 @@ pub struct Command {
     pub env: Vec<(OsString, OsString)>,
     /// Working directory; `None` for that of this process.
     pub dir: Option<CString>,
-    /// Process group to join; 0 for a new one.
-    pub group: u32,
+    /// Its place among sessions.
+    pub place: Place,
     /// CPUs that it may use; empty for those of the calling thread.
     pub cpus: Vec<u32>,
     /// Descriptors of standard input, output and error: 0, 1 and 2 in their own positions are inherited.
@@ -27,7 +39,8 @@ impl Command {
     /// A command with the environment and the standard streams of this process.
     pub fn new(argv: Vec<OsString>) -> Command {
         let env = std::env::vars_os().collect();
-        Command { argv, env, dir: None, group: own_group(), cpus: Vec::new(), stdio: [0, 1, 2] }
+        let place = Place::Here;
+        Command { argv, env, dir: None, place, cpus: Vec::new(), stdio: [0, 1, 2] }
     }
 
     /// Paths to try, like execvp(3): the program itself, or in each folder of PATH.
@@ -46,11 +59,4 @@ impl Command {
         let names = folders.map(|path| CString::new(path.into_os_string().into_vec()));
         Ok(names.collect::<Result<_, _>>()?)
     }
-}
-
-/// Process group of this process; 0 if it is outside this namespace, as for the first process of a container
-/// (pid_namespaces(7)): a command then gets its own group.
-fn own_group() -> u32 {
-    // SAFETY: the call takes no arguments and cannot fail.
-    unsafe { libc::getpgrp() }.unsigned_abs()
 }

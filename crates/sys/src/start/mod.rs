@@ -9,7 +9,7 @@ mod order;
 mod raw;
 mod stage;
 
-pub use command::Command;
+pub use command::{Command, Place};
 
 use crate::child::{self, End};
 use crate::usage::Used;
@@ -79,11 +79,11 @@ mod tests {
     fn commands_are_started_with_what_they_are_given() {
         let (mut reader, writer) = io::pipe().unwrap();
         let null = std::fs::File::open("/dev/null").unwrap();
-        let script = "pwd; echo $HAKOBU_TEST; test $(ps -o pgid= -p $$) = $$ && echo own; exit 7";
+        let script = "pwd; echo $HAKOBU_TEST; test $(ps -o sid= -p $$) = $$ && echo own; exit 7";
         let mut command = command(&["sh", "-c", script]);
         command.env.push(("HAKOBU_TEST".into(), "it's".into()));
         command.dir = Some(c"/usr".into());
-        command.group = 0;
+        command.place = Place::Session;
         command.stdio = [null.as_raw_fd(), writer.as_raw_fd(), 2];
         let started = command.start().unwrap();
         drop(writer);

@@ -1,6 +1,6 @@
 //! Data for the process that becomes a command, in shared pages: the only memory of this process that it has.
 
-use super::command::Command;
+use super::command::{Command, Place};
 use crate::memory::Aligned;
 use crate::usage::Used;
 use std::ffi::{CString, OsStr, c_char};
@@ -28,7 +28,8 @@ pub(super) struct Fixed {
     pub env: *const *const c_char,
     /// Working directory, or null.
     pub dir: *const c_char,
-    pub group: i32,
+    /// It gets a session of its own.
+    pub session: bool,
     pub stdio: [i32; 3],
     /// Write end of the pipe for an errno.
     pub errors: i32,
@@ -70,7 +71,6 @@ impl Order {
             Some(dir) => order.put(dir.as_bytes_with_nul())?.cast(),
             None => null(),
         };
-        let group = i32::try_from(command.group).map_err(|_| io::ErrorKind::InvalidInput)?;
         let fixed = Fixed {
             pid: -libc::ECHILD,
             // SAFETY: rusage consists of integers, so all zeros is valid.
@@ -79,7 +79,7 @@ impl Order {
             argv: argv?,
             env: env?,
             dir,
-            group,
+            session: command.place == Place::Session,
             stdio: command.stdio,
             errors: -1,
             cpus: if cpus.is_empty() { null() } else { order.put(&cpus)? },

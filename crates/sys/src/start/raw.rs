@@ -145,9 +145,14 @@ extern "C" fn begin(fixed: *mut c_void) -> c_int {
 unsafe fn execute(fixed: *mut Fixed) -> isize {
     // SAFETY: guaranteed by the caller.
     unsafe {
-        let answer = call(libc::SYS_setpgid, 0, (*fixed).group as usize, 0, 0);
-        if answer < 0 {
-            return -answer;
+        // Otherwise it stays in the process group that it was born in.
+        if (*fixed).session {
+            let answer = call(libc::SYS_setsid, 0, 0, 0, 0);
+            if answer < 0 {
+                return -answer;
+            }
+            let (option, kill) = (libc::PR_SET_PDEATHSIG as usize, libc::SIGKILL as usize);
+            call(libc::SYS_prctl, option, kill, 0, 0);
         }
         let stdio = (&raw const (*fixed).stdio).cast::<i32>();
         let mut to = 0;

@@ -5,11 +5,13 @@ use crate::engine::Engine;
 use crate::pattern::Block;
 use crate::{VerifyKind, check};
 use hakobu_sys::cache;
+use hakobu_sys::links::Links;
+use std::path::Path;
 
 impl<E: Engine> Drive<'_, E> {
     /// Reads all blocks again that the last pass wrote: its first `blocks` ones are those that it
     /// began. From the device, where the page cache can be made to forget. None of this counts as
-    /// work or time of the job.
+    /// work; but the job ends when its time is over, as in fio(1), and the rest is not read then.
     pub(super) fn verify(&mut self, blocks: u64) -> Result<(), Failure> {
         self.drain()?;
         let paused = self.meter.pause();
@@ -38,7 +40,7 @@ impl<E: Engine> Drive<'_, E> {
 
     fn read_blocks(&mut self, blocks: impl Iterator<Item = Block>) -> Result<(), Failure> {
         for block in blocks {
-            if self.meter.stops() || self.gives_up {
+            if self.meter.is_late() || self.gives_up {
                 break;
             }
             if self.unsent.iter().any(|of| self.is_gone(of, &block)) {
@@ -115,7 +117,7 @@ impl<E: Engine> Drive<'_, E> {
 /// Keeps what was read in place of a block in a file beside it (`verify_dump`); the end of the sentence on it.
 fn dump(path: &str, block: &Block, buffer: &[u8]) -> String {
     let name = format!("{path}.{}.received", block.offset);
-    match std::fs::write(&name, buffer) {
+    match Links::Trusted.write_private(Path::new(&name), buffer) {
         Ok(()) => format!(" (the content that was read is in {name})"),
         Err(error) => format!(" (cannot write {name}: {error})"),
     }

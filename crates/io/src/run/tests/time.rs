@@ -71,7 +71,7 @@ fn a_steady_job_ends() {
             job.runtime = Some(Duration::from_secs(4));
         }
         let outcome = one(&job);
-        let found = outcome.steady.unwrap();
+        let found = outcome.steady.clone().unwrap();
         assert_eq!(found.attained, attained, "{found:?}");
         // It takes three seconds at least.
         assert!((2900.0..40_000.0).contains(&ms(&outcome)), "{}", ms(&outcome));

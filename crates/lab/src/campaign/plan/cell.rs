@@ -6,7 +6,7 @@ use super::throttle::Throttle;
 use crate::campaign::data::{Recipe, list_of};
 use crate::campaign::spec::{COMPARED, CacheState, CheckLevel, Tool};
 use crate::campaign::tools::{
-    Access, Config, Fill, Known, Output, Template, Values, file, line, quoted,
+    Access, Config, Fill, HIDDEN, Known, Output, Template, Values, file, line, quoted,
 };
 use crate::campaign::{Action, Check, DiskLimits, Launch, Planned};
 use crate::results::Cell;
@@ -41,7 +41,7 @@ impl Cells<'_> {
     /// Builds a cell with the next id.
     pub fn cell(&mut self, choice: &Choice<'_>) -> Result<Planned, String> {
         let tool = choice.tool;
-        let parameters = self.parameters(choice);
+        let mut parameters = self.parameters(choice);
         let data = choice.data.and_then(|at| self.plan.data.get(at)).cloned();
         let mut values = self.common.clone();
         values.insert("name".into(), tool.name.clone().into());
@@ -63,6 +63,11 @@ impl Cells<'_> {
         values.insert("options".into(), Fill::Words(options));
         let (launch, command) = self.launch(choice, &values, config.as_deref())?;
         let source = data.as_ref().map(|(_, folder)| folder.clone());
+        for (name, value) in &mut parameters {
+            if self.spec.hides(tool, name) {
+                HIDDEN.clone_into(value);
+            }
+        }
         let (check, also) = self.check(choice, &values, source.as_deref())?;
         let mut conclude = choice.throttle.as_ref().map_or_else(Vec::new, Throttle::end);
         conclude.extend(also);
@@ -172,20 +177,24 @@ impl Cells<'_> {
             (None, Some(stdin)) if !stdin.is_empty() => Some(Template::plain(stdin).text(values)?),
             _ => None,
         };
-        let mut named = BTreeMap::new();
+        let (mut named, mut command) = (BTreeMap::new(), String::new());
         let reads_config = matches!(
             tool.known().map(|known| known.config),
             Some(Config::Aws | Config::AwsPublished)
         );
+        let reads_config = reads_config && !tool.env.contains_key("AWS_CONFIG_FILE");
         if let Some(path) = config.filter(|_| reads_config) {
-            named.insert("AWS_CONFIG_FILE".to_owned(), path.to_string_lossy().into_owned());
+            let path = path.to_string_lossy().into_owned();
+            command.push_str(&format!("AWS_CONFIG_FILE={} ", quoted(&path)));
+            named.insert("AWS_CONFIG_FILE".to_owned(), path);
         }
+        let shown = self.spec.shown(tool);
         for (name, template) in &tool.env {
             named.insert(name.clone(), template.text(values)?);
-        }
-        let mut command = String::new();
-        for (name, value) in &named {
-            command.push_str(&format!("{name}={} ", quoted(value)));
+            // The record goes to others: what is secret stands here more often than elsewhere.
+            let text = shown.text(template, values);
+            let text = if text.contains(HIDDEN) { text } else { quoted(&text) };
+            command.push_str(&format!("{name}={text} "));
         }
         match tool.shell || template.needs_shell() {
             true => command.push_str(&template.script(values)?),

@@ -34,6 +34,9 @@ pub trait Bench {
     /// Ends all servers.
     fn end_servers(&mut self);
 
+    /// Tells which run of its command begins, for commands that want to know; `None` between runs.
+    fn begins(&mut self, _iteration: Option<String>) {}
+
     /// Runs a shell command, not timed. `at_any_rate` runs it even after a stop.
     ///
     /// # Errors
@@ -68,6 +71,8 @@ pub enum Ending {
     Killed(i32),
     /// Killed with all its children after its time limit.
     TimedOut,
+    /// Stopped by a signal, and killed, as nothing would have continued it.
+    Stopped(i32),
 }
 
 impl Default for Ending {

@@ -34,6 +34,8 @@ pub struct Outcome {
     pub runs: usize,
     /// Number of these that failed.
     pub failed: usize,
+    /// Number of commands after the last run that failed.
+    pub failed_after: usize,
 }
 
 impl Outcome {
@@ -85,16 +87,18 @@ pub fn run(
     {
         done = session.prove(how).map(|all| if all { reason } else { STOPPED });
     }
+    let mut failed_after = 0;
     for command in &plan.teardown {
         if let Err(why) = session.bench.shell(command, true) {
             (session.report)(Event::Teardown(&why));
+            failed_after += 1;
         }
     }
     session.bench.end_servers();
     let end =
         End { reason: done?.to_owned(), took_s: session.at_s(), overhead: session.overhead() };
     session.store.end(&end)?;
-    Ok(session.outcome(end))
+    Ok(Outcome { failed_after, ..session.outcome(end) })
 }
 
 impl Session<'_> {
@@ -142,9 +146,9 @@ impl Session<'_> {
                 (self.report)(Event::Begins { cell, warmup, done, most, at_s });
                 let place = u32::try_from(place).unwrap_or(u32::MAX);
                 let run = Run { cell: cell.id, block, place, warmup, at_s, ..Run::default() };
-                let Some(done) = once::once(planned, run, self.plan.repeat.seed, self.bench) else {
-                    return Ok(STOPPED);
-                };
+                let number = once::iteration(&run, self.plan.repeat.warmup);
+                let made = once::once(planned, run, self.plan.repeat.seed, number, self.bench);
+                let Some(done) = made else { return Ok(STOPPED) };
                 let Done { run, curves, output, lab_cpu_s } = done;
                 if let Some(output) = output {
                     self.store.keep(&run, cell.control_of.is_some(), &output)?;
@@ -174,7 +178,7 @@ impl Session<'_> {
 
     fn outcome(&self, end: End) -> Outcome {
         let failed = self.runs.iter().filter(|run| !run.ok).count();
-        Outcome { end, runs: self.runs.len(), failed }
+        Outcome { end, runs: self.runs.len(), failed, failed_after: 0 }
     }
 
     /// Share of one CPU that the lab used during runs.

@@ -20,13 +20,30 @@ pub(super) struct Done {
     pub(super) lab_cpu_s: f64,
 }
 
-/// Executes a run; `run` identifies it. `None` if a stop interrupted it.
+/// Number of a run of its command, as hyperfine(1) tells it to commands: those that count from 0, or `warmup-0`.
+/// `first`: block of the first one.
+pub(super) fn iteration(run: &Run, first: u32) -> String {
+    match run.warmup {
+        true => format!("warmup-{}", run.block),
+        false => run.block.saturating_sub(first).to_string(),
+    }
+}
+
+/// Executes a run; `run` identifies it, and `iteration` is its number for commands. `None` if a stop interrupted it.
 pub(super) fn once(
     planned: &Planned,
-    mut run: Run,
+    run: Run,
     seed: u64,
+    iteration: String,
     bench: &mut dyn Bench,
 ) -> Option<Done> {
+    bench.begins(Some(iteration));
+    let done = prepared(planned, run, seed, bench);
+    bench.begins(None);
+    done
+}
+
+fn prepared(planned: &Planned, mut run: Run, seed: u64, bench: &mut dyn Bench) -> Option<Done> {
     let problem = prepare(planned, &mut run, bench);
     if bench.is_stopped() {
         conclude(planned, bench);
@@ -46,7 +63,7 @@ pub(super) fn once(
                 let Run { cell, block, place, warmup, at_s, cached, .. } = run;
                 let exit_code = match measured.ending {
                     Ending::Exited(code) => Some(code),
-                    Ending::Killed(_) | Ending::TimedOut => None,
+                    Ending::Killed(_) | Ending::TimedOut | Ending::Stopped(_) => None,
                 };
                 let costs = measured.costs.clone();
                 run = Run { cell, block, place, warmup, at_s, cached, exit_code, ..costs };
@@ -96,6 +113,9 @@ fn ended_well(launch: &Launch, measured: &Measured) -> Option<String> {
         Ending::Exited(code) if launch.accepts.accepts(code) => return None,
         Ending::Exited(code) => format!("ended with exit code {code}"),
         Ending::Killed(signal) => format!("was killed by signal {signal}"),
+        Ending::Stopped(signal) => {
+            format!("was stopped by signal {signal} and not continued, so it was killed")
+        }
         Ending::TimedOut => {
             let limit_s = launch.timeout.unwrap_or_default().as_secs_f64();
             format!("took longer than {limit_s} s and was killed")
@@ -145,6 +165,13 @@ mod tests {
     use std::time::Duration;
 
     #[test]
+    fn runs_that_count_are_counted_from_zero() {
+        let number = |block, warmup| iteration(&Run { block, warmup, ..Run::default() }, 2);
+        assert_eq!([number(0, true), number(1, true)], ["warmup-0", "warmup-1"]);
+        assert_eq!([number(2, false), number(3, false)], ["0", "1"]);
+    }
+
+    #[test]
     fn ends_are_sentences() {
         let launch = Launch { timeout: Some(Duration::from_millis(1500)), ..Launch::default() };
         let ended = |ending, stderr: &str| {
@@ -155,6 +182,8 @@ mod tests {
         let said = ended(Ending::Exited(3), "first\n  no \x1b such file\n\n").unwrap();
         assert_eq!(said, "ended with exit code 3; it said: no   such file");
         assert_eq!(ended(Ending::Killed(9), "").unwrap(), "was killed by signal 9");
+        let said = "was stopped by signal 19 and not continued, so it was killed";
+        assert_eq!(ended(Ending::Stopped(19), "").unwrap(), said);
         assert_eq!(ended(Ending::TimedOut, "").unwrap(), "took longer than 1.5 s and was killed");
         for (accepts, code, is_well) in [
             (Accepts::Any, 7, true),

@@ -203,7 +203,8 @@ impl Session<'_> {
                 let planned = if which == 1 { &planned } else { unchanged };
                 let block = BLOCKS_FROM + pair;
                 let run = Run { cell: experiment.cell, block, ..Run::default() };
-                let made = once::once(planned, run, plan.repeat.seed, self.bench);
+                let number = once::iteration(&run, BLOCKS_FROM);
+                let made = once::once(planned, run, plan.repeat.seed, number, self.bench);
                 if other_servers.is_some() {
                     self.exchange(&plan.servers)?;
                 }

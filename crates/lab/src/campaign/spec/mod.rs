@@ -2,6 +2,7 @@
 //! number of runs and checks. Nothing depends on the machine; errors point at their line.
 
 mod data;
+mod hidden;
 mod names;
 mod node;
 mod place;
@@ -22,6 +23,7 @@ pub use tool::{Invocation, Tool};
 pub use value::{duration_text, hint, is_name, is_placeholder, size_text};
 
 use super::Repeat;
+use super::tools::Shown;
 use crate::results::Header;
 use node::Source;
 use table::Table;
@@ -141,7 +143,29 @@ impl Spec {
             spec.fits(tool).map_err(|why| source.error(spot, format!("{}: {why}", tool.name)))?;
         }
         top.end()?;
+        spec.header.text = hidden::text(&source, &spec)?;
         Ok(spec)
+    }
+
+    /// Placeholders whose values stand in the record of a tool's runs: they are swept, follow the scale, or have a fixed
+    /// meaning.
+    pub fn shown(&self, tool: &Tool) -> Shown {
+        let swept = tool.sweep.as_deref().unwrap_or(&self.sweep);
+        let mut names = names::Names::of(swept, &self.scaled).0;
+        names.extend(self.header.x_name.clone());
+        // Options of a tool are its own text.
+        names.remove("options");
+        Shown(names)
+    }
+
+    /// Whether the value of a fixed parameter of a tool goes into its environment only, and may be as secret as that.
+    pub fn hides(&self, tool: &Tool, name: &str) -> bool {
+        let mut of_env = tool.env.values();
+        let commands = tool.command().into_iter().chain(&tool.options).chain(&tool.stdin);
+        tool.set.contains_key(name)
+            && !self.shown(tool).0.contains(name)
+            && of_env.any(|template| template.mentions(name))
+            && !commands.chain(&tool.arrives).any(|template| template.mentions(name))
     }
 
     /// Finds a place by name.

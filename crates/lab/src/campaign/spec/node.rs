@@ -51,16 +51,18 @@ impl Source<'_> {
     }
 }
 
-/// A value and its byte offset.
+/// A value and its byte offsets.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Spot<T> {
     pub at: usize,
+    pub end: usize,
     pub value: T,
 }
 
 impl<T> From<Spanned<T>> for Spot<T> {
     fn from(spanned: Spanned<T>) -> Spot<T> {
-        Spot { at: spanned.span().start, value: spanned.into_inner() }
+        let span = spanned.span();
+        Spot { at: span.start, end: span.end, value: spanned.into_inner() }
     }
 }
 
@@ -79,6 +81,20 @@ pub(super) enum Value {
 }
 
 impl Value {
+    /// A text between quotes, TOML's basic string; empty quotes for other values.
+    pub fn quoted(&self) -> String {
+        let Value::Text(text) = self else { return "\"\"".to_owned() };
+        let mut out = String::from("\"");
+        for c in text.chars() {
+            match c {
+                '"' | '\\' => out.extend(['\\', c]),
+                c if c.is_control() => out.push_str(&format!("\\u{:04X}", u32::from(c))),
+                c => out.push(c),
+            }
+        }
+        out + "\""
+    }
+
     /// Name of the type, for messages.
     pub fn kind(&self) -> &'static str {
         match self {

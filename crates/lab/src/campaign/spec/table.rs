@@ -133,7 +133,7 @@ impl<'a> Table<'a> {
                 Value::Number(number) => number.to_string(),
                 _ => return Err(self.mismatch(key, &each, "a text or a number")),
             };
-            Ok(Spot { at: each.at, value })
+            Ok(Spot { at: each.at, end: each.end, value })
         };
         listed(value).into_iter().map(text).collect()
     }

@@ -1,6 +1,7 @@
 //! Programs that campaigns run: known tools and their commands, lookup, versions, installation.
 
 mod config;
+mod hide;
 mod quote;
 mod table;
 mod template;
@@ -8,6 +9,7 @@ mod template;
 mod tests;
 
 pub use config::{Access, File, file};
+pub use hide::{HIDDEN, Shown};
 pub use quote::{line, quoted};
 pub use table::{Config, KNOWN, Known, Output, PROGRAMS, Program};
 pub use template::{Fill, Template, Values};

@@ -156,6 +156,14 @@ impl Template {
         })
     }
 
+    /// Its parts in their order: texts, and as errors the names of placeholders.
+    pub(super) fn parts(&self) -> impl Iterator<Item = Result<&str, &str>> {
+        self.tokens.iter().map(|token| match token {
+            Token::Text(text) => Ok(text.as_str()),
+            Token::Hole { name, .. } => Err(name.as_str()),
+        })
+    }
+
     /// True if it has a placeholder of this name.
     pub fn mentions(&self, wanted: &str) -> bool {
         self.names().any(|name| name == wanted)

@@ -48,7 +48,7 @@ fn goes_on_where_it_stopped() {
     drop(store);
     // After a kill: an incomplete line in both files.
     for file in [RUNS_FILE, CURVES_FILE] {
-        let mut file = OpenOptions::new().append(true).open(dir.0.join(file)).unwrap();
+        let mut file = std::fs::OpenOptions::new().append(true).open(dir.0.join(file)).unwrap();
         file.write_all(b"{\"line\":\"run\",\"cell\":1,\"blo").unwrap();
     }
     // Servers get other ports each time.

@@ -1,5 +1,5 @@
-//! Runs one command in its own process group: timed, sampled, and ended with all its children after its time
-//! limit or on a stop.
+//! Runs one command in a session of its own, apart from the terminal: timed, sampled, and ended with all its children
+//! after its time limit or on a stop.
 
 use super::capture::Capture;
 use super::load::Recording;
@@ -8,7 +8,10 @@ use crate::campaign::run::bench::{Ending, Measured};
 use crate::campaign::{Launch, Sink};
 use crate::results::Run;
 use hakobu_core::error::{Cause, cannot, quoted};
-use hakobu_sys::start::{self, Command};
+use hakobu_sys::child::State;
+use hakobu_sys::links::Links;
+use hakobu_sys::session::{self, UnderWay};
+use hakobu_sys::start::{self, Command, Place};
 use hakobu_sys::usage::Used;
 use hakobu_sys::{OwnedFd, child, counters, task};
 use std::ffi::{CString, OsString};
@@ -25,6 +28,10 @@ use std::time::{Duration, Instant};
 const TICK: Duration = Duration::from_millis(100);
 /// Time between SIGTERM and SIGKILL.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// Time in which a command that is stopped may be continued, by itself or by another program.
+const STOPPED_MAX: Duration = Duration::from_secs(1);
+/// Interval of looks at a command that is stopped.
+const STOPPED_LOOK: Duration = Duration::from_millis(20);
 
 /// Standard output and standard error of this program.
 const STDOUT: i32 = 1;
@@ -84,8 +91,11 @@ impl Job<'_> {
             drop(ends);
             let _ = sender.send(Message::Began(pid, began));
             running.add(pid);
-            let waited = child::wait_for_end(pid);
+            let under_way = UnderWay::new(pid);
+            let paused_before = session::paused();
+            let waited = wait(pid);
             let ended = Instant::now();
+            let paused = session::paused().saturating_sub(paused_before);
             // The command has ended: further work does not disturb it.
             let own_after = Used::of_process();
             let started_after = counters::started();
@@ -93,23 +103,29 @@ impl Job<'_> {
             let _ = sender.send(Message::Ended);
             let watched = watching.join();
             let _ = child::send_to_group(pid, KILL);
-            let written_bytes = waited.as_ref().ok().and_then(|()| started.written_bytes());
-            let collected = waited.and_then(|()| started.collect());
+            let written_bytes = waited.as_ref().ok().and_then(|_| started.written_bytes());
+            let collected = waited.and_then(|stopped| Ok((stopped, started.collect()?)));
+            drop(under_way);
             running.remove(pid);
-            let (end, used) = collected.map_err(|error| {
+            let (stopped, (end, used)) = collected.map_err(|error| {
                 format!("cannot learn how {} ended: {}", quoted(name), Cause::System(error))
             })?;
             // Without the watching thread a timeout would go unnoticed.
             let watched = watched.map_err(|_| "the thread that watched the command panicked")?;
             let (load, curves) = watched.load;
             Ok(Measured {
-                ending: match end {
+                ending: match (end, stopped) {
                     _ if watched.timed_out => Ending::TimedOut,
-                    child::End::Exited(code) => Ending::Exited(code),
-                    child::End::Killed(signal) => Ending::Killed(signal),
+                    (_, Some(signal)) => Ending::Stopped(signal),
+                    (child::End::Exited(code), _) => Ending::Exited(code),
+                    (child::End::Killed(signal), _) => Ending::Killed(signal),
                 },
                 costs: Run {
-                    wall_s: ended.saturating_duration_since(began).as_secs_f64(),
+                    // Without the time for which Ctrl-Z stopped both.
+                    wall_s: ended
+                        .saturating_duration_since(began)
+                        .saturating_sub(paused)
+                        .as_secs_f64(),
                     user_s: used.user.as_secs_f64(),
                     sys_s: used.sys.as_secs_f64(),
                     rss_bytes_max: used.rss_bytes_max,
@@ -142,14 +158,17 @@ impl Job<'_> {
         let pipe =
             || io::pipe().map_err(|error| format!("cannot make a pipe: {}", Cause::System(error)));
         let nothing = PathBuf::from("/dev/null");
-        let create = |path: &Path| File::create(path).map_err(|error| cannot("write", path, error));
+        let create = |path: &Path| {
+            let opened = Links::Trusted.open_output(path);
+            opened.map_err(|error| cannot("write", path, error))
+        };
         let mut ends: Vec<OwnedFd> = Vec::new();
         let (mut stdio, mut outputs) = ([0, STDOUT, STDERR], [None, None]);
         for (at, output) in outputs.iter_mut().enumerate() {
             let end: OwnedFd = match (&launch.output, at) {
                 (Sink::Inherit, _) => continue,
-                (Sink::Null, 0) => create(&nothing)?.into(),
-                (Sink::File(path), 0) => create(path)?.into(),
+                (Sink::Null, 0) => create(&nothing)?,
+                (Sink::File(path), 0) => create(path)?,
                 _ => {
                     let (ours, theirs) = pipe()?;
                     *output = Some(ours);
@@ -166,7 +185,9 @@ impl Job<'_> {
         let mut command = Command::new(launch.argv.iter().map(OsString::from).collect());
         command.env.retain(|(name, _)| !launch.env.contains_key(&*name.to_string_lossy()));
         command.env.extend(launch.env.iter().map(|(name, value)| (name.into(), value.into())));
-        command.group = 0;
+        // Not in the background of our terminal, where a shell with job control, or whoever reads from the terminal,
+        // would be stopped (SIGTTOU, SIGTTIN).
+        command.place = Place::Session;
         command.stdio = stdio;
         if let Some(dir) = &launch.dir {
             let dir = CString::new(dir.as_os_str().as_bytes());
@@ -177,6 +198,33 @@ impl Job<'_> {
             command.cpus = own.into_iter().take(count.max(1)).collect();
         }
         Ok((command, ends, outputs))
+    }
+}
+
+/// Waits until a command has ended. The signal that stopped it, if it was killed for that: while it is stopped, only
+/// another program can continue it, and a shell with job control waits for its terminal like that, for ever.
+fn wait(pid: u32) -> io::Result<Option<i32>> {
+    let mut since: Option<Instant> = None;
+    let mut change = child::wait_for_stop(pid)?;
+    loop {
+        match change {
+            State::Ended => return Ok(None),
+            // Ctrl-Z stopped it with us.
+            State::Stopped(_) if session::is_paused() => since = None,
+            State::Stopped(signal) => {
+                if since.get_or_insert_with(Instant::now).elapsed() >= STOPPED_MAX {
+                    let _ = session::kill(pid);
+                    return child::wait_for_end(pid).map(|()| Some(signal));
+                }
+            }
+            State::Running => {
+                since = None;
+                change = child::wait_for_stop(pid)?;
+                continue;
+            }
+        }
+        std::thread::sleep(STOPPED_LOOK);
+        change = child::look(pid)?;
     }
 }
 
@@ -197,10 +245,13 @@ fn watch(
     let mut watched = Watched::default();
     // It never started.
     let Ok(Message::Began(pid, began)) = messages.recv() else { return watched };
-    let deadline = timeout.map(|timeout| began + timeout);
     let mut kill_at: Option<Instant> = None;
     let mut next = began + TICK;
+    let paused_before = session::paused();
     loop {
+        // The time for which Ctrl-Z stopped it does not count.
+        let paused = session::paused().saturating_sub(paused_before);
+        let deadline = timeout.map(|timeout| began + timeout + paused);
         let due = deadline.filter(|_| !watched.timed_out).map_or(next, |at| next.min(at));
         match messages.recv_timeout(due.saturating_duration_since(Instant::now())) {
             Err(RecvTimeoutError::Timeout) => {}
@@ -209,14 +260,14 @@ fn watch(
         let now = Instant::now();
         if deadline.is_some_and(|at| now >= at) && !watched.timed_out {
             watched.timed_out = true;
-            let _ = child::send_to_group(pid, KILL);
+            let _ = session::kill(pid);
         }
         if stop.load(Ordering::Relaxed) && kill_at.is_none() {
             kill_at = Some(now + PATIENCE);
-            let _ = child::send_to_group(pid, TERMINATE);
+            let _ = session::signal(pid, TERMINATE);
         }
         if kill_at.is_some_and(|at| now >= at) {
-            let _ = child::send_to_group(pid, KILL);
+            let _ = session::kill(pid);
         }
         if now >= next {
             if let Some(recording) = &mut recording {

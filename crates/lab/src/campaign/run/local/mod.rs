@@ -31,7 +31,12 @@ pub struct Local {
     stop: Arc<AtomicBool>,
     servers: Servers,
     running: Running,
+    /// Number of the run under way, for its commands.
+    iteration: Option<String>,
 }
+
+/// The variable that tells a command the number of its run, hyperfine(1).
+const ITERATION: &str = "HYPERFINE_ITERATION";
 
 impl Local {
     /// Creates a bench that aborts its work when `stop` is set. `program` is the executable that serves S3
@@ -40,7 +45,13 @@ impl Local {
     pub fn new(program: PathBuf, folder: Option<&Path>, stop: Arc<AtomicBool>) -> Local {
         let running = Running::new(folder.map(|folder| folder.join(RUNNING_FILE)));
         running.end_what_is_left();
-        Local { began: Instant::now(), stop, servers: Servers::new(program), running }
+        Local {
+            began: Instant::now(),
+            stop,
+            servers: Servers::new(program),
+            running,
+            iteration: None,
+        }
     }
 
     /// Median time of a no-op command in seconds; `None` if it fails.
@@ -65,6 +76,15 @@ impl Local {
         let measured =
             Job { launch: &launch, sampled: false }.run(&self.stop, &self.running).ok()?;
         (measured.ending == Ending::Exited(0)).then_some(measured)
+    }
+
+    /// A command with the number of the run under way in its environment, unless it has one there.
+    fn numbered(&self, launch: &Launch) -> Launch {
+        let mut launch = launch.clone();
+        if let Some(number) = &self.iteration {
+            launch.env.entry(ITERATION.to_owned()).or_insert_with(|| number.clone());
+        }
+        launch
     }
 
     /// Load of the idle machine, by the names of [`crate::results::Run::load`].
@@ -101,9 +121,13 @@ impl Bench for Local {
         self.running.clear();
     }
 
+    fn begins(&mut self, iteration: Option<String>) {
+        self.iteration = iteration;
+    }
+
     fn shell(&mut self, command: &str, at_any_rate: bool) -> Result<(), String> {
         let argv = ["sh", "-c", command].map(str::to_owned).to_vec();
-        let launch = Launch { argv, ..Launch::default() };
+        let launch = self.numbered(&Launch { argv, ..Launch::default() });
         // Teardown also runs after a stop.
         let never = AtomicBool::new(false);
         let stop: &AtomicBool = if at_any_rate { &never } else { &self.stop };
@@ -115,7 +139,10 @@ impl Bench for Local {
                 let said = if said.is_empty() { said } else { format!("; it said: {said}") };
                 Err(format!("'{command}' ended with exit code {code}{said}"))
             }
-            _ => Err(format!("'{command}' was killed")),
+            Ending::Stopped(signal) => {
+                Err(format!("'{command}' was stopped by signal {signal} and not continued"))
+            }
+            Ending::Killed(_) | Ending::TimedOut => Err(format!("'{command}' was killed")),
         }
     }
 
@@ -137,7 +164,8 @@ impl Bench for Local {
     }
 
     fn measure(&mut self, launch: &Launch) -> Result<Measured, String> {
-        Job { launch, sampled: true }.run(&self.stop, &self.running)
+        let launch = self.numbered(launch);
+        Job { launch: &launch, sampled: true }.run(&self.stop, &self.running)
     }
 
     fn check(&mut self, check: &Check, seed: u64) -> CheckResult {

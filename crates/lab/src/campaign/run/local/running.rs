@@ -1,6 +1,8 @@
-//! Records started process groups for a later run, and ends them by signals.
+//! Records started sessions for a later run, and ends them by signals.
 
-use hakobu_sys::{child, host, process};
+use hakobu_sys::links::Links;
+use hakobu_sys::{host, process, session};
+use std::fs::File;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -9,7 +11,7 @@ pub(super) const KILL: i32 = 9;
 /// SIGTERM, signal(7).
 pub(super) const TERMINATE: i32 = 15;
 
-/// File of process groups started here, so that a later process can end them if this one is killed. Each line
+/// File of sessions started here, so that a later process can end them if this one is killed. Each line
 /// has a process id, its start time and the boot id.
 #[derive(Debug)]
 pub(super) struct Running {
@@ -22,17 +24,17 @@ impl Running {
         Running { path }
     }
 
-    /// Adds a process group by its leader. A failed write is ignored: the group is then unknown later.
+    /// Adds a session by its leader. A failed write is ignored: the session is then unknown later.
     pub(super) fn add(&self, pid: u32) {
         use std::io::Write;
         let Some((path, ticks)) = self.path.as_ref().zip(process::start_ticks(pid)) else { return };
-        let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
-        if let Ok(mut file) = file {
+        if let Ok(file) = Links::Trusted.open_private(path) {
+            let mut file = File::from(file);
             let _ = file.write_all(format!("{pid} {ticks} {}\n", host::boot_id()).as_bytes());
         }
     }
 
-    /// Removes a process group that has ended.
+    /// Removes a session that has ended.
     pub(super) fn remove(&self, pid: u32) {
         let Some(path) = &self.path else { return };
         let Ok(text) = std::fs::read_to_string(path) else { return };
@@ -41,7 +43,7 @@ impl Running {
             text.split_inclusive('\n').filter(|line| !line.starts_with(&prefix)).collect();
         let _ = match rest.is_empty() {
             true => std::fs::remove_file(path),
-            false => std::fs::write(path, rest),
+            false => Links::Trusted.write_private(path, rest.as_bytes()),
         };
     }
 
@@ -51,7 +53,7 @@ impl Running {
         }
     }
 
-    /// Ends the recorded groups that still run, and waits briefly.
+    /// Ends the recorded sessions that still run, and waits briefly.
     pub(super) fn end_what_is_left(&self) {
         let Some(path) = &self.path else { return };
         let Ok(text) = std::fs::read_to_string(path) else { return };
@@ -65,7 +67,7 @@ impl Running {
             if pid == std::process::id() || !is_same() {
                 continue;
             }
-            let _ = child::send_to_group(pid, KILL);
+            let _ = session::kill(pid);
             let until = Instant::now() + Duration::from_secs(2);
             while is_same() && Instant::now() < until {
                 std::thread::sleep(Duration::from_millis(10));

@@ -5,6 +5,7 @@ use super::running::{KILL, TERMINATE};
 use crate::campaign::ServerPlan;
 use hakobu_core::error::{Cause, cannot};
 use hakobu_sys::child;
+use hakobu_sys::links::Links;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -38,7 +39,8 @@ impl Servers {
         if let Some(folder) = &plan.folder {
             let buckets = plan.buckets.iter().map(|bucket| folder.join(bucket));
             for folder in std::iter::once(folder.clone()).chain(buckets) {
-                std::fs::create_dir_all(&folder).map_err(|error| cannot("make", &folder, error))?;
+                let made = Links::Trusted.make_dir(&folder, 0o777, true);
+                made.map_err(|error| cannot("make", &folder, error))?;
             }
         }
         let mut command = Command::new(&self.program);

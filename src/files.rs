@@ -1,5 +1,6 @@
-//! Files that get their name when they are complete: until then they have a temporary name in the same folder.
-//! Devices and pipes are written to directly, and `-` is standard output.
+//! Files that the program writes for the user: exports, reports, logs, manual pages, completions. Such a file gets its
+//! name when it is complete: until then it has a temporary name in the same folder. Devices and pipes are written to
+//! directly, and `-` is standard output. Symlinks on the way are followed if they belong to root or the running user.
 
 use crate::show::output::Output;
 use hakobu_core::error::{Cause, cannot};
@@ -102,6 +103,15 @@ pub fn is_stdout(path: &Path) -> bool {
 /// A sentence with the path and the cause.
 pub fn write_file(path: &Path, text: &str) -> Result<(), String> {
     Target::open(path)?.deliver(text)
+}
+
+/// Creates a folder and its missing parents, for [`Target::open`].
+///
+/// # Errors
+/// A sentence with the path and the cause.
+pub fn make_folder(path: &Path) -> Result<(), String> {
+    let made = Links::Trusted.make_dir(path, 0o777, true);
+    made.map(drop).map_err(|error| cannot("write", path, error))
 }
 
 /// Returns the path, by default standard output.
