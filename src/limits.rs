@@ -187,6 +187,7 @@ impl Limits {
             mkpath: false,
             carried: None,
             check_space: false,
+            log_file: None,
             objects: Objects::default(),
         }
     }

@@ -10,6 +10,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod aliases;
 mod bench;
 mod cli;
 mod cluster;

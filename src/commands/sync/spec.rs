@@ -169,6 +169,7 @@ impl Reading {
             digest,
             mkpath: self.mkpath,
             check_space: !self.policy.dry_run && !self.policy.list_only,
+            log_file: self.wanted.log_file.as_ref().map(std::path::PathBuf::from),
             objects,
             ..self.limits.spec(sources, target, Layout::Rsync { relative }, self.policy)
         };

@@ -43,6 +43,7 @@ mod removal;
 mod report;
 mod roots;
 mod rules;
+pub(crate) mod sources;
 mod special;
 mod state;
 mod target_dir;

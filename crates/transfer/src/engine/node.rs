@@ -295,6 +295,14 @@ impl Node {
         join(top.base.as_ref().map(|base| base.target.clone()).unwrap_or_default(), &chain)
     }
 
+    /// Returns the path from the target folder of the node without a parent.
+    pub fn path_below_top(&self) -> Vec<u8> {
+        let (mut chain, mut path) = (Vec::new(), Vec::new());
+        self.climb(|node| chain.push(node.target_name.to_bytes()));
+        chain.iter().rev().for_each(|name| push_name(&mut path, name));
+        path
+    }
+
     /// Returns the node without a parent that this one descends from.
     pub fn top(&self) -> &Node {
         self.climb(|_| {})

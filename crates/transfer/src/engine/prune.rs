@@ -410,8 +410,9 @@ impl Removal for Extraneous<'_, '_, '_> {
     fn keep(&mut self, entry: &remove::Entry<'_>) -> bool {
         let backups = &self.pruning.publisher.backups;
         let holds_backups = entry.kind == Kind::Dir && backups.is_folder((entry.dir, entry.name));
+        let is_kept = holds_backups || backups.sources().keep((entry.dir, entry.name));
         let is_source = self.is_source(entry);
-        if self.is_protected(entry) || self.is_elsewhere(entry) || holds_backups || is_source {
+        if self.is_protected(entry) || self.is_elsewhere(entry) || is_kept || is_source {
             return true;
         }
         let operations = u64::from(self.pruning.context.is_real());

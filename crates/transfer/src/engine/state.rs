@@ -12,6 +12,7 @@ use super::prune::Pruning;
 use super::publish::{BackupDir, Backups, Direct, Publisher};
 use super::removal::Removal;
 use super::report::{Paths, Reports};
+use super::sources::Sources;
 use super::special::Specials;
 use super::unchanged::Unchanged;
 use super::worker::Worker;
@@ -60,6 +61,8 @@ pub struct Setup<'a> {
     pub temp_dir: Option<(OwnedFd, u64)>,
     /// Folder of `--backup-dir`, and the top of the target.
     pub backup_dir: Option<(PathBuf, Option<OwnedFd>)>,
+    /// What the sources hold, as far as backups and deletions need it.
+    pub sources: Arc<Sources>,
     /// Maximum number of open directory descriptors.
     pub open_dirs_max: usize,
     /// Files that one worker may have open at once, in pairs of source and target.
@@ -124,7 +127,8 @@ impl<'a> Engine<'a> {
         let (items, plans, remarks) = (setup.items, setup.plans, setup.remarks);
         let reports = Arc::new(Reports::new(setup.listener, control, items, plans, remarks));
         let backup_dir = setup.backup_dir.map(|(path, top)| BackupDir::new(path, top, umask));
-        let backups = Backups::new(policy, backup_dir, Arc::clone(&reports));
+        let sources = setup.sources;
+        let backups = Backups::new(policy, backup_dir, sources, Arc::clone(&reports));
         let publisher = Arc::new(Publisher::new(context, setup.temp_dir, backups, direct));
         let parts = || (context, Arc::clone(&publisher));
         let groups = Groups::default();

@@ -3,19 +3,20 @@
 use super::attributes::Want;
 use super::context::Pass;
 use super::decide::{CLASH, IS_SOURCE, LOOKS_MAX};
-use super::failure::Failure;
+use super::failure::{Failure, c_string};
 use super::node::{Node, TargetDir};
 use super::publish::TempNames;
 use super::publish::names::unlink_any;
 use super::report::Report;
+use super::sources::path_below;
 use super::state::Engine;
 use super::worker::Worker;
-use crate::policy::{is_unsafe_link, same_time};
+use crate::policy::same_time;
 use hakobu_core::error::{ENTRY_STAYS, Operation};
 use hakobu_core::event::{Change, Skip};
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Kind, Meta};
-use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, errno, meta};
+use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, beneath, dir, errno, meta};
 use std::ffi::CStr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -65,17 +66,74 @@ impl Engine<'_> {
         self.look_and_open(worker, node, parent, dir_fd, makes)
     }
 
-    /// Returns whether a symlink of the target that names a directory stands for it: with `-K`, and on the path of
-    /// `-R --no-implied-dirs`, where only symlinks of root and of the running user are followed that stay in the target.
-    fn follows_dirlink(&self, node: &Node, link: &Meta, dir_fd: BorrowedFd<'_>) -> bool {
+    /// Returns the directory that a symlink of the target stands for: with `-K`, and on the path of
+    /// `-R --no-implied-dirs`, where only symlinks of root and of the running user are followed. `None` if it is a
+    /// symlink like others.
+    ///
+    /// # Errors
+    /// With `-K`, a symlink that leads out of the target, or to a directory that another entry of the source goes to.
+    fn open_dirlink(
+        &self,
+        node: &Node,
+        link: &Meta,
+        dir_fd: BorrowedFd<'_>,
+    ) -> Result<Option<(OwnedFd, Meta)>, Failure> {
         let policy = self.context.policy;
         let is_implied = policy.no_implied_dirs && !node.owns_attributes;
-        let stays = || {
-            dir::read_link(dir_fd, &node.target_name)
-                .is_ok_and(|text| !is_unsafe_link(text.to_bytes(), &node.path()))
-        };
         let is_trusted = link.uid == 0 || link.uid == self.context.euid;
-        policy.keep_dirlinks || (is_implied && is_trusted && stays())
+        let name = &node.target_name;
+        if !policy.keep_dirlinks && !(is_implied && is_trusted) {
+            return Ok(None);
+        }
+        let stat = || Failure::of(Operation::Stat);
+        match self.context.target_of((dir_fd, name), true) {
+            Ok(named) if named.kind == Kind::Dir => {}
+            _ => return Ok(None),
+        }
+        let top = node.top();
+        let top = top.target_handle().map(|handle| handle.fd()).transpose().map_err(stat())?;
+        let Some(top) = top else { return Ok(None) };
+        let path = c_string(&node.path_below_top()).map_err(stat())?;
+        let opened = match beneath::open((*top).as_fd(), &path, beneath::For::Directory) {
+            Ok(fd) => fd,
+            Err(_) if !policy.keep_dirlinks => return Ok(None),
+            Err(error) if errno::is(&error, errno::EXDEV) || errno::is(&error, errno::ELOOP) => {
+                let reason = "it is a symlink that leads out of the target";
+                return Err(Failure::reason(Operation::MakeDir, reason));
+            }
+            Err(error) => return Err(Failure { operation: Operation::List, error }),
+        };
+        let there = self.context.target_of_fd(&opened).map_err(stat())?;
+        if policy.keep_dirlinks && self.is_another_entry(node, (*top).as_fd(), &opened)? {
+            let reason = "it is a symlink to a directory that another entry of the source goes to";
+            return Err(Failure::reason(Operation::MakeDir, reason));
+        }
+        Ok(Some((opened, there)))
+    }
+
+    /// Returns whether the source has an entry for the path that a directory of the target has there.
+    fn is_another_entry(
+        &self,
+        node: &Node,
+        top: BorrowedFd<'_>,
+        opened: &OwnedFd,
+    ) -> Result<bool, Failure> {
+        let look = || Failure::of(Operation::List);
+        let Some(path) = path_below(top, opened.as_fd()).map_err(look())? else { return Ok(false) };
+        let Some(first) = path.first() else { return Ok(true) };
+        let top = node.top();
+        let names: Vec<&[u8]> = path.iter().map(|name| name.to_bytes()).collect();
+        let whole = c_string(&names.join(&b'/')).map_err(look())?;
+        for side in (0..top.sides.len()).filter(|side| top.selects(*side, first)) {
+            let fd = top.sides.get(side).map(|side| side.handle.fd());
+            let Some(fd) = fd.transpose().map_err(look())? else { continue };
+            if meta::of((*fd).as_fd(), &whole, false).is_ok() {
+                return Ok(true);
+            }
+        }
+        let provided =
+            |base: &super::node::Base| base.provided.iter().any(|name| **name == **first);
+        Ok(top.base.as_deref().is_some_and(provided))
     }
 
     /// Examines the target name; opens a directory, or with `makes` creates one.
@@ -89,7 +147,6 @@ impl Engine<'_> {
     ) -> Result<Opened, Failure> {
         let name = &node.target_name;
         let stat = || Failure::of(Operation::Stat);
-        let mut follow = false;
         worker.at.step(Phase::Look, 1);
         // Most names are directories, which are opened in any case: examined first, each would take one call more.
         let looked = match dir::open(dir_fd, name, false) {
@@ -107,15 +164,16 @@ impl Engine<'_> {
             Err(_) => self.context.target_of((dir_fd, name), false),
         };
         let existing = match looked {
-            Ok(there)
-                if there.kind == Kind::Symlink && self.follows_dirlink(node, &there, dir_fd) =>
-            {
-                match self.context.target_of((dir_fd, name), true) {
-                    Ok(named) if named.kind == Kind::Dir => {
-                        follow = true;
-                        Some(named)
+            Ok(there) if there.kind == Kind::Symlink => {
+                match self.open_dirlink(node, &there, dir_fd) {
+                    Ok(Some((fd, there))) => {
+                        let opened = self.enter_existing(worker, fd, there, true)?;
+                        return Ok(self.found_dir(worker, node, opened, dir_fd));
                     }
-                    _ => Some(there),
+                    Ok(None) => Some(there),
+                    // The transfer reports it.
+                    Err(_) if self.context.pass == Pass::Delete => return Ok(Opened::LeftOut),
+                    Err(failure) => return Err(failure),
                 }
             }
             Ok(there) => Some(there),
@@ -124,7 +182,7 @@ impl Engine<'_> {
         };
         match existing {
             Some(there) if there.kind == Kind::Dir => {
-                let opened = self.open_existing(worker, dir_fd, name, &there, follow)?;
+                let opened = self.open_existing(worker, dir_fd, name, &there)?;
                 return Ok(self.found_dir(worker, node, opened, dir_fd));
             }
             _ if self.context.pass == Pass::Delete => return Ok(Opened::LeftOut),
@@ -192,21 +250,20 @@ impl Engine<'_> {
         dir_fd: BorrowedFd<'_>,
         name: &CStr,
         there: &Meta,
-        follow: bool,
     ) -> Result<(OwnedFd, TargetDir), Failure> {
         let mut there = *there;
         // An ordinary user needs write permission on its own directories until we are done.
-        if self.opens_up(&there) && self.context.is_real() && !follow {
+        if self.opens_up(&there) && self.context.is_real() {
             worker.at.step(Phase::Settle, 1);
             meta::set_mode(dir_fd, name, there.mode | 0o700)
                 .map_err(Failure::of(Operation::SetMode))?;
         }
         worker.at.step(Phase::Look, 1);
-        let fd = dir::open(dir_fd, name, follow).map_err(Failure::of(Operation::List))?;
+        let fd = dir::open(dir_fd, name, false).map_err(Failure::of(Operation::List))?;
         let opened = meta::of_fd(&fd).map_err(Failure::of(Operation::Stat))?;
         there.dev = opened.dev;
         there.ino = opened.ino;
-        self.enter_existing(worker, fd, there, follow)
+        self.enter_existing(worker, fd, there, false)
     }
 
     /// Looks into an existing directory that is open; `there` is its metadata before any change of ours.
@@ -352,7 +409,7 @@ impl Engine<'_> {
                     let name = &node.target_name;
                     match self.context.target_of((dir_fd, name), false) {
                         Ok(there) if there.kind == Kind::Dir => {
-                            self.open_existing(worker, dir_fd, name, &there, false)
+                            self.open_existing(worker, dir_fd, name, &there)
                         }
                         _ => {
                             self.clear_name(parent, dir_fd, name)?;

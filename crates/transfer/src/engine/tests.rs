@@ -104,6 +104,7 @@ fn copy(area: &Area, controls: &Controls, control: &Control, target: TargetMode)
         deletes: true,
         temp_dir: None,
         backup_dir: None,
+        sources: Arc::default(),
         open_dirs_max: 64,
         sorts: false,
         jobs_per_file: Jobs::Auto,

@@ -9,6 +9,7 @@ use hakobu_core::event::Remarks;
 use hakobu_core::unit::{Jobs, Meta, Time};
 use hakobu_s3::Settings;
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Rule by which source arguments become names at the target.
@@ -81,6 +82,8 @@ pub struct Spec {
     pub check_space: bool,
     /// Between paths: groups of hard links that earlier runs of the same command left open, and that this one leaves.
     pub carried: Option<Arc<Carried>>,
+    /// The file that the program writes its log to (`--log-file`).
+    pub log_file: Option<PathBuf>,
     /// Settings of a transfer with S3 on a side.
     pub objects: Objects,
 }

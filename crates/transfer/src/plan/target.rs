@@ -284,7 +284,7 @@ pub fn basis_dirs(policy: &Policy, place: &Place) -> impl Iterator<Item = PathBu
 }
 
 /// Removes `..` from a path, by its text alone.
-fn without_parents(path: &Path) -> PathBuf {
+pub(super) fn without_parents(path: &Path) -> PathBuf {
     let mut kept = PathBuf::new();
     for part in path.components() {
         match part {

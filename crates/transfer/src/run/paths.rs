@@ -5,6 +5,7 @@ use super::stages::{Job, Resources, Run, passes};
 use super::steer::Terms;
 use crate::engine::failure::c_string;
 use crate::engine::guard::Guard;
+use crate::engine::sources::Sources;
 use crate::engine::{Engine, Pass, Removal, SEGMENT_BYTES_MAX, Setup, TargetMode};
 use crate::journal::{Journal, Ledger};
 use crate::plan::objects::Stores;
@@ -22,6 +23,7 @@ use parking_lot::Mutex;
 use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A transfer between paths whose target exists.
@@ -38,6 +40,8 @@ pub(super) struct Paths<'a> {
     umask: Umask,
     /// Number of basis trees that are refused.
     bases_failed: u64,
+    /// What the sources hold, as far as options need it.
+    sources: Arc<Sources>,
     /// Sources to remove after the last pass.
     removals: Mutex<Vec<Removal>>,
     /// Sources and names of this run that it must not lose to itself.
@@ -76,11 +80,12 @@ impl<'a> Paths<'a> {
             checks_space.then(|| plan::warn_of_space(&place, &arguments, listener)).flatten();
         let bases_failed = check_bases(spec, &place, listener)?;
         let mut policy = spec.policy.clone();
-        if policy.keep_dirlinks && policy.delete == Delete::During {
+        if policy.keep_dirlinks && policy.delete != Delete::No {
             // A kept link may lead to an extraneous directory, which must be removed before anything is written
             // through the link.
             policy.delete = Delete::Before;
         }
+        let sources = Arc::new(plan::compare_beside(spec, &place, &arguments, &mut policy)?);
         // Each name of a list is resolved, so only where something depends on it.
         let guards = policy.delete != Delete::No || policy.force || policy.remove_source_files;
         let guard = Guard::default();
@@ -100,6 +105,7 @@ impl<'a> Paths<'a> {
             inside_source,
             umask,
             bases_failed,
+            sources,
             removals,
             guard,
             space: Mutex::new(space),
@@ -151,6 +157,7 @@ impl Job for Paths<'_> {
             deletes: !self.inside_source,
             temp_dir: temp_dir(spec, *mode)?,
             backup_dir: self.backup_dir(),
+            sources: Arc::clone(&self.sources),
             open_dirs_max: limits.open_dirs_max,
             batch_max: if batches { limits.batch_max } else { 1 },
             // Lines in rsync's order cost the names of a whole directory in memory.

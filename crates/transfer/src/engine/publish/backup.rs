@@ -5,6 +5,7 @@ use super::names::{self, DirName};
 use super::temp::TempNames;
 use crate::engine::failure::{Failure, c_string};
 use crate::engine::report::Reports;
+use crate::engine::sources::{Sources, path_below};
 use crate::policy::{Policy, is_unsafe_link};
 use hakobu_core::error::Operation;
 use hakobu_core::unit::Kind;
@@ -19,6 +20,30 @@ use std::sync::Arc;
 /// Bytes copied at once if a backup goes to another file system.
 const BUFFER_BYTES: usize = 256 << 10;
 
+/// Most names that are tried for a backup.
+const NAMES_MAX: usize = 8;
+
+/// Length at which a name is not made longer.
+const NAME_BYTES_MAX: usize = 250;
+
+/// Returns the path of a folder below the target, if it is in it; it need not exist.
+fn path_inside(path: &Path, target: &OwnedFd) -> Option<Vec<u8>> {
+    let mut rest: Vec<&[u8]> = Vec::new();
+    for here in path.ancestors() {
+        let typed = if here.as_os_str().is_empty() { Path::new(".") } else { here };
+        let opened = c_string(typed.as_os_str().as_bytes())
+            .and_then(|typed| dir::open(dir::cwd(), &typed, true));
+        if let Ok(fd) = opened {
+            let names = path_below(target.as_fd(), fd.as_fd()).ok()??;
+            let mut parts: Vec<&[u8]> = names.iter().map(|name| name.to_bytes()).collect();
+            parts.extend(rest.iter().rev());
+            return Some(parts.join(&b'/'));
+        }
+        rest.push(here.file_name()?.as_bytes());
+    }
+    None
+}
+
 /// The folder of `--backup-dir` and the target that it belongs to.
 pub(in crate::engine) struct BackupDir {
     path: PathBuf,
@@ -26,12 +51,15 @@ pub(in crate::engine) struct BackupDir {
     top: Mutex<Option<OwnedFd>>,
     /// The top of the target: folders below the backup folder get modes and owners from there.
     target: Option<OwnedFd>,
+    /// Its path below the target, if it is in it.
+    inside: Option<Vec<u8>>,
     umask: u32,
 }
 
 impl BackupDir {
     pub(in crate::engine) fn new(path: PathBuf, target: Option<OwnedFd>, umask: u32) -> BackupDir {
-        BackupDir { path, top: Mutex::default(), target, umask }
+        let inside = target.as_ref().and_then(|target| path_inside(&path, target));
+        BackupDir { path, top: Mutex::default(), target, inside, umask }
     }
 
     /// Returns whether a directory is the backup folder.
@@ -105,6 +133,7 @@ impl BackupDir {
 pub(in crate::engine) struct Backups<'a> {
     policy: &'a Policy,
     dir: Option<BackupDir>,
+    sources: Arc<Sources>,
     reports: Arc<Reports<'a>>,
 }
 
@@ -112,9 +141,38 @@ impl<'a> Backups<'a> {
     pub(in crate::engine) fn new(
         policy: &'a Policy,
         dir: Option<BackupDir>,
+        sources: Arc<Sources>,
         reports: Arc<Reports<'a>>,
     ) -> Backups<'a> {
-        Backups { policy, dir, reports }
+        Backups { policy, dir, sources, reports }
+    }
+
+    pub(in crate::engine) fn sources(&self) -> &Sources {
+        &self.sources
+    }
+
+    /// Returns the name of a backup beside its file. The name of another entry that the source has is passed over, and
+    /// so is the backup of that one: a backup never replaces what the run has placed.
+    fn beside(&self, name: &CStr, path: &[u8]) -> io::Result<CString> {
+        let suffix = &self.policy.suffix;
+        let above = path.iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
+        let above = path.get(..above).unwrap_or_default();
+        let is_free = |name: &[u8]| !self.sources.provide(&[above, name].concat());
+        let mut backup = [name.to_bytes(), suffix].concat();
+        let mut free = is_free(&backup);
+        for round in 0.. {
+            if free || suffix.is_empty() || round > NAMES_MAX {
+                break;
+            }
+            backup.extend(suffix);
+            // The name without the last suffix is another entry's: this one is for its backup.
+            while !is_free(&backup) && backup.len() < NAME_BYTES_MAX {
+                backup.extend(suffix);
+            }
+            backup.extend(suffix);
+            free = is_free(&backup);
+        }
+        c_string(&backup)
     }
 
     /// Reports that the entry at a path in the transfer has its backup.
@@ -153,7 +211,8 @@ impl<'a> Backups<'a> {
             return Ok(());
         }
         if self.dir.is_none() {
-            names::back_up(self.policy, place.0, place.1)?;
+            let backup = self.beside(place.1, &path()).map_err(Failure::of(Operation::Rename))?;
+            names::back_up_as(self.policy, place.0, place.1, &backup)?;
         } else if let (Some(folder), name) = self.place(place.1, &path())? {
             self.keep_elsewhere(place, (folder.as_fd(), &name), temp_names)
                 .map_err(Failure::of(Operation::Rename))?;
@@ -172,9 +231,26 @@ impl<'a> Backups<'a> {
         path: &[u8],
     ) -> Result<(Option<OwnedFd>, CString), Failure> {
         let made = || Failure::of(Operation::Rename);
+        let Some(dir) = &self.dir else {
+            return Ok((None, self.beside(name, path).map_err(made())?));
+        };
         let backup = names::backup_name(self.policy, name).map_err(made())?;
-        let Some(dir) = &self.dir else { return Ok((None, backup)) };
+        if let Some(inside) = &dir.inside {
+            let path = [inside, &b"/"[..], path, &self.policy.suffix].concat();
+            if self.sources.provide(&path) {
+                let reason = "its backup would have the name of another entry of the source";
+                return Err(Failure::reason(Operation::Rename, reason));
+            }
+        }
         let folder = dir.folder(self.policy, path).map_err(Failure::of(Operation::MakeDir))?;
+        match self.sources.hold((folder.as_fd(), &backup)) {
+            Ok(true) => {
+                let reason = "its backup would replace a file of a source";
+                return Err(Failure::reason(Operation::Rename, reason));
+            }
+            Err(error) if !errno::is(&error, errno::ENOENT) => return Err(made()(error)),
+            _ => {}
+        }
         // An empty directory is removed, as for a file; a full one holds older backups.
         if names::unlink_any(folder.as_fd(), &backup).is_err() {
             dir::rmdir(folder.as_fd(), &backup).map_err(made())?;

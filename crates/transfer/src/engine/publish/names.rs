@@ -141,6 +141,17 @@ fn number_of(backup: &[u8], name: &[u8]) -> Option<u64> {
 /// Keeps the entry `name` under its backup name as well, so that the name is always taken; without hard links there
 /// is a moment in which it is free.
 pub(crate) fn back_up(policy: &Policy, dir_fd: BorrowedFd<'_>, name: &CStr) -> Result<(), Failure> {
+    let backup = backup_name(policy, name).map_err(Failure::of(Operation::Rename))?;
+    back_up_as(policy, dir_fd, name, &backup)
+}
+
+/// As [`back_up`], with the name of a simple backup.
+pub(in crate::engine) fn back_up_as(
+    policy: &Policy,
+    dir_fd: BorrowedFd<'_>,
+    name: &CStr,
+    backup: &CStr,
+) -> Result<(), Failure> {
     let rename = || Failure::of(Operation::Rename);
     let keep = |backup: &CStr| dir::link(dir_fd, name, dir_fd, backup);
     let move_to = |backup: &CStr, new| rename_into_place(dir_fd, name, dir_fd, backup, new);
@@ -150,11 +161,10 @@ pub(crate) fn back_up(policy: &Policy, dir_fd: BorrowedFd<'_>, name: &CStr) -> R
     if is_numbered.map_err(rename())?.is_some() {
         return Ok(());
     }
-    let backup = backup_name(policy, name).map_err(rename())?;
-    unlink_any(dir_fd, &backup).map_err(Failure::of(Operation::Remove))?;
-    match keep(&backup) {
+    unlink_any(dir_fd, backup).map_err(Failure::of(Operation::Remove))?;
+    match keep(backup) {
         Ok(()) => Ok(()),
-        Err(_) => move_to(&backup, false).map_err(rename()),
+        Err(_) => move_to(backup, false).map_err(rename()),
     }
 }
 

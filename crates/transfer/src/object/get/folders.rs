@@ -6,7 +6,7 @@ use crate::object::Side;
 use crate::object::failed::Failed;
 use hakobu_core::error::Operation;
 use hakobu_core::unit::Kind;
-use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, below, close, dir, errno, meta, xattr};
+use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, below, beneath, close, dir, errno, meta, xattr};
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
 use std::io;
@@ -79,6 +79,8 @@ pub(super) struct Way {
     /// Length of the part of the path that leads to `from`.
     at: usize,
     from: Folder,
+    /// The target folder, which symlinks on the path must not lead out of.
+    root: Arc<OwnedFd>,
     rules: Rules,
 }
 
@@ -131,7 +133,10 @@ impl Folders {
             return Look::Opening(Rc::clone(opening));
         }
         match below.nearest(path, clock) {
-            (at, from) if at < path.len() => Look::Way(Way { path: path.into(), at, from, rules }),
+            (at, from) if at < path.len() => {
+                let root = Arc::clone(root);
+                Look::Way(Way { path: path.into(), at, from, root, rules })
+            }
             (_, folder) => Look::Open(folder),
         }
     }
@@ -243,7 +248,7 @@ impl Way {
     /// Opens or creates each folder on the path. Fails with the system's error, or with a reason if a file or a
     /// symlink is in the way.
     pub(super) fn go(self) -> Reached {
-        let Way { path, mut at, mut from, rules } = self;
+        let Way { path, mut at, mut from, root, rules } = self;
         let (mut entered, mut made) = (Vec::new(), 0);
         let end = loop {
             if at >= path.len() {
@@ -254,7 +259,8 @@ impl Way {
             let len = rest.iter().position(|byte| *byte == b'/').unwrap_or(rest.len());
             at += len;
             let name = c_string(&rest[..len]).map_err(failed(Operation::MakeDir));
-            match name.and_then(|name| enter(from.fd.as_fd(), &name, rules)) {
+            let whole = (root.as_fd(), &path[..at]);
+            match name.and_then(|name| enter(from.fd.as_fd(), &name, whole, rules)) {
                 Ok((fd, new)) => {
                     made += u64::from(new);
                     from = Folder::with(Arc::new(fd), new);
@@ -283,12 +289,18 @@ impl Folder {
     }
 }
 
-/// Opens a folder in a folder, or creates it; returns whether it was created.
-fn enter(above: BorrowedFd<'_>, name: &CStr, rules: Rules) -> Result<(OwnedFd, bool), Failed> {
-    match dir::open(above, name, rules.follow) {
+/// Opens a folder in a folder, or creates it; returns whether it was created. `whole` is its path from the target
+/// folder.
+fn enter(
+    above: BorrowedFd<'_>,
+    name: &CStr,
+    whole: (BorrowedFd<'_>, &[u8]),
+    rules: Rules,
+) -> Result<(OwnedFd, bool), Failed> {
+    match dir::open(above, name, false) {
         Ok(fd) => return Ok((fd, false)),
         Err(error) if errno::is(&error, errno::ENOENT) => {}
-        Err(error) => return Err(in_the_way(above, name, error)),
+        Err(error) => return follow(above, name, whole, rules, error),
     }
     let new = match dir::create(above, name, 0o777 & !rules.umask) {
         Ok(()) => true,
@@ -296,8 +308,32 @@ fn enter(above: BorrowedFd<'_>, name: &CStr, rules: Rules) -> Result<(OwnedFd, b
         Err(error) if errno::is(&error, errno::EEXIST) => false,
         Err(error) => return Err(failed(Operation::MakeDir)(error)),
     };
-    let fd = dir::open(above, name, rules.follow);
-    Ok((fd.map_err(|error| in_the_way(above, name, error))?, new))
+    match dir::open(above, name, false) {
+        Ok(fd) => Ok((fd, new)),
+        Err(error) => follow(above, name, whole, rules, error),
+    }
+}
+
+/// Opens the directory that a symlink in place of a folder names, if the rules allow it and it is in the target folder.
+fn follow(
+    above: BorrowedFd<'_>,
+    name: &CStr,
+    (root, path): (BorrowedFd<'_>, &[u8]),
+    rules: Rules,
+    error: io::Error,
+) -> Result<(OwnedFd, bool), Failed> {
+    if rules.follow && errno::is_no_dir(&error) {
+        let path = c_string(path).map_err(failed(Operation::MakeDir))?;
+        match beneath::open(root, &path, beneath::For::Directory) {
+            Ok(fd) => return Ok((fd, false)),
+            Err(error) if errno::is(&error, errno::EXDEV) || errno::is(&error, errno::ELOOP) => {
+                let why = "a symlink in place of a folder of its path leads out of the target";
+                return Err(Failed::Reason(Operation::MakeDir, Side::Target, why));
+            }
+            Err(_) => {}
+        }
+    }
+    Err(in_the_way(above, name, error))
 }
 
 /// Returns the reason that a folder could not be opened, with a specific text if another entry has its name.
