@@ -344,7 +344,9 @@ impl Grower<'_> {
                 links[self.rng.usize(..links.len())].clone()
             };
             let path = format!("{at}/m");
-            if !self.is_taken(&path) && !at.starts_with("@K") {
+            // A directory that is mounted inside of itself is two places (docs/differences.md).
+            let nests = at.starts_with(&of);
+            if !self.is_taken(&path) && !at.starts_with("@K") && !nests {
                 self.makes.push(Make::Bind(path.clone(), of));
                 self.names.links.push(path);
             }

@@ -224,7 +224,10 @@ fn attempt(random: &mut fastrand::Rng, before: &Place) -> Option<Attempt> {
                 path[..*end].to_owned()
             }
         };
-        sources.push(Source { path, what });
+        // The same source again is left out, as by GNU cp.
+        if !sources.iter().any(|source| source.path == path) {
+            sources.push(Source { path, what });
+        }
     }
     let removes = command == "mv" || command == "sync" && random.bool();
     let deletes = command == "sync" && random.u8(0..3) == 0;

@@ -82,7 +82,7 @@ impl Engine<'_> {
         let is_implied = policy.no_implied_dirs && !node.owns_attributes;
         let is_trusted = link.uid == 0 || link.uid == self.context.euid;
         let name = &node.target_name;
-        if !policy.keep_dirlinks && !(is_implied && is_trusted) {
+        if !(policy.keep_dirlinks || is_implied && is_trusted) {
             return Ok(None);
         }
         let stat = || Failure::of(Operation::Stat);
