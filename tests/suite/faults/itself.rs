@@ -284,6 +284,8 @@ fn a_bind_mount_is_the_directory_itself() {
             all(&["1", "2", "3"]);
         }
         // The source is in the target by another path.
+        std::fs::remove_dir_all(at("d/x")).unwrap();
+        make(area.path(), &["d/a=1", "d/s/b=2", "d/t/c=3"]);
         run(area.path(), "sync -a --delete m/s/ d/").expect(0);
         all(&["2", "2"]);
     }

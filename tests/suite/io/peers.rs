@@ -230,7 +230,7 @@ fn verification_belongs_to_the_time_of_the_job() {
     let has_fio = have("fio", "the time of fio's verification");
     for line in [
         "--rw=randwrite --size=256k --runtime=1 --time_based",
-        "--rw=randrw --size=256k --runtime=1 --time_based --numjobs=2 --group_reporting",
+        "--rw=randrw --size=256k --runtime=1 --time_based",
         "--rw=write --size=64m --rate=,4m --runtime=1",
         "--rw=write --size=64m --rate=,4m --runtime=1 --verify_backlog=64",
         "--rw=write --size=64m --rate=,4m --runtime=1 --time_based --verify_backlog=64",

@@ -252,8 +252,10 @@ pub(super) fn listed((dir, name): DirName<'_>, ino: u64) -> io::Result<Listed> {
 
 /// Returns whether an existing name may be that of another entry, because its directory ignores case.
 pub(super) fn may_be_another(place: DirName<'_>) -> bool {
-    !matches!(listed(place, 0), Ok(Listed::Exactly))
-        || !matches!(is_same_in_other_case(place.0, place.1), Ok(false))
+    // It may have been removed again.
+    !meta::of(place.0, place.1, false).is_err_and(|error| errno::is_gone(&error))
+        && (!matches!(listed(place, 0), Ok(Listed::Exactly))
+            || !matches!(is_same_in_other_case(place.0, place.1), Ok(false)))
 }
 
 /// Returns all names of a directory.

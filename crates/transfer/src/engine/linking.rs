@@ -1,6 +1,6 @@
 //! Targets that are links instead of copies: later names of a hard-linked file.
 
-use super::decide::{CLASH, there};
+use super::decide::{CLASH, LOOKS_MAX, there};
 use super::entry::{Decided, Done, Entry, Outcome};
 use super::failure::{Failure, Stop};
 use super::links::{Carried, Home, Leader, Member};
@@ -230,11 +230,21 @@ impl Engine<'_> {
             self.skipped(worker, &entry, Reason::Newer, (&source, true));
             return Ok(());
         }
-        match self.link_to(worker, &decided, leader) {
-            Err(Stop::Failed(failure)) if errno::is(&failure.error, errno::EEXIST) => {
-                Err(Failure::reason(Operation::Overwrite, CLASH).into())
+        let mut looks = 1;
+        loop {
+            match self.link_to(worker, &decided, leader) {
+                Err(Stop::Failed(failure))
+                    if errno::is(&failure.error, errno::EEXIST) && looks < LOOKS_MAX =>
+                {
+                    let Some(place) = entry.place() else { return Err(failure.into()) };
+                    if self.may_be_ours(place)? {
+                        return Err(Failure::reason(Operation::Overwrite, CLASH).into());
+                    }
+                    decided.target = there(self.context.target_of(place, false))?;
+                    looks += 1;
+                }
+                other => return other,
             }
-            other => other,
         }
     }
 
