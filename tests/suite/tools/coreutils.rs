@@ -397,31 +397,6 @@ fn mv_says_which_attribute_the_target_cannot_keep() {
     assert_eq!(place.sh(&format!("cat {to}/s/big {to}/s/small")), "one\ntwo\n");
 }
 
-/// FAT has no owners and no hard links.
-#[test]
-fn mv_to_a_file_system_without_owners_and_links() {
-    if !have("mkfs.vfat", "moves to FAT") || !crate::common::have_root("moves to FAT") {
-        return;
-    }
-    let place = Place::new();
-    let (image, at) = (place.path().join("image"), place.path().join("fat"));
-    std::fs::create_dir(&at).unwrap();
-    std::fs::File::create(&image).unwrap().set_len(16 << 20).unwrap();
-    must(Command::new("mkfs.vfat").arg(&image));
-    let mounted = Command::new("mount").args(["-o", "loop"]).arg(&image).arg(&at).status();
-    if !mounted.is_ok_and(|status| status.success()) {
-        return crate::common::skip("moves to FAT: it cannot be mounted here");
-    }
-    let _unmount = Unmount(&at);
-    place.sh("echo one > f; chown 12:34 f; echo two > a; ln a b; mkdir d; mv a b d");
-    place.run("mv f fat").expect(1).says(&["set the owner of", "--no-preserve=ownership"]);
-    assert_eq!(place.sh("cat f fat/f"), "one\none\n");
-    place.run("mv --no-preserve=ownership f fat").ok();
-    place.run("mv d fat").expect(1).says(&["hard-link", "--no-preserve=links"]);
-    place.run("mv --no-preserve=links d/a d/b fat").ok();
-    assert_eq!(place.sh("cat fat/a fat/b; ls d"), "two\ntwo\n");
-}
-
 struct Unmount<'a>(&'a Path);
 
 impl Drop for Unmount<'_> {

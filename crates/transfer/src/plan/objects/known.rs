@@ -176,7 +176,8 @@ impl<'a> Known<'a> {
         claims: &'a Claims,
         lines: Option<(&'a Lines, usize)>,
     ) -> Known<'a> {
-        let moves = spec.policy.remove_source_files;
+        // A name of --flatten is its own base name: what is made is not moved again (feed.rs looks at what is there).
+        let moves = spec.policy.remove_source_files && !spec.objects.flatten;
         let deletes = spec.policy.delete != Delete::No;
         let covered = match moves || deletes {
             true => Covered::of(planned_sources, stores),
