@@ -453,7 +453,10 @@ impl Policy {
     /// yet, or its target would be taken for extraneous without it.
     pub fn removes_sources_late(&self) -> bool {
         let asks_sources = matches!(self.delete, Delete::During | Delete::After);
-        self.remove_source_files && (self.follows_dirs() || self.delay_updates || asks_sources)
+        // Backups take no name that a source has.
+        let backs_up = self.backup && !self.remove_source_dirs;
+        self.remove_source_files
+            && (self.follows_dirs() || self.delay_updates || asks_sources || backs_up)
     }
 
     /// Returns whether users or groups are mapped.
