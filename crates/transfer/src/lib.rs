@@ -5,10 +5,12 @@
 //! choose where to begin and compare the result; `run` combines all of it and is the entry point for programs.
 
 pub mod engine;
+pub(crate) mod failure;
 pub mod journal;
 pub mod location;
 pub mod object;
 pub mod plan;
 pub mod policy;
+pub(crate) mod publish;
 pub mod run;
 pub mod verify;

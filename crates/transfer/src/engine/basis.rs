@@ -2,11 +2,11 @@
 //! left out (`--compare-dest`).
 
 use super::entry::{Decided, Done};
-use super::failure::{Failure, Stop};
-use super::publish::{self, DirName};
 use super::state::Engine;
 use super::worker::Worker;
+use crate::failure::{Failure, Stop};
 use crate::policy::{Action, Basis, compare};
+use crate::publish::{self, DirName};
 use hakobu_core::error::Operation;
 use hakobu_core::event::Change;
 use hakobu_core::meter::Phase;

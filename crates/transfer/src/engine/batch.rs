@@ -9,12 +9,12 @@
 use super::context::{Pass, TargetMode};
 use super::decide::CLASH;
 use super::entry::{Decided, Done, Entry, Outcome};
-use super::failure::{Failure, Stop};
 use super::file::Copying;
 use super::report::Report;
 use super::state::Engine;
 use super::unit::{Chunk, Rest};
 use super::worker::Worker;
+use crate::failure::{Failure, Stop};
 use crate::policy::Content;
 use hakobu_core::error::Operation;
 use hakobu_core::event::Change;
@@ -31,7 +31,7 @@ impl Engine<'_> {
     pub(super) fn batches(&self, chunk: &Chunk) -> bool {
         let full = chunk.names.is_full();
         self.batch_max > 1
-            && (full || !self.publisher.direct.is_allowed())
+            && (full || !self.publisher.drafts.direct.is_allowed())
             && self.context.pass == Pass::Transfer
             && !chunk.is_root
             && self.context.mode == TargetMode::Real

@@ -2,11 +2,11 @@
 
 use super::attributes::Have;
 use super::context::Pass;
-use super::failure::Failure;
 use super::fake::Place;
 use super::node::{Node, TargetDir};
 use super::state::Engine;
 use super::worker::Worker;
+use crate::failure::Failure;
 use crate::policy::Delete;
 use hakobu_core::error::Operation;
 use hakobu_core::meter::Phase;

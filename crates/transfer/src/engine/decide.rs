@@ -3,17 +3,17 @@
 use super::content::LARGE_BYTES_MIN;
 use super::context::{Pass, TargetMode};
 use super::entry::{Decided, Entry, Outcome};
-use super::failure::{Failure, Stop};
 use super::guard::{self, Listed};
 use super::links::{Home, Leader, Role};
 use super::node::{Fds, Node, TargetDir};
-use super::publish::{self, DirName};
 use super::report::Paths;
 use super::state::Engine;
 use super::worker::Worker;
+use crate::failure::{Failure, Stop};
 use crate::policy::{
     Action, Append, Basis, Content, Grain, NOT_AS_PLANNED, Numbering, Reason, Symlinks, decide,
 };
+use crate::publish::{self, DirName};
 use hakobu_core::error::{Class, DIRECTORY_STAYS, Operation};
 use hakobu_core::event::Skip;
 use hakobu_core::meter::Phase;
@@ -406,7 +406,7 @@ impl Engine<'_> {
     /// Returns whether the target is a half-written file of another run; reports the first one.
     fn is_unfinished(&self, entry: &Entry<'_>, source: &Meta, target: &Meta) -> bool {
         let Some((dir, name)) = entry.place() else { return false };
-        let ledger = &self.publisher.direct.ledger;
+        let ledger = &self.publisher.drafts.direct.ledger;
         let unfinished = ledger.is_unfinished(source, target, dir, name);
         if unfinished && ledger.is_first_report() {
             self.reports.warn(publish::unfinished(&entry.target_path()));

@@ -1,13 +1,13 @@
 //! One entry of a transfer: its names on both sides, and the decision about it.
 
 use super::content::Helpers;
-use super::failure::Failure;
 use super::links::Member;
 use super::node::{Fds, Node, TargetDir};
-use super::publish::DirName;
 use super::report::{Begun, Paths};
 use super::unit::{OpenDir, Rest, Unit};
+use crate::failure::Failure;
 use crate::policy::Action;
+use crate::publish::DirName;
 use hakobu_core::error::Operation;
 use hakobu_core::event::Change;
 use hakobu_core::unit::{Kind, Meta, Time};

@@ -8,15 +8,16 @@ use super::attributes::{Have, Want};
 use super::content::{Content, Onto};
 use super::context::{Context, TargetMode};
 use super::entry::{Done, Entry};
-use super::failure::{Failure, Stop};
 use super::node::TargetDir;
-use super::publish::{DirName, Draft, Publisher};
+use super::publisher::{LocalDraft, Publisher};
 use super::worker::Worker;
+use crate::failure::{Failure, Stop};
 use crate::policy::Append;
+use crate::publish::{DirName, TempEntry};
 use hakobu_core::error::Operation;
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Kind, Meta};
-use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, close, dir, file, meta};
+use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, close, file, meta};
 use std::sync::Arc;
 
 /// Maximum number of tries for a source that changes while it is read.
@@ -41,13 +42,13 @@ pub(super) struct Copying<'a> {
     existing: Option<Meta>,
     dir_info: &'a TargetDir,
     shape: Shape,
-    draft: Draft<'a>,
+    draft: LocalDraft<'a>,
 }
 
 impl Copying<'_> {
     /// Returns whether it has its final name already, so that publishing only closes it.
     pub(super) fn is_public(&self) -> bool {
-        self.draft.is_public()
+        self.draft.draft.is_public()
     }
 }
 
@@ -193,7 +194,7 @@ impl<'a> Files<'a> {
         let Copying { entry, from, source, existing, dir_info, shape, draft } = copying;
         let overwrite = draft.is_in_place();
         let device = overwrite && existing.is_some_and(|there| there.kind != Kind::File);
-        let to = draft.fd.as_fd();
+        let to = draft.draft.fd.as_fd();
         let onto = match (overwrite, device) {
             (_, true) => Onto::Stream,
             (true, false) => Onto::Existing,
@@ -316,11 +317,13 @@ impl<'a> Files<'a> {
         worker.at.step(Phase::Create, 2);
         let from = file::open_read(dir_fd, name, false).map_err(Failure::of(Operation::Compare))?;
         let old = self.context.target_of_fd(&from).map_err(Failure::of(Operation::Compare))?;
-        let temp = self.publisher.temp_names.make();
+        let temp = self.publisher.drafts.temp_names.make();
         let to =
             file::create_new(folder_fd, &temp, 0o600).map_err(Failure::of(Operation::Create))?;
-        let copied = (|| {
-            let made = meta::of_fd(&to).map_err(Failure::of(Operation::Stat))?;
+        // Removed if anything fails.
+        let mut entry = TempEntry::new(folder_fd, temp);
+        let made = meta::of_fd(&to).map_err(Failure::of(Operation::Stat))?;
+        {
             let (from, to) = (from.as_fd(), to.as_fd());
             let (source, target_dev, onto) = (&old, made.dev, Onto::New);
             let content = Content { from, to, source, target_dev, onto, helpers: None };
@@ -332,29 +335,14 @@ impl<'a> Files<'a> {
             let (uid, gid) = (root.then_some(old.uid), root.then_some(old.gid));
             let times = Some((None, Some(old.mtime)));
             let want = Want { mode: old.mode, uid, gid, times, rdev: 0 };
-            worker.attributes.within(None).settle(
-                &worker.at,
-                Some(from),
-                to,
-                &want,
-                Have::from(&made),
-                false,
-            )?;
-            Ok(())
-        })();
-        let copied = copied.and_then(|()| {
-            close::close(to).map_err(Failure::of(Operation::Write))?;
-            worker.at.step(Phase::Create, 1);
-            let renamed = dir::rename(folder_fd, &temp, folder_fd, &backup);
-            renamed.map_err(Failure::of(Operation::Rename))?;
-            Ok(())
-        });
-        if copied.is_err() {
-            drop(dir::unlink(folder_fd, &temp));
-        } else {
-            self.publisher.backups.report(&|| path.to_vec());
+            let (attributes, have) = (worker.attributes.within(None), Have::from(&made));
+            attributes.settle(&worker.at, Some(from), to, &want, have, false)?;
         }
-        copied
+        close::close(to).map_err(Failure::of(Operation::Write))?;
+        worker.at.step(Phase::Create, 1);
+        entry.rename((folder_fd, &backup), false).map_err(Failure::of(Operation::Rename))?;
+        self.publisher.backups.report(&|| path.to_vec());
+        Ok(())
     }
 }
 

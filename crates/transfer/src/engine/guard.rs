@@ -5,7 +5,7 @@
 //! that ignore case. The latter is learnt once a device (by a lookup of a name in the other case) or a directory (by
 //! its flag), and at the latest when a name that was absent cannot be created.
 
-use super::publish::{DirName, TempNames};
+use crate::publish::{DirName, TempNames};
 use hakobu_sys::case::{self, Case};
 use hakobu_sys::dir::Reader;
 use hakobu_sys::{AsFd, BorrowedFd, dir, errno, meta};

@@ -1,11 +1,11 @@
 //! Work after every entry has been handled: delayed renames, and removal of sources that other sources may have led
 //! to.
 
-use super::failure::Failure;
 use super::node::Node;
 use super::removal::Removal;
 use super::state::Engine;
 use super::worker::Worker;
+use crate::failure::Failure;
 use hakobu_sys::errno;
 use std::collections::HashSet;
 use std::ffi::{CStr, CString};

@@ -2,12 +2,12 @@
 
 use super::decide::{CLASH, LOOKS_MAX, there};
 use super::entry::{Decided, Done, Entry, Outcome};
-use super::failure::{Failure, Stop};
 use super::links::{Carried, Home, Leader, Member};
 use super::report::Report;
 use super::state::Engine;
 use super::unit::{Chunk, Unit};
 use super::worker::Worker;
+use crate::failure::{Failure, Stop};
 use crate::policy::{Basis, Reason, is_newer};
 use hakobu_core::error::Operation;
 use hakobu_core::event::Change;

@@ -7,8 +7,8 @@
 //! A group is dropped when all its names have come; names outside of the transfer keep it. This is the one structure
 //! that grows with the data: about 100 bytes for each open group.
 
-use super::failure::c_string;
 use super::node::Node;
+use crate::failure::c_string;
 use hakobu_core::unit::Time;
 use hakobu_sys::{OwnedFd, dir, meta};
 use parking_lot::Mutex;

@@ -1,7 +1,6 @@
 //! Opening a directory: opens it on both sides, creates it at the target if it is missing, and makes it a node.
 
 use super::context::Pass;
-use super::failure::Failure;
 use super::node::{Fds, Node, Side};
 use super::roots::target_names;
 use super::rules::{SourceFiles, filter_failure, read_merge_file};
@@ -9,6 +8,7 @@ use super::state::Engine;
 use super::target_dir::Opened;
 use super::unit::OpenDir;
 use super::worker::Worker;
+use crate::failure::Failure;
 use crate::policy::filter::SidedRules;
 use hakobu_core::error::{Class, Operation};
 use hakobu_core::meter::Phase;

@@ -4,15 +4,16 @@
 //! be listed to its end.
 
 use super::context::{Context, Pass};
-use super::failure::Failure;
 use super::guard::Overlap;
 use super::node::{Base, Fds, Node};
-use super::publish::{LEFT_OUT, Publisher, TempNames};
+use super::publisher::Publisher;
 use super::report::{Paths, Report, Reports};
 use super::rules::{filter_failure, read_merge_file};
 use super::worker::Worker;
+use crate::failure::Failure;
 use crate::policy::Delete;
 use crate::policy::filter::SidedRules;
+use crate::publish::{LEFT_OUT, TempNames};
 use hakobu_core::error::{Cause, Class, Operation};
 use hakobu_core::event::Change;
 use hakobu_core::meter::Phase;
@@ -106,7 +107,7 @@ impl<'a> Pruning<'a> {
                 if kind != Kind::Dir && TempNames::is_temp(name) {
                     if self.publisher.remove_leftover(target_dir, name) {
                         node.touch();
-                    } else if deletes && !self.publisher.temp_names.is_own(name) {
+                    } else if deletes && !self.publisher.drafts.temp_names.is_own(name) {
                         let (operation, class) = (Operation::Remove, Class::Notice);
                         let paths = (None, Some(node.target_path(name)));
                         self.reports.notice(operation, paths, LEFT_OUT, class);
@@ -435,7 +436,7 @@ impl Removal for Extraneous<'_, '_, '_> {
         }
         if self.pruning.context.is_real() && !backups.are_beside() {
             // With `--backup-dir` the backup is elsewhere: removals here do not affect it.
-            let kept = backups.keep(place, &|| entry.path.to_vec(), &publisher.temp_names);
+            let kept = backups.keep(place, &|| entry.path.to_vec(), &publisher.drafts.temp_names);
             let is_there = || meta::of(entry.dir, entry.name, false).is_ok();
             if let Err(Failure { operation, error }) = kept {
                 if errno::is_gone(&error) && !is_there() {

@@ -1,8 +1,8 @@
 //! Removal of sources: at once, or when nothing looks them up any more.
 
-use super::failure::Failure;
 use super::links::Member;
-use super::publish::DirName;
+use crate::failure::Failure;
+use crate::publish::DirName;
 use hakobu_core::error::Operation;
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_sys::{dir, meta};

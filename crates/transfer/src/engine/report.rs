@@ -1,6 +1,6 @@
 //! Reports of a run: results and failures of entries.
 
-use super::failure::Failure;
+use crate::failure::Failure;
 use crate::policy::filter::Deciding;
 use hakobu_core::control::Control;
 use hakobu_core::error::{Cause, Class, Fatal, Operation, Problem, quoted};

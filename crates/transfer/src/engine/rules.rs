@@ -1,6 +1,6 @@
 //! Filter rule files in the directories of a transfer.
 
-use super::failure::{Failure, c_string};
+use crate::failure::{Failure, c_string};
 use crate::policy::Policy;
 use crate::policy::filter::FilterError;
 use hakobu_core::error::Operation;

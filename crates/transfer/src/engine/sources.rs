@@ -1,6 +1,6 @@
 //! What the sources of a run hold, for what else the run writes and removes: backups and extraneous entries.
 
-use super::publish::names::DirName;
+use crate::publish::DirName;
 use hakobu_sys::{AsFd, BorrowedFd, dir, meta};
 use std::ffi::{CString, OsStr};
 use std::io;

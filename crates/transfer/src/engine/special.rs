@@ -3,10 +3,11 @@
 use super::attributes::{Have, Want};
 use super::context::Context;
 use super::entry::{Done, Entry};
-use super::failure::Failure;
 use super::fake;
-use super::publish::{DirName, Publisher};
+use super::publisher::Publisher;
 use super::worker::Worker;
+use crate::failure::Failure;
+use crate::publish::{DirName, TempEntry};
 use hakobu_core::error::Operation;
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Kind, Meta};
@@ -48,19 +49,17 @@ impl<'a> Specials<'a> {
             None => dir::make_node(dir, name, source.kind, want.mode & 0o777, source.rdev),
         };
         // A temporary name makes the new entry appear complete, as a later run may not examine it again.
-        let temp = (existing.is_some() || !self.publisher.direct.is_allowed())
-            .then(|| self.publisher.temp_names.make());
+        let temp = (existing.is_some() || !self.publisher.drafts.direct.is_allowed())
+            .then(|| self.publisher.drafts.temp_names.make());
         let name = temp.as_deref().unwrap_or(entry.target_name);
         worker.at.step(Phase::Create, 1);
         make(name).map_err(Failure::of(Operation::Create))?;
         let inherits = dir_info.default_bits.is_some() && !self.context.policy.preserve.mode;
         let attributes = settle(worker, entry, (dir, name), kind, want, inherits);
-        if let Some(temp) = &temp {
+        if let Some(temp) = temp {
             worker.at.step(Phase::Create, 1);
-            if let Err(failure) = self.publisher.rename((dir, temp), place, existing, entry.node) {
-                drop(dir::unlink(dir, temp));
-                return Err(failure);
-            }
+            let mut made = TempEntry::new(dir, temp);
+            self.publisher.rename(&mut made, place, existing, entry.node)?;
         }
         let unprivileged = worker.attributes.count_unprivileged(source, &want);
         let checked = attributes.is_ok() && !unprivileged;

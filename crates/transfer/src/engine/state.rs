@@ -1,23 +1,25 @@
 //! The engine: the state that all workers of a run share, and the state of each worker.
 
 use super::attributes::{Attributes, Grains};
+use super::backup::{BackupDir, Backups};
 use super::content::Mover;
 use super::context::{Context, Pass, TargetMode};
-use super::failure::Failure;
 use super::file::Files;
 use super::guard::Guard;
 use super::links::{Carried, Groups};
 use super::pace::Station;
 use super::prune::Pruning;
-use super::publish::{BackupDir, Backups, Direct, Publisher};
+use super::publisher::Publisher;
 use super::removal::Removal;
 use super::report::{Paths, Reports};
 use super::sources::Sources;
 use super::special::Specials;
 use super::unchanged::Unchanged;
 use super::worker::Worker;
+use crate::failure::Failure;
 use crate::journal::Ledger;
 use crate::policy::{Chosen, Content, Digest, MissingArgs, Policy};
+use crate::publish::Direct;
 use hakobu_core::control::Control;
 use hakobu_core::error::{Class, Fatal, Operation};
 use hakobu_core::event::{Listener, Remarks};

@@ -3,15 +3,15 @@
 use super::attributes::Want;
 use super::context::Pass;
 use super::decide::{CLASH, IS_SOURCE, LOOKS_MAX};
-use super::failure::{Failure, c_string};
 use super::node::{Node, TargetDir};
-use super::publish::TempNames;
-use super::publish::names::unlink_any;
 use super::report::Report;
 use super::sources::path_below;
 use super::state::Engine;
 use super::worker::Worker;
+use crate::failure::{Failure, c_string};
 use crate::policy::same_time;
+use crate::publish::TempNames;
+use crate::publish::unlink_any;
 use hakobu_core::error::{ENTRY_STAYS, Operation};
 use hakobu_core::event::{Change, Skip};
 use hakobu_core::meter::Phase;

@@ -4,14 +4,14 @@
 use super::content::{Helpers, SharedCopy};
 use super::context::Pass;
 use super::entry::Entry;
-use super::failure::Failure;
 use super::node::Node;
-use super::publish::{LEFT_OUT, TempNames};
 use super::state::Engine;
 use super::unit::{Chunk, Listing, OpenDir, Rest, Unit};
 use super::worker::Worker;
+use crate::failure::Failure;
 use crate::policy::filter::SidedRules;
 use crate::policy::{Delete, Symlinks};
+use crate::publish::{LEFT_OUT, TempNames};
 use hakobu_core::error::{Class, Operation};
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::Kind;

@@ -23,7 +23,7 @@ use super::core::Core;
 use super::failed::Failed;
 use super::moving::{Moving, Step};
 use super::{Root, Side};
-use crate::engine::publish::is_node;
+use crate::publish::is_node;
 use hakobu_core::error::Operation;
 use std::sync::Arc;
 

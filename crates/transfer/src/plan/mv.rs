@@ -2,10 +2,10 @@
 //! it. Decides and renames; copies nothing itself.
 
 use super::path::{open_folder, parent};
-use crate::engine::failure::c_string;
-use crate::engine::publish;
+use crate::failure::c_string;
 use crate::journal::{Journal, Ledger, Scope};
 use crate::policy::{Ask, Grain, Numbering, Policy, Preserve, Symlinks, is_newer};
+use crate::publish;
 use hakobu_core::error::{Cause, Class, DIRECTORY_STAYS, ENTRY_STAYS, Operation, Problem};
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_sys::ancestors::ancestors;

@@ -1,6 +1,6 @@
 //! Paths as the user types them, for system calls.
 
-use crate::engine::failure::c_string;
+use crate::failure::c_string;
 use hakobu_sys::{OwnedFd, dir};
 use std::ffi::CString;
 use std::io;

@@ -7,7 +7,7 @@
 
 use super::path::c_path;
 use super::{Argument, Place};
-use crate::engine::failure::c_string;
+use crate::failure::c_string;
 use hakobu_core::event::{Event, Listener};
 use hakobu_core::number;
 use hakobu_core::unit::Kind;

@@ -2,7 +2,7 @@
 
 use super::path::{c_path, open_folder, or_here};
 use super::{Argument, Layout, Spec};
-use crate::engine::failure::c_string;
+use crate::failure::c_string;
 use crate::policy::{Policy, Symlinks};
 use hakobu_core::error::{Cause, Fatal, quoted};
 use hakobu_core::unit::Kind;

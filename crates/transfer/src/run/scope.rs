@@ -1,6 +1,6 @@
 //! The scope of a run, for its record (`journal::Ledger`).
 
-use crate::engine::failure::c_string;
+use crate::failure::c_string;
 use crate::journal::{Scope, Target};
 use crate::location::Location;
 use crate::object::Root;

@@ -1,8 +1,8 @@
 //! Granularities of times, determined on demand: only if two times differ by less than the coarsest granularity.
 //! Ordinary file systems keep what was set, so most runs need no probe.
 
-use crate::engine::publish::{Scratch, TempNames};
 use crate::policy::{Grain, Policy};
+use crate::publish::{Scratch, TempNames};
 use hakobu_core::unit::Meta;
 use hakobu_sys::{BorrowedFd, volume};
 use parking_lot::Mutex;

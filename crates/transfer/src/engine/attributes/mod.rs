@@ -8,13 +8,13 @@ mod xattrs;
 pub(crate) use grains::Grains;
 
 use super::context::Context;
-use super::failure::Failure;
 use super::fake::{self, Place};
 use super::node::TargetDir;
 use super::pace::Station;
-use super::publish::DirName;
+use crate::failure::Failure;
 use crate::policy::filter::SidedRules;
 use crate::policy::{Grain, same_time};
+use crate::publish::DirName;
 use hakobu_core::error::Operation;
 use hakobu_core::event::Change;
 use hakobu_core::meter::Phase;

@@ -2,8 +2,8 @@
 
 use crate::engine::acl;
 use crate::engine::context::Context;
-use crate::engine::failure::Failure;
 use crate::engine::fake::{Names, Place};
+use crate::failure::Failure;
 use crate::policy::filter::XattrSides;
 use hakobu_core::error::Operation;
 use hakobu_sys::{BorrowedFd, errno, xattr};

@@ -1,8 +1,8 @@
 //! Comparison of the contents of two files, piece by piece.
 
 use super::mover::Mover;
-use crate::engine::failure::{Failure, Stop, reading};
 use crate::engine::pace::Station;
+use crate::failure::{Failure, Stop, reading};
 use hakobu_core::buffer::is_same;
 use hakobu_core::error::Operation;
 use hakobu_core::meter::Phase;

@@ -4,7 +4,7 @@
 use super::buffer::{BUFFER_BYTES, Buffer};
 use super::pair::Pair;
 use crate::engine::context::Context;
-use crate::engine::failure::{Stop, reading};
+use crate::failure::{Stop, reading};
 use hakobu_core::unit::Jobs;
 use hakobu_sys::{BorrowedFd, file, space};
 use std::io;

@@ -6,7 +6,7 @@
 //! file systems that only take writes in order (many in front of object stores) work. It costs little, as a buffered
 //! write holds the lock of its inode on nearly all file systems.
 
-use crate::engine::failure::Stop;
+use crate::failure::Stop;
 use hakobu_sys::OwnedFd;
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;

@@ -10,8 +10,8 @@ use super::mover::{LARGE_BYTES_MIN, Mover, Way, still_holds, write_without_zeroe
 use super::segments::{Fds, Segment, Segments};
 use super::waits::Watch;
 use crate::engine::context::TargetMode;
-use crate::engine::failure::{Stop, reading, writing};
 use crate::engine::pace::Station;
+use crate::failure::{Stop, reading, writing};
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::Jobs;
 use hakobu_sys::{AsFd, BorrowedFd, cache, close, errno, file, space};

@@ -115,7 +115,7 @@ fn grain(core: &Core<'_>, moving: &Moving, existing: &Entry) -> Grain {
     match (from, to) {
         (Some(dir), None) => Grains::shown((source, Some((*dir).as_fd()))),
         (None, Some(dir)) => {
-            let names = (!engine.policy().dry_run).then_some(&engine.files.temp);
+            let names = (!engine.policy().dry_run).then_some(&engine.files.drafts.temp_names);
             engine.grains.of_target((target, Some((*dir).as_fd())), names).0
         }
         _ => Grain::NS,

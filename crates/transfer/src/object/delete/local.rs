@@ -1,7 +1,7 @@
 //! Removal of files below an open folder, by descriptors and never through a symlink, and of directories that became
 //! empty.
 
-use crate::engine::failure::c_string;
+use crate::failure::c_string;
 use crate::object::Entry;
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_sys::errno::{is_gone, is_not_empty};

@@ -1,9 +1,9 @@
 //! State of creating files, shared by all cores.
 
-use crate::engine::publish::{Direct, TempNames};
 use crate::journal::Ledger;
 use crate::object::{CaseConflict, Folded, ObjectOptions};
 use crate::policy::Policy;
+use crate::publish::{Direct, Drafts};
 use hakobu_core::control::Control;
 use hakobu_core::unit::Kind;
 use hakobu_sys::dir::Reader;
@@ -19,13 +19,9 @@ const CLEARED_MAX: usize = 100_000;
 /// State of creating files, shared by all cores and their helper threads.
 pub(in crate::object) struct Files {
     pub(super) policy: Policy,
-    pub(super) control: Control,
     /// Existing files are never replaced.
     pub(super) if_none_match: bool,
-    /// Temporary names.
-    pub temp: TempNames,
-    /// Decides which files are created under their final name.
-    pub(super) direct: Direct,
+    pub drafts: Drafts,
     /// What is known of targets that hold different names for one.
     pub folded: Arc<Folded>,
     pub(super) case_conflict: CaseConflict,
@@ -33,8 +29,6 @@ pub(in crate::object) struct Files {
     pub clears: AtomicBool,
     /// Those that were looked through.
     cleared: Mutex<HashSet<(u64, u64)>>,
-    /// `O_TMPFILE` works at the target, as far as is known.
-    pub(super) unnamed_works: AtomicBool,
 }
 
 impl Files {
@@ -48,16 +42,13 @@ impl Files {
     ) -> Files {
         Files {
             policy: policy.clone(),
-            control: control.clone(),
             if_none_match: options.if_none_match,
-            temp: TempNames::new(),
             // Times are always kept: files get the object's.
-            direct: Direct::new(policy, !options.if_none_match, ledger),
+            drafts: Drafts::new(Direct::new(policy, !options.if_none_match, ledger), control),
             folded: Arc::clone(folded),
             case_conflict: options.case_conflict,
             clears: AtomicBool::new(false),
             cleared: Mutex::default(),
-            unnamed_works: AtomicBool::new(true),
         }
     }
 
@@ -76,7 +67,7 @@ impl Files {
         // A folder that cannot be read keeps them.
         let Ok(own) = dir::open(folder, c".", false) else { return };
         let _ = Reader::default().for_each(own.as_fd(), |name, kind, _| {
-            if kind != Kind::Dir && self.temp.is_abandoned(name) {
+            if kind != Kind::Dir && self.drafts.temp_names.is_abandoned(name) {
                 // One that cannot be removed is left to the next run.
                 drop(dir::unlink(folder, name));
             }

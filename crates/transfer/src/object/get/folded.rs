@@ -3,9 +3,9 @@
 //! no deletion takes it; nothing is remembered elsewhere.
 
 use super::folders::failed;
-use crate::engine::publish::TempNames;
 use crate::object::failed::Failed;
 use crate::object::{CaseConflict, Side};
+use crate::publish::TempNames;
 use hakobu_core::error::Operation;
 use hakobu_sys::case::{self, Case};
 use hakobu_sys::dir::Reader;

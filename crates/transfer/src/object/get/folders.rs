@@ -1,7 +1,7 @@
 //! Folders below the local targets of one core: found or created component by component, and kept open while there is
 //! room. No path is resolved as a whole, so no component can be swapped for a symlink.
 
-use crate::engine::failure::c_string;
+use crate::failure::c_string;
 use crate::object::Side;
 use crate::object::failed::Failed;
 use hakobu_core::error::Operation;

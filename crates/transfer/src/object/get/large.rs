@@ -7,8 +7,7 @@ use super::folders::failed;
 use super::place::{self, Place};
 use super::range;
 use super::resume::{self, Begun};
-use super::target::{Appeared, Draft};
-use crate::engine::publish;
+use super::target::{Appeared, DownloadFile};
 use crate::object::checkpoint::{self, Checkpoint};
 use crate::object::core::{Core, Engine, Parts};
 use crate::object::cut::Cut;
@@ -19,6 +18,7 @@ use crate::object::moving::{Done, Moving, Step};
 use crate::object::permits::{Large, Permits};
 use crate::object::sums::{self, Proof, joined};
 use crate::object::{Root, Side};
+use crate::publish;
 use hakobu_core::buffer::AlignedBytes;
 use hakobu_core::error::Operation;
 use hakobu_core::meter::Phase;
@@ -52,7 +52,7 @@ struct State {
     finished: Vec<Option<Option<Checksum>>>,
     /// Everything was fetched again because the checksum of the whole differed.
     again: bool,
-    draft: Option<Draft>,
+    draft: Option<DownloadFile>,
     /// With `--resume`: the state for a later run.
     checkpoint: Option<Checkpoint>,
 }
@@ -99,13 +99,13 @@ pub(super) async fn begin(
             }
             None => {
                 let (files, at) = (Arc::clone(&core.engine.files), Arc::clone(place));
-                let calls = move || Draft::create(&files, &at, &shape, cut.size, false);
+                let calls = move || DownloadFile::create(&files, &at, &shape, cut.size, false);
                 let draft = place::make(place.waits(), calls).await?;
                 Begun { cut, draft, finished: Vec::new(), checkpoint: None }
             }
         };
         // Reserve the space before the first byte arrives, to detect a full disk.
-        let file = begun.draft.share();
+        let file = begun.draft.share().map_err(failed(Operation::Write))?;
         let reserve = move || {
             publish::reserve_ahead(file.as_fd(), cut.size).map_err(failed(Operation::Write))
         };
@@ -206,7 +206,7 @@ impl LargeDownload {
     /// # Errors
     /// The file was discarded already, so received data cannot be written.
     fn file(&self) -> Result<Option<Arc<OwnedFd>>, Failed> {
-        let file = self.state().draft.as_ref().map(Draft::share);
+        let file = self.state().draft.as_ref().and_then(|draft| draft.share().ok());
         if file.is_none() && self.place.is_some() {
             let why = "its file is finished already";
             return Err(Failed::Reason(Operation::Write, Side::Target, why));
@@ -235,9 +235,8 @@ impl LargeDownload {
         let draft = self.state().draft.take();
         Ok(Some(match (draft, &self.place) {
             (Some(draft), Some(place)) => {
-                let (files, at, shape) =
-                    (Arc::clone(&core.engine.files), Arc::clone(place), self.shape);
-                let publish = move || draft.publish(&files, &at, &shape);
+                let (at, shape) = (Arc::clone(place), self.shape);
+                let publish = move || draft.publish(&at, &shape);
                 let made = place::make(place.waits(), publish).await?;
                 core.tell_conflict(&self.moving, made);
                 match made {
@@ -264,7 +263,7 @@ impl LargeDownload {
                 (stored, joined(parts))
             }
             Proof::Reread(stored) => {
-                let draft = self.state().draft.as_ref().map(Draft::reader);
+                let draft = self.state().draft.as_ref().map(DownloadFile::reader);
                 let gone = || Err(io::ErrorKind::NotFound.into());
                 let reader = draft.unwrap_or_else(gone).map_err(failed(Operation::Read))?;
                 let (algorithm, size) = (stored.algorithm, self.cut.size);

@@ -5,8 +5,7 @@
 use super::carried::Shape;
 use super::folders::failed;
 use super::place::{self, Place};
-use super::target::Draft;
-use crate::engine::publish::TempNames;
+use super::target::DownloadFile;
 use crate::journal::{self, Checked, Identity, Place as Spot, Record, Source, text};
 use crate::object::checkpoint::{self, Checkpoint, unusable};
 use crate::object::core::Core;
@@ -15,6 +14,7 @@ use crate::object::failed::Failed;
 use crate::object::helper::blocking;
 use crate::object::moving::Moving;
 use crate::object::sums;
+use crate::publish::TempNames;
 use hakobu_core::buffer::AlignedBytes;
 use hakobu_core::error::Operation;
 use hakobu_core::unit::Kind;
@@ -39,7 +39,7 @@ pub(super) struct What<'a> {
 /// A file begun by this or an earlier run.
 pub(super) struct Begun {
     pub cut: Cut,
-    pub draft: Draft,
+    pub draft: DownloadFile,
     /// Ranges finished by an earlier run.
     pub finished: Vec<(u32, Checksum)>,
     pub checkpoint: Option<Checkpoint>,
@@ -70,6 +70,7 @@ pub(super) async fn begin(
         return Ok(Begun { cut, draft, finished, checkpoint });
     }
     let (at, shape, its) = (Arc::clone(what.place), *what.shape, name.clone());
+    let files = Arc::clone(&core.engine.files);
     let calls = move || {
         // We hold the claim, so no other run can use this file.
         match dir::unlink(at.folder.fd.as_fd(), &its) {
@@ -78,8 +79,8 @@ pub(super) async fn begin(
             }
             _ => {}
         }
-        let draft = Draft::named(&at, &shape, its)?;
-        let there = meta::of_fd(draft.fd()).map_err(failed(Operation::Stat))?;
+        let draft = DownloadFile::named(&files, &at, &shape, its)?;
+        let there = draft.share().and_then(meta::of_fd).map_err(failed(Operation::Stat))?;
         Ok((draft, there))
     };
     let (draft, there) = place::make(what.place.waits(), calls).await?;
@@ -101,7 +102,7 @@ fn number(identity: &Identity) -> u64 {
     sums::number(&Checksum::of(Algorithm::Crc64Nvme, both.as_bytes()))
 }
 
-type Found = (Cut, Draft, Vec<(u32, Checksum)>);
+type Found = (Cut, DownloadFile, Vec<(u32, Checksum)>);
 
 /// Returns the file of an earlier run and its verified ranges; `None` if it is unusable.
 async fn trusted(
@@ -155,7 +156,8 @@ async fn trusted(
         Ok(proven)
     };
     let proven = blocking(prove).await.map_err(failed(Operation::Read))?;
-    Ok(Some((cut, Draft::adopt(writer, what.place, CString::from(name)), proven)))
+    let draft = DownloadFile::adopt(&core.engine.files, what.place, writer, CString::from(name));
+    Ok(Some((cut, draft, proven)))
 }
 
 /// Returns the finished ranges as parts of a record.

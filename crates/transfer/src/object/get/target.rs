@@ -7,20 +7,18 @@ use super::files::Files;
 use super::folded;
 use super::folders::failed;
 use super::place::{self, Place};
-use crate::engine::publish;
-use crate::journal::Ledger;
 use crate::object::core::Core;
 use crate::object::failed::Failed;
 use crate::object::moving::Moving;
 use crate::object::{CaseConflict, Side};
+use crate::publish::{self, Draft, DraftName, TempEntry};
 use bytes::Bytes;
 use hakobu_core::error::{Cause, Class, DIRECTORY_STAYS, Operation, Problem};
 use hakobu_core::meter::Phase;
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, close, dir, errno, file, meta, stamp};
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// Result of publishing a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,29 +35,15 @@ pub(super) enum Appeared {
     LeftOut,
 }
 
-/// A file being written. Dropped before [`Draft::publish`] it is removed.
-pub(super) struct Draft {
-    fd: Arc<OwnedFd>,
-    entry: DraftEntry,
+/// The file of an object while it is received. Dropped before [`DownloadFile::publish`] it is removed.
+pub(super) struct DownloadFile {
+    /// `None` once it has its name, or is kept for a later run.
+    draft: Option<Draft<Arc<OwnedFd>, Arc<OwnedFd>>>,
+    files: Arc<Files>,
+    /// Its final name.
+    name: CString,
     /// An earlier run created it, so its attributes are unknown.
     adopted: bool,
-}
-
-/// The name of a file being written. Removed on drop, unless it is settled.
-struct DraftEntry {
-    folder: Arc<OwnedFd>,
-    name: Name,
-}
-
-enum Name {
-    /// None yet.
-    Unnamed,
-    /// The final name, and the ledger that records it.
-    Final(CString, Arc<Ledger>),
-    /// A temporary name.
-    Temporary(CString),
-    /// It has its final name, or is gone.
-    Settled,
 }
 
 impl Place {
@@ -77,22 +61,24 @@ impl Place {
     ) -> Result<Appeared, Failed> {
         let (waits, files) = (self.waits(), &core.engine.files);
         let (of, at) = (Arc::clone(files), Arc::clone(self));
-        let begun = place::make(waits, move || Draft::begin(&of, &at, &shape, size)).await?;
-        let draft = match begun {
-            Ok(draft) => draft,
+        let begun = move || DownloadFile::begin(&of, &at, &shape, size);
+        let file = match place::make(waits, begun).await? {
+            Ok(file) => file,
             Err(instead) => return Ok(instead),
         };
         core.doing.turn(Phase::Write);
         let frames = Arc::clone(frames);
         let write = move || {
             let buffers = frames.iter().map(|frame| &**frame);
-            hakobu_sys::gather::write_all(draft.fd(), buffers).map_err(failed(Operation::Write))?;
-            Ok(draft)
+            let written =
+                file.share().and_then(|fd| hakobu_sys::gather::write_all(fd.as_fd(), buffers));
+            written.map_err(failed(Operation::Write))?;
+            Ok(file)
         };
-        let draft = place::make(waits, write).await?;
+        let file = place::make(waits, write).await?;
         core.doing.turn(Phase::Settle);
-        let (of, at) = (Arc::clone(files), Arc::clone(self));
-        place::make(waits, move || draft.publish(&of, &at, &shape)).await
+        let at = Arc::clone(self);
+        place::make(waits, move || file.publish(&at, &shape)).await
     }
 
     /// Creates a symlink.
@@ -106,22 +92,20 @@ impl Place {
         text: &[u8],
     ) -> Result<Appeared, Failed> {
         let create = || failed(Operation::Create);
-        let text = crate::engine::failure::c_string(text).map_err(create())?;
+        let text = crate::failure::c_string(text).map_err(create())?;
         let (files, place) = (Arc::clone(&core.engine.files), Arc::clone(self));
         let calls = move || {
             let folder = place.folder.fd.as_fd();
-            let temp = files.temp.make();
+            let temp = files.drafts.temp_names.make();
             dir::symlink(&text, folder, &temp).map_err(create())?;
+            let made = TempEntry::new(folder, temp);
+            let (_, temp) = made.place();
             // The text is the whole content; an unset time is harmless.
             drop(match place.folder.dev {
-                Some(dev) => stamp::set(dev, folder, &temp, None, shape.mtime),
-                None => meta::set_times(folder, &temp, None, shape.mtime),
+                Some(dev) => stamp::set(dev, folder, temp, None, shape.mtime),
+                None => meta::set_times(folder, temp, None, shape.mtime),
             });
-            let done = place_at(&files, &place, &temp);
-            if !matches!(done, Ok(Appeared::Yes | Appeared::Replaced)) {
-                drop(dir::unlink(folder, &temp));
-            }
-            done
+            place_at(&files, &place, made)
         };
         place::make(self.waits(), calls).await
     }
@@ -160,6 +144,18 @@ impl Files {
 }
 
 impl Files {
+    /// Returns the result for a file whose name was absent when the target was listed and is in use now; `None` to
+    /// replace what has it.
+    fn instead(&self, place: &Place) -> Result<Option<Appeared>, Failed> {
+        if self.never_replaces() {
+            return Ok(Some(Appeared::Kept));
+        }
+        if self.writes_into(place)? {
+            return Ok(Some(Appeared::Node));
+        }
+        Ok(self.on_other(place)?.filter(|appeared| *appeared == Appeared::LeftOut))
+    }
+
     /// Handles an entry that was absent when the target was listed, where names are not known to meet: `None` if it
     /// has the same name after all. Only names with other characters than ASCII's can meet there.
     ///
@@ -191,28 +187,22 @@ impl Files {
     }
 }
 
-impl Draft {
+impl DownloadFile {
     /// Begins a file of `size` bytes whose content is available; the inner error is the result for an entry that
     /// appeared meanwhile.
     fn begin(
-        files: &Files,
+        files: &Arc<Files>,
         place: &Place,
         shape: &Shape,
         size: u64,
-    ) -> Result<Result<Draft, Appeared>, Failed> {
-        match Draft::create(files, place, shape, size, true) {
+    ) -> Result<Result<DownloadFile, Appeared>, Failed> {
+        match DownloadFile::create(files, place, shape, size, true) {
             // Another program created it first: handle it as an existing file.
             Err(Failed::File(_, _, error)) if errno::is(&error, errno::EEXIST) => {
-                if files.never_replaces() {
-                    return Ok(Err(Appeared::Kept));
+                match files.instead(place)? {
+                    Some(instead) => Ok(Err(instead)),
+                    None => DownloadFile::temporary(files, place, shape).map(Ok),
                 }
-                if files.writes_into(place)? {
-                    return Ok(Err(Appeared::Node));
-                }
-                if files.on_other(place)? == Some(Appeared::LeftOut) {
-                    return Ok(Err(Appeared::LeftOut));
-                }
-                Draft::temporary(files, place, shape).map(Ok)
             }
             created => created.map(Ok),
         }
@@ -221,93 +211,86 @@ impl Draft {
     /// Begins a file of `size` bytes. `whole`: its content is available and checked.
     ///
     /// # Errors
-    /// Those of the system; EEXIST if a file appeared under the final name meanwhile.
+    /// EEXIST if a file appeared under the final name meanwhile.
     pub fn create(
-        files: &Files,
+        files: &Arc<Files>,
         place: &Place,
         shape: &Shape,
         size: u64,
         whole: bool,
-    ) -> Result<Draft, Failed> {
-        let create = || failed(Operation::Create);
-        if place.exists || !whole {
-            return Draft::temporary(files, place, shape);
+    ) -> Result<DownloadFile, Failed> {
+        // Where names meet it is looked up when it gets its name.
+        if place.exists || !whole || place.names.is_some() {
+            return DownloadFile::temporary(files, place, shape);
         }
-        let folder = place.folder.fd.as_fd();
-        let mode = first_mode(place, shape);
-        let draft = |fd, name| Draft::new(fd, place, name);
-        let direct = &files.direct;
-        if place.names.is_some() {
-            // It is looked up when it gets its name.
-            return Draft::temporary(files, place, shape);
-        }
-        if let Some(dev) = place.folder.dev
-            && direct.allows(size, shape.mtime, (folder, dev), &files.temp)
-        {
-            let fd = file::create_new(folder, &place.name, mode).map_err(create())?;
-            return Ok(draft(fd, Name::Final(place.name.clone(), Arc::clone(&direct.ledger))));
-        }
-        if files.unnamed_works.load(Ordering::Relaxed) {
-            match file::create_unnamed(folder, mode) {
-                Ok(fd) => return Ok(draft(fd, Name::Unnamed)),
-                Err(error) if publish::lacks_unnamed(&error) => {
-                    files.unnamed_works.store(false, Ordering::Relaxed);
-                }
-                Err(error) => return Err(create()(error)),
-            }
-        }
-        Draft::temporary(files, place, shape)
+        let dir = Arc::clone(&place.folder.fd);
+        let early = place.folder.dev.map(|dev| (dev, size, shape.mtime));
+        let made = files.drafts.create(dir, &place.name, early, first_mode(place, shape));
+        made.map(|draft| DownloadFile::new(files, place, draft)).map_err(failed(Operation::Create))
     }
 
     /// Begins a file under a temporary name.
-    pub fn temporary(files: &Files, place: &Place, shape: &Shape) -> Result<Draft, Failed> {
-        Draft::named(place, shape, files.temp.make())
+    pub fn temporary(
+        files: &Arc<Files>,
+        place: &Place,
+        shape: &Shape,
+    ) -> Result<DownloadFile, Failed> {
+        DownloadFile::named(files, place, shape, files.drafts.temp_names.make())
     }
 
     /// Begins a file under a name that is not the final one.
-    pub fn named(place: &Place, shape: &Shape, name: CString) -> Result<Draft, Failed> {
-        let folder = place.folder.fd.as_fd();
-        let fd = file::create_new(folder, &name, first_mode(place, shape))
-            .map_err(failed(Operation::Create))?;
-        Ok(Draft::new(fd, place, Name::Temporary(name)))
+    pub fn named(
+        files: &Arc<Files>,
+        place: &Place,
+        shape: &Shape,
+        name: CString,
+    ) -> Result<DownloadFile, Failed> {
+        let dir = Arc::clone(&place.folder.fd);
+        let made = Draft::temporary(dir, name, first_mode(place, shape));
+        made.map(|draft| DownloadFile::new(files, place, draft)).map_err(failed(Operation::Create))
     }
 
     /// Continues a file that an earlier run has begun.
-    pub fn adopt(fd: OwnedFd, place: &Place, name: CString) -> Draft {
-        let mut draft = Draft::new(fd, place, Name::Temporary(name));
-        draft.adopted = true;
-        draft
+    pub fn adopt(files: &Arc<Files>, place: &Place, fd: OwnedFd, name: CString) -> DownloadFile {
+        let dir = Arc::clone(&place.folder.fd);
+        let draft = Draft { fd, dir, name: DraftName::Temporary(name) };
+        let mut file = DownloadFile::new(files, place, draft);
+        file.adopted = true;
+        file
     }
 
-    fn new(fd: OwnedFd, place: &Place, name: Name) -> Draft {
-        let entry = DraftEntry { folder: Arc::clone(&place.folder.fd), name };
-        Draft { fd: Arc::new(fd), entry, adopted: false }
+    fn new(files: &Arc<Files>, place: &Place, draft: Draft<Arc<OwnedFd>>) -> DownloadFile {
+        let Draft { fd, dir, name } = draft;
+        let draft = Some(Draft { fd: Arc::new(fd), dir, name });
+        let (files, name) = (Arc::clone(files), place.name.clone());
+        DownloadFile { draft, files, name, adopted: false }
     }
 
     /// Returns the file for writing on other threads.
-    pub fn share(&self) -> Arc<OwnedFd> {
-        Arc::clone(&self.fd)
+    ///
+    /// # Errors
+    /// It has its name already.
+    pub fn share(&self) -> io::Result<Arc<OwnedFd>> {
+        let draft = self.draft.as_ref();
+        draft.map(|draft| Arc::clone(&draft.fd)).ok_or(io::ErrorKind::NotFound.into())
     }
 
     /// Returns the file for reading. Its name is a temporary one.
     ///
     /// # Errors
-    /// Those of the system; NotFound for a file without a name or a missing one.
+    /// NotFound for a file without a name.
     pub fn reader(&self) -> io::Result<OwnedFd> {
-        match &self.entry.name {
-            Name::Temporary(name) => file::open_read(self.entry.folder.as_fd(), name, false),
+        match &self.draft {
+            Some(Draft { dir, name: DraftName::Temporary(name), .. }) => {
+                file::open_read(dir.as_fd(), name, false)
+            }
             _ => Err(io::ErrorKind::NotFound.into()),
         }
     }
 
     /// Keeps the file for a later run.
     pub fn keep(mut self) {
-        self.entry.name = Name::Settled;
-    }
-
-    /// Returns the descriptor to write into.
-    pub fn fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
+        self.draft = None;
     }
 
     /// Sets the attributes of a complete file, gives it its name and closes it.
@@ -315,71 +298,52 @@ impl Draft {
     /// # Errors
     /// Those of the system, with nothing left behind; of attributes that could not be set, after the file has its
     /// name.
-    pub fn publish(self, files: &Files, place: &Place, shape: &Shape) -> Result<Appeared, Failed> {
-        let Draft { fd, mut entry, adopted } = self;
-        if !files.control.may_publish() {
-            return Err(failed(Operation::Create)(publish::lease_ended()));
-        }
+    pub fn publish(mut self, place: &Place, shape: &Shape) -> Result<Appeared, Failed> {
+        let files = Arc::clone(&self.files);
+        let target = (place.folder.fd.as_fd(), &*place.name);
+        files.drafts.check_lease().map_err(failed(Operation::Create))?;
+        let fd = self.share().map_err(failed(Operation::Write))?;
         // Before setting the times: without them no later run takes the file for finished, and setting them could
         // receive the error of a write and hide it from close(2).
         if place.folder.reports_late {
             close::flush(&*fd).map_err(failed(Operation::Write))?;
         }
-        let attributes = settle(fd.as_fd(), place, shape, adopted);
+        let attributes = settle(fd.as_fd(), place, shape, self.adopted);
         if files.policy.fsync {
             file::sync(fd.as_fd()).map_err(failed(Operation::Sync))?;
         }
-        let folder = place.folder.fd.as_fd();
-        if let Name::Unnamed = entry.name {
-            entry.name = match file::publish(fd.as_fd(), folder, &place.name) {
-                Ok(()) => Name::Final(place.name.clone(), Arc::clone(&files.direct.ledger)),
-                Err(error) if errno::is(&error, errno::EEXIST) => {
-                    if files.never_replaces() {
-                        return Ok(Appeared::Kept);
-                    }
-                    if files.writes_into(place)? {
-                        return Ok(Appeared::Node);
-                    }
-                    if files.on_other(place)? == Some(Appeared::LeftOut) {
-                        return Ok(Appeared::LeftOut);
-                    }
-                    let temp = files.temp.make();
-                    let linked = file::publish(fd.as_fd(), folder, &temp);
-                    linked.map_err(failed(Operation::Create))?;
-                    Name::Temporary(temp)
+        drop(fd);
+        let Some(draft) = &mut self.draft else { return Ok(Appeared::Kept) };
+        match draft.link(target) {
+            Err(error) if errno::is(&error, errno::EEXIST) => {
+                if let Some(instead) = files.instead(place)? {
+                    return Ok(instead);
                 }
-                Err(error) => return Err(failed(Operation::Create)(error)),
-            };
+                let linked = draft.link_temporary(&files.drafts.temp_names);
+                linked.map_err(failed(Operation::Create))?;
+            }
+            linked => linked.map_err(failed(Operation::Create))?,
         }
-        let closed = match Arc::try_unwrap(fd) {
+        let Some(draft) = self.draft.take() else { return Ok(Appeared::Kept) };
+        let close = |fd| match Arc::try_unwrap(fd) {
             Ok(fd) => close::close(fd),
             // Other holders of the descriptor have nothing left to write.
             Err(shared) => close::flush(&*shared),
         };
-        closed.map_err(failed(Operation::Write))?;
-        let appeared = match &entry.name {
-            Name::Temporary(temp) => place_at(files, place, temp)?,
-            _ => Appeared::Yes,
+        let entry = draft.close(&files.drafts, target, close).map_err(failed(Operation::Write))?;
+        let appeared = match entry {
+            Some(entry) => place_at(&files, place, entry)?,
+            None => Appeared::Yes,
         };
-        if matches!(appeared, Appeared::Yes | Appeared::Replaced) {
-            entry.name = Name::Settled;
-        }
         // Attributes that could not be set are reported; the content is right and stays.
         attributes.map(|()| appeared)
     }
 }
 
-impl Drop for DraftEntry {
+impl Drop for DownloadFile {
     fn drop(&mut self) {
-        // The first error is reported; the next run removes what remains.
-        match &self.name {
-            Name::Final(name, ledger) => {
-                if !publish::disown(self.folder.as_fd(), name) {
-                    ledger.keep();
-                }
-            }
-            Name::Temporary(name) => drop(dir::unlink(self.folder.as_fd(), name)),
-            Name::Unnamed | Name::Settled => {}
+        if let Some(draft) = &self.draft {
+            draft.discard(&self.files.drafts, (draft.dir.as_fd(), &self.name));
         }
     }
 }
@@ -422,7 +386,11 @@ fn settle(fd: BorrowedFd<'_>, place: &Place, shape: &Shape, adopted: bool) -> Re
 }
 
 /// Renames a finished temporary entry to its final name, after the backup of an existing one.
-fn place_at(files: &Files, place: &Place, temp: &CStr) -> Result<Appeared, Failed> {
+fn place_at<D: AsFd>(
+    files: &Files,
+    place: &Place,
+    mut entry: TempEntry<D>,
+) -> Result<Appeared, Failed> {
     let folder = place.folder.fd.as_fd();
     if files.policy.backup && place.exists {
         let kept = publish::back_up(&files.policy, folder, &place.name);
@@ -445,7 +413,7 @@ fn place_at(files: &Files, place: &Place, temp: &CStr) -> Result<Appeared, Faile
     }
     let renamed = match !place.exists {
         // What was absent is not replaced unseen.
-        true => match publish::rename_into_place(folder, temp, folder, &place.name, true) {
+        true => match entry.rename((folder, &place.name), true) {
             Err(error) if errno::is(&error, errno::EEXIST) => {
                 if files.never_replaces() {
                     return Ok(Appeared::Kept);
@@ -456,11 +424,11 @@ fn place_at(files: &Files, place: &Place, temp: &CStr) -> Result<Appeared, Faile
                         other => appeared = other.unwrap_or(appeared),
                     }
                 }
-                publish::rename_into_place(folder, temp, folder, &place.name, false)
+                entry.rename((folder, &place.name), false)
             }
             other => other,
         },
-        false => publish::rename_into_place(folder, temp, folder, &place.name, false),
+        false => entry.rename((folder, &place.name), false),
     };
     match renamed {
         Err(error) if files.policy.cp_targets && errno::is(&error, errno::EISDIR) => {

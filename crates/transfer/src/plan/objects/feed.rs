@@ -6,7 +6,6 @@ use super::known::{self, Known, Rule};
 use super::listings::{self, needs_target, needs_target_of_one};
 use super::planned::{PlannedSource, Stores, What};
 use crate::engine::Pass;
-use crate::engine::publish::{self, TempNames};
 use crate::object::list::{Merge, Merged, NameFilter, Pattern, Trouble};
 use crate::object::{
     CASE, CaseConflict, Engine, Entry, Extraneous, How, Root, Side, Task, Work, key_of, path_of,
@@ -14,6 +13,7 @@ use crate::object::{
 use crate::plan::{NOT_AS_PLANNED, Spec};
 use crate::policy::filter::Decision;
 use crate::policy::{Action, Delete, Grain, Reason, Symlinks, decide};
+use crate::publish::{self, TempNames};
 use hakobu_core::error::{Cause, Class, Fatal, Operation, Problem};
 use hakobu_core::event::Event;
 use hakobu_core::unit::{Kind, Meta, Totals};

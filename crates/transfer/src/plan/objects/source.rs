@@ -3,7 +3,7 @@
 use super::ask;
 use super::place::{Place, slashed};
 use super::planned::{PlannedSource, What};
-use crate::engine::failure::c_string;
+use crate::failure::c_string;
 use crate::location::{Location, S3Url};
 use crate::object::list::Pattern;
 use crate::object::{Entry, Pair, Root, says_symlink};

@@ -2,9 +2,9 @@
 //! that as they come to them.
 
 use super::Roots;
-use crate::engine::failure::{Failure, c_string};
 use crate::engine::node::Node;
 use crate::engine::{Engine, Unit};
+use crate::failure::{Failure, c_string};
 use crate::plan::{Argument, Chosen, Place};
 use crate::policy::Policy;
 use hakobu_core::error::Operation;

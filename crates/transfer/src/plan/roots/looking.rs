@@ -2,7 +2,7 @@
 //! (`--delete-missing-args`).
 
 use super::{Numbered, Roots};
-use crate::engine::failure::{Failure, c_string};
+use crate::failure::{Failure, c_string};
 use crate::plan::Argument;
 use crate::plan::path::{c_path, open_folder};
 use crate::policy::{MissingArgs, Symlinks};

@@ -1,6 +1,6 @@
 //! The arguments of a comparison: a tree (a folder, a prefix) or a single file or object.
 
-use crate::engine::failure::c_string;
+use crate::failure::c_string;
 use crate::location::{Location, S3Url};
 use crate::object::list::{self, Listing, LocalQuery, StoreQuery, Trouble};
 use crate::object::{Entry, Root};

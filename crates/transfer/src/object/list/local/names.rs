@@ -1,7 +1,7 @@
 //! The names of one folder in the order of keys.
 
 use super::super::key_of;
-use crate::engine::publish;
+use crate::publish;
 use std::cmp::Ordering;
 use std::ffi::CStr;
 

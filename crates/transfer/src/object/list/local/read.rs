@@ -2,9 +2,9 @@
 
 use super::names::{Class, Left, Names};
 use super::{Dirs, LocalQuery};
-use crate::engine::publish::TempNames;
 use crate::object::list::NameFilter;
 use crate::policy::Symlinks;
+use crate::publish::TempNames;
 use hakobu_core::error::{Cause, Class as Gravity, Operation};
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_sys::dir::Reader;

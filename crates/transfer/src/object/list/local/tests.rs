@@ -3,11 +3,11 @@
 use super::super::{Item, Trouble};
 use super::walk::on_workers;
 use super::*;
-use crate::engine::publish::TempNames;
 use crate::object::Entry;
 use crate::object::list::{NameFilter, merge_files};
 use crate::policy::Symlinks;
 use crate::policy::filter::{FilterBuilder, Origin};
+use crate::publish::TempNames;
 use hakobu_core::error::Class;
 use hakobu_core::unit::{Jobs, Kind};
 use hakobu_sys::{OwnedFd, dir};

@@ -71,11 +71,11 @@ impl From<Failure> for Stop {
     }
 }
 
-pub(super) fn reading(error: io::Error) -> Stop {
+pub(crate) fn reading(error: io::Error) -> Stop {
     Failure { operation: Operation::Read, error }.into()
 }
 
-pub(super) fn writing(error: io::Error) -> Stop {
+pub(crate) fn writing(error: io::Error) -> Stop {
     Failure { operation: Operation::Write, error }.into()
 }
 

@@ -5,8 +5,8 @@
 //! than the run, by the clock of the target's file system. No other clock is used. A run that compares only names or
 //! "newer" consults the record of this run (`journal::Ledger`); without a record no file gets its final name early.
 
-use super::names::{DIRECT_BYTES_MAX, allows_direct, lacks_unnamed};
-use super::temp::TempNames;
+use super::draft::lacks_unnamed;
+use super::temp_name::TempNames;
 use crate::journal::Ledger;
 use crate::policy::Policy;
 use hakobu_core::unit::Time;
@@ -14,7 +14,14 @@ use hakobu_sys::{BorrowedFd, OwnedFd, dir, file, meta, stamp};
 use parking_lot::Mutex;
 use std::ffi::CString;
 use std::io;
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
+
+/// Maximum size, in bytes, of files that may be created under their final name.
+const DIRECT_BYTES_MAX: u64 = 64 << 20;
+
+/// Time of unfinished files: older than any source, so that no later run takes them for newer or equal.
+pub(crate) const UNFINISHED: Time = Time { s: 0, ns: 0 };
 
 /// Seconds; covers file systems that keep times to 2 s (FAT).
 const COARSE_S: i64 = 2;
@@ -141,4 +148,26 @@ impl Drop for Scratch<'_> {
             drop(dir::unlink(*dir, name));
         }
     }
+}
+
+/// Returns whether the policy allows creating files under their final name: the same run,
+/// repeated, has to compare sizes and times.
+fn allows_direct(policy: &Policy) -> bool {
+    !policy.update
+        && !policy.existing
+        && !policy.ignore_existing
+        && !policy.size_only
+        && !policy.fsync
+        && !policy.partial
+        && !policy.delay_updates
+        && policy.temp_dir.is_none()
+}
+
+/// Returns the warning about half-written files that are treated as absent; given once.
+pub(crate) fn unfinished(target: &Path) -> String {
+    let target = hakobu_core::error::quoted(target);
+    format!(
+        "{target} is unfinished: the run that was writing it was killed or is still at work; it is \
+         replaced, and so are others like it"
+    )
 }

@@ -1,12 +1,11 @@
 //! Backups of replaced or removed entries: beside the entry, or at the same path below another folder
 //! (`--backup-dir`), on any file system.
 
-use super::names::{self, DirName};
-use super::temp::TempNames;
-use crate::engine::failure::{Failure, c_string};
-use crate::engine::report::Reports;
-use crate::engine::sources::{Sources, path_below};
+use super::report::Reports;
+use super::sources::{Sources, path_below};
+use crate::failure::{Failure, c_string};
 use crate::policy::{Policy, is_unsafe_link};
+use crate::publish::{self, DirName, TempEntry, TempNames};
 use hakobu_core::error::Operation;
 use hakobu_core::unit::Kind;
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, close, dir, errno, file, meta, stamp, xattr};
@@ -45,7 +44,7 @@ fn path_inside(path: &Path, target: &OwnedFd) -> Option<Vec<u8>> {
 }
 
 /// The folder of `--backup-dir` and the target that it belongs to.
-pub(in crate::engine) struct BackupDir {
+pub(super) struct BackupDir {
     path: PathBuf,
     /// Created with the first backup.
     top: Mutex<Option<OwnedFd>>,
@@ -57,7 +56,7 @@ pub(in crate::engine) struct BackupDir {
 }
 
 impl BackupDir {
-    pub(in crate::engine) fn new(path: PathBuf, target: Option<OwnedFd>, umask: u32) -> BackupDir {
+    pub(super) fn new(path: PathBuf, target: Option<OwnedFd>, umask: u32) -> BackupDir {
         let inside = target.as_ref().and_then(|target| path_inside(&path, target));
         BackupDir { path, top: Mutex::default(), target, inside, umask }
     }
@@ -130,7 +129,7 @@ impl BackupDir {
 }
 
 /// Keeps backups of replaced or removed entries.
-pub(in crate::engine) struct Backups<'a> {
+pub(super) struct Backups<'a> {
     policy: &'a Policy,
     dir: Option<BackupDir>,
     sources: Arc<Sources>,
@@ -138,7 +137,7 @@ pub(in crate::engine) struct Backups<'a> {
 }
 
 impl<'a> Backups<'a> {
-    pub(in crate::engine) fn new(
+    pub(super) fn new(
         policy: &'a Policy,
         dir: Option<BackupDir>,
         sources: Arc<Sources>,
@@ -147,7 +146,7 @@ impl<'a> Backups<'a> {
         Backups { policy, dir, sources, reports }
     }
 
-    pub(in crate::engine) fn sources(&self) -> &Sources {
+    pub(super) fn sources(&self) -> &Sources {
         &self.sources
     }
 
@@ -176,7 +175,7 @@ impl<'a> Backups<'a> {
     }
 
     /// Reports that the entry at a path in the transfer has its backup.
-    pub(in crate::engine) fn report(&self, path: &dyn Fn() -> Vec<u8>) {
+    pub(super) fn report(&self, path: &dyn Fn() -> Vec<u8>) {
         let policy = self.policy;
         self.reports.backed_up(path, |path| {
             let dir = policy.backup_dir.as_deref().unwrap_or(Path::new(""));
@@ -187,12 +186,12 @@ impl<'a> Backups<'a> {
     }
 
     /// Returns whether backups are beside their files.
-    pub(in crate::engine) fn are_beside(&self) -> bool {
+    pub(super) fn are_beside(&self) -> bool {
         self.policy.backup && self.dir.is_none()
     }
 
     /// Returns whether a directory of the target contains the backups: it is never extraneous.
-    pub(in crate::engine) fn is_folder(&self, place: DirName<'_>) -> bool {
+    pub(super) fn is_folder(&self, place: DirName<'_>) -> bool {
         self.policy.backup && self.dir.as_ref().is_some_and(|dir| dir.is(place))
     }
 
@@ -201,7 +200,7 @@ impl<'a> Backups<'a> {
     ///
     /// # Errors
     /// The name has no backup, and must not be replaced.
-    pub(in crate::engine) fn keep(
+    pub(super) fn keep(
         &self,
         place: DirName<'_>,
         path: &dyn Fn() -> Vec<u8>,
@@ -212,7 +211,7 @@ impl<'a> Backups<'a> {
         }
         if self.dir.is_none() {
             let backup = self.beside(place.1, &path()).map_err(Failure::of(Operation::Rename))?;
-            names::back_up_as(self.policy, place.0, place.1, &backup)?;
+            publish::back_up_as(self.policy, place.0, place.1, &backup)?;
         } else if let (Some(folder), name) = self.place(place.1, &path())? {
             self.keep_elsewhere(place, (folder.as_fd(), &name), temp_names)
                 .map_err(Failure::of(Operation::Rename))?;
@@ -225,7 +224,7 @@ impl<'a> Backups<'a> {
     ///
     /// # Errors
     /// The folder cannot be created, or the name is occupied.
-    pub(in crate::engine) fn place(
+    pub(super) fn place(
         &self,
         name: &CStr,
         path: &[u8],
@@ -234,7 +233,7 @@ impl<'a> Backups<'a> {
         let Some(dir) = &self.dir else {
             return Ok((None, self.beside(name, path).map_err(made())?));
         };
-        let backup = names::backup_name(self.policy, name).map_err(made())?;
+        let backup = publish::backup_name(self.policy, name).map_err(made())?;
         if let Some(inside) = &dir.inside {
             let path = [inside, &b"/"[..], path, &self.policy.suffix].concat();
             if self.sources.provide(&path) {
@@ -252,7 +251,7 @@ impl<'a> Backups<'a> {
             _ => {}
         }
         // An empty directory is removed, as for a file; a full one holds older backups.
-        if names::unlink_any(folder.as_fd(), &backup).is_err() {
+        if publish::unlink_any(folder.as_fd(), &backup).is_err() {
             dir::rmdir(folder.as_fd(), &backup).map_err(made())?;
         }
         Ok((Some(folder), backup))
@@ -266,17 +265,12 @@ impl<'a> Backups<'a> {
         temp_names: &TempNames,
     ) -> io::Result<()> {
         match dir::link(place.0, place.1, folder, name) {
-            Err(error) if names::cannot_link(&error) => {}
+            Err(error) if publish::cannot_link(&error) => {}
             other => return other,
         }
-        let temp = temp_names.make();
-        let copied = self
-            .copy(place, (folder, &temp))
-            .and_then(|()| dir::rename(folder, &temp, folder, name));
-        if copied.is_err() {
-            drop(dir::unlink(folder, &temp));
-        }
-        copied
+        let mut copy = TempEntry::new(folder, temp_names.make());
+        self.copy(place, copy.place())?;
+        copy.rename((folder, name), false)
     }
 
     /// Copies a non-directory, with its mode, owner and times, and the extended attributes that the run keeps.
@@ -319,11 +313,7 @@ impl<'a> Backups<'a> {
     }
 
     /// Returns whether a name is a symlink that `--safe-links` skips.
-    pub(in crate::engine) fn is_unsafe(
-        &self,
-        place: DirName<'_>,
-        path: &dyn Fn() -> Vec<u8>,
-    ) -> bool {
+    pub(super) fn is_unsafe(&self, place: DirName<'_>, path: &dyn Fn() -> Vec<u8>) -> bool {
         self.policy.safe_links
             && dir::read_link(place.0, place.1)
                 .is_ok_and(|text| is_unsafe_link(text.to_bytes(), &path()))
