@@ -19,7 +19,7 @@ const FLOORS: &[&[&str]] = &[
     &["failure", "location", "journal"],
     &["policy"],
     &["publish"],
-    &["engine"],
+    &["local"],
     &["object"],
     &["plan", "verify"],
     &["run"],
@@ -127,7 +127,7 @@ fn every_run_goes_through_the_same_stages() {
 
 #[test]
 fn the_reader_of_imports_reads() {
-    let line = "use crate::engine::{A, B}; crate::policy::x(hakobu_sys::y) // crate::run::z";
+    let line = "use crate::local::{A, B}; crate::policy::x(hakobu_sys::y) // crate::run::z";
     assert_eq!(imported(line).collect::<Vec<_>>(), ["engine", "policy"]);
 }
 

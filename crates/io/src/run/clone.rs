@@ -11,7 +11,7 @@ use super::gate::Gate;
 use super::meter::Meter;
 use super::peers::Peers;
 use super::place;
-use crate::engine::{
+use crate::local::{
     Atomic, Calls, Cutting, Defrag, Failure, Http, Mmap, Names, Nbd, Net, Null, NullQueue,
     PageFault, Positioned, Seeking, Taking, Trimming, Vectored, with_threads,
 };

@@ -10,7 +10,7 @@ use super::get::files::Files;
 use super::get::folders::Folders;
 use super::queue::Queue;
 use super::{Folded, How, ObjectOptions, Task, Work};
-use crate::engine::attributes::Grains;
+use crate::local::attributes::Grains;
 use crate::journal::{Journal, Ledger};
 use crate::policy::Policy;
 use futures_util::future::{Either, LocalBoxFuture, select};

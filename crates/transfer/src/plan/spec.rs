@@ -1,6 +1,6 @@
 //! The description of a transfer.
 
-use crate::engine::Carried;
+use crate::local::Carried;
 use crate::location::{Location, Sources};
 use crate::object::ObjectOptions;
 use crate::object::list::Inventory;

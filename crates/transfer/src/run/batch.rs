@@ -6,7 +6,7 @@ use super::outcome::Outcome;
 use super::scope;
 use super::stages::{Job, Resources, Run};
 use super::steer::Terms;
-use crate::engine::Pass;
+use crate::local::Pass;
 use crate::journal::{Journal, Ledger};
 use crate::object::Engine;
 use crate::plan::objects::{self, Claims};

@@ -3,7 +3,7 @@
 use super::scope;
 use super::stages::{Job, Resources, Run, passes};
 use super::steer::Terms;
-use crate::engine::Pass;
+use crate::local::Pass;
 use crate::journal::{Journal, Ledger};
 use crate::object::{self, Engine, Folded, Root, Setup};
 use crate::plan::objects::{self, BaseNames, Claims, Known, PlannedSource, Stores, What};

@@ -3,9 +3,9 @@
 use super::scope;
 use super::stages::{Job, Resources, Run, passes};
 use super::steer::Terms;
-use crate::engine::guard::Guard;
-use crate::engine::sources::Sources;
-use crate::engine::{Engine, Pass, Removal, SEGMENT_BYTES_MAX, Setup, TargetMode};
+use crate::local::guard::Guard;
+use crate::local::sources::Sources;
+use crate::local::{Engine, Pass, Removal, SEGMENT_BYTES_MAX, Setup, TargetMode};
 use crate::failure::c_string;
 use crate::journal::{Journal, Ledger};
 use crate::plan::objects::Stores;

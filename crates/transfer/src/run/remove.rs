@@ -11,7 +11,7 @@ pub use parts::{Keys, Removal, RemovalTarget};
 use super::outcome::Outcome;
 use super::stages::{Job, Resources, Run};
 use super::steer::Terms;
-use crate::engine::Pass;
+use crate::local::Pass;
 use crate::journal::{Journal, Ledger};
 use crate::object::{self, JOBS_SEED, ObjectOptions, Setup};
 use crate::policy::Policy;

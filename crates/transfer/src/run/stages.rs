@@ -3,7 +3,7 @@
 
 use super::outcome::Outcome;
 use super::steer::{Configuration, RunHints, Terms};
-use crate::engine::Pass;
+use crate::local::Pass;
 use crate::journal::Ledger;
 use crate::location::Location;
 use crate::plan::Spec;

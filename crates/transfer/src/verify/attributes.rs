@@ -1,7 +1,7 @@
 //! Compares extended attributes and ACLs of two entries by `O_PATH` descriptors, so that it works for symlinks, nodes
 //! and files without read permission.
 
-use crate::engine::Side;
+use crate::local::Side;
 use crate::policy::Preserve;
 use hakobu_sys::xattr::{self, Named};
 use hakobu_sys::{BorrowedFd, process};

@@ -1,6 +1,6 @@
 //! Compares the bytes and the holes of two open files.
 
-use crate::engine::{Side, first_difference};
+use crate::local::{Side, first_difference};
 use hakobu_core::buffer::AlignedBytes;
 use hakobu_core::limit::Limiter;
 use hakobu_core::meter::Doing;

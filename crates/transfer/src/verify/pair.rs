@@ -4,7 +4,7 @@ use super::aspects::{Aspect, Aspects, Times, differences};
 use super::attributes::{self, Pair as Attributes};
 use super::content::{self, Buffers};
 use super::links::Groups;
-use crate::engine::Side;
+use crate::local::Side;
 use hakobu_core::error::Operation;
 use hakobu_core::limit::Limiter;
 use hakobu_core::meter::{Doing, Phase};

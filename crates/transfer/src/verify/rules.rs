@@ -1,7 +1,7 @@
 //! Filter rules in a comparison: an entry that a rule hides in the source is not compared, and one that a rule
 //! protects in the target is not a difference, as in `sync --delete`.
 
-use crate::engine::read_merge_file;
+use crate::local::read_merge_file;
 use crate::policy::filter::{DirRules, Filter, FilterError, Origin};
 use hakobu_core::error::Fatal;
 use hakobu_sys::links::Links;

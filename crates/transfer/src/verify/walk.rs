@@ -7,7 +7,7 @@ use super::aspects::Aspect;
 use super::pair::{Comparer, Failure, Found, Name, Scratch};
 use super::report::{Counts, Difference, Finding, Spec};
 use super::rules;
-use crate::engine::Side;
+use crate::local::Side;
 use crate::policy::filter::{Decision, DirRules};
 use hakobu_core::control::Control;
 use hakobu_core::error::{Cause, Class, Fatal, Operation, Problem, cannot};

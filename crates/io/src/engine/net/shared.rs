@@ -1,6 +1,6 @@
 //! Parts that streams and datagrams have in common.
 
-use crate::engine::patience::{Patience, SILENCE, SLICE};
+use crate::local::patience::{Patience, SILENCE, SLICE};
 use crate::job::Net as Options;
 use hakobu_sys::errno;
 use std::io::{self, Error};

@@ -1,7 +1,7 @@
 //! Failures of operations in words.
 
 use super::{Drive, Failure};
-use crate::engine::Engine;
+use crate::local::Engine;
 use crate::job::{Engine as Engines, Named};
 use crate::pattern::Block;
 use crate::run::flight::Flight;

@@ -18,7 +18,7 @@ use super::failed::Failed;
 use super::metadata::{self, Kept};
 use super::moving::{Done, Moving};
 use super::{Entry, Root, Side};
-use crate::engine::attributes::Grains;
+use crate::local::attributes::Grains;
 use crate::policy::{Grain, Policy};
 use hakobu_core::error::Operation;
 use hakobu_core::unit::Kind;

@@ -3,7 +3,7 @@
 //! worker 0 always exists.
 
 use super::{Core, Engine, Setup, Tasks, Unreported, report};
-use crate::engine::attributes::Grains;
+use crate::local::attributes::Grains;
 use crate::object::budget::{Budget, set_idle_bytes_max};
 use crate::object::delete::local::Emptied;
 use crate::object::get::files::Files;

@@ -2,7 +2,7 @@
 //! with one request for each folder.
 
 use super::ReadMergeFile;
-use crate::engine::read_merge_file;
+use crate::local::read_merge_file;
 use crate::object::get::check;
 use hakobu_s3::blocking::with_store;
 use hakobu_s3::ops::{Wanted, get_object};

@@ -5,7 +5,7 @@ use super::flat::{BaseNames, base};
 use super::known::{self, Known, Rule};
 use super::listings::{self, needs_target, needs_target_of_one};
 use super::planned::{PlannedSource, Stores, What};
-use crate::engine::Pass;
+use crate::local::Pass;
 use crate::object::list::{Merge, Merged, NameFilter, Pattern, Trouble};
 use crate::object::{
     CASE, CaseConflict, Engine, Entry, Extraneous, How, Root, Side, Task, Work, key_of, path_of,

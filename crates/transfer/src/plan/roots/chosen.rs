@@ -2,8 +2,8 @@
 //! that as they come to them.
 
 use super::Roots;
-use crate::engine::node::Node;
-use crate::engine::{Engine, Unit};
+use crate::local::node::Node;
+use crate::local::{Engine, Unit};
 use crate::failure::{Failure, c_string};
 use crate::plan::{Argument, Chosen, Place};
 use crate::policy::Policy;

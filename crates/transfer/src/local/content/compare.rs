@@ -1,7 +1,7 @@
 //! Comparison of the contents of two files, piece by piece.
 
 use super::mover::Mover;
-use crate::engine::pace::Station;
+use crate::local::pace::Station;
 use crate::failure::{Failure, Stop, reading};
 use hakobu_core::buffer::is_same;
 use hakobu_core::error::Operation;
@@ -89,7 +89,7 @@ pub(crate) fn first_difference<E: From<(Side, io::Error)>>(
 impl Mover<'_> {
     /// Compares the contents of two files of equal size (`--checksum`). A target that cannot be read counts as
     /// different and is replaced, as in rsync. `follow`: the source may be a symlink.
-    pub(in crate::engine) fn is_same(
+    pub(in crate::local) fn is_same(
         &mut self,
         at: &Station<'_>,
         source: (BorrowedFd<'_>, &CStr, bool),
@@ -111,7 +111,7 @@ impl Mover<'_> {
     ///
     /// # Errors
     /// A file that cannot be read; the run was asked to stop.
-    pub(in crate::engine) fn begins_like(
+    pub(in crate::local) fn begins_like(
         &mut self,
         at: &Station<'_>,
         fds: (BorrowedFd<'_>, BorrowedFd<'_>),

@@ -4,8 +4,8 @@
 use super::buffer::BUFFER_BYTES;
 use super::mover::{LARGE_BYTES_MIN, Mover, SEGMENT_BYTES_MAX, Way, still_holds};
 use super::shared_copy::Helpers;
-use crate::engine::context::TargetMode;
-use crate::engine::pace::Station;
+use crate::local::context::TargetMode;
+use crate::local::pace::Station;
 use crate::failure::{Stop, reading, writing};
 use crate::policy::{Reflink, Sparse};
 use crate::publish::{reserve, reserve_ahead};
@@ -23,7 +23,7 @@ const FOREIGN_SEGMENT_BYTES: u64 = 1 << 20;
 
 /// The kind of target that content is written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::engine) enum Onto {
+pub(in crate::local) enum Onto {
     /// An empty file.
     New,
     /// A file with content (`--inplace`); the caller truncates it to its new size.
@@ -33,7 +33,7 @@ pub(in crate::engine) enum Onto {
 }
 
 /// The content of a file, and its target.
-pub(in crate::engine) struct Content<'a> {
+pub(in crate::local) struct Content<'a> {
     pub from: BorrowedFd<'a>,
     pub to: BorrowedFd<'a>,
     pub source: &'a Meta,
@@ -68,7 +68,7 @@ impl Mover<'_> {
     ///
     /// # Errors
     /// [`Stop`]; the target then holds a part.
-    pub(in crate::engine) fn copy(
+    pub(in crate::local) fn copy(
         &mut self,
         at: &Station<'_>,
         content: Content<'_>,
@@ -358,7 +358,7 @@ impl Mover<'_> {
     ///
     /// # Errors
     /// [`Stop`]; a part may have been appended.
-    pub(in crate::engine) fn append(
+    pub(in crate::local) fn append(
         &mut self,
         at: &Station<'_>,
         (from, to): (BorrowedFd<'_>, BorrowedFd<'_>),

@@ -4,7 +4,7 @@ use hakobu_sys::{BorrowedFd, cache, close, disk, volume};
 
 /// Capabilities of a source/target device pair, cached per worker.
 #[derive(Clone, Copy, Default)]
-pub(in crate::engine) struct Pair {
+pub(in crate::local) struct Pair {
     pub(super) devices: (u64, u64),
     /// Extents cannot be shared, as far as is known.
     pub(super) no_clone: bool,
@@ -57,7 +57,7 @@ impl Pair {
     }
 
     /// Returns whether the file system of `to`, a file on the target device, may report failed writes at close(2).
-    pub(in crate::engine) fn reports_late(&mut self, to: BorrowedFd<'_>) -> bool {
+    pub(in crate::local) fn reports_late(&mut self, to: BorrowedFd<'_>) -> bool {
         *self.reports_late.get_or_insert_with(|| close::reports_late(to))
     }
 }

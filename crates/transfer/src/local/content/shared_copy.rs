@@ -9,8 +9,8 @@ use super::buffer::Buffer;
 use super::mover::{LARGE_BYTES_MIN, Mover, Way, still_holds, write_without_zeroes};
 use super::segments::{Fds, Segment, Segments};
 use super::waits::Watch;
-use crate::engine::context::TargetMode;
-use crate::engine::pace::Station;
+use crate::local::context::TargetMode;
+use crate::local::pace::Station;
 use crate::failure::{Stop, reading, writing};
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::Jobs;
@@ -63,7 +63,7 @@ impl Progress {
 }
 
 /// Idle workers that may help with a large file.
-pub(in crate::engine) trait Helpers {
+pub(in crate::local) trait Helpers {
     /// Asks one idle worker to help with a file.
     fn call(&self, shared: Arc<SharedCopy>);
 
@@ -96,7 +96,7 @@ pub struct SharedCopy {
 
 impl SharedCopy {
     /// Returns the device that it is read from.
-    pub(in crate::engine) fn source_device(&self) -> u64 {
+    pub(in crate::local) fn source_device(&self) -> u64 {
         self.devices.0
     }
 
@@ -197,7 +197,7 @@ impl Mover<'_> {
     }
 
     /// Helps with a file: starts the requested writeback, then moves segments.
-    pub(in crate::engine) fn help(
+    pub(in crate::local) fn help(
         &mut self,
         at: &Station<'_>,
         shared: &Arc<SharedCopy>,

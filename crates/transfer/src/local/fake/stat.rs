@@ -21,7 +21,7 @@ const TYPES: [(Kind, u32); 7] = [
 
 /// Attributes that a file or directory stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::engine) struct Stat {
+pub(in crate::local) struct Stat {
     /// Type.
     pub kind: Kind,
     /// Permission bits, 0 to 0o7777.

@@ -3,7 +3,7 @@
 
 use super::buffer::{BUFFER_BYTES, Buffer};
 use super::pair::Pair;
-use crate::engine::context::Context;
+use crate::local::context::Context;
 use crate::failure::{Stop, reading};
 use hakobu_core::unit::Jobs;
 use hakobu_sys::{BorrowedFd, file, space};
@@ -11,7 +11,7 @@ use std::io;
 
 /// Minimum size, in bytes, of a file that is copied concurrently with others and by several workers; its writeback
 /// starts early.
-pub(in crate::engine) const LARGE_BYTES_MIN: u64 = 8 << 20;
+pub(in crate::local) const LARGE_BYTES_MIN: u64 = 8 << 20;
 /// Maximum bytes of a segment, whatever the file system prefers.
 pub(crate) const SEGMENT_BYTES_MAX: u64 = 4 << 20;
 /// Zeroes become a hole in steps of this many bytes (the block size of nearly all file systems).
@@ -44,19 +44,19 @@ pub(super) struct Way {
 }
 
 /// Moves the content of files. One instance per worker.
-pub(in crate::engine) struct Mover<'a> {
+pub(in crate::local) struct Mover<'a> {
     pub(super) context: Context<'a>,
     /// Maximum number of workers for the content of one file.
     pub(super) jobs_per_file: Jobs,
     /// Bytes of a large file that this worker may buffer.
     pub(super) segment_bytes_max: u64,
     pub(super) buffer: Buffer,
-    pub(in crate::engine) pair: Pair,
+    pub(in crate::local) pair: Pair,
 }
 
 impl<'a> Mover<'a> {
     /// `segment_bytes_max`: bytes of a large file that one worker may buffer.
-    pub(in crate::engine) fn new(
+    pub(in crate::local) fn new(
         context: Context<'a>,
         jobs_per_file: Jobs,
         segment_bytes_max: u64,

@@ -1,8 +1,8 @@
 //! Extended attributes and ACLs (which Linux stores as extended attributes) that a run keeps.
 
-use crate::engine::acl;
-use crate::engine::context::Context;
-use crate::engine::fake::{Names, Place};
+use crate::local::acl;
+use crate::local::context::Context;
+use crate::local::fake::{Names, Place};
 use crate::failure::Failure;
 use crate::policy::filter::XattrSides;
 use hakobu_core::error::Operation;
@@ -73,7 +73,7 @@ fn names(list: &[u8]) -> impl Iterator<Item = &CStr> {
 }
 
 /// Copies the extended attributes that are kept.
-pub(in crate::engine) struct Xattrs<'a> {
+pub(in crate::local) struct Xattrs<'a> {
     context: Context<'a>,
     /// The rules for names in the directory of the entries that follow.
     pub rules: XattrSides,
@@ -94,7 +94,7 @@ impl<'a> Xattrs<'a> {
 
     /// Makes the kept attributes of `to` equal to those of `from`; `fresh`: `to` has none. Returns whether ACLs and
     /// whether xattrs differed.
-    pub(in crate::engine) fn copy(
+    pub(in crate::local) fn copy(
         &mut self,
         from: Place<'_>,
         to: Place<'_>,
@@ -210,7 +210,7 @@ impl<'a> Xattrs<'a> {
 
     /// Returns the permission bits that the default ACL of an open directory leaves to new entries; `None` if it has
     /// none.
-    pub(in crate::engine) fn default_bits(
+    pub(in crate::local) fn default_bits(
         &mut self,
         dir: BorrowedFd<'_>,
     ) -> Result<Option<u32>, Failure> {

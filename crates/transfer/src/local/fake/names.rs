@@ -12,7 +12,7 @@ const DEFAULT: &CStr = c"user.rsync.%dacl";
 
 /// How the names of a side are translated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::engine) enum Names {
+pub(in crate::local) enum Names {
     /// They are what they are.
     Plain,
     /// A source of `--fake-super`: names outside of `user.` may be there as themselves, too.
@@ -23,7 +23,7 @@ pub(in crate::engine) enum Names {
 
 impl Names {
     /// Returns the name to the outside of an attribute that a file has; `None` if it is hidden.
-    pub(in crate::engine) fn shown(self, name: &CStr) -> Option<Cow<'_, CStr>> {
+    pub(in crate::local) fn shown(self, name: &CStr) -> Option<Cow<'_, CStr>> {
         let bytes = name.to_bytes();
         let below = bytes.strip_prefix(PREFIX);
         match (self, below) {
@@ -39,7 +39,7 @@ impl Names {
     }
 
     /// Returns the name under which a file keeps an attribute.
-    pub(in crate::engine) fn kept(self, name: &CStr) -> Cow<'_, CStr> {
+    pub(in crate::local) fn kept(self, name: &CStr) -> Cow<'_, CStr> {
         if self == Names::Plain {
             return name.into();
         }
@@ -55,7 +55,7 @@ impl Names {
     }
 
     /// Returns the value that a file keeps for `value`.
-    pub(in crate::engine) fn encode<'v>(self, name: &CStr, value: &'v [u8]) -> Cow<'v, [u8]> {
+    pub(in crate::local) fn encode<'v>(self, name: &CStr, value: &'v [u8]) -> Cow<'v, [u8]> {
         let access = name == xattr::ACL_ACCESS;
         match self != Names::Plain && (access || name == xattr::ACL_DEFAULT) {
             true => Cow::Owned(acl::encode(value, access)),
@@ -65,7 +65,7 @@ impl Names {
 
     /// Returns the value that a kept one stands for if it differs: that of an ACL. `mode`: permission bits of the
     /// file. `Err` if it is no ACL of rsync's.
-    pub(in crate::engine) fn decode(
+    pub(in crate::local) fn decode(
         self,
         name: &CStr,
         kept: &[u8],

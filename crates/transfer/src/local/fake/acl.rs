@@ -4,7 +4,7 @@
 //! where there are none, then pairs of an ID and its permissions, with [`IS_USER`] for users. An access ACL leaves
 //! out what the mode tells: owner, others, and the group if it equals the mask.
 
-use crate::engine::acl::{Entry, GROUP, GROUP_OBJ, MASK, OTHER, USER, USER_OBJ, entries, value_of};
+use crate::local::acl::{Entry, GROUP, GROUP_OBJ, MASK, OTHER, USER, USER_OBJ, entries, value_of};
 
 const ABSENT: u32 = 0x80;
 const IS_USER: u32 = 1 << 31;

@@ -1,9 +1,9 @@
 //! The short test against the long way, over generated options and metadata.
 
 use super::*;
-use crate::engine::attributes::Attributes;
-use crate::engine::context::{Pass, TargetMode};
-use crate::engine::guard::Guard;
+use crate::local::attributes::Attributes;
+use crate::local::context::{Pass, TargetMode};
+use crate::local::guard::Guard;
 use crate::policy::{Action, ChmodRules, Grain, Preserve, Symlinks, decide};
 use hakobu_core::control::Control;
 use hakobu_core::unit::Time;
