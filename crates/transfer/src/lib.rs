@@ -4,9 +4,9 @@
 //! `journal`; `policy` decides what happens to an entry; `local` and `object` carry it out; `plan` and `verify`
 //! choose where to begin and compare the result; `run` combines all of it and is the entry point for programs.
 
-pub mod local;
 pub(crate) mod failure;
 pub mod journal;
+pub mod local;
 pub mod location;
 pub mod object;
 pub mod plan;

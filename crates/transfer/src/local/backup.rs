@@ -1,8 +1,8 @@
 //! Backups of replaced or removed entries: beside the entry, or at the same path below another folder
 //! (`--backup-dir`), on any file system.
 
+use super::guard::{Sources, path_below};
 use super::report::Reports;
-use super::sources::{Sources, path_below};
 use crate::failure::{Failure, c_string};
 use crate::policy::{Policy, is_unsafe_link};
 use crate::publish::{self, DirName, TempEntry, TempNames};

@@ -1,9 +1,9 @@
 //! Unchanged files of a tree beside the target: hard-linked (`--link-dest`), copied from there (`--copy-dest`), or
 //! left out (`--compare-dest`).
 
+use super::engine::Engine;
+use super::engine::Worker;
 use super::entry::{Decided, Done};
-use super::state::Engine;
-use super::worker::Worker;
 use crate::failure::{Failure, Stop};
 use crate::policy::{Action, Basis, compare};
 use crate::publish::{self, DirName};

@@ -16,49 +16,30 @@
 //! | `links` | groups of hard links |
 //! | `prune` | leftovers and extraneous entries |
 
-mod acl;
-mod apply;
 pub(crate) mod attributes;
 mod backup;
 mod basis;
-mod batch;
-mod close_dir;
 mod content;
-mod context;
-mod decide;
-mod digest;
+mod engine;
 mod entry;
-mod fake;
+mod fake_super;
 mod file;
 pub mod guard;
-mod late;
-mod linking;
 mod links;
-pub mod node;
-mod open_dir;
-mod pace;
 mod prune;
 mod publisher;
-mod removal;
 mod report;
 mod roots;
-mod rules;
-pub(crate) mod sources;
-mod special;
-mod state;
-mod target_dir;
+mod shared_copy;
+pub mod target_dir;
 #[cfg(test)]
 mod tests;
 mod unchanged;
-mod unit;
 mod walk;
-mod worker;
 
 pub(crate) use content::{SEGMENT_BYTES_MAX, Side, first_difference};
-pub use context::{Pass, TargetMode};
+pub use engine::{Engine, Pass, Setup, TargetMode, Unit};
 pub use links::Carried;
-pub use removal::Removal;
+pub use prune::SourceRemoval;
 pub use roots::Ends;
-pub(crate) use rules::read_merge_file;
-pub use state::{Engine, Setup};
-pub use unit::Unit;
+pub(crate) use walk::read_merge_file;

@@ -3,17 +3,17 @@
 //! Nothing is removed unless the source returns ENOENT for that name, and never in a directory whose source could not
 //! be listed to its end.
 
-use super::context::{Context, Pass};
+use super::engine::{Context, Engine, Pass, Worker};
 use super::guard::Overlap;
-use super::node::{Base, Fds, Node};
+use super::links::Member;
 use super::publisher::Publisher;
 use super::report::{Paths, Report, Reports};
-use super::rules::{filter_failure, read_merge_file};
-use super::worker::Worker;
+use super::target_dir::{Base, Fds, Node};
+use super::walk::{filter_failure, read_merge_file};
 use crate::failure::Failure;
 use crate::policy::Delete;
 use crate::policy::filter::SidedRules;
-use crate::publish::{LEFT_OUT, TempNames};
+use crate::publish::{DirName, LEFT_OUT, TempNames};
 use hakobu_core::error::{Cause, Class, Operation};
 use hakobu_core::event::Change;
 use hakobu_core::meter::Phase;
@@ -21,7 +21,8 @@ use hakobu_core::unit::{Kind, Meta};
 use hakobu_sys::{AsFd, BorrowedFd, dir, errno, meta, volume};
 use hakobu_tree::names::push_name;
 use hakobu_tree::remove::{self, Left, Removal, remove_tree};
-use std::ffi::{CStr, OsStr};
+use std::collections::HashSet;
+use std::ffi::{CStr, CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -496,5 +497,141 @@ impl Removal for Extraneous<'_, '_, '_> {
 
     fn is_stopped(&self) -> bool {
         self.worker.at.is_over()
+    }
+}
+
+// Removal of sources: at once, or when nothing looks them up any more.
+
+/// A source to be removed at the end.
+pub struct SourceRemoval {
+    pub(super) member: Member,
+    pub(super) source: Meta,
+    pub(super) follow: bool,
+}
+
+impl SourceRemoval {
+    /// Calls `call` with directory and name of the source.
+    fn at<T>(
+        &self,
+        operation: Operation,
+        call: impl FnOnce(DirName<'_>) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let fds = self.member.node.fds().map_err(Failure::of(operation))?;
+        let dir = fds.source(self.member.side).map_err(Failure::of(operation))?;
+        call((dir, &self.member.name))
+    }
+
+    pub(super) fn is_link(&self) -> bool {
+        let stat = Operation::Stat;
+        let look = |(dir, name): DirName<'_>| meta::of(dir, name, false).map_err(Failure::of(stat));
+        self.follow && self.at(stat, look).is_ok_and(|own| own.kind == Kind::Symlink)
+    }
+
+    /// Checks that a symlink still leads to the copied entry.
+    pub(super) fn look(&self) -> Result<(), Failure> {
+        self.at(Operation::Stat, |place| check_copied(place, true, &self.source))
+    }
+
+    pub(super) fn unlink(&self) -> Result<(), Failure> {
+        self.at(Operation::Remove, unlink)
+    }
+
+    pub(super) fn remove(&self) -> Result<(), Failure> {
+        self.at(Operation::Remove, |place| remove_source(place, self.follow, &self.source))
+    }
+}
+
+/// Removes a source, if it is still the copied entry.
+pub(super) fn remove_source(
+    place: DirName<'_>,
+    follow: bool,
+    source: &Meta,
+) -> Result<(), Failure> {
+    check_copied(place, follow, source)?;
+    unlink(place)
+}
+
+fn unlink((dir, name): DirName<'_>) -> Result<(), Failure> {
+    dir::unlink(dir, name).map_err(Failure::of(Operation::Remove))
+}
+
+/// Checks that the current entry of a name is the copied one.
+fn check_copied((dir, name): DirName<'_>, follow: bool, source: &Meta) -> Result<(), Failure> {
+    // No cache answers: the name may be another view of the target, which has just been written.
+    let now = meta::of_now(dir, name, follow).map_err(Failure::of(Operation::Stat))?;
+    // Removing another name of the file changes the change time, too.
+    let same = now.size == source.size
+        && now.mtime == source.mtime
+        && (now.ctime == source.ctime || now.nlink != source.nlink);
+    match same && now.identity() == source.identity() {
+        true => Ok(()),
+        false => Err(Failure::reason(Operation::Remove, "it was changed after it was copied")),
+    }
+}
+
+// Work after every entry has been handled: delayed renames, and removal of sources that other sources may have led
+// to.
+
+impl Engine<'_> {
+    /// Gives delayed files their final names. Called after the walk. Returns the sources that may be removed then;
+    /// their directories are finished.
+    pub fn name_delayed(&self) -> Vec<SourceRemoval> {
+        let mut worker = self.worker(0);
+        let mut lost: HashSet<(usize, CString)> = HashSet::new();
+        let key = |node: &Arc<Node>, name: &CStr| (Arc::as_ptr(node) as usize, name.to_owned());
+        for delayed in self.publisher.take_delayed() {
+            let node = &delayed.node;
+            let stopped = self.is_over();
+            let named = self.publisher.name_delayed(&delayed, stopped);
+            node.touch();
+            if stopped || named.is_err() {
+                lost.insert(key(node, &delayed.name));
+            }
+            if let Err(failure) = named {
+                let target = node.target_path(&delayed.name);
+                self.fail(&mut worker, failure, (None, Some(target)));
+            }
+            self.release(&mut worker, node);
+        }
+        let mut removals = std::mem::take(&mut *self.removals.lock());
+        removals.retain(|SourceRemoval { member, .. }| {
+            self.release(&mut worker, &member.node);
+            !lost.contains(&key(&member.node, member.at_target()))
+        });
+        self.flush(&mut worker);
+        removals
+    }
+
+    /// Removes sources whose targets are complete, unless the run was asked to stop.
+    pub fn remove_sources(&self, removals: Vec<SourceRemoval>) {
+        if self.is_over() {
+            return;
+        }
+        let mut worker = self.worker(0);
+        // Links last: a symlink can be followed only while its referent exists.
+        let (links, others): (Vec<SourceRemoval>, Vec<SourceRemoval>) =
+            removals.into_iter().partition(SourceRemoval::is_link);
+        let looked: Vec<_> = links.iter().map(SourceRemoval::look).collect();
+        for (removal, looked) in links.iter().zip(looked) {
+            let done = looked.and_then(|()| removal.unlink());
+            self.removed(&mut worker, removal, done);
+        }
+        for removal in &others {
+            self.removed(&mut worker, removal, removal.remove());
+        }
+        self.flush(&mut worker);
+    }
+
+    fn removed(&self, worker: &mut Worker<'_>, removal: &SourceRemoval, done: Result<(), Failure>) {
+        let node = &removal.member.node;
+        match done {
+            Ok(()) => worker.totals.removed_sources += 1,
+            // Removed already through another name that leads to it.
+            Err(failure) if errno::is(&failure.error, errno::ENOENT) => {}
+            Err(failure) => {
+                let source = node.source_path(removal.member.side, &removal.member.name);
+                self.fail(worker, failure, (Some(source), None));
+            }
+        }
     }
 }

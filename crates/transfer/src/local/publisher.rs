@@ -3,10 +3,10 @@
 //! (`--partial`, `--partial-dir`).
 
 use super::backup::Backups;
-use super::context::Context;
+use super::engine::Context;
+use super::engine::Station;
 use super::guard;
-use super::node::Node;
-use super::pace::Station;
+use super::target_dir::Node;
 use crate::failure::{Failure, Stop, c_string};
 use crate::publish::{
     DirName, Direct, Draft, DraftName, Drafts, TempEntry, TempNames, UNFINISHED, is_node,

@@ -1,12 +1,12 @@
 //! Start of a walk: the nodes of arguments and of the directories above them, and the first units.
 
-use super::context::Pass;
+use super::engine::Engine;
+use super::engine::Pass;
+use super::engine::Worker;
+use super::engine::{Chunk, Listing, OpenDir, Unit};
 use super::guard;
-use super::node::{Base, Node, Selection, Side, TargetDir};
-use super::rules::{SourceFiles, filter_failure, read_merge_file};
-use super::state::Engine;
-use super::unit::{Chunk, Listing, OpenDir, Unit};
-use super::worker::Worker;
+use super::target_dir::{Base, Node, Selection, Side, TargetDir};
+use super::walk::{SourceFiles, filter_failure, read_merge_file};
 use crate::failure::Failure;
 use crate::policy::Delete;
 use crate::policy::filter::{Origin, SidedRules};

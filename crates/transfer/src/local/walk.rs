@@ -1,24 +1,31 @@
 //! The walk: directories are opened on both sides, listed, and split into chunks; the last unit below a directory
 //! sets its attributes.
 
-use super::content::{Helpers, SharedCopy};
-use super::context::Pass;
+use super::attributes::Have;
+use super::engine::{Chunk, Engine, Listing, OpenDir, Pass, Rest, Unit, Worker};
 use super::entry::Entry;
-use super::node::Node;
-use super::state::Engine;
-use super::unit::{Chunk, Listing, OpenDir, Rest, Unit};
-use super::worker::Worker;
-use crate::failure::Failure;
-use crate::policy::filter::SidedRules;
-use crate::policy::{Delete, Symlinks};
+use super::fake_super::Place;
+use super::roots::target_names;
+use super::shared_copy::{Helpers, SharedCopy};
+use super::target_dir::Opened;
+use super::target_dir::{Fds, Node, Side, TargetDir};
+use crate::failure::{Failure, c_string};
+use crate::policy::filter::{FilterError, SidedRules};
+use crate::policy::{Delete, Policy, Symlinks};
 use crate::publish::{LEFT_OUT, TempNames};
 use hakobu_core::error::{Class, Operation};
 use hakobu_core::meter::Phase;
-use hakobu_core::unit::Kind;
-use hakobu_sys::dir::Reader;
-use hakobu_sys::{BorrowedFd, errno, meta};
+use hakobu_core::unit::{Kind, Meta};
+use hakobu_sys::dir::{self, Reader};
+use hakobu_sys::links::{Links, Refused};
+use hakobu_sys::{AsFd, BorrowedFd, errno, file, meta};
+use hakobu_tree::handle::Handle;
+use hakobu_tree::names::push_name;
 use hakobu_tree::pool::{Queue, Work};
+use parking_lot::Mutex;
 use std::ffi::{CStr, CString};
+use std::fs::File;
+use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -439,4 +446,446 @@ impl Helpers for Queue<'_, Unit> {
     fn is_shut_out(&self) -> bool {
         Queue::is_shut_out(self)
     }
+}
+
+// Opening a directory: opens it on both sides, creates it at the target if it is missing, and makes it a node.
+
+/// Reason that a followed symlink is not copied.
+const LEADS_BACK: &str = "it leads back to a directory above";
+/// Reason that a target directory is not copied.
+const INTO_ITSELF: &str = "the target is inside the source; it is not copied into itself";
+
+/// Returns whether a name is a symlink to a directory that it is in: following it would never end. A directory itself
+/// may be a source of its own below another one.
+fn is_loop(parent: &Node, fds: &Fds, (side, name): (usize, &CStr), identity: (u64, u64)) -> bool {
+    let is_link = || {
+        let own = fds.source(side).and_then(|dir| meta::of(dir, name, false));
+        own.map_or(true, |own| own.kind == Kind::Symlink)
+    };
+    parent.is_inside(identity) && is_link()
+}
+
+impl Engine<'_> {
+    /// Opens a directory on both sides. On failure, or if it is skipped, releases its unit's hold on the parent;
+    /// otherwise the hold passes to the node.
+    pub(super) fn open_dir(&self, worker: &mut Worker<'_>, dir: OpenDir) -> Option<Arc<Node>> {
+        let parent = Arc::clone(&dir.parent);
+        let target_name = dir.target_name.as_deref().unwrap_or(&dir.name);
+        match self.try_open_dir(worker, &dir) {
+            Ok(Some(node)) => return Some(node),
+            Ok(None) => {}
+            Err(failure) => {
+                let source = parent.source_path(dir.side, &dir.name);
+                let target = parent.target_path(target_name);
+                parent.keep_source();
+                self.fail(worker, failure, (Some(source), Some(target)));
+            }
+        }
+        self.release(worker, &parent);
+        None
+    }
+
+    pub(super) fn try_open_dir(
+        &self,
+        worker: &mut Worker<'_>,
+        dir: &OpenDir,
+    ) -> Result<Option<Arc<Node>>, Failure> {
+        let OpenDir { parent, side, name, follow, .. } = dir;
+        let target_name = dir.target_name.as_deref().unwrap_or(name);
+        let parent_fds = parent.fds().map_err(Failure::of(Operation::List))?;
+        let (sides, source, incomplete) = self.open_sides(worker, parent, &parent_fds, dir)?;
+        let left_out = |reason| {
+            let source = Some(parent.source_path(*side, name));
+            let target = Some(parent.target_path(target_name));
+            self.reports.notice(Operation::MakeDir, (source, target), reason, Class::Partial);
+            parent.keep_source();
+            Ok(None)
+        };
+        if *follow && is_loop(parent, &parent_fds, (*side, name), source.identity()) {
+            worker.totals.failed += 1;
+            return left_out(LEADS_BACK);
+        }
+        if self.context.guard.is_target(source.identity()) {
+            worker.totals.failed += 1;
+            return left_out(INTO_ITSELF);
+        }
+        let mut path = std::mem::take(&mut worker.path);
+        path.clear();
+        parent.push_path(&mut path);
+        push_name(&mut path, target_name.to_bytes());
+        let mut files = SourceFiles::new(self.context.policy);
+        let rules = match (&self.context.policy.filter, &parent.rules) {
+            (Some(filter), Some(rules)) => {
+                let first = sides.first().map(|side| side.handle.fd());
+                let first = first.transpose().map_err(Failure::of(Operation::List))?;
+                let rules = filter.enter(rules.source(), &path, &mut |name| match &first {
+                    Some(fd) => files.read((**fd).as_fd(), name),
+                    None => Ok(None),
+                });
+                Some(SidedRules::new(rules.map_err(filter_failure)?))
+            }
+            _ => None,
+        };
+        let incomplete = incomplete || files.refused.is_some();
+        if let Some(error) = files.refused {
+            let failure = Failure { operation: Operation::Filter, error };
+            self.fail(worker, failure, (Some(parent.source_path(*side, name)), None));
+        }
+        if self.context.policy.omit_mounts
+            && !dir.lists
+            && sides.first().is_some_and(|side| side.volume != source.dev)
+        {
+            return Ok(None);
+        }
+        worker.totals.seen_dirs += u64::from(!dir.implied);
+        let source = match dir.implied {
+            true => self.plain_dir(source),
+            false => source,
+        };
+        let mut node = Node {
+            parent: Some(Arc::clone(parent)),
+            target_name: target_name.into(),
+            overlap: parent.overlap,
+            owns_attributes: !dir.implied,
+            ..Node::new(sides, source, rules, incomplete)
+        };
+        match parent_fds.target().zip(parent.target_handle()) {
+            Some((dir_fd, above)) => match self.open_target(worker, &node, parent, dir_fd)? {
+                Opened::Dir(fd, info) => {
+                    if self.is_dir_taken(parent, &parent_fds, target_name, &info)? {
+                        parent.keep_source();
+                        worker.totals.failed += 1;
+                        let source = Some(parent.source_path(*side, name));
+                        self.clash((source, Some(parent.target_path(target_name))));
+                        return Ok(None);
+                    }
+                    if self.pruning.reads_target_rules() && !info.fresh {
+                        node.rules = self.target_rules(worker, &node, parent, &path, fd.as_fd());
+                    }
+                    let identity = info.meta.identity();
+                    node.overlap = self.context.guard.overlap(parent.overlap, identity);
+                    node.names = target_names(Some((&fd, &info)))?;
+                    let handle = above.join(target_name, fd, identity, info.follow);
+                    node.target = Mutex::new(Some((info, handle)));
+                }
+                Opened::Later => {}
+                Opened::LeftOut => return Ok(None),
+            },
+            None if self.context.pass == Pass::Delete => return Ok(None),
+            None => self.report_missing_dir(worker, &node),
+        }
+        worker.path = path;
+        // Absent ones are skipped.
+        let below = |handle: &Arc<Handle>| Some(handle.child(target_name).ok()?.0);
+        node.bases = parent.bases.iter().filter_map(below).collect();
+        Ok(Some(Arc::new(node)))
+    }
+
+    /// Returns the metadata of a directory as mkdir(1) creates it, with the identity of another one.
+    fn plain_dir(&self, like: Meta) -> Meta {
+        let (uid, gid) = (self.context.euid, self.context.egid);
+        Meta { mode: 0o777 & !self.context.umask, uid, gid, ..like }
+    }
+
+    /// Returns the rules of a node including those in its target directory's own files. Read before anything in that
+    /// directory changes, as in rsync.
+    fn target_rules(
+        &self,
+        worker: &mut Worker<'_>,
+        node: &Node,
+        parent: &Node,
+        path: &[u8],
+        target: BorrowedFd<'_>,
+    ) -> Option<SidedRules> {
+        let (filter, rules) = (self.context.policy.filter.as_deref()?, node.rules.clone()?);
+        let above = parent.rules.as_ref()?;
+        let links = &self.context.policy.links;
+        let read = &mut |name: &[u8]| read_merge_file(links, target, name);
+        let (entered, done) = above.enter_target(filter, path, read);
+        if let Err(error) = done {
+            self.fail(worker, filter_failure(error), (None, Some(node.target_path(c""))));
+        }
+        Some(rules.with_target(entered.target().cloned()))
+    }
+
+    /// Opens the directory in the source it was found in, and in later sources that have it. Returns these sides, the
+    /// metadata of the first one, and [`Node::incomplete`].
+    fn open_sides(
+        &self,
+        worker: &mut Worker<'_>,
+        parent: &Node,
+        parent_fds: &Fds,
+        dir: &OpenDir,
+    ) -> Result<(Vec<Side>, Meta, bool), Failure> {
+        let OpenDir { side: first, name, follow, .. } = dir;
+        let open = |side: usize, follow: bool| -> std::io::Result<(Side, Meta)> {
+            let fd = dir::open(parent_fds.source(side)?, name, follow)?;
+            let meta = self.context.source_of_fd(&fd)?;
+            let above = parent.sides.get(side).map(|side| &side.handle);
+            let above = above.ok_or_else(|| std::io::Error::from_raw_os_error(errno::EBADF))?;
+            let side = Side {
+                parent_side: side,
+                name: name.clone(),
+                handle: above.join(name, fd, meta.identity(), follow),
+                selection: parent.selection_below(side, name),
+                volume: parent.volume_below(side, meta.dev),
+            };
+            Ok((side, meta))
+        };
+        worker.at.step(Phase::Look, 1);
+        let (side, source) = open(*first, *follow).map_err(Failure::of(Operation::Read))?;
+        let (mut sides, mut incomplete) = (vec![side], parent.incomplete);
+        let follows = *follow
+            || self.context.policy.copy_dirlinks
+            || self.context.policy.symlinks == crate::policy::Symlinks::Follow;
+        for later in first + 1..parent.sides.len() {
+            if !parent.selects(later, name) {
+                continue;
+            }
+            worker.at.step(Phase::Look, 1);
+            let follows = follows || parent.selects_followed(later, name);
+            match open(later, follows) {
+                Ok((side, meta)) => {
+                    let crosses = self.context.policy.one_file_system && side.volume != meta.dev;
+                    if crosses {
+                        incomplete = true;
+                        continue;
+                    }
+                    let loops =
+                        follows && is_loop(parent, parent_fds, (later, name), meta.identity());
+                    if loops || self.context.guard.is_target(meta.identity()) {
+                        incomplete = true;
+                        worker.totals.failed += 1;
+                        parent.keep_source();
+                        let source = Some(parent.source_path(later, name));
+                        let target = Some(parent.target_path(name));
+                        let reason = if loops { LEADS_BACK } else { INTO_ITSELF };
+                        let paths = (source, target);
+                        self.reports.notice(Operation::MakeDir, paths, reason, Class::Partial);
+                        continue;
+                    }
+                    sides.push(side);
+                }
+                Err(error) if errno::is_gone(&error) || errno::is_no_dir(&error) => {}
+                // Its content is unknown, which is not the same as empty.
+                Err(error) => {
+                    incomplete = true;
+                    parent.keep_source();
+                    let failure = Failure { operation: Operation::List, error };
+                    self.fail(worker, failure, (Some(parent.source_path(later, name)), None));
+                }
+            }
+        }
+        Ok((sides, source, incomplete))
+    }
+}
+
+// Closing a directory: the last unit below it sets its attributes, and so on upwards.
+
+impl Engine<'_> {
+    /// Records the end of one unit below `node`; the last one finishes the node, and so on upwards.
+    pub(super) fn release(&self, worker: &mut Worker<'_>, node: &Arc<Node>) {
+        let mut node = Arc::clone(node);
+        while node.pending.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.close_dir(worker, &node);
+            let owner = || {
+                let owner = node.base.as_ref()?.owner.as_ref()?;
+                if node.touched.load(Ordering::Relaxed) {
+                    owner.touch();
+                }
+                Some(owner)
+            };
+            match node.parent.as_ref().or_else(owner) {
+                Some(above) => node = Arc::clone(above),
+                None => return,
+            }
+        }
+    }
+
+    /// Sets the attributes of a directory, now that nothing in it will change any more.
+    fn close_dir(&self, worker: &mut Worker<'_>, node: &Arc<Node>) {
+        if node.prunes_last.swap(false, Ordering::Relaxed) {
+            self.pruning.prune(worker, node);
+        }
+        if let Some(info) = node.target_dir().filter(|info| info.caseless) {
+            self.context.guard.forget(info.meta.identity());
+        }
+        worker.at.turn(Phase::Settle);
+        if let Err(failure) = self.try_close_dir(worker, node) {
+            let (source, target) = (node.source_path(0, c""), node.target_path(c""));
+            node.keep_source();
+            self.fail(worker, failure, (Some(source), Some(target)));
+        }
+        if self.context.policy.remove_source_dirs && self.context.is_real() {
+            self.remove_source_dir(worker, node);
+        }
+        node.close();
+    }
+
+    fn try_close_dir(&self, worker: &mut Worker<'_>, node: &Arc<Node>) -> Result<(), Failure> {
+        let sets = self.context.is_real() && !self.context.policy.leave_dirs;
+        let Some(info) = node.target_dir().filter(|_| sets) else {
+            return Ok(());
+        };
+        let existing = (!info.created).then_some(&info.meta);
+        let touched = node.touched.load(Ordering::Relaxed);
+        let pruned = self.context.policy.prune_empty_dirs && !node.needed.load(Ordering::Relaxed);
+        let not_now = self.context.pass == Pass::Delete
+            && (self.context.policy.delete == Delete::Before || !touched);
+        if !node.owns_attributes || pruned || not_now {
+            return self.close_again(node, &info);
+        }
+        let mut want = self.want_dir(worker, node, existing);
+        if info.created && !self.context.policy.preserve.mode {
+            // Keep what it inherits from its parent: default ACL and setgid.
+            want.mode |= info.meta.mode & 0o2000;
+            if node.parent.is_none() {
+                // Created with all bits that umask or default ACL allow.
+                let bits = worker.attributes.bits(&node.source) & 0o777;
+                want.mode = want.mode & 0o7000 | bits & (info.meta.mode | 0o700);
+            } else if info.default_bits.is_some() {
+                want.mode = info.meta.mode & !0o700 | want.mode & 0o700;
+            }
+        }
+        let times =
+            self.context.policy.preserve.times && !self.context.policy.preserve.omit_dir_times;
+        let mut have = Have::from(&info.meta);
+        if self.was_opened(&info) {
+            have.mode |= 0o700;
+        }
+        let differs = have.mode != want.mode
+            || want.uid.is_some_and(|uid| uid != have.uid)
+            || want.gid.is_some_and(|gid| gid != have.gid)
+            || want.times.is_some() && !self.same_dir_time(node, &info, None);
+        let changes = info.created || differs || (touched && (times || self.context.policy.fsync));
+        if !changes && !worker.attributes.wants_xattrs() {
+            return Ok(());
+        }
+        let fds = node.fds().map_err(Failure::of(Operation::SetTimes))?;
+        let (Some(to), from) = (fds.target(), fds.source(0)) else { return Ok(()) };
+        let from = from.map_err(Failure::of(Operation::Read))?;
+        let above = node.parent.as_ref().and_then(|parent| parent.rules.as_ref());
+        worker.attributes.within(above);
+        if !changes {
+            let (from, to) = (Place::Open(from), Place::Open(to));
+            return worker.attributes.xattrs.copy(from, to, false).map(drop);
+        }
+        let fresh = info.created && info.default_bits.is_none();
+        worker.attributes.settle(&worker.at, Some(from), to, &want, have, fresh)?;
+        if self.context.policy.fsync {
+            worker.at.step(Phase::Settle, 1);
+            file::sync(to).map_err(Failure::of(Operation::Sync))?;
+        }
+        if worker.attributes.count_unprivileged(&node.source, &want) {
+            return Err(Failure::code(Operation::SetOwner, errno::EPERM));
+        }
+        Ok(())
+    }
+
+    /// Returns whether `open_existing` added permissions to an existing directory.
+    fn was_opened(&self, info: &TargetDir) -> bool {
+        !info.created && self.opens_up(&info.meta) && !info.follow
+    }
+
+    /// Restores the mode of a directory that was opened for us.
+    fn close_again(&self, node: &Arc<Node>, info: &TargetDir) -> Result<(), Failure> {
+        if !self.was_opened(info) {
+            return Ok(());
+        }
+        let fds = node.fds().map_err(Failure::of(Operation::SetMode))?;
+        let Some(to) = fds.target() else { return Ok(()) };
+        meta::set_mode_fd(to, info.meta.mode).map_err(Failure::of(Operation::SetMode))
+    }
+
+    /// Removes a source directory of `mv` across file systems once it is empty.
+    fn remove_source_dir(&self, worker: &mut Worker<'_>, node: &Arc<Node>) {
+        let Some(parent) = &node.parent else { return };
+        if node.kept_sources.load(Ordering::Relaxed) > 0 || self.is_over() {
+            return parent.keep_source();
+        }
+        let removed = || {
+            let fds = parent.fds()?;
+            let Some(side) = node.sides.first() else { return Ok(()) };
+            dir::rmdir(fds.source(side.parent_side)?, &side.name)
+        };
+        worker.at.step(Phase::Remove, 1);
+        if let Err(error) = removed() {
+            let failure = Failure { operation: Operation::Remove, error };
+            self.fail(worker, failure, (Some(node.source_path(0, c"")), None));
+            parent.keep_source();
+        }
+    }
+}
+
+// Filter rule files in the directories of a transfer.
+
+/// Returns the failure of an entry whose rules cannot be read.
+pub(super) fn filter_failure(error: FilterError) -> Failure {
+    let error = std::io::Error::other(error.to_string());
+    Failure { operation: Operation::Filter, error }
+}
+
+/// Reads the per-directory merge files of one source directory, without those that are symlinks of other users: a user
+/// who can make such a link can remove the file as well.
+pub(super) struct SourceFiles<'a> {
+    links: &'a Links,
+    /// Whether a refused file is an error, because rules that are not applied would have sources removed.
+    is_strict: bool,
+    /// The last refused symlink.
+    pub refused: Option<std::io::Error>,
+}
+
+impl<'a> SourceFiles<'a> {
+    pub(super) fn new(policy: &'a Policy) -> SourceFiles<'a> {
+        let is_strict = policy.remove_source_files || policy.remove_source_dirs;
+        SourceFiles { links: &policy.links, is_strict, refused: None }
+    }
+
+    /// As [`read_merge_file`].
+    pub(super) fn read(
+        &mut self,
+        dir_fd: BorrowedFd<'_>,
+        name: &[u8],
+    ) -> std::io::Result<Option<Vec<u8>>> {
+        match read_merge_file(self.links, dir_fd, name) {
+            Err(error) if Refused::is_foreign(&error) && !self.is_strict => {
+                self.refused = Some(error);
+                Ok(None)
+            }
+            other => other,
+        }
+    }
+}
+
+/// Reads a per-directory merge file; returns `None` if there is none.
+///
+/// # Errors
+/// EFBIG above 1 MiB: that is data, not rules, and rules are never truncated. A symlink that `links` does not allow.
+pub(crate) fn read_merge_file(
+    links: &Links,
+    dir_fd: BorrowedFd<'_>,
+    name: &[u8],
+) -> std::io::Result<Option<Vec<u8>>> {
+    const BYTES_MAX: u64 = 1 << 20;
+    let plain = !name.contains(&b'/') && !matches!(links, Links::Within(_));
+    let name = c_string(name)?;
+    let opened = match file::open_read(dir_fd, &name, false) {
+        Err(error) if plain && !errno::is(&error, errno::ELOOP) => Err(error),
+        Ok(fd) if plain => Ok(fd),
+        _ => links.open_read(dir_fd, &name),
+    };
+    let fd = match opened {
+        Ok(fd) => fd,
+        Err(error) if errno::is(&error, errno::ENOENT) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    if meta::of_fd(&fd)?.kind != Kind::File {
+        return Ok(None);
+    }
+    let mut content = Vec::new();
+    File::from(fd).take(BYTES_MAX + 1).read_to_end(&mut content)?;
+    if content.len() as u64 > BYTES_MAX {
+        return Err(std::io::Error::from_raw_os_error(errno::EFBIG));
+    }
+    Ok(Some(content))
 }

@@ -4,7 +4,7 @@
 use super::path::c_path;
 use super::target::{basis_dirs, without_parents};
 use super::{Argument, Layout, Place, Spec};
-use crate::local::sources::{Identity, Sources, path_below};
+use crate::local::guard::{Identity, Sources, path_below};
 use crate::policy::{Basis, Delete, Policy};
 use hakobu_core::error::{Fatal, quoted};
 use hakobu_sys::{AsFd, OwnedFd, dir, errno, meta};

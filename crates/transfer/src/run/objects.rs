@@ -3,8 +3,8 @@
 use super::scope;
 use super::stages::{Job, Resources, Run, passes};
 use super::steer::Terms;
-use crate::local::Pass;
 use crate::journal::{Journal, Ledger};
+use crate::local::Pass;
 use crate::object::{self, Engine, Folded, Root, Setup};
 use crate::plan::objects::{self, BaseNames, Claims, Known, PlannedSource, Stores, What};
 use crate::plan::{Lines, Spec};

@@ -3,11 +3,11 @@
 use super::scope;
 use super::stages::{Job, Resources, Run, passes};
 use super::steer::Terms;
-use crate::local::guard::Guard;
-use crate::local::sources::Sources;
-use crate::local::{Engine, Pass, Removal, SEGMENT_BYTES_MAX, Setup, TargetMode};
 use crate::failure::c_string;
 use crate::journal::{Journal, Ledger};
+use crate::local::guard::Guard;
+use crate::local::guard::Sources;
+use crate::local::{Engine, Pass, SEGMENT_BYTES_MAX, Setup, SourceRemoval, TargetMode};
 use crate::plan::objects::Stores;
 use crate::plan::{self, Argument, Layout, Place, Spec};
 use crate::policy::{Delete, Policy, Symlinks};
@@ -43,7 +43,7 @@ pub(super) struct Paths<'a> {
     /// What the sources hold, as far as options need it.
     sources: Arc<Sources>,
     /// Sources to remove after the last pass.
-    removals: Mutex<Vec<Removal>>,
+    removals: Mutex<Vec<SourceRemoval>>,
     /// Sources and names of this run that it must not lose to itself.
     guard: Guard,
     /// The need for space that is counted beside the transfer.

@@ -3,8 +3,8 @@
 
 use super::outcome::Outcome;
 use super::steer::{Configuration, RunHints, Terms};
-use crate::local::Pass;
 use crate::journal::Ledger;
+use crate::local::Pass;
 use crate::location::Location;
 use crate::plan::Spec;
 use crate::plan::objects::refuse_unfit;

@@ -2,9 +2,9 @@
 //! that as they come to them.
 
 use super::Roots;
-use crate::local::node::Node;
-use crate::local::{Engine, Unit};
 use crate::failure::{Failure, c_string};
+use crate::local::target_dir::Node;
+use crate::local::{Engine, Unit};
 use crate::plan::{Argument, Chosen, Place};
 use crate::policy::Policy;
 use hakobu_core::error::Operation;

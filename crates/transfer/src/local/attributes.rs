@@ -2,27 +2,22 @@
 //!
 //! The order is fixed (see [`settle_all`]): owner, ACL and xattrs, mode, times.
 
-mod grains;
-mod xattrs;
-
-pub(crate) use grains::Grains;
-
-use super::context::Context;
-use super::fake::{self, Place};
-use super::node::TargetDir;
-use super::pace::Station;
+use super::engine::{Context, Station};
+use super::fake_super as fake;
+use super::fake_super::{Names, Place};
+use super::target_dir::TargetDir;
 use crate::failure::Failure;
-use crate::policy::filter::SidedRules;
-use crate::policy::{Grain, same_time};
-use crate::publish::DirName;
+use crate::policy::filter::{SidedRules, XattrSides};
+use crate::policy::{Grain, Policy, same_time};
+use crate::publish::{DirName, Scratch, TempNames};
 use hakobu_core::error::Operation;
 use hakobu_core::event::Change;
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Kind, Meta, Time};
-use hakobu_sys::{BorrowedFd, meta, stamp};
+use hakobu_sys::{BorrowedFd, errno, meta, stamp, volume, xattr};
+use parking_lot::Mutex;
 use std::ffi::CStr;
 use std::io;
-use xattrs::Xattrs;
 
 /// The attributes that an entry should have at the end.
 #[derive(Clone, Copy, Debug)]
@@ -405,8 +400,404 @@ impl<'a> Attributes<'a> {
     /// under an inherited mask would be neither the source's nor the target's.
     pub(super) fn disinherit(&self, dir: BorrowedFd<'_>) -> Result<bool, Failure> {
         if self.remasks() {
-            xattrs::remove_acls(dir)?;
+            remove_acls(dir)?;
         }
         Ok(self.remasks())
+    }
+}
+
+// Granularities of times, determined on demand: only if two times differ by less than the coarsest granularity.
+// Ordinary file systems keep what was set, so most runs need no probe.
+
+/// Granularities measured by setting times and reading them back, by file system.
+#[derive(Default)]
+pub(crate) struct Grains {
+    known: Mutex<Vec<(u64, Grain)>>,
+}
+
+/// One side of a comparison: the entry, and an open directory on its file system.
+pub(crate) type End<'a> = (&'a Meta, Option<BorrowedFd<'a>>);
+
+impl Grains {
+    /// Returns the coarser granularity of source and target, and whether the time of the target's directory changed
+    /// by probing. `probes` makes temporary names if a file may be created at the target; without it, and for the
+    /// source, the entries' own times are evaluated.
+    pub fn of(
+        &self,
+        policy: &Policy,
+        source: End<'_>,
+        target: End<'_>,
+        probes: Option<&TempNames>,
+    ) -> (Grain, bool) {
+        if policy.modify_window_s.is_some() || !Grain::matters(source.0.mtime, target.0.mtime) {
+            return (Grain::NS, false);
+        }
+        let (grain, named) = self.of_target(target, probes);
+        (Grains::shown(source).max(grain), named)
+    }
+
+    /// Returns the granularity of a target; see [`Grains::of`].
+    pub fn of_target(&self, target: End<'_>, probes: Option<&TempNames>) -> (Grain, bool) {
+        let (meta, dir) = target;
+        let known = self.known.lock().iter().find(|(dev, _)| *dev == meta.dev).copied();
+        let (learnt, named) = match (known, probes, dir) {
+            (Some((_, grain)), ..) => (Some(grain), false),
+            (None, Some(names), Some(dir)) => self.learn(meta.dev, dir, names),
+            (None, ..) => (None, false),
+        };
+        (learnt.unwrap_or_else(|| Grains::shown(target)), named)
+    }
+
+    /// Returns the granularity shown by an entry's own times and the type of its file system.
+    pub fn shown((meta, dir): End<'_>) -> Grain {
+        let grain = Grain::shown_by(meta.mtime, meta.ctime);
+        match grain == Grain::S && dir.is_some_and(volume::is_fat) {
+            true => Grain::TWO_S,
+            false => grain,
+        }
+    }
+
+    fn learn(&self, dev: u64, dir: BorrowedFd<'_>, names: &TempNames) -> (Option<Grain>, bool) {
+        if !hakobu_sys::meta::of_fd(dir).is_ok_and(|there| there.dev == dev) {
+            return (None, false);
+        }
+        // A directory that does not allow creating a file is no failure.
+        let Ok(scratch) = Scratch::new(dir, names) else { return (None, false) };
+        let read_back = Grain::PROBES.iter().map(|set| Some((*set, scratch.keep(*set).ok()?)));
+        let grain =
+            read_back.collect::<Option<Vec<_>>>().and_then(|pairs| Grain::read_back(&pairs));
+        self.known.lock().extend(grain.map(|grain| (dev, grain)));
+        (grain, scratch.is_named())
+    }
+}
+
+// Extended attributes and ACLs (which Linux stores as extended attributes) that a run keeps.
+
+/// Buffers for attribute lists and values.
+#[derive(Default)]
+struct XattrBuffers {
+    from_list: Vec<u8>,
+    from_value: Vec<u8>,
+    to_list: Vec<u8>,
+    to_value: Vec<u8>,
+}
+
+/// An entry, and how its attributes are named.
+struct Handle<'a> {
+    place: Place<'a>,
+    names: Names,
+}
+
+impl Handle<'_> {
+    fn list<'b>(&self, buffer: &'b mut Vec<u8>) -> io::Result<&'b [u8]> {
+        if self.names == Names::Plain {
+            return self.place.list(buffer);
+        }
+        let shown: Vec<_> = names(self.place.list(buffer)?)
+            .filter_map(|name| Some(self.names.shown(name)?.into_owned()))
+            .collect();
+        buffer.clear();
+        shown.iter().for_each(|name| buffer.extend_from_slice(name.as_bytes_with_nul()));
+        Ok(buffer)
+    }
+
+    fn get<'b>(&self, name: &CStr, buffer: &'b mut Vec<u8>) -> io::Result<&'b [u8]> {
+        let bytes = match self.place.get(&self.names.kept(name), buffer) {
+            // A source may have it under its own name.
+            Err(error) if self.names == Names::Source && xattr::is_absent(&error) => {
+                return self.place.get(name, buffer);
+            }
+            other => other?.len(),
+        };
+        let kept = buffer.get(..bytes).unwrap_or_default();
+        let mode = || Ok(self.place.meta()?.mode);
+        match self.names.decode(name, kept, mode)? {
+            Some(value) => {
+                buffer.clear();
+                buffer.extend_from_slice(&value);
+                Ok(buffer)
+            }
+            None => Ok(buffer.get(..bytes).unwrap_or_default()),
+        }
+    }
+
+    fn set(&self, name: &CStr, value: &[u8]) -> io::Result<()> {
+        self.place.set(&self.names.kept(name), &self.names.encode(name, value))
+    }
+
+    fn remove(&self, name: &CStr) -> io::Result<()> {
+        self.place.remove(&self.names.kept(name))
+    }
+}
+
+/// Splits a list of NUL-terminated names as xattr calls return it.
+fn names(list: &[u8]) -> impl Iterator<Item = &CStr> {
+    list.split_inclusive(|byte| *byte == 0).filter_map(|name| CStr::from_bytes_with_nul(name).ok())
+}
+
+/// Copies the extended attributes that are kept.
+pub(super) struct Xattrs<'a> {
+    context: Context<'a>,
+    /// The rules for names in the directory of the entries that follow.
+    pub rules: XattrSides,
+    scratch: XattrBuffers,
+    unprivileged: u64,
+}
+
+impl<'a> Xattrs<'a> {
+    pub(super) fn new(context: Context<'a>) -> Xattrs<'a> {
+        let rules = XattrSides::default();
+        Xattrs { context, rules, scratch: XattrBuffers::default(), unprivileged: 0 }
+    }
+
+    /// Returns the number of attributes that were skipped because this user may not set them, since the last call.
+    pub(super) fn take_unprivileged(&mut self) -> u64 {
+        std::mem::take(&mut self.unprivileged)
+    }
+
+    /// Makes the kept attributes of `to` equal to those of `from`; `fresh`: `to` has none. Returns whether ACLs and
+    /// whether xattrs differed.
+    pub(super) fn copy(
+        &mut self,
+        from: Place<'_>,
+        to: Place<'_>,
+        fresh: bool,
+    ) -> Result<(bool, bool), Failure> {
+        self.unite(from, to, fresh, false)
+    }
+
+    /// Returns whether ACLs and whether xattrs differ.
+    pub(super) fn compare(
+        &mut self,
+        from: Place<'_>,
+        to: Place<'_>,
+    ) -> Result<(bool, bool), Failure> {
+        self.unite(from, to, false, true)
+    }
+
+    fn unite(
+        &mut self,
+        from: Place<'_>,
+        to: Place<'_>,
+        fresh: bool,
+        only_compare: bool,
+    ) -> Result<(bool, bool), Failure> {
+        let from = Handle { place: from, names: self.context.source_names() };
+        let to = Handle { place: to, names: self.context.target_names() };
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let result = self.copy_with(&mut scratch, &from, &to, fresh, only_compare);
+        self.scratch = scratch;
+        result
+    }
+
+    fn copy_with(
+        &mut self,
+        scratch: &mut XattrBuffers,
+        from: &Handle<'_>,
+        to: &Handle<'_>,
+        fresh: bool,
+        only_compare: bool,
+    ) -> Result<(bool, bool), Failure> {
+        let XattrBuffers { from_list, from_value, to_list, to_value } = scratch;
+        let context = self.context;
+        let (policy, rules) = (context.policy, self.rules.clone());
+        let copies =
+            |name: &CStr| policy.copies_xattr(name.to_bytes(), context.reads_as_root(), &rules);
+        let removes =
+            |name: &CStr| policy.removes_xattr(name.to_bytes(), context.is_root(), &rules);
+        let (mut acl, mut other) = (false, false);
+        let from_list = match from.list(from_list) {
+            Ok(list) => list,
+            Err(error) if xattr::is_unsupported(&error) => &[],
+            Err(error) => return Err(Failure { operation: Operation::Read, error }),
+        };
+        let to_list = match fresh {
+            true => &[][..],
+            false => match to.list(to_list) {
+                Ok(list) => list,
+                Err(error) if xattr::is_unsupported(&error) => &[],
+                Err(error) => return Err(Failure { operation: Operation::SetXattr, error }),
+            },
+        };
+        let mut differs = |name: &CStr| match is_acl(name) {
+            true => acl = true,
+            false => other = true,
+        };
+        for name in names(from_list).filter(|name| copies(name)) {
+            let bytes = match from.get(name, from_value) {
+                Ok(value) => value.len(),
+                Err(error) if xattr::is_absent(&error) => continue,
+                Err(error) => return Err(Failure { operation: Operation::Read, error }),
+            };
+            let Some(value) = from_value.get_mut(..bytes) else { continue };
+            if is_acl(name) && policy.maps_ids() {
+                map_ids(value, |id| policy.user_of(id), |id| policy.group_of(id));
+            }
+            let value = &*value;
+            let exists = names(to_list).any(|there| there == name);
+            if exists && to.get(name, to_value).is_ok_and(|there| there == value) {
+                continue;
+            }
+            differs(name);
+            if !only_compare && let Err(error) = to.set(name, value) {
+                self.refused(name, error)?;
+            }
+        }
+        for name in names(to_list).filter(|name| removes(name)) {
+            if !names(from_list).any(|there| there == name && copies(name)) {
+                differs(name);
+                if !only_compare
+                    && let Err(error) = to.remove(name)
+                    && !xattr::is_absent(&error)
+                {
+                    self.refused(name, error)?;
+                }
+            }
+        }
+        Ok((acl, other))
+    }
+
+    /// Handles an attribute that could not be set: a failure if attributes were requested by name, otherwise counted.
+    fn refused(&mut self, name: &CStr, error: io::Error) -> Result<(), Failure> {
+        let acl = is_acl(name);
+        let by_right = matches!(error.raw_os_error(), Some(errno::EPERM | errno::EOPNOTSUPP));
+        let preserve = self.context.policy.preserve;
+        let explicit = if acl { preserve.acls_explicit } else { preserve.xattrs_explicit };
+        if by_right && !explicit {
+            self.unprivileged += 1;
+            return Ok(());
+        }
+        let operation = if acl { Operation::SetAcl } else { Operation::SetXattr };
+        Err(Failure { operation, error })
+    }
+
+    /// Returns the permission bits that the default ACL of an open directory leaves to new entries; `None` if it has
+    /// none.
+    pub(super) fn default_bits(&mut self, dir: BorrowedFd<'_>) -> Result<Option<u32>, Failure> {
+        match xattr::get(dir, xattr::ACL_DEFAULT, &mut self.scratch.to_value) {
+            Ok(value) => Ok(Some(mode_bits(value))),
+            Err(error) if xattr::is_absent(&error) || xattr::is_unsupported(&error) => Ok(None),
+            Err(error) => Err(Failure { operation: Operation::Stat, error }),
+        }
+    }
+}
+
+fn is_acl(name: &CStr) -> bool {
+    name == xattr::ACL_ACCESS || name == xattr::ACL_DEFAULT
+}
+
+/// Removes both ACLs of an open directory.
+pub(super) fn remove_acls(dir: BorrowedFd<'_>) -> Result<(), Failure> {
+    for name in [xattr::ACL_DEFAULT, xattr::ACL_ACCESS] {
+        match xattr::remove(dir, name) {
+            Err(error) if !xattr::is_absent(&error) && !xattr::is_unsupported(&error) => {
+                return Err(Failure { operation: Operation::SetAcl, error });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+// POSIX ACLs in Linux's xattr format: a version, then entries of tag, permissions and ID, all little-endian
+// (linux/posix_acl_xattr.h).
+
+/// Size of the version, in bytes.
+const HEAD_BYTES: usize = 4;
+/// The one version.
+const VERSION: u32 = 2;
+/// Size of an entry, in bytes.
+const ENTRY_BYTES: usize = 8;
+
+pub(super) const USER_OBJ: u16 = 0x01;
+pub(super) const USER: u16 = 0x02;
+pub(super) const GROUP_OBJ: u16 = 0x04;
+pub(super) const GROUP: u16 = 0x08;
+pub(super) const MASK: u16 = 0x10;
+pub(super) const OTHER: u16 = 0x20;
+
+/// One entry.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub tag: u16,
+    pub bits: u16,
+    pub id: u32,
+}
+
+/// Returns the entries of an ACL.
+pub(super) fn entries(value: &[u8]) -> impl Iterator<Item = Entry> {
+    let all = value.get(HEAD_BYTES..).unwrap_or_default();
+    all.chunks_exact(ENTRY_BYTES).filter_map(|entry| {
+        let (tag, rest) = entry.split_first_chunk()?;
+        let (bits, rest) = rest.split_first_chunk()?;
+        let (id, _) = rest.split_first_chunk()?;
+        let (tag, bits) = (u16::from_le_bytes(*tag), u16::from_le_bytes(*bits));
+        Some(Entry { tag, bits, id: u32::from_le_bytes(*id) })
+    })
+}
+
+/// Returns the ACL of `entries`, which are in the kernel's order.
+pub(super) fn value_of(entries: &[Entry]) -> Vec<u8> {
+    let head = VERSION.to_le_bytes().into_iter();
+    let rest = entries.iter().flat_map(|entry| {
+        let (tag, bits, id) =
+            (entry.tag.to_le_bytes(), entry.bits.to_le_bytes(), entry.id.to_le_bytes());
+        tag.into_iter().chain(bits).chain(id)
+    });
+    head.chain(rest).collect()
+}
+
+/// Returns the permission bits that a default ACL leaves to a new entry.
+pub(super) fn mode_bits(value: &[u8]) -> u32 {
+    let of = |tag| entries(value).find(|entry| entry.tag == tag).map(|entry| u32::from(entry.bits));
+    let bits = |found: Option<u32>| found.unwrap_or(7) & 7;
+    bits(of(USER_OBJ)) << 6 | bits(of(MASK).or_else(|| of(GROUP_OBJ))) << 3 | bits(of(OTHER))
+}
+
+/// Replaces the user and group IDs in an ACL. Entries stay in the order that the kernel requires.
+pub(super) fn map_ids(value: &mut [u8], user: impl Fn(u32) -> u32, group: impl Fn(u32) -> u32) {
+    let mut all: Vec<Entry> = entries(value).collect();
+    for entry in &mut all {
+        match entry.tag {
+            USER => entry.id = user(entry.id),
+            GROUP => entry.id = group(entry.id),
+            _ => {}
+        }
+    }
+    // IDs of the other tags have no meaning and are all equal.
+    all.sort_by_key(|entry| (entry.tag, entry.id));
+    value.iter_mut().zip(value_of(&all)).skip(HEAD_BYTES).for_each(|(to, from)| *to = from);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn acl(of: &[(u16, u16, u32)]) -> Vec<u8> {
+        let mut value = 2u32.to_le_bytes().to_vec();
+        for (tag, bits, id) in of {
+            value.extend(tag.to_le_bytes());
+            value.extend(bits.to_le_bytes());
+            value.extend(id.to_le_bytes());
+        }
+        value
+    }
+
+    #[test]
+    fn the_mask_stands_for_the_group() {
+        let none = u32::MAX;
+        assert_eq!(mode_bits(&acl(&[(1, 7, none), (4, 5, none), (32, 4, none)])), 0o754);
+        let masked = [(1, 7, none), (2, 7, 5), (4, 5, none), (16, 6, none), (32, 0, none)];
+        assert_eq!(mode_bits(&acl(&masked)), 0o760);
+        assert_eq!(mode_bits(b""), 0o777);
+    }
+
+    #[test]
+    fn numbers_become_others_in_order() {
+        let none = u32::MAX;
+        let mut value = acl(&[(1, 7, none), (2, 4, 5), (2, 6, 9), (4, 5, none), (8, 1, 5)]);
+        map_ids(&mut value, |id| if id == 9 { 1 } else { id }, |id| id + 1);
+        let expected = acl(&[(1, 7, none), (2, 6, 1), (2, 4, 5), (4, 5, none), (8, 1, 6)]);
+        assert!(value == expected);
     }
 }
