@@ -2,17 +2,18 @@
 //! against the source store's checksum.
 
 use super::Side;
-use super::between::{self, Sent, Upload, carried, refused};
-use super::core::{Core, Engine};
-use super::cut::Cut;
-use super::ends::{CHANGED, Object, Target, read_failed};
-use super::failed::Failed;
-use super::moving::{Done, Moving, Step};
-use super::permits::{Large, Permits};
+use super::copy as between;
+use super::copy::{Sent, Upload, carried, refused};
+use super::entry::Failed;
+use super::entry::{CHANGED, Object, Target, read_failed};
+use super::entry::{Done, Moving, Step};
+use super::parts::Cut;
+use super::parts::Reader;
+use super::parts::{cheapest, joined};
+use super::put::PART_BYTES_MIN;
 use super::put::TOO_LARGE;
-use super::put::cut::PART_BYTES_MIN;
-use super::reader::Reader;
-use super::sums::{cheapest, joined};
+use super::queue::{Large, Permits};
+use super::runtime::{Core, Engine};
 use hakobu_core::error::Operation;
 use hakobu_core::meter::Phase;
 use hakobu_s3::ops::{

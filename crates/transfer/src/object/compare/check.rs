@@ -3,10 +3,10 @@
 use super::contents;
 use super::pieces::{Compared, Contents};
 use super::{Heads, heads, touch};
-use crate::object::core::Core;
-use crate::object::failed::Failed;
+use crate::object::entry::Failed;
+use crate::object::entry::Moving;
 use crate::object::metadata;
-use crate::object::moving::Moving;
+use crate::object::runtime::Core;
 use crate::object::{Entry, Root, Side};
 use hakobu_core::error::Operation;
 use hakobu_core::unit::{Kind, Meta, Totals};

@@ -5,16 +5,16 @@ use super::evidence::{self, Proof, Way};
 use super::link;
 use super::pieces::{Compared, Contents, READ_BYTES, READS_MAX, file_failed, object, open, stream};
 use crate::object::Side;
-use crate::object::core::Core;
-use crate::object::cut::Cut;
-use crate::object::failed::Failed;
-use crate::object::helper::blocking;
-use crate::object::sums::of_range;
+use crate::object::entry::Failed;
+use crate::object::parts::Cut;
+use crate::object::parts::of_range;
+use crate::object::runtime::Core;
+use crate::object::runtime::blocking;
 use bytes::Bytes;
 use hakobu_core::buffer::AlignedBytes;
 use hakobu_core::meter::Phase;
 use hakobu_s3::ops::Head;
-use hakobu_s3::{Algorithm, Checksum, Kind};
+use hakobu_s3::{Algorithm, Checksum, Kind as ErrorKind};
 use hakobu_sys::OwnedFd;
 use std::io;
 
@@ -135,7 +135,7 @@ async fn by_bytes(core: &Core<'_>, what: &Compared<'_>) -> Result<Contents, Fail
 /// Returns whether a target no longer exists.
 pub(super) fn is_gone(failed: &Failed) -> bool {
     match failed {
-        Failed::Request(_, Side::Target, error) => error.kind == Kind::NotFound,
+        Failed::Request(_, Side::Target, error) => error.kind == ErrorKind::NotFound,
         Failed::File(_, Side::Target, error) => error.kind() == io::ErrorKind::NotFound,
         _ => false,
     }

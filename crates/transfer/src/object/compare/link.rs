@@ -1,10 +1,10 @@
 //! Comparison of a local symlink, kept as one, with the object that stands for it.
 
 use super::pieces::{self, Compared, Contents};
-use crate::object::core::Core;
-use crate::object::failed::Failed;
+use crate::object::entry::Failed;
+use crate::object::entry::Moving;
 use crate::object::metadata;
-use crate::object::moving::Moving;
+use crate::object::runtime::Core;
 use crate::object::{Entry, Root, Side};
 use bytes::Bytes;
 use hakobu_core::unit::Kind;

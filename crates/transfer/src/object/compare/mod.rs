@@ -12,11 +12,11 @@ mod touch;
 pub(super) use check::check;
 pub use check::{Checked, Checking, Finding};
 
-use super::core::Core;
-use super::ends::{Object, read_failed};
-use super::failed::Failed;
+use super::entry::Failed;
+use super::entry::{Done, Moving};
+use super::entry::{Object, read_failed};
 use super::metadata::{self, Kept};
-use super::moving::{Done, Moving};
+use super::runtime::Core;
 use super::{Entry, Root, Side};
 use crate::local::attributes::Grains;
 use crate::policy::{Grain, Policy};

@@ -1,10 +1,10 @@
 //! The sides of a comparison, and their bytes as a stream: from a file or an object.
 
-use crate::object::core::Core;
-use crate::object::ends::{Object, read_failed};
-use crate::object::failed::Failed;
-use crate::object::moving::Moving;
-use crate::object::reader::Reader;
+use crate::object::entry::Failed;
+use crate::object::entry::Moving;
+use crate::object::entry::{Object, read_failed};
+use crate::object::parts::Reader;
+use crate::object::runtime::Core;
 use crate::object::{Root, Side};
 use crate::policy::Symlinks;
 use bytes::Bytes;

@@ -2,15 +2,15 @@
 //! onto itself, the only way in S3.
 
 use crate::object::copy::ONE_COPY_BYTES_MAX;
-use crate::object::core::Core;
-use crate::object::ends::Target;
-use crate::object::failed::Failed;
+use crate::object::entry::Failed;
+use crate::object::entry::Target;
+use crate::object::entry::{Done, Moving};
 use crate::object::metadata::{self, Kept};
-use crate::object::moving::{Done, Moving};
-use crate::object::{ObjectOptions, Root, Side, between};
+use crate::object::runtime::Core;
+use crate::object::{ObjectOptions, Root, Side, copy as between};
 use hakobu_core::error::Operation;
 use hakobu_core::unit::Meta;
-use hakobu_s3::Kind;
+use hakobu_s3::Kind as ErrorKind;
 use hakobu_s3::ops::{CopySource, Head, Headers, copy_object};
 use hakobu_sys::below::Below;
 use hakobu_sys::{AsFd, OwnedFd, meta, process, stamp};
@@ -118,7 +118,9 @@ async fn object(
     };
     match copy_object(client, &source, bucket, &key, &headers).await {
         Ok(_) => Ok(Some(Done::METADATA)),
-        Err(error) if matches!(error.kind, Kind::NotImplemented | Kind::Precondition) => Ok(None),
+        Err(error) if matches!(error.kind, ErrorKind::NotImplemented | ErrorKind::Precondition) => {
+            Ok(None)
+        }
         Err(error) => Err(Failed::at_target(Operation::SetTimes)(error)),
     }
 }

@@ -4,7 +4,7 @@ use crate::location::s3_path;
 use hakobu_core::error::{Fatal, quoted};
 use hakobu_s3::blocking::with_store;
 use hakobu_s3::ops::{Head, ListQuery, Pages, head_object};
-use hakobu_s3::{Error, Kind, Store};
+use hakobu_s3::{Error, Kind as ErrorKind, Store};
 use std::sync::Arc;
 
 /// Returns the metadata of an object; `None` if it does not exist.
@@ -19,7 +19,7 @@ pub(super) fn object(
 ) -> Result<Option<Head>, Fatal> {
     match with_store(store, async |client| head_object(&client, bucket, key, version).await) {
         Ok(head) => Ok(Some(head)),
-        Err(error) if error.kind == Kind::NotFound => Ok(None),
+        Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(fatal("look at", bucket, key, &error)),
     }
 }
