@@ -1,5 +1,6 @@
 //! Failed operations without the entry that they belong to.
 
+use crate::location::Side;
 use hakobu_core::error::{Cause, Operation};
 use hakobu_sys::waiting;
 use std::ffi::CString;
@@ -85,4 +86,13 @@ pub(crate) fn writing(error: io::Error) -> Stop {
 /// EINVAL if there is a NUL inside.
 pub fn c_string(bytes: &[u8]) -> io::Result<CString> {
     CString::new(bytes).map_err(|_| io::Error::from_raw_os_error(hakobu_sys::errno::EINVAL))
+}
+
+impl From<(Side, io::Error)> for Stop {
+    fn from((side, error): (Side, io::Error)) -> Stop {
+        match side {
+            Side::Source => reading(error),
+            Side::Target => Failure { operation: Operation::Compare, error }.into(),
+        }
+    }
 }

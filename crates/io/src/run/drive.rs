@@ -14,7 +14,7 @@ use super::pace::Pace;
 use super::peers::{Peers, Seat};
 use crate::Job;
 use crate::content::Filler;
-use crate::local::{Engine, Failure, Landed, Queued, Transfer};
+use crate::engine::{Engine, Failure, Landed, Queued, Transfer};
 use crate::pattern::random::{Random, seed_of};
 use crate::pattern::{Block, Extent, Picker};
 use aim::{Found, Search};

@@ -3,7 +3,7 @@
 
 use super::meter::Meter;
 use crate::Job;
-use crate::local::Failure;
+use crate::engine::Failure;
 use hakobu_sys::child::{self, State};
 use hakobu_sys::errno;
 use hakobu_sys::session::{self, UnderWay};

@@ -2,7 +2,7 @@
 //! (`numa_mem_policy`).
 
 use crate::Job;
-use crate::local::Failure;
+use crate::engine::Failure;
 use hakobu_sys::nodes::{self, Policy};
 use hakobu_sys::priority::{IoClass, set_io_priority};
 use hakobu_sys::{errno, task};

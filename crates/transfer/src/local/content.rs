@@ -3,14 +3,15 @@
 use super::engine::Station;
 use super::engine::{Context, TargetMode};
 use super::shared_copy::Helpers;
+use crate::compare::first_difference;
 use crate::failure::{Failure, Stop, reading, writing};
 use crate::policy::{Reflink, Sparse};
 use crate::publish::{reserve, reserve_ahead};
-use hakobu_core::buffer::{AlignedBytes, is_same};
+use hakobu_core::buffer::AlignedBytes;
 use hakobu_core::error::Operation;
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Jobs, Meta};
-use hakobu_sys::cache::{self, Ahead};
+use hakobu_sys::cache;
 use hakobu_sys::usage::Used;
 use hakobu_sys::{AsFd, BorrowedFd, close, disk, errno, file, space, volume, waiting};
 use std::cell::OnceCell;
@@ -565,82 +566,7 @@ impl Pair {
     }
 }
 
-// Comparison of the contents of two files, piece by piece.
-
-/// One of two files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// The first one.
-    Source,
-    /// The second one.
-    Target,
-}
-
-impl From<(Side, io::Error)> for Stop {
-    fn from((side, error): (Side, io::Error)) -> Stop {
-        match side {
-            Side::Source => reading(error),
-            Side::Target => Failure { operation: Operation::Compare, error }.into(),
-        }
-    }
-}
-
-/// Returns the start of the next data of either file, at or after `offset`; `end` if there is none. A file system
-/// that does not report holes has data everywhere.
-fn skip_holes(source: BorrowedFd<'_>, target: BorrowedFd<'_>, offset: u64, end: u64) -> u64 {
-    let next = |fd| match space::next_data(fd, offset) {
-        Ok(Some((start, _))) => start.min(end),
-        Ok(None) => end,
-        Err(_) => offset,
-    };
-    match next(source) {
-        start if start == offset => offset,
-        start => start.min(next(target)),
-    }
-}
-
-/// Returns the offset of the first byte in `from..to` that differs, `None` if there is none. A file that ends early
-/// differs there. `sparse`: both files may have holes, which are not read.
-///
-/// `begin` is called with the length of each piece before it is read and may end the comparison; `compared` with the
-/// length of each equal piece, and whether it is the last one.
-///
-/// # Errors
-/// The file that could not be read, and the reason; those of `begin`.
-pub(crate) fn first_difference<E: From<(Side, io::Error)>>(
-    (source, target): (BorrowedFd<'_>, BorrowedFd<'_>),
-    (from, to): (u64, u64),
-    (left, right): (&mut [u8], &mut [u8]),
-    sparse: bool,
-    mut begin: impl FnMut(u64) -> Result<(), E>,
-    mut compared: impl FnMut(u64, bool),
-) -> Result<Option<u64>, E> {
-    let mut offset = from;
-    let mut ahead = [source, target].map(|fd| Ahead::new(fd, (from, to)));
-    while offset < to {
-        if sparse {
-            offset = skip_holes(source, target, offset, to);
-        }
-        for (ahead, fd) in ahead.iter_mut().zip([source, target]) {
-            ahead.reach(fd, offset);
-        }
-        // No more than what there was: a read that finds the end is one call more for each file.
-        let len = usize::try_from(to - offset).unwrap_or(usize::MAX).min(left.len());
-        let (Some(a), Some(b)) = (left.get_mut(..len), right.get_mut(..len)) else { break };
-        begin(len as u64)?;
-        let a_len = file::read_full_at(source, a, offset).map_err(|error| (Side::Source, error))?;
-        let b_len = file::read_full_at(target, b, offset).map_err(|error| (Side::Target, error))?;
-        if !is_same(a, b) || a_len != len || b_len != len {
-            let same = a.iter().zip(b.iter()).take_while(|(a, b)| a == b).count();
-            let same = same.min(a_len).min(b_len);
-            // Both may have shrunk equally meanwhile: then there is nothing more to compare.
-            return Ok((same < a_len.max(b_len)).then_some(offset + same as u64));
-        }
-        offset += len as u64;
-        compared(len as u64, offset >= to);
-    }
-    Ok(None)
-}
+// Comparison of source and target (`--checksum`, `--append-verify`).
 
 impl Mover<'_> {
     /// Compares the contents of two files of equal size (`--checksum`). A target that cannot be read counts as

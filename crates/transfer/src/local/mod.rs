@@ -37,7 +37,7 @@ mod tests;
 mod unchanged;
 mod walk;
 
-pub(crate) use content::{SEGMENT_BYTES_MAX, Side, first_difference};
+pub(crate) use content::SEGMENT_BYTES_MAX;
 pub use engine::{Engine, Pass, Setup, TargetMode, Unit};
 pub use links::Carried;
 pub use prune::SourceRemoval;

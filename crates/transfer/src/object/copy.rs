@@ -501,10 +501,6 @@ mod tests {
         );
     }
 
-    fn header(name: &'static str, value: &'static str) -> (HeaderName, HeaderValue) {
-        (HeaderName::from_static(name), HeaderValue::from_static(value))
-    }
-
     #[test]
     fn requested_headers_override_carried_ones() {
         let headers = [

@@ -38,21 +38,14 @@ pub(crate) use metadata::says_symlink;
 pub use put::of_name_alone as content_type;
 pub use stream::{Stream, StreamError, StreamParts, download_stream, upload_stream};
 
+pub use crate::location::Side;
+
 use hakobu_core::unit::Meta;
 use hakobu_s3::Algorithm;
 use hakobu_s3::ops::Etag;
 use hakobu_sys::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
-
-/// One of the two ends of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// The end that objects come from.
-    Source,
-    /// The end that they go to.
-    Target,
-}
 
 /// Base of the relative names of one source argument.
 #[derive(Clone)]

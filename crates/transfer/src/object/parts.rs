@@ -4,6 +4,7 @@
 use super::entry::{Failed, Moving, Object};
 use super::runtime::{Buffer, Core};
 use super::{Root, Side};
+use crate::compare::evidence::cheapest;
 use crate::journal::{Claim, Identity, Journal, Part, Place, Record, bytes};
 use crate::location::{Location, S3Url};
 use bytes::Bytes;
@@ -366,17 +367,6 @@ impl Proof {
     }
 }
 
-/// Returns the stored checksum of a full object that is cheapest to compute. Composite ones are ignored: the boundaries
-/// of the uploaded parts are unknown.
-pub(super) fn cheapest(stored: &[Checksum]) -> Option<&Checksum> {
-    stored.iter().filter(|sum| sum.parts == 0).min_by_key(|sum| cost(sum.algorithm))
-}
-
-/// Ranks algorithms by cost, the cheapest lowest.
-pub(super) fn cost(algorithm: Algorithm) -> Option<usize> {
-    Algorithm::ALL.iter().position(|other| *other == algorithm)
-}
-
 /// Returns the checksum of the whole from those of all parts in order, each with its bytes; `None` if one is missing or
 /// the algorithm cannot combine them.
 pub(super) fn joined<'a>(
@@ -459,7 +449,6 @@ mod tests {
             }
         }
     }
-    use super::super::cut::Cut;
 
     proptest! {
         #[test]

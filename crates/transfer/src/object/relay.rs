@@ -9,11 +9,12 @@ use super::entry::{CHANGED, Object, Target, read_failed};
 use super::entry::{Done, Moving, Step};
 use super::parts::Cut;
 use super::parts::Reader;
-use super::parts::{cheapest, joined};
+use super::parts::joined;
 use super::put::PART_BYTES_MIN;
 use super::put::TOO_LARGE;
 use super::queue::{Large, Permits};
 use super::runtime::{Core, Engine};
+use crate::compare::evidence::cheapest;
 use hakobu_core::error::Operation;
 use hakobu_core::meter::Phase;
 use hakobu_s3::ops::{

@@ -1,8 +1,5 @@
 //! The cores: threads with a runtime, clients and workers each, and their shared state.
 
-#[cfg(test)]
-mod tests;
-
 use super::delete::Emptied;
 use super::download_file::Files;
 use super::entry::Failed;
@@ -735,6 +732,8 @@ fn may_be_itself(moving: &Moving) -> bool {
     }
 }
 
+#[cfg(test)]
+mod engine_tests;
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -549,7 +549,7 @@ mod tests {
             (sent, last) = (sent + next, next);
         }
         assert!(sent > 5 << 40, "{sent}");
-        assert_eq!(part_bytes(UPLOAD_PART_BYTES, 1 << 30), PART_BYTES);
+        assert_eq!(part_bytes(UPLOAD_PART_BYTES, 1 << 30), UPLOAD_PART_BYTES);
     }
 
     #[test]

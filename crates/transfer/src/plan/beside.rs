@@ -1,7 +1,7 @@
 //! Folders and files that options name, compared with sources and target by identity before anything is moved: none of
 //! them may have to be two things at once.
 
-use super::path::c_path;
+use super::arguments::c_path;
 use super::target::{basis_dirs, without_parents};
 use super::{Argument, Layout, Place, Spec};
 use crate::local::guard::{Identity, Sources, path_below};

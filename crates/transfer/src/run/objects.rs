@@ -1,7 +1,5 @@
 //! Transfers with S3 on one side or both.
 
-use super::scope;
-use super::stages::{Job, Resources, Run, passes};
 use super::steer::Terms;
 use crate::journal::{Journal, Ledger};
 use crate::local::Pass;
@@ -9,6 +7,8 @@ use crate::object::{self, Engine, Folded, Root, Setup};
 use crate::plan::objects::{self, BaseNames, Claims, Known, PlannedSource, Stores, What};
 use crate::plan::{Lines, Spec};
 use crate::policy::{Delete, Policy};
+use crate::run as scope;
+use crate::run::{Job, Resources, Run, passes};
 use hakobu_core::control::Control;
 use hakobu_core::error::{Fatal, Problem};
 use hakobu_core::event::Listener;

@@ -1,7 +1,5 @@
 //! Transfers between paths, and from paths to `null:`.
 
-use super::scope;
-use super::stages::{Job, Resources, Run, passes};
 use super::steer::Terms;
 use crate::failure::c_string;
 use crate::journal::{Journal, Ledger};
@@ -11,6 +9,8 @@ use crate::local::{Engine, Pass, SEGMENT_BYTES_MAX, Setup, SourceRemoval, Target
 use crate::plan::objects::Stores;
 use crate::plan::{self, Argument, Layout, Place, Spec};
 use crate::policy::{Delete, Policy, Symlinks};
+use crate::run as scope;
+use crate::run::{Job, Resources, Run, passes};
 use hakobu_core::control::Control;
 use hakobu_core::error::{Cause, Fatal, quoted};
 use hakobu_core::event::{Event, Listener, Remark};

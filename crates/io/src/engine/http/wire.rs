@@ -1,6 +1,6 @@
 //! HTTP/1.1 on one connection: a request, and the answer with its declared length.
 
-use crate::local::patience::{Patience, SILENCE};
+use crate::engine::patience::{Patience, SILENCE};
 use crate::web::Wire;
 use std::io::{self, Error, ErrorKind, Read, Write};
 use std::time::Instant;

@@ -1,7 +1,7 @@
 //! Blocks as datagrams (UDP). Losses are not repaired: the sender counts sent blocks, the receiver received ones.
 
 use super::shared::{Errno, GOODBYE, goes_on, try_again};
-use crate::local::patience::Patience;
+use crate::engine::patience::Patience;
 use hakobu_sys::errno;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! Blocks as parts of a stream: TCP, unix, vsock.
 
 use super::shared::{Errno, GOODBYE, errno_of, try_again};
-use crate::local::patience::Patience;
+use crate::engine::patience::Patience;
 use hakobu_sys::errno;
 use socket2::Socket;
 use std::io::Read;

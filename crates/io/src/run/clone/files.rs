@@ -2,7 +2,7 @@
 
 use super::Task;
 use crate::Engine;
-use crate::local::Failure;
+use crate::engine::Failure;
 use crate::pattern::Extent;
 use hakobu_sys::open::size_bytes;
 use hakobu_sys::{AsFd, OwnedFd, blocks, cache, errno};

@@ -3,7 +3,7 @@
 
 use super::aim::Found;
 use super::{Drive, Failure, rest};
-use crate::local::{Engine, Queued};
+use crate::engine::{Engine, Queued};
 use crate::run::flight::Flight;
 use hakobu_sys::{errno, ranges};
 use std::io::Error;

@@ -2,7 +2,7 @@
 //! syncs.
 
 use super::{Drive, Failure};
-use crate::local::Engine;
+use crate::engine::Engine;
 use crate::pattern::Block;
 use std::time::Duration;
 

@@ -2,7 +2,7 @@
 
 use super::super::flight::Flight;
 use super::{Drive, Failure};
-use crate::local::{Engine, Queued};
+use crate::engine::{Engine, Queued};
 use std::time::Duration;
 
 impl<E: Engine> Drive<'_, E> {

@@ -1,7 +1,7 @@
 //! Reads and checks written blocks (`verify`).
 
 use super::{Drive, Failure};
-use crate::local::Engine;
+use crate::engine::Engine;
 use crate::pattern::Block;
 use crate::{VerifyKind, check};
 use hakobu_sys::cache;

@@ -684,7 +684,7 @@ mod tests {
     proptest::proptest! {
         /// Whatever rows hold: entries are below the prefix, or there is a sentence.
         #[test]
-        fn anything_can_be_read(
+        fn any_rows_can_be_read(
             fields in proptest::collection::vec("(b|p/[a-z%+]{0,9}|true|false|[0-9]{1,22}|2024-02-03T04:05:06Z|\\PC{0,5})", 0..40),
             raw: Vec<u8>,
         ) {

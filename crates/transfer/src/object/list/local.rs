@@ -6,7 +6,7 @@ use super::{Item, Listing, NameFilter, PAGE_ENTRIES, Page, Trouble, key_of};
 use crate::object::Entry;
 use crate::policy::Symlinks;
 use crate::publish::{self, TempNames};
-use hakobu_core::error::{Cause, Class as Gravity, Operation, Problem};
+use hakobu_core::error::{Cause, Class, Operation, Problem};
 use hakobu_core::limit::{Gate, Limits, Work};
 use hakobu_core::meter::{Doing, Meter, Phase};
 use hakobu_core::unit::{Jobs, Kind, Meta};
@@ -185,8 +185,8 @@ impl Walk<'_, '_, '_> {
             self.prefix.extend_from_slice(name.to_bytes());
             let path = self.prefix.clone();
             match class {
-                Class::Left(left) => {
-                    let (reason, class) = (left.words(), Gravity::Notice);
+                NameClass::Left(left) => {
+                    let (reason, class) = (left.words(), Class::Notice);
                     self.failed(&path, Failure::reason(Operation::Read, reason, class))?;
                 }
                 _ => match found.next() {
@@ -245,19 +245,19 @@ pub(super) struct Reading<'a> {
 pub(super) struct Failure {
     pub operation: Operation,
     pub cause: Cause,
-    pub class: Gravity,
+    pub class: Class,
 }
 
 impl Failure {
     fn of(operation: Operation, error: io::Error) -> Failure {
         let class = match errno::is(&error, errno::ENOENT) {
-            true => Gravity::Vanished,
-            false => Gravity::Partial,
+            true => Class::Vanished,
+            false => Class::Partial,
         };
         Failure { operation, cause: Cause::System(error), class }
     }
 
-    pub fn reason(operation: Operation, reason: &'static str, class: Gravity) -> Failure {
+    pub fn reason(operation: Operation, reason: &'static str, class: Class) -> Failure {
         Failure { operation, cause: Cause::Reason(reason), class }
     }
 }
@@ -386,12 +386,12 @@ impl<'a> Reading<'a> {
     ) -> Slot {
         let Some(piece) = folder.pieces.get(index) else { return Slot::Looked(Vec::new()) };
         let first = folder.names.get(piece.names.start);
-        if let Some((name, Class::Dir { follow })) = first {
+        if let Some((name, NameClass::Dir { follow })) = first {
             return Slot::Entered(self.enter(folder, index, name, follow, names_max, reader));
         }
         let fd = folder.handle.fd();
         let each = piece.names.clone().filter_map(|at| match folder.names.get(at)? {
-            (name, Class::File { follow }) => Some((name, follow)),
+            (name, NameClass::File { follow }) => Some((name, follow)),
             _ => None,
         });
         Slot::Looked(each.map(|(name, follow)| look(&fd, name, follow)).collect())
@@ -413,10 +413,10 @@ impl<'a> Reading<'a> {
             Err(error) => return Entered::Failed(Failure::of(Operation::List, error)),
         };
         if follow && parent.lies_in(handle.identity()) {
-            return failed("the symlink points to a folder that contains it", Gravity::Partial);
+            return failed("the symlink points to a folder that contains it", Class::Partial);
         }
         if self.query.one_file_system && meta.dev != self.device {
-            return failed("it is on another file system (--one-file-system)", Gravity::Notice);
+            return failed("it is on another file system (--one-file-system)", Class::Notice);
         }
         if self.query.flat {
             return Entered::Entry(meta);
@@ -493,7 +493,7 @@ impl<'a> Reading<'a> {
                 return ControlFlow::Continue(());
             }
             let class = match is_temp {
-                true => Class::Left(Left::Unfinished),
+                true => NameClass::Left(Left::Unfinished),
                 false => class(&self.query, fd, name, kind),
             };
             names.push(name, class, self.query.encode);
@@ -560,32 +560,32 @@ fn look(fd: &io::Result<Arc<OwnedFd>>, name: &CStr, follow: bool) -> Result<Meta
         let mut failure = Failure::of(Operation::Stat, error);
         // A symlink that still exists has not vanished: it is dangling.
         if follow && meta::of(fd, name, false).is_ok() {
-            failure.class = Gravity::Partial;
+            failure.class = Class::Partial;
         }
         failure
     })
 }
 
 /// Returns the class of a name.
-fn class(query: &LocalQuery, fd: BorrowedFd<'_>, name: &CStr, kind: Kind) -> Class {
+fn class(query: &LocalQuery, fd: BorrowedFd<'_>, name: &CStr, kind: Kind) -> NameClass {
     let kind = match kind {
         Kind::Unknown => meta::of(fd, name, false).map_or(Kind::Unknown, |meta| meta.kind),
         kind => kind,
     };
     match kind {
-        Kind::Dir => Class::Dir { follow: false },
+        Kind::Dir => NameClass::Dir { follow: false },
         Kind::Symlink => match query.symlinks {
-            Symlinks::Skip => Class::Left(Left::Symlink),
-            Symlinks::Keep => Class::File { follow: false },
+            Symlinks::Skip => NameClass::Left(Left::Symlink),
+            Symlinks::Keep => NameClass::File { follow: false },
             Symlinks::Follow => match meta::of(fd, name, true).map(|meta| meta.kind) {
-                Ok(Kind::Dir) => Class::Dir { follow: true },
-                Ok(kind) if is_left(query, kind) => Class::Left(Left::NoFile),
+                Ok(Kind::Dir) => NameClass::Dir { follow: true },
+                Ok(kind) if is_left(query, kind) => NameClass::Left(Left::NoFile),
                 // A broken link fails again where it is reported.
-                _ => Class::File { follow: true },
+                _ => NameClass::File { follow: true },
             },
         },
-        kind if is_left(query, kind) => Class::Left(Left::NoFile),
-        _ => Class::File { follow: false },
+        kind if is_left(query, kind) => NameClass::Left(Left::NoFile),
+        _ => NameClass::File { follow: false },
     }
 }
 
@@ -597,7 +597,7 @@ fn is_left(query: &LocalQuery, kind: Kind) -> bool {
 
 /// Handling of a name in the walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Class {
+pub(super) enum NameClass {
     /// Examine it; `follow` through a symlink.
     File { follow: bool },
     /// Enter it; `follow` through a symlink.
@@ -624,9 +624,9 @@ impl Left {
     }
 }
 
-impl Class {
+impl NameClass {
     pub(super) fn is_dir(self) -> bool {
-        matches!(self, Class::Dir { .. })
+        matches!(self, NameClass::Dir { .. })
     }
 }
 
@@ -644,11 +644,11 @@ struct Span {
     head: u64,
     start: usize,
     len: u16,
-    class: Class,
+    class: NameClass,
 }
 
 impl Names {
-    pub(super) fn push(&mut self, name: &CStr, class: Class, encode: bool) {
+    pub(super) fn push(&mut self, name: &CStr, class: NameClass, encode: bool) {
         let bytes = name.to_bytes();
         let span = Span {
             head: head(&key_of(bytes, encode), class.is_dir()),
@@ -683,13 +683,13 @@ impl Names {
     }
 
     /// Keeps the names for which `wanted` returns true.
-    pub(super) fn retain(&mut self, mut wanted: impl FnMut(&CStr, Class) -> bool) {
+    pub(super) fn retain(&mut self, mut wanted: impl FnMut(&CStr, NameClass) -> bool) {
         let text = &self.text;
         self.spans.retain(|span| name(text, span).is_some_and(|name| wanted(name, span.class)));
     }
 
     /// Returns a name by its index in the order.
-    pub(super) fn get(&self, at: usize) -> Option<(&CStr, Class)> {
+    pub(super) fn get(&self, at: usize) -> Option<(&CStr, NameClass)> {
         let span = self.spans.get(at)?;
         Some((name(&self.text, span)?, span.class))
     }
@@ -1041,15 +1041,12 @@ impl<'scope, 'env, 'a> Lead<'scope, 'env, 'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Item, Trouble};
-    use super::walk::on_workers;
     use super::*;
     use crate::object::Entry;
     use crate::object::list::{NameFilter, merge_files};
     use crate::policy::Symlinks;
     use crate::policy::filter::{FilterBuilder, Origin};
     use crate::publish::TempNames;
-    use hakobu_core::error::Class;
     use hakobu_core::unit::{Jobs, Kind};
     use hakobu_sys::{OwnedFd, dir};
     use proptest::prelude::*;
@@ -1325,7 +1322,7 @@ mod tests {
     fn a_name_that_was_read_twice_is_kept_once() {
         let mut names = Names::default();
         for name in [c"z", c"a", c"z", c"za"] {
-            names.push(name, Class::Dir { follow: false }, false);
+            names.push(name, NameClass::Dir { follow: false }, false);
         }
         names.sort(false);
         let kept: Vec<_> = (0..names.len()).map(|at| names.get(at).unwrap().0).collect();

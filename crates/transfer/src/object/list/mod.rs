@@ -482,7 +482,6 @@ impl Stream {
 
 #[cfg(test)]
 mod tests {
-    use super::super::send_all;
     use super::*;
     use hakobu_core::error::{Cause, Class, Operation, Problem};
     use hakobu_core::unit::{Kind, Meta, Time};
@@ -671,7 +670,7 @@ mod tests {
     #[test]
     fn a_listing_whose_thread_is_gone_has_not_ended() {
         let (sender, listing) = Listing::channel(false, false);
-        let _ = sender.try_send(super::super::Page::Items(vec![entry("a", 1)]));
+        let _ = sender.try_send(Page::Items(vec![entry("a", 1)]));
         drop(sender);
         let steps: Vec<_> =
             Merge::new(Some(listing), Some(memory(vec![entry("b", 1)], false))).collect();
