@@ -152,7 +152,11 @@ fn pause() {
 
 /// Passes a signal on that ends this process.
 fn quit(number: i32) {
-    sessions().iter().for_each(|leader| drop(signal(*leader, number)));
+    for leader in sessions().iter() {
+        let _ = signal(*leader, number);
+        // What a shell without job control runs in the background ignores the keys of the terminal.
+        let _ = signal(*leader, libc::SIGTERM);
+    }
     let _ = by_default(number);
 }
 
@@ -177,9 +181,10 @@ mod tests {
 
     #[test]
     fn a_session_ends_with_all_its_groups() {
-        // Job control gives each command in the background a group of its own.
+        // Job control gives each command in the background a group of its own. Older shells than this one want a
+        // terminal for it.
         let script = "set -m; sleep 100 & sleep 100 & wait";
-        let mut command = Command::new("sh");
+        let mut command = Command::new("bash");
         command.args(["-c", script]).stdin(Stdio::null()).stderr(Stdio::null());
         lead(&mut command, true);
         let mut child = command.spawn().unwrap();
