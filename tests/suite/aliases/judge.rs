@@ -274,6 +274,14 @@ impl Model<'_> {
                         going.insert(path.clone());
                     }
                 }
+                // What is mounted in the target is deleted through it, as by rsync.
+                for (place, of) in &self.site.binds {
+                    let Ok(rest) = place.strip_prefix(&dir.to) else { continue };
+                    let Some(first) = rest.components().next() else { continue };
+                    if !wanted.contains(dir.to.join(first).as_path()) {
+                        going.extend(self.tree.keys().filter(|path| path.starts_with(of)).cloned());
+                    }
+                }
             }
         }
         let may = if line.has("-b") { self.at_backups(&going) } else { going };
@@ -389,6 +397,15 @@ fn clashes(site: &Site, line: &Line, before: &Before, tree: &Tree, wrong: &mut V
             .any(|other| given.to.starts_with(&other.real) || other.real.starts_with(&given.to))
     });
     if overlap || line.value("--compare-dest").is_some() {
+        return;
+    }
+    // Sources of the name of a folder for parts are left out, as by rsync.
+    let partial = line.value("--partial-dir").filter(|name| !name.contains('/'));
+    if partial.is_some_and(|name| {
+        before.given.iter().any(|given| {
+            given.to.components().any(|part| part.as_os_str() == std::ffi::OsStr::new(name))
+        })
+    }) {
         return;
     }
     // A folder and a file of one name: one of them is left out.

@@ -122,6 +122,7 @@ fn attempt(stage: &Stage, trial: &Trial, with_peer: bool) -> (Vec<String>, Strin
     let mut site = stage.site();
     site.build(&trial.makes);
     let known = before(&site, &trial.line);
+    let had = site.relative(&site.scan());
     let ours = run(&program(), &site, &trial.line);
     let mut wrong = after(&site, &trial.line, &known, ours.code);
     let mut text = ours.to_string();
@@ -142,8 +143,20 @@ fn attempt(stage: &Stage, trial: &Trial, with_peer: bool) -> (Vec<String>, Strin
         if safe && quiet && theirs.code == 0 && ours.code == 0 {
             let other = peers.relative(&peers.scan());
             let mut differ: Vec<String> = Vec::new();
+            // A source that stands in the target, and what the run may still have to read there, is not deleted.
+            let stays = |key: &String| {
+                trial.line.deletes() && other.get(key).is_none() && tree.get(key) == had.get(key)
+            };
+            let stayed: Vec<_> =
+                tree.keys().filter(|key| stays(key)).map(|key| &tree[key]).collect();
             for key in tree.keys().chain(other.keys()) {
                 let (a, b) = (tree.get(key), other.get(key));
+                // rsync's backup of what it deleted.
+                let backup =
+                    |it: &&_| !stayed.is_empty() && (stayed.contains(it) || it.as_str() == "Dir");
+                if stays(key) || a.is_none() && b.as_ref().is_some_and(backup) {
+                    continue;
+                }
                 if a != b && differ.len() < 5 {
                     differ.push(format!("{key}: {a:?}, {name} {b:?}"));
                 }

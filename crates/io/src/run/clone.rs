@@ -11,11 +11,11 @@ use super::gate::Gate;
 use super::meter::Meter;
 use super::peers::Peers;
 use super::place;
-use crate::layout::CloneFiles;
 use crate::engine::{
     Atomic, Calls, Cutting, Defrag, Failure, Http, Mmap, Names, Nbd, Net, Null, NullQueue,
     PageFault, Positioned, Seeking, Taking, Trimming, Vectored, with_threads,
 };
+use crate::layout::CloneFiles;
 use crate::outcome::Outcome;
 use crate::pattern::random::{Random, seed_of};
 use crate::web::Web;

@@ -1,13 +1,13 @@
 //! Backups of replaced or removed entries: beside the entry, or at the same path below another folder
 //! (`--backup-dir`), on any file system.
 
-use super::guard::{Sources, path_below};
+use super::guard::{Guard, Identity, Sources, path_below};
 use super::report::Reports;
 use crate::failure::{Failure, c_string};
 use crate::policy::{Policy, is_unsafe_link};
 use crate::publish::{self, DirName, TempEntry, TempNames};
 use hakobu_core::error::Operation;
-use hakobu_core::unit::Kind;
+use hakobu_core::unit::{Kind, Meta};
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, close, dir, errno, file, meta, stamp, xattr};
 use parking_lot::Mutex;
 use std::ffi::{CStr, CString, OsStr, OsString};
@@ -196,7 +196,8 @@ impl<'a> Backups<'a> {
     }
 
     /// Keeps the current entry of a name, which is about to be replaced, under its backup name as well. Symlinks that
-    /// `--safe-links` would not copy are not kept.
+    /// `--safe-links` would not copy are not kept. `caseless`: the directory, if it ignores case: no name of this run may
+    /// be taken for that of a backup there.
     ///
     /// # Errors
     /// The name has no backup, and must not be replaced.
@@ -205,13 +206,27 @@ impl<'a> Backups<'a> {
         place: DirName<'_>,
         path: &dyn Fn() -> Vec<u8>,
         temp_names: &TempNames,
+        caseless: Option<(&Guard, Identity)>,
     ) -> Result<(), Failure> {
         if !self.policy.backup || self.is_unsafe(place, path) {
             return Ok(());
         }
         if self.dir.is_none() {
             let backup = self.beside(place.1, &path()).map_err(Failure::of(Operation::Rename))?;
+            if let Some((guard, directory)) = caseless {
+                let ours =
+                    |there: Meta| guard.is_claimed(directory, there.identity()) && there.nlink < 2;
+                if meta::of(place.0, &backup, false).is_ok_and(ours) {
+                    let reason = "its backup would have the name of another entry of this run";
+                    return Err(Failure::reason(Operation::Rename, reason));
+                }
+            }
             publish::back_up_as(self.policy, place.0, place.1, &backup)?;
+            if let Some((guard, directory)) = caseless
+                && let Ok(there) = meta::of(place.0, &backup, false)
+            {
+                guard.claim(directory, there.identity(), &backup);
+            }
         } else if let (Some(folder), name) = self.place(place.1, &path())? {
             self.keep_elsewhere(place, (folder.as_fd(), &name), temp_names)
                 .map_err(Failure::of(Operation::Rename))?;

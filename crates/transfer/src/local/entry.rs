@@ -1207,7 +1207,8 @@ impl Engine<'_> {
         {
             let directory = info.meta.identity();
             let ours = self.context.guard.claim(directory, there.identity(), entry.target_name);
-            if !ours && there.nlink < 2 {
+            let is_other = decided.source.kind != Kind::Dir && there.kind == Kind::Dir;
+            if is_other || !ours && there.nlink < 2 {
                 // Another name has found it before this one was recorded, and may replace it.
                 worker.totals.failed += 1;
                 entry.node.keep_source();
@@ -1274,6 +1275,10 @@ impl Engine<'_> {
                 return Err(Failure { operation: Operation::Remove, error }.into());
             }
             Err(_) => {}
+        }
+        // What is in it may be a source that is still to be read.
+        if let Some(reason) = self.context.guard.refusal(entry.node.overlap, true) {
+            return Err(Failure::reason(Operation::Create, reason).into());
         }
         self.pruning.remove(worker, entry.node, entry.fds, name, Kind::Dir);
         match meta::of(dir, name, false) {

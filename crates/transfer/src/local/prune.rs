@@ -154,6 +154,9 @@ impl<'a> Pruning<'a> {
         let rules = node.rules.as_ref();
         worker.path.clear();
         let policy = self.context.policy;
+        if policy.backup_dir_is_target && self.is_backup(name) {
+            return Ok(None);
+        }
         if rules.is_some() || policy.prune_empty_dirs || policy.copy_unsafe_links {
             node.push_path(&mut worker.path);
             push_name(&mut worker.path, name.to_bytes());
@@ -437,7 +440,8 @@ impl Removal for Extraneous<'_, '_, '_> {
         }
         if self.pruning.context.is_real() && !backups.are_beside() {
             // With `--backup-dir` the backup is elsewhere: removals here do not affect it.
-            let kept = backups.keep(place, &|| entry.path.to_vec(), &publisher.drafts.temp_names);
+            let temp_names = &publisher.drafts.temp_names;
+            let kept = backups.keep(place, &|| entry.path.to_vec(), temp_names, None);
             let is_there = || meta::of(entry.dir, entry.name, false).is_ok();
             if let Err(Failure { operation, error }) = kept {
                 if errno::is_gone(&error) && !is_there() {

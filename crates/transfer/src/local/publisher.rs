@@ -237,7 +237,9 @@ impl<'a> Publisher<'a> {
 
     /// Keeps the current entry of a name under its backup name as well, if backups are requested.
     pub(super) fn back_up(&self, place: DirName<'_>, node: &Node) -> Result<(), Failure> {
-        self.backups.keep(place, &|| node.path_of(place.1), &self.drafts.temp_names)
+        let info = node.target_dir().filter(|info| info.caseless);
+        let caseless = info.map(|info| (self.context.guard, info.meta.identity()));
+        self.backups.keep(place, &|| node.path_of(place.1), &self.drafts.temp_names, caseless)
     }
 
     /// Takes all files that wait for their names.

@@ -213,7 +213,7 @@ impl Engine<'_> {
                 if self.context.guard.is_source(there.identity()) {
                     return Err(Failure::reason(Operation::MakeDir, IS_SOURCE));
                 }
-                self.clear_name(parent, dir_fd, name)?;
+                self.clear_name(parent, dir_fd, name, &there)?;
             }
             _ => {}
         }
@@ -224,13 +224,23 @@ impl Engine<'_> {
         self.make_dir(worker, node, parent, dir_fd).map(|(fd, info)| Opened::Dir(fd, info))
     }
 
-    /// Removes a non-directory at the place of a directory.
+    /// Removes a non-directory at the place of a directory, unless this run still has to read it or has made it.
     fn clear_name(
         &self,
         parent: &Node,
         dir_fd: BorrowedFd<'_>,
         name: &CStr,
+        there: &Meta,
     ) -> Result<(), Failure> {
+        if let Some(reason) = self.context.guard.refusal(parent.overlap, true) {
+            return Err(Failure::reason(Operation::MakeDir, reason));
+        }
+        if let Some(info) = parent.target_dir().filter(|info| info.caseless) {
+            let fds = parent.fds().map_err(Failure::of(Operation::List))?;
+            if self.is_taken((parent, &fds), (dir_fd, &info), name, there)? {
+                return Err(Failure::reason(Operation::Overwrite, CLASH));
+            }
+        }
         self.publisher.back_up((dir_fd, name), parent)?;
         unlink_any(dir_fd, name).map_err(Failure::of(Operation::Remove))?;
         parent.touch();
@@ -414,10 +424,11 @@ impl Engine<'_> {
                         Ok(there) if there.kind == Kind::Dir => {
                             self.open_existing(worker, dir_fd, name, &there)
                         }
-                        _ => {
-                            self.clear_name(parent, dir_fd, name)?;
+                        Ok(there) => {
+                            self.clear_name(parent, dir_fd, name, &there)?;
                             self.make_dir(worker, node, parent, dir_fd)
                         }
+                        Err(_) => self.make_dir(worker, node, parent, dir_fd),
                     }
                 }
                 other => other,
@@ -887,6 +898,12 @@ impl Node {
         if !self.touched.load(Ordering::Relaxed) {
             self.touched.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// Returns whether a directory is the target of this node or of one above: copied below here, it would never end.
+    pub(super) fn is_made_in(&self, identity: (u64, u64)) -> bool {
+        std::iter::successors(Some(self), |node| node.parent.as_deref())
+            .any(|node| node.target_dir().is_some_and(|info| info.meta.identity() == identity))
     }
 
     /// Returns whether this node or one above it has the source identity `identity`: following a symlink to it would

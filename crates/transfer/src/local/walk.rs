@@ -5,6 +5,7 @@ use super::attributes::Have;
 use super::engine::{Chunk, Engine, Listing, OpenDir, Pass, Rest, Unit, Worker};
 use super::entry::Entry;
 use super::fake_super::Place;
+use super::guard::{self, Listed};
 use super::roots::target_names;
 use super::shared_copy::{Helpers, SharedCopy};
 use super::target_dir::Opened;
@@ -131,7 +132,13 @@ impl Engine<'_> {
             }
             // The first source that has a name provides it.
             let lacks = |error: std::io::Error| errno::is(&error, errno::ENOENT);
-            let has = |fd: BorrowedFd<'_>| !meta::of(fd, name, false).is_err_and(lacks);
+            let has = |fd: BorrowedFd<'_>| match meta::of(fd, name, false) {
+                // In a source that ignores case it may be another name.
+                Ok(there) if self.context.guard.ignores_case(fd, there.dev) => {
+                    !matches!(guard::listed((fd, name), there.ino), Ok(Listed::As(_)))
+                }
+                looked => !looked.is_err_and(lacks),
+            };
             let earlier = |side| node.selects(side, name) && fds.source(side).is_ok_and(has);
             if *side > 0 && (0..*side).any(earlier) {
                 return;
@@ -503,10 +510,14 @@ impl Engine<'_> {
         };
         if *follow && is_loop(parent, &parent_fds, (*side, name), source.identity()) {
             worker.totals.failed += 1;
+            // What is left out may have names that the target holds.
+            self.disable_deletion();
             return left_out(LEADS_BACK);
         }
-        if self.context.guard.is_target(source.identity()) {
+        let is_target = self.context.guard.is_target(source.identity());
+        if is_target || parent.is_made_in(source.identity()) {
             worker.totals.failed += 1;
+            self.disable_deletion();
             return left_out(INTO_ITSELF);
         }
         let mut path = std::mem::take(&mut worker.path);

@@ -129,6 +129,7 @@ pub fn compare_beside(
                     ));
                 }
                 policy.backup_dir = None;
+                policy.backup_dir_is_target = true;
             } else if let Some(typed) = source_of(&spot).filter(|_| policy.suffix.is_empty()) {
                 return refused(format!(
                     "--backup-dir {} holds the source {}: a backup would have its name",

@@ -378,6 +378,8 @@ pub struct Policy {
     pub numbering: Numbering,
     /// They are moved to the same path below this folder, which is relative to the target.
     pub backup_dir: Option<PathBuf>,
+    /// That folder is the target itself: backups are beside their files, and never extraneous.
+    pub backup_dir_is_target: bool,
     /// Trees that are searched for unchanged files; relative ones are relative to the target.
     pub basis_dirs: Vec<PathBuf>,
     /// Handling of an unchanged file found there.

@@ -3,8 +3,8 @@
 use super::datagrams::Datagrams;
 use super::shared::{errno_of, set_up};
 use super::stream::Stream;
-use crate::job::{Net as Options, Protocol};
 use crate::engine::patience::{Failure, Patience, SILENCE, SLICE};
+use crate::job::{Net as Options, Protocol};
 use hakobu_sys::meta::identity;
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::io::{Error, ErrorKind, Result};

@@ -1,7 +1,7 @@
 //! Parts that streams and datagrams have in common.
 
-use crate::job::Net as Options;
 use crate::engine::patience::{Patience, SILENCE, SLICE};
+use crate::job::Net as Options;
 use hakobu_sys::errno;
 use std::io::{self, Error};
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! Failures of operations in words.
 
 use super::{Drive, Failure};
-use crate::job::{Engine as Engines, Named};
 use crate::engine::Engine;
+use crate::job::{Engine as Engines, Named};
 use crate::pattern::Block;
 use crate::run::flight::Flight;
 use hakobu_sys::errno;
