@@ -53,6 +53,8 @@ pub struct Guard {
     /// Paths in the transfer of files that arguments of an earlier batch have made.
     made_by_arguments: Mutex<HashSet<Vec<u8>>>,
     records_arguments: AtomicBool,
+    /// A directory of a source was left out unread: names that the target has may be its names.
+    left_unread: AtomicBool,
     devices: Mutex<HashMap<u64, Case>>,
     /// Devices that ignore case in every directory.
     caseless: Mutex<HashSet<u64>>,
@@ -119,6 +121,15 @@ impl Guard {
     /// Returns how far a directory of the target is part of a source; `above` applies to the directory that contains it.
     pub(super) fn overlap(&self, above: Overlap, directory: Identity) -> Overlap {
         if self.is_source(directory) { Overlap::Listed } else { above }
+    }
+
+    /// Records that a directory of a source was left out unread, so that nothing is extraneous from now on.
+    pub(super) fn leave_unread(&self) {
+        self.left_unread.store(true, Relaxed);
+    }
+
+    pub(super) fn has_left_unread(&self) -> bool {
+        self.left_unread.load(Relaxed)
     }
 
     /// Records that the rules exclude the target from the sources that it is inside of.

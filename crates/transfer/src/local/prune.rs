@@ -68,6 +68,7 @@ impl<'a> Pruning<'a> {
             Pass::Delete => true,
         };
         let failed = self.argument_failed.load(Ordering::Relaxed)
+            || self.context.guard.has_left_unread()
             || node.list_failed.load(Ordering::Relaxed);
         let trusted = policy.ignore_errors || !failed;
         let here = !policy.one_file_system || node.target_dev() == node.top().target_dev();

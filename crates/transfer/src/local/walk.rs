@@ -510,14 +510,13 @@ impl Engine<'_> {
         };
         if *follow && is_loop(parent, &parent_fds, (*side, name), source.identity()) {
             worker.totals.failed += 1;
-            // What is left out may have names that the target holds.
-            self.disable_deletion();
+            self.context.guard.leave_unread();
             return left_out(LEADS_BACK);
         }
         let is_target = self.context.guard.is_target(source.identity());
         if is_target || parent.is_made_in(source.identity()) {
             worker.totals.failed += 1;
-            self.disable_deletion();
+            self.context.guard.leave_unread();
             return left_out(INTO_ITSELF);
         }
         let mut path = std::mem::take(&mut worker.path);

@@ -456,7 +456,9 @@ impl Feed<'_> {
                 return false;
             }
             Rule::Later if !(named && holder.named) => {
-                self.known.claims.hold(&target, named);
+                if named {
+                    self.known.claims.hold(&target, source.as_os_str().as_bytes());
+                }
                 self.drain();
                 return true;
             }

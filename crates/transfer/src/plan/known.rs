@@ -66,11 +66,10 @@ impl Claims {
         }
     }
 
-    /// Records that a name is one that was named on the command line.
-    pub fn hold(&self, name: &[u8], named: bool) {
-        if let Some((_, by_name)) = self.taken.lock().get_mut(&self.hash(name)) {
-            *by_name |= named;
-        }
+    /// Records the source that a name goes to instead, if that was named on the command line.
+    pub fn hold(&self, name: &[u8], source: &[u8]) {
+        let source = self.keys.0.hash_one(source);
+        self.taken.lock().insert(self.hash(name), (source, true));
     }
 
     fn hash(&self, name: &[u8]) -> u128 {

@@ -87,7 +87,10 @@ impl<'a> Paths<'a> {
         }
         let sources = Arc::new(plan::compare_beside(spec, &place, &arguments, &mut policy)?);
         // Each name of a list is resolved, so only where something depends on it.
-        let guards = policy.delete != Delete::No || policy.force || policy.remove_source_files;
+        let guards = policy.delete != Delete::No
+            || policy.force
+            || policy.remove_source_files
+            || !policy.cp_targets && spec.files_from.is_none();
         let guard = Guard::default();
         let inside_source = guards && protect(&guard, &policy, &place, &arguments);
         if policy.delete == Delete::After {
