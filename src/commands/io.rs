@@ -8,7 +8,6 @@ mod options;
 mod single;
 mod sweep;
 mod table;
-mod web;
 
 use super::line::carry_out;
 use crate::exit;

@@ -15,4 +15,3 @@ pub mod percent;
 pub mod size;
 pub mod threads;
 pub mod unit;
-pub mod web;

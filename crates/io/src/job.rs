@@ -2,9 +2,6 @@
 //! parameters").
 
 mod engine;
-mod http;
-mod nbd;
-mod net;
 mod parts;
 mod priority;
 
@@ -12,12 +9,9 @@ pub use super::sizes::Sizes;
 use super::steady::Steady;
 pub use engine::{Engine, Named, VerifyKind};
 pub use hakobu_sys::blocks::Sync;
-pub use http::{Http, HttpMode, Https, Secret};
-pub use nbd::{NbdExport, NbdServer};
-pub use net::{Net, Protocol};
 pub use parts::{
-    Aim, Among, Checks, Clocks, Cpu, Dedupe, Exec, ExitWhat, Flow, Least, Logs, Nodes, Share,
-    Spread, StatCall, Tolerance, Written, Zones,
+    Aim, Among, Checks, Clocks, Cpu, Dedupe, ExitWhat, Flow, Least, Logs, Nodes, Share, Spread,
+    StatCall, Tolerance, Written, Zones,
 };
 pub use priority::{Ioprio, Priorities, PriorityShare};
 use std::path::PathBuf;
@@ -238,18 +232,6 @@ defaulted! {
         pub among: Among,
         /// Threads of their own submit its blocks (`io_submit_mode=offload`).
         pub offload: bool,
-        /// The other end of the engine `net`.
-        pub net: Net,
-        /// The other file of the engine `e4defrag`, and whether it has blocks for the time of an exchange only.
-        pub donor: Option<PathBuf>,
-        /// See there (`inplace`).
-        pub in_place: bool,
-        /// The program of the engine `exec`.
-        pub exec: Exec,
-        /// The server of the engine `http`.
-        pub http: Http,
-        /// The export of the engine `nbd` (`uri`).
-        pub nbd: Option<NbdExport>,
         /// Names of files without `filename` (`filename_format`).
         pub name_format: Option<String>,
         /// Work of the engine `cpuio`.

@@ -14,7 +14,6 @@ pub mod content;
 mod engine;
 pub mod job;
 pub mod layout;
-mod nbd;
 pub mod outcome;
 pub mod output;
 pub mod pattern;
@@ -23,7 +22,6 @@ mod sizes;
 pub mod spec;
 pub mod stats;
 pub mod steady;
-pub mod web;
 
 pub use job::{Amount, Clocks, Distribution, Engine, Job, Rw, VerifyKind};
 pub use outcome::{Depths, Entry, Logged, Outcome, Side};

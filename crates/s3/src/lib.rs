@@ -21,7 +21,6 @@ mod endpoint;
 mod error;
 pub mod header;
 mod http;
-pub mod lend;
 pub mod ops;
 mod outgoing;
 mod pace;

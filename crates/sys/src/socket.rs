@@ -24,12 +24,6 @@ pub fn discard(socket: impl AsFd, bytes_max: usize) -> io::Result<usize> {
     usize::try_from(taken).map_err(|_| io::Error::last_os_error())
 }
 
-/// Waits at most `limit` until a socket has received something or has ended, or, if `writes`, accepts more bytes, or until
-/// a signal arrives: poll(2).
-pub fn wait(socket: impl AsFd, writes: bool, limit: Duration) -> io::Result<()> {
-    poll_for(socket, if writes { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN }, limit)
-}
-
 /// Waits at most `limit` until a descriptor has one of these states, or a signal arrives: poll(2).
 pub(crate) fn poll_for(fd: impl AsFd, states: PollFlags, limit: Duration) -> io::Result<()> {
     let limit = limit.try_into().ok();

@@ -44,14 +44,6 @@ impl Args {
 
     /// Refuses what only one run can have.
     fn goes_with_sweeps(&self) -> Result<(), String> {
-        if let Some((name, _)) =
-            self.words.iter().find(|(name, _)| spec::SECRETS.contains(&name.as_str()))
-        {
-            return Err(format!(
-                "--{name}: the results of a sweep have its command lines: give it in a job file, \
-                 such as {name}=${{VARIABLE}}"
-            ));
-        }
         if self.request.run.format != Format::Normal {
             return Err(
                 "--output-format goes with one run: a sweep's results are a folder, of which \

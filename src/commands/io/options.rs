@@ -1,10 +1,10 @@
 //! The options of `hakobu io`: fio's names and meanings, and ours.
 
-use super::engines::{E4DEFRAG, EXEC, HTTP, NBD, NET, PRIORITY};
+use super::engines::PRIORITY;
 pub use super::handed::Word;
 use super::handed::{Handed, flag, handed, job, mark, stays, value};
 use crate::options::{Table, Takes};
-use hakobu_io::spec::REFUSED;
+use hakobu_io::spec::{REFUSED, REMOVED};
 
 /// The command line of `io`.
 pub static TABLE: Table<Vec<Word>> = Table {
@@ -22,11 +22,8 @@ pub static TABLE: Table<Vec<Word>> = Table {
             fio.\n\
             Exit codes: 0 done, 1 a job failed, 2 usage, 130 stopped by a signal (the \
             measurements so far are reported).",
-    options: &[
-        &JOBS, &TARGET, &WORK, &PRIORITY, &NET, &HTTP, &NBD, &EXEC, &E4DEFRAG, &RATE, &CONTENT,
-        &REPORT, &RUN, &SWEEP, &STAYS,
-    ],
-    unbuilt: &[REFUSED],
+    options: &[&JOBS, &TARGET, &WORK, &PRIORITY, &RATE, &CONTENT, &REPORT, &RUN, &SWEEP, &STAYS],
+    unbuilt: &[REFUSED, REMOVED],
     abbreviates: false,
 };
 
@@ -109,7 +106,7 @@ const WORK: Handed = handed("What is done").with(&[
         "ioengine",
         "NAME",
         "sync, psync (default), pvsync2, libaio, io_uring, mmap, page_fault, null, falloc, ftruncate, \
-         filecreate, filestat, filedelete, dircreate, dirstat, dirdelete, net, http, nbd, exec, e4defrag, cpuio",
+         filecreate, filestat, filedelete, dircreate, dirstat, dirdelete, cpuio",
     ),
     job("blockalign", "SIZE[,SIZE]", "random blocks begin at multiples of SIZE").alias(&["ba"]),
     job("zonemode", "HOW", "none (default), or strided: zone after zone"),
@@ -224,7 +221,6 @@ const RUN: Handed = handed("The run").with(&[
     flag("readonly", "refuse jobs that write"),
     flag("strict", "an option without effect is an error").alias(&["warnings-fatal"]),
     flag("allow-overwrite", "write to files and devices that were not laid out here"),
-    flag("allow-exec", "start the programs of jobs with ioengine=exec"),
     flag("keep", "keep the files that were laid out"),
 ]);
 
@@ -242,7 +238,6 @@ const STAYS: Handed = handed("Accepted for compatibility with fio, with this val
     stays("bwavgtime", "500"),
     stays("error_dump", "0"),
     stays("file_service_type", "roundrobin"),
-    stays("http_verbose", "0"),
     stays("iopsavgtime", "500"),
     stays("per_job_logs", "1"),
     stays("percentage_random", "100"),

@@ -1,7 +1,6 @@
 //! Jobs that run once: laid out, run, told, removed.
 
 use super::live::Live;
-use super::web::Lent;
 use crate::files::{is_stdout, write_file};
 use crate::show::output::{self, Output};
 use crate::show::screen;
@@ -145,7 +144,7 @@ fn measure(
     };
     let mut live = Live::new(request, layout);
     let mut so_far = Ok(());
-    let ran = run_jobs(jobs, layout, &control.flag(), live.every(), Some(&Lent), &mut |view| {
+    let ran = run_jobs(jobs, layout, &control.flag(), live.every(), &mut |view| {
         if live.show(&view.progress) {
             so_far = told(&view.outcomes());
         }

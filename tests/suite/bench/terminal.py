@@ -159,26 +159,6 @@ def status():
     Terminal(HAKOBU, "bench", "-r", "1", "-s", "sleep 1.4", "true").expect(0, "setup: sleep 1.4 | 1 s")
 
 
-def io():
-    """Programs of ioengine=exec."""
-    def run(program, text, *more):
-        with open(program, "w") as file:
-            file.write(text)
-        return Terminal(
-            HAKOBU, "io", "--name=p", "--ioengine=exec", "--allow-exec", "--program=/bin/sh",
-            "--std_redirect=0", f"--arguments={program}", *more
-        )
-
-    run("jobs.sh", JOBS).expect(0)
-    terminal = run("long.sh", LONG, "--runtime=60")
-    terminal.wait("the program", lambda: len(numbers("pids")) == 2)
-    pids = numbers("pids")
-    terminal.type("\x03")
-    terminal.code()
-    terminal.wait("the end of all", lambda: all(state(pid) == "-" for pid in pids))
-    run("stop.sh", "kill -STOP $$").expect(1, "was stopped by signal 19 and not continued")
-
-
 def watch():
     """A command that is watched stays with the terminal, as it would without."""
     Terminal(HAKOBU, "watch", "--", "sh", "-c", JOBS).expect(0)

@@ -50,11 +50,6 @@ fn the_line_says_how_long_the_run_under_way_takes() {
 }
 
 #[test]
-fn programs_of_io_are_apart_from_the_terminal() {
-    scenario("io");
-}
-
-#[test]
 fn a_watched_command_stays_with_the_terminal() {
     scenario("watch");
 }

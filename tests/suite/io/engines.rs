@@ -220,3 +220,33 @@ fn threads_submit_where_asked_to() {
         io(area().path(), &line).expect(2).says(&["io_submit_mode=offload is for"]);
     }
 }
+
+#[test]
+fn what_moves_no_blocks_of_files_or_devices_is_a_named_error() {
+    let area = area();
+    for (engine, instead) in [
+        ("net", "fio has it"),
+        ("netsplice", "fio has it"),
+        ("nbd", "nbd-client(8) makes a block device"),
+        ("http", "hakobu bench measures transfers with S3"),
+        ("exec", "hakobu bench measures commands"),
+        ("e4defrag", "e4defrag(8) defragments"),
+    ] {
+        let named = format!(
+            "ioengine={engine}: is not built in: hakobu io measures files and block devices; {instead}"
+        );
+        std::fs::write(area.join("a.fio"), format!("[a]\nioengine={engine}\nsize=4k\n")).unwrap();
+        for line in [format!("--name=a --size=4k --ioengine={engine}"), "a.fio".to_owned()] {
+            io(area.path(), &line).expect(2).says(&[&named]);
+        }
+    }
+    for option in ["hostname=h", "http_host=h", "uri=nbd://h", "program=/bin/true", "donorname=d"] {
+        let line = format!("--name=a --size=4k --{option}");
+        io(area.path(), &line)
+            .expect(2)
+            .says(&["is not supported", "an engine that is not built in"]);
+    }
+    let programs = "hakobu io starts no programs";
+    io(area.path(), "--name=a --size=4k --allow-exec").expect(2).says(&["--allow-exec", programs]);
+    assert_eq!(names(area.path()), ["a.fio"]);
+}

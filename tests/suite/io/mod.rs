@@ -3,19 +3,14 @@
 
 mod among;
 mod checks;
-mod defrag;
 mod device;
 mod effects;
 mod engines;
-mod exec;
 mod growth;
-mod http;
 mod instance;
 mod limits;
 mod many;
 mod memory;
-mod nbd;
-mod net;
 mod peers;
 mod places;
 mod priority;
@@ -23,7 +18,6 @@ mod results;
 mod safety;
 mod stops;
 mod sweep;
-mod tls;
 mod trace;
 
 use crate::common::area::Area;

@@ -200,9 +200,7 @@ fn no_line_starts_a_program() {
     for line in [
         format!("watch -- touch {made}"),
         format!("bench -r 2 'touch {made}'"),
-        format!(
-            "io --allow-exec --exec_prerun='touch {made}' --name=a --size=4k --filename={made}"
-        ),
+        format!("io --exec_prerun='touch {made}' --name=a --size=4k --filename={made}"),
         format!("run {}", list.display()),
         "cluster plan --run AREA/run SRC/ DST/".to_owned(),
         "cluster work AREA/run".to_owned(),

@@ -4,35 +4,24 @@
 
 mod buffers;
 mod calls;
-mod defrag;
-mod http;
 mod memory;
 mod names;
-mod nbd;
-mod net;
 mod null;
 mod offload;
-mod patience;
 mod queues;
 
 #[cfg(test)]
 mod tests;
 
 pub(super) use calls::{Atomic, Calls, Cutting, Positioned, Seeking, Taking, Trimming, Vectored};
-pub(super) use defrag::Defrag;
 pub(super) use hakobu_sys::blocks::Transfer;
-pub(super) use http::Http;
 pub(super) use memory::{Mmap, PageFault};
 pub(super) use names::Names;
-pub(super) use nbd::Nbd;
-pub(super) use net::Net;
 pub(super) use null::{Null, NullQueue};
 pub(super) use offload::with_threads;
-pub(super) use patience::Failure;
 
-use hakobu_sys::OwnedFd;
-use hakobu_sys::blocks;
-use std::io::Result;
+use hakobu_sys::{OwnedFd, blocks, errno};
+use std::io::{Error, Result};
 use std::time::Duration;
 
 /// State of an operation.
@@ -64,20 +53,6 @@ pub(super) trait Engine {
     /// `data`. What is in flight need not have been. Nothing where no file keeps what was written.
     fn sync(&mut self, _slot: usize, _file: u32, _data: bool) -> Queued {
         Queued::Done(0)
-    }
-
-    /// Everything else is ready and nothing is measured yet: meets the other end, where there is one. The job ends after
-    /// `span` at the latest. False if it was stopped meanwhile.
-    fn ready(&mut self, _span: Option<Duration>) -> std::result::Result<bool, Failure> {
-        Ok(true)
-    }
-
-    /// The job has ended without an error, and its measurement with it: tells the other end.
-    fn leave(&mut self) {}
-
-    /// More about the last failure than its errno.
-    fn why(&self) -> Option<&str> {
-        None
     }
 
     /// Ends what an operation left behind, after its time was taken: it is not part of the measurement.
@@ -136,6 +111,21 @@ pub(super) trait Engine {
     }
 }
 
+/// Reason that an engine cannot be made, or that a clone ends early.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Failure {
+    /// 0 if it is not the system's.
+    pub(super) errno: i32,
+    pub(super) sentence: String,
+}
+
+impl Failure {
+    /// With the errno of an error.
+    pub(super) fn of(error: &Error, sentence: String) -> Failure {
+        Failure { errno: errno::of(error), sentence }
+    }
+}
+
 /// fsync(2) or fdatasync(2), for engines that have none of their own.
 fn sync_file(files: &[OwnedFd], file: u32, data: bool) -> Queued {
     match files.get(file as usize) {
@@ -145,7 +135,7 @@ fn sync_file(files: &[OwnedFd], file: u32, data: bool) -> Queued {
 }
 
 /// Requests that are invalid.
-const REFUSED: Queued = Queued::Done(-(hakobu_sys::errno::EINVAL as i64));
+const REFUSED: Queued = Queued::Done(-(errno::EINVAL as i64));
 
 /// The part of a buffer that a block is about.
 #[inline(always)]

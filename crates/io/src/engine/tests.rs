@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::pattern::Extent;
+use hakobu_sys::aio;
 use hakobu_sys::ring::{Ring, Settings};
-use hakobu_sys::{aio, errno};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 const BYTES: usize = 64 << 10;
 const BUFFER: usize = 8192;
@@ -204,23 +204,6 @@ fn memory_of_its_own_keeps_what_was_written() {
         assert_eq!(engine.transfer(0, Transfer { offset, ..block }), REFUSED);
     }
     assert_eq!(engine.transfer(0, Transfer { file: 1, ..block }), REFUSED);
-}
-
-#[test]
-fn http_refuses_unknown_objects_and_ranges_outside_of_its_buffer() {
-    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let host = Some(server.local_addr().unwrap().to_string());
-    let http = crate::job::Http { host, ..crate::job::Http::default() };
-    let job = crate::Job { http, ..crate::Job::default() };
-    let mut engine = Http::new(&job, &[Path::new("/a")], 512, None, &|| false).unwrap();
-    let block = Transfer { file: 0, write: true, begin: 0, bytes: 512, offset: 0, priority: 0 };
-    for wrong in [
-        Transfer { file: 1, ..block },
-        Transfer { begin: 4096, ..block },
-        Transfer { bytes: u32::MAX, ..block },
-    ] {
-        assert_eq!(engine.transfer(0, wrong), REFUSED);
-    }
 }
 
 #[test]

@@ -35,16 +35,6 @@ pub enum Engine {
     DirStat,
     /// Folders are removed.
     DirDelete,
-    /// Sockets.
-    Net,
-    /// Objects of a server.
-    Http,
-    /// An export of an NBD server.
-    Nbd,
-    /// A program.
-    Exec,
-    /// Blocks change places with those of another file.
-    E4defrag,
     /// The CPU is kept busy.
     CpuIo,
 }
@@ -97,11 +87,6 @@ impl Engine {
         ("dircreate", Engine::DirCreate),
         ("dirstat", Engine::DirStat),
         ("dirdelete", Engine::DirDelete),
-        ("exec", Engine::Exec),
-        ("e4defrag", Engine::E4defrag),
-        ("net", Engine::Net),
-        ("http", Engine::Http),
-        ("nbd", Engine::Nbd),
         ("cpuio", Engine::CpuIo),
     ];
 
@@ -113,8 +98,7 @@ impl Engine {
     /// Its use of the names of its files.
     pub fn named(self) -> Named {
         match self {
-            Engine::Null | Engine::PageFault | Engine::CpuIo | Engine::Exec => Named::Nothing,
-            Engine::Net | Engine::Http | Engine::Nbd => Named::Nothing,
+            Engine::Null | Engine::PageFault | Engine::CpuIo => Named::Nothing,
             Engine::FileCreate => Named::Made { folder: false },
             Engine::DirCreate => Named::Made { folder: true },
             Engine::FileStat => Named::Seen { folder: false },
@@ -123,21 +107,6 @@ impl Engine {
             Engine::DirDelete => Named::Removed { folder: true },
             _ => Named::Content,
         }
-    }
-
-    /// Its operations go to another process, which may finish first.
-    pub fn has_other_end(self) -> bool {
-        matches!(self, Engine::Net | Engine::Http | Engine::Nbd)
-    }
-
-    /// Its names are those of objects and exports of servers.
-    pub fn names_remote(self) -> bool {
-        matches!(self, Engine::Http | Engine::Nbd)
-    }
-
-    /// It does something else than blocks.
-    pub fn has_no_blocks(self) -> bool {
-        matches!(self, Engine::CpuIo | Engine::Exec)
     }
 
     /// Each operation is about a name, not about content.

@@ -165,21 +165,6 @@ defaulted! {
     }
 }
 
-defaulted! {
-    /// The program of the engine `exec`.
-    #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct Exec {
-        /// The program (`program`).
-        pub program: PathBuf,
-        /// Its arguments, with white space between them (`arguments`).
-        pub arguments: String,
-        /// From SIGTERM to SIGKILL (`grace_time`).
-        pub grace: Duration = Duration::from_secs(1),
-        /// Its output goes to files with the name of the job (`std_redirect`).
-        pub redirects: bool = true,
-    }
-}
-
 /// Nodes of the machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Nodes {

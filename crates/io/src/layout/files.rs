@@ -40,6 +40,4 @@ pub struct CloneFiles {
     pub extents: Vec<Extent>,
     /// An earlier job fills them: how much is there is known when this one begins.
     pub follows: bool,
-    /// Place of the file that gives blocks, of `ioengine=e4defrag`.
-    pub donor: Option<usize>,
 }

@@ -1,8 +1,6 @@
 //! The entry that has a file's name before anything is laid out.
 
 use super::mark;
-use crate::job::NbdExport;
-use crate::nbd;
 use hakobu_sys::{AsFd, errno, meta, open};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
@@ -16,8 +14,6 @@ pub(super) enum Found {
     File { bytes: u64, allocated_bytes: u64, ours: bool },
     /// A block device and its number.
     Device { bytes: u64, number: u64 },
-    /// An export of a server.
-    Export { bytes: u64, read_only: bool },
     /// A folder.
     Folder,
 }
@@ -54,24 +50,11 @@ impl Found {
         Ok(Found::File { bytes: bytes.unwrap_or(0), allocated_bytes, ours })
     }
 
-    /// Asks the server of an export.
-    pub(super) fn export(export: &NbdExport) -> Result<Found, String> {
-        let size = nbd::look(export).map_err(|error| error.to_string())?;
-        Ok(Found::Export { bytes: size.bytes, read_only: size.is_read_only() })
-    }
-
-    /// It has a length of its own, and takes no more.
-    pub(super) fn is_fixed(self) -> bool {
-        matches!(self, Found::Device { .. } | Found::Export { .. })
-    }
-
     /// Its length; `None` where nothing is there.
     pub(super) fn bytes(self) -> Option<u64> {
         match self {
             Found::Absent | Found::Folder => None,
-            Found::File { bytes, .. }
-            | Found::Device { bytes, .. }
-            | Found::Export { bytes, .. } => Some(bytes),
+            Found::File { bytes, .. } | Found::Device { bytes, .. } => Some(bytes),
         }
     }
 }

@@ -67,18 +67,6 @@ pub(super) fn permit(wish: &Wish<'_>, safety: &Safety) -> Result<(), String> {
             Err(error) => Err(format!("cannot determine whether this device is in use: {error}")),
         },
         Found::Device { .. } => Ok(()),
-        Found::Export { bytes, .. } if bytes < need => {
-            Err(format!("this export is too small: {bytes} bytes, and {need} are needed"))
-        }
-        Found::Export { read_only: true, .. } if writes => {
-            Err("is an export that the server lets read only".to_owned())
-        }
-        Found::Export { .. } if writes && !safety.allow_overwrite => {
-            Err("is an export of a server: what is on it would be overwritten; --allow-overwrite \
-                 permits that"
-                .to_owned())
-        }
-        Found::Export { .. } => Ok(()),
     }
 }
 

@@ -59,10 +59,6 @@ struct Made {
 pub fn lay_out(jobs: &[Job], safety: &Safety, stop: &AtomicBool) -> Result<Layout, String> {
     let (wishes, clones) = wish::collect(jobs)?;
     let mut claims = Vec::new();
-    let is_export = |wish: &&Wish<'_>| matches!(wish.found, Found::Export { .. });
-    for wish in wishes.iter().filter(is_export) {
-        look::permit(wish, safety).map_err(|why| format!("{}: {why}", wish.path.display()))?;
-    }
     for wish in wishes.iter().filter(|wish| !wish.is_nothing()) {
         let here = |why: String| format!("{}: {why}", wish.path.display());
         look::permit(wish, safety).map_err(here)?;

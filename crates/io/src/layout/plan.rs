@@ -38,11 +38,8 @@ pub(super) fn blocks(job: &Job) -> impl Iterator<Item = u64> {
 /// The files of a clone: those of `filename`, in the first `directory`, or `JOB.CLONE.FILE` in its own
 /// (`filename_format`'s default).
 pub(super) fn names(job: &Job, clone: u32) -> Result<Vec<PathBuf>, String> {
-    if job.engine.has_no_blocks() {
+    if job.engine == Engine::CpuIo {
         return Ok(Vec::new());
-    }
-    if let Some(export) = job.nbd.as_ref().filter(|_| job.engine == Engine::Nbd) {
-        return Ok(vec![PathBuf::from(&export.uri)]);
     }
     let count = job.directories.len().max(1);
     let directory = |clone: u32| {
@@ -66,12 +63,6 @@ pub(super) fn names(job: &Job, clone: u32) -> Result<Vec<PathBuf>, String> {
     }
     let name = |file| directory(clone).join(format!("{}.{clone}.{file}", job.name));
     Ok((0..job.files.max(1)).map(name).collect())
-}
-
-/// The file that gives blocks to those of a job (`donorname`).
-pub(super) fn donor(job: &Job) -> Option<PathBuf> {
-    let name = job.donor.as_ref().filter(|_| job.engine == Engine::E4defrag)?;
-    Some(job.directories.first().map_or_else(|| name.clone(), |directory| directory.join(name)))
 }
 
 /// Wanted length of a file (`filesize`); of a range, by the seed.

@@ -123,7 +123,7 @@ pub(super) fn collect(jobs: &[Job]) -> Result<(Vec<Wish<'_>>, Vec<CloneFiles>), 
                 let Some(wish) = wishes.get_mut(at) else { continue };
                 // Files that earlier jobs lay out exist for this one.
                 let planned = Some(wish.need_bytes).filter(|bytes| *bytes > 0);
-                let is_device = wish.found.is_fixed();
+                let is_device = matches!(wish.found, Found::Device { .. });
                 let filled = wish.uses.iter().any(|user| user.job.fills);
                 let there = match (filled || job.fills) && !is_device {
                     true => Some(plan::FILL_BYTES),
@@ -160,21 +160,7 @@ pub(super) fn collect(jobs: &[Job]) -> Result<(Vec<Wish<'_>>, Vec<CloneFiles>), 
                 files.push(at);
                 extents.push(extent);
             }
-            let mut donor = None;
-            if let Some(path) = plan::donor(job) {
-                let of_donor = |why: String| of_job(format!("{}: {why}", path.display()));
-                let at = place(&mut wishes, &mut known, &path, job).map_err(of_donor)?;
-                if files.contains(&at) {
-                    return Err(of_donor("gives its blocks to itself (donorname)".to_owned()));
-                }
-                let end = |extent: &Extent| extent.begin_bytes + extent.bytes;
-                if let Some(wish) = wishes.get_mut(at) {
-                    wish.need_bytes = extents.iter().map(end).fold(wish.need_bytes, u64::max);
-                    wish.uses.push(used(job, plan::blocks(job).fold(0, divisor)));
-                }
-                donor = Some(at);
-            }
-            clones.push(CloneFiles { job: number, clone, files, extents, follows, donor });
+            clones.push(CloneFiles { job: number, clone, files, extents, follows });
         }
     }
     Ok((wishes, clones))
@@ -193,11 +179,7 @@ fn place(
     if let Some(at) = known.get(&key) {
         return Ok(*at);
     }
-    let found = match &job.nbd {
-        Some(export) if job.engine == Engine::Nbd => Found::export(export)?,
-        _ if nothing => Found::Absent,
-        _ => Found::look(path)?,
-    };
+    let found = if nothing { Found::Absent } else { Found::look(path)? };
     let (need_bytes, must_exist, uses) = (0, false, Vec::new());
     wishes.push(Wish { path: path.to_owned(), found, need_bytes, named, must_exist, uses });
     known.insert(key, wishes.len() - 1);

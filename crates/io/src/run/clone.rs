@@ -5,24 +5,22 @@ mod files;
 
 use super::burn::burn;
 use super::drive::{Drive, Place};
-use super::exec::exec;
 use super::flight::Lane;
 use super::gate::Gate;
 use super::meter::Meter;
 use super::peers::Peers;
 use super::place;
 use crate::engine::{
-    Atomic, Calls, Cutting, Defrag, Failure, Http, Mmap, Names, Nbd, Net, Null, NullQueue,
-    PageFault, Positioned, Seeking, Taking, Trimming, Vectored, with_threads,
+    Atomic, Calls, Cutting, Failure, Mmap, Names, Null, NullQueue, PageFault, Positioned, Seeking,
+    Taking, Trimming, Vectored, with_threads,
 };
 use crate::layout::CloneFiles;
 use crate::outcome::Outcome;
 use crate::pattern::random::{Random, seed_of};
-use crate::web::Web;
 use crate::{Engine, Job, engine};
 use hakobu_sys::aio::Context;
 use hakobu_sys::ring::{Ring, Settings};
-use hakobu_sys::{OwnedFd, blocks, errno};
+use hakobu_sys::{OwnedFd, errno};
 use std::io::Error;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,14 +32,10 @@ pub(super) struct Task<'a> {
     pub(super) files: &'a CloneFiles,
     /// Names of its files, none where nothing is opened.
     pub(super) paths: Vec<&'a Path>,
-    /// The file that gives blocks.
-    pub(super) donor: Option<&'a Path>,
     pub(super) lane: Lane,
     pub(super) stop: &'a AtomicBool,
     /// The jobs that run with it.
     pub(super) peers: &'a Peers,
-    /// TLS and signatures.
-    pub(super) web: Option<&'a dyn Web>,
 }
 
 /// A clone that waits to be told to stop looks so often whether it was.
@@ -92,17 +86,9 @@ impl Task<'_> {
             peers: self.peers,
         };
         let mut begin = Begin { task: self, gate, waited, outcome, place };
-        let is_over = || self.is_over();
         match job.engine {
             _ if job.offload && !job.trims => begin.with_threads(&files, bytes),
             Engine::CpuIo => begin.burn(),
-            Engine::Exec => begin.exec(),
-            Engine::Http => begin.with(Http::new(job, &self.paths, bytes, self.web, &is_over)?),
-            Engine::Nbd => {
-                let blocks = (job.depth, bytes);
-                begin.with(Nbd::new(job.nbd.as_ref(), blocks, job.trims, &is_over)?)
-            }
-            Engine::Net => begin.with(Net::new(job, self.files.clone, bytes, &is_over)?),
             Engine::FileCreate
             | Engine::FileStat
             | Engine::FileDelete
@@ -116,13 +102,6 @@ impl Task<'_> {
             _ if job.trims => begin.with_new(Calls::<Trimming>::new(&files, bytes)),
             Engine::Falloc => begin.with_new(Calls::<Taking>::new(&files, bytes)),
             Engine::Ftruncate => begin.with_new(Calls::<Cutting>::new(&files, bytes)),
-            Engine::E4defrag => {
-                let donor = self.donor.ok_or_else(|| Error::other("there is no donor"));
-                let donor = donor.and_then(|donor| blocks::open(donor, true, false));
-                let engine =
-                    donor.and_then(|donor| Defrag::new(&files, donor, job.in_place, bytes));
-                begin.with_new(engine)
-            }
             Engine::PageFault => begin.with_new(PageFault::new(&extents, bytes)),
             Engine::Psync => begin.with_new(Calls::<Positioned>::new(&files, bytes)),
             Engine::Pvsync2 if job.atomic => begin.with_new(Calls::<Atomic>::new(&files, bytes)),
@@ -185,20 +164,12 @@ impl Begin<'_, '_> {
         if !self.starts() {
             return Ok(());
         }
-        let span = task.job.runtime.map(|runtime| runtime + task.job.ramp);
-        if !drive.engine.ready(span)? {
-            return Ok(());
-        }
         let done = drive.work();
-        let ended_well = done.is_ok();
         let outcome = &mut *self.outcome;
         (outcome.verified, outcome.verify_errors) = (drive.verified, drive.wrong);
         outcome.tolerated = drive.tolerated;
         let wrong = drive.first_wrong.take();
         drive.meter.finish(outcome);
-        if ended_well {
-            drive.engine.leave();
-        }
         outcome.depth_found = done?;
         let many = outcome.verify_errors;
         wrong.map_or(Ok(()), |first| {
@@ -252,18 +223,6 @@ impl Begin<'_, '_> {
             meter.finish(self.outcome);
         }
         Ok(())
-    }
-
-    /// Runs a program.
-    fn exec(&mut self) -> Result<(), Failure> {
-        let task = self.task;
-        let mut meter = Meter::new(task.job, &task.lane, task.stop, true);
-        if !self.starts() {
-            return Ok(());
-        }
-        let done = exec(&mut meter, task.job, task.files.clone);
-        meter.finish(self.outcome);
-        done
     }
 
     /// Everything is ready: waits for the others, and for its time. False if all is over meanwhile.

@@ -54,11 +54,10 @@ fn of_clone(job: &Job, of: Of) -> u64 {
             Engine::Mmap => 5 + files,
             _ => 5,
         },
-        Of::Files if job.engine.has_other_end() => 2,
         Of::Files if job.engine.named() == Named::Nothing => 0,
         // One at a time.
         Of::Files if job.engine.is_of_names() => 1,
-        Of::Files => files + u64::from(matches!(job.engine, Engine::IoUring | Engine::E4defrag)),
+        Of::Files => files + u64::from(job.engine == Engine::IoUring),
     }
 }
 

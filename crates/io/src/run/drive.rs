@@ -90,8 +90,8 @@ pub(super) struct Drive<'a, E> {
     backlog: VecDeque<Block>,
     /// A wrong block ends the job, and one was found.
     gives_up: bool,
-    /// There is no more to do, and that is not a failure: no room is left, or the other end has finished. And the
-    /// blocks that did not go any more.
+    /// There is no more to do, and that is not a failure: no room is left. And the blocks that did not go any
+    /// more.
     ended: bool,
     unsent: Vec<Block>,
     /// Errors that did not end it, and the first of them.

@@ -6,7 +6,6 @@ mod burn;
 mod clone;
 mod demand;
 mod drive;
-mod exec;
 mod flight;
 mod gate;
 mod logs;
@@ -24,7 +23,6 @@ use super::Job;
 use super::layout::Layout;
 use super::outcome::Outcome;
 use crate::job::{ExitWhat, Named, report_group};
-use crate::web::Web;
 use clone::Task;
 pub use demand::check;
 use flight::Lane;
@@ -55,8 +53,7 @@ const STACK_BYTES: usize = 256 << 10;
 /// Runs all jobs over the files that were laid out for them, and returns what each clone measured, in
 /// the order of jobs and clones. Jobs that only lay their files out have no outcome, nor have those
 /// that were not begun before `stop` was set; what had begun then ends with what it has. `watch` is
-/// called from this thread about every `every` (never if that is zero) with a view of the run under way. `web` is what
-/// engines that talk to servers need.
+/// called from this thread about every `every` (never if that is zero) with a view of the run under way.
 ///
 /// An error in a clone ends that clone and is reported in its outcome.
 ///
@@ -67,7 +64,6 @@ pub fn run(
     layout: &Layout,
     stop: &AtomicBool,
     every: Duration,
-    web: Option<&dyn Web>,
     watch: &mut dyn FnMut(&View<'_>),
 ) -> Result<Vec<Outcome>, String> {
     // Not when the first clone looks at it: the first call takes its time.
@@ -86,13 +82,11 @@ pub fn run(
         let tasks: Vec<Task> = clones()
             .filter_map(|files| {
                 let job = jobs.get(files.job)?;
-                // Names of objects and exports are not files.
-                let nothing = job.engine.named() == Named::Nothing && !job.engine.names_remote();
+                let nothing = job.engine.named() == Named::Nothing;
                 let paths = files.files.iter().filter(|_| !nothing);
                 let paths = paths.filter_map(|file| Some(layout.files.get(*file)?.path.as_path()));
                 let (paths, lane, peers) = (paths.collect(), Lane::default(), &peers);
-                let donor = files.donor.and_then(|at| Some(layout.files.get(at)?.path.as_path()));
-                Some(Task { job, files, paths, donor, lane, stop, peers, web })
+                Some(Task { job, files, paths, lane, stop, peers })
             })
             .collect();
         round.group(&tasks)?;

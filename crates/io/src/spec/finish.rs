@@ -5,9 +5,9 @@ use super::super::job::{
     Aim, Amount, Dedupe, Distribution, Engine, Flow, Job, Named, Sync, VerifyKind, Zones,
 };
 use super::draft::{self, Draft};
+use super::priority;
 use super::units::{self, refuse, unless_zero};
 use super::useless::{self, OF_DEPTH};
-use super::{http, net, priority};
 use crate::check::HEADER_BYTES;
 use crate::steady::Steady;
 use std::path::PathBuf;
@@ -27,8 +27,6 @@ pub fn job(mut draft: Draft) -> Result<(Job, Vec<String>), String> {
     together(&draft.job)?;
     of_verify(&draft.job)?;
     names(&draft)?;
-    net::finish(&mut draft.job)?;
-    http::check(&draft.job)?;
     priority::finish(&draft.priorities, &mut draft.job)?;
     depth(&mut draft, &mut warnings);
     let given = |name: &str| draft.given.contains(&name);
@@ -69,7 +67,6 @@ pub fn job(mut draft: Draft) -> Result<(Job, Vec<String>), String> {
 fn is_synchronous(job: &Job) -> bool {
     match job.engine {
         Engine::Libaio | Engine::IoUring | Engine::Null => job.trims,
-        Engine::Nbd => false,
         // Each block in flight has a thread of its own.
         _ => !job.offload || job.trims,
     }
@@ -240,23 +237,14 @@ fn together(job: &Job) -> Result<(), String> {
         is(Engine::Ftruncate) && more_than_writes,
         "ioengine=ftruncate knows writes only (rw=write, rw=randwrite)",
     )?;
-    refuse(
-        is(Engine::E4defrag) && (more_than_writes || job.verify.is_some()),
-        "ioengine=e4defrag knows writes only, without verify (rw=write, rw=randwrite)",
-    )?;
-    let has_donor = !is(Engine::E4defrag) || job.donor.is_some();
-    refuse(!has_donor, "ioengine=e4defrag needs donorname=")?;
     let writes_whole = [Engine::Pvsync2, Engine::Libaio, Engine::IoUring];
     refuse(
         job.atomic && (!writes_whole.contains(&job.engine) || job.trims),
         "atomic=1 is for writes with ioengine=pvsync2, libaio or io_uring",
     )?;
     let alone = [Engine::Sync, Engine::IoUring, Engine::Mmap, Engine::PageFault, Engine::CpuIo];
-    let is_alone = job.engine.has_other_end()
-        || matches!(job.engine, Engine::Exec | Engine::E4defrag)
-        || alone.contains(&job.engine);
     refuse(
-        job.offload && (is_alone || job.engine.is_of_names()),
+        job.offload && (alone.contains(&job.engine) || job.engine.is_of_names()),
         "io_submit_mode=offload is for psync, pvsync2, libaio and null: others belong to the \
          thread of their job, or share the position in a file",
     )
@@ -300,14 +288,11 @@ fn depth(draft: &mut Draft, warnings: &mut Vec<String>) {
 /// There is no size to work over.
 pub fn can_run(job: &Job) -> Result<(), String> {
     let (can, needs) = match job.engine {
-        Engine::Exec => (!job.exec.program.as_os_str().is_empty(), "ioengine=exec needs program="),
         Engine::CpuIo => (
             job.runtime.is_some() || job.cpu.ends_with_others,
             "ioengine=cpuio needs runtime= or exit_on_io_done=1",
         ),
-        Engine::Nbd => (job.nbd.is_some(), "ioengine=nbd needs uri="),
         _ => {
-            http::can_run(job).map_err(|why| format!("{}: {why}", job.name))?;
             let size = job.size.is_some() || job.file_bytes.is_some() || !job.filenames.is_empty();
             (
                 size || job.fills || job.engine.is_of_names(),

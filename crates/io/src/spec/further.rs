@@ -4,7 +4,7 @@
 use super::known::{Known, Takes, mark, noted, put, value};
 use super::units::{self, Bare, Base, one_of, unless_zero};
 use super::{draft, priority, values};
-use crate::job::{Aim, ExitWhat, NbdExport, StatCall};
+use crate::job::{Aim, ExitWhat, StatCall};
 use std::time::Duration;
 
 /// A job among the others.
@@ -161,27 +161,4 @@ pub const PRIORITY: &[Known] = &[
     value("cmdprio_bssplit", |d, v| put(&mut d.priorities.split, priority::split(v, d.base)))
         .commas(),
     value("log_prio", |d, v| put(&mut d.job.log_priority, units::truth(v))),
-];
-
-/// The engine `exec`.
-pub const EXEC: &[Known] = &[
-    value("program", |d, v| put(&mut d.job.exec.program, Ok(v.into()))).commas(),
-    value("arguments", |d, v| put(&mut d.job.exec.arguments, Ok(v.to_owned()))).commas(),
-    value("grace_time", |d, v| put(&mut d.job.exec.grace, draft::time(v, Bare::Seconds))),
-    value("std_redirect", |d, v| put(&mut d.job.exec.redirects, units::truth(v))),
-];
-
-/// The engine `nbd`.
-pub const NBD: &[Known] = &[value("uri", |d, v| {
-    // A variable that is not set: the job can be read, and does not run.
-    let export = if v.is_empty() { Ok(None) } else { NbdExport::parse(v).map(Some) };
-    put(&mut d.job.nbd, export)
-})
-.commas()];
-
-/// The engine `e4defrag`.
-pub const E4DEFRAG: &[Known] = &[
-    value("donorname", |d, v| put(&mut d.job.donor, Ok((!v.is_empty()).then(|| v.into()))))
-        .commas(),
-    value("inplace", |d, v| put(&mut d.job.in_place, units::truth(v))),
 ];

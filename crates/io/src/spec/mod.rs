@@ -11,10 +11,8 @@ mod draft;
 mod file;
 mod finish;
 mod further;
-mod http;
 mod known;
 pub mod lists;
-mod net;
 mod own;
 mod priority;
 mod section;
@@ -26,13 +24,12 @@ mod useless;
 mod values;
 
 use super::job::Job;
-pub use http::SECRETS;
 pub use known::{Known, Takes};
 pub use own::RunOptions;
 pub use section::{is_option, options};
 pub use source::Source;
 use std::io;
-pub use theirs::OPTIONS as REFUSED;
+pub use theirs::{OPTIONS as REFUSED, REMOVED};
 
 /// Format of a report (`--output-format`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

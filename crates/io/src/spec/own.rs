@@ -3,7 +3,6 @@
 
 use super::super::layout::Safety;
 use super::file::is_global;
-use super::http::SECRETS;
 use super::section::{Found, Section, Setting, find};
 use super::units::{self, Bare};
 use super::{Axis, Eta, Format, lists};
@@ -35,8 +34,6 @@ defaulted! {
         pub read_only: bool,
         /// A warning is an error.
         pub strict: bool,
-        /// Jobs may start programs.
-        pub allow_exec: bool,
         /// Permission to write, and handling of the files.
         pub safety: Safety,
         /// Runs of each cell.
@@ -99,7 +96,6 @@ impl RunOptions {
             "showcmd" => self.show_cmd = mark()?,
             "parse-only" => self.parse_only = mark()?,
             "readonly" => self.read_only = mark()?,
-            "allow-exec" => self.allow_exec = mark()?,
             "strict" | "warnings-fatal" => self.strict = mark()?,
             "allow-overwrite" => self.safety.allow_overwrite = mark()?,
             "keep" => self.safety.keep = mark()?,
@@ -138,8 +134,5 @@ fn axis(text: &str) -> Result<Axis, String> {
     let Found::Known(known) = find(option.trim()) else {
         return Err(format!("{option} is not an option of jobs"));
     };
-    if SECRETS.contains(&known.name) {
-        return Err(format!("{} is a secret, and results have the values of a sweep", known.name));
-    }
     Ok(Axis { option: known.name.to_owned(), values: lists::values(values)? })
 }

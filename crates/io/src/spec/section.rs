@@ -1,7 +1,6 @@
 //! Source text before it has a meaning: sections, and in each the options with their places.
 
 use super::draft::Draft;
-use super::http::SECRETS;
 use super::known::{Does, Known, Takes};
 use super::table::OPTIONS;
 use super::{lists, theirs};
@@ -14,13 +13,6 @@ pub enum Place {
     CommandLine,
     /// In a line (from 1) of a job file.
     File(String, usize),
-}
-
-/// A value as it may be shown.
-fn shown<'v>(name: &str, value: &'v str) -> &'v str {
-    let is_secret =
-        |secret: &&str| name == *secret || name == "sweep" && value.trim().starts_with(*secret);
-    if SECRETS.iter().any(is_secret) { "(not shown)" } else { value }
 }
 
 /// One option as it was written.
@@ -69,7 +61,6 @@ const OF_THE_RUN: &[&str] = &[
     "strict",
     "warnings-fatal",
     "allow-overwrite",
-    "allow-exec",
     "keep",
     "repeat",
     "precondition",
@@ -112,6 +103,9 @@ pub fn find(name: &str) -> Found {
             format!("{sentence}: {why}")
         });
     }
+    if let Some((_, why)) = theirs::REMOVED.iter().find(|(removed, _)| *removed == name) {
+        return Found::Refused(format!("is not built in: {why}"));
+    }
     let names =
         options().flat_map(|known| [known.name].into_iter().chain(known.aliases.iter().copied()));
     let near = names.map(|known| (strsim::damerau_levenshtein(name, known), known));
@@ -130,7 +124,7 @@ impl fmt::Display for Setting {
         }
         write!(f, "{}", self.name)?;
         let value = self.value.as_deref();
-        value.map_or(Ok(()), |value| write!(f, "={}", shown(&self.name, value)))
+        value.map_or(Ok(()), |value| write!(f, "={value}"))
     }
 }
 
@@ -200,9 +194,8 @@ impl Setting {
     /// the command line.
     fn of_list(&self, known: &Known, why: String) -> String {
         let is_in_file = matches!(self.place, Place::File(..));
-        let is_open = !SECRETS.contains(&self.name.as_str());
         let value = self.value.as_deref();
-        let value = value.filter(|value| is_in_file && is_open && lists::is_list(value));
+        let value = value.filter(|value| is_in_file && lists::is_list(value));
         match value {
             Some(value) if known.sweeps && !why.contains("fio's") => {
                 let name = known.name;
@@ -225,6 +218,6 @@ impl Setting {
             _ => (self.name.as_str(), "1"),
         };
         let value = self.value.as_deref().map_or(alone, str::trim);
-        (name.to_owned(), shown(name, value).to_owned())
+        (name.to_owned(), value.to_owned())
     }
 }

@@ -4,7 +4,6 @@ use super::draft::Draft;
 use super::own::{self, RunOptions};
 use super::section::{Section, Setting};
 use super::{Axis, Job, Outside, Request, file, finish, lists};
-use crate::Engine;
 use std::borrow::Cow;
 
 /// Cells of a sweep, at most.
@@ -120,14 +119,6 @@ impl Source {
             return Err(format!("{}: writes, and --readonly was given", job.name));
         }
         let runs = !self.own.parse_only && !self.own.show_cmd;
-        let starts = |job: &&Job| job.engine == Engine::Exec;
-        if let Some(job) = jobs.iter().find(starts).filter(|_| runs && !self.own.allow_exec) {
-            return Err(format!(
-                "{}: ioengine=exec starts {}; --allow-exec permits that",
-                job.name,
-                job.exec.program.display()
-            ));
-        }
         jobs.iter().filter(|_| runs).try_for_each(finish::can_run)
     }
 

@@ -4,7 +4,7 @@ use super::super::job::{Amount, Clocks};
 use super::draft::{self, Draft};
 use super::known::{Known, Takes, mark, put, stays, value};
 use super::units::{self, Bare, Base, one_of, unless_zero};
-use super::{further, http, net, values};
+use super::{further, values};
 use std::time::Duration;
 
 /// All options of jobs.
@@ -24,11 +24,6 @@ pub const OPTIONS: &[&[Known]] = &[
     further::FILESTAT,
     further::NOTED,
     further::PRIORITY,
-    further::EXEC,
-    further::NBD,
-    further::E4DEFRAG,
-    net::OPTIONS,
-    http::OPTIONS,
 ];
 
 /// `filename_format`: the usual one is none.

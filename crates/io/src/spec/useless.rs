@@ -1,9 +1,9 @@
 //! Options without effect on their job, with the reason.
 
 use super::draft::Draft;
+use super::further;
 use super::known::settable;
-use super::{further, http, net};
-use crate::job::{Engine, Protocol};
+use crate::job::Engine;
 
 /// Options without effect where a job does not write.
 const OF_WRITES: &[&str] = &[
@@ -37,10 +37,6 @@ const OF_VERIFY: &[&str] = &[
 const OF_DEDUPE: &[&str] = &["dedupe_mode", "dedupe_working_set_percentage", "dedupe_global"];
 /// Options of blocks, which operations on names do not have.
 const OF_BLOCKS: &[&str] = &["direct", "fallocate", "overwrite", "verify", "fsync", "fdatasync"];
-const OF_FILES: &[&str] = &["direct", "fallocate", "overwrite", "fsync", "fdatasync", "end_fsync"];
-/// The same, of engines with other options of syncs.
-const OF_NBD_FILES: &[&str] = &["direct", "fallocate", "overwrite", "sync", "unlink"];
-const OF_OWN_FILES: &[&str] = &["filename", "directory", "nrfiles", "filename_format"];
 
 /// A sentence for each option that was given and has no effect.
 pub fn options(draft: &Draft) -> Vec<String> {
@@ -51,11 +47,7 @@ pub fn options(draft: &Draft) -> Vec<String> {
     // Only queues of the kernel have priorities of single blocks.
     let takes_priorities = matches!(job.engine, Engine::IoUring | Engine::Libaio) && !job.trims;
     let mixes = job.rw.reads && job.rw.writes;
-    let is = |engine: Engine| job.engine == engine;
     let isnt = |engine: Engine| job.engine != engine;
-    let is_net = is(Engine::Net);
-    let is_tcp = is_net && matches!(job.net.protocol, Protocol::Tcp | Protocol::Tcp6);
-    let is_udp = is_net && job.net.protocol.has_datagrams();
     let is_named = !job.filenames.is_empty();
     let rows: &[(bool, &[&str], &str)] = &[
         (!job.rw.writes, OF_WRITES, "the job does not write"),
@@ -117,17 +109,6 @@ pub fn options(draft: &Draft) -> Vec<String> {
             "there is neither cmdprio_percentage nor cmdprio_bssplit",
         ),
         (job.logs.latency.is_none(), &["log_prio"], "there is no write_lat_log"),
-        (!is_net, &settable(net::OPTIONS), "only net knows it"),
-        (is_net && !is_tcp, &["nodelay", "mss"], "only TCP knows it"),
-        (is_net && !is_udp, &["interface", "ttl"], "only multicast (UDP) knows it"),
-        (is_net, OF_BLOCKS, "there is no file"),
-        (isnt(Engine::E4defrag), &settable(further::E4DEFRAG), "only e4defrag knows it"),
-        (isnt(Engine::Exec), &settable(further::EXEC), "only exec knows it"),
-        (isnt(Engine::Http), &settable(http::OPTIONS), "only http knows it"),
-        (isnt(Engine::Nbd), &settable(further::NBD), "only nbd knows it"),
-        (is(Engine::Nbd), OF_OWN_FILES, "uri says what is read and written"),
-        (is(Engine::Nbd), OF_NBD_FILES, "there is no file"),
-        (is(Engine::Http), OF_FILES, "there is no file"),
         (job.engine.is_of_names(), OF_BLOCKS, "no content is moved"),
     ];
     let useless = rows.iter().filter(|(useless, ..)| *useless);

@@ -6,6 +6,16 @@ use super::units;
 use hakobu_sys::errno;
 use hakobu_sys::nodes::Policy;
 
+/// Engines of fio that move no blocks of files or block devices, with what measures those.
+const NOT_BUILT_IN: &[(&str, &str)] = &[
+    ("net", "fio has it"),
+    ("netsplice", "fio has it"),
+    ("nbd", "nbd-client(8) makes a block device of an export; fio has the engine"),
+    ("http", "hakobu bench measures transfers with S3; fio has the engine"),
+    ("exec", "hakobu bench measures commands; fio has the engine"),
+    ("e4defrag", "e4defrag(8) defragments; fio has the engine"),
+];
+
 /// Engines that fio has and we do not.
 const ENGINES: &[&str] = &[
     "vsync",
@@ -17,7 +27,6 @@ const ENGINES: &[&str] = &[
     "splice",
     "sg",
     "libzbc",
-    "netsplice",
     "rdma",
     "libhipfile",
     "rados",
@@ -34,7 +43,6 @@ const ENGINES: &[&str] = &[
     "ime_psyncv",
     "ime_aio",
     "libiscsi",
-    "nbd",
     "libcufile",
     "dfs",
     "nfs",
@@ -53,6 +61,11 @@ pub fn engine(text: &str) -> Result<Engine, String> {
         return Ok(*engine);
     }
     let name = text.split(':').next().unwrap_or(text);
+    if let Some((_, instead)) = NOT_BUILT_IN.iter().find(|(known, _)| *known == name) {
+        return Err(format!(
+            "is not built in: hakobu io measures files and block devices; {instead}"
+        ));
+    }
     let ours: Vec<&str> = Engine::NAMES.iter().map(|(name, _)| *name).collect();
     let ours = ours.join(", ");
     Err(if ENGINES.contains(&name) {

@@ -37,7 +37,7 @@ impl Task<'_> {
     /// Opens its files, and lets the page cache forget them (`invalidate`).
     pub(super) fn open(&self) -> Result<Vec<OwnedFd>, Failure> {
         let job = self.job;
-        if job.engine.is_of_names() || job.engine.has_other_end() {
+        if job.engine.is_of_names() {
             return Ok(Vec::new());
         }
         // Ranges have no sectors.

@@ -24,12 +24,8 @@ impl<E: Engine> Drive<'_, E> {
         }
     }
 
-    /// Returns whether an error ends the job regularly: no space is left for a job that fills a file system, or the
-    /// other end has finished.
+    /// Returns whether an error ends the job regularly: no space is left for a job that fills a file system.
     fn ends(&self, flight: &Flight, errno: i32) -> bool {
-        if errno == errno::ECANCELED && self.job.engine.has_other_end() {
-            return true;
-        }
         let is_full = errno == errno::ENOSPC || errno == errno::EDQUOT;
         let writes = flight.block.write && !flight.sync && !self.verifying;
         is_full && writes && self.job.fills

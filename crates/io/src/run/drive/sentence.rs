@@ -8,11 +8,6 @@ use crate::run::flight::Flight;
 use hakobu_sys::errno;
 use std::io::Error;
 
-/// Errors of `ioengine=net`.
-const GONE: &str = " (the other end has gone and did not say that it had finished)";
-const SILENT: &str = " (nothing came or went for 60 seconds)";
-const OTHER: &str = " (the returned content is not what was sent)";
-
 /// Errors of blocks with `atomic=1`.
 const NO_ATOMIC: &str = " (atomic=1: the device, its file system or the kernel writes no block as a whole; that takes \
                          Linux 6.11 and a device that promises it)";
@@ -29,25 +24,9 @@ impl<E: Engine> Drive<'_, E> {
     #[cold]
     pub(super) fn failure(&self, flight: &Flight, error: Error) -> Failure {
         let errno = errno::of(&error);
-        let why = self.engine.why().map_or_else(|| error.to_string(), str::to_owned);
-        let mut sentence = format!("{}: {why}", self.what(flight));
-        let is_foreign =
-            matches!(errno, errno::ENOTTY | errno::EOPNOTSUPP | errno::EINVAL | errno::EXDEV);
-        if self.job.engine == Engines::E4defrag && is_foreign {
-            sentence +=
-                " (e4defrag needs both files on one ext4, and blocks of whole blocks of it)";
-            return Failure { errno, sentence };
-        }
+        let mut sentence = format!("{}: {error}", self.what(flight));
         if self.job.direct && errno == errno::EINVAL && !flight.sync && !self.job.atomic {
             sentence += " (O_DIRECT takes offsets and sizes in whole sectors of the device only)";
-        }
-        if self.job.engine == Engines::Net {
-            sentence += match errno {
-                errno::ECONNRESET | errno::EPIPE => GONE,
-                errno::ETIMEDOUT => SILENT,
-                errno::EBADMSG => OTHER,
-                _ => "",
-            };
         }
         if self.job.atomic && flight.block.write && !flight.sync {
             sentence += match errno {
@@ -88,23 +67,13 @@ impl<E: Engine> Drive<'_, E> {
             };
             return format!("{verb} {path}");
         }
-        if self.job.engine == Engines::Net {
-            let how = if write { "sending" } else { "receiving" };
-            return format!("{how} {bytes} bytes ({})", self.job.net);
-        }
         let verb = match (self.job.engine, write) {
-            (Engines::Http, true) if self.job.trims => "deleting",
             _ if self.job.trims => "trimming",
             (Engines::Falloc, _) => "reserving",
-            (Engines::E4defrag, _) => "exchanging",
             (Engines::Ftruncate, _) => return format!("cutting {path} to {offset} bytes"),
             (_, true) => "writing",
             (_, false) => "reading",
         };
-        let place = match self.job.engine {
-            Engines::Http => format!(" at {}", self.job.http.host()),
-            _ => String::new(),
-        };
-        format!("{verb} {bytes} bytes at {offset} of {path}{place}")
+        format!("{verb} {bytes} bytes at {offset} of {path}")
     }
 }

@@ -13,8 +13,7 @@ fn a_file_that_ends_too_early_ends_the_job() {
         let layout = lay_out(&jobs, &KEEP, &stop).unwrap();
         let file = std::fs::File::options().write(true).open(&layout.files[0].path).unwrap();
         file.set_len(6 * 4096 + 100).unwrap();
-        let outcome =
-            run(&jobs, &layout, &stop, Duration::ZERO, None, &mut |_| {}).unwrap().remove(0);
+        let outcome = run(&jobs, &layout, &stop, Duration::ZERO, &mut |_| {}).unwrap().remove(0);
         let (errno, why) = outcome.error.clone().unwrap();
         assert_eq!(errno, errno::EIO, "{engine:?}");
         assert!(why.contains("the file ends there") && why.contains("job.0.0"), "{why}");
@@ -37,8 +36,7 @@ fn a_device_that_takes_nothing_ends_the_job() {
         let jobs = [sized("write", engine, folder.path(), 64)];
         let mut layout = lay_out(&jobs, &KEEP, &stop).unwrap();
         layout.files[0].path = "/dev/full".into();
-        let outcome =
-            run(&jobs, &layout, &stop, Duration::ZERO, None, &mut |_| {}).unwrap().remove(0);
+        let outcome = run(&jobs, &layout, &stop, Duration::ZERO, &mut |_| {}).unwrap().remove(0);
         let (errno, why) = outcome.error.clone().unwrap();
         assert_eq!(errno, errno::ENOSPC, "{engine:?}: {why}");
         assert!(why.contains("of /dev/full") && why.starts_with("writing 4096 bytes at"), "{why}");
@@ -85,7 +83,7 @@ fn what_cannot_begin_says_why() {
     let jobs = [sized("read", Engine::Psync, folder.path(), 64)];
     let layout = lay_out(&jobs, &KEEP, &stop).unwrap();
     std::fs::remove_file(&layout.files[0].path).unwrap();
-    let outcome = run(&jobs, &layout, &stop, Duration::ZERO, None, &mut |_| {}).unwrap().remove(0);
+    let outcome = run(&jobs, &layout, &stop, Duration::ZERO, &mut |_| {}).unwrap().remove(0);
     let (errno, why) = outcome.error.unwrap();
     assert_eq!(errno, errno::ENOENT);
     assert!(why.starts_with("opening ") && why.contains("job.0.0"), "{why}");

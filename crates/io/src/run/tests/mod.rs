@@ -41,7 +41,7 @@ fn go(jobs: &[Job]) -> Vec<Outcome> {
 #[track_caller]
 fn go_with(jobs: &[Job], stop: &AtomicBool, mut watch: impl FnMut(&View<'_>)) -> Vec<Outcome> {
     let layout = lay_out(jobs, &KEEP, stop).unwrap();
-    run(jobs, &layout, stop, Duration::from_millis(20), None, &mut watch).unwrap()
+    run(jobs, &layout, stop, Duration::from_millis(20), &mut watch).unwrap()
 }
 
 /// Runs one job of one clone, without an error.
