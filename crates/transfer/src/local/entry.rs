@@ -3,7 +3,7 @@
 use super::attributes::Have;
 use super::content::LARGE_BYTES_MIN;
 use super::engine::{Engine, OpenDir, Pass, Rest, TargetMode, Unit, Worker};
-use super::guard::{self, Listed};
+use super::guard::{self, INSIDE_SOURCE, Listed, Overlap};
 use super::links::{Home, Leader, Member, Role};
 use super::prune::{SourceRemoval, remove_source};
 use super::report::{Begun, Paths, Report, link_path};
@@ -416,6 +416,13 @@ impl Engine<'_> {
         {
             *action = Action::Update;
         }
+        if let (Some(there), Action::Update) = (&*target, *action)
+            && there.kind == Kind::File
+            && entry.node.overlap == Overlap::Listed
+        {
+            // It may not have been read yet.
+            return Err(Failure::reason(Operation::Create, INSIDE_SOURCE).into());
+        }
         let stays = policy.cp_targets || policy.remove_source_dirs;
         if stays
             && target.is_some_and(|there| there.kind == Kind::Dir)
@@ -431,6 +438,13 @@ impl Engine<'_> {
             && (policy.makes_anew() || policy.content == Content::HardLink)
         {
             *action = Action::Update;
+        }
+        if let (Some(there), Action::Update) = (&*target, *action)
+            && there.kind == Kind::File
+            && entry.node.overlap == Overlap::Listed
+        {
+            // It may not have been read yet.
+            return Err(Failure::reason(Operation::Create, INSIDE_SOURCE).into());
         }
         if let (Some(target), Action::Update | Action::Compare) = (&*target, *action)
             && policy.attributes_only

@@ -22,6 +22,9 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Device and inode.
 pub type Identity = (u64, u64);
 
+/// Reason that a target is not made or replaced.
+pub(super) const INSIDE_SOURCE: &str = "its target is inside a source of the same run";
+
 /// How far a target directory is part of a source of the same run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Overlap {
@@ -144,7 +147,7 @@ impl Guard {
             Overlap::Unlisted => exists && !self.target_is_hidden.load(Relaxed),
             Overlap::Listed => true,
         };
-        refuses.then_some("its target is inside a source of the same run")
+        refuses.then_some(INSIDE_SOURCE)
     }
 
     /// Has the files that arguments make remembered, since a later batch may have the same names.

@@ -90,7 +90,7 @@ impl<'a> Paths<'a> {
         let guards = policy.delete != Delete::No
             || policy.force
             || policy.remove_source_files
-            || !policy.cp_targets && spec.files_from.is_none();
+            || spec.files_from.is_none();
         let guard = Guard::default();
         let inside_source = guards && protect(&guard, &policy, &place, &arguments);
         if policy.delete == Delete::After {
