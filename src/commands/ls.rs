@@ -20,7 +20,7 @@ use hakobu_transfer::location::S3Url;
 use hakobu_transfer::object::list::{self, Choice, Scope, StoreQuery};
 use hakobu_transfer::policy::filter::Filter;
 use rows::{Form, Row, Rows, Version};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
 

@@ -1,32 +1,36 @@
-//! Choice of shards: by one worker, and by many at once.
+//! Claims on shards: by one worker, and by many at once.
 
 use super::*;
-use crate::folder::Local;
+use crate::folder::LocalFolder;
 use crate::plan::Shard;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A run folder, and a plan whose shards have these costs.
 struct Run {
-    folder: Local,
-    plan: Plan,
+    folder: LocalFolder,
+    plan: ClusterPlan,
     _place: tempfile::TempDir,
 }
 
 impl Run {
     fn new(costs: impl IntoIterator<Item = u64>) -> Run {
         let place = tempfile::tempdir().unwrap();
-        let folder = Local::open(&place.path().join("run"), true).unwrap();
+        let folder = LocalFolder::open(&place.path().join("run"), true).unwrap();
         let shards = costs.into_iter().map(|cost| Shard { cost, ..Shard::default() });
-        Run { folder, plan: Plan { shards: shards.collect(), ..Plan::default() }, _place: place }
+        Run {
+            folder,
+            plan: ClusterPlan { shards: shards.collect(), ..ClusterPlan::default() },
+            _place: place,
+        }
     }
 
     /// A worker that has said that it is there.
-    fn worker(&self, name: &str) -> Choice<'_> {
-        let beat = Beat { worker: name.to_owned(), ..Beat::default() };
+    fn worker(&self, name: &str) -> Claims<'_> {
+        let beat = Heartbeat { worker: name.to_owned(), ..Heartbeat::default() };
         let content = crate::folder::json(&beat).unwrap();
         self.folder.replace(&format!("workers/{name}.json"), &content).unwrap();
         let hour = Duration::from_secs(3600);
-        Choice::new(&self.folder, (&self.plan, &Phase::Transfer), hour, name)
+        Claims::new(&self.folder, (&self.plan, &Phase::Transfer), hour, name)
     }
 }
 
@@ -84,33 +88,33 @@ fn a_shard_is_claimed_ahead_only_where_others_do_not_lack_it() {
     let run = Run::new([4, 3, 2, 1]);
     let mut alone = run.worker("a");
     for left in (0..4).rev() {
-        assert!(alone.ahead(1).unwrap().is_some(), "{left}");
+        assert!(alone.next_ahead(1).unwrap().is_some(), "{left}");
     }
-    assert!(alone.ahead(1).unwrap().is_none());
+    assert!(alone.next_ahead(1).unwrap().is_none());
     // Three workers of which one is known: two shards for each of the others stay.
     let run = Run::new([6, 5, 4, 3, 2, 1]);
     let mut one = run.worker("a");
-    assert!(one.ahead(3).unwrap().is_some() && one.ahead(3).unwrap().is_some());
-    assert!(one.ahead(3).unwrap().is_none());
+    assert!(one.next_ahead(3).unwrap().is_some() && one.next_ahead(3).unwrap().is_some());
+    assert!(one.next_ahead(3).unwrap().is_none());
     assert!(one.next().unwrap().is_some());
     // The same where the others have said that they are there.
     let run = Run::new([6, 5, 4, 3, 2, 1]);
     let workers = ["a", "b", "c"].map(|name| run.worker(name));
     let [mut first, ..] = workers;
-    assert!(first.ahead(1).unwrap().is_some() && first.ahead(1).unwrap().is_some());
-    assert!(first.ahead(1).unwrap().is_none());
+    assert!(first.next_ahead(1).unwrap().is_some() && first.next_ahead(1).unwrap().is_some());
+    assert!(first.next_ahead(1).unwrap().is_none());
 }
 
 /// A folder that counts its requests; like a store it lists pages of a thousand names.
 struct Store {
-    inner: Local,
+    inner: LocalFolder,
     creates: AtomicUsize,
     pages: AtomicUsize,
     reads: AtomicUsize,
 }
 
 impl Store {
-    fn new(inner: Local) -> Store {
+    fn new(inner: LocalFolder) -> Store {
         let zero = AtomicUsize::default;
         Store { inner, creates: zero(), pages: zero(), reads: zero() }
     }
@@ -120,7 +124,7 @@ impl Store {
         [&self.creates, &self.pages, &self.reads].map(|count| count.load(Ordering::Relaxed))
     }
 
-    fn page(&self, folder: &str, after: Option<&str>) -> Result<Vec<String>, Trouble> {
+    fn page(&self, folder: &str, after: Option<&str>) -> Result<Vec<String>, RunError> {
         let mut names = self.inner.names(folder)?;
         names.sort_unstable();
         match after {
@@ -135,30 +139,30 @@ impl Store {
     }
 }
 
-impl Folder for Store {
-    fn create(&self, name: &str, content: &[u8]) -> Result<bool, Trouble> {
+impl RunFolder for Store {
+    fn create(&self, name: &str, content: &[u8]) -> Result<bool, RunError> {
         self.creates.fetch_add(1, Ordering::Relaxed);
         self.inner.create(name, content)
     }
 
-    fn replace(&self, name: &str, content: &[u8]) -> Result<(), Trouble> {
+    fn replace(&self, name: &str, content: &[u8]) -> Result<(), RunError> {
         self.inner.replace(name, content)
     }
 
-    fn read(&self, name: &str) -> Result<Option<Vec<u8>>, Trouble> {
+    fn read(&self, name: &str) -> Result<Option<Vec<u8>>, RunError> {
         self.reads.fetch_add(1, Ordering::Relaxed);
         self.inner.read(name)
     }
 
-    fn names(&self, folder: &str) -> Result<Vec<String>, Trouble> {
+    fn names(&self, folder: &str) -> Result<Vec<String>, RunError> {
         self.page(folder, None)
     }
 
-    fn names_after(&self, folder: &str, after: &str) -> Result<Vec<String>, Trouble> {
+    fn names_after(&self, folder: &str, after: &str) -> Result<Vec<String>, RunError> {
         self.page(folder, Some(after))
     }
 
-    fn remove(&self, name: &str) -> Result<(), Trouble> {
+    fn remove(&self, name: &str) -> Result<(), RunError> {
         self.inner.remove(name)
     }
 
@@ -176,9 +180,9 @@ fn claims_of_many_workers_cost_few_requests() {
     let store = Store::new(folder);
     let hour = Duration::from_secs(3600);
     let worker = |number: usize| {
-        Choice::new(&store, (&plan, &Phase::Transfer), hour, &format!("worker{number}"))
+        Claims::new(&store, (&plan, &Phase::Transfer), hour, &format!("worker{number}"))
     };
-    let mut workers: Vec<Choice<'_>> = (0..WORKERS).map(worker).collect();
+    let mut workers: Vec<Claims<'_>> = (0..WORKERS).map(worker).collect();
     let mut seen = HashSet::new();
     while seen.len() < SHARDS {
         for worker in &mut workers {
@@ -200,24 +204,24 @@ fn a_worker_that_waits_sees_claims_that_were_given_back_without_a_listing() {
     let Run { folder, plan, _place } = Run::new(std::iter::repeat_n(100, SHARDS as usize));
     let store = Store::new(folder);
     let hour = Duration::from_secs(3600);
-    let worker = |name: &str| Choice::new(&store, (&plan, &Phase::Transfer), hour, name);
-    let all = |worker: &mut Choice<'_>| {
-        let mut claimed: Vec<Claimed> =
+    let worker = |name: &str| Claims::new(&store, (&plan, &Phase::Transfer), hour, name);
+    let all = |worker: &mut Claims<'_>| {
+        let mut claimed: Vec<ClaimId> =
             std::iter::from_fn(|| worker.next().unwrap()).take(SHARDS as usize).collect();
         claimed.sort_unstable();
         claimed
     };
-    let beat = |state: State| {
-        let beat = Beat { worker: "a".to_owned(), state, ..Beat::default() };
+    let beat = |state: WorkerState| {
+        let beat = Heartbeat { worker: "a".to_owned(), state, ..Heartbeat::default() };
         store.replace("workers/a.json", &crate::folder::json(&beat).unwrap()).unwrap();
     };
-    let give_back = || {
+    let give_all_back = || {
         for number in 0..SHARDS {
-            claim::give_back(&store, "claims", (number, 0)).unwrap();
+            give_back(&store, "claims", (number, 0)).unwrap();
         }
     };
-    let first: Vec<Claimed> = (0..SHARDS).map(|number| (number, 0)).collect();
-    beat(State::Working);
+    let first: Vec<ClaimId> = (0..SHARDS).map(|number| (number, 0)).collect();
+    beat(WorkerState::Working);
     let [mut a, mut b, mut c] = ["a", "b", "c"].map(worker);
     assert_eq!(all(&mut a), first);
     for waits in [&mut b, &mut c] {
@@ -229,12 +233,12 @@ fn a_worker_that_waits_sees_claims_that_were_given_back_without_a_listing() {
     for _ in 0..20 {
         assert_eq!(b.next().unwrap(), None);
     }
-    give_back();
-    beat(State::Ended);
+    give_all_back();
+    beat(WorkerState::Ended);
     // The first call forgets the worker that it knew.
     assert_eq!(b.next().unwrap(), None);
     assert_eq!(all(&mut b), first);
-    give_back();
+    give_all_back();
     assert_eq!(all(&mut c), first);
     assert_eq!(store.counts()[1], pages);
 }

@@ -1,11 +1,9 @@
 //! Verifies the entries of a shard: types, sizes, contents and texts of symlinks at both ends. What
 //! an ordinary sync is told to do with attributes, and whether it could, is its own to say.
 
-use crate::folder::Trouble;
-use crate::moving::folder_of;
-use crate::problems::{Meters, ProblemLog};
-use crate::shard::Entry;
-use crate::worker::{Done, Setup, interrupted};
+use crate::folder::RunError;
+use crate::shard::ShardEntry;
+use crate::worker::{ProblemLog, ShardResult, WorkerSetup, interrupted};
 use hakobu_core::error::Fatal;
 use hakobu_core::unit::Jobs;
 use hakobu_transfer::location::Location;
@@ -18,7 +16,6 @@ use hakobu_transfer::verify::{
 };
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
-use std::path::{Path, PathBuf};
 
 /// Refuses a verification of what has no counterpart of the same form at the other end.
 ///
@@ -43,40 +40,37 @@ pub fn refuse_unfit(spec: &Spec) -> Result<(), Fatal> {
     }
 }
 
-/// Compares the entries of one root.
-///
-/// # Errors
-/// That could not go on.
-pub(crate) fn entries(
-    setup: &Setup<'_>,
-    meter: &Meters,
-    root: Vec<u8>,
-    entries: &[Entry],
-    done: &mut Done,
-) -> Result<(), Trouble> {
-    let source = folder_of(root)?;
+/// Compares entries of one root at both ends.
+pub(crate) fn verify_entries(
+    setup: &WorkerSetup<'_>,
+    log: ProblemLog<'_>,
+    source: &Location,
+    entries: &[ShardEntry],
+    result: &mut ShardResult,
+) -> Result<(), RunError> {
     let names: Vec<Vec<u8>> = entries.iter().map(|entry| entry.name.clone()).collect();
-    let log = ProblemLog::new(setup.listener, meter);
     let below = source.as_typed();
-    let report =
-        |difference: &Difference<'_>| log.add(&words(difference), &path(&below, difference));
-    let compared = compare(setup, &source, &names, &report, &log);
+    let report = |difference: &Difference<'_>| {
+        let path = below.join(OsString::from_vec(difference.path.to_vec()));
+        log.add(&words(difference), &path);
+    };
+    let compared = compare(setup, source, &names, &report, &log);
     if setup.control.is_stopped() {
         return Err(interrupted());
     }
     match compared {
         Ok(Outcome { counts, .. }) => {
-            done.files += counts.files + counts.dirs + counts.others;
-            done.bytes += counts.bytes;
-            done.differences += counts.differences;
-            done.failed += counts.failed;
+            result.files += counts.files + counts.dirs + counts.others;
+            result.bytes += counts.bytes;
+            result.differences += counts.differences;
+            result.failed += counts.failed;
         }
         Err(fatal) => {
-            done.failed += entries.len() as u64;
+            result.failed += entries.len() as u64;
             log.add(&fatal.message, &below);
         }
     }
-    log.into_problems(done);
+    log.into_problems(result);
     Ok(())
 }
 
@@ -91,12 +85,8 @@ fn words(difference: &Difference<'_>) -> String {
     }
 }
 
-fn path(below: &Path, difference: &Difference<'_>) -> PathBuf {
-    below.join(OsString::from_vec(difference.path.to_vec()))
-}
-
 fn compare(
-    setup: &Setup<'_>,
+    setup: &WorkerSetup<'_>,
     source: &Location,
     names: &[Vec<u8>],
     report: &(dyn Fn(&Difference<'_>) + Sync),

@@ -1,11 +1,11 @@
-//! Choice of the next shard: a worker lists claims and results now and then, and claims one of the most expensive
-//! shards that are left. It does not know what workers do with them.
+//! Claims: a worker says that it works on a shard. They keep workers apart and guarantee nothing. A worker lists claims
+//! and results now and then, and claims one of the most expensive shards that are left. It does not know what workers do
+//! with them.
 
-use crate::beat::{self, Beat, State, Watch};
-use crate::claim::{self, Claim, Claimed};
-use crate::folder::{Folder, Trouble};
-use crate::phase::Phase;
-use crate::plan::{Plan, number_text};
+use crate::folder::{self, RunError, RunFolder};
+use crate::heartbeat::{self, CounterWatch, Heartbeat, WorkerState};
+use crate::plan::{ClusterPlan, Phase, number_text};
+use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::collections::hash_map::{Entry, HashMap};
 use std::ops::RangeInclusive;
@@ -29,6 +29,57 @@ const PAUSE: u32 = 8;
 /// Shards without a known result that are looked up one by one; of more of them the results are listed.
 const MISSING_MAX: usize = 64;
 
+/// Number of a shard and generation of the claim on it. Generation 0 is the first claim on a shard; each
+/// later one redoes what the one before seems to have left.
+pub type ClaimId = (u32, u32);
+
+/// A claim on a shard.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claim {
+    /// A random text: a worker whose try was repeated on the way recognises its own claim.
+    pub token: String,
+    /// The worker; see [`crate::heartbeat::Heartbeat`].
+    pub worker: String,
+}
+
+/// Number and generation of a claim, from its file's name.
+pub fn parse(name: &str) -> Option<ClaimId> {
+    let (number, generation) = name.split_once('.')?;
+    Some((number.parse().ok()?, generation.parse().ok()?))
+}
+
+fn name(claims: &str, (number, generation): ClaimId) -> String {
+    format!("{claims}/{}.{generation}", number_text(number))
+}
+
+/// Claims a shard in the folder `claims`; whether it is ours now. A claim that is there is read: it is ours if it has our
+/// token, because the answer to an earlier try may have been lost.
+pub fn take(
+    folder: &dyn RunFolder,
+    claims: &str,
+    claimed: ClaimId,
+    worker: &str,
+) -> Result<bool, RunError> {
+    let claim = Claim { token: format!("{:016x}", fastrand::u64(..)), worker: worker.to_owned() };
+    let content = folder::json(&claim)?;
+    Ok(folder.create(&name(claims, claimed), &content)?
+        || read(folder, claims, claimed)?.as_ref() == Some(&claim))
+}
+
+/// Reads a claim; `None` where it is not there, or not written yet.
+pub fn read(
+    folder: &dyn RunFolder,
+    claims: &str,
+    claimed: ClaimId,
+) -> Result<Option<Claim>, RunError> {
+    folder::parsed(folder, &name(claims, claimed))
+}
+
+/// Gives a claim back: another worker can take it at once.
+pub fn give_back(folder: &dyn RunFolder, claims: &str, claimed: ClaimId) -> Result<(), RunError> {
+    folder.remove(&name(claims, claimed))
+}
+
 /// A listing that was made: its end and its duration.
 type Listing = Option<(Instant, Duration)>;
 
@@ -37,10 +88,10 @@ fn is_due(listing: Listing) -> bool {
     listing.is_none_or(|(end, took)| end.elapsed() >= took.saturating_mul(PAUSE))
 }
 
-/// Shards as a worker knows them.
-pub(crate) struct Choice<'a> {
-    folder: &'a dyn Folder,
-    plan: &'a Plan,
+/// Claims and results as a worker knows them, and its choice of the next shard.
+pub(crate) struct Claims<'a> {
+    folder: &'a dyn RunFolder,
+    plan: &'a ClusterPlan,
     phase: &'a Phase,
     /// A worker without a sign of life for so long counts as gone.
     stale: Duration,
@@ -61,21 +112,21 @@ pub(crate) struct Choice<'a> {
     next_at: usize,
     /// Workers that have said that they are there.
     workers: usize,
-    watch: Watch,
+    watch: CounterWatch,
     /// Workers of claims that were read.
-    owners: HashMap<Claimed, String>,
+    owners: HashMap<ClaimId, String>,
 }
 
-impl<'a> Choice<'a> {
+impl<'a> Claims<'a> {
     /// Nothing is known yet. `worker`: the name in claims; `stale`: time without a sign of life after which another
     /// worker counts as gone.
     pub fn new(
-        folder: &'a dyn Folder,
-        (plan, phase): (&'a Plan, &'a Phase),
+        folder: &'a dyn RunFolder,
+        (plan, phase): (&'a ClusterPlan, &'a Phase),
         stale: Duration,
         worker: &str,
-    ) -> Choice<'a> {
-        Choice {
+    ) -> Claims<'a> {
+        Claims {
             folder,
             plan,
             phase,
@@ -90,7 +141,7 @@ impl<'a> Choice<'a> {
             first: 0,
             next_at: usize::MAX,
             workers: 0,
-            watch: Watch::default(),
+            watch: CounterWatch::default(),
             owners: HashMap::new(),
         }
     }
@@ -111,17 +162,14 @@ impl<'a> Choice<'a> {
     }
 
     /// Claims a shard: one without a claim, else one whose worker is gone; `None` where there is none now.
-    ///
-    /// # Errors
-    /// The folder's.
-    pub fn next(&mut self) -> Result<Option<Claimed>, Trouble> {
+    pub fn next(&mut self) -> Result<Option<ClaimId>, RunError> {
         loop {
             self.refresh()?;
-            // Claims that were given back are free again. Of few shards `left` sees that without a listing.
+            // Claims that were given back are free again. Of few shards `reclaim` sees that without a listing.
             if self.free().is_none() && self.missing() > MISSING_MAX && is_due(self.claims) {
                 self.list_claims()?;
             }
-            let Some(at) = self.free() else { return self.left() };
+            let Some(at) = self.free() else { return self.reclaim() };
             if let Some(claimed) = self.claim(at)? {
                 return Ok(Some(claimed));
             }
@@ -130,10 +178,7 @@ impl<'a> Choice<'a> {
 
     /// Claims a shard while another one is in hand; `None` where one of `workers` could lack one for that, as far as is
     /// known, and where another worker was faster.
-    ///
-    /// # Errors
-    /// The folder's.
-    pub fn ahead(&mut self, workers: u64) -> Result<Option<Claimed>, Trouble> {
+    pub fn next_ahead(&mut self, workers: u64) -> Result<Option<ClaimId>, RunError> {
         self.refresh()?;
         let Some(at) = self.free() else { return Ok(None) };
         let workers = usize::try_from(workers).unwrap_or(usize::MAX).max(self.workers);
@@ -145,9 +190,9 @@ impl<'a> Choice<'a> {
     }
 
     /// Claims the shard at a place in the order; `None` where another worker was faster.
-    fn claim(&mut self, at: usize) -> Result<Option<Claimed>, Trouble> {
+    fn claim(&mut self, at: usize) -> Result<Option<ClaimId>, RunError> {
         let Some(number) = self.order.get(at).copied() else { return Ok(None) };
-        let ours = self.take((number, 0))?;
+        let ours = self.try_claim((number, 0))?;
         self.claimed.insert(number, 0);
         (self.misses, self.next_at) =
             if ours { (0, at + 1) } else { (self.misses + 1, usize::MAX) };
@@ -180,12 +225,12 @@ impl<'a> Choice<'a> {
     }
 
     /// Lists workers and claims.
-    fn list(&mut self) -> Result<(), Trouble> {
+    fn list(&mut self) -> Result<(), RunError> {
         self.workers = self.folder.names("workers")?.len();
         self.list_claims()
     }
 
-    fn list_claims(&mut self) -> Result<(), Trouble> {
+    fn list_claims(&mut self) -> Result<(), RunError> {
         let began = Instant::now();
         (self.misses, self.first) = (0, 0);
         self.claimed.clear();
@@ -197,7 +242,7 @@ impl<'a> Choice<'a> {
 
     /// Notes claims by their names; the largest number among them.
     fn note(&mut self, claims: &[String]) -> Option<u32> {
-        let claims = claims.iter().filter_map(|name| claim::parse(name));
+        let claims = claims.iter().filter_map(|name| parse(name));
         claims.fold(None, |last, (number, generation)| {
             let latest = self.claimed.entry(number).or_insert(generation);
             *latest = generation.max(*latest);
@@ -206,11 +251,11 @@ impl<'a> Choice<'a> {
     }
 
     /// Renews what is known of claims where that led to misses.
-    fn refresh(&mut self) -> Result<(), Trouble> {
+    fn refresh(&mut self) -> Result<(), RunError> {
         match self.misses {
             _ if self.claims.is_none() => self.list(),
             MISSES_MAX.. => self.list(),
-            MISSES_LOOK.. => self.look(),
+            MISSES_LOOK.. => self.find_gap(),
             _ => Ok(()),
         }
     }
@@ -219,7 +264,7 @@ impl<'a> Choice<'a> {
     /// costs less than to list all claims, and where most are taken, less than to try one after another. A page without a
     /// free shard is a sign that few are left: then all claims are listed, as more pages from other places would take as
     /// many requests and find the same few.
-    fn look(&mut self) -> Result<(), Trouble> {
+    fn find_gap(&mut self) -> Result<(), RunError> {
         let Some(at) = self.free() else { return Ok(()) };
         let Some(number) = self.order.get(at).copied() else { return Ok(()) };
         let names = self.folder.names_after(&self.phase.claims(), &number_text(number))?;
@@ -242,7 +287,7 @@ impl<'a> Choice<'a> {
     }
 
     /// Notes results that are there by now; false where many are missing and it is too early to list them.
-    fn look_for_results(&mut self) -> Result<bool, Trouble> {
+    fn find_results(&mut self) -> Result<bool, RunError> {
         if self.missing() <= MISSING_MAX {
             let missing = self.order.iter().filter(|number| !self.done.contains(number));
             let missing: Vec<u32> = missing.copied().collect();
@@ -267,39 +312,40 @@ impl<'a> Choice<'a> {
         Ok(true)
     }
 
-    fn take(&self, claimed: Claimed) -> Result<bool, Trouble> {
-        claim::take(self.folder, &self.phase.claims(), claimed, &self.worker)
+    fn try_claim(&self, claimed: ClaimId) -> Result<bool, RunError> {
+        take(self.folder, &self.phase.claims(), claimed, &self.worker)
     }
 
     /// Claims a shard anew whose worker is gone or has given it back.
-    fn left(&mut self) -> Result<Option<Claimed>, Trouble> {
-        if !self.look_for_results()? {
+    fn reclaim(&mut self) -> Result<Option<ClaimId>, RunError> {
+        if !self.find_results()? {
             return Ok(None);
         }
         let (folder, claims) = (self.folder, self.phase.claims());
-        let mut counters: HashMap<String, Option<Beat>> = HashMap::new();
+        let mut counters: HashMap<String, Option<Heartbeat>> = HashMap::new();
         let claimed = self.claimed.iter().filter(|(number, _)| !self.done.contains(number));
-        let claimed: Vec<Claimed> = claimed.map(|(n, generation)| (*n, *generation)).collect();
+        let claimed: Vec<ClaimId> = claimed.map(|(n, generation)| (*n, *generation)).collect();
         for claimed @ (number, generation) in claimed {
             let worker = match self.owners.get(&claimed) {
                 Some(worker) => worker.clone(),
-                None => match claim::read(folder, &claims, claimed)? {
+                None => match read(folder, &claims, claimed)? {
                     Some(Claim { worker, .. }) => {
                         self.owners.insert(claimed, worker.clone());
                         worker
                     }
                     // It was given back.
-                    None if self.take(claimed)? => return Ok(Some(claimed)),
+                    None if self.try_claim(claimed)? => return Ok(Some(claimed)),
                     // It is not whole yet, and is read again.
                     None => String::new(),
                 },
             };
             let beat = match counters.entry(worker.clone()) {
                 Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(place) => place.insert(beat::read(folder, &worker)?),
+                Entry::Vacant(place) => place.insert(heartbeat::read(folder, &worker)?),
             };
             let beat = beat.as_ref();
-            let gone = beat.is_some_and(|beat| beat.state == State::Ended || beat::is_dead(beat));
+            let gone = beat
+                .is_some_and(|beat| beat.state == WorkerState::Ended || heartbeat::is_dead(beat));
             let counter = beat.map_or(0, |beat| beat.counter);
             let key = format!("{number}.{generation} {worker}");
             let still = self.watch.still_for(&key, counter, Instant::now());
@@ -308,7 +354,7 @@ impl<'a> Choice<'a> {
                 continue;
             }
             // It may have been given back, and claimed by another one.
-            let claim = claim::read(folder, &claims, claimed)?;
+            let claim = read(folder, &claims, claimed)?;
             if claim.map(|claim| claim.worker).unwrap_or_default() != worker {
                 self.owners.remove(&claimed);
                 continue;
@@ -319,7 +365,7 @@ impl<'a> Choice<'a> {
                 continue;
             }
             let next = (number, generation + 1);
-            let ours = self.take(next)?;
+            let ours = self.try_claim(next)?;
             self.claimed.insert(number, next.1);
             if ours {
                 return Ok(Some(next));

@@ -1,8 +1,7 @@
 //! Signs of life: each worker rewrites one small file. Others look at whether its counter moves, by
 //! their own clocks; the worker itself may publish its files only as long as it beats.
 
-use crate::folder::{self, Folder, Trouble};
-use crate::plan::COLLECTED;
+use crate::folder::{self, RunError, RunFolder};
 use hakobu_core::control::Control;
 use hakobu_sys::host;
 use hakobu_transfer::journal::Owner;
@@ -18,7 +17,7 @@ const BEAT_MAX: Duration = Duration::from_secs(5);
 /// State of a worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+pub enum WorkerState {
     /// It works on a shard, or looks for one.
     #[default]
     Working,
@@ -30,7 +29,7 @@ pub enum State {
 
 /// One sign of life.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Beat {
+pub struct Heartbeat {
     /// Name of the worker, random.
     pub worker: String,
     /// Name of its host.
@@ -42,7 +41,7 @@ pub struct Beat {
     /// Seconds without a beat after which it counts as gone, by which its lease is measured.
     pub stale_s: f64,
     /// Its state.
-    pub state: State,
+    pub state: WorkerState,
     /// It verifies shards.
     #[serde(default)]
     pub verifies: bool,
@@ -62,7 +61,7 @@ pub struct Beat {
     pub message: Option<String>,
 }
 
-impl Beat {
+impl Heartbeat {
     /// Time without a beat after which the worker counts as gone for a process that waits for `own`.
     pub fn stale(&self, own: Duration) -> Duration {
         Duration::try_from_secs_f64(self.stale_s).map_or(own, |stale| stale.max(own))
@@ -76,15 +75,12 @@ pub fn interval(stale: Duration) -> Duration {
 
 /// Writes a beat, and extends the lease: others call this worker gone no earlier than `stale` after
 /// the file was written.
-///
-/// # Errors
-/// The folder's.
 pub fn write(
-    folder: &dyn Folder,
-    beat: &Beat,
+    folder: &dyn RunFolder,
+    beat: &Heartbeat,
     control: &Control,
     stale: Duration,
-) -> Result<(), Trouble> {
+) -> Result<(), RunError> {
     let before_ms = host::boot_ms();
     let content = folder::json(beat)?;
     folder.replace(&format!("workers/{}.json", beat.worker), &content)?;
@@ -93,32 +89,18 @@ pub fn write(
     Ok(())
 }
 
-/// Whether the run was collected: then nothing may be published any more.
-///
-/// # Errors
-/// The folder's.
-pub fn is_collected(folder: &dyn Folder) -> Result<bool, Trouble> {
-    Ok(folder.read(COLLECTED)?.is_some())
-}
-
 /// Reads the beats of all workers.
-///
-/// # Errors
-/// The folder's.
-pub fn read_all(folder: &dyn Folder) -> Result<Vec<Beat>, Trouble> {
-    let mut beats: Vec<Beat> = Vec::new();
+pub fn read_all(folder: &dyn RunFolder) -> Result<Vec<Heartbeat>, RunError> {
+    let mut beats: Vec<Heartbeat> = Vec::new();
     for name in folder.names("workers")?.into_iter().filter(|name| folder::is_inside(name)) {
-        beats.extend(folder::parsed::<Beat>(folder, &format!("workers/{name}"))?);
+        beats.extend(folder::parsed::<Heartbeat>(folder, &format!("workers/{name}"))?);
     }
     beats.sort_by(|a, b| (&a.host, &a.worker).cmp(&(&b.host, &b.worker)));
     Ok(beats)
 }
 
 /// Reads the beat of one worker; `None` for what cannot be the name of one.
-///
-/// # Errors
-/// The folder's.
-pub fn read(folder: &dyn Folder, worker: &str) -> Result<Option<Beat>, Trouble> {
+pub fn read(folder: &dyn RunFolder, worker: &str) -> Result<Option<Heartbeat>, RunError> {
     if !folder::is_word(worker) {
         return Ok(None);
     }
@@ -126,7 +108,7 @@ pub fn read(folder: &dyn Folder, worker: &str) -> Result<Option<Beat>, Trouble> 
 }
 
 /// Whether the process of a beat is known to be gone: it ended on this machine.
-pub fn is_dead(beat: &Beat) -> bool {
+pub fn is_dead(beat: &Heartbeat) -> bool {
     use hakobu_transfer::journal::Life;
     let owner = Owner::parse(&beat.owner);
     owner.is_some_and(|owner| matches!(Owner::me().judge(&owner), Life::Dead | Life::Rebooted))
@@ -134,11 +116,11 @@ pub fn is_dead(beat: &Beat) -> bool {
 
 /// Watches counters. A counter counts as still only while this process watched it.
 #[derive(Debug, Default)]
-pub struct Watch {
+pub struct CounterWatch {
     seen: HashMap<String, (u64, Instant)>,
 }
 
-impl Watch {
+impl CounterWatch {
     /// Time for which a counter has not changed, as seen by this process.
     pub fn still_for(&mut self, key: &str, counter: u64, now: Instant) -> Duration {
         match self.seen.get_mut(key) {
@@ -157,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_counter_stands_still_only_while_it_is_watched() {
-        let mut watch = Watch::default();
+        let mut watch = CounterWatch::default();
         let start = Instant::now();
         let at = |s: u64| start + Duration::from_secs(s);
         assert_eq!(watch.still_for("a", 7, at(100)), Duration::ZERO);

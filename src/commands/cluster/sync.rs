@@ -1,27 +1,26 @@
 //! `sync --cluster ENGINE:N`: plan, workers, collect in one command.
 
-use super::collect::{self, How};
-use super::opened::{absolute, open, unusable};
+use super::collect::{self, CollectOptions};
 use super::options::{Args, Engine};
-use super::order::Order;
-use super::{plan, prove, slurm, submit};
+use super::submit::{self, WorkerOrder};
+use super::{absolute, open_run, plan, report_error};
 use crate::exit;
 use crate::show::{Wanted, output};
-use hakobu_cluster::comparing;
+use hakobu_cluster::verify;
 use hakobu_core::error::quoted;
 use hakobu_transfer::run::Spec;
 use std::ffi::OsString;
 
 /// Runs a transfer on many machines. Without `--run` the folder is made in the working directory,
 /// which they share then, and removed when all went well.
-pub fn whole(arguments: &[OsString], spec: Spec, wanted: Wanted, args: &Args) -> u8 {
+pub fn run(arguments: &[OsString], spec: Spec, wanted: Wanted, args: &Args) -> u8 {
     let Some((engine, nodes)) = args.cluster.clone() else {
         output::message("--run, --workers, --inventory and --verify go with --cluster ENGINE:N");
         output::message("hint: hakobu verify compares two trees");
         return exit::SYNC_USAGE;
     };
     if args.verify
-        && let Err(fatal) = comparing::refuse_unfit(&spec)
+        && let Err(fatal) = verify::refuse_unfit(&spec)
     {
         output::message(&fatal.message);
         return exit::SYNC_USAGE;
@@ -51,12 +50,12 @@ pub fn whole(arguments: &[OsString], spec: Spec, wanted: Wanted, args: &Args) ->
     let start = |verifies: bool| {
         let nodes = nodes.min(count);
         let rest = Vec::new();
-        let order = Order { run: run.clone(), nodes, stale: args.stale(), verifies, rest };
+        let order = WorkerOrder { run: run.clone(), nodes, stale: args.stale(), verifies, rest };
         let ran = match &engine {
             _ if count == 0 => Ok(()),
-            Engine::Local => submit::local(&order),
-            Engine::Slurm => slurm::run(&order),
-            Engine::Ray(address) => submit::ray(&order, address, false),
+            Engine::Local => submit::run_local(&order),
+            Engine::Slurm => submit::run_slurm(&order),
+            Engine::Ray(address) => submit::run_ray(&order, address, false),
             Engine::Kubernetes | Engine::Parallel(_) => Ok(()),
         };
         // Continue after failures of workers: collect transfers the rest.
@@ -65,13 +64,13 @@ pub fn whole(arguments: &[OsString], spec: Spec, wanted: Wanted, args: &Args) ->
         }
     };
     let collect = |verifies: bool| {
-        let how = How { stale: args.stale(), waits: true, json: false, verifies };
-        let opened = open(&run, &settings).map_err(unusable);
-        opened.and_then(|opened| collect::finish(opened, how)).unwrap_or_else(|code| code)
+        let options = CollectOptions { stale: args.stale(), waits: true, json: false, verifies };
+        let opened = open_run(&run, &settings).map_err(report_error);
+        opened.and_then(|opened| collect::finish(opened, options)).unwrap_or_else(|code| code)
     };
     start(false);
     let mut code = collect(false);
-    if args.verify && prove::is_collected(code) {
+    if args.verify && collect::is_collected(code) {
         start(true);
         code = collect(true);
     }
