@@ -25,7 +25,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 /// The command line of `ls`.
-pub static TABLE: Table<Plan> = Table {
+pub static TABLE: Table<LsOptions> = Table {
     command: "ls",
     about: "List buckets and objects",
     usage: "hakobu ls [OPTIONS] [s3://BUCKET[/PREFIX]]...",
@@ -47,7 +47,7 @@ pub static TABLE: Table<Plan> = Table {
 
 /// The parsed command line.
 #[derive(Clone, Debug, Default)]
-pub struct Plan {
+pub struct LsOptions {
     recursive: bool,
     unordered: bool,
     human: bool,
@@ -66,9 +66,9 @@ pub struct Plan {
     places: Vec<(OsString, S3Url)>,
 }
 
-parts!(Plan { objects: ObjectArgs, filters: Filters });
+parts!(LsOptions { objects: ObjectArgs, filters: Filters });
 
-const OPTIONS: &[Opt<Plan>] = &[
+const OPTIONS: &[Opt<LsOptions>] = &[
     flag("l", Some('l'), "add storage class and ETag").short_only().sets(|it, on| it.long = on),
     flag("etag", None, "the same as -l").alias(&["storage-class"]).sets(|it, on| it.long = on),
     flag("recursive", Some('R'), "list everything below a prefix, with whole keys")
@@ -103,7 +103,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
     carry_out(TABLE.parse(&arguments), |typed| plan(&typed, is_terminal), |plan| list(&plan, &out))
 }
 
-fn plan(typed: &Typed, is_terminal: bool) -> Result<Plan, String> {
+fn plan(typed: &Typed, is_terminal: bool) -> Result<LsOptions, String> {
     if let Some(path) = typed.paths.iter().find(|path| !is_s3(path)) {
         return Err(format!(
             "{} is a path: hakobu ls lists buckets and objects (s3://BUCKET/PREFIX)\n\
@@ -112,7 +112,7 @@ fn plan(typed: &Typed, is_terminal: bool) -> Result<Plan, String> {
         ));
     }
     let escape = is_terminal.then(Escape::of_locale);
-    let mut plan = TABLE.read(typed, Plan { end: b'\n', escape, ..Plan::default() })?;
+    let mut plan = TABLE.read(typed, LsOptions { end: b'\n', escape, ..LsOptions::default() })?;
     TABLE.check_places(typed, true, true)?;
     plan.filters.note(true)?;
     plan.filter = plan.filters.of_names()?;
@@ -123,7 +123,7 @@ fn plan(typed: &Typed, is_terminal: bool) -> Result<Plan, String> {
 }
 
 /// Lists the arguments of a plan; returns the exit code.
-fn list(plan: &Plan, out: &Output) -> Result<u8, String> {
+fn list(plan: &LsOptions, out: &Output) -> Result<u8, String> {
     let store = match Store::open(&plan.objects.settings()) {
         Ok(store) => store,
         Err(error) => return Ok(told(exit::USAGE, &error.to_string())),
@@ -166,7 +166,12 @@ fn buckets(store: &Arc<Store>, rows: &mut Rows<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-fn place(plan: &Plan, store: &Arc<Store>, url: &S3Url, rows: &mut Rows<'_>) -> Result<(), String> {
+fn place(
+    plan: &LsOptions,
+    store: &Arc<Store>,
+    url: &S3Url,
+    rows: &mut Rows<'_>,
+) -> Result<(), String> {
     let scope = Scope::of(&url.key, plan.objects.is_raw());
     let recursive = plan.recursive || scope.pattern.is_some();
     rows.begin(&url.bucket, &scope.prefix, recursive);
@@ -335,13 +340,13 @@ impl Place<'_, '_> {
 mod tests {
     use super::*;
 
-    fn planned(line: &str) -> Result<Plan, String> {
+    fn planned(line: &str) -> Result<LsOptions, String> {
         plan(&TABLE.parse_line(line)?, false)
     }
 
     #[test]
     fn nothing_is_all_buckets() {
-        for (line, bucket) in [("", ""), ("s3://", ""), ("-lR s3://b/p", "b")] {
+        for (line, bucket) in [("", ""), ("s3://", ""), ("-lR s3://abc/p", "abc")] {
             let plan = planned(line).unwrap();
             assert_eq!(
                 plan.places.iter().map(|(_, url)| &*url.bucket).collect::<Vec<_>>(),

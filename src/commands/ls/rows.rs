@@ -1,6 +1,6 @@
 //! Lines of objects, formatted by hand into one buffer: a million of them cost little more than copying.
 
-use super::Plan;
+use super::LsOptions;
 use crate::number;
 use crate::show::escape::Escape;
 use crate::show::output::Output;
@@ -87,7 +87,7 @@ pub struct Rows<'a> {
 
 impl<'a> Rows<'a> {
     /// Makes empty output.
-    pub fn new(plan: &Plan, out: &'a Output) -> Rows<'a> {
+    pub fn new(plan: &LsOptions, out: &'a Output) -> Rows<'a> {
         Rows {
             form: match (plan.json, plan.full_path, plan.long) {
                 (true, _, _) => Form::Json,

@@ -1,9 +1,7 @@
-//! Listings of the null server: ListObjectsV2 and ListObjects over generated keys, at a cost that depends
-//! only on the page.
+//! Keys that the null server lists: `d0000/f000000`, `d0000/f000001`, … with 1,000 per `d…/`, numbered consecutively in byte
+//! order. ListObjectsV2 and ListObjects over them, at a cost that depends only on the page.
 
-use super::space::Space;
-use crate::operation::parameter;
-use crate::xml::{encoded, push_element, push_escaped};
+use crate::protocol::{encoded, push_element, push_escaped, query_parameter};
 use hakobu_core::percent;
 
 /// ETag of every object, in the form of a multipart upload, so that no client takes it for an MD5.
@@ -16,7 +14,7 @@ const PAGE_MAX: u64 = 1000;
 
 /// Parameters of a listing.
 #[derive(Debug, Default)]
-pub struct Query {
+pub struct NullListQuery {
     /// True for ListObjectsV2.
     v2: bool,
     prefix: Vec<u8>,
@@ -29,13 +27,14 @@ pub struct Query {
     encodes: bool,
 }
 
-impl Query {
+impl NullListQuery {
     /// Parses the query of a request.
     ///
     /// # Errors
     /// Name of the invalid parameter.
-    pub fn parse(query: &str, v2: bool) -> Result<Query, &'static str> {
-        let text = |name| parameter(query, name).map(|text| percent::decode(text.as_bytes(), true));
+    pub fn parse(query: &str, v2: bool) -> Result<NullListQuery, &'static str> {
+        let text =
+            |name| query_parameter(query, name).map(|text| percent::decode(text.as_bytes(), true));
         let number =
             |text: Vec<u8>| String::from_utf8(text).ok().and_then(|text| text.parse().ok());
         let entries_max: u64 = match text("max-keys").filter(|text| !text.is_empty()) {
@@ -49,19 +48,19 @@ impl Query {
             }
             None => None,
         };
-        Ok(Query {
+        Ok(NullListQuery {
             v2,
             prefix: text("prefix").unwrap_or_default(),
             delimiter: text("delimiter").unwrap_or_default(),
             after: text(if v2 { "start-after" } else { "marker" }).unwrap_or_default(),
             token,
             entries_max: entries_max.min(PAGE_MAX),
-            encodes: parameter(query, "encoding-type") == Some("url"),
+            encodes: query_parameter(query, "encoding-type") == Some("url"),
         })
     }
 
     /// First key of the page. A start that is a common prefix skips everything below it.
-    fn start(&self, space: &Space) -> u64 {
+    fn start(&self, space: &KeySpace) -> u64 {
         let first = space.before(&self.prefix);
         let after = match self.token {
             Some(number) => number,
@@ -89,7 +88,7 @@ impl Query {
 type Entry = (u64, Option<usize>);
 
 /// Entries of a page, and the number of the key to continue with if it is truncated.
-fn page(query: &Query, space: &Space) -> (Vec<Entry>, Option<u64>) {
+fn page(query: &NullListQuery, space: &KeySpace) -> (Vec<Entry>, Option<u64>) {
     let end = space.through(&query.prefix);
     let mut at = query.start(space);
     if query.delimiter.is_empty() {
@@ -110,7 +109,13 @@ fn page(query: &Query, space: &Space) -> (Vec<Entry>, Option<u64>) {
 }
 
 /// Appends the XML of a page; `bytes` is the size of every object.
-pub fn push(query: &Query, space: &Space, bucket: &str, bytes: u64, out: &mut Vec<u8>) {
+pub fn push_listing(
+    query: &NullListQuery,
+    space: &KeySpace,
+    bucket: &str,
+    bytes: u64,
+    out: &mut Vec<u8>,
+) {
     let (entries, next) = page(query, space);
     let text = |name, text: &[u8], out: &mut Vec<u8>| match query.encodes {
         true => push_element(name, encoded(text).as_bytes(), out),
@@ -171,15 +176,95 @@ pub fn push(query: &Query, space: &Space, bucket: &str, bytes: u64, out: &mut Ve
     out.extend_from_slice(b"</ListBucketResult>");
 }
 
+/// Keys that share a `d…/`.
+const KEYS_PER_DIR: u64 = 1000;
+
+/// A number of keys with uniform names. The number of a key is its position in the order.
+#[derive(Clone, Debug)]
+pub struct KeySpace {
+    /// Number of keys.
+    pub count: u64,
+    dir_digits: usize,
+    file_digits: usize,
+}
+
+impl KeySpace {
+    /// `count` keys. Numbers have as many digits as the largest one, at least four and six.
+    pub fn new(count: u64) -> KeySpace {
+        let last = count.saturating_sub(1);
+        let digits = |number: u64| number.checked_ilog10().map_or(1, |log| log as usize + 1);
+        KeySpace {
+            count,
+            dir_digits: digits(last / KEYS_PER_DIR).max(4),
+            file_digits: digits(last).max(6),
+        }
+    }
+
+    /// Appends the name of a key.
+    pub fn push_key(&self, number: u64, out: &mut Vec<u8>) {
+        out.push(b'd');
+        push_number(number / KEYS_PER_DIR, self.dir_digits, out);
+        out.extend_from_slice(b"/f");
+        push_number(number, self.file_digits, out);
+    }
+
+    /// Number of keys before `text` in byte order.
+    pub fn before(&self, text: &[u8]) -> u64 {
+        self.count_while(|key| key < text)
+    }
+
+    /// Number of keys before `prefix` or beginning with it.
+    pub fn through(&self, prefix: &[u8]) -> u64 {
+        self.count_while(|key| key < prefix || key.starts_with(prefix))
+    }
+
+    /// Number of keys before `text` or equal to it.
+    pub fn up_to(&self, text: &[u8]) -> u64 {
+        self.count_while(|key| key <= text)
+    }
+
+    /// Number of leading keys for which `holds`; it must be true for a prefix of the keys only.
+    fn count_while(&self, holds: impl Fn(&[u8]) -> bool) -> u64 {
+        let (mut low, mut high) = (0, self.count);
+        let mut key = Vec::with_capacity(32);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            key.clear();
+            self.push_key(middle, &mut key);
+            if holds(&key) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+}
+
+fn push_number(mut number: u64, digits: usize, out: &mut Vec<u8>) {
+    let start = out.len();
+    out.resize(start + digits, b'0');
+    for digit in out[start..].iter_mut().rev() {
+        *digit = b'0' + (number % 10) as u8;
+        number /= 10;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::xml::texts;
+    use crate::protocol::element_texts;
     use std::collections::BTreeSet;
 
     fn render(query: &str, v2: bool, count: u64) -> String {
         let mut out = Vec::new();
-        push(&Query::parse(query, v2).unwrap(), &Space::new(count), "b", 7, &mut out);
+        push_listing(
+            &NullListQuery::parse(query, v2).unwrap(),
+            &KeySpace::new(count),
+            "b",
+            7,
+            &mut out,
+        );
         String::from_utf8(out).unwrap()
     }
 
@@ -190,10 +275,10 @@ mod tests {
         loop {
             let page = render(&format!("{query}&{from}"), v2, count);
             let (keys, rest) = page.split_once("<CommonPrefixes>").unwrap_or((&page, ""));
-            found.extend(texts(keys, "Key").map(str::to_owned));
-            found.extend(texts(&format!("{rest}<Prefix>"), "Prefix").map(str::to_owned));
+            found.extend(element_texts(keys, "Key").map(str::to_owned));
+            found.extend(element_texts(&format!("{rest}<Prefix>"), "Prefix").map(str::to_owned));
             let next = if v2 { "NextContinuationToken" } else { "NextMarker" };
-            let Some(token) = texts(&page, next).next() else {
+            let Some(token) = element_texts(&page, next).next() else {
                 assert!(page.contains("<IsTruncated>false<"), "{page}");
                 return found;
             };
@@ -210,7 +295,7 @@ mod tests {
             ("continuation-token=1", "continuation-token"),
             ("continuation-token=nx", "continuation-token"),
         ] {
-            assert_eq!(Query::parse(query, true).err(), Some(wrong), "{query}");
+            assert_eq!(NullListQuery::parse(query, true).err(), Some(wrong), "{query}");
         }
         assert!(render("max-keys=0", true, 5).contains("<IsTruncated>false<"));
         assert!(render("max-keys=5000", true, 5).contains("<MaxKeys>1000<"));
@@ -237,10 +322,10 @@ mod tests {
             size in 1u64..900,
             v2: bool,
         ) {
-            let space = Space::new(count);
+            let space = KeySpace::new(count);
             let mut expected = BTreeSet::new();
             let query = format!("prefix={prefix}&delimiter={delimiter}&max-keys={size}");
-            let folding = Query::parse(&query, v2).unwrap();
+            let folding = NullListQuery::parse(&query, v2).unwrap();
             let passed = (folding.common_prefix_len(after.as_bytes()) == Some(after.len())).then_some(&after);
             for number in 0..count {
                 let mut key = Vec::new();
@@ -254,6 +339,44 @@ mod tests {
             let mut found = all(&query, &after, v2, count);
             found.sort();
             proptest::prop_assert_eq!(found, expected.into_iter().collect::<Vec<_>>());
+        }
+    }
+
+    fn all_keys(space: &KeySpace) -> Vec<Vec<u8>> {
+        let key = |number| {
+            let mut key = Vec::new();
+            space.push_key(number, &mut key);
+            key
+        };
+        (0..space.count).map(key).collect()
+    }
+
+    #[test]
+    fn names() {
+        let mut key = Vec::new();
+        KeySpace::new(1_000_000).push_key(123_456, &mut key);
+        assert_eq!(key, b"d0123/f123456");
+        key.clear();
+        KeySpace::new(20_000_000).push_key(123_456, &mut key);
+        assert_eq!(key, b"d00123/f00123456");
+        let keys = all_keys(&KeySpace::new(12_345));
+        assert!(keys.is_sorted() && keys.len() == 12_345);
+        assert!(all_keys(&KeySpace::new(0)).is_empty());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn places(count in 0u64..5000, text in "(d[0-9]{0,5}/?)?(f[0-9]{0,7})?.?") {
+            let space = KeySpace::new(count);
+            let text = text.as_bytes();
+            let keys = all_keys(&space);
+            let count = |holds: &dyn Fn(&[u8]) -> bool| {
+                keys.iter().filter(|key| holds(key)).count() as u64
+            };
+            proptest::prop_assert_eq!(space.before(text), count(&|key| key < text));
+            proptest::prop_assert_eq!(space.up_to(text), count(&|key| key <= text));
+            let through = count(&|key| key < text || key.starts_with(text));
+            proptest::prop_assert_eq!(space.through(text), through);
         }
     }
 }

@@ -1,12 +1,16 @@
-//! The served folder as an open descriptor. The kernel resolves every path below it at the time of use, so
-//! that `..`, absolute symlinks and concurrent changes cannot lead out.
+//! The served folder as an open descriptor: the kernel resolves every path below it at the time of use, so that `..`,
+//! absolute symlinks and concurrent changes cannot lead out. Keys are mapped to files: a plain key is its own path. A key
+//! gets a numbered file if it cannot be a path (`//`, `.` and `..`, a slash at either end), is too long for derived names,
+//! or collides with an existing folder or file; a list maps numbers to keys.
 
 use hakobu_core::unit::{Kind, Time};
 use hakobu_sys::beneath::{self, For};
 use hakobu_sys::{AsFd, OwnedFd, dir, errno, file, meta, process};
+use parking_lot::Mutex;
+use std::collections::HashMap;
 use std::ffi::{CString, OsString};
 use std::fs::{File, Metadata};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,36 +25,36 @@ const SMALL_BYTES_MAX: u64 = 1 << 20;
 
 /// The served folder.
 #[derive(Debug)]
-pub struct Root {
+pub struct ServedRoot {
     fd: OwnedFd,
     count: AtomicU64,
 }
 
-/// Directory of the entry that [`Root::look`] was called for last: the next one is often beside it.
+/// Directory of the entry that [`ServedRoot::look`] was called for last: the next one is often beside it.
 #[derive(Debug, Default)]
-pub struct Place {
+pub struct LastDirectory {
     path: String,
     fd: Option<OwnedFd>,
 }
 
 /// A temporary file, removed when dropped before it is published.
 #[derive(Debug)]
-pub struct Temporary {
-    root: Arc<Root>,
+pub struct TempFile {
+    root: Arc<ServedRoot>,
     name: CString,
     /// The file, open for writing.
     pub file: File,
     is_named: bool,
 }
 
-impl Root {
+impl ServedRoot {
     /// Opens a folder by path, and removes temporary files of ended processes.
     ///
     /// # Errors
     /// It cannot be opened or read.
-    pub fn open(path: &Path) -> io::Result<Root> {
+    pub fn open(path: &Path) -> io::Result<ServedRoot> {
         let fd = dir::open_root(&CString::new(path.as_os_str().as_bytes())?)?;
-        let root = Root { fd, count: AtomicU64::new(0) };
+        let root = ServedRoot { fd, count: AtomicU64::new(0) };
         let mut left = Vec::new();
         root.each("", |name, _| left.extend(is_left(name).then(|| name.to_owned())))?;
         for name in left {
@@ -71,15 +75,15 @@ impl Root {
         File::from(self.get(path, For::Looking)?).metadata()
     }
 
-    /// Size and modification time of a regular file, as [`Root::meta`]; one system call for each entry of a directory.
+    /// Size and modification time of a regular file, as [`ServedRoot::meta`]; one system call for each entry of a directory.
     ///
     /// # Errors
-    /// As [`Root::meta`]; NotFound if it has another type.
-    pub fn look(&self, path: &str, place: &mut Place) -> io::Result<(u64, SystemTime)> {
+    /// As [`ServedRoot::meta`]; NotFound if it has another type.
+    pub fn look(&self, path: &str, place: &mut LastDirectory) -> io::Result<(u64, SystemTime)> {
         let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
         if place.fd.is_none() || place.path != above {
             let fd = self.get(above, For::Directory)?;
-            *place = Place { path: above.to_owned(), fd: Some(fd) };
+            *place = LastDirectory { path: above.to_owned(), fd: Some(fd) };
         }
         let fd = place.fd.as_ref().ok_or(ErrorKind::NotFound)?;
         let meta = meta::of(fd.as_fd(), &CString::new(name)?, false)?;
@@ -238,12 +242,12 @@ fn is_left(name: &str) -> bool {
     })
 }
 
-impl Temporary {
+impl TempFile {
     /// Creates a temporary file.
     ///
     /// # Errors
     /// Those of creating a file.
-    pub fn new(root: &Arc<Root>) -> io::Result<Temporary> {
+    pub fn new(root: &Arc<ServedRoot>) -> io::Result<TempFile> {
         let pid = std::process::id();
         loop {
             let number = root.count.fetch_add(1, Ordering::Relaxed);
@@ -252,7 +256,7 @@ impl Temporary {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 made => {
                     let file = File::from(made?);
-                    return Ok(Temporary { root: Arc::clone(root), name, file, is_named: false });
+                    return Ok(TempFile { root: Arc::clone(root), name, file, is_named: false });
                 }
             }
         }
@@ -280,11 +284,137 @@ impl Temporary {
     }
 }
 
-impl Drop for Temporary {
+impl Drop for TempFile {
     fn drop(&mut self) {
         if !self.is_named {
             // The next server on this folder retries.
             let _ = dir::unlink(self.root.fd.as_fd(), &self.name);
         }
     }
+}
+
+/// The list, inside the served folder: a line of JSON per number, with bucket and key.
+const LIST: &str = ".hakobu-names";
+/// Prefix of numbered files.
+const NUMBERED: &str = ".key-";
+/// Longest key used as a path, bytes. Metadata files are named after the key in base64, with a bucket and an
+/// upload id, within 255 bytes.
+const PLAIN_BYTES_MAX: usize = 64;
+
+type ObjectKey = (String, String);
+
+/// Files of keys.
+#[derive(Debug)]
+pub struct KeyNames {
+    root: Arc<ServedRoot>,
+    numbered: Mutex<NumberedKeys>,
+}
+
+#[derive(Debug, Default)]
+struct NumberedKeys {
+    keys: Vec<ObjectKey>,
+    numbers: HashMap<ObjectKey, usize>,
+}
+
+impl NumberedKeys {
+    fn add(&mut self, object: ObjectKey) -> usize {
+        let number = self.keys.len();
+        self.keys.push(object.clone());
+        self.numbers.insert(object, number);
+        number
+    }
+}
+
+impl KeyNames {
+    /// Reads the list of a folder.
+    ///
+    /// # Errors
+    /// The list exists and cannot be read.
+    pub fn load(root: &Arc<ServedRoot>) -> io::Result<KeyNames> {
+        let mut numbered = NumberedKeys::default();
+        match root.file(LIST) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            file => {
+                for line in BufReader::new(file?.0).lines() {
+                    numbered.add(serde_json::from_str(&line?).map_err(io::Error::other)?);
+                }
+            }
+        }
+        Ok(KeyNames { root: Arc::clone(root), numbered: Mutex::new(numbered) })
+    }
+
+    /// Path of an existing key within its bucket; `None` if it cannot exist.
+    pub fn find(&self, bucket: &str, key: &str) -> Option<String> {
+        let numbered = self.numbered.lock();
+        match numbered.numbers.get(&(bucket.to_owned(), key.to_owned())) {
+            Some(number) => Some(file_of(*number)),
+            None => is_path(key).then(|| key.to_owned()),
+        }
+    }
+
+    /// Path within its bucket for writing a key.
+    ///
+    /// # Errors
+    /// The list cannot be written.
+    pub fn make(&self, bucket: &str, key: &str) -> io::Result<String> {
+        let object = (bucket.to_owned(), key.to_owned());
+        let mut numbered = self.numbered.lock();
+        if let Some(number) = numbered.numbers.get(&object) {
+            return Ok(file_of(*number));
+        }
+        if is_path(key) && key.len() <= PLAIN_BYTES_MAX && !self.is_taken(bucket, key) {
+            return Ok(key.to_owned());
+        }
+        self.number(&mut numbered, object)
+    }
+
+    /// Another path for a key whose own path has been taken since it was looked up, by a key above or below
+    /// it. `None` if it is still free.
+    ///
+    /// # Errors
+    /// The list cannot be written.
+    pub fn move_aside(&self, bucket: &str, key: &str) -> io::Result<Option<String>> {
+        let object = (bucket.to_owned(), key.to_owned());
+        let mut numbered = self.numbered.lock();
+        if let Some(number) = numbered.numbers.get(&object) {
+            return Ok(Some(file_of(*number)));
+        }
+        if key.starts_with(NUMBERED) || !self.is_taken(bucket, key) {
+            return Ok(None);
+        }
+        self.number(&mut numbered, object).map(Some)
+    }
+
+    /// Assigns a numbered file to a key.
+    fn number(&self, numbered: &mut NumberedKeys, object: ObjectKey) -> io::Result<String> {
+        let mut line = serde_json::to_vec(&object)?;
+        line.push(b'\n');
+        self.root.append(LIST, &line)?;
+        Ok(file_of(numbered.add(object)))
+    }
+
+    /// True if a folder exists in place of the file, or a file in place of one of its folders.
+    fn is_taken(&self, bucket: &str, key: &str) -> bool {
+        let mut slashes = key.match_indices('/').map(|(at, _)| &key[..at]);
+        self.root.is_dir(&format!("{bucket}/{key}"))
+            || slashes.any(|part| self.root.is_file(&format!("{bucket}/{part}")))
+    }
+
+    /// Key of a path within a bucket; `None` if the path is not an object.
+    pub fn key_of(&self, bucket: &str, path: &str) -> Option<String> {
+        let Some(digits) = path.strip_prefix(NUMBERED) else { return Some(path.to_owned()) };
+        let numbered = self.numbered.lock();
+        let (owner, key) = numbered.keys.get(digits.parse::<usize>().ok()?)?;
+        (owner == bucket).then(|| key.clone())
+    }
+}
+
+fn file_of(number: usize) -> String {
+    format!("{NUMBERED}{number:09}")
+}
+
+/// True if a key can be used as a path.
+fn is_path(key: &str) -> bool {
+    let is_name = |name: &str| !["", ".", ".."].contains(&name) && name.len() <= 255;
+    !key.starts_with(NUMBERED) && !key.contains('\0') && key.split('/').all(is_name)
 }
