@@ -7,7 +7,7 @@ use crate::exit;
 use crate::names;
 use crate::options::{Group, OptArg, Row, Takes, flag, parts, push, put, titled, value, values};
 use crate::show::escape::Escape;
-pub use argument::{ArgumentFilter, ArgumentFilters};
+pub use argument::ArgumentFilters;
 use hakobu_core::error::{Fatal, cannot, quoted};
 use hakobu_sys::links::Links;
 use hakobu_transfer::policy::filter::{Filter, FilterBuilder, Style};

@@ -20,7 +20,7 @@ use hakobu_core::unit::{Jobs, Totals};
 use hakobu_s3::blocking::with_client;
 use hakobu_s3::ops::create_bucket;
 use hakobu_s3::{Addressing, Keys, Settings};
-use hakobu_testserver::{Conditions, Config, Kind, Server};
+use hakobu_testserver::{Conditions, ServerConfig, ServerKind, TestServer};
 use hakobu_transfer::location::Location;
 use hakobu_transfer::object::JOBS_SEED;
 use hakobu_transfer::run::{Control, Outcome, Rates, transfer};
@@ -95,8 +95,8 @@ impl Demo<'_> {
         area.has_room(&data)?;
         let secret = tool::random_key().map_err(|e| format!("cannot make up a key: {e}"))?;
         let store = area.store();
-        let server = Server::start(Config {
-            kind: Kind::Folder {
+        let server = TestServer::start(ServerConfig {
+            kind: ServerKind::Folder {
                 dir: store.clone(),
                 access_key: ACCESS_KEY.into(),
                 secret_key: secret.clone(),

@@ -216,13 +216,8 @@ fn sort(
     if of.name == "pipe" && (plan.file == "-" || running.input.swap(true, Ordering::Relaxed)) {
         return running.fail(number, "standard input is read by the lines, or by another one");
     }
-    let mut rest = of.table.with_values(rest);
-    // s5cmd lists buckets.
-    if of.name == "ls" && rest.iter().all(|word| word.as_bytes().starts_with(b"-")) {
-        rest.push("s3://".into());
-    }
-    let rest = &*rest;
-    let stored = rest.iter().any(is_s3);
+    let rest = &*of.table.with_values(rest);
+    let stored = of.name == "ls" || rest.iter().any(is_s3);
     let mut defaults = if stored { plan.defaults.clone() } else { Vec::new() };
     if stored && lines::has_patterns(rest) {
         defaults.push("--filter-style=s5cmd".into());

@@ -276,7 +276,7 @@ const OPTIONS: &[Opt<Plan>] = &[
     JSON.sets(|it, on| it.json = on),
 ];
 
-const UNBUILT: &[(&str, &str)] = &[("--time --time-style", "hakobu ls -lR shows times")];
+const UNBUILT: &[(&str, &str)] = &[("--time --time-style", "ls -lR shows times")];
 
 #[cfg(test)]
 mod tests {

@@ -37,6 +37,7 @@ fn ls_lists() {
             all.map(Some).into_iter().zip(sizes).collect::<Vec<_>>()
         );
         assert!(stage.ok("ls s3://").out().contains(&stage.bucket));
+        assert_eq!(stage.ok("ls").out(), stage.ok("ls s3://").out());
         stage.run("ls SPOT/none").expect(2);
         let run = stage.ok("ls -R --summarize SPOT/");
         assert!(run.out().contains('5') && run.out().contains("4321"), "{run}");
