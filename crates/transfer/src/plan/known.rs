@@ -252,8 +252,9 @@ mod tests {
         assert_eq!(claims.take(b"b", b"x", true), None);
         assert_eq!(claims.take(b"a", b"y", true), Some(Holder { named: false, same: false }));
         assert_eq!(claims.take(b"b", b"x", true), Some(Holder { named: true, same: true }));
-        claims.hold(b"a", true);
-        assert_eq!(claims.take(b"a", b"z", false), Some(Holder { named: true, same: false }));
+        claims.hold(b"a", b"y");
+        assert_eq!(claims.take(b"a", b"x", true), Some(Holder { named: true, same: false }));
+        assert_eq!(claims.take(b"a", b"y", true), Some(Holder { named: true, same: true }));
     }
 
     fn root(bucket: &str, prefix: &str) -> Root {
