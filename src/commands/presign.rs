@@ -7,7 +7,7 @@ use crate::objects::{self, ObjectArgs};
 use crate::options::{Opt, Table, Typed, flag, parts, put, value};
 use crate::show::json::{Paths, line};
 use crate::show::output::Output;
-use hakobu_s3::blocking::with_store;
+use hakobu_s3::with_store;
 use hakobu_s3::{Request, presign};
 use hakobu_transfer::location::S3Url;
 use http::Method;

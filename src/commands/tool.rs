@@ -8,7 +8,7 @@ use crate::show::json::{failure, operation_word};
 use crate::show::output::{self, Output};
 use crate::show::screen;
 use hakobu_core::error::{Cause, Operation, quoted};
-use hakobu_s3::blocking::with_store;
+use hakobu_s3::with_store;
 use hakobu_s3::{Client, Error, Requests, Store};
 use hakobu_transfer::location::{S3Url, s3_path};
 use hakobu_transfer::object::list::Choice;

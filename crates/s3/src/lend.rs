@@ -1,8 +1,9 @@
 //! Signatures and TLS for programs that have connections of their own, such as a benchmark of servers.
 
-use super::sign::{Keys, Signer, sha256_hex};
-use super::time::now_s;
-use super::tls;
+use crate::Keys;
+use crate::client::tls;
+use crate::sign::{Signer, sha256_hex};
+use crate::time::now_s;
 use hakobu_core::web::Unsigned;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use rustls::{ClientConnection, StreamOwned};
@@ -80,7 +81,7 @@ mod tests {
         assert_eq!(of("x-amz-content-sha256"), Some(hash));
         assert_eq!((of("x-amz-security-token"), of("x-amz-storage-class")), (Some("token"), None));
         let signed = "SignedHeaders=host;x-amz-content-sha256;x-amz-date;x-amz-security-token;\
-                      x-amz-storage-class,";
+                  x-amz-storage-class,";
         let text = of("authorization").unwrap();
         assert!(text.contains("/eu-x-1/s3/aws4_request,") && text.contains(signed), "{text}");
         assert!(!format!("{found:?}").contains("secret\""));

@@ -1,15 +1,17 @@
-//! Settings of a store: endpoint, addressing, verification, timeouts. Options take precedence over `AWS_*`
-//! variables, and these over the profile.
+//! Settings of an endpoint and account: endpoint, addressing, verification, timeouts. Options take precedence over
+//! `AWS_*` variables, and these over the profile of the AWS configuration files (AWS SDKs and Tools Reference Guide,
+//! "Shared config and credentials files"), which the SDK parses.
 
-use super::checksum::Algorithm;
-use super::customer_key::CustomerKey;
-use super::endpoint::{Addressing, Endpoint, REGION};
-use super::profile::{Lookup, Profile};
-use super::proxy::Proxies;
-use super::retry::Attempts;
-use super::sign::Keys;
-use aws_runtime::env_config::file::EnvConfigFiles;
-use std::path::PathBuf;
+use crate::client::retry::Attempts;
+use crate::endpoint::{Endpoint, REGION};
+use crate::proxy::Proxies;
+use crate::{Addressing, Algorithm, CustomerKey, Keys};
+use aws_runtime::env_config::file::{EnvConfigFileKind, EnvConfigFiles};
+use aws_runtime::env_config::property::PropertiesKey;
+use aws_runtime::env_config::section::EnvConfigSections;
+use std::borrow::Cow;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Settings of an endpoint and account from the command line; `None` to use the environment and the profile.
@@ -63,7 +65,7 @@ const READ_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Settings combined with environment and profile.
 #[derive(Debug)]
-pub(super) struct Resolved {
+pub(crate) struct Resolved {
     /// The settings themselves; those that have fields below are read there.
     pub given: Settings,
     pub endpoint: Endpoint,
@@ -88,7 +90,7 @@ impl Settings {
     ///
     /// # Errors
     /// A message: an invalid value with its source, or a missing profile.
-    pub(super) fn resolve(&self, lookup: Lookup<'_>) -> Result<Resolved, String> {
+    pub(crate) fn resolve(&self, lookup: Lookup<'_>) -> Result<Resolved, String> {
         let file = self.credentials_file.as_ref().map(|file| file.to_string_lossy().into_owned());
         let lookup: Lookup<'_> = &|name| match name {
             "AWS_SHARED_CREDENTIALS_FILE" if file.is_some() => file.clone(),
@@ -220,6 +222,241 @@ impl Sources<'_> {
             .or_else(|| self.profile?.endpoint_url())
             .or_else(|| (self.lookup)("S3_ENDPOINT_URL")))
     }
+}
+
+/// Looks up an environment variable; empty ones count as unset.
+pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// Settings of the selected profile.
+pub(crate) struct Profile {
+    name: String,
+    sections: EnvConfigSections,
+    /// The files, if names in them were changed.
+    renamed: Option<EnvConfigFiles>,
+}
+
+impl Profile {
+    /// Reads the files, if they exist. `name` is the value of `--profile`; else `AWS_PROFILE` is used, else
+    /// `default`.
+    ///
+    /// # Errors
+    /// A message: a file cannot be read or parsed, or the requested profile does not exist.
+    pub fn load(name: Option<&str>, lookup: Lookup<'_>) -> Result<Option<Profile>, String> {
+        let asked = name.map(str::to_owned).or_else(|| lookup("AWS_PROFILE"));
+        let home = lookup("HOME");
+        let file = |variable, standard: &str| {
+            let path = lookup(variable).unwrap_or_else(|| format!("~/.aws/{standard}"));
+            // As in the SDKs, a path that cannot be expanded stays as it is.
+            let below_home = path.strip_prefix("~/").zip(home.as_ref());
+            below_home.map(|(rest, home)| format!("{home}/{rest}")).unwrap_or(path)
+        };
+        let config = file("AWS_CONFIG_FILE", "config");
+        let credentials = file("AWS_SHARED_CREDENTIALS_FILE", "credentials");
+        let missing =
+            |name: &str| format!("there is no profile `{name}` in {config} or {credentials}");
+        // Skip the parser without files, as in most containers.
+        if !Path::new(&config).exists() && !Path::new(&credentials).exists() {
+            return match asked {
+                Some(name) => Err(missing(&name)),
+                None => Ok(None),
+            };
+        }
+        let mut files = EnvConfigFiles::builder();
+        let mut renames = false;
+        for (kind, path) in
+            [(EnvConfigFileKind::Config, &config), (EnvConfigFileKind::Credentials, &credentials)]
+        {
+            if Path::new(path).exists() {
+                let text = std::fs::read_to_string(path)
+                    .map_err(|e| format!("cannot read the AWS configuration file {path}: {e}"))?;
+                let text = with_identifiers(&text, kind);
+                renames |= matches!(text, Cow::Owned(_));
+                files = files.with_contents(kind, text);
+            }
+        }
+        let name = asked.as_deref().map_or(Cow::Borrowed("default"), identifier).into_owned();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .map_err(|e| format!("cannot start a runtime: {e}"))?;
+        // All input is in `files`: environment and file system are not accessed.
+        let (fs, env, files) = (Default::default(), Default::default(), files.build());
+        let loading = aws_config::profile::load(&fs, &env, &files, Some(name.clone().into()));
+        let sections = runtime
+            .block_on(loading)
+            .map_err(|e| format!("AWS configuration files: {}", chain(&e)))?;
+        if sections.get_profile(&name).is_none() {
+            return asked.map_or(Ok(None), |asked| Err(missing(&asked)));
+        }
+        // Without a name the chain of providers finds the default profile by itself.
+        let renamed = (renames && asked.is_some()).then_some(files);
+        Ok(Some(Profile { name, sections, renamed }))
+    }
+
+    /// Its name and the files for providers of credentials, if those cannot read the files on disk.
+    pub fn renamed(&self) -> Option<(String, EnvConfigFiles)> {
+        self.renamed.clone().map(|files| (self.name.clone(), files))
+    }
+
+    /// Value of a property.
+    pub fn get(&self, key: &str) -> Option<String> {
+        let value = self.sections.get_profile(&self.name)?.get(key)?.trim();
+        (!value.is_empty()).then(|| value.to_owned())
+    }
+
+    /// Value of a nested property, such as `addressing_style` of `s3`, in indented lines.
+    pub fn get_nested(&self, group: &str, key: &str) -> Option<String> {
+        let lines = self.get(group)?;
+        let mut pairs = lines.lines().filter_map(|line| line.split_once('='));
+        let (_, value) = pairs.find(|(name, _)| name.trim() == key)?;
+        Some(value.trim().to_owned())
+    }
+
+    /// `endpoint_url` for S3: from the profile's `services` section, else its own.
+    pub fn endpoint_url(&self) -> Option<String> {
+        let of_service = || {
+            let services = self.get("services")?;
+            let key = PropertiesKey::builder()
+                .section_key("services")
+                .section_name(services)
+                .property_name("s3")
+                .sub_property_name("endpoint_url")
+                .build()
+                .ok()?;
+            self.sections.other_sections().get(&key).map(|url| url.trim().to_owned())
+        };
+        of_service().or_else(|| self.get("endpoint_url"))
+    }
+}
+
+/// An error with all its causes on one line.
+pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(e) = cause {
+        let words = e.to_string();
+        if !text.contains(&words) {
+            text.push_str(": ");
+            text.push_str(&words);
+        }
+        cause = e.source();
+    }
+    text
+}
+
+/// Properties whose values are names of sections.
+const REFERENCES: &[&str] = &["source_profile", "sso_session", "services"];
+
+/// Returns the name of a section for the parser: itself if it is an identifier (letters, digits, `_-/.%@:+`).
+pub fn identifier(name: &str) -> Cow<'_, str> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-/.%@:+".contains(&byte);
+    if name.bytes().all(is_plain) {
+        return Cow::Borrowed(name);
+    }
+    let mut text = String::new();
+    for byte in name.bytes() {
+        match is_plain(byte) && byte != b'%' {
+            true => text.push(char::from(byte)),
+            false => {
+                // Writing into a string does not fail.
+                let _ = write!(text, "%{byte:02X}");
+            }
+        }
+    }
+    Cow::Owned(text)
+}
+
+/// Returns a file with identifiers for names.
+pub fn with_identifiers(text: &str, kind: EnvConfigFileKind) -> Cow<'_, str> {
+    let mut out = String::new();
+    let mut changed = false;
+    for line in text.split_inclusive('\n') {
+        let new = match line.starts_with('[') {
+            true => section_header(line, kind),
+            false => reference(line),
+        };
+        changed |= new.is_some();
+        out.push_str(new.as_deref().unwrap_or(line));
+    }
+    if changed { Cow::Owned(out) } else { Cow::Borrowed(text) }
+}
+
+/// Returns a header with identifiers, if it changes.
+fn section_header(line: &str, kind: EnvConfigFileKind) -> Option<String> {
+    let end = line.rfind(']')?;
+    let (inner, rest) = (line.get(1..end)?, line.get(end..)?);
+    let new = match kind {
+        EnvConfigFileKind::Config => {
+            if !inner.contains(['\'', '"', '\\']) {
+                return None;
+            }
+            match words(inner)?.as_slice() {
+                [kind, name] => format!("{kind} {}", identifier(name)),
+                _ => return None,
+            }
+        }
+        _ => {
+            let name = inner.trim();
+            match identifier(name) {
+                Cow::Owned(new) if !name.starts_with("profile ") => new,
+                _ => return None,
+            }
+        }
+    };
+    Some(format!("[{new}{rest}"))
+}
+
+/// Returns a property that names another section with its identifier, if it changes.
+fn reference(line: &str) -> Option<String> {
+    let (key, value) = line.split_once('=')?;
+    if !REFERENCES.iter().any(|known| key.trim_end().eq_ignore_ascii_case(known)) {
+        return None;
+    }
+    // A comment begins after a blank.
+    let comment = [" #", " ;", "\t#", "\t;"].iter().filter_map(|mark| value.find(mark)).min();
+    let name = value.get(..comment.unwrap_or(value.len()))?.trim();
+    match identifier(name) {
+        Cow::Owned(new) => Some(format!("{key}= {new}\n")),
+        Cow::Borrowed(_) => None,
+    }
+}
+
+/// Splits as a POSIX shell does, without expansions (Python's `shlex.split`, which aws uses); `None` if a quote is not
+/// closed.
+fn words(text: &str) -> Option<Vec<String>> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut rest = text.chars();
+    while let Some(letter) = rest.next() {
+        match letter {
+            ' ' | '\t' => words.extend(word.take()),
+            '\'' => {
+                let word = word.get_or_insert_default();
+                loop {
+                    match rest.next()? {
+                        '\'' => break,
+                        inner => word.push(inner),
+                    }
+                }
+            }
+            '"' => {
+                let word = word.get_or_insert_default();
+                loop {
+                    match rest.next()? {
+                        '"' => break,
+                        '\\' => match rest.next()? {
+                            escaped @ ('"' | '\\') => word.push(escaped),
+                            other => word.extend(['\\', other]),
+                        },
+                        inner => word.push(inner),
+                    }
+                }
+            }
+            '\\' => word.get_or_insert_default().push(rest.next()?),
+            other => word.get_or_insert_default().push(other),
+        }
+    }
+    words.extend(word);
+    Some(words)
 }
 
 #[cfg(test)]

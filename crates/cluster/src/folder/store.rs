@@ -3,8 +3,8 @@
 
 use super::{Folder, Trouble};
 use bytes::{Bytes, BytesMut};
-use hakobu_s3::blocking::with_store;
 use hakobu_s3::ops::{ListQuery, Pages, Wanted, delete_object, get_object, put_object};
+use hakobu_s3::with_store;
 use hakobu_s3::{Checksum, Client, Error, Kind, Settings, Store};
 use hakobu_transfer::location::S3Url;
 use http::HeaderValue;

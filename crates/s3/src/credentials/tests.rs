@@ -1,13 +1,11 @@
 //! Sources of credentials, and refreshing.
 
 use super::*;
-use crate::script::Opened;
-use crate::script::{Server, answer, block_on, refusal};
-use crate::settings::Settings;
-use crate::store::Store;
-use crate::{Client, Kind, Request};
+use crate::script::{Opened, Server, answer, block_on, refusal};
+use crate::{Client, Kind, Request, Settings, Store};
 use aws_credential_types::Credentials;
-use aws_credential_types::provider::{error::CredentialsError, future};
+use aws_credential_types::provider::error::CredentialsError;
+use aws_credential_types::provider::future;
 use http::Method;
 use std::process::Command;
 use std::sync::atomic::AtomicU32;

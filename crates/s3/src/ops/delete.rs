@@ -1,9 +1,9 @@
 //! DeleteObject, also with a condition, and DeleteObjects.
 
-use super::head::{check_version, head_object};
-use super::put::with_document;
-use super::{read, send_and_read, string};
 use crate::header::quoted;
+use crate::ops::get::check_version;
+use crate::ops::put::with_document;
+use crate::ops::{head_object, read, send_and_read, string};
 use crate::xml::{Node, escaped};
 use crate::{Client, Error, Kind, Reply, Request};
 use futures_util::stream::{self, StreamExt};
@@ -242,8 +242,8 @@ mod tests {
     #[test]
     fn every_key_gets_its_own_answer() {
         let answer = "<DeleteResult><Deleted><Key>x</Key></Deleted><Error><Key>a&amp;b</Key>\
-            <Code>AccessDenied</Code><Message>no &lt;</Message></Error><Error><Key> d&#xA;</Key>\
-            <Code>NoSuchKey</Code></Error></DeleteResult>";
+        <Code>AccessDenied</Code><Message>no &lt;</Message></Error><Error><Key> d&#xA;</Key>\
+        <Code>NoSuchKey</Code></Error></DeleteResult>";
         let mut keys = keys();
         keys.extend([object(b"x", None), object(b"y", None)]);
         let results = placed(answer, &keys, &[0, 3, 4, 5, 6]).unwrap();
@@ -272,12 +272,12 @@ mod tests {
             "<DeleteResult><Deleted><Key>other</Key></Deleted></DeleteResult>",
             "<DeleteResult><Error><Key>other</Key><Code>NoSuchKey</Code></Error></DeleteResult>",
             "<DeleteResult><Deleted><Key>a&amp;b</Key></Deleted><Deleted><Key/></Deleted>\
-                </DeleteResult>",
+            </DeleteResult>",
         ] {
             assert_eq!(placed(answer, &keys(), &[0, 3]).unwrap_err().kind, Kind::Corrupt);
         }
         let both = "<DeleteResult><Error><Key>a&amp;b</Key><Code>AccessDenied</Code></Error>\
-            <Deleted><Key>a&amp;b</Key></Deleted></DeleteResult>";
+        <Deleted><Key>a&amp;b</Key></Deleted></DeleteResult>";
         assert!(placed(both, &keys(), &[0, 3]).unwrap()[0].as_ref().unwrap().is_err());
     }
 

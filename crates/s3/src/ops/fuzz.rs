@@ -1,8 +1,9 @@
 //! Invariants of list parsers for arbitrary bytes, for the fuzzer and a test over its seeds only.
 
-use super::list::{ListQuery, Version, page_of};
-use super::versions::{ObjectVersion, first_page_of};
 use crate::Reply;
+use crate::ops::listing::{Version, page_of};
+use crate::ops::versions::first_page_of;
+use crate::ops::{ListQuery, ObjectVersion};
 use crate::xml::{escaped, walk, walk_plain};
 use hakobu_core::percent;
 
@@ -48,6 +49,7 @@ pub fn listing(document: &[u8]) {
 
 #[cfg(test)]
 mod tests {
+
     #[test]
     fn seeds() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/listing");

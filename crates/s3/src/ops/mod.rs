@@ -1,39 +1,32 @@
 //! Operations, one per file: typed functions that build a [`Request`](super::Request) and parse the response.
 
 mod bucket;
-mod copy;
 mod delete;
-mod etag;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
 mod get;
-mod head;
-mod list;
+mod listing;
 mod multipart;
 mod put;
-mod tagging;
-mod trust;
-mod uploads;
-mod versioning;
 mod versions;
 
-pub use bucket::{Bucket, create_bucket, delete_bucket, head_bucket, list_buckets};
-pub use copy::{CopySource, copy_object, upload_part_copy};
+pub use bucket::{
+    Bucket, Versioning, create_bucket, delete_bucket, get_versioning, head_bucket, list_buckets,
+    put_versioning,
+};
 pub use delete::{Deleted, ObjectId, delete_object, delete_object_if, delete_objects};
-pub use etag::Etag;
-pub use get::{Range, Wanted, get_object};
-pub use head::{Head, head_object, head_of};
-pub use list::{ListPage, ListQuery, Listed, Pages, list_objects};
-pub use multipart::{Begun, Part, abort_upload, complete_upload, create_upload, upload_part};
-pub use put::{Put, put_object};
-pub use tagging::get_tags;
-pub use uploads::{Upload, list_parts, list_uploads};
-pub use versioning::{Versioning, get_versioning, put_versioning};
+pub use get::{Head, Range, Wanted, get_object, get_tags, head_object, head_of};
+pub use listing::{Etag, ListPage, ListQuery, Listed, Pages, list_objects};
+pub use multipart::{
+    Begun, Part, Upload, abort_upload, complete_upload, create_upload, list_parts, list_uploads,
+    upload_part,
+};
+pub use put::{CopySource, Put, copy_object, put_object, upload_part_copy};
 pub use versions::{ObjectVersion, VersionPage, VersionPages, VersionQuery};
 
-use super::answer::unexpected_document;
-use super::xml::{Node, walk};
-use super::{Client, Error, Kind, Reply, Request};
+use crate::response::unexpected_document;
+use crate::xml::{Node, walk};
+use crate::{Client, Error, Kind, Reply, Request};
 use http::{HeaderName, HeaderValue};
 
 /// Headers of an upload (or of the target of a copy): `Content-Type`, `x-amz-storage-class`, `x-amz-meta-*`,

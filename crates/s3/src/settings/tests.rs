@@ -152,3 +152,34 @@ fn what_is_wrong_is_named() {
     let broken = Home::new("[profile p\n");
     assert!(resolve(&Settings::default(), &broken.0, &[]).is_err());
 }
+
+#[test]
+fn names_in_quotes_become_identifiers() {
+    let config = EnvConfigFileKind::Config;
+    for (line, expected) in [
+        ("[profile 'my profile']\n", "[profile my%20profile]\n"),
+        ("[profile \"my profile\"]\n", "[profile my%20profile]\n"),
+        ("[profile my\\ profile] # mine\n", "[profile my%20profile] # mine\n"),
+        ("[profile 'dev']", "[profile dev]"),
+        ("[sso-session 'a b']\n", "[sso-session a%20b]\n"),
+        ("source_profile = my profile # base\n", "source_profile = my%20profile\n"),
+        ("source_profile = base\n", "source_profile = base\n"),
+        ("region = 'my region'\n", "region = 'my region'\n"),
+        // aws ignores these as well.
+        ("[profile my profile]\n", "[profile my profile]\n"),
+        ("[profile 'open]\n", "[profile 'open]\n"),
+        ("[default]\n", "[default]\n"),
+    ] {
+        assert_eq!(with_identifiers(line, config), expected, "{line}");
+    }
+    let credentials = EnvConfigFileKind::Credentials;
+    for (line, expected) in [
+        ("[my profile]\n", "[my%20profile]\n"),
+        ("[ dev ]\n", "[ dev ]\n"),
+        ("[profile x]\n", "[profile x]\n"),
+    ] {
+        assert_eq!(with_identifiers(line, credentials), expected, "{line}");
+    }
+    assert_eq!(identifier("100% é"), "100%25%20%C3%A9");
+    assert_eq!(identifier("a%20b"), "a%20b");
+}

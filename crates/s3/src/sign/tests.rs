@@ -1,6 +1,9 @@
 //! Signatures from the S3 documentation and AWS's published test suite.
 
 use super::*;
+use crate::Settings;
+use crate::script::{Opened, Server, answer, block_on};
+use http::Method;
 use proptest::prelude::*;
 
 const DAY_S: i64 = 1_369_353_600; // 20130524T000000Z
@@ -180,4 +183,28 @@ proptest! {
         prop_assert!(text.bytes().all(|b| b.is_ascii_graphic()));
         prop_assert_eq!(hakobu_core::percent::decode(text.as_bytes(), true), bytes);
     }
+}
+
+#[test]
+fn a_url_says_where_and_for_how_long() {
+    let server = Server::start(|_| answer("200 OK", "", ""));
+    let store = server.store(Settings { region: Some("eu-x-1".into()), ..Settings::default() });
+    let get = Request::new("GetObject", Method::GET, Some("b")).key(b"a/ b");
+    let url = block_on(presign(&store, &get, Duration::from_secs(60))).unwrap();
+    assert!(url.starts_with(&format!("{}/b/a/%20b?X-Amz-", server.url)), "{url}");
+    assert!(url.contains("X-Amz-Expires=60&") && url.contains("%2Feu-x-1%2Fs3%2F"), "{url}");
+}
+
+#[test]
+fn what_cannot_be_signed_is_refused() {
+    let server = Server::start(|_| answer("200 OK", "", ""));
+    let get = Request::new("GetObject", Method::GET, Some("b")).key(b"k");
+    let kind = |store: &Store, s| {
+        block_on(presign(store, &get, Duration::from_secs(s))).map_err(|e| e.kind).unwrap_err()
+    };
+    let store = server.store(Settings::default());
+    assert_eq!(kind(&store, 0), Kind::Invalid);
+    assert_eq!(kind(&store, EXPIRES_MAX_S + 1), Kind::Invalid);
+    let anonymous = Settings { no_sign_request: true, ..Settings::default() };
+    assert_eq!(kind(&server.store(anonymous), 60), Kind::Credentials);
 }

@@ -3,8 +3,8 @@
 
 use crate::journal::{Identity, Journal, Place, bytes};
 use crate::location::{Location, S3Url};
-use hakobu_s3::blocking::with_store;
 use hakobu_s3::ops::list_parts;
+use hakobu_s3::with_store;
 use hakobu_s3::{Kind, Store};
 use std::ffi::OsStr;
 use std::io;

@@ -2,8 +2,8 @@
 
 use crate::commands::du::options::Plan;
 use crate::commands::tool::class;
-use hakobu_s3::blocking::with_store;
 use hakobu_s3::ops::{ListQuery, Pages, VersionPages, VersionQuery};
+use hakobu_s3::with_store;
 use hakobu_s3::{Error, Store};
 use hakobu_transfer::object::list::{self, Scope, StoreQuery};
 use std::sync::Arc;

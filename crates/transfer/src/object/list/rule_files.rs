@@ -4,8 +4,8 @@
 use super::ReadMergeFile;
 use crate::engine::read_merge_file;
 use crate::object::get::check;
-use hakobu_s3::blocking::with_store;
 use hakobu_s3::ops::{Wanted, get_object};
+use hakobu_s3::with_store;
 use hakobu_s3::{Client, Error, Kind, Store};
 use hakobu_sys::links::Links;
 use hakobu_sys::{AsFd, OwnedFd, dir, errno};

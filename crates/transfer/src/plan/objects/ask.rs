@@ -2,8 +2,8 @@
 
 use crate::location::s3_path;
 use hakobu_core::error::{Fatal, quoted};
-use hakobu_s3::blocking::with_store;
 use hakobu_s3::ops::{Head, ListQuery, Pages, head_object};
+use hakobu_s3::with_store;
 use hakobu_s3::{Error, Kind, Store};
 use std::sync::Arc;
 

@@ -7,8 +7,8 @@ use futures_util::StreamExt;
 use hakobu_core::error::{Cause, Fatal, Operation};
 use hakobu_core::unit::{Kind, Meta, Time};
 use hakobu_s3::Store;
-use hakobu_s3::blocking::with_store;
 use hakobu_s3::ops::head_object;
+use hakobu_s3::with_store;
 use std::iter;
 use std::sync::Arc;
 

@@ -6,8 +6,8 @@ use crate::object::{Entry, Extraneous, Task, Work};
 use hakobu_core::error::{Cause, Fatal, Operation};
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_s3::Error;
-use hakobu_s3::blocking::with_store;
 use hakobu_s3::ops::{ObjectVersion, VersionPages, VersionQuery};
+use hakobu_s3::with_store;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 

@@ -4,8 +4,8 @@
 use super::manifest::DataFile;
 use crate::location::Location;
 use hakobu_core::error::Cause;
-use hakobu_s3::blocking::with_store;
 use hakobu_s3::ops::{Wanted, get_object};
+use hakobu_s3::with_store;
 use hakobu_s3::{Algorithm, Error, Hasher, Settings, Store};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};

@@ -1,0 +1,374 @@
+//! Connections of a core, and caches: addresses of hosts, places of buckets, Host headers, signing keys.
+
+use crate::client::connection::{self, Conn, Watch};
+use crate::endpoint::Place;
+use crate::sign::Signer;
+use crate::{Error, Keys, Kind, Store, Throttle};
+use hakobu_core::meter::{Lane, SharedLane};
+use http::HeaderValue;
+use parking_lot::Mutex;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Time limit for a stalled connection after a stop.
+const PATIENCE_STOPPED: Duration = Duration::from_secs(2);
+/// Busy connections sampled at a time.
+const LOOKS_MAX: usize = 4;
+/// Most cached buckets; a run uses few.
+const DESTINATIONS_MAX: usize = 64;
+
+/// Idle connections to a host, most recently used last.
+pub(crate) struct Target {
+    authority: String,
+    tls: bool,
+    idle: RefCell<Vec<Conn>>,
+}
+
+/// Common data of requests for one bucket.
+pub(crate) struct Destination {
+    bucket: Option<String>,
+    /// Target.
+    pub place: Place,
+    /// Host header.
+    pub host: HeaderValue,
+    /// Connections to it.
+    pub target: Rc<Target>,
+}
+
+/// Keys of one version, and the signing key derived from them for a region and day.
+struct Identity {
+    version: u64,
+    keys: Option<Arc<Keys>>,
+    signers: Vec<Signer>,
+}
+
+/// Connections and caches of a core.
+pub(crate) struct Pool {
+    /// The store.
+    pub store: Arc<Store>,
+    /// Rate limit of content.
+    pub throttle: Option<Arc<Throttle>>,
+    destinations: RefCell<Vec<Rc<Destination>>>,
+    regions_version: Cell<u64>,
+    targets: RefCell<Vec<Rc<Target>>>,
+    identity: RefCell<Option<Identity>>,
+    watches: RefCell<Vec<Weak<Watch>>>,
+    ticking: Cell<bool>,
+    /// Connections being sampled, and the next one.
+    asked: RefCell<Vec<Weak<Watch>>>,
+    next: Cell<usize>,
+}
+
+impl Pool {
+    /// Creates an empty pool.
+    pub fn new(store: &Arc<Store>, throttle: Option<Arc<Throttle>>) -> Rc<Pool> {
+        Rc::new(Pool {
+            store: Arc::clone(store),
+            throttle,
+            destinations: RefCell::default(),
+            regions_version: Cell::new(store.regions_version()),
+            targets: RefCell::default(),
+            identity: RefCell::new(None),
+            watches: RefCell::default(),
+            ticking: Cell::new(false),
+            asked: RefCell::default(),
+            next: Cell::new(0),
+        })
+    }
+
+    /// Target of requests for a bucket.
+    ///
+    /// # Errors
+    /// `Invalid`: the bucket's name cannot be part of a host name.
+    pub fn destination(
+        &self,
+        bucket: Option<&str>,
+        operation: &'static str,
+    ) -> Result<Rc<Destination>, Error> {
+        let version = self.store.regions_version();
+        let mut destinations = self.destinations.borrow_mut();
+        if self.regions_version.replace(version) != version || destinations.len() > DESTINATIONS_MAX
+        {
+            destinations.clear();
+        }
+        if let Some(destination) =
+            destinations.iter().find(|destination| destination.bucket.as_deref() == bucket)
+        {
+            return Ok(Rc::clone(destination));
+        }
+        let place = self.store.place(bucket);
+        let host = HeaderValue::from_str(&place.authority).map_err(|_| {
+            let why = format!("`{}` cannot be the name of a host", place.authority);
+            Error::new(Kind::Invalid, operation, why)
+        })?;
+        let target = self.target(&place);
+        let destination =
+            Rc::new(Destination { bucket: bucket.map(str::to_owned), place, host, target });
+        destinations.push(Rc::clone(&destination));
+        Ok(destination)
+    }
+
+    fn target(&self, place: &Place) -> Rc<Target> {
+        let mut targets = self.targets.borrow_mut();
+        let same =
+            |target: &&Rc<Target>| target.tls == place.tls && target.authority == place.authority;
+        if let Some(target) = targets.iter().find(same) {
+            return Rc::clone(target);
+        }
+        let idle = RefCell::default();
+        let target = Rc::new(Target { authority: place.authority.clone(), tls: place.tls, idle });
+        targets.push(Rc::clone(&target));
+        target
+    }
+
+    /// Calls `sign` with the signer for a region at `now_s`, unless requests are anonymous. Returns the
+    /// version of the keys.
+    pub fn with_signer(&self, region: &str, now_s: i64, sign: impl FnOnce(&Signer)) -> u64 {
+        let version = self.store.vault.version();
+        let mut identity = self.identity.borrow_mut();
+        if identity.as_ref().is_none_or(|identity| identity.version != version) {
+            let keys = self.store.vault.keys();
+            *identity = Some(Identity { version, keys, signers: Vec::new() });
+        }
+        let Some(Identity { keys: Some(keys), signers, .. }) = &mut *identity else {
+            return version;
+        };
+        let known = signers.iter().position(|signer| signer.is_for(region, now_s));
+        let at = known.unwrap_or_else(|| {
+            // That of another day is not needed again.
+            signers.retain(|signer| signer.region != region);
+            signers.push(Signer::new(keys, region, now_s));
+            signers.len() - 1
+        });
+        sign(&signers[at]);
+        version
+    }
+
+    /// Returns the most recently used idle connection, else a new one; always a new one if `fresh`.
+    ///
+    /// # Errors
+    /// `Connection`, or `Settings` for an untrusted certificate.
+    pub async fn checkout(
+        self: &Rc<Self>,
+        destination: &Destination,
+        fresh: bool,
+        operation: &'static str,
+    ) -> Result<Conn, Error> {
+        if !fresh && let Some(conn) = destination.target.idle.borrow_mut().pop() {
+            return Ok(conn);
+        }
+        let store = &self.store;
+        let tls = destination.place.tls.then(|| store.connector.tls()).transpose();
+        let tls = tls.map_err(|what| Error::new(Kind::Settings, operation, what))?;
+        let timeout = store.resolved.connect_timeout;
+        let throttle = self.throttle.as_ref();
+        let ahead_bytes = throttle.and_then(|throttle| throttle.ahead(store.addresses.rtt()));
+        let dialled =
+            connection::dial(&store.addresses, &destination.place, tls, timeout, ahead_bytes).await;
+        let stream = dialled.map_err(|(kind, what)| Error::new(kind, operation, what))?;
+        store.counts.connections.fetch_add(1, Ordering::Relaxed);
+        let conn = Conn::new(stream).await;
+        let conn = conn.map_err(|what| Error::new(Kind::Connection, operation, what))?;
+        self.watches.borrow_mut().push(Rc::downgrade(&conn.watch));
+        if !self.ticking.replace(true) {
+            tokio::task::spawn_local(tick(Rc::downgrade(self), store.resolved.read_timeout));
+        }
+        Ok(conn)
+    }
+
+    /// Reports the state of a few busy connections, requested the last time, to the lane, and requests that
+    /// of the next few.
+    pub fn look_at_some(&self, lane: &Lane) {
+        let mut asked = self.asked.borrow_mut();
+        let seen = asked.drain(..).filter_map(|watch| watch.upgrade()?.seen_look());
+        seen.for_each(|look| lane.wire().looked(&look));
+        let watches = self.watches.borrow();
+        let start = self.next.get() % watches.len().max(1);
+        for (step, watch) in watches.iter().cycle().skip(start).take(watches.len()).enumerate() {
+            if asked.len() >= LOOKS_MAX {
+                self.next.set(start + step);
+                return;
+            }
+            if watch.upgrade().is_some_and(|watch| watch.ask()) {
+                asked.push(Weak::clone(watch));
+            }
+        }
+    }
+
+    /// Times a TCP handshake with the last target in the background, and reports it to the lane; failures are
+    /// ignored. No request is sent.
+    pub fn shake_hands(self: &Rc<Self>, lane: &SharedLane) {
+        let Some(destination) = self.destinations.borrow().last().cloned() else { return };
+        if !self.watches.borrow().iter().any(|watch| watch.strong_count() > 0) {
+            return;
+        }
+        let (store, lane) = (Arc::clone(&self.store), lane.clone());
+        tokio::task::spawn_local(async move {
+            if let Some(rtt_us) =
+                connection::handshake_us(&store.addresses, &destination.place).await
+            {
+                lane.wire().shook_hands(rtt_us);
+            }
+        });
+    }
+
+    /// Checks all connections, and does periodic work of the store.
+    fn look(&self) {
+        let now = Instant::now();
+        let patience_max = if self.store.is_stopped() { PATIENCE_STOPPED } else { Duration::MAX };
+        self.watches.borrow_mut().retain(|watch| {
+            let watch = watch.upgrade();
+            if let Some(watch) = &watch {
+                watch.look(now, patience_max);
+            }
+            watch.is_some()
+        });
+        self.store.tick();
+        let now_s = crate::time::now_s();
+        if self.store.vault.claims_refresh(now_s) {
+            let store = Arc::clone(&self.store);
+            tokio::task::spawn_local(async move { store.vault.refresh_ahead(now_s).await });
+        }
+    }
+}
+
+impl Target {
+    /// Returns a connection after the end of its response.
+    pub async fn checkin(&self, mut conn: Conn) {
+        if conn.rest().await {
+            self.idle.borrow_mut().push(conn);
+        }
+    }
+}
+
+/// One coarse timer for all connections of a core instead of one per request.
+async fn tick(pool: Weak<Pool>, read_timeout: Duration) {
+    let step = (read_timeout / 8).clamp(Duration::from_millis(10), Duration::from_secs(1));
+    loop {
+        tokio::time::sleep(step).await;
+        match pool.upgrade() {
+            Some(pool) => pool.look(),
+            None => return,
+        }
+    }
+}
+
+/// Lifetime of a DNS answer. S3's own is five seconds with different addresses each time, so that long runs
+/// use more of them.
+const TTL: Duration = Duration::from_secs(30);
+
+/// The addresses of all hosts of a store.
+#[derive(Debug, Default)]
+pub(crate) struct Addresses {
+    hosts: Mutex<HashMap<(String, u16), Known>>,
+    /// Shortest connection time so far, nanoseconds; 0 before the first connection.
+    rtt_ns: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Known {
+    list: Vec<SocketAddr>,
+    resolved: Instant,
+    turn: usize,
+}
+
+impl Addresses {
+    /// Records the time that a connection took to open.
+    pub fn took(&self, time: Duration) {
+        let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).max(1);
+        let shorter = |least: u64| (least == 0 || ns < least).then_some(ns);
+        // An error means that it is not shorter.
+        let _ = self.rtt_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, shorter);
+    }
+
+    /// Round-trip time to the nearest address; `None` before the first connection.
+    pub fn rtt(&self) -> Option<Duration> {
+        let ns = self.rtt_ns.load(Ordering::Relaxed);
+        (ns > 0).then(|| Duration::from_nanos(ns))
+    }
+
+    /// Address for a new connection to `host`.
+    ///
+    /// # Errors
+    /// A message: the name cannot be resolved.
+    pub async fn next(&self, host: &str, port: u16) -> Result<SocketAddr, String> {
+        if let Ok(ip) = host.parse::<IpAddr>() {
+            return Ok(SocketAddr::new(ip, port));
+        }
+        if let Some(address) = self.known(host, port, Instant::now()) {
+            return Ok(address);
+        }
+        let name = host.to_owned();
+        let found = tokio::task::spawn_blocking(move || {
+            (name.as_str(), port).to_socket_addrs().map(Vec::from_iter)
+        });
+        let list = match found.await {
+            Ok(Ok(list)) if !list.is_empty() => list,
+            Ok(Ok(_)) => return Err(format!("the name {host} has no address")),
+            Ok(Err(e)) => return Err(format!("the name {host} cannot be resolved: {e}")),
+            Err(_) => return Err(format!("the name {host} cannot be resolved: interrupted")),
+        };
+        let first = list[0];
+        let known = Known { list, resolved: Instant::now(), turn: 1 };
+        self.hosts.lock().insert((host.to_owned(), port), known);
+        Ok(first)
+    }
+
+    fn known(&self, host: &str, port: u16, now: Instant) -> Option<SocketAddr> {
+        let mut hosts = self.hosts.lock();
+        let known = hosts.get_mut(&(host.to_owned(), port))?;
+        if known.list.is_empty() || now.duration_since(known.resolved) > TTL {
+            return None;
+        }
+        let address = known.list[known.turn % known.list.len()];
+        known.turn = known.turn.wrapping_add(1);
+        Some(address)
+    }
+
+    /// Drops an address that did not respond until the name is resolved again; returns the number of
+    /// remaining ones.
+    pub fn drop_bad(&self, host: &str, port: u16, bad: SocketAddr) -> usize {
+        let mut hosts = self.hosts.lock();
+        let Some(known) = hosts.get_mut(&(host.to_owned(), port)) else { return 0 };
+        known.list.retain(|address| *address != bad);
+        known.list.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn addresses(count: u8) -> (Addresses, Vec<SocketAddr>) {
+        let list: Vec<SocketAddr> =
+            (1..=count).map(|n| SocketAddr::from(([127, 0, 0, n], 80))).collect();
+        let known = Known { list: list.clone(), resolved: Instant::now(), turn: 0 };
+        let addresses = Addresses::default();
+        addresses.hosts.lock().insert(("h".into(), 80), known);
+        (addresses, list)
+    }
+
+    #[test]
+    fn all_addresses_are_used_in_turn() {
+        let (addresses, list) = addresses(3);
+        let now = Instant::now();
+        let got: Vec<_> = (0..6).filter_map(|_| addresses.known("h", 80, now)).collect();
+        assert_eq!(got, [&list[..], &list[..]].concat());
+    }
+
+    #[test]
+    fn a_bad_address_is_left_out_and_an_old_answer_not_used() {
+        let (addresses, list) = addresses(2);
+        let now = Instant::now();
+        assert_eq!(addresses.drop_bad("h", 80, list[0]), 1);
+        assert_eq!(addresses.known("h", 80, now), Some(list[1]));
+        assert_eq!(addresses.known("h", 80, now + TTL + Duration::from_secs(1)), None);
+        assert_eq!(addresses.drop_bad("h", 80, list[1]), 0);
+        assert_eq!(addresses.known("h", 80, now), None);
+    }
+}
