@@ -2,10 +2,10 @@
 //! to STS, SSO and the metadata services of instances and containers use the same streams and TLS as everything else.
 
 use crate::client::connection;
-use crate::client::pool::Addresses;
-use crate::endpoint::{Endpoint, Place};
+use crate::client::pool::DnsCache;
+use crate::endpoint::{Endpoint, Route};
 use crate::proxy::Proxies;
-use crate::settings::{Resolved, chain};
+use crate::settings::{ResolvedSettings, chain};
 use crate::{Addressing, Keys, Kind, Lookup};
 use aws_config::default_provider::credentials::DefaultCredentialsChain;
 use aws_config::imds::Client as ImdsClient;
@@ -40,7 +40,7 @@ const AHEAD_S: i64 = 300;
 const PAUSE_S: i64 = 30;
 
 /// Credentials of a store, shared by all cores.
-pub(crate) struct Vault {
+pub(crate) struct CredentialCache {
     provider: Option<SharedCredentialsProvider>,
     keys: Mutex<Option<Arc<Keys>>>,
     /// Increases with each new set of keys; 0 without keys.
@@ -51,19 +51,19 @@ pub(crate) struct Vault {
     fetching: tokio::sync::Mutex<()>,
 }
 
-impl Vault {
+impl CredentialCache {
     /// Fixed keys; without any, requests are not signed.
-    pub fn fixed(keys: Option<Keys>) -> Vault {
-        Vault::new(None, keys)
+    pub fn fixed(keys: Option<Keys>) -> CredentialCache {
+        CredentialCache::new(None, keys)
     }
 
     /// Keys from `provider`; none before the first fetch.
-    pub fn fetched(provider: impl ProvideCredentials + 'static) -> Vault {
-        Vault::new(Some(SharedCredentialsProvider::new(provider)), None)
+    pub fn fetched(provider: impl ProvideCredentials + 'static) -> CredentialCache {
+        CredentialCache::new(Some(SharedCredentialsProvider::new(provider)), None)
     }
 
-    fn new(provider: Option<SharedCredentialsProvider>, keys: Option<Keys>) -> Vault {
-        Vault {
+    fn new(provider: Option<SharedCredentialsProvider>, keys: Option<Keys>) -> CredentialCache {
+        CredentialCache {
             provider,
             keys: Mutex::new(keys.map(Arc::new)),
             version: AtomicU64::new(1),
@@ -89,7 +89,7 @@ impl Vault {
     }
 
     /// True if a refresh is due at `now_s`, for one caller only, which must then call
-    /// [`Vault::refresh_ahead`].
+    /// [`CredentialCache::refresh_ahead`].
     pub fn claims_refresh(&self, now_s: i64) -> bool {
         now_s >= self.due_s.load(Ordering::Relaxed) && !self.busy.swap(true, Ordering::AcqRel)
     }
@@ -148,22 +148,22 @@ fn describe(why: &str) -> String {
 /// # Errors
 /// A message: only half of a key pair is set.
 pub(crate) fn open(
-    resolved: &Resolved,
+    resolved: &ResolvedSettings,
     lookup: Lookup<'_>,
-    connector: Connector,
-) -> Result<Vault, String> {
+    connector: AwsHttpClient,
+) -> Result<CredentialCache, String> {
     if resolved.given.no_sign_request {
-        return Ok(Vault::fixed(None));
+        return Ok(CredentialCache::fixed(None));
     }
     if resolved.given.keys.is_some() {
-        return Ok(Vault::fixed(resolved.given.keys.clone()));
+        return Ok(CredentialCache::fixed(resolved.given.keys.clone()));
     }
     if resolved.profile.is_none() {
         match (lookup("AWS_ACCESS_KEY_ID"), lookup("AWS_SECRET_ACCESS_KEY")) {
             (Some(access_key), Some(secret_key)) => {
                 let session_token = lookup("AWS_SESSION_TOKEN");
                 let keys = Keys { access_key, secret_key, session_token };
-                return Ok(Vault::fixed(Some(keys)));
+                return Ok(CredentialCache::fixed(Some(keys)));
             }
             (Some(_), None) => {
                 return Err("AWS_ACCESS_KEY_ID is set, but AWS_SECRET_ACCESS_KEY is not".into());
@@ -184,7 +184,7 @@ pub(crate) fn open(
     }
     if let Some((name, files)) = &resolved.renamed {
         let provider = ProfileFileCredentialsProvider::builder().configure(&config);
-        return Ok(Vault::fetched(
+        return Ok(CredentialCache::fetched(
             provider.profile_name(name).profile_files(files.clone()).build(),
         ));
     }
@@ -193,7 +193,7 @@ pub(crate) fn open(
             .build()
             .map_err(|e| format!("cannot start a runtime: {e}"))?;
         let building = DefaultCredentialsChain::builder().configure(config).region(region).build();
-        return Ok(Vault::fetched(runtime.block_on(building)));
+        return Ok(CredentialCache::fetched(runtime.block_on(building)));
     };
     let mut provider =
         ProfileFileCredentialsProvider::builder().configure(&config).profile_name(profile);
@@ -203,7 +203,7 @@ pub(crate) fn open(
             .with_file(EnvConfigFileKind::Credentials, file);
         provider = provider.profile_files(files.build());
     }
-    Ok(Vault::fetched(provider.build()))
+    Ok(CredentialCache::fetched(provider.build()))
 }
 
 /// Longest response with credentials, bytes.
@@ -213,14 +213,14 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Opens a connection per request, because there are few. Cloning shares it.
 #[derive(Clone)]
-pub(crate) struct Connector {
+pub(crate) struct AwsHttpClient {
     shared: Arc<Shared>,
     connect_timeout: Duration,
     timeout: Duration,
 }
 
 struct Shared {
-    addresses: Addresses,
+    dns: DnsCache,
     /// Certificates are read on first use.
     tls: OnceLock<Result<TlsConnector, String>>,
     ca_bundle: Option<PathBuf>,
@@ -228,12 +228,12 @@ struct Shared {
     proxies: Proxies,
 }
 
-impl Connector {
+impl AwsHttpClient {
     /// Uses the same trust settings as the store.
-    pub fn new(ca_bundle: Option<PathBuf>, verify: bool, proxies: Proxies) -> Connector {
-        let (addresses, tls) = (Addresses::default(), OnceLock::new());
-        let shared = Arc::new(Shared { addresses, tls, ca_bundle, verify, proxies });
-        Connector { shared, connect_timeout: Duration::from_secs(5), timeout: TIMEOUT }
+    pub fn new(ca_bundle: Option<PathBuf>, verify: bool, proxies: Proxies) -> AwsHttpClient {
+        let (dns, tls) = (DnsCache::default(), OnceLock::new());
+        let shared = Arc::new(Shared { dns, tls, ca_bundle, verify, proxies });
+        AwsHttpClient { shared, connect_timeout: Duration::from_secs(5), timeout: TIMEOUT }
     }
 
     /// TLS configuration, created on first use.
@@ -257,14 +257,14 @@ impl Connector {
             (Some(scheme), Some(authority)) => format!("{scheme}://{authority}"),
             _ => return Err(user(format!("{} is not an absolute URL", head.uri))),
         };
-        let place = Endpoint::parse(&origin).map_err(user)?.place(None, "", Addressing::Path);
-        let place = place.via_proxy(&self.shared.proxies);
+        let route = Endpoint::parse(&origin).map_err(user)?.route(None, "", Addressing::Path);
+        let route = route.via_proxy(&self.shared.proxies);
         let body = body.collect().await.map_err(|e| user(e.to_string()))?.to_bytes();
         if !head.headers.contains_key(http::header::HOST) {
-            let host = place.authority.parse().map_err(|_| user(format!("host {origin}")))?;
+            let host = route.authority.parse().map_err(|_| user(format!("host {origin}")))?;
             head.headers.insert(http::header::HOST, host);
         }
-        match place.forwards() {
+        match route.forwards() {
             Some(proxy) => {
                 let authorization = proxy.authorization.clone();
                 head.headers
@@ -277,10 +277,10 @@ impl Connector {
             }
         }
         let request = http::Request::from_parts(head, Full::new(body));
-        match tokio::time::timeout(self.timeout, self.send(&place, request)).await {
-            Ok(answered) => answered,
+        match tokio::time::timeout(self.timeout, self.send(&route, request)).await {
+            Ok(response) => response,
             Err(_) => {
-                let what = format!("{} did not answer in {:?}", place.url(), self.timeout);
+                let what = format!("{} did not answer in {:?}", route.url(), self.timeout);
                 Err(ConnectorError::timeout(what.into()))
             }
         }
@@ -288,14 +288,14 @@ impl Connector {
 
     async fn send(
         &self,
-        place: &Place,
+        route: &Route,
         request: http::Request<Full<Bytes>>,
     ) -> Result<HttpResponse, ConnectorError> {
         let io = |e: hyper::Error| ConnectorError::io(e.into());
-        let tls = place.tls.then(|| self.tls()).transpose();
+        let tls = route.tls.then(|| self.tls()).transpose();
         let tls = tls.map_err(|e| ConnectorError::user(e.into()))?;
         let dialled =
-            connection::dial(&self.shared.addresses, place, tls, self.connect_timeout, None).await;
+            connection::dial(&self.shared.dns, route, tls, self.connect_timeout, None).await;
         let stream = dialled.map_err(|(kind, what)| match kind {
             Kind::Settings => ConnectorError::user(what.into()),
             Kind::TimedOut => ConnectorError::timeout(what.into()),
@@ -303,40 +303,40 @@ impl Connector {
         })?;
         let (mut sender, connection) =
             http1::handshake::<_, Full<Bytes>>(TokioIo::new(stream)).await.map_err(io)?;
-        let answering = async {
-            let answer = sender.send_request(request).await.map_err(io)?;
-            let (head, body) = answer.into_parts();
+        let exchange = async {
+            let response = sender.send_request(request).await.map_err(io)?;
+            let (head, body) = response.into_parts();
             let body = Limited::new(body, BODY_MAX_BYTES).collect().await;
             let body = body.map_err(ConnectorError::io)?.to_bytes();
             Ok::<_, ConnectorError>(http::Response::from_parts(head, SdkBody::from(body)))
         };
         // The connection alone can only end by failing, which the request reports as well.
-        let mut answering = std::pin::pin!(answering);
+        let mut exchange = std::pin::pin!(exchange);
         let mut connection = std::pin::pin!(connection);
         let mut over = false;
-        let answer = std::future::poll_fn(|cx| {
+        let response = std::future::poll_fn(|cx| {
             over = over || connection.as_mut().poll(cx).is_ready();
-            answering.as_mut().poll(cx)
+            exchange.as_mut().poll(cx)
         });
-        let answer = answer.await?;
-        HttpResponse::try_from(answer).map_err(|e| ConnectorError::other(e.into(), None))
+        let response = response.await?;
+        HttpResponse::try_from(response).map_err(|e| ConnectorError::other(e.into(), None))
     }
 }
 
-impl fmt::Debug for Connector {
+impl fmt::Debug for AwsHttpClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Connector")
+        f.write_str("AwsHttpClient")
     }
 }
 
-impl HttpConnector for Connector {
+impl HttpConnector for AwsHttpClient {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         let connector = self.clone();
         HttpConnectorFuture::new(async move { connector.exchange(request).await })
     }
 }
 
-impl HttpClient for Connector {
+impl HttpClient for AwsHttpClient {
     fn http_connector(
         &self,
         settings: &HttpConnectorSettings,
@@ -359,7 +359,7 @@ const NAME_MAX: usize = 64;
 /// `AWS_EC2_METADATA_SERVICE_ENDPOINT` overrides the service's address.
 pub fn instance_type() -> Option<String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
-    let config = ProviderConfig::without_region().with_http_client(Connector::new(
+    let config = ProviderConfig::without_region().with_http_client(AwsHttpClient::new(
         None,
         true,
         Proxies::default(),

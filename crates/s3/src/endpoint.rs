@@ -46,7 +46,7 @@ pub(crate) enum Endpoint {
 
 /// Target of requests for one bucket in one region.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Route {
     /// True for TLS.
     pub tls: bool,
     /// Host to resolve and to verify by the certificate; IPv6 without brackets.
@@ -138,7 +138,7 @@ impl Endpoint {
     }
 
     /// Target of requests for `bucket` (`None` for the account) in `region`.
-    pub fn place(&self, bucket: Option<&str>, region: &str, addressing: Addressing) -> Place {
+    pub fn route(&self, bucket: Option<&str>, region: &str, addressing: Addressing) -> Route {
         let point = bucket.and_then(AccessPoint::of);
         // An access point belongs to one region, regardless of the settings.
         let region = point.as_ref().map_or(region, |point| point.region);
@@ -172,7 +172,7 @@ impl Endpoint {
         }
         let shown = if host.contains(':') { format!("[{host}]") } else { host.clone() };
         let authority = if port == scheme_port(tls) { shown } else { format!("{shown}:{port}") };
-        Place { tls, host, port, authority, prefix, region: region.to_owned(), proxy: None }
+        Route { tls, host, port, authority, prefix, region: region.to_owned(), proxy: None }
     }
 }
 
@@ -187,9 +187,9 @@ fn share_an_address(a: &str, b: &str) -> bool {
     a.iter().any(|address| b.contains(address)) || here(&a) && here(&b)
 }
 
-impl Place {
+impl Route {
     /// Adds the applicable proxy.
-    pub fn via_proxy(mut self, proxies: &Proxies) -> Place {
+    pub fn via_proxy(mut self, proxies: &Proxies) -> Route {
         self.proxy = proxies.on_the_way(self.tls, &self.host, self.port);
         self
     }
@@ -414,7 +414,7 @@ mod tests {
         let want =
             Endpoint::Url { tls: false, host: "::1".into(), port: 9000, path: "/a/b".into() };
         assert_eq!(parsed, want);
-        assert_eq!(parsed.place(None, "r", Addressing::Auto).authority, "[::1]:9000");
+        assert_eq!(parsed.route(None, "r", Addressing::Auto).authority, "[::1]:9000");
         for wrong in [
             "",
             "host:1",
@@ -451,18 +451,18 @@ mod tests {
 
     #[test]
     fn a_port_shows_only_where_it_is_not_the_schemes() {
-        let place = |url| Endpoint::parse(url).unwrap().place(Some("b"), "r", Addressing::Auto);
-        assert_eq!(place("https://h:443").authority, "h");
-        assert_eq!(place("https://h:80").authority, "h:80");
-        assert_eq!(place("http://h:80/x").url(), "http://h");
-        assert_eq!(place("http://h:80/x").prefix, "/x/b");
+        let route = |url| Endpoint::parse(url).unwrap().route(Some("b"), "r", Addressing::Auto);
+        assert_eq!(route("https://h:443").authority, "h");
+        assert_eq!(route("https://h:80").authority, "h:80");
+        assert_eq!(route("http://h:80/x").url(), "http://h");
+        assert_eq!(route("http://h:80/x").prefix, "/x/b");
     }
 
     #[test]
     fn buckets_stand_in_the_host_where_they_can() {
         let host = |bucket, how| {
-            let place = aws().place(Some(bucket), "eu-west-1", how);
-            (place.authority, place.prefix)
+            let route = aws().route(Some(bucket), "eu-west-1", how);
+            (route.authority, route.prefix)
         };
         let s3 = "s3.eu-west-1.amazonaws.com";
         assert_eq!(host("abc", Addressing::Auto), (format!("abc.{s3}"), String::new()));
@@ -472,17 +472,17 @@ mod tests {
         assert_eq!(host("abc", Addressing::Path), (s3.to_owned(), "/abc".into()));
         assert_eq!(host("a.bc", Addressing::Virtual).0, format!("a.bc.{s3}"));
         let own = Endpoint::parse("http://minio:9000").unwrap();
-        assert_eq!(own.place(Some("abc"), "r", Addressing::Auto).prefix, "/abc");
-        let virt = own.place(Some("abc"), "r", Addressing::Virtual);
+        assert_eq!(own.route(Some("abc"), "r", Addressing::Auto).prefix, "/abc");
+        let virt = own.route(Some("abc"), "r", Addressing::Virtual);
         assert_eq!((virt.authority.as_str(), virt.prefix.as_str()), ("abc.minio:9000", ""));
     }
 
     #[test]
     fn access_points_have_hosts_in_their_regions() {
         let arn = |region: &str| format!("arn:aws:s3:{region}:123456789012:accesspoint/my-point");
-        let place = |endpoint: &Endpoint, region: &str| {
-            let place = endpoint.place(Some(&arn(region)), "us-east-1", Addressing::Path);
-            (place.authority, place.prefix, place.region)
+        let route = |endpoint: &Endpoint, region: &str| {
+            let route = endpoint.route(Some(&arn(region)), "us-east-1", Addressing::Path);
+            (route.authority, route.prefix, route.region)
         };
         let name = "my-point-123456789012";
         for (endpoint, region, host) in [
@@ -496,16 +496,16 @@ mod tests {
             (Endpoint::parse("http://minio:9000").unwrap(), "r", "minio:9000"),
         ] {
             let expected = (format!("{name}.{host}"), String::new(), region.to_owned());
-            assert_eq!(place(&endpoint, region), expected);
+            assert_eq!(route(&endpoint, region), expected);
         }
-        let alias = aws().place(Some("my-point-abc-s3alias"), "eu-west-1", Addressing::Auto);
+        let alias = aws().route(Some("my-point-abc-s3alias"), "eu-west-1", Addressing::Auto);
         assert_eq!(alias.authority, "my-point-abc-s3alias.s3.eu-west-1.amazonaws.com");
     }
 
     #[test]
     fn regions_have_their_hosts() {
         let host = |region: &str, dualstack, fips| {
-            Endpoint::Aws { dualstack, fips }.place(None, region, Addressing::Auto).host
+            Endpoint::Aws { dualstack, fips }.route(None, region, Addressing::Auto).host
         };
         assert_eq!(host("cn-north-1", false, false), "s3.cn-north-1.amazonaws.com.cn");
         assert_eq!(host("us-gov-west-1", false, true), "s3-fips.us-gov-west-1.amazonaws.com");

@@ -2,7 +2,7 @@
 //! `AWS_*` variables, and these over the profile of the AWS configuration files (AWS SDKs and Tools Reference Guide,
 //! "Shared config and credentials files"), which the SDK parses.
 
-use crate::client::retry::Attempts;
+use crate::client::retry::RetryAttempts;
 use crate::endpoint::{Endpoint, REGION};
 use crate::proxy::Proxies;
 use crate::{Addressing, Algorithm, CustomerKey, Keys};
@@ -65,7 +65,7 @@ const READ_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Settings combined with environment and profile.
 #[derive(Debug)]
-pub(crate) struct Resolved {
+pub(crate) struct ResolvedSettings {
     /// The settings themselves; those that have fields below are read there.
     pub given: Settings,
     pub endpoint: Endpoint,
@@ -78,7 +78,7 @@ pub(crate) struct Resolved {
     pub addressing: Addressing,
     pub algorithm: Option<Algorithm>,
     pub checks_downloads: bool,
-    pub attempts: Attempts,
+    pub attempts: RetryAttempts,
     pub connect_timeout: Duration,
     pub read_timeout: Duration,
     /// Proxies.
@@ -90,7 +90,7 @@ impl Settings {
     ///
     /// # Errors
     /// A message: an invalid value with its source, or a missing profile.
-    pub(crate) fn resolve(&self, lookup: Lookup<'_>) -> Result<Resolved, String> {
+    pub(crate) fn resolve(&self, lookup: Lookup<'_>) -> Result<ResolvedSettings, String> {
         let file = self.credentials_file.as_ref().map(|file| file.to_string_lossy().into_owned());
         let lookup: Lookup<'_> = &|name| match name {
             "AWS_SHARED_CREDENTIALS_FILE" if file.is_some() => file.clone(),
@@ -100,7 +100,7 @@ impl Settings {
             Some(_) => None,
             None => Profile::load(self.profile.as_deref(), lookup)?,
         };
-        let from = Sources { lookup, profile: profile.as_ref() };
+        let from = SettingSources { lookup, profile: profile.as_ref() };
         let url = self.endpoint_url.clone().map_or_else(|| from.endpoint_url(), |it| Ok(Some(it)));
         let endpoint = match url? {
             Some(url) => Endpoint::parse(&url)?,
@@ -146,7 +146,7 @@ impl Settings {
             when_supported("AWS_REQUEST_CHECKSUM_CALCULATION", "request_checksum_calculation")?;
         let checks_downloads =
             when_supported("AWS_RESPONSE_CHECKSUM_VALIDATION", "response_checksum_validation")?;
-        Ok(Resolved {
+        Ok(ResolvedSettings {
             endpoint,
             region,
             profile: self.profile.clone().or_else(|| {
@@ -162,7 +162,7 @@ impl Settings {
             addressing: self.addressing(&from)?,
             algorithm: self.algorithm.or(sends_checksums.then_some(Algorithm::Crc64Nvme)),
             checks_downloads,
-            attempts: attempts_max.map_or_else(Attempts::default, Attempts::exactly),
+            attempts: attempts_max.map_or_else(RetryAttempts::default, RetryAttempts::exactly),
             connect_timeout: self.connect_timeout.unwrap_or(CONNECT_TIMEOUT),
             read_timeout: self.read_timeout.unwrap_or(READ_TIMEOUT),
             proxies: Proxies::of_environment(lookup)?,
@@ -170,7 +170,7 @@ impl Settings {
         })
     }
 
-    fn addressing(&self, from: &Sources<'_>) -> Result<Addressing, String> {
+    fn addressing(&self, from: &SettingSources<'_>) -> Result<Addressing, String> {
         let style = from.profile.and_then(|profile| profile.get_nested("s3", "addressing_style"));
         match (self.addressing, style.as_deref()) {
             (Addressing::Auto, Some("path")) => Ok(Addressing::Path),
@@ -185,12 +185,12 @@ impl Settings {
 }
 
 /// Looks up the environment first, then the profile.
-struct Sources<'a> {
+struct SettingSources<'a> {
     lookup: Lookup<'a>,
     profile: Option<&'a Profile>,
 }
 
-impl Sources<'_> {
+impl SettingSources<'_> {
     fn text(&self, variable: &str, key: &str) -> Option<String> {
         (self.lookup)(variable).or_else(|| self.profile?.get(key))
     }

@@ -316,19 +316,19 @@ pub async fn presign(store: &Store, request: &Request, expires: Duration) -> Res
         return wrong(Kind::Invalid, "a presigned URL is valid for one second to seven days");
     }
     let now_s = store.server_now_s();
-    if store.vault.claims_refresh(now_s) {
-        store.vault.refresh_ahead(now_s).await;
+    if store.credential_cache.claims_refresh(now_s) {
+        store.credential_cache.refresh_ahead(now_s).await;
     }
-    let Some(keys) = store.vault.keys() else {
+    let Some(keys) = store.credential_cache.keys() else {
         return wrong(Kind::Credentials, "a presigned URL needs credentials to sign with");
     };
-    let place = store.place(request.bucket.as_deref());
+    let route = store.route(request.bucket.as_deref());
     Ok(presigned_url(
-        &Signer::new(&keys, &place.region, now_s),
+        &Signer::new(&keys, &route.region, now_s),
         request.method.as_str(),
-        if place.tls { "https" } else { "http" },
-        &place.authority,
-        &place.path(request.key.as_deref()),
+        if route.tls { "https" } else { "http" },
+        &route.authority,
+        &route.path(request.key.as_deref()),
         &request.query,
         expires_s,
         now_s,

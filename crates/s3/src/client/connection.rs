@@ -4,9 +4,9 @@
 //! request, provides backpressure by slow readers, and closes the connection when the request is dropped.
 
 use crate::Kind;
-use crate::client::pool::Addresses;
-use crate::client::request::{Outgoing, Reporter};
-use crate::endpoint::Place;
+use crate::client::pool::DnsCache;
+use crate::client::request::{PhaseReporter, RequestBody};
+use crate::endpoint::Route;
 use bytes::Bytes;
 use hakobu_core::error::without_number;
 use hakobu_core::meter::Look;
@@ -34,12 +34,12 @@ use tokio_rustls::client::TlsStream;
 /// A stream that reports progress to its watch.
 struct Watched {
     stream: Stream,
-    watch: Rc<Watch>,
+    watch: Rc<Watchdog>,
 }
 
 /// Failure of a connection.
 #[derive(Debug)]
-pub(crate) enum Broken {
+pub(crate) enum ExchangeError {
     /// The connection had been closed before anything was sent.
     Unsent,
     /// The connection broke, or the response is not HTTP.
@@ -48,15 +48,15 @@ pub(crate) enum Broken {
     TimedOut,
 }
 
-type Driver = Pin<Box<Connection<TokioIo<Watched>, Outgoing>>>;
+type Driver = Pin<Box<Connection<TokioIo<Watched>, RequestBody>>>;
 
 /// An open connection.
 pub(crate) struct Conn {
-    sender: SendRequest<Outgoing>,
+    sender: SendRequest<RequestBody>,
     /// Dropped at the end of the connection: only then does a waiting request get the error.
     driver: Option<Driver>,
-    /// Watch of this connection.
-    pub watch: Rc<Watch>,
+    /// Watchdog of this connection.
+    pub watch: Rc<Watchdog>,
     /// True if it has carried a request before.
     pub reused: bool,
 }
@@ -67,7 +67,7 @@ impl Conn {
     /// # Errors
     /// Those of hyper, as a message.
     pub async fn new(stream: Stream) -> Result<Conn, String> {
-        let watch = Rc::<Watch>::default();
+        let watch = Rc::<Watchdog>::default();
         watch.read_at_most(usize::MAX);
         let io = TokioIo::new(Watched { stream, watch: Rc::clone(&watch) });
         let made = Builder::new().max_buf_size(READ_MAX).handshake(io).await;
@@ -75,36 +75,36 @@ impl Conn {
         Ok(Conn { sender, driver: Some(Box::pin(driver)), watch, reused: false })
     }
 
-    /// Sends a request and waits for the head of its response. The connection may stall for `patience`.
+    /// Sends a request and waits for the head of its response. The connection may stall for `timeout`.
     /// `reporter` receives reports of its progress.
     ///
     /// # Errors
     /// The failure, after which the connection is unusable.
     pub async fn exchange(
         &mut self,
-        mut request: Request<Outgoing>,
-        patience: Duration,
-        reporter: Option<Reporter>,
-    ) -> Result<Response<Incoming>, Broken> {
+        mut request: Request<RequestBody>,
+        timeout: Duration,
+        reporter: Option<PhaseReporter>,
+    ) -> Result<Response<Incoming>, ExchangeError> {
         request.body_mut().watched_by(&self.watch);
-        self.watch.begin(patience);
+        self.watch.begin(timeout);
         self.watch.head_bytes.set(Some(HEAD_MAX));
-        let answered = self.answer(request, reporter).await;
+        let head = self.response_head(request, reporter).await;
         self.watch.head_bytes.set(None);
         self.watch.end();
-        answered
+        head
     }
 
-    async fn answer(
+    async fn response_head(
         &mut self,
-        request: Request<Outgoing>,
-        mut reporter: Option<Reporter>,
-    ) -> Result<Response<Incoming>, Broken> {
-        let mut answer = pin!(self.sender.try_send_request(request));
+        request: Request<RequestBody>,
+        mut reporter: Option<PhaseReporter>,
+    ) -> Result<Response<Incoming>, ExchangeError> {
+        let mut response = pin!(self.sender.try_send_request(request));
         let (driver, watch) = (&mut self.driver, &self.watch);
         poll_fn(|cx| {
             drive(driver, cx);
-            match answer.as_mut().poll(cx) {
+            match response.as_mut().poll(cx) {
                 Poll::Ready(Ok(response)) => {
                     if let Some(reporter) = &reporter {
                         reporter.answered(response.status().is_success());
@@ -113,8 +113,8 @@ impl Conn {
                 }
                 Poll::Ready(Err(mut e)) => {
                     return Poll::Ready(Err(match e.take_message() {
-                        Some(_) => Broken::Unsent,
-                        None => Broken::Failed(reason(e.error())),
+                        Some(_) => ExchangeError::Unsent,
+                        None => ExchangeError::Failed(reason(e.error())),
                     }));
                 }
                 Poll::Pending => {}
@@ -123,7 +123,7 @@ impl Conn {
                 reporter.sent();
             }
             if watch.cut.get() {
-                return Poll::Ready(Err(Broken::TimedOut));
+                return Poll::Ready(Err(ExchangeError::TimedOut));
             }
             watch.wait(cx);
             Poll::Pending
@@ -131,7 +131,7 @@ impl Conn {
         .await
     }
 
-    /// Next piece of the response body; `None` at its end. The connection may stall for `patience`; a slow
+    /// Next piece of the response body; `None` at its end. The connection may stall for `timeout`; a slow
     /// reader does not count as a stall.
     ///
     /// # Errors
@@ -139,9 +139,9 @@ impl Conn {
     pub async fn piece(
         &mut self,
         body: &mut Incoming,
-        patience: Duration,
-    ) -> Result<Option<Bytes>, Broken> {
-        self.watch.begin(patience);
+        timeout: Duration,
+    ) -> Result<Option<Bytes>, ExchangeError> {
+        self.watch.begin(timeout);
         let piece = poll_fn(|cx| self.poll_piece(body, cx)).await;
         self.watch.end();
         piece
@@ -151,7 +151,7 @@ impl Conn {
         &mut self,
         body: &mut Incoming,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<Option<Bytes>, Broken>> {
+    ) -> Poll<Result<Option<Bytes>, ExchangeError>> {
         let mut driven = false;
         loop {
             match Pin::new(&mut *body).poll_frame(cx) {
@@ -161,7 +161,7 @@ impl Conn {
                     _ => continue,
                 },
                 Poll::Ready(Some(Err(e))) => {
-                    return Poll::Ready(Err(Broken::Failed(reason(&e))));
+                    return Poll::Ready(Err(ExchangeError::Failed(reason(&e))));
                 }
                 Poll::Ready(None) => return Poll::Ready(Ok(None)),
                 Poll::Pending if driven => break,
@@ -172,7 +172,7 @@ impl Conn {
             }
         }
         if self.watch.cut.get() {
-            return Poll::Ready(Err(Broken::TimedOut));
+            return Poll::Ready(Err(ExchangeError::TimedOut));
         }
         self.watch.wait(cx);
         Poll::Pending
@@ -212,9 +212,9 @@ fn reason(e: &hyper::Error) -> String {
 }
 
 impl Watched {
-    fn look_if_asked(&self) {
-        if self.watch.asked.get() {
-            self.watch.look_at(&self.stream);
+    fn sample_if_requested(&self) {
+        if self.watch.sample_requested.get() {
+            self.watch.sample(&self.stream);
         }
     }
 
@@ -233,7 +233,7 @@ impl AsyncRead for Watched {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        self.look_if_asked();
+        self.sample_if_requested();
         let most = self.watch.read_max.get();
         if most >= buf.remaining() {
             let before = buf.filled().len();
@@ -256,7 +256,7 @@ impl AsyncWrite for Watched {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.look_if_asked();
+        self.sample_if_requested();
         let done = Pin::new(&mut self.stream).poll_write(cx, buf);
         self.note_written(done)
     }
@@ -266,7 +266,7 @@ impl AsyncWrite for Watched {
         cx: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.look_if_asked();
+        self.sample_if_requested();
         let done = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
         self.note_written(done)
     }
@@ -295,15 +295,15 @@ pub(crate) const READ_MAX: usize = 512 * 1024;
 /// it, and many interim responses (1xx).
 pub(crate) const HEAD_MAX: usize = 4 * READ_MAX;
 
-/// Progress of a connection, checked periodically by [`Watch::look`].
+/// Progress of a connection, checked periodically by [`Watchdog::look`].
 #[derive(Debug, Default)]
-pub(crate) struct Watch {
+pub(crate) struct Watchdog {
     moved: Cell<u64>,
     seen: Cell<u64>,
     /// Time of the last check that saw progress.
     since: Cell<Option<Instant>>,
     /// Time limit without progress; zero while no task waits.
-    patience: Cell<Duration>,
+    timeout: Cell<Duration>,
     pub cut: Cell<bool>,
     waker: RefCell<Option<Waker>>,
     /// Whether the whole request body has been passed on, and whether all of it has been written to the
@@ -313,28 +313,28 @@ pub(crate) struct Watch {
     pub sent: Cell<bool>,
     /// True while we hold the connection ourselves, which is not a stall.
     held: Cell<bool>,
-    /// Most bytes per read, see [`Watch::read_at_most`].
+    /// Most bytes per read, see [`Watchdog::read_at_most`].
     pub read_max: Cell<usize>,
     /// Bytes that may be read before the head of the response is complete; `None` in its body. Bytes before
     /// it are not progress: a server can send interim responses for ever.
     pub head_bytes: Cell<Option<usize>>,
     /// True to sample the connection at its next poll; and the last sample.
-    pub asked: Cell<bool>,
+    pub sample_requested: Cell<bool>,
     look: Cell<Option<Look>>,
     /// Kernel counters of the previous sample.
     counted: Cell<TcpInfo>,
 }
 
-impl Watch {
-    /// Aborts the connection if it has stalled beyond its limit; `patience_max` lowers the limit of all.
-    pub fn look(&self, now: Instant, patience_max: Duration) {
-        if self.patience.get().is_zero() {
+impl Watchdog {
+    /// Aborts the connection if it has stalled beyond its limit; `timeout_max` lowers the limit of all.
+    pub fn look(&self, now: Instant, timeout_max: Duration) {
+        if self.timeout.get().is_zero() {
             return;
         }
-        let patience = self.patience.get().min(patience_max);
+        let timeout = self.timeout.get().min(timeout_max);
         if self.seen.replace(self.moved.get()) != self.moved.get() || self.held.get() {
             self.since.set(Some(now));
-        } else if self.since.get().is_some_and(|since| now.duration_since(since) >= patience) {
+        } else if self.since.get().is_some_and(|since| now.duration_since(since) >= timeout) {
             self.cut.set(true);
             if let Some(waker) = self.waker.take() {
                 waker.wake();
@@ -342,12 +342,12 @@ impl Watch {
         }
     }
 
-    /// Requests a sample of an active connection, available from [`Watch::seen_look`] a moment later; returns
+    /// Requests a sample of an active connection, available from [`Watchdog::take_sample`] a moment later; returns
     /// false if it is idle.
-    pub fn ask(&self) -> bool {
-        let busy = !self.patience.get().is_zero() && self.waker.borrow().is_some();
+    pub fn request_sample(&self) -> bool {
+        let busy = !self.timeout.get().is_zero() && self.waker.borrow().is_some();
         if busy {
-            self.asked.set(true);
+            self.sample_requested.set(true);
             // The polled task registers the waker again.
             if let Some(waker) = self.waker.take() {
                 waker.wake();
@@ -357,12 +357,12 @@ impl Watch {
     }
 
     /// Last sample of the connection.
-    pub fn seen_look(&self) -> Option<Look> {
+    pub fn take_sample(&self) -> Option<Look> {
         self.look.take()
     }
 
-    pub fn look_at(&self, stream: &Stream) {
-        self.asked.set(false);
+    pub fn sample(&self, stream: &Stream) {
+        self.sample_requested.set(false);
         let Ok(info) = stream.info() else { return };
         let before = self.counted.replace(info);
         self.look.set(Some(Look {
@@ -415,14 +415,14 @@ impl Watch {
         self.read_max.set(bytes.max(1));
     }
 
-    pub fn begin(&self, patience: Duration) {
+    pub fn begin(&self, timeout: Duration) {
         self.held.set(false);
         self.progress();
-        self.patience.set(patience);
+        self.timeout.set(timeout);
     }
 
     pub fn end(&self) {
-        self.patience.set(Duration::ZERO);
+        self.timeout.set(Duration::ZERO);
     }
 
     pub fn wait(&self, cx: &Context<'_>) {
@@ -449,29 +449,27 @@ pub(crate) enum Stream {
     Tls(Box<TlsStream<BufReader<TcpStream>>>),
 }
 
-/// Opens a connection to a place, rotating through its addresses. The kernel's receive buffer is limited to
+/// Opens a connection along a route, rotating through its addresses. The kernel's receive buffer is limited to
 /// `ahead_bytes`.
 ///
 /// # Errors
 /// `Connection`, `TimedOut`, or `Settings` for an untrusted certificate, with a message that names the endpoint.
 pub(crate) async fn dial(
-    addresses: &Addresses,
-    place: &Place,
+    dns: &DnsCache,
+    route: &Route,
     tls: Option<&TlsConnector>,
     timeout: Duration,
     ahead_bytes: Option<u32>,
 ) -> Result<Stream, (Kind, String)> {
-    let (host, port) = first_hop(place);
-    let through = place.proxy.as_ref().map_or(String::new(), |proxy| {
+    let (host, port) = first_hop(route);
+    let through = route.proxy.as_ref().map_or(String::new(), |proxy| {
         format!(" by way of the proxy {}:{}", proxy.host, proxy.port)
     });
-    let cannot = |why: &str| format!("cannot connect to {}{through}: {why}", place.url());
+    let cannot = |why: &str| format!("cannot connect to {}{through}: {why}", route.url());
     let mut last = String::new();
     for _ in 0..ADDRESSES_MAX {
-        let address =
-            addresses.next(host, port).await.map_err(|why| (Kind::Connection, cannot(&why)))?;
-        match tokio::time::timeout(timeout, open(addresses, address, place, tls, ahead_bytes)).await
-        {
+        let address = dns.next(host, port).await.map_err(|why| (Kind::Connection, cannot(&why)))?;
+        match tokio::time::timeout(timeout, open(dns, address, route, tls, ahead_bytes)).await {
             Ok(Ok(stream)) => return Ok(stream),
             Ok(Err(e)) => {
                 if let Some(tls) = e.get_ref().and_then(|e| e.downcast_ref::<rustls::Error>())
@@ -486,34 +484,34 @@ pub(crate) async fn dial(
                 }
                 last = describe(&e, address);
             }
-            Err(_) if addresses.drop_bad(host, port, address) == 0 => {
+            Err(_) if dns.drop_unreachable(host, port, address) == 0 => {
                 let why = format!("no answer from {address} within {} s", timeout.as_secs_f64());
                 return Err((Kind::TimedOut, cannot(&why)));
             }
             Err(_) => continue,
         }
-        if addresses.drop_bad(host, port, address) == 0 {
+        if dns.drop_unreachable(host, port, address) == 0 {
             break;
         }
     }
     Err((Kind::Connection, cannot(&last)))
 }
 
-/// Duration of a TCP handshake with a place, microseconds: opens and closes a connection. The kernel measures
+/// Duration of a TCP handshake along a route, microseconds: opens and closes a connection. The kernel measures
 /// it between SYN and SYN-ACK, so the load of this thread has no influence. `None` on a timeout or if the
 /// kernel does not report it.
-pub(crate) async fn handshake_us(addresses: &Addresses, place: &Place) -> Option<u64> {
-    let (host, port) = first_hop(place);
-    let address = addresses.next(host, port).await.ok()?;
+pub(crate) async fn handshake_us(dns: &DnsCache, route: &Route) -> Option<u64> {
+    let (host, port) = first_hop(route);
+    let address = dns.next(host, port).await.ok()?;
     let opened = tokio::time::timeout(HANDSHAKE_MAX, TcpStream::connect(address)).await;
     let rtt_us = tcp_info(opened.ok()?.ok()?).ok()?.rtt_us;
     (rtt_us > 0).then_some(u64::from(rtt_us))
 }
 
 /// Address to connect to: the proxy, if there is one.
-fn first_hop(place: &Place) -> (&str, u16) {
-    let proxy = place.proxy.as_ref().map(|proxy| (proxy.host.as_str(), proxy.port));
-    proxy.unwrap_or((&place.host, place.port))
+fn first_hop(route: &Route) -> (&str, u16) {
+    let proxy = route.proxy.as_ref().map(|proxy| (proxy.host.as_str(), proxy.port));
+    proxy.unwrap_or((&route.host, route.port))
 }
 
 /// Reason for rejecting a certificate.
@@ -554,9 +552,9 @@ fn describe(e: &io::Error, address: SocketAddr) -> String {
 }
 
 async fn open(
-    addresses: &Addresses,
+    dns: &DnsCache,
     address: SocketAddr,
-    place: &Place,
+    route: &Route,
     tls: Option<&TlsConnector>,
     ahead_bytes: Option<u32>,
 ) -> io::Result<Stream> {
@@ -570,13 +568,13 @@ async fn open(
     }
     let begun = Instant::now();
     let mut tcp = socket.connect(address).await?;
-    addresses.took(begun.elapsed());
+    dns.record_connect_time(begun.elapsed());
     tcp.set_nodelay(true)?;
     let Some(tls) = tls else { return Ok(Stream::Plain(tcp)) };
-    if let Some(proxy) = &place.proxy {
-        proxy.open_tunnel(&mut tcp, (&place.host, place.port)).await?;
+    if let Some(proxy) = &route.proxy {
+        proxy.open_tunnel(&mut tcp, (&route.host, route.port)).await?;
     }
-    let name = ServerName::try_from(place.host.clone()).map_err(io::Error::other)?;
+    let name = ServerName::try_from(route.host.clone()).map_err(io::Error::other)?;
     let tcp = BufReader::with_capacity(TLS_READ_BYTES, tcp);
     Ok(Stream::Tls(Box::new(tls.connect(name, tcp).await?)))
 }

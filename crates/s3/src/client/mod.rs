@@ -11,7 +11,7 @@ pub(crate) mod tls;
 
 use crate::client::pool::Pool;
 use crate::client::session::stopped;
-use crate::client::throttle::Share;
+use crate::client::throttle::BodyShare;
 use crate::{Error, Kind, Request, Settings, Store, Throttle};
 use hakobu_core::meter::{Doing, Lane, Phase, SharedLane};
 use std::future::poll_fn;
@@ -114,7 +114,7 @@ impl Client {
     }
 
     /// Waits until another body with content may start, and for its first bytes.
-    pub(crate) async fn admit_body(&self, request: &Request) -> Result<Option<Share>, Error> {
+    pub(crate) async fn admit_body(&self, request: &Request) -> Result<Option<BodyShare>, Error> {
         let operation = request.operation;
         let throttle = self.pool.throttle.as_ref().filter(|_| CONTENT.contains(&operation));
         let Some(throttle) = throttle else { return Ok(None) };
@@ -126,7 +126,7 @@ impl Client {
                 self.limited(permit, operation).await?.map_err(|_| stopped(operation))?
             }
         };
-        let mut share = Share::new(throttle, permit);
+        let mut share = BodyShare::new(throttle, permit);
         self.granted(&mut share, request.body.len() as u64, operation).await?;
         Ok(Some(share))
     }
@@ -134,7 +134,7 @@ impl Client {
     /// Waits until some of the `left_bytes` of a body may be moved; fails with `Stopped` if the run stops.
     pub(crate) async fn granted(
         &self,
-        share: &mut Share,
+        share: &mut BodyShare,
         left_bytes: u64,
         operation: &'static str,
     ) -> Result<(), Error> {

@@ -1,7 +1,7 @@
-//! Connections of a core, and caches: addresses of hosts, places of buckets, Host headers, signing keys.
+//! Connections of a core, and caches: addresses of hosts, routes of buckets, Host headers, signing keys.
 
-use crate::client::connection::{self, Conn, Watch};
-use crate::endpoint::Place;
+use crate::client::connection::{self, Conn, Watchdog};
+use crate::endpoint::Route;
 use crate::sign::Signer;
 use crate::{Error, Keys, Kind, Store, Throttle};
 use hakobu_core::meter::{Lane, SharedLane};
@@ -16,28 +16,28 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Time limit for a stalled connection after a stop.
-const PATIENCE_STOPPED: Duration = Duration::from_secs(2);
+const STOPPED_TIMEOUT: Duration = Duration::from_secs(2);
 /// Busy connections sampled at a time.
 const LOOKS_MAX: usize = 4;
 /// Most cached buckets; a run uses few.
 const DESTINATIONS_MAX: usize = 64;
 
 /// Idle connections to a host, most recently used last.
-pub(crate) struct Target {
+pub(crate) struct HostPool {
     authority: String,
     tls: bool,
     idle: RefCell<Vec<Conn>>,
 }
 
 /// Common data of requests for one bucket.
-pub(crate) struct Destination {
+pub(crate) struct BucketRoute {
     bucket: Option<String>,
     /// Target.
-    pub place: Place,
+    pub route: Route,
     /// Host header.
     pub host: HeaderValue,
     /// Connections to it.
-    pub target: Rc<Target>,
+    pub host_pool: Rc<HostPool>,
 }
 
 /// Keys of one version, and the signing key derived from them for a region and day.
@@ -53,14 +53,14 @@ pub(crate) struct Pool {
     pub store: Arc<Store>,
     /// Rate limit of content.
     pub throttle: Option<Arc<Throttle>>,
-    destinations: RefCell<Vec<Rc<Destination>>>,
+    destinations: RefCell<Vec<Rc<BucketRoute>>>,
     regions_version: Cell<u64>,
-    targets: RefCell<Vec<Rc<Target>>>,
+    host_pools: RefCell<Vec<Rc<HostPool>>>,
     identity: RefCell<Option<Identity>>,
-    watches: RefCell<Vec<Weak<Watch>>>,
+    watches: RefCell<Vec<Weak<Watchdog>>>,
     ticking: Cell<bool>,
     /// Connections being sampled, and the next one.
-    asked: RefCell<Vec<Weak<Watch>>>,
+    asked: RefCell<Vec<Weak<Watchdog>>>,
     next: Cell<usize>,
 }
 
@@ -72,7 +72,7 @@ impl Pool {
             throttle,
             destinations: RefCell::default(),
             regions_version: Cell::new(store.regions_version()),
-            targets: RefCell::default(),
+            host_pools: RefCell::default(),
             identity: RefCell::new(None),
             watches: RefCell::default(),
             ticking: Cell::new(false),
@@ -89,7 +89,7 @@ impl Pool {
         &self,
         bucket: Option<&str>,
         operation: &'static str,
-    ) -> Result<Rc<Destination>, Error> {
+    ) -> Result<Rc<BucketRoute>, Error> {
         let version = self.store.regions_version();
         let mut destinations = self.destinations.borrow_mut();
         if self.regions_version.replace(version) != version || destinations.len() > DESTINATIONS_MAX
@@ -101,38 +101,40 @@ impl Pool {
         {
             return Ok(Rc::clone(destination));
         }
-        let place = self.store.place(bucket);
-        let host = HeaderValue::from_str(&place.authority).map_err(|_| {
-            let why = format!("`{}` cannot be the name of a host", place.authority);
+        let route = self.store.route(bucket);
+        let host = HeaderValue::from_str(&route.authority).map_err(|_| {
+            let why = format!("`{}` cannot be the name of a host", route.authority);
             Error::new(Kind::Invalid, operation, why)
         })?;
-        let target = self.target(&place);
+        let host_pool = self.host_pool(&route);
         let destination =
-            Rc::new(Destination { bucket: bucket.map(str::to_owned), place, host, target });
+            Rc::new(BucketRoute { bucket: bucket.map(str::to_owned), route, host, host_pool });
         destinations.push(Rc::clone(&destination));
         Ok(destination)
     }
 
-    fn target(&self, place: &Place) -> Rc<Target> {
-        let mut targets = self.targets.borrow_mut();
-        let same =
-            |target: &&Rc<Target>| target.tls == place.tls && target.authority == place.authority;
-        if let Some(target) = targets.iter().find(same) {
-            return Rc::clone(target);
+    fn host_pool(&self, route: &Route) -> Rc<HostPool> {
+        let mut host_pools = self.host_pools.borrow_mut();
+        let same = |host_pool: &&Rc<HostPool>| {
+            host_pool.tls == route.tls && host_pool.authority == route.authority
+        };
+        if let Some(host_pool) = host_pools.iter().find(same) {
+            return Rc::clone(host_pool);
         }
         let idle = RefCell::default();
-        let target = Rc::new(Target { authority: place.authority.clone(), tls: place.tls, idle });
-        targets.push(Rc::clone(&target));
-        target
+        let host_pool =
+            Rc::new(HostPool { authority: route.authority.clone(), tls: route.tls, idle });
+        host_pools.push(Rc::clone(&host_pool));
+        host_pool
     }
 
     /// Calls `sign` with the signer for a region at `now_s`, unless requests are anonymous. Returns the
     /// version of the keys.
     pub fn with_signer(&self, region: &str, now_s: i64, sign: impl FnOnce(&Signer)) -> u64 {
-        let version = self.store.vault.version();
+        let version = self.store.credential_cache.version();
         let mut identity = self.identity.borrow_mut();
         if identity.as_ref().is_none_or(|identity| identity.version != version) {
-            let keys = self.store.vault.keys();
+            let keys = self.store.credential_cache.keys();
             *identity = Some(Identity { version, keys, signers: Vec::new() });
         }
         let Some(Identity { keys: Some(keys), signers, .. }) = &mut *identity else {
@@ -155,21 +157,21 @@ impl Pool {
     /// `Connection`, or `Settings` for an untrusted certificate.
     pub async fn checkout(
         self: &Rc<Self>,
-        destination: &Destination,
+        destination: &BucketRoute,
         fresh: bool,
         operation: &'static str,
     ) -> Result<Conn, Error> {
-        if !fresh && let Some(conn) = destination.target.idle.borrow_mut().pop() {
+        if !fresh && let Some(conn) = destination.host_pool.idle.borrow_mut().pop() {
             return Ok(conn);
         }
         let store = &self.store;
-        let tls = destination.place.tls.then(|| store.connector.tls()).transpose();
+        let tls = destination.route.tls.then(|| store.connector.tls()).transpose();
         let tls = tls.map_err(|what| Error::new(Kind::Settings, operation, what))?;
         let timeout = store.resolved.connect_timeout;
         let throttle = self.throttle.as_ref();
-        let ahead_bytes = throttle.and_then(|throttle| throttle.ahead(store.addresses.rtt()));
+        let ahead_bytes = throttle.and_then(|throttle| throttle.ahead(store.dns.rtt()));
         let dialled =
-            connection::dial(&store.addresses, &destination.place, tls, timeout, ahead_bytes).await;
+            connection::dial(&store.dns, &destination.route, tls, timeout, ahead_bytes).await;
         let stream = dialled.map_err(|(kind, what)| Error::new(kind, operation, what))?;
         store.counts.connections.fetch_add(1, Ordering::Relaxed);
         let conn = Conn::new(stream).await;
@@ -185,7 +187,7 @@ impl Pool {
     /// of the next few.
     pub fn look_at_some(&self, lane: &Lane) {
         let mut asked = self.asked.borrow_mut();
-        let seen = asked.drain(..).filter_map(|watch| watch.upgrade()?.seen_look());
+        let seen = asked.drain(..).filter_map(|watch| watch.upgrade()?.take_sample());
         seen.for_each(|look| lane.wire().looked(&look));
         let watches = self.watches.borrow();
         let start = self.next.get() % watches.len().max(1);
@@ -194,7 +196,7 @@ impl Pool {
                 self.next.set(start + step);
                 return;
             }
-            if watch.upgrade().is_some_and(|watch| watch.ask()) {
+            if watch.upgrade().is_some_and(|watch| watch.request_sample()) {
                 asked.push(Weak::clone(watch));
             }
         }
@@ -209,9 +211,7 @@ impl Pool {
         }
         let (store, lane) = (Arc::clone(&self.store), lane.clone());
         tokio::task::spawn_local(async move {
-            if let Some(rtt_us) =
-                connection::handshake_us(&store.addresses, &destination.place).await
-            {
+            if let Some(rtt_us) = connection::handshake_us(&store.dns, &destination.route).await {
                 lane.wire().shook_hands(rtt_us);
             }
         });
@@ -220,24 +220,26 @@ impl Pool {
     /// Checks all connections, and does periodic work of the store.
     fn look(&self) {
         let now = Instant::now();
-        let patience_max = if self.store.is_stopped() { PATIENCE_STOPPED } else { Duration::MAX };
+        let timeout_max = if self.store.is_stopped() { STOPPED_TIMEOUT } else { Duration::MAX };
         self.watches.borrow_mut().retain(|watch| {
             let watch = watch.upgrade();
             if let Some(watch) = &watch {
-                watch.look(now, patience_max);
+                watch.look(now, timeout_max);
             }
             watch.is_some()
         });
         self.store.tick();
         let now_s = crate::time::now_s();
-        if self.store.vault.claims_refresh(now_s) {
+        if self.store.credential_cache.claims_refresh(now_s) {
             let store = Arc::clone(&self.store);
-            tokio::task::spawn_local(async move { store.vault.refresh_ahead(now_s).await });
+            tokio::task::spawn_local(
+                async move { store.credential_cache.refresh_ahead(now_s).await },
+            );
         }
     }
 }
 
-impl Target {
+impl HostPool {
     /// Returns a connection after the end of its response.
     pub async fn checkin(&self, mut conn: Conn) {
         if conn.rest().await {
@@ -264,22 +266,22 @@ const TTL: Duration = Duration::from_secs(30);
 
 /// The addresses of all hosts of a store.
 #[derive(Debug, Default)]
-pub(crate) struct Addresses {
-    hosts: Mutex<HashMap<(String, u16), Known>>,
+pub(crate) struct DnsCache {
+    hosts: Mutex<HashMap<(String, u16), HostAddresses>>,
     /// Shortest connection time so far, nanoseconds; 0 before the first connection.
     rtt_ns: AtomicU64,
 }
 
 #[derive(Debug)]
-struct Known {
+struct HostAddresses {
     list: Vec<SocketAddr>,
     resolved: Instant,
     turn: usize,
 }
 
-impl Addresses {
+impl DnsCache {
     /// Records the time that a connection took to open.
-    pub fn took(&self, time: Duration) {
+    pub fn record_connect_time(&self, time: Duration) {
         let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).max(1);
         let shorter = |least: u64| (least == 0 || ns < least).then_some(ns);
         // An error means that it is not shorter.
@@ -314,7 +316,7 @@ impl Addresses {
             Err(_) => return Err(format!("the name {host} cannot be resolved: interrupted")),
         };
         let first = list[0];
-        let known = Known { list, resolved: Instant::now(), turn: 1 };
+        let known = HostAddresses { list, resolved: Instant::now(), turn: 1 };
         self.hosts.lock().insert((host.to_owned(), port), known);
         Ok(first)
     }
@@ -332,7 +334,7 @@ impl Addresses {
 
     /// Drops an address that did not respond until the name is resolved again; returns the number of
     /// remaining ones.
-    pub fn drop_bad(&self, host: &str, port: u16, bad: SocketAddr) -> usize {
+    pub fn drop_unreachable(&self, host: &str, port: u16, bad: SocketAddr) -> usize {
         let mut hosts = self.hosts.lock();
         let Some(known) = hosts.get_mut(&(host.to_owned(), port)) else { return 0 };
         known.list.retain(|address| *address != bad);
@@ -344,11 +346,11 @@ impl Addresses {
 mod tests {
     use super::*;
 
-    fn addresses(count: u8) -> (Addresses, Vec<SocketAddr>) {
+    fn addresses(count: u8) -> (DnsCache, Vec<SocketAddr>) {
         let list: Vec<SocketAddr> =
             (1..=count).map(|n| SocketAddr::from(([127, 0, 0, n], 80))).collect();
-        let known = Known { list: list.clone(), resolved: Instant::now(), turn: 0 };
-        let addresses = Addresses::default();
+        let known = HostAddresses { list: list.clone(), resolved: Instant::now(), turn: 0 };
+        let addresses = DnsCache::default();
         addresses.hosts.lock().insert(("h".into(), 80), known);
         (addresses, list)
     }
@@ -365,10 +367,10 @@ mod tests {
     fn a_bad_address_is_left_out_and_an_old_answer_not_used() {
         let (addresses, list) = addresses(2);
         let now = Instant::now();
-        assert_eq!(addresses.drop_bad("h", 80, list[0]), 1);
+        assert_eq!(addresses.drop_unreachable("h", 80, list[0]), 1);
         assert_eq!(addresses.known("h", 80, now), Some(list[1]));
         assert_eq!(addresses.known("h", 80, now + TTL + Duration::from_secs(1)), None);
-        assert_eq!(addresses.drop_bad("h", 80, list[1]), 0);
+        assert_eq!(addresses.drop_unreachable("h", 80, list[1]), 0);
         assert_eq!(addresses.known("h", 80, now), None);
     }
 }

@@ -1,11 +1,11 @@
 //! Requests and responses as plain values, and one attempt of a request: build, sign, send, read the response whole or as a
 //! stream; and what a failure tells about the next attempt.
 
-use crate::client::connection::{Broken, Conn, Watch};
-use crate::client::pool::{Destination, Target};
-use crate::client::retry::Class;
-use crate::client::throttle::Share;
-use crate::settings::Resolved;
+use crate::client::connection::{Conn, ExchangeError, Watchdog};
+use crate::client::pool::{BucketRoute, HostPool};
+use crate::client::retry::RetryClass;
+use crate::client::throttle::BodyShare;
+use crate::settings::ResolvedSettings;
 use crate::{Client, Error, Kind, response, sign, time};
 use bytes::{Bytes, BytesMut};
 use hakobu_core::meter::{Doing, Phase};
@@ -132,7 +132,7 @@ const BUCKET_REGION: HeaderName = HeaderName::from_static("x-amz-bucket-region")
 const REQUEST_PAYER: HeaderName = HeaderName::from_static("x-amz-request-payer");
 
 /// A successful response with its whole body, or with an empty one and a handle to read it.
-pub(crate) type Answer = (Reply, Option<Rest>);
+pub(crate) type ResponseAndBody = (Reply, Option<BodyReader>);
 
 /// State of the request when an attempt failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,8 +140,8 @@ pub(crate) enum Sent {
     /// Nothing was sent.
     Nothing,
     /// Possibly executed: no response was received.
-    Perhaps,
-    /// As `Perhaps`, but on a previously idle connection: most likely not executed.
+    Unknown,
+    /// As `Unknown`, but on a previously idle connection: most likely not executed.
     Stale,
     /// A response was received.
     Answered,
@@ -156,7 +156,7 @@ pub(crate) struct Failure {
     pub context: FailureContext,
 }
 
-/// Facts about a failed attempt for [`Client::repair`].
+/// Facts about a failed attempt for [`Client::recover_from`].
 #[derive(Default)]
 pub(crate) struct FailureContext {
     /// Region, and version of the keys, used for signing.
@@ -177,7 +177,7 @@ impl Client {
     /// Payload hash of the signature: that of the body, of an empty body, or the marker for an unsigned one,
     /// which is allowed over TLS.
     pub(crate) fn payload(&self, request: &Request) -> std::borrow::Cow<'static, str> {
-        let Resolved { given, endpoint, .. } = &self.store().resolved;
+        let ResolvedSettings { given, endpoint, .. } = &self.store().resolved;
         if request.body.is_empty() {
             EMPTY.into()
         } else if given.no_sign_request || endpoint.tls() || given.unsigned_payload {
@@ -194,12 +194,12 @@ impl Client {
     fn build(
         &self,
         request: &Request,
-        destination: &Destination,
+        destination: &BucketRoute,
         payload: &str,
-        tally: Option<&Rc<Tally>>,
-    ) -> Result<(http::Request<Outgoing>, u64), Error> {
-        let place = &destination.place;
-        let mut uri = place.path(request.key.as_deref());
+        tally: Option<&Rc<SentBytes>>,
+    ) -> Result<(http::Request<RequestBody>, u64), Error> {
+        let route = &destination.route;
+        let mut uri = route.path(request.key.as_deref());
         let path_bytes = uri.len();
         if !request.query.is_empty() {
             uri.push('?');
@@ -226,20 +226,20 @@ impl Client {
         let now_s = self.store().server_now_s();
         let (path, query) = target.as_str().split_at(path_bytes);
         let query = query.strip_prefix('?').unwrap_or(query);
-        let keys = self.pool.with_signer(&place.region, now_s, |signer| {
+        let keys = self.pool.with_signer(&route.region, now_s, |signer| {
             let method = request.method.as_str();
-            signer.sign(method, &place.authority, path, query, &mut headers, payload, now_s);
+            signer.sign(method, &route.authority, path, query, &mut headers, payload, now_s);
         });
         // After signing, because the proxy removes this header.
-        if let Some(authorization) = place.forwards().and_then(|it| it.authorization.as_ref()) {
+        if let Some(authorization) = route.forwards().and_then(|it| it.authorization.as_ref()) {
             headers.insert(PROXY_AUTHORIZATION, authorization.clone());
         }
-        let mut built = http::Request::new(Outgoing::new(request.body.clone(), tally));
+        let mut built = http::Request::new(RequestBody::new(request.body.clone(), tally));
         *built.method_mut() = request.method.clone();
-        *built.uri_mut() = match place.forwards() {
+        *built.uri_mut() = match route.forwards() {
             None => Uri::from(target),
             Some(_) => {
-                let whole = Uri::builder().scheme("http").authority(&*place.authority);
+                let whole = Uri::builder().scheme("http").authority(&*route.authority);
                 whole.path_and_query(target).build().map_err(|e| {
                     Error::new(Kind::Invalid, request.operation, format!("no valid URL: {e}"))
                 })?
@@ -254,16 +254,16 @@ impl Client {
         &self,
         request: &Request,
         payload: &str,
-        tally: Option<&Rc<Tally>>,
+        tally: Option<&Rc<SentBytes>>,
         whole: bool,
         fresh: bool,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<ResponseAndBody, Failure> {
         let operation = request.operation;
         let unsent = |error| Failure::new(error, Sent::Nothing);
         self.store().admit(operation, |phase| self.turn(phase)).await.map_err(unsent)?;
         let destination =
             self.pool.destination(request.bucket.as_deref(), operation).map_err(unsent)?;
-        let patience = self.patience(operation);
+        let timeout = self.timeout(operation);
         let (mut fresh, mut closed) = (fresh, 0);
         loop {
             let mut share = self.admit_body(request).await.map_err(unsent)?;
@@ -281,27 +281,28 @@ impl Client {
             // Under a rate limit little should be received with the head.
             conn.watch.read_at_most(if share.is_some() { HEAD_BYTES } else { usize::MAX });
             self.count(|lane| lane.operations(1));
-            let reporter = self.doing.as_ref().map(|doing| Reporter::new(doing, operation));
-            let (head, body) = match conn.exchange(built, patience, reporter).await {
+            let reporter = self.doing.as_ref().map(|doing| PhaseReporter::new(doing, operation));
+            let (head, body) = match conn.exchange(built, timeout, reporter).await {
                 Ok(response) => response.into_parts(),
                 // The server closed this idle connection: try the next one, finally a new one. Other requests give
                 // theirs back meanwhile.
-                Err(Broken::Unsent) if reused => {
+                Err(ExchangeError::Unsent) if reused => {
                     closed += 1;
                     fresh |= closed >= CLOSED_MAX;
                     continue;
                 }
                 Err(broken) => {
-                    return Err(broke(broken, reused, &destination, operation, patience));
+                    return Err(broke(broken, reused, &destination, operation, timeout));
                 }
             };
             let promised_bytes = body.size_hint().exact();
-            let target = Rc::clone(&destination.target);
+            let host_pool = Rc::clone(&destination.host_pool);
             let got_bytes = 0;
-            let mut rest = Rest { conn, body, target, patience, got_bytes, promised_bytes, share };
+            let mut rest =
+                BodyReader { conn, body, host_pool, timeout, got_bytes, promised_bytes, share };
             if !head.status.is_success() {
                 let context = FailureContext {
-                    region: destination.place.region.clone(),
+                    region: destination.route.region.clone(),
                     keys,
                     ..FailureContext::default()
                 };
@@ -313,20 +314,20 @@ impl Client {
             let date = || Some(time::parse_http(headers.get(DATE)?.to_str().ok()?)?.s);
             self.store().learn_clock(date);
             // The request may have been executed nevertheless.
-            let invalid = |error| Failure::new(error, Sent::Perhaps);
+            let invalid = |error| Failure::new(error, Sent::Unknown);
             if !whole {
                 response::check_head(operation, status, &headers).map_err(invalid)?;
                 return Ok((Reply { status, headers, body: Bytes::new() }, Some(rest)));
             }
             let read = collect(&mut rest, BODY_MAX_BYTES, operation).await;
             let reply = Reply { status, headers, body: read.map_err(invalid)? };
-            rest.target.checkin(rest.conn).await;
+            rest.host_pool.checkin(rest.conn).await;
             response::check(operation, &reply).map_err(invalid)?;
             return Ok((reply, None));
         }
     }
 
-    fn patience(&self, operation: &str) -> Duration {
+    fn timeout(&self, operation: &str) -> Duration {
         let factor = if SLOW.contains(&operation) { SLOW_FACTOR } else { 1 };
         self.store().resolved.read_timeout.saturating_mul(factor)
     }
@@ -336,7 +337,7 @@ impl Client {
     ///
     /// # Errors
     /// `Credentials`: expired ones cannot be refreshed.
-    pub(crate) async fn repair(
+    pub(crate) async fn recover_from(
         &self,
         request: &Request,
         context: &FailureContext,
@@ -344,7 +345,7 @@ impl Client {
     ) -> Result<bool, Error> {
         let store = self.store();
         if error.is_expired_token() {
-            return match store.vault.refresh(context.keys).await {
+            return match store.credential_cache.refresh(context.keys).await {
                 Ok(changed) => Ok(changed),
                 Err(why) => Err(Error { message: why, ..error.clone() }),
             };
@@ -373,22 +374,24 @@ impl Client {
 
 /// Failure without a response.
 fn broke(
-    broken: Broken,
+    broken: ExchangeError,
     reused: bool,
-    destination: &Destination,
+    destination: &BucketRoute,
     operation: &'static str,
-    patience: Duration,
+    timeout: Duration,
 ) -> Failure {
-    let url = destination.place.url();
-    let perhaps = if reused { Sent::Stale } else { Sent::Perhaps };
+    let url = destination.route.url();
+    let unknown = if reused { Sent::Stale } else { Sent::Unknown };
     let (kind, what, sent) = match broken {
-        Broken::Unsent => {
+        ExchangeError::Unsent => {
             (Kind::Connection, "the connection closed at once".to_owned(), Sent::Nothing)
         }
-        Broken::Failed(why) => (Kind::Connection, format!("the connection broke: {why}"), perhaps),
-        Broken::TimedOut => {
-            let time_s = patience.as_secs_f64();
-            (Kind::TimedOut, format!("it stood still for {time_s} s"), Sent::Perhaps)
+        ExchangeError::Failed(why) => {
+            (Kind::Connection, format!("the connection broke: {why}"), unknown)
+        }
+        ExchangeError::TimedOut => {
+            let time_s = timeout.as_secs_f64();
+            (Kind::TimedOut, format!("it stood still for {time_s} s"), Sent::Unknown)
         }
     };
     Failure::new(Error::new(kind, operation, format!("{url}: {what}")), sent)
@@ -396,7 +399,7 @@ fn broke(
 
 /// Failure with an unsuccessful response.
 async fn refused(
-    mut rest: Rest,
+    mut rest: BodyReader,
     head: http::response::Parts,
     mut context: FailureContext,
     operation: &'static str,
@@ -404,7 +407,7 @@ async fn refused(
     let read = collect(&mut rest, ERROR_MAX_BYTES, operation).await;
     let body = match read {
         Ok(body) => {
-            rest.target.checkin(rest.conn).await;
+            rest.host_pool.checkin(rest.conn).await;
             body
         }
         // The status is sufficient.
@@ -423,11 +426,15 @@ async fn refused(
             u64::try_from(wait_s).ok().map(Duration::from_secs)
         }
     });
-    Failure { error, sent: Sent::Answered, retry_after, context }
+    Failure { error, sent: Sent::Responded, retry_after, context }
 }
 
 /// Reads a body to its end.
-async fn collect(rest: &mut Rest, bytes_max: u64, operation: &'static str) -> Result<Bytes, Error> {
+async fn collect(
+    rest: &mut BodyReader,
+    bytes_max: u64,
+    operation: &'static str,
+) -> Result<Bytes, Error> {
     let long = || {
         let what = format!("an answer of more than {bytes_max} bytes");
         Error::new(Kind::Invalid, operation, what)
@@ -453,15 +460,15 @@ async fn collect(rest: &mut Rest, bytes_max: u64, operation: &'static str) -> Re
 const FRAME_BYTES: usize = 1 << 20;
 
 /// Counts the content of a request over all attempts, each byte once.
-pub(crate) struct Tally {
+pub(crate) struct SentBytes {
     doing: Rc<Doing>,
     counted_bytes: Cell<u64>,
 }
 
-impl Tally {
+impl SentBytes {
     /// Creates a counter.
-    pub fn new(doing: &Rc<Doing>) -> Rc<Tally> {
-        Rc::new(Tally { doing: Rc::clone(doing), counted_bytes: Cell::new(0) })
+    pub fn new(doing: &Rc<Doing>) -> Rc<SentBytes> {
+        Rc::new(SentBytes { doing: Rc::clone(doing), counted_bytes: Cell::new(0) })
     }
 
     fn reached(&self, bytes: u64) {
@@ -474,22 +481,22 @@ impl Tally {
 }
 
 /// A request body, see the module.
-pub(crate) struct Outgoing {
+pub(crate) struct RequestBody {
     rest: Bytes,
     sent_bytes: u64,
-    tally: Option<Rc<Tally>>,
-    watch: Option<Rc<Watch>>,
-    share: Option<Share>,
+    tally: Option<Rc<SentBytes>>,
+    watch: Option<Rc<Watchdog>>,
+    share: Option<BodyShare>,
 }
 
-impl Outgoing {
+impl RequestBody {
     /// Creates a body.
-    pub fn new(bytes: Bytes, tally: Option<&Rc<Tally>>) -> Outgoing {
-        Outgoing { rest: bytes, sent_bytes: 0, tally: tally.cloned(), watch: None, share: None }
+    pub fn new(bytes: Bytes, tally: Option<&Rc<SentBytes>>) -> RequestBody {
+        RequestBody { rest: bytes, sent_bytes: 0, tally: tally.cloned(), watch: None, share: None }
     }
 
     /// Applies a rate limit.
-    pub fn throttle(&mut self, share: Share) {
+    pub fn throttle(&mut self, share: BodyShare) {
         self.share = Some(share);
     }
 
@@ -511,13 +518,13 @@ impl Outgoing {
     }
 
     /// Notifies the connection's watch of the last frame.
-    pub fn watched_by(&mut self, watch: &Rc<Watch>) {
+    pub fn watched_by(&mut self, watch: &Rc<Watchdog>) {
         watch.body_is_over(self.rest.is_empty());
         self.watch = Some(Rc::clone(watch));
     }
 }
 
-impl Body for Outgoing {
+impl Body for RequestBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -554,7 +561,7 @@ impl Body for Outgoing {
 }
 
 /// Reports the phases of one attempt of a request.
-pub(crate) struct Reporter {
+pub(crate) struct PhaseReporter {
     doing: Rc<Doing>,
     /// True if the phase is the operation itself instead of its progress.
     named: bool,
@@ -572,19 +579,19 @@ pub(crate) fn own_phase(operation: &str) -> Option<Phase> {
     }
 }
 
-impl Reporter {
+impl PhaseReporter {
     /// Reports that the request is being sent.
-    pub fn new(doing: &Rc<Doing>, operation: &str) -> Reporter {
+    pub fn new(doing: &Rc<Doing>, operation: &str) -> PhaseReporter {
         let own = own_phase(operation);
         doing.turn(own.unwrap_or(Phase::Send));
-        Reporter { doing: Rc::clone(doing), named: own.is_some(), sent: None }
+        PhaseReporter { doing: Rc::clone(doing), named: own.is_some(), sent: None }
     }
 
     /// Reports that all of it has been passed to the kernel; may be called repeatedly.
     pub fn sent(&mut self) {
         if self.sent.is_none() {
             self.sent = Some(Instant::now());
-            self.turn(Phase::Answer);
+            self.turn(Phase::ResponseAndBody);
         }
     }
 
@@ -615,7 +622,7 @@ pub struct Download {
     pub status: StatusCode,
     /// Headers.
     pub headers: HeaderMap,
-    pub(crate) rest: Option<Rest>,
+    pub(crate) rest: Option<BodyReader>,
     pub(crate) client: Client,
     pub(crate) operation: &'static str,
     /// Size of the whole object, bytes.
@@ -623,16 +630,16 @@ pub struct Download {
 }
 
 /// Unread rest of a body, with its connection.
-pub(crate) struct Rest {
+pub(crate) struct BodyReader {
     pub conn: Conn,
     pub body: Incoming,
-    pub target: Rc<Target>,
-    pub patience: Duration,
+    pub host_pool: Rc<HostPool>,
+    pub timeout: Duration,
     /// Received and announced bytes.
     pub got_bytes: u64,
     pub promised_bytes: Option<u64>,
     /// Grant of bytes that may be read, under a rate limit.
-    pub share: Option<Share>,
+    pub share: Option<BodyShare>,
 }
 
 impl Download {
@@ -677,13 +684,13 @@ impl Download {
                 Ok(Some(piece))
             }
             Ok(None) => {
-                rest.target.checkin(rest.conn).await;
+                rest.host_pool.checkin(rest.conn).await;
                 self.client.count(|lane| lane.completions(1));
                 Ok(None)
             }
             Err(error) => {
                 if error.kind == Kind::TimedOut {
-                    self.client.complained(Class::TimedOut);
+                    self.client.record_throttling(RetryClass::TimedOut);
                 }
                 Err(error)
             }
@@ -691,17 +698,17 @@ impl Download {
     }
 }
 
-impl Rest {
+impl BodyReader {
     /// Next piece; `None` at the end.
     ///
     /// # Errors
     /// As [`Download::chunk`].
     pub async fn piece(&mut self, operation: &'static str) -> Result<Option<Bytes>, Error> {
-        let so_far = |rest: &Rest| match rest.promised_bytes {
+        let so_far = |rest: &BodyReader| match rest.promised_bytes {
             Some(promised) => format!("after {} of {promised} bytes", rest.got_bytes),
             None => format!("after {} bytes", rest.got_bytes),
         };
-        match self.conn.piece(&mut self.body, self.patience).await {
+        match self.conn.piece(&mut self.body, self.timeout).await {
             Ok(Some(piece)) => {
                 self.got_bytes += piece.len() as u64;
                 if let Some(promised) = self.promised_bytes.filter(|most| self.got_bytes > *most) {
@@ -724,11 +731,15 @@ impl Rest {
             Err(broken) => {
                 let so_far = so_far(self);
                 let (kind, what) = match broken {
-                    Broken::TimedOut => (Kind::TimedOut, format!("the body stood still {so_far}")),
-                    Broken::Failed(why) => {
+                    ExchangeError::TimedOut => {
+                        (Kind::TimedOut, format!("the body stood still {so_far}"))
+                    }
+                    ExchangeError::Failed(why) => {
                         (Kind::Connection, format!("the body broke {so_far}: {why}"))
                     }
-                    Broken::Unsent => (Kind::Connection, format!("the connection closed {so_far}")),
+                    ExchangeError::Unsent => {
+                        (Kind::Connection, format!("the connection closed {so_far}"))
+                    }
                 };
                 Err(Error::new(kind, operation, what))
             }

@@ -4,7 +4,7 @@
 //! Full jitter as in "Exponential Backoff And Jitter" (AWS Architecture Blog), budget as in the "standard"
 //! mode of the AWS SDKs ("Retry behavior", AWS SDKs and Tools Reference Guide).
 
-use crate::client::request::{Answer, Failure, Sent, Tally};
+use crate::client::request::{Failure, ResponseAndBody, Sent, SentBytes};
 use crate::client::session::stopped;
 use crate::{Client, Download, Error, Kind, Reply, Request};
 use hakobu_core::meter::{Lane, Phase};
@@ -15,7 +15,7 @@ use std::time::Duration;
 /// Connection attempts to a host that has never responded and only times out.
 const SILENT_ATTEMPTS_MAX: u32 = 2;
 /// Most repetitions of a request because of its region, clock or token.
-const REPAIRS_MAX: u32 = 3;
+const RECOVERIES_MAX: u32 = 3;
 /// Operations whose bodies are object content.
 const UPLOADS: &[&str] = &["PutObject", "UploadPart"];
 
@@ -26,7 +26,7 @@ impl Client {
     /// # Errors
     /// The last failure.
     pub async fn send(&self, request: &Request) -> Result<Reply, Error> {
-        Ok(self.insist(request, true).await?.0)
+        Ok(self.send_with_retries(request, true).await?.0)
     }
 
     /// As [`Client::send`], but returns the body as a stream. Retries cover everything up to the headers; the
@@ -35,7 +35,7 @@ impl Client {
     /// # Errors
     /// The last failure.
     pub async fn download(&self, request: &Request) -> Result<Download, Error> {
-        let (Reply { status, headers, .. }, rest) = self.insist(request, false).await?;
+        let (Reply { status, headers, .. }, rest) = self.send_with_retries(request, false).await?;
         let (client, operation) = (self.clone(), request.operation);
         Ok(Download { status, headers, rest, client, operation, size: 0 })
     }
@@ -50,7 +50,7 @@ impl Client {
     /// Waits before another attempt and returns its cost; `None` to give up.
     async fn back_off(
         &self,
-        class: Class,
+        class: RetryClass,
         tries: u32,
         retry_after: Option<Duration>,
     ) -> Option<i64> {
@@ -64,36 +64,40 @@ impl Client {
     }
 
     /// Records a throttling response or a stall.
-    pub(crate) fn complained(&self, class: Class) {
+    pub(crate) fn record_throttling(&self, class: RetryClass) {
         match class {
-            Class::Throttled => self.count(Lane::throttled),
-            Class::TimedOut => self.count(Lane::timed_out),
-            Class::Final | Class::Transient => return,
+            RetryClass::Throttled => self.count(Lane::throttled),
+            RetryClass::TimedOut => self.count(Lane::timed_out),
+            RetryClass::Final | RetryClass::Transient => return,
         }
         if self.store().throttled() {
             self.count(Lane::slowed);
         }
     }
 
-    async fn insist(&self, request: &Request, whole: bool) -> Result<Answer, Error> {
+    async fn send_with_retries(
+        &self,
+        request: &Request,
+        whole: bool,
+    ) -> Result<ResponseAndBody, Error> {
         let store = self.store();
         let payload = self.payload(request);
-        let (mut tries, mut repairs, mut paid, mut fresh) = (1, 0, 0, false);
+        let (mut tries, mut recoveries, mut paid, mut fresh) = (1, 0, 0, false);
         let mut unsure = false;
         let tally = match UPLOADS.contains(&request.operation) {
-            true => self.doing.as_ref().map(Tally::new),
+            true => self.doing.as_ref().map(SentBytes::new),
             false => None,
         };
         loop {
             let tried = self.attempt(request, &payload, tally.as_ref(), whole, fresh).await;
             let failure = match tried {
-                Ok(answer) => {
+                Ok(response) => {
                     if whole {
                         self.count(|lane| lane.completions(1));
                     }
                     store.counts.requests.fetch_add(1, Ordering::Relaxed);
                     store.budget.refill(paid);
-                    return Ok(answer);
+                    return Ok(response);
                 }
                 Err(failure) => failure,
             };
@@ -101,8 +105,8 @@ impl Client {
             (error.tries, error.unsure) = (tries, unsure);
             unsure |= match sent {
                 Sent::Nothing => false,
-                Sent::Perhaps | Sent::Stale => true,
-                Sent::Answered => error.status >= 500 && error.kind != Kind::Throttled,
+                Sent::Unknown | Sent::Stale => true,
+                Sent::Responded => error.status >= 500 && error.kind != Kind::Throttled,
             };
             if sent == Sent::Stale && request.repeatable && !fresh {
                 // The server had closed an idle connection, which is not a failure.
@@ -110,28 +114,30 @@ impl Client {
                 store.counts.retries.fetch_add(1, Ordering::Relaxed);
                 continue;
             }
-            if repairs < REPAIRS_MAX && self.repair(request, &failure.context, &error).await? {
-                repairs += 1;
+            if recoveries < RECOVERIES_MAX
+                && self.recover_from(request, &failure.context, &error).await?
+            {
+                recoveries += 1;
                 store.counts.retries.fetch_add(1, Ordering::Relaxed);
                 continue;
             }
             let class = class(error.kind, error.status, &error.code);
             if sent != Sent::Nothing {
-                self.complained(class);
+                self.record_throttling(class);
             }
             let silent = sent == Sent::Nothing
-                && class == Class::TimedOut
+                && class == RetryClass::TimedOut
                 && store.counts.connections.load(Ordering::Relaxed) == 0;
             if error.kind == Kind::TimedOut && sent == Sent::Nothing {
                 error.kind = Kind::Connection;
             }
-            let lost = matches!(sent, Sent::Perhaps | Sent::Stale) && !request.repeatable;
+            let lost = matches!(sent, Sent::Unknown | Sent::Stale) && !request.repeatable;
             if lost || silent && tries >= SILENT_ATTEMPTS_MAX {
                 return Err(error);
             }
             match self.back_off(class, tries, retry_after).await {
                 Some(cost) => paid = cost,
-                None if class != Class::Final && store.is_stopped() => {
+                None if class != RetryClass::Final && store.is_stopped() => {
                     return Err(Error { tries, ..stopped(request.operation) });
                 }
                 None => return Err(error),
@@ -143,23 +149,23 @@ impl Client {
 
 /// Limit of attempts per request, including the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Attempts {
+pub(crate) struct RetryAttempts {
     most: u32,
     /// Limit while the server throttles: with hundreds of requests in flight this happens repeatedly until
     /// the rate has adapted.
     throttled_most: u32,
 }
 
-impl Default for Attempts {
-    fn default() -> Attempts {
-        Attempts { most: 5, throttled_most: 10 }
+impl Default for RetryAttempts {
+    fn default() -> RetryAttempts {
+        RetryAttempts { most: 5, throttled_most: 10 }
     }
 }
 
-impl Attempts {
+impl RetryAttempts {
     /// Limit set by an option.
-    pub fn exactly(most: u32) -> Attempts {
-        Attempts { most, throttled_most: most }
+    pub fn exactly(most: u32) -> RetryAttempts {
+        RetryAttempts { most, throttled_most: most }
     }
 }
 
@@ -172,7 +178,7 @@ const BASE_THROTTLED: Duration = Duration::from_millis(100);
 
 /// Class of a failure for retry decisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Class {
+pub(crate) enum RetryClass {
     /// A retry would fail in the same way.
     Final,
     /// Broken connection, server failure.
@@ -184,32 +190,32 @@ pub(crate) enum Class {
 }
 
 /// Class of a failure by kind and AWS's code.
-pub(crate) fn class(kind: Kind, status: u16, code: &str) -> Class {
+pub(crate) fn class(kind: Kind, status: u16, code: &str) -> RetryClass {
     match kind {
-        Kind::Throttled => Class::Throttled,
-        Kind::TimedOut => Class::TimedOut,
+        Kind::Throttled => RetryClass::Throttled,
+        Kind::TimedOut => RetryClass::TimedOut,
         // Data damaged in transit may arrive intact the next time.
-        Kind::Server | Kind::Connection | Kind::Corrupt => Class::Transient,
-        _ if matches!(status, 429 | 503) => Class::Throttled,
-        _ if matches!(status, 500 | 502 | 504) => Class::Transient,
-        _ if code == "RequestTimeout" => Class::Transient,
-        _ => Class::Final,
+        Kind::Server | Kind::Connection | Kind::Corrupt => RetryClass::Transient,
+        _ if matches!(status, 429 | 503) => RetryClass::Throttled,
+        _ if matches!(status, 500 | 502 | 504) => RetryClass::Transient,
+        _ if code == "RequestTimeout" => RetryClass::Transient,
+        _ => RetryClass::Final,
     }
 }
 
 /// Pause before the next attempt after `tries` failures; `None` to give up. `random` is from 0 to 1;
 /// `retry_after` is the server's request.
 pub(crate) fn wait(
-    class: Class,
+    class: RetryClass,
     tries: u32,
-    attempts: Attempts,
+    attempts: RetryAttempts,
     retry_after: Option<Duration>,
     random: f64,
 ) -> Option<Duration> {
     let (most, base) = match class {
-        Class::Final => return None,
-        Class::Throttled => (attempts.throttled_most, BASE_THROTTLED),
-        Class::Transient | Class::TimedOut => (attempts.most, BASE),
+        RetryClass::Final => return None,
+        RetryClass::Throttled => (attempts.throttled_most, BASE_THROTTLED),
+        RetryClass::Transient | RetryClass::TimedOut => (attempts.most, BASE),
     };
     if tries >= most {
         return None;
@@ -221,9 +227,9 @@ pub(crate) fn wait(
 
 /// Token bucket for retries, shared by all requests of a store: retries cost tokens, successes return them. A
 /// dead endpoint is given up soon, and a failing one is not overloaded. Throttling costs nothing as long as
-/// other requests succeed, because the rate then adapts (`pace`).
+/// other requests succeed, because the rate then adapts (`request_rate`).
 #[derive(Debug)]
-pub(crate) struct Budget {
+pub(crate) struct RetryBudget {
     tokens: AtomicI64,
     /// Last known number of successes, and the time when it last grew.
     progress: Mutex<(u64, Duration)>,
@@ -233,21 +239,21 @@ const TOKENS: i64 = 500;
 const COST: i64 = 5;
 const COST_TIMED_OUT: i64 = 10;
 /// Time since the last success after which throttling counts as failure.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PROGRESS_TIMEOUT: Duration = Duration::from_secs(10);
 
-impl Budget {
+impl RetryBudget {
     /// Creates a full budget.
-    pub fn new() -> Budget {
-        Budget { tokens: AtomicI64::new(TOKENS), progress: Mutex::default() }
+    pub fn new() -> RetryBudget {
+        RetryBudget { tokens: AtomicI64::new(TOKENS), progress: Mutex::default() }
     }
 
     /// Pays for a retry and returns its cost; `None` if the budget is exhausted. `now` is relative to a fixed
     /// start, `succeeded` is the number of successful requests so far.
-    pub fn take(&self, class: Class, now: Duration, succeeded: u64) -> Option<i64> {
-        if class == Class::Throttled && self.goes_on(now, succeeded) {
+    pub fn take(&self, class: RetryClass, now: Duration, succeeded: u64) -> Option<i64> {
+        if class == RetryClass::Throttled && self.goes_on(now, succeeded) {
             return Some(0);
         }
-        let cost = if class == Class::TimedOut { COST_TIMED_OUT } else { COST };
+        let cost = if class == RetryClass::TimedOut { COST_TIMED_OUT } else { COST };
         let paid = |left: i64| (left >= cost).then_some(left - cost);
         self.tokens.fetch_update(Ordering::Relaxed, Ordering::Relaxed, paid).ok().map(|_| cost)
     }
@@ -258,7 +264,7 @@ impl Budget {
         if succeeded > progress.0 {
             *progress = (succeeded, now);
         }
-        now.saturating_sub(progress.1) < PATIENCE
+        now.saturating_sub(progress.1) < PROGRESS_TIMEOUT
     }
 
     /// Returns the cost `paid` for the last retry of a successful request, or one token if there was none

@@ -1,11 +1,11 @@
 //! What the clients of all cores share: endpoint, credentials, retry budget, request rate, clock, regions, counters.
 
-use crate::client::pool::Addresses;
-use crate::client::retry::{Budget, Class};
-use crate::client::throttle::Pace;
-use crate::credentials::{self, Connector, Vault};
-use crate::endpoint::Place;
-use crate::settings::Resolved;
+use crate::client::pool::DnsCache;
+use crate::client::retry::{RetryBudget, RetryClass};
+use crate::client::throttle::RequestRate;
+use crate::credentials::{self, AwsHttpClient, CredentialCache};
+use crate::endpoint::Route;
+use crate::settings::ResolvedSettings;
 use crate::time::now_s;
 use crate::{Algorithm, CustomerKey, Error, Kind, Lookup, Settings};
 use hakobu_core::limit::Limiter;
@@ -21,7 +21,7 @@ const STEP: Duration = Duration::from_millis(50);
 
 /// Counters over all cores since the start.
 #[derive(Debug, Default)]
-pub struct Counts {
+pub struct Counters {
     /// Successful requests.
     pub requests: AtomicU64,
     /// Retried requests.
@@ -36,16 +36,16 @@ pub struct Counts {
 /// budget.
 pub struct Store {
     /// Counters.
-    pub counts: Counts,
-    pub(crate) resolved: Resolved,
-    pub(crate) addresses: Addresses,
-    pub(crate) vault: Vault,
-    pub(crate) budget: Budget,
-    pub(crate) connector: Connector,
+    pub counts: Counters,
+    pub(crate) resolved: ResolvedSettings,
+    pub(crate) dns: DnsCache,
+    pub(crate) credential_cache: CredentialCache,
+    pub(crate) budget: RetryBudget,
+    pub(crate) connector: AwsHttpClient,
     /// Requests per second, if limited by the user.
     operations: OnceLock<Arc<Limiter>>,
-    pace: Mutex<Pace>,
-    /// True if the pace is limited; otherwise its lock is not taken.
+    request_rate: Mutex<RequestRate>,
+    /// True if the request rate is limited; otherwise its lock is not taken.
     paced: AtomicBool,
     started: Instant,
     skew_s: AtomicI64,
@@ -76,19 +76,20 @@ impl Store {
         let unusable = |what: String| Error::new(Kind::Settings, "", what);
         let resolved = settings.resolve(lookup).map_err(unusable)?;
         let (bundle, proxies) = (resolved.ca_bundle.clone(), resolved.proxies.clone());
-        let connector = Connector::new(bundle, !settings.no_verify_ssl, proxies);
+        let connector = AwsHttpClient::new(bundle, !settings.no_verify_ssl, proxies);
         if resolved.endpoint.tls() {
             connector.tls().map_err(unusable)?;
         }
         let wrong = |what: String| Error::new(Kind::Credentials, "", what);
-        let vault = credentials::open(&resolved, lookup, connector.clone()).map_err(wrong)?;
+        let credential_cache =
+            credentials::open(&resolved, lookup, connector.clone()).map_err(wrong)?;
         let store = Arc::new(Store {
-            counts: Counts::default(),
-            addresses: Addresses::default(),
-            budget: Budget::new(),
+            counts: Counters::default(),
+            dns: DnsCache::default(),
+            budget: RetryBudget::new(),
             connector,
             operations: OnceLock::new(),
-            pace: Mutex::default(),
+            request_rate: Mutex::default(),
             paced: AtomicBool::default(),
             started: Instant::now(),
             skew_s: AtomicI64::default(),
@@ -97,14 +98,16 @@ impl Store {
             regions_version: AtomicU64::default(),
             stop: OnceLock::new(),
             resolved,
-            vault,
+            credential_cache,
         });
-        if store.vault.is_fetched() {
+        if store.credential_cache.is_fetched() {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .build()
                 .map_err(|e| unusable(format!("cannot start a runtime: {e}")))?;
-            runtime.block_on(store.vault.refresh(store.vault.version())).map_err(wrong)?;
+            runtime
+                .block_on(store.credential_cache.refresh(store.credential_cache.version()))
+                .map_err(wrong)?;
         }
         Ok(store)
     }
@@ -121,13 +124,14 @@ impl Store {
 
     /// Endpoint URL; for AWS that of its region. Identifies a store in records.
     pub fn endpoint(&self) -> String {
-        let place = self.place(None);
-        place.url() + &place.prefix
+        let route = self.route(None);
+        route.url() + &route.prefix
     }
 
     /// True if two stores have the same endpoint and account, so that the server can copy between them.
     pub fn same_account(&self, other: &Store) -> bool {
-        let access_key = |store: &Store| store.vault.keys().map(|keys| keys.access_key.clone());
+        let access_key =
+            |store: &Store| store.credential_cache.keys().map(|keys| keys.access_key.clone());
         self.resolved.endpoint == other.resolved.endpoint && access_key(self) == access_key(other)
     }
 
@@ -162,11 +166,11 @@ impl Store {
     }
 
     /// Target of requests for a bucket, in its known region.
-    pub(crate) fn place(&self, bucket: Option<&str>) -> Place {
+    pub(crate) fn route(&self, bucket: Option<&str>) -> Route {
         let region = bucket.and_then(|bucket| self.regions.lock().get(bucket).cloned());
         let region = region.as_deref().unwrap_or(&self.resolved.region);
-        let place = self.resolved.endpoint.place(bucket, region, self.resolved.addressing);
-        place.via_proxy(&self.resolved.proxies)
+        let route = self.resolved.endpoint.route(bucket, region, self.resolved.addressing);
+        route.via_proxy(&self.resolved.proxies)
     }
 
     /// Stores a bucket's region.
@@ -226,12 +230,12 @@ impl Store {
         let mut wait = operations.map_or(Duration::ZERO, take);
         let mut phase = Phase::Limit;
         if self.paced.load(Ordering::Relaxed) {
-            let mut pace = self.pace.lock();
-            let pause = pace.take(now);
+            let mut request_rate = self.request_rate.lock();
+            let pause = request_rate.take(now);
             if pause > wait {
                 (wait, phase) = (pause, Phase::Pause);
             }
-            self.paced.store(pace.is_limited(), Ordering::Relaxed);
+            self.paced.store(request_rate.is_limited(), Ordering::Relaxed);
         }
         if !wait.is_zero() {
             turn(phase);
@@ -240,18 +244,18 @@ impl Store {
     }
 
     /// Records a throttling response or stall, and lowers the rate; returns whether that is more than the
-    /// usual search (see [`Pace::throttled`]).
+    /// usual search (see [`RequestRate::throttled`]).
     pub(crate) fn throttled(&self) -> bool {
         self.counts.throttled.fetch_add(1, Ordering::Relaxed);
         let succeeded = self.counts.requests.load(Ordering::Relaxed);
-        let mut pace = self.pace.lock();
-        let slowed = pace.throttled(self.started.elapsed(), succeeded);
+        let mut request_rate = self.request_rate.lock();
+        let slowed = request_rate.throttled(self.started.elapsed(), succeeded);
         self.paced.store(true, Ordering::Relaxed);
         slowed
     }
 
     /// Pays for a retry and returns its cost; `None` to give up.
-    pub(crate) fn may_retry(&self, class: Class) -> Option<i64> {
+    pub(crate) fn may_retry(&self, class: RetryClass) -> Option<i64> {
         let succeeded = self.counts.requests.load(Ordering::Relaxed);
         self.budget.take(class, self.started.elapsed(), succeeded)
     }
@@ -259,7 +263,7 @@ impl Store {
     /// Call about once per second while requests are in flight.
     pub(crate) fn tick(&self) {
         let succeeded = self.counts.requests.load(Ordering::Relaxed);
-        self.pace.lock().tick(self.started.elapsed(), succeeded);
+        self.request_rate.lock().tick(self.started.elapsed(), succeeded);
     }
 
     /// Resolves soon after a request to stop.

@@ -1,5 +1,5 @@
 //! Rate limits. [`Throttle`]: the user's limit of content (`--bwlimit`), applied to request bodies: each takes small grants
-//! repeatedly, so that the rate holds in every second. `Pace`: the request rate of a server that throttles, derived from its
+//! repeatedly, so that the rate holds in every second. `RequestRate`: the request rate of a server that throttles, derived from its
 //! responses and raised slowly again.
 
 use futures_util::future::LocalBoxFuture;
@@ -136,7 +136,7 @@ impl Throttle {
 }
 
 /// Share of a body in a rate.
-pub(crate) struct Share {
+pub(crate) struct BodyShare {
     throttle: Arc<Throttle>,
     /// Bytes that may be sent now.
     granted_bytes: usize,
@@ -146,11 +146,11 @@ pub(crate) struct Share {
     permit: Option<OwnedSemaphorePermit>,
 }
 
-impl Share {
+impl BodyShare {
     /// A body that may begin; none of its bytes has been granted.
-    pub fn new(throttle: &Arc<Throttle>, permit: OwnedSemaphorePermit) -> Share {
+    pub fn new(throttle: &Arc<Throttle>, permit: OwnedSemaphorePermit) -> BodyShare {
         let throttle = Arc::clone(throttle);
-        Share { throttle, granted_bytes: 0, wait: None, permit: Some(permit) }
+        BodyShare { throttle, granted_bytes: 0, wait: None, permit: Some(permit) }
     }
 
     /// Bytes that may be moved now.
@@ -223,7 +223,7 @@ const FLOOR_PER_S: f64 = 2.0;
 
 /// State of the rate, at first without a limit. All times are relative to the same start.
 #[derive(Debug, Default)]
-pub(crate) struct Pace {
+pub(crate) struct RequestRate {
     /// Requests per second, if limited.
     limit_per_s: Option<f64>,
     /// Time until which requests have been granted.
@@ -236,7 +236,7 @@ pub(crate) struct Pace {
     window: (Duration, u64, u64),
 }
 
-impl Pace {
+impl RequestRate {
     /// Records the number of successful requests; call about once per second.
     pub fn tick(&mut self, now: Duration, succeeded: u64) {
         if now.saturating_sub(self.window.0) >= Duration::from_secs(1) {
@@ -384,8 +384,8 @@ mod tests {
 
     /// Simulates `seconds` with `jobs` requests of 10 ms in flight; the server handles at most `cap_per_s`,
     /// of which the share `error_rate` fails. Returns successes.
-    fn run(seconds: u64, jobs: u32, cap_per_s: u32, error_rate: f64) -> (Pace, Vec<u64>) {
-        let (mut pace, mut random) = (Pace::default(), fastrand::Rng::with_seed(1));
+    fn run(seconds: u64, jobs: u32, cap_per_s: u32, error_rate: f64) -> (RequestRate, Vec<u64>) {
+        let (mut request_rate, mut random) = (RequestRate::default(), fastrand::Rng::with_seed(1));
         let mut per_s = vec![0; usize::try_from(seconds).unwrap()];
         let (mut succeeded, mut served) = (0, (0, 0));
         let mut ends: std::collections::BinaryHeap<_> =
@@ -399,31 +399,31 @@ mod tests {
             let tenth = now.as_millis() / 100;
             served = if served.0 == tenth { (tenth, served.1 + 1) } else { (tenth, 1) };
             if served.1 > cap_per_s / 10 || random.f64() < error_rate {
-                pace.throttled(now, succeeded);
+                request_rate.throttled(now, succeeded);
             } else {
                 succeeded += 1;
                 per_s[usize::try_from(second).unwrap()] += 1;
             }
-            pace.tick(now, succeeded);
-            ends.push(std::cmp::Reverse(now + pace.take(now) + Duration::from_millis(10)));
+            request_rate.tick(now, succeeded);
+            ends.push(std::cmp::Reverse(now + request_rate.take(now) + Duration::from_millis(10)));
         }
-        (pace, per_s)
+        (request_rate, per_s)
     }
 
     #[test]
     fn it_costs_nothing_before_the_first_complaint() {
-        let mut pace = Pace::default();
-        assert!((0..1000).all(|_| pace.take(Duration::from_secs(1)).is_zero()));
-        assert!(!pace.is_limited());
+        let mut request_rate = RequestRate::default();
+        assert!((0..1000).all(|_| request_rate.take(Duration::from_secs(1)).is_zero()));
+        assert!(!request_rate.is_limited());
     }
 
     #[test]
     fn a_server_with_a_limit_is_held_near_it() {
-        let (pace, per_s) = run(30, 64, 1000, 0.0);
-        assert!(pace.is_limited());
+        let (request_rate, per_s) = run(30, 64, 1000, 0.0);
+        assert!(request_rate.is_limited());
         let late: u64 = per_s[10..].iter().sum();
         assert!(late > 20 * 750, "{per_s:?}");
-        let limit = pace.limit_per_s.unwrap();
+        let limit = request_rate.limit_per_s.unwrap();
         assert!((600.0..1500.0).contains(&limit), "{limit}");
     }
 
@@ -436,47 +436,48 @@ mod tests {
 
     #[test]
     fn a_server_that_refuses_everything_is_asked_less_and_less() {
-        let mut pace = Pace::default();
-        pace.tick(Duration::ZERO, 0);
+        let mut request_rate = RequestRate::default();
+        request_rate.tick(Duration::ZERO, 0);
         for second in 1..20 {
-            pace.throttled(Duration::from_secs(second), 0);
+            request_rate.throttled(Duration::from_secs(second), 0);
         }
-        assert_eq!(pace.limit_per_s, Some(FLOOR_PER_S));
-        pace.take(Duration::from_secs(19));
-        assert!(pace.take(Duration::from_secs(19)) >= Duration::from_millis(400));
+        assert_eq!(request_rate.limit_per_s, Some(FLOOR_PER_S));
+        request_rate.take(Duration::from_secs(19));
+        assert!(request_rate.take(Duration::from_secs(19)) >= Duration::from_millis(400));
     }
 
     #[test]
     fn a_quiet_time_lifts_the_limit() {
-        let mut pace = Pace::default();
+        let mut request_rate = RequestRate::default();
         for _ in 0..200 {
-            pace.throttled(Duration::from_secs(1), 100);
+            request_rate.throttled(Duration::from_secs(1), 100);
         }
-        assert!(pace.is_limited());
-        assert!(pace.take(Duration::from_secs(32)).is_zero());
-        assert!(!pace.is_limited());
+        assert!(request_rate.is_limited());
+        assert!(request_rate.take(Duration::from_secs(32)).is_zero());
+        assert!(!request_rate.is_limited());
     }
 
     #[test]
     fn one_episode_is_one_cut() {
-        let mut pace = Pace::default();
-        let slowed = (0..200).filter(|_| pace.throttled(Duration::from_secs(1), 1000)).count();
+        let mut request_rate = RequestRate::default();
+        let slowed =
+            (0..200).filter(|_| request_rate.throttled(Duration::from_secs(1), 1000)).count();
         assert_eq!(slowed, 1);
-        let limit = pace.limit_per_s;
+        let limit = request_rate.limit_per_s;
         assert!(limit.is_some());
-        assert!(!pace.throttled(Duration::from_millis(1200), 1000));
-        assert_eq!(pace.limit_per_s, limit);
+        assert!(!request_rate.throttled(Duration::from_millis(1200), 1000));
+        assert_eq!(request_rate.limit_per_s, limit);
         // Throttling during the search is expected; a server at half the rate is news.
         let limit = limit.unwrap();
-        let complain = |pace: &mut Pace, second: u64, answered: f64| {
-            pace.window = (Duration::from_secs(second), 0, 0);
+        let complain = |request_rate: &mut RequestRate, second: u64, answered: f64| {
+            request_rate.window = (Duration::from_secs(second), 0, 0);
             let now = Duration::from_secs(second + 1);
-            let some = (0..200).map(|_| pace.throttled(now, answered as u64));
+            let some = (0..200).map(|_| request_rate.throttled(now, answered as u64));
             some.filter(|slowed| *slowed).count()
         };
-        pace.limit_per_s = Some(limit);
-        assert_eq!(complain(&mut pace, 5, limit * 0.9), 0);
-        let limit = pace.limit_per_s.unwrap();
-        assert_eq!(complain(&mut pace, 7, limit * 0.1), 1);
+        request_rate.limit_per_s = Some(limit);
+        assert_eq!(complain(&mut request_rate, 5, limit * 0.9), 0);
+        let limit = request_rate.limit_per_s.unwrap();
+        assert_eq!(complain(&mut request_rate, 7, limit * 0.1), 1);
     }
 }

@@ -23,28 +23,29 @@ pub(crate) fn config(bundle: Option<&Path>, verify: bool) -> Result<Arc<ClientCo
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(|e| format!("TLS: {e}"))?;
-    let mut config = if verify {
-        let Trusted { anchors, certificates } = trusted(bundle)?;
-        let chains = WebPkiServerVerifier::builder_with_provider(Arc::new(anchors), provider)
-            .build()
-            .map_err(|e| format!("TLS: {e}"))?;
-        let verifier = Arc::new(Named { chains, certificates });
-        builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth()
-    } else {
-        let verifier = Arc::new(AcceptAny(provider));
-        builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth()
+    let trusted = match verify {
+        true => {
+            let (anchors, certificates) = trusted(bundle)?;
+            let anchors = Arc::new(anchors);
+            let chains =
+                WebPkiServerVerifier::builder_with_provider(anchors, Arc::clone(&provider))
+                    .build()
+                    .map_err(|e| format!("TLS: {e}"))?;
+            Some(TrustStore { chains, certificates })
+        }
+        false => None,
     };
+    let verifier = Arc::new(Verifier { provider, trusted });
+    let mut config =
+        builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(config))
 }
 
-/// Certificates that are trusted: as issuers of others, and themselves.
-struct Trusted {
-    anchors: RootCertStore,
-    certificates: HashSet<CertificateDer<'static>>,
-}
+/// Certificates of a bundle or of the system: as issuers of others, and themselves.
+type Certificates = (RootCertStore, HashSet<CertificateDer<'static>>);
 
-fn trusted(bundle: Option<&Path>) -> Result<Trusted, String> {
+fn trusted(bundle: Option<&Path>) -> Result<Certificates, String> {
     let mut store = RootCertStore::empty();
     let mut certificates = HashSet::new();
     if let Some(path) = bundle {
@@ -57,7 +58,7 @@ fn trusted(bundle: Option<&Path>) -> Result<Trusted, String> {
         if store.is_empty() {
             return Err(wrong(&"it contains no certificate in PEM format"));
         }
-        return Ok(Trusted { anchors: store, certificates });
+        return Ok((store, certificates));
     }
     let found = rustls_native_certs::load_native_certs();
     // Old systems contain some unparsable certificates, which no client can use.
@@ -70,19 +71,27 @@ fn trusted(bundle: Option<&Path>) -> Result<Trusted, String> {
              name a file with --ca-bundle"
         ));
     }
-    Ok(Trusted { anchors: store, certificates })
+    Ok((store, certificates))
 }
 
-/// Accepts servers whose certificate was issued by a trusted one, or is one of those itself: `openssl req -x509` makes a
-/// certificate of a server that is its own authority, which the rules for chains (RFC 5280) have no place for. OpenSSL
+/// Verifies servers; without a trust store (`--no-verify-ssl`) every certificate is accepted. Handshake signatures are
+/// verified in any case: a peer without the private key of its certificate is broken, not self-signed.
+#[derive(Debug)]
+struct Verifier {
+    provider: Arc<CryptoProvider>,
+    trusted: Option<TrustStore>,
+}
+
+/// Trusts certificates that were issued by one of these, and these themselves: `openssl req -x509` makes a certificate of
+/// a server that is its own authority, which the rules for chains (RFC 5280) have no place for. OpenSSL
 /// (X509_V_FLAG_PARTIAL_CHAIN) and Go accept it as well.
 #[derive(Debug)]
-struct Named {
+struct TrustStore {
     chains: Arc<WebPkiServerVerifier>,
     certificates: HashSet<CertificateDer<'static>>,
 }
 
-impl ServerCertVerifier for Named {
+impl ServerCertVerifier for Verifier {
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,
@@ -92,7 +101,10 @@ impl ServerCertVerifier for Named {
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
         use CertificateError as E;
-        let refused = match self.chains.verify_server_cert(certificate, chain, name, ocsp, now) {
+        let Some(TrustStore { chains, certificates }) = &self.trusted else {
+            return Ok(ServerCertVerified::assertion());
+        };
+        let refused = match chains.verify_server_cert(certificate, chain, name, ocsp, now) {
             Err(refused @ rustls::Error::InvalidCertificate(_)) => refused,
             other => return other,
         };
@@ -113,7 +125,7 @@ impl ServerCertVerifier for Named {
             ),
             _ => false,
         };
-        if !by_issuer || !self.certificates.contains(certificate) {
+        if !by_issuer || !certificates.contains(certificate) {
             return Err(refused);
         }
         verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
@@ -126,47 +138,7 @@ impl ServerCertVerifier for Named {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.chains.verify_tls12_signature(message, certificate, signed)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.chains.verify_tls13_signature(message, certificate, signed)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.chains.supported_verify_schemes()
-    }
-}
-
-/// Accepts every certificate (`--no-verify-ssl`). Handshake signatures are still verified: a peer without the
-/// private key of its certificate is broken, not self-signed.
-#[derive(Debug)]
-struct AcceptAny(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for AcceptAny {
-    fn verify_server_cert(
-        &self,
-        _certificate: &CertificateDer<'_>,
-        _chain: &[CertificateDer<'_>],
-        _name: &ServerName<'_>,
-        _ocsp: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
+        let algorithms = &self.provider.signature_verification_algorithms;
         verify_tls12_signature(message, certificate, signed, algorithms)
     }
 
@@ -176,12 +148,12 @@ impl ServerCertVerifier for AcceptAny {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
+        let algorithms = &self.provider.signature_verification_algorithms;
         verify_tls13_signature(message, certificate, signed, algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
+        self.provider.signature_verification_algorithms.supported_schemes()
     }
 }
 

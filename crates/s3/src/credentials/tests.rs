@@ -34,56 +34,56 @@ impl ProvideCredentials for Numbered {
     }
 }
 
-fn vault(valid_s: u64, fails_from: u32) -> (Vault, Arc<AtomicU32>) {
+fn credential_cache(valid_s: u64, fails_from: u32) -> (CredentialCache, Arc<AtomicU32>) {
     let calls = Arc::new(AtomicU32::new(0));
     let valid = Duration::from_secs(valid_s);
-    (Vault::fetched(Numbered { calls: Arc::clone(&calls), valid, fails_from }), calls)
+    (CredentialCache::fetched(Numbered { calls: Arc::clone(&calls), valid, fails_from }), calls)
 }
 
 #[test]
 fn keys_are_fetched_once_for_all_who_find_them_expired() {
-    let (vault, calls) = vault(3600, 99);
+    let (credential_cache, calls) = credential_cache(3600, 99);
     block_on(async {
-        assert_eq!(vault.refresh(1).await, Ok(true));
-        assert_eq!(vault.keys().unwrap().access_key, "AK1");
+        assert_eq!(credential_cache.refresh(1).await, Ok(true));
+        assert_eq!(credential_cache.keys().unwrap().access_key, "AK1");
         // Other requests failed with the old version.
-        assert_eq!(vault.refresh(1).await, Ok(true));
+        assert_eq!(credential_cache.refresh(1).await, Ok(true));
         assert_eq!(calls.load(Ordering::Relaxed), 1);
-        assert_eq!(vault.refresh(vault.version()).await, Ok(true));
-        assert_eq!(vault.keys().unwrap().access_key, "AK2");
+        assert_eq!(credential_cache.refresh(credential_cache.version()).await, Ok(true));
+        assert_eq!(credential_cache.keys().unwrap().access_key, "AK2");
     });
 }
 
 #[test]
 fn keys_are_fetched_ahead_by_one_core() {
-    let (vault, _) = vault(3600, 3);
+    let (credential_cache, _) = credential_cache(3600, 3);
     let now_s = crate::time::now_s();
     block_on(async {
-        vault.refresh(1).await.unwrap();
-        assert!(!vault.claims_refresh(now_s));
-        assert!(!vault.claims_refresh(now_s + 3600 - AHEAD_S - 10));
+        credential_cache.refresh(1).await.unwrap();
+        assert!(!credential_cache.claims_refresh(now_s));
+        assert!(!credential_cache.claims_refresh(now_s + 3600 - AHEAD_S - 10));
         let due_s = now_s + 3600 - AHEAD_S + 10;
-        assert!(vault.claims_refresh(due_s));
-        assert!(!vault.claims_refresh(due_s), "a second core fetches, too");
-        vault.refresh_ahead(due_s).await;
-        assert_eq!(vault.keys().unwrap().access_key, "AK2");
+        assert!(credential_cache.claims_refresh(due_s));
+        assert!(!credential_cache.claims_refresh(due_s), "a second core fetches, too");
+        credential_cache.refresh_ahead(due_s).await;
+        assert_eq!(credential_cache.keys().unwrap().access_key, "AK2");
         // The next fetch fails: the keys stay, and a pause follows.
         let due_s = now_s + 2 * 3600;
-        assert!(vault.claims_refresh(due_s));
-        vault.refresh_ahead(due_s).await;
-        assert_eq!(vault.keys().unwrap().access_key, "AK2");
-        assert!(!vault.claims_refresh(due_s + PAUSE_S - 1));
-        assert!(vault.claims_refresh(due_s + PAUSE_S));
+        assert!(credential_cache.claims_refresh(due_s));
+        credential_cache.refresh_ahead(due_s).await;
+        assert_eq!(credential_cache.keys().unwrap().access_key, "AK2");
+        assert!(!credential_cache.claims_refresh(due_s + PAUSE_S - 1));
+        assert!(credential_cache.claims_refresh(due_s + PAUSE_S));
     });
 }
 
 #[test]
 fn keys_of_a_short_life_are_not_fetched_all_the_time() {
-    let (vault, _) = vault(100, 99);
+    let (credential_cache, _) = credential_cache(100, 99);
     let now_s = crate::time::now_s();
-    block_on(vault.refresh(1)).unwrap();
-    assert!(!vault.claims_refresh(now_s + 40));
-    assert!(vault.claims_refresh(now_s + 55));
+    block_on(credential_cache.refresh(1)).unwrap();
+    assert!(!credential_cache.claims_refresh(now_s + 40));
+    assert!(credential_cache.claims_refresh(now_s + 55));
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn a_profile_in_quotes_has_its_keys() {
     let named = Settings { profile: Some("my profile".into()), ..Settings::default() };
     for settings in [Settings::default(), named] {
         let store = Store::open(&settings).unwrap();
-        assert_eq!(store.vault.keys().unwrap().access_key, "AKQ");
+        assert_eq!(store.credential_cache.keys().unwrap().access_key, "AKQ");
         assert_eq!(store.resolved.region, "eu-north-1");
     }
 }
@@ -203,7 +203,7 @@ fn a_container_hands_out_keys_over_http() {
         return;
     }
     let store = Store::open(&Settings::default()).unwrap();
-    assert_eq!(store.vault.keys().unwrap().access_key, "AKC");
+    assert_eq!(store.credential_cache.keys().unwrap().access_key, "AKC");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Operations on buckets: list, look, create, delete, versioning.
 
 use crate::header::plain;
-use crate::ops::listing::{NO_PROGRESS, PageCheck, ask, time, words};
+use crate::ops::listing::{NO_PROGRESS, PageCheck, request_page, time, words};
 use crate::ops::put::with_document;
 use crate::ops::read;
 use crate::xml::{Node, escaped};
@@ -32,7 +32,8 @@ pub async fn list_buckets(client: &Client) -> Result<Vec<Bucket>, Error> {
     loop {
         let request =
             Request::new(LIST, Method::GET, None).query_if("continuation-token", token.as_deref());
-        let (page, next) = ask(client, &request, |reply| buckets_of(reply, &token)).await?;
+        let (page, next) =
+            request_page(client, &request, |reply| buckets_of(reply, &token)).await?;
         buckets.extend(page);
         if next.is_none() {
             return Ok(buckets);

@@ -87,8 +87,8 @@ pub async fn delete_objects(
     let Batch { request, sent } = batch(bucket, objects);
     let mut results: Vec<Option<Deleted>> = vec![None; objects.len()];
     if !sent.is_empty() {
-        let answers = send_and_read(client, &request, answers).await?;
-        place(answers, objects, &sent, &mut results)?;
+        let found = send_and_read(client, &request, key_results).await?;
+        assign(found, objects, &sent, &mut results)?;
     }
     let one = async |(object, result): (&ObjectId, Option<Deleted>)| match result {
         Some(result) => result,
@@ -131,15 +131,15 @@ fn batch(bucket: &str, objects: &[ObjectId]) -> Batch {
 
 /// A result in the response.
 #[derive(Debug)]
-struct Answer {
+struct KeyResult {
     key: Vec<u8>,
     version: Option<String>,
     result: Deleted,
 }
 
 /// Results in the response, in its order.
-fn answers(reply: &Reply) -> Result<Vec<Answer>, Error> {
-    let mut answers = Vec::new();
+fn key_results(reply: &Reply) -> Result<Vec<KeyResult>, Error> {
+    let mut found = Vec::new();
     let (mut key, mut version, mut code, mut message) =
         (Vec::new(), None, String::new(), Vec::new());
     read(NAME, reply, b"DeleteResult", |node| match node {
@@ -155,19 +155,23 @@ fn answers(reply: &Reply) -> Result<Vec<Answer>, Error> {
             // Some servers report a missing key.
             let gone = name == b"Deleted" || code == "NoSuchKey";
             let result = if gone { Ok(()) } else { Err(Error::of_code(NAME, &code, &message)) };
-            answers.push(Answer { key: std::mem::take(&mut key), version: version.take(), result });
+            found.push(KeyResult {
+                key: std::mem::take(&mut key),
+                version: version.take(),
+                result,
+            });
         }
         _ => {}
     })?;
-    Ok(answers)
+    Ok(found)
 }
 
 /// Assigns results to objects. A failure without a key applies to all sent objects.
 ///
 /// # Errors
 /// `Corrupt` for an object that was not sent.
-fn place(
-    answers: Vec<Answer>,
+fn assign(
+    found: Vec<KeyResult>,
     objects: &[ObjectId],
     sent: &[usize],
     results: &mut [Option<Deleted>],
@@ -176,7 +180,7 @@ fn place(
     for at in sent {
         numbers.entry(&objects[*at].key).or_default().push(*at);
     }
-    for Answer { key, version, result } in answers {
+    for KeyResult { key, version, result } in found {
         let named = match numbers.get(key.as_slice()) {
             Some(named) => named.as_slice(),
             None if key.is_empty() && result.is_err() => sent,
@@ -263,7 +267,7 @@ mod tests {
         sent: &[usize],
     ) -> Result<Vec<Option<Deleted>>, Error> {
         let mut results = vec![None; keys.len()];
-        place(answers(&reply(answer))?, keys, sent, &mut results).map(|()| results)
+        assign(key_results(&reply(answer))?, keys, sent, &mut results).map(|()| results)
     }
 
     #[test]
@@ -316,8 +320,8 @@ mod tests {
         let answer = "<DeleteResult><Error><Code>InternalError</Code></Error></DeleteResult>";
         let results = placed(answer, &keys(), &[0, 3]).unwrap();
         assert_eq!(results.iter().flatten().filter(|r| r.is_err()).count(), 2);
-        assert!(answers(&reply("<DeleteResult/>")).unwrap().is_empty());
-        assert!(answers(&reply("<DeleteResult><Error><Key>a</Key></Error>")).is_err());
-        assert_eq!(answers(&reply("")).unwrap_err().kind, Kind::Corrupt);
+        assert!(key_results(&reply("<DeleteResult/>")).unwrap().is_empty());
+        assert!(key_results(&reply("<DeleteResult><Error><Key>a</Key></Error>")).is_err());
+        assert_eq!(key_results(&reply("")).unwrap_err().kind, Kind::Corrupt);
     }
 }

@@ -1,7 +1,7 @@
 //! Invariants of list parsers for arbitrary bytes, for the fuzzer and a test over its seeds only.
 
 use crate::Reply;
-use crate::ops::listing::{Version, page_of};
+use crate::ops::listing::{ListVersion, page_of};
 use crate::ops::versions::first_page_of;
 use crate::ops::{ListQuery, ObjectVersion};
 use crate::xml::{escaped, walk, walk_plain};
@@ -21,7 +21,7 @@ pub fn listing(document: &[u8]) {
         assert_eq!(fast, thorough);
     }
     let reply = Reply::of(document.to_vec());
-    match page_of(&reply, &ListQuery::default(), Version::Two) {
+    match page_of(&reply, &ListQuery::default(), ListVersion::Two) {
         Ok(page) => {
             assert!(read.is_ok());
             assert!(page.objects.iter().all(|object| !object.key.is_empty()));

@@ -232,20 +232,20 @@ pub fn head_of(headers: &HeaderMap) -> Head {
 }
 
 /// A `Content-Range`: `start` to `end` (exclusive) of `size` bytes.
-pub(crate) struct Sent {
+pub(crate) struct ContentRange {
     pub start: u64,
     pub end: u64,
     pub size: u64,
 }
 
 /// Parses `bytes 0-9/443`; `None` for anything else, and for a range beyond the size.
-pub(crate) fn content_range(text: &str) -> Option<Sent> {
+pub(crate) fn content_range(text: &str) -> Option<ContentRange> {
     let (range, size) = text.trim().strip_prefix("bytes ")?.split_once('/')?;
     let size = size.parse().ok()?;
     let (first, last) = range.split_once('-')?;
     let (start, last): (u64, u64) = (first.parse().ok()?, last.parse().ok()?);
     let end = last.checked_add(1)?;
-    (start < end && end <= size).then_some(Sent { start, end, size })
+    (start < end && end <= size).then_some(ContentRange { start, end, size })
 }
 
 /// Error for an object with a different size than known. Under the same ETag this is not a change of the object.

@@ -32,23 +32,23 @@ pub async fn list_objects(
     bucket: &str,
     query: &ListQuery,
 ) -> Result<ListPage, Error> {
-    let version = Version::of(client);
+    let version = ListVersion::of(client);
     let request = request(bucket, query, version)?;
-    ask(client, &request, |reply| page_of(reply, query, version)).await
+    request_page(client, &request, |reply| page_of(reply, query, version)).await
 }
 
-fn request(bucket: &str, query: &ListQuery, version: Version) -> Result<Request, Error> {
+fn request(bucket: &str, query: &ListQuery, version: ListVersion) -> Result<Request, Error> {
     let mut request = Request::new(version.operation(), Method::GET, Some(bucket));
-    if version == Version::Two {
+    if version == ListVersion::Two {
         request = request.query("list-type", "2");
     }
     request = query_key(request.query("encoding-type", "url"), "prefix", &query.prefix)?;
     request = query_key(request, "delimiter", query.delimiter.as_slice())?;
     request = match (version, query.continuation.as_deref()) {
         // A marker is both the start of the listing and the link between pages.
-        (Version::One, Some(marker)) => request.query("marker", marker),
-        (Version::One, None) => query_key(request, "marker", &query.start_after)?,
-        (Version::Two, token) => query_key(request, "start-after", &query.start_after)?
+        (ListVersion::One, Some(marker)) => request.query("marker", marker),
+        (ListVersion::One, None) => query_key(request, "marker", &query.start_after)?,
+        (ListVersion::Two, token) => query_key(request, "start-after", &query.start_after)?
             .query_if("continuation-token", token),
     };
     Ok(request.query_if("max-keys", query.max_keys.map(|keys| keys.to_string())))
@@ -57,12 +57,12 @@ fn request(bucket: &str, query: &ListQuery, version: Version) -> Result<Request,
 pub(crate) fn page_of(
     reply: &Reply,
     asked: &ListQuery,
-    version: Version,
+    version: ListVersion,
 ) -> Result<ListPage, Error> {
     const ROOT: &[u8] = b"ListBucketResult";
-    let mut reader = Reader::default();
+    let mut reader = ListPageReader::default();
     if walk_plain(&reply.body, ROOT, |node| reader.take(node)).is_none() {
-        reader = Reader::default();
+        reader = ListPageReader::default();
         crate::ops::read(version.operation(), reply, ROOT, |node| reader.take(node))?;
     }
     reader.page(asked, version)
@@ -91,7 +91,7 @@ impl Pages {
             return Ok(None);
         }
         let page = list_objects(client, bucket, &self.query).await?;
-        self.follow(&page).map_err(|why| untrusted(Version::of(client).operation(), &why))?;
+        self.follow(&page).map_err(|why| untrusted(ListVersion::of(client).operation(), &why))?;
         self.query.continuation.clone_from(&page.next);
         self.over = page.next.is_none();
         Ok(Some(page))
@@ -122,7 +122,7 @@ fn ascend<'n>(last: &mut Vec<u8>, names: impl Iterator<Item = &'n Vec<u8>>) -> R
 
 /// Version of the list operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Version {
+pub(crate) enum ListVersion {
     /// ListObjects: continues after a marker, which is a name.
     One,
     /// ListObjectsV2: continues with an opaque token.
@@ -130,17 +130,21 @@ pub(crate) enum Version {
     Two,
 }
 
-impl Version {
+impl ListVersion {
     /// Version according to the settings of a client.
-    pub fn of(client: &Client) -> Version {
-        if client.store().resolved.given.list_objects_v1 { Version::One } else { Version::Two }
+    pub fn of(client: &Client) -> ListVersion {
+        if client.store().resolved.given.list_objects_v1 {
+            ListVersion::One
+        } else {
+            ListVersion::Two
+        }
     }
 
     /// Name of the operation.
     pub fn operation(self) -> &'static str {
         match self {
-            Version::One => "ListObjects",
-            Version::Two => "ListObjectsV2",
+            ListVersion::One => "ListObjects",
+            ListVersion::Two => "ListObjectsV2",
         }
     }
 }
@@ -207,7 +211,7 @@ const CLASSES: [&str; 12] = [
 /// Some servers declare it without encoding. A character that no encoder leaves unchanged (a space, a control
 /// character, a non-ASCII byte, a lone `%`) reveals that, and then no name of the page is decoded.
 #[derive(Default)]
-pub(crate) struct Names {
+pub(crate) struct KeyEncoding {
     said: bool,
     /// True if encoding was declared.
     marked: bool,
@@ -215,7 +219,7 @@ pub(crate) struct Names {
     plain: bool,
 }
 
-impl Names {
+impl KeyEncoding {
     /// Handles the text of `EncodingType`.
     pub fn encoding(&mut self, text: &[u8]) {
         self.said = text.eq_ignore_ascii_case(b"url");
@@ -254,10 +258,10 @@ impl Names {
 
 /// State of the parser.
 #[derive(Default)]
-pub(crate) struct Reader {
+pub(crate) struct ListPageReader {
     page: ListPage,
-    names: Names,
-    object: Fields,
+    names: KeyEncoding,
+    object: ObjectFields,
     prefix: Option<Vec<u8>>,
     truncated: Option<bool>,
     next: Option<String>,
@@ -267,7 +271,7 @@ pub(crate) struct Reader {
 
 /// Fields that objects and versions share, of the current one.
 #[derive(Default)]
-pub(crate) struct Fields {
+pub(crate) struct ObjectFields {
     pub key: Option<Vec<u8>>,
     pub size: Option<u64>,
     pub mtime: Option<Time>,
@@ -275,9 +279,15 @@ pub(crate) struct Fields {
     pub class: Option<Cow<'static, str>>,
 }
 
-impl Fields {
+impl ObjectFields {
     /// Handles an element; ignores unknown ones.
-    pub fn take(&mut self, name: &[u8], text: &[u8], names: &mut Names, check: &mut PageCheck) {
+    pub fn take(
+        &mut self,
+        name: &[u8],
+        text: &[u8],
+        names: &mut KeyEncoding,
+        check: &mut PageCheck,
+    ) {
         match name {
             b"Key" => {
                 let key = (!text.is_empty()).then(|| names.keep(text));
@@ -295,7 +305,7 @@ impl Fields {
     }
 }
 
-impl Reader {
+impl ListPageReader {
     /// Handles a node.
     pub fn take(&mut self, node: Node<'_>) {
         match node {
@@ -333,7 +343,7 @@ impl Reader {
 
     /// Ends an object. ETag and storage class are optional.
     fn object(&mut self) {
-        let Fields { key, size, mtime, etag, class } = std::mem::take(&mut self.object);
+        let ObjectFields { key, size, mtime, etag, class } = std::mem::take(&mut self.object);
         let (of, check) = ("an object of it", &mut self.check);
         let key = check.need(key, "Key", of);
         let size = check.need(size, "Size", of);
@@ -354,7 +364,7 @@ impl Reader {
     ///
     /// # Errors
     /// `Corrupt` if it cannot be trusted.
-    pub fn page(mut self, asked: &ListQuery, version: Version) -> Result<ListPage, Error> {
+    pub fn page(mut self, asked: &ListQuery, version: ListVersion) -> Result<ListPage, Error> {
         if self.names.are_encoded() {
             let keys = self.page.objects.iter_mut().map(|object| &mut object.key);
             for name in keys.chain(&mut self.page.prefixes).chain(&mut self.marker) {
@@ -363,8 +373,8 @@ impl Reader {
         }
         let truncated = self.check.need(self.truncated, "IsTruncated", "it");
         let next = match version {
-            Version::One => self.marker.take().or_else(|| last_name(&self.page)),
-            Version::Two => self.next.take().map(String::into_bytes),
+            ListVersion::One => self.marker.take().or_else(|| last_name(&self.page)),
+            ListVersion::Two => self.next.take().map(String::into_bytes),
         };
         let next = next.filter(|_| truncated == Some(true)).map(String::from_utf8);
         self.page.next = next.transpose().unwrap_or_else(|error| {
@@ -373,8 +383,8 @@ impl Reader {
         });
         if truncated == Some(true) && self.page.next.is_none() {
             let advice = match version {
-                Version::One => "",
-                Version::Two => " (a server without ListObjectsV2 needs --use-list-objects-v1)",
+                ListVersion::One => "",
+                ListVersion::Two => " (a server without ListObjectsV2 needs --use-list-objects-v1)",
             };
             self.check.add(|| format!("{NO_SUCCESSOR}{advice}"));
         }
@@ -473,11 +483,11 @@ impl PageCheck {
         &mut self,
         truncated: Option<bool>,
         (key, id): (Option<Vec<u8>>, Option<String>),
-        from: &Marker,
-    ) -> Option<Marker> {
+        from: &PageMarker,
+    ) -> Option<PageMarker> {
         let truncated = self.need(truncated, "IsTruncated", "it") == Some(true);
         let key = key.filter(|_| truncated);
-        let next = key.map(|key| Marker { key, id: id.unwrap_or_default() });
+        let next = key.map(|key| PageMarker { key, id: id.unwrap_or_default() });
         match &next {
             None if truncated => self.add(|| NO_SUCCESSOR.to_owned()),
             Some(next) if next == from || next.key < from.key => {
@@ -499,12 +509,12 @@ impl PageCheck {
 
 /// Position after which a page begins: a key, and a version or an upload of it (empty for all).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Marker {
+pub(crate) struct PageMarker {
     pub key: Vec<u8>,
     pub id: String,
 }
 
-impl Marker {
+impl PageMarker {
     /// Adds it to a request; `id` is the name of its second parameter.
     pub fn query(&self, request: Request, id: &'static str) -> Result<Request, Error> {
         let some = Some(&self.id).filter(|id| !id.is_empty());
@@ -591,10 +601,10 @@ const SHORT_BYTES_MAX: usize = 38;
 
 /// An ETag without quotes; a string.
 #[derive(Clone)]
-pub struct Etag(Form);
+pub struct Etag(EtagForm);
 
 #[derive(Clone)]
-enum Form {
+enum EtagForm {
     Short(ArrayString<SHORT_BYTES_MAX>),
     Long(Box<str>),
 }
@@ -624,8 +634,8 @@ impl Deref for Etag {
 
     fn deref(&self) -> &str {
         match &self.0 {
-            Form::Short(text) => text,
-            Form::Long(text) => text,
+            EtagForm::Short(text) => text,
+            EtagForm::Long(text) => text,
         }
     }
 }
@@ -634,8 +644,8 @@ impl Deref for Etag {
 impl From<&str> for Etag {
     fn from(text: &str) -> Etag {
         Etag(match ArrayString::from(text) {
-            Ok(text) => Form::Short(text),
-            Err(_) => Form::Long(text.into()),
+            Ok(text) => EtagForm::Short(text),
+            Err(_) => EtagForm::Long(text.into()),
         })
     }
 }

@@ -3,8 +3,8 @@
 use crate::customer_key::is_encrypted;
 use crate::header::{plain, some, unquoted};
 use crate::ops::listing::{
-    Marker, NO_PROGRESS, NO_SUCCESSOR, Names, PageCheck, ask, flag, name_violation, number,
-    out_of_order, time, untrusted, words,
+    KeyEncoding, NO_PROGRESS, NO_SUCCESSOR, PageCheck, PageMarker, flag, name_violation, number,
+    out_of_order, request_page, time, untrusted, words,
 };
 use crate::ops::put::{element, send_checked, with_checksum};
 use crate::ops::{Head, Headers, Put, head_object, query_key, read, send_and_read, string};
@@ -482,14 +482,14 @@ pub async fn list_uploads(
     prefix: &[u8],
 ) -> Result<Vec<Upload>, Error> {
     let mut uploads: Vec<Upload> = Vec::new();
-    let mut from = Marker::default();
+    let mut from = PageMarker::default();
     loop {
         let request = Request::new(UPLOADS, Method::GET, Some(bucket))
             .query("uploads", "")
             .query("encoding-type", "url");
         let request = from.query(query_key(request, "prefix", prefix)?, "upload-id-marker")?;
         let page = |reply: &Reply| uploads_of(reply, prefix, &from);
-        let (page, next) = ask(client, &request, page).await?;
+        let (page, next) = request_page(client, &request, page).await?;
         if let (Some(last), Some(first)) = (uploads.last(), page.first())
             && first.key < last.key
         {
@@ -525,13 +525,13 @@ impl UploadFields {
 fn uploads_of(
     reply: &Reply,
     prefix: &[u8],
-    from: &Marker,
-) -> Result<(Vec<Upload>, Option<Marker>), Error> {
+    from: &PageMarker,
+) -> Result<(Vec<Upload>, Option<PageMarker>), Error> {
     const ROOT: &[u8] = b"ListMultipartUploadsResult";
     let (mut uploads, mut upload, mut check) =
         (Vec::<Upload>::new(), UploadFields::default(), PageCheck::default());
     let (mut next_key, mut next_id, mut truncated) = (None, None, None);
-    let mut names = Names::default();
+    let mut names = KeyEncoding::default();
     read(UPLOADS, reply, ROOT, |node| match node {
         Node::Leaf { parent: b"Upload", name, text } => match name {
             b"Key" => {
@@ -742,13 +742,13 @@ mod tests {
         </NextKeyMarker><NextUploadIdMarker>u</NextUploadIdMarker><IsTruncated>true</IsTruncated>\
         <Upload><Key>%C3%A9</Key><UploadId>i</UploadId><Owner><ID>k</ID></Owner><Initiated>\
         2013-05-24T00:00:00.000Z</Initiated></Upload></ListMultipartUploadsResult>";
-        let from = Marker { key: "é".as_bytes().to_vec(), id: "a".to_owned() };
+        let from = PageMarker { key: "é".as_bytes().to_vec(), id: "a".to_owned() };
         let of = |body: &str| uploads_of(&reply(body), "é".as_bytes(), &from);
         let (uploads, next) = of(body).unwrap();
         let begun = Time { s: 1_369_353_600, ns: 0 };
         let expected = Upload { key: "é".as_bytes().to_vec(), id: "i".to_owned(), begun };
         assert_eq!(uploads, [expected]);
-        assert_eq!(next, Some(Marker { key: "é ".as_bytes().to_vec(), id: "u".to_owned() }));
+        assert_eq!(next, Some(PageMarker { key: "é ".as_bytes().to_vec(), id: "u".to_owned() }));
         let second = "<Upload><Key>%C3%A9/</Key><UploadId>i</UploadId><Initiated>\
         2013-05-24T00:00:00.000Z</Initiated></Upload><Upload>";
         for (from, to) in [

@@ -1,8 +1,8 @@
 //! ListObjectVersions: versions of objects and delete markers, in pages checked against the request.
 
 use crate::ops::listing::{
-    self, Marker, NO_PROGRESS, Names, PageCheck, ask, flag, name_violation, out_of_order, shown,
-    untrusted, words,
+    self, KeyEncoding, NO_PROGRESS, PageCheck, PageMarker, flag, name_violation, out_of_order,
+    request_page, shown, untrusted, words,
 };
 use crate::ops::{Etag, query_key, read};
 use crate::xml::Node;
@@ -16,7 +16,7 @@ use std::collections::HashSet;
 /// A listing of versions that is read page by page.
 pub struct VersionPages {
     query: VersionQuery,
-    from: Marker,
+    from: PageMarker,
     /// Version IDs that pages began after, of the key of `from`.
     begun: HashSet<String>,
     /// Last key so far, and the IDs of its versions.
@@ -31,7 +31,7 @@ impl VersionPages {
     pub fn new(query: VersionQuery) -> VersionPages {
         VersionPages {
             query,
-            from: Marker::default(),
+            from: PageMarker::default(),
             begun: HashSet::new(),
             last: Vec::new(),
             ids: HashSet::new(),
@@ -56,7 +56,7 @@ impl VersionPages {
         }
         let request = request(bucket, &self.query, &self.from)?;
         let page = |reply: &Reply| page_of(reply, &self.query, &self.from);
-        let mut page = ask(client, &request, page).await?;
+        let mut page = request_page(client, &request, page).await?;
         self.follow(&mut page).map_err(|why| untrusted(OPERATION, &why))?;
         Ok(Some(page))
     }
@@ -109,7 +109,7 @@ impl VersionPages {
     }
 }
 
-fn request(bucket: &str, query: &VersionQuery, from: &Marker) -> Result<Request, Error> {
+fn request(bucket: &str, query: &VersionQuery, from: &PageMarker) -> Result<Request, Error> {
     let request = Request::new(OPERATION, Method::GET, Some(bucket))
         .query("versions", "")
         .query("encoding-type", "url");
@@ -118,8 +118,8 @@ fn request(bucket: &str, query: &VersionQuery, from: &Marker) -> Result<Request,
     from.query(request, "version-id-marker")
 }
 
-fn page_of(reply: &Reply, asked: &VersionQuery, from: &Marker) -> Result<VersionPage, Error> {
-    let mut reader = Reader::default();
+fn page_of(reply: &Reply, asked: &VersionQuery, from: &PageMarker) -> Result<VersionPage, Error> {
+    let mut reader = VersionPageReader::default();
     read(OPERATION, reply, root_of(&reply.body), |node| reader.take(node))?;
     reader.page(asked, from)
 }
@@ -137,7 +137,7 @@ fn root_of(document: &[u8]) -> &'static [u8] {
 /// The first page of a listing of everything.
 #[cfg(any(test, fuzzing))]
 pub(crate) fn first_page_of(reply: &Reply) -> Result<VersionPage, Error> {
-    page_of(reply, &VersionQuery::default(), &Marker::default())
+    page_of(reply, &VersionQuery::default(), &PageMarker::default())
 }
 
 /// A version of an object, or a delete marker.
@@ -169,7 +169,7 @@ pub struct VersionPage {
     /// Common prefixes, decoded, ascending.
     pub prefixes: Vec<Vec<u8>>,
     /// Position of the next page; `None` for the last one.
-    pub(crate) next: Option<Marker>,
+    pub(crate) next: Option<PageMarker>,
 }
 
 /// Request for versions.
@@ -188,10 +188,10 @@ pub(crate) const OTHER_ROOT: &[u8] = b"ListBucketVersionsResult";
 
 /// State of the parser.
 #[derive(Default)]
-pub(crate) struct Reader {
+pub(crate) struct VersionPageReader {
     page: VersionPage,
-    names: Names,
-    version: Fields,
+    names: KeyEncoding,
+    version: VersionFields,
     prefix: Option<Vec<u8>>,
     truncated: Option<bool>,
     next_key: Option<Vec<u8>>,
@@ -201,13 +201,13 @@ pub(crate) struct Reader {
 
 /// Fields of the current version or delete marker.
 #[derive(Default)]
-struct Fields {
-    common: listing::Fields,
+struct VersionFields {
+    common: listing::ObjectFields,
     id: Option<String>,
     is_latest: Option<bool>,
 }
 
-impl Reader {
+impl VersionPageReader {
     /// Handles a node.
     pub fn take(&mut self, node: Node<'_>) {
         match node {
@@ -262,8 +262,8 @@ impl Reader {
 
     /// Ends a version. ETag and storage class are optional, and a delete marker has no size.
     fn version(&mut self, is_delete_marker: bool) {
-        let Fields { common, id, is_latest } = std::mem::take(&mut self.version);
-        let listing::Fields { key, size, mtime, etag, class } = common;
+        let VersionFields { common, id, is_latest } = std::mem::take(&mut self.version);
+        let listing::ObjectFields { key, size, mtime, etag, class } = common;
         let of = if is_delete_marker { "a delete marker of it" } else { "a version of it" };
         let check = &mut self.check;
         let key = check.need(key, "Key", of);
@@ -294,7 +294,7 @@ impl Reader {
     ///
     /// # Errors
     /// `Corrupt` if it cannot be trusted.
-    pub fn page(mut self, asked: &VersionQuery, from: &Marker) -> Result<VersionPage, Error> {
+    pub fn page(mut self, asked: &VersionQuery, from: &PageMarker) -> Result<VersionPage, Error> {
         if self.names.are_encoded() {
             let keys = self.page.versions.iter_mut().map(|version| &mut version.key);
             for name in keys.chain(&mut self.page.prefixes).chain(&mut self.next_key) {

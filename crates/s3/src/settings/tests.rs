@@ -26,14 +26,14 @@ fn resolve(
     settings: &Settings,
     home: &Path,
     variables: &[(&str, &str)],
-) -> Result<Resolved, String> {
+) -> Result<ResolvedSettings, String> {
     settings.resolve(&|name| {
         let set = variables.iter().find(|(of, _)| *of == name).map(|(_, v)| (*v).to_owned());
         set.or_else(|| (name == "HOME").then(|| home.display().to_string()))
     })
 }
 
-fn plain(variables: &[(&str, &str)]) -> Result<Resolved, String> {
+fn plain(variables: &[(&str, &str)]) -> Result<ResolvedSettings, String> {
     resolve(&Settings::default(), Path::new("/nowhere"), variables)
 }
 
@@ -45,7 +45,10 @@ fn url(text: &str) -> Endpoint {
 fn nothing_said_is_aws_in_its_first_region() {
     let resolved = plain(&[]).unwrap();
     assert_eq!(resolved.endpoint, Endpoint::Aws { dualstack: false, fips: false });
-    assert_eq!((resolved.region.as_str(), resolved.attempts), ("us-east-1", Attempts::default()));
+    assert_eq!(
+        (resolved.region.as_str(), resolved.attempts),
+        ("us-east-1", RetryAttempts::default())
+    );
     assert_eq!(resolved.algorithm, Some(Algorithm::Crc64Nvme));
     assert!(resolved.checks_downloads);
 }
@@ -99,7 +102,7 @@ fn the_profile_says_what_the_environment_does_not() {
     assert_eq!(resolved.region, "ap-east-1");
     let resolved = resolve(&settings, &home.0, &[]).unwrap();
     assert_eq!(resolved.region, "eu-north-1");
-    assert_eq!(resolved.attempts, Attempts::exactly(9));
+    assert_eq!(resolved.attempts, RetryAttempts::exactly(9));
     assert_eq!(resolved.ca_bundle, Some(PathBuf::from("/c.pem")));
     assert_eq!((resolved.algorithm, resolved.checks_downloads), (None, false));
     assert_eq!(resolved.addressing, Addressing::Virtual);

@@ -1,4 +1,4 @@
-//! Sending, repairs and retries of a client against a scripted server.
+//! Sending, recoveries and retries of a client against a scripted server.
 
 use super::*;
 use crate::script::{Act, Opened, Server, answer, block_on, refusal, text};
@@ -260,7 +260,7 @@ fn the_region_that_the_server_names_is_remembered_by_bucket() {
         client.send(&put("l", "x")).await.unwrap();
     });
     assert_eq!(server.seen().len(), 3);
-    assert_eq!(client.store().place(Some("other")).region, "us-east-1");
+    assert_eq!(client.store().route(Some("other")).region, "us-east-1");
 }
 
 #[test]
@@ -396,32 +396,32 @@ fn interim_answers_have_an_end() {
 
 #[test]
 fn waits_grow_within_their_ceiling() {
-    let often = Attempts::exactly(99);
+    let often = RetryAttempts::exactly(99);
     let wait = |class, tries, random| wait(class, tries, often, None, random).unwrap();
-    assert_eq!(wait(Class::Transient, 1, 1.0), Duration::from_millis(50));
-    assert_eq!(wait(Class::Transient, 3, 1.0), Duration::from_millis(200));
-    assert_eq!(wait(Class::Transient, 3, 0.5), Duration::from_millis(100));
-    assert_eq!(wait(Class::Throttled, 2, 1.0), Duration::from_millis(200));
-    assert_eq!(wait(Class::Transient, 60, 1.0), WAIT_MAX);
-    assert_eq!(wait(Class::TimedOut, 60, 0.0), Duration::ZERO);
+    assert_eq!(wait(RetryClass::Transient, 1, 1.0), Duration::from_millis(50));
+    assert_eq!(wait(RetryClass::Transient, 3, 1.0), Duration::from_millis(200));
+    assert_eq!(wait(RetryClass::Transient, 3, 0.5), Duration::from_millis(100));
+    assert_eq!(wait(RetryClass::Throttled, 2, 1.0), Duration::from_millis(200));
+    assert_eq!(wait(RetryClass::Transient, 60, 1.0), WAIT_MAX);
+    assert_eq!(wait(RetryClass::TimedOut, 60, 0.0), Duration::ZERO);
 }
 
 #[test]
 fn the_last_try_is_the_last() {
     let again = |class, tries, attempts| wait(class, tries, attempts, None, 0.0).is_some();
-    let usual = Attempts::default();
-    assert!(again(Class::Transient, 4, usual) && !again(Class::Transient, 5, usual));
-    assert!(again(Class::Throttled, 9, usual) && !again(Class::Throttled, 10, usual));
-    assert!(!again(Class::Final, 1, usual));
+    let usual = RetryAttempts::default();
+    assert!(again(RetryClass::Transient, 4, usual) && !again(RetryClass::Transient, 5, usual));
+    assert!(again(RetryClass::Throttled, 9, usual) && !again(RetryClass::Throttled, 10, usual));
+    assert!(!again(RetryClass::Final, 1, usual));
     // A configured number applies to throttling as well.
-    assert!(!again(Class::Throttled, 1, Attempts::exactly(1)));
+    assert!(!again(RetryClass::Throttled, 1, RetryAttempts::exactly(1)));
 }
 
 #[test]
 fn a_server_that_names_a_time_is_heard_within_reason() {
     let wait = |s| {
         let retry_after = Some(Duration::from_secs(s));
-        wait(Class::Throttled, 1, Attempts::default(), retry_after, 0.0).unwrap()
+        wait(RetryClass::Throttled, 1, RetryAttempts::default(), retry_after, 0.0).unwrap()
     };
     assert_eq!(wait(3), Duration::from_secs(3));
     assert_eq!(wait(100_000), RETRY_AFTER_MAX);
@@ -429,22 +429,22 @@ fn a_server_that_names_a_time_is_heard_within_reason() {
 
 #[test]
 fn a_dead_endpoint_spends_the_budget() {
-    let take = |budget: &Budget, class| budget.take(class, Duration::from_secs(60), 7);
-    let budget = Budget::new();
-    let taken = std::iter::from_fn(|| take(&budget, Class::Transient)).count();
+    let take = |budget: &RetryBudget, class| budget.take(class, Duration::from_secs(60), 7);
+    let budget = RetryBudget::new();
+    let taken = std::iter::from_fn(|| take(&budget, RetryClass::Transient)).count();
     assert_eq!(taken, 100);
-    let budget = Budget::new();
-    assert_eq!(std::iter::from_fn(|| take(&budget, Class::TimedOut)).count(), 50);
+    let budget = RetryBudget::new();
+    assert_eq!(std::iter::from_fn(|| take(&budget, RetryClass::TimedOut)).count(), 50);
     budget.refill(0);
-    assert!(take(&budget, Class::Transient).is_none());
+    assert!(take(&budget, RetryClass::Transient).is_none());
     budget.refill(10);
-    assert!(take(&budget, Class::Transient).is_some());
+    assert!(take(&budget, RetryClass::Transient).is_some());
 }
 
 #[test]
 fn to_slow_down_costs_nothing_while_others_succeed() {
-    let budget = Budget::new();
-    let take = |s, succeeded| budget.take(Class::Throttled, Duration::from_secs(s), succeeded);
+    let budget = RetryBudget::new();
+    let take = |s, succeeded| budget.take(RetryClass::Throttled, Duration::from_secs(s), succeeded);
     assert!((0..10_000).all(|_| take(1, 0) == Some(0)));
     assert!((0..10_000).all(|_| take(30, 5) == Some(0)));
     // No success for longer than the limit: the server fails.
@@ -456,15 +456,15 @@ fn to_slow_down_costs_nothing_while_others_succeed() {
 /// Number of `count` requests that fail because of the exhausted budget, if each attempt fails with
 /// probability `rate`.
 fn refused(rate: f64, count: u32) -> u32 {
-    let (budget, mut random) = (Budget::new(), fastrand::Rng::with_seed(7));
+    let (budget, mut random) = (RetryBudget::new(), fastrand::Rng::with_seed(7));
     let mut refused = 0;
     'requests: for _ in 0..count {
         let (mut tries, mut paid) = (1, 0);
         while random.f64() < rate {
-            if wait(Class::Transient, tries, Attempts::default(), None, 0.0).is_none() {
+            if wait(RetryClass::Transient, tries, RetryAttempts::default(), None, 0.0).is_none() {
                 continue 'requests;
             }
-            let Some(cost) = budget.take(Class::Transient, Duration::ZERO, 0) else {
+            let Some(cost) = budget.take(RetryClass::Transient, Duration::ZERO, 0) else {
                 refused += 1;
                 continue 'requests;
             };
@@ -484,10 +484,10 @@ fn a_server_with_errors_does_not_spend_the_budget() {
 
 #[test]
 fn kinds_and_codes_have_their_classes() {
-    assert_eq!(class(Kind::Throttled, 503, "SlowDown"), Class::Throttled);
-    assert_eq!(class(Kind::Server, 500, ""), Class::Transient);
-    assert_eq!(class(Kind::Invalid, 400, "RequestTimeout"), Class::Transient);
-    assert_eq!(class(Kind::AccessDenied, 403, "AccessDenied"), Class::Final);
-    assert_eq!(class(Kind::Corrupt, 0, ""), Class::Transient);
-    assert_eq!(class(Kind::Stopped, 0, ""), Class::Final);
+    assert_eq!(class(Kind::Throttled, 503, "SlowDown"), RetryClass::Throttled);
+    assert_eq!(class(Kind::Server, 500, ""), RetryClass::Transient);
+    assert_eq!(class(Kind::Invalid, 400, "RequestTimeout"), RetryClass::Transient);
+    assert_eq!(class(Kind::AccessDenied, 403, "AccessDenied"), RetryClass::Final);
+    assert_eq!(class(Kind::Corrupt, 0, ""), RetryClass::Transient);
+    assert_eq!(class(Kind::Stopped, 0, ""), RetryClass::Final);
 }

@@ -8,10 +8,10 @@ use hakobu_core::unit::Time;
 use proptest::prelude::*;
 
 fn page(body: &str, asked: &ListQuery) -> Result<ListPage, Error> {
-    page_by(Version::Two, body, asked)
+    page_by(ListVersion::Two, body, asked)
 }
 
-fn page_by(version: Version, body: &str, asked: &ListQuery) -> Result<ListPage, Error> {
+fn page_by(version: ListVersion, body: &str, asked: &ListQuery) -> Result<ListPage, Error> {
     page_of(&Reply::of(body.to_owned()), asked, version)
 }
 
@@ -144,7 +144,7 @@ fn the_first_version_goes_on_after_a_name() {
     const MORE: &str = "<IsTruncated>true</IsTruncated>";
     let next = |inner: &str, asked: &ListQuery| {
         let body = document(&format!("{MORE}{inner}"));
-        page_by(Version::One, &body, asked).map(|page| page.next)
+        page_by(ListVersion::One, &body, asked).map(|page| page.next)
     };
     let divided = below("", Some(b'/'));
     // Without a delimiter there is no marker, so the last name is used.
@@ -239,7 +239,7 @@ proptest! {
         }
         bytes.truncate(cut.max(1));
         let reply = Reply::of(bytes);
-        let _ = page_of(&reply, &all(), Version::Two);
+        let _ = page_of(&reply, &all(), ListVersion::Two);
     }
 }
 
@@ -265,11 +265,11 @@ fn a_query_asks_for_encoded_keys() {
         "continuation-token=t",
         "max-keys=7",
     ];
-    assert_eq!(pairs(Version::Two), expected);
+    assert_eq!(pairs(ListVersion::Two), expected);
     let first = ["encoding-type=url", "prefix=a/", "delimiter=/", "marker=t", "max-keys=7"];
-    assert_eq!(pairs(Version::One), first);
+    assert_eq!(pairs(ListVersion::One), first);
     let bad = ListQuery { prefix: b"\xff".to_vec(), ..ListQuery::default() };
-    assert_eq!(request("b", &bad, Version::Two).unwrap_err().kind, Kind::Invalid);
+    assert_eq!(request("b", &bad, ListVersion::Two).unwrap_err().kind, Kind::Invalid);
 }
 
 fn page_with(keys: &[&str], prefixes: &[&str]) -> ListPage {

@@ -40,7 +40,7 @@ fn a_page_is_read() {
         + "<CommonPrefixes><Prefix>p/d/</Prefix></CommonPrefixes><EncodingType>url</EncodingType>";
     let body = document(&inner, Some(("p/%C3%A9", "2")));
     let query = below("p/", Some(b'/'));
-    let page = page_of(&reply(&body), &query, &Marker::default()).unwrap();
+    let page = page_of(&reply(&body), &query, &PageMarker::default()).unwrap();
     let found: Vec<_> = page
         .versions
         .iter()
@@ -51,12 +51,12 @@ fn a_page_is_read() {
     let kinds: Vec<_> = page.versions.iter().map(|version| version.is_delete_marker).collect();
     assert_eq!(kinds, [true, false, false]);
     assert_eq!(page.prefixes, [b"p/d/"]);
-    assert_eq!(page.next, Some(Marker { key: accent.to_vec(), id: "2".to_owned() }));
+    assert_eq!(page.next, Some(PageMarker { key: accent.to_vec(), id: "2".to_owned() }));
 }
 
 #[test]
 fn a_query_names_where_it_goes_on() {
-    let from = Marker { key: b"p/a".to_vec(), id: "v".to_owned() };
+    let from = PageMarker { key: b"p/a".to_vec(), id: "v".to_owned() };
     let asked = request("b", &below("p/", Some(b'/')), &from).unwrap();
     let pairs: Vec<_> = asked.query.iter().map(|(n, v)| format!("{n}={v}")).collect();
     let expected = [
@@ -79,7 +79,7 @@ fn a_page_that_cannot_be_trusted_is_refused() {
         + &version("DeleteMarker", "p/a", "3")
         + &version("DeleteMarker", "p/b", "4");
     let whole = document(&inner, Some(("p/b", "2")));
-    let from = Marker { key: b"p/a".to_vec(), id: "0".to_owned() };
+    let from = PageMarker { key: b"p/a".to_vec(), id: "0".to_owned() };
     let of = |body: &str| page_of(&reply(body), &below("p/", None), &from);
     assert_eq!(of(&whole).unwrap().versions.len(), 4);
     for (from, to) in [
