@@ -13,7 +13,7 @@ use hakobu_core::limit::Limiter;
 use hakobu_core::meter::Meter;
 use hakobu_core::unit;
 use hakobu_s3::ops::Range;
-use hakobu_s3::{Error, Kind, Store};
+use hakobu_s3::{Error, Kind, S3Session};
 use hakobu_sys::{close, standard};
 use hakobu_transfer::location::S3Url;
 use hakobu_transfer::object::list::{self, Choice, Listing, Pattern, Scope, StoreQuery};
@@ -129,7 +129,7 @@ struct Keys {
 }
 
 impl Keys {
-    fn of(plan: &Plan, store: &Arc<Store>, url: &S3Url) -> Result<Keys, Error> {
+    fn of(plan: &Plan, store: &Arc<S3Session>, url: &S3Url) -> Result<Keys, Error> {
         if !is_many(url, plan.objects.is_raw()) {
             return Ok(Keys { one: Some(url.key.clone()), listing: None, found: true });
         }

@@ -39,7 +39,7 @@ const AHEAD_S: i64 = 300;
 /// Pause after a failed refresh in the background, seconds.
 const PAUSE_S: i64 = 30;
 
-/// Credentials of a store, shared by all cores.
+/// Credentials of a session, shared by all cores.
 pub(crate) struct CredentialCache {
     provider: Option<SharedCredentialsProvider>,
     keys: Mutex<Option<Arc<Keys>>>,
@@ -229,7 +229,7 @@ struct Shared {
 }
 
 impl AwsHttpClient {
-    /// Uses the same trust settings as the store.
+    /// Uses the same trust settings as the session.
     pub fn new(ca_bundle: Option<PathBuf>, verify: bool, proxies: Proxies) -> AwsHttpClient {
         let (dns, tls) = (DnsCache::default(), OnceLock::new());
         let shared = Arc::new(Shared { dns, tls, ca_bundle, verify, proxies });

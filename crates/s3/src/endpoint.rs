@@ -21,7 +21,7 @@ pub enum Addressing {
     Virtual,
 }
 
-/// Endpoint of a store.
+/// Endpoint of an account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Endpoint {
     /// AWS: the host depends on the region.
@@ -98,7 +98,7 @@ impl Endpoint {
         Ok(Endpoint::Url { tls, host: host.to_ascii_lowercase(), port, path })
     }
 
-    /// True if both may be one server; see [`Store::may_be_one`](crate::Store::may_be_one).
+    /// True if both may be one server; see [`S3Session::may_be_one`](crate::Store::may_be_one).
     pub fn may_be(&self, other: &Endpoint) -> bool {
         let is_aws = |endpoint: &Endpoint| match endpoint {
             Endpoint::Aws { .. } => true,

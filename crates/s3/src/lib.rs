@@ -2,7 +2,7 @@
 //! that transfers need. Kept thin: a request is one small struct, one hyper connection and one pass over its
 //! body. Independent of files, plans and policies.
 //!
-//! A [`Store`] is an account at an endpoint, shared by all cores; a [`Client`] owns one core's connections to
+//! A [`S3Session`] is an account at an endpoint, shared by all cores; a [`Client`] owns one core's connections to
 //! it and stays on that core.
 
 mod checksum;
@@ -25,9 +25,9 @@ mod xml;
 
 pub use checksum::{Algorithm, Checksum, Hasher, combine_crc64};
 pub use client::request::{Download, Reply, Request};
-pub use client::session::Store;
+pub use client::session::S3Session;
 pub use client::throttle::Throttle;
-pub use client::{Client, Requests, with_client, with_store};
+pub use client::{Client, Requests, with_client, with_session};
 pub use credentials::instance_type;
 pub use customer_key::CustomerKey;
 pub use endpoint::{AccessPoint, Addressing, without_secrets};

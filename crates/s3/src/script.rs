@@ -1,16 +1,16 @@
-//! The scripted server, with a store for it.
+//! The scripted server, with a session for it.
 
-use crate::{Addressing, Settings, Store};
+use crate::{Addressing, S3Session, Settings};
 pub(crate) use hakobu_testserver::script::*;
 use std::sync::Arc;
 
-/// Opens a store for a scripted server, with dummy keys.
-pub(crate) trait Opened {
-    fn store(&self, settings: Settings) -> Arc<Store>;
+/// Opens a session for a scripted server, with dummy keys.
+pub(crate) trait ServerSession {
+    fn session(&self, settings: Settings) -> Arc<S3Session>;
 }
 
-impl Opened for Server {
-    fn store(&self, settings: Settings) -> Arc<Store> {
+impl ServerSession for Server {
+    fn session(&self, settings: Settings) -> Arc<S3Session> {
         let settings = Settings {
             endpoint_url: Some(self.url.clone()),
             addressing: Addressing::Path,
@@ -21,6 +21,6 @@ impl Opened for Server {
             "AWS_SECRET_ACCESS_KEY" => Some("SK".to_owned()),
             _ => None,
         };
-        Store::open_with(&settings, &lookup).unwrap()
+        S3Session::open_with(&settings, &lookup).unwrap()
     }
 }

@@ -42,7 +42,7 @@ pub struct Settings {
     pub ca_bundle: Option<PathBuf>,
     /// `--addressing-style`.
     pub addressing: Addressing,
-    /// `--sse-c-key`: encrypts and decrypts all objects of this store.
+    /// `--sse-c-key`: encrypts and decrypts all objects at this endpoint.
     pub customer_key: Option<CustomerKey>,
     /// `--checksum-algorithm`; default CRC64NVME, or none by `AWS_REQUEST_CHECKSUM_CALCULATION`.
     pub algorithm: Option<Algorithm>,

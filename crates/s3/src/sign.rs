@@ -1,7 +1,7 @@
 //! Signature Version 4 (Amazon S3 API Reference, "Authenticating Requests (AWS Signature Version 4)"), in headers and in
 //! presigned URLs. Signing is pure: the caller supplies the time.
 
-use crate::{Error, Kind, Request, Store, time};
+use crate::{Error, Kind, Request, S3Session, time};
 use hakobu_core::percent::{encode, hex};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use ring::{digest, hmac};
@@ -309,20 +309,24 @@ pub(crate) fn encode_query(query: &[(&str, String)]) -> String {
 /// # Errors
 /// `Credentials` if there are none, or expired ones cannot be refreshed; `Invalid` for a duration of zero or
 /// above the limit.
-pub async fn presign(store: &Store, request: &Request, expires: Duration) -> Result<String, Error> {
+pub async fn presign(
+    session: &S3Session,
+    request: &Request,
+    expires: Duration,
+) -> Result<String, Error> {
     let wrong = |kind, what: &str| Err(Error::new(kind, request.operation, what));
     let expires_s = expires.as_secs();
     if !(1..=EXPIRES_MAX_S).contains(&expires_s) {
         return wrong(Kind::Invalid, "a presigned URL is valid for one second to seven days");
     }
-    let now_s = store.server_now_s();
-    if store.credential_cache.claims_refresh(now_s) {
-        store.credential_cache.refresh_ahead(now_s).await;
+    let now_s = session.server_now_s();
+    if session.credential_cache.claims_refresh(now_s) {
+        session.credential_cache.refresh_ahead(now_s).await;
     }
-    let Some(keys) = store.credential_cache.keys() else {
+    let Some(keys) = session.credential_cache.keys() else {
         return wrong(Kind::Credentials, "a presigned URL needs credentials to sign with");
     };
-    let route = store.route(request.bucket.as_deref());
+    let route = session.route(request.bucket.as_deref());
     Ok(presigned_url(
         &Signer::new(&keys, &route.region, now_s),
         request.method.as_str(),

@@ -4,8 +4,8 @@
 use super::{Folder, Trouble};
 use bytes::{Bytes, BytesMut};
 use hakobu_s3::ops::{ListQuery, Pages, Wanted, delete_object, get_object, put_object};
-use hakobu_s3::with_store;
-use hakobu_s3::{Checksum, Client, Error, Kind, Settings, Store};
+use hakobu_s3::with_session;
+use hakobu_s3::{Checksum, Client, Error, Kind, S3Session, Settings};
 use hakobu_transfer::location::S3Url;
 use http::HeaderValue;
 use http::header::IF_NONE_MATCH;
@@ -40,12 +40,13 @@ impl Bucket {
             return Err(Trouble::lasting("a run folder in S3 needs a bucket and a prefix"));
         }
         prefix.push(b'/');
-        let store = Store::open(settings).map_err(|error| Trouble::lasting(error.to_string()))?;
+        let store =
+            S3Session::open(settings).map_err(|error| Trouble::lasting(error.to_string()))?;
         let (orders, inbox) = mpsc::channel::<Job>();
         let bucket = url.bucket.clone();
         let shown = format!("'s3://{}/{}'", bucket, String::from_utf8_lossy(&prefix));
         let serve = move || {
-            let served = with_store(&store, async |client| {
+            let served = with_session(&store, async |client| {
                 while let Ok(job) = inbox.recv() {
                     job(&client, &bucket).await;
                 }
@@ -68,7 +69,7 @@ impl Bucket {
     fn put(&self, verb: &str, name: &str, content: &[u8], new: bool) -> Result<bool, Trouble> {
         let (key, body) = (self.key(name), Bytes::copy_from_slice(content));
         self.ask(verb, name, async move |client, bucket| {
-            let algorithm = client.store().upload_checksum();
+            let algorithm = client.session().upload_checksum();
             let checksum = algorithm.map(|algorithm| Checksum::of(algorithm, &body));
             let condition = (IF_NONE_MATCH, HeaderValue::from_static("*"));
             let headers = if new { vec![condition] } else { Vec::new() };

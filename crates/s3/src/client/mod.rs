@@ -12,7 +12,7 @@ pub(crate) mod tls;
 use crate::client::pool::Pool;
 use crate::client::session::stopped;
 use crate::client::throttle::BodyShare;
-use crate::{Error, Kind, Request, Settings, Store, Throttle};
+use crate::{Error, Kind, Request, S3Session, Settings, Throttle};
 use hakobu_core::meter::{Doing, Lane, Phase, SharedLane};
 use std::future::poll_fn;
 use std::ops::Add;
@@ -35,13 +35,13 @@ pub struct Client {
 
 impl Client {
     /// Creates a client without connections.
-    pub fn new(store: &Arc<Store>) -> Client {
-        Client { pool: Pool::new(store, None), doing: None }
+    pub fn new(session: &Arc<S3Session>) -> Client {
+        Client { pool: Pool::new(session, None), doing: None }
     }
 
     /// Creates a client whose content is rate-limited.
-    pub fn throttled(store: &Arc<Store>, throttle: &Arc<Throttle>) -> Client {
-        Client { pool: Pool::new(store, Some(Arc::clone(throttle))), doing: None }
+    pub fn throttled(session: &Arc<S3Session>, throttle: &Arc<Throttle>) -> Client {
+        Client { pool: Pool::new(session, Some(Arc::clone(throttle))), doing: None }
     }
 
     /// The same connections for one unit of work, to which requests are reported, and in whose lane they are
@@ -56,7 +56,7 @@ impl Client {
         self.pool.look_at_some(lane);
     }
 
-    /// Times a TCP handshake with the store in the background and reports it to the lane. Runs on the
+    /// Times a TCP handshake with the endpoint in the background and reports it to the lane. Runs on the
     /// `LocalSet` of its core.
     pub fn shake_hands(&self, lane: &SharedLane) {
         self.pool.shake_hands(lane);
@@ -76,9 +76,9 @@ impl Client {
         }
     }
 
-    /// The store of this client.
-    pub fn store(&self) -> &Arc<Store> {
-        &self.pool.store
+    /// The session of this client.
+    pub fn session(&self) -> &Arc<S3Session> {
+        &self.pool.session
     }
 
     /// Waits for a limiter; fails with `Stopped` if the run stops.
@@ -90,7 +90,7 @@ impl Client {
         let _phase = self.doing.as_ref().map(|doing| doing.during(Phase::Limit));
         tokio::select! {
             done = wait => Ok(done),
-            () = self.store().stopping() => Err(stopped(operation)),
+            () = self.session().stopping() => Err(stopped(operation)),
         }
     }
 
@@ -145,7 +145,7 @@ impl Client {
     }
 }
 
-/// Counters of a store at one time.
+/// Counters of a session at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Requests {
     /// Successful requests.
@@ -154,15 +154,15 @@ pub struct Requests {
     pub retries: u64,
     /// Throttling responses and time-outs.
     pub throttled: u64,
-    /// Opened connections.
+    /// ServerSession connections.
     pub connections: u64,
 }
 
 impl Requests {
-    /// Reads the counters of a store.
-    pub fn of(store: &Store) -> Requests {
+    /// Reads the counters of a session.
+    pub fn of(session: &S3Session) -> Requests {
         let now = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        let counts = &store.counts;
+        let counts = &session.counts;
         Requests {
             answered: now(&counts.requests),
             retries: now(&counts.retries),
@@ -195,7 +195,7 @@ impl Add for Requests {
     }
 }
 
-/// Opens a store and runs `work` with a client of it on this thread.
+/// Opens a session and runs `work` with a client of it on this thread.
 ///
 /// # Errors
 /// Invalid settings or credentials; those of `work`.
@@ -203,23 +203,23 @@ pub fn with_client<T>(
     settings: &Settings,
     work: impl AsyncFnOnce(Client) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    let store = Store::open(settings)?;
-    with_store(&store, work)
+    let session = S3Session::open(settings)?;
+    with_session(&session, work)
 }
 
-/// Runs `work` with a client of an open store on this thread. Must not be called inside a runtime.
+/// Runs `work` with a client of an open session on this thread. Must not be called inside a runtime.
 ///
 /// # Errors
 /// `Settings` if no runtime can be created; those of `work`.
-pub fn with_store<T>(
-    store: &Arc<Store>,
+pub fn with_session<T>(
+    session: &Arc<S3Session>,
     work: impl AsyncFnOnce(Client) -> Result<T, Error>,
 ) -> Result<T, Error> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
             Error::new(Kind::Settings, "", format!("cannot start a runtime: {error}"))
         })?;
-    let client = Client::new(store);
+    let client = Client::new(session);
     tokio::task::LocalSet::new().block_on(&runtime, work(client))
 }
 

@@ -3,7 +3,7 @@
 use crate::client::connection::{self, Conn, Watchdog};
 use crate::endpoint::Route;
 use crate::sign::Signer;
-use crate::{Error, Keys, Kind, Store, Throttle};
+use crate::{Error, Keys, Kind, S3Session, Throttle};
 use hakobu_core::meter::{Lane, SharedLane};
 use http::HeaderValue;
 use parking_lot::Mutex;
@@ -49,8 +49,8 @@ struct Identity {
 
 /// Connections and caches of a core.
 pub(crate) struct Pool {
-    /// The store.
-    pub store: Arc<Store>,
+    /// The session.
+    pub session: Arc<S3Session>,
     /// Rate limit of content.
     pub throttle: Option<Arc<Throttle>>,
     destinations: RefCell<Vec<Rc<BucketRoute>>>,
@@ -66,12 +66,12 @@ pub(crate) struct Pool {
 
 impl Pool {
     /// Creates an empty pool.
-    pub fn new(store: &Arc<Store>, throttle: Option<Arc<Throttle>>) -> Rc<Pool> {
+    pub fn new(session: &Arc<S3Session>, throttle: Option<Arc<Throttle>>) -> Rc<Pool> {
         Rc::new(Pool {
-            store: Arc::clone(store),
+            session: Arc::clone(session),
             throttle,
             destinations: RefCell::default(),
-            regions_version: Cell::new(store.regions_version()),
+            regions_version: Cell::new(session.regions_version()),
             host_pools: RefCell::default(),
             identity: RefCell::new(None),
             watches: RefCell::default(),
@@ -90,7 +90,7 @@ impl Pool {
         bucket: Option<&str>,
         operation: &'static str,
     ) -> Result<Rc<BucketRoute>, Error> {
-        let version = self.store.regions_version();
+        let version = self.session.regions_version();
         let mut destinations = self.destinations.borrow_mut();
         if self.regions_version.replace(version) != version || destinations.len() > DESTINATIONS_MAX
         {
@@ -101,7 +101,7 @@ impl Pool {
         {
             return Ok(Rc::clone(destination));
         }
-        let route = self.store.route(bucket);
+        let route = self.session.route(bucket);
         let host = HeaderValue::from_str(&route.authority).map_err(|_| {
             let why = format!("`{}` cannot be the name of a host", route.authority);
             Error::new(Kind::Invalid, operation, why)
@@ -131,10 +131,10 @@ impl Pool {
     /// Calls `sign` with the signer for a region at `now_s`, unless requests are anonymous. Returns the
     /// version of the keys.
     pub fn with_signer(&self, region: &str, now_s: i64, sign: impl FnOnce(&Signer)) -> u64 {
-        let version = self.store.credential_cache.version();
+        let version = self.session.credential_cache.version();
         let mut identity = self.identity.borrow_mut();
         if identity.as_ref().is_none_or(|identity| identity.version != version) {
-            let keys = self.store.credential_cache.keys();
+            let keys = self.session.credential_cache.keys();
             *identity = Some(Identity { version, keys, signers: Vec::new() });
         }
         let Some(Identity { keys: Some(keys), signers, .. }) = &mut *identity else {
@@ -164,21 +164,21 @@ impl Pool {
         if !fresh && let Some(conn) = destination.host_pool.idle.borrow_mut().pop() {
             return Ok(conn);
         }
-        let store = &self.store;
-        let tls = destination.route.tls.then(|| store.connector.tls()).transpose();
+        let session = &self.session;
+        let tls = destination.route.tls.then(|| session.connector.tls()).transpose();
         let tls = tls.map_err(|what| Error::new(Kind::Settings, operation, what))?;
-        let timeout = store.resolved.connect_timeout;
+        let timeout = session.resolved.connect_timeout;
         let throttle = self.throttle.as_ref();
-        let ahead_bytes = throttle.and_then(|throttle| throttle.ahead(store.dns.rtt()));
+        let ahead_bytes = throttle.and_then(|throttle| throttle.ahead(session.dns.rtt()));
         let dialled =
-            connection::dial(&store.dns, &destination.route, tls, timeout, ahead_bytes).await;
+            connection::dial(&session.dns, &destination.route, tls, timeout, ahead_bytes).await;
         let stream = dialled.map_err(|(kind, what)| Error::new(kind, operation, what))?;
-        store.counts.connections.fetch_add(1, Ordering::Relaxed);
+        session.counts.connections.fetch_add(1, Ordering::Relaxed);
         let conn = Conn::new(stream).await;
         let conn = conn.map_err(|what| Error::new(Kind::Connection, operation, what))?;
         self.watches.borrow_mut().push(Rc::downgrade(&conn.watch));
         if !self.ticking.replace(true) {
-            tokio::task::spawn_local(tick(Rc::downgrade(self), store.resolved.read_timeout));
+            tokio::task::spawn_local(tick(Rc::downgrade(self), session.resolved.read_timeout));
         }
         Ok(conn)
     }
@@ -209,18 +209,18 @@ impl Pool {
         if !self.watches.borrow().iter().any(|watch| watch.strong_count() > 0) {
             return;
         }
-        let (store, lane) = (Arc::clone(&self.store), lane.clone());
+        let (session, lane) = (Arc::clone(&self.session), lane.clone());
         tokio::task::spawn_local(async move {
-            if let Some(rtt_us) = connection::handshake_us(&store.dns, &destination.route).await {
+            if let Some(rtt_us) = connection::handshake_us(&session.dns, &destination.route).await {
                 lane.wire().shook_hands(rtt_us);
             }
         });
     }
 
-    /// Checks all connections, and does periodic work of the store.
+    /// Checks all connections, and does periodic work of the session.
     fn look(&self) {
         let now = Instant::now();
-        let timeout_max = if self.store.is_stopped() { STOPPED_TIMEOUT } else { Duration::MAX };
+        let timeout_max = if self.session.is_stopped() { STOPPED_TIMEOUT } else { Duration::MAX };
         self.watches.borrow_mut().retain(|watch| {
             let watch = watch.upgrade();
             if let Some(watch) = &watch {
@@ -228,12 +228,12 @@ impl Pool {
             }
             watch.is_some()
         });
-        self.store.tick();
+        self.session.tick();
         let now_s = crate::time::now_s();
-        if self.store.credential_cache.claims_refresh(now_s) {
-            let store = Arc::clone(&self.store);
+        if self.session.credential_cache.claims_refresh(now_s) {
+            let session = Arc::clone(&self.session);
             tokio::task::spawn_local(
-                async move { store.credential_cache.refresh_ahead(now_s).await },
+                async move { session.credential_cache.refresh_ahead(now_s).await },
             );
         }
     }
@@ -264,7 +264,7 @@ async fn tick(pool: Weak<Pool>, read_timeout: Duration) {
 /// use more of them.
 const TTL: Duration = Duration::from_secs(30);
 
-/// The addresses of all hosts of a store.
+/// The addresses of all hosts of a session.
 #[derive(Debug, Default)]
 pub(crate) struct DnsCache {
     hosts: Mutex<HashMap<(String, u16), HostAddresses>>,

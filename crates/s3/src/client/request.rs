@@ -177,7 +177,7 @@ impl Client {
     /// Payload hash of the signature: that of the body, of an empty body, or the marker for an unsigned one,
     /// which is allowed over TLS.
     pub(crate) fn payload(&self, request: &Request) -> std::borrow::Cow<'static, str> {
-        let ResolvedSettings { given, endpoint, .. } = &self.store().resolved;
+        let ResolvedSettings { given, endpoint, .. } = &self.session().resolved;
         if request.body.is_empty() {
             EMPTY.into()
         } else if given.no_sign_request || endpoint.tls() || given.unsigned_payload {
@@ -212,10 +212,10 @@ impl Client {
         for (name, value) in &request.headers {
             headers.append(name.clone(), value.clone());
         }
-        if self.store().resolved.given.request_payer {
+        if self.session().resolved.given.request_payer {
             headers.insert(REQUEST_PAYER, HeaderValue::from_static("requester"));
         }
-        if let Some(key) = self.store().customer_key() {
+        if let Some(key) = self.session().customer_key() {
             key.add(request.operation, &mut headers);
         }
         headers.insert(HOST, destination.host.clone());
@@ -223,7 +223,7 @@ impl Client {
         if !request.body.is_empty() || matches!(request.method, Method::PUT | Method::POST) {
             headers.insert(CONTENT_LENGTH, HeaderValue::from(request.body.len()));
         }
-        let now_s = self.store().server_now_s();
+        let now_s = self.session().server_now_s();
         let (path, query) = target.as_str().split_at(path_bytes);
         let query = query.strip_prefix('?').unwrap_or(query);
         let keys = self.pool.with_signer(&route.region, now_s, |signer| {
@@ -260,7 +260,7 @@ impl Client {
     ) -> Result<ResponseAndBody, Failure> {
         let operation = request.operation;
         let unsent = |error| Failure::new(error, Sent::Nothing);
-        self.store().admit(operation, |phase| self.turn(phase)).await.map_err(unsent)?;
+        self.session().admit(operation, |phase| self.turn(phase)).await.map_err(unsent)?;
         let destination =
             self.pool.destination(request.bucket.as_deref(), operation).map_err(unsent)?;
         let timeout = self.timeout(operation);
@@ -312,7 +312,7 @@ impl Client {
             }
             let (status, headers) = (head.status, head.headers);
             let date = || Some(time::parse_http(headers.get(DATE)?.to_str().ok()?)?.s);
-            self.store().learn_clock(date);
+            self.session().learn_clock(date);
             // The request may have been executed nevertheless.
             let invalid = |error| Failure::new(error, Sent::Unknown);
             if !whole {
@@ -329,7 +329,7 @@ impl Client {
 
     fn timeout(&self, operation: &str) -> Duration {
         let factor = if SLOW.contains(&operation) { SLOW_FACTOR } else { 1 };
-        self.store().resolved.read_timeout.saturating_mul(factor)
+        self.session().resolved.read_timeout.saturating_mul(factor)
     }
 
     /// Learns from a failure: the bucket's region, the server's clock, new credentials. Returns true if the
@@ -343,19 +343,19 @@ impl Client {
         context: &FailureContext,
         error: &Error,
     ) -> Result<bool, Error> {
-        let store = self.store();
+        let session = self.session();
         if error.is_expired_token() {
-            return match store.credential_cache.refresh(context.keys).await {
+            return match session.credential_cache.refresh(context.keys).await {
                 Ok(changed) => Ok(changed),
                 Err(why) => Err(Error { message: why, ..error.clone() }),
             };
         }
-        if error.is_clock_skew() && !store.resolved.given.no_sign_request {
+        if error.is_clock_skew() && !session.resolved.given.no_sign_request {
             let Some(server_s) = context.date_s else { return Ok(false) };
             // A response may be seconds old; a clock that was already corrected is not corrected again.
-            let off_s = (server_s - store.server_now_s()).abs();
+            let off_s = (server_s - session.server_now_s()).abs();
             if off_s > 60 {
-                store.set_clock(server_s);
+                session.set_clock(server_s);
             }
             return Ok(off_s > 60);
         }
@@ -367,7 +367,7 @@ impl Client {
         if region == context.region {
             return Ok(false);
         }
-        store.set_region(bucket, &region);
+        session.set_region(bucket, &region);
         Ok(true)
     }
 }

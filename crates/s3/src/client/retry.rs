@@ -54,13 +54,13 @@ impl Client {
         tries: u32,
         retry_after: Option<Duration>,
     ) -> Option<i64> {
-        let store = self.store();
-        let attempts = store.resolved.attempts;
+        let session = self.session();
+        let attempts = session.resolved.attempts;
         let wait = wait(class, tries, attempts, retry_after, fastrand::f64())?;
-        let cost = store.may_retry(class)?;
-        store.counts.retries.fetch_add(1, Ordering::Relaxed);
+        let cost = session.may_retry(class)?;
+        session.counts.retries.fetch_add(1, Ordering::Relaxed);
         self.turn(Phase::Pause);
-        store.sleep(wait).await.then_some(cost)
+        session.sleep(wait).await.then_some(cost)
     }
 
     /// Records a throttling response or a stall.
@@ -70,7 +70,7 @@ impl Client {
             RetryClass::TimedOut => self.count(Lane::timed_out),
             RetryClass::Final | RetryClass::Transient => return,
         }
-        if self.store().throttled() {
+        if self.session().throttled() {
             self.count(Lane::slowed);
         }
     }
@@ -80,7 +80,7 @@ impl Client {
         request: &Request,
         whole: bool,
     ) -> Result<ResponseAndBody, Error> {
-        let store = self.store();
+        let session = self.session();
         let payload = self.payload(request);
         let (mut tries, mut recoveries, mut paid, mut fresh) = (1, 0, 0, false);
         let mut unsure = false;
@@ -95,8 +95,8 @@ impl Client {
                     if whole {
                         self.count(|lane| lane.completions(1));
                     }
-                    store.counts.requests.fetch_add(1, Ordering::Relaxed);
-                    store.budget.refill(paid);
+                    session.counts.requests.fetch_add(1, Ordering::Relaxed);
+                    session.budget.refill(paid);
                     return Ok(response);
                 }
                 Err(failure) => failure,
@@ -111,14 +111,14 @@ impl Client {
             if sent == Sent::Stale && request.repeatable && !fresh {
                 // The server had closed an idle connection, which is not a failure.
                 fresh = true;
-                store.counts.retries.fetch_add(1, Ordering::Relaxed);
+                session.counts.retries.fetch_add(1, Ordering::Relaxed);
                 continue;
             }
             if recoveries < RECOVERIES_MAX
                 && self.recover_from(request, &failure.context, &error).await?
             {
                 recoveries += 1;
-                store.counts.retries.fetch_add(1, Ordering::Relaxed);
+                session.counts.retries.fetch_add(1, Ordering::Relaxed);
                 continue;
             }
             let class = class(error.kind, error.status, &error.code);
@@ -127,7 +127,7 @@ impl Client {
             }
             let silent = sent == Sent::Nothing
                 && class == RetryClass::TimedOut
-                && store.counts.connections.load(Ordering::Relaxed) == 0;
+                && session.counts.connections.load(Ordering::Relaxed) == 0;
             if error.kind == Kind::TimedOut && sent == Sent::Nothing {
                 error.kind = Kind::Connection;
             }
@@ -137,7 +137,7 @@ impl Client {
             }
             match self.back_off(class, tries, retry_after).await {
                 Some(cost) => paid = cost,
-                None if class != RetryClass::Final && store.is_stopped() => {
+                None if class != RetryClass::Final && session.is_stopped() => {
                     return Err(Error { tries, ..stopped(request.operation) });
                 }
                 None => return Err(error),
@@ -225,7 +225,7 @@ pub(crate) fn wait(
     Some(jittered.max(retry_after.unwrap_or_default().min(RETRY_AFTER_MAX)))
 }
 
-/// Token bucket for retries, shared by all requests of a store: retries cost tokens, successes return them. A
+/// Token bucket for retries, shared by all requests of a session: retries cost tokens, successes return them. A
 /// dead endpoint is given up soon, and a failing one is not overloaded. Throttling costs nothing as long as
 /// other requests succeed, because the rate then adapts (`request_rate`).
 #[derive(Debug)]

@@ -28,13 +28,13 @@ pub struct Counters {
     pub retries: AtomicU64,
     /// Throttling responses (503, 429) and time-outs.
     pub throttled: AtomicU64,
-    /// Opened connections.
+    /// ServerSession connections.
     pub connections: AtomicU64,
 }
 
 /// Shared state of the clients of several cores: endpoint, addresses, TLS, credentials, signing key, retry
 /// budget.
-pub struct Store {
+pub struct S3Session {
     /// Counters.
     pub counts: Counters,
     pub(crate) resolved: ResolvedSettings,
@@ -56,23 +56,23 @@ pub struct Store {
     stop: OnceLock<Arc<AtomicBool>>,
 }
 
-impl Store {
+impl S3Session {
     /// Resolves settings from options, environment and profile; sends no request if credentials are at hand.
     /// Blocking; call it before the cores start.
     ///
     /// # Errors
     /// Kind `Settings` or `Credentials`: invalid endpoint, certificate or profile; no credentials.
-    pub fn open(settings: &Settings) -> Result<Arc<Store>, Error> {
+    pub fn open(settings: &Settings) -> Result<Arc<S3Session>, Error> {
         let lookup = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         // On its own thread, because blocking is not allowed inside a runtime.
         std::thread::scope(|scope| {
-            let opened = scope.spawn(|| Store::open_with(settings, &lookup)).join();
+            let opened = scope.spawn(|| S3Session::open_with(settings, &lookup)).join();
             opened.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
     }
 
-    /// As [`Store::open`], with another environment.
-    pub fn open_with(settings: &Settings, lookup: Lookup<'_>) -> Result<Arc<Store>, Error> {
+    /// As [`S3Session::open`], with another environment.
+    pub fn open_with(settings: &Settings, lookup: Lookup<'_>) -> Result<Arc<S3Session>, Error> {
         let unusable = |what: String| Error::new(Kind::Settings, "", what);
         let resolved = settings.resolve(lookup).map_err(unusable)?;
         let (bundle, proxies) = (resolved.ca_bundle.clone(), resolved.proxies.clone());
@@ -83,7 +83,7 @@ impl Store {
         let wrong = |what: String| Error::new(Kind::Credentials, "", what);
         let credential_cache =
             credentials::open(&resolved, lookup, connector.clone()).map_err(wrong)?;
-        let store = Arc::new(Store {
+        let session = Arc::new(S3Session {
             counts: Counters::default(),
             dns: DnsCache::default(),
             budget: RetryBudget::new(),
@@ -100,16 +100,16 @@ impl Store {
             resolved,
             credential_cache,
         });
-        if store.credential_cache.is_fetched() {
+        if session.credential_cache.is_fetched() {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .build()
                 .map_err(|e| unusable(format!("cannot start a runtime: {e}")))?;
             runtime
-                .block_on(store.credential_cache.refresh(store.credential_cache.version()))
+                .block_on(session.credential_cache.refresh(session.credential_cache.version()))
                 .map_err(wrong)?;
         }
-        Ok(store)
+        Ok(session)
     }
 
     /// Checksum for uploads: CRC64NVME, another one on request, none for `when_required`.
@@ -122,23 +122,24 @@ impl Store {
         self.resolved.checks_downloads
     }
 
-    /// Endpoint URL; for AWS that of its region. Identifies a store in records.
+    /// Endpoint URL; for AWS that of its region. Identifies a session in records.
     pub fn endpoint(&self) -> String {
         let route = self.route(None);
         route.url() + &route.prefix
     }
 
     /// True if two stores have the same endpoint and account, so that the server can copy between them.
-    pub fn same_account(&self, other: &Store) -> bool {
-        let access_key =
-            |store: &Store| store.credential_cache.keys().map(|keys| keys.access_key.clone());
+    pub fn same_account(&self, other: &S3Session) -> bool {
+        let access_key = |session: &S3Session| {
+            session.credential_cache.keys().map(|keys| keys.access_key.clone())
+        };
         self.resolved.endpoint == other.resolved.endpoint && access_key(self) == access_key(other)
     }
 
     /// True if two stores may be one, so that a bucket of one name is one bucket: all of AWS is, and so are two URLs
     /// whose hosts have an address in common at the same port, or at the default ports of http and https. A host that
     /// cannot be resolved may be any. Blocking.
-    pub fn may_be_one(&self, other: &Store) -> bool {
+    pub fn may_be_one(&self, other: &S3Session) -> bool {
         self.resolved.endpoint.may_be(&other.resolved.endpoint)
     }
 
@@ -179,7 +180,7 @@ impl Store {
         self.regions_version.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Changes with each [`Store::set_region`].
+    /// Changes with each [`S3Session::set_region`].
     pub(crate) fn regions_version(&self) -> u64 {
         self.regions_version.load(Ordering::Acquire)
     }

@@ -377,7 +377,7 @@ mod tests {
         let [source, target] = Throttle::sides(&limiter, false);
         assert_eq!(target.ahead(None), None);
         assert!(target.try_take(1), "nothing was paid for");
-        // With one store both sides share the rate.
+        // With one endpoint both sides share the rate.
         assert!(source.ahead(None).is_some());
         assert!(!target.try_take(1));
     }

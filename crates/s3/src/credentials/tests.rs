@@ -1,8 +1,8 @@
 //! Sources of credentials, and refreshing.
 
 use super::*;
-use crate::script::{Opened, Server, answer, block_on, refusal};
-use crate::{Client, Kind, Request, Settings, Store};
+use crate::script::{Server, ServerSession, answer, block_on, refusal};
+use crate::{Client, Kind, Request, S3Session, Settings};
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::error::CredentialsError;
 use aws_credential_types::provider::future;
@@ -89,7 +89,7 @@ fn keys_of_a_short_life_are_not_fetched_all_the_time() {
 #[test]
 fn fixed_keys_that_expired_are_an_error() {
     let server = Server::start(|_| refusal("400 Bad Request", "", "ExpiredToken"));
-    let client = Client::new(&server.store(Settings::default()));
+    let client = Client::new(&server.session(Settings::default()));
     let put = Request::new("PutObject", Method::PUT, Some("bucket")).key(b"k").body("x");
     let error = block_on(client.send(&put)).unwrap_err();
     assert_eq!((error.kind, server.seen().len()), (Kind::Credentials, 1));
@@ -146,7 +146,7 @@ fn a_process_hands_out_new_keys_when_the_old_ones_expired() {
         profile: Some("p".into()),
         ..Settings::default()
     };
-    let client = Client::new(&Store::open(&settings).unwrap());
+    let client = Client::new(&S3Session::open(&settings).unwrap());
     let put = Request::new("PutObject", Method::PUT, Some("bucket")).key(b"k").body("x");
     block_on(async {
         client.send(&put).await.unwrap();
@@ -179,9 +179,9 @@ fn a_profile_in_quotes_has_its_keys() {
     }
     let named = Settings { profile: Some("my profile".into()), ..Settings::default() };
     for settings in [Settings::default(), named] {
-        let store = Store::open(&settings).unwrap();
-        assert_eq!(store.credential_cache.keys().unwrap().access_key, "AKQ");
-        assert_eq!(store.resolved.region, "eu-north-1");
+        let session = S3Session::open(&settings).unwrap();
+        assert_eq!(session.credential_cache.keys().unwrap().access_key, "AKQ");
+        assert_eq!(session.resolved.region, "eu-north-1");
     }
 }
 
@@ -202,8 +202,8 @@ fn a_container_hands_out_keys_over_http() {
         assert!(server.seen().iter().any(|seen| seen.line.starts_with("GET /keys ")));
         return;
     }
-    let store = Store::open(&Settings::default()).unwrap();
-    assert_eq!(store.credential_cache.keys().unwrap().access_key, "AKC");
+    let session = S3Session::open(&Settings::default()).unwrap();
+    assert_eq!(session.credential_cache.keys().unwrap().access_key, "AKC");
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn no_keys_at_all_are_one_clear_sentence() {
     if !is_child() {
         return child("no_keys_at_all_are_one_clear_sentence", &[("HOME", "/nowhere")]);
     }
-    let error = Store::open(&Settings::default()).map(|_| ()).unwrap_err();
+    let error = S3Session::open(&Settings::default()).map(|_| ()).unwrap_err();
     assert_eq!(error.kind, Kind::Credentials);
     assert!(error.message.starts_with("no credentials: "), "{}", error.message);
     assert!(error.message.contains("--no-sign-request"), "{}", error.message);
@@ -221,7 +221,7 @@ fn no_keys_at_all_are_one_clear_sentence() {
 fn half_a_pair_of_keys_is_named() {
     let lookup = |name: &str| (name == "AWS_ACCESS_KEY_ID").then(|| "AK".to_owned());
     let settings = Settings { endpoint_url: Some("http://h".into()), ..Settings::default() };
-    let error = Store::open_with(&settings, &lookup).map(|_| ()).unwrap_err();
+    let error = S3Session::open_with(&settings, &lookup).map(|_| ()).unwrap_err();
     assert_eq!(error.kind, Kind::Credentials);
     assert!(error.message.contains("AWS_SECRET_ACCESS_KEY is not"), "{}", error.message);
 }

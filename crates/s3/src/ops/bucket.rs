@@ -88,7 +88,7 @@ pub async fn head_bucket(client: &Client, bucket: &str) -> Result<(), Error> {
 /// # Errors
 /// `Invalid` if the name is taken; those of the request.
 pub async fn create_bucket(client: &Client, bucket: &str) -> Result<(), Error> {
-    let request = create(bucket, &client.store().resolved.region)?;
+    let request = create(bucket, &client.session().resolved.region)?;
     client.send(&request).await.map(|_| ())
 }
 

@@ -56,7 +56,7 @@ pub async fn get_object(
     key: &[u8],
     wanted: &Wanted<'_>,
 ) -> Result<Download, Error> {
-    let request = request(bucket, key, wanted, client.store().checks_downloads())?;
+    let request = request(bucket, key, wanted, client.session().checks_downloads())?;
     let mut tried = 1;
     loop {
         let mut download = client.download(&request).await?;

@@ -133,7 +133,7 @@ pub(crate) enum ListVersion {
 impl ListVersion {
     /// Version according to the settings of a client.
     pub fn of(client: &Client) -> ListVersion {
-        if client.store().resolved.given.list_objects_v1 {
+        if client.session().resolved.given.list_objects_v1 {
             ListVersion::One
         } else {
             ListVersion::Two
@@ -586,13 +586,13 @@ pub(crate) async fn ask<T>(
     request: &Request,
     read: impl Fn(&Reply) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    let store = client.store();
-    if store.is_stopped() {
+    let session = client.session();
+    if session.is_stopped() {
         return Err(stopped(request.operation));
     }
     tokio::select! {
         page = send_and_read(client, request, read) => page,
-        () = store.stopping() => Err(stopped(request.operation)),
+        () = session.stopping() => Err(stopped(request.operation)),
     }
 }
 

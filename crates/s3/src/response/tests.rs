@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::ops::*;
-use crate::script::{Act, Opened, Server, block_on, text};
+use crate::script::{Act, Server, ServerSession, block_on, text};
 use crate::{Client, Settings};
 use bytes::Bytes;
 
@@ -172,7 +172,7 @@ fn answer_to(rule: &'static Rule, response: Response) -> Result<(), Error> {
     });
     let list_objects_v1 = rule.operation == "ListObjects";
     let settings = Settings { attempts_max: Some(2), list_objects_v1, ..Settings::default() };
-    block_on(call(rule.operation, &Client::new(&server.store(settings))))
+    block_on(call(rule.operation, &Client::new(&server.session(settings))))
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::Settings;
-use crate::script::{Opened, Server, answer, block_on};
+use crate::script::{Server, ServerSession, answer, block_on};
 use http::Method;
 use proptest::prelude::*;
 
@@ -188,9 +188,9 @@ proptest! {
 #[test]
 fn a_url_says_where_and_for_how_long() {
     let server = Server::start(|_| answer("200 OK", "", ""));
-    let store = server.store(Settings { region: Some("eu-x-1".into()), ..Settings::default() });
+    let session = server.session(Settings { region: Some("eu-x-1".into()), ..Settings::default() });
     let get = Request::new("GetObject", Method::GET, Some("b")).key(b"a/ b");
-    let url = block_on(presign(&store, &get, Duration::from_secs(60))).unwrap();
+    let url = block_on(presign(&session, &get, Duration::from_secs(60))).unwrap();
     assert!(url.starts_with(&format!("{}/b/a/%20b?X-Amz-", server.url)), "{url}");
     assert!(url.contains("X-Amz-Expires=60&") && url.contains("%2Feu-x-1%2Fs3%2F"), "{url}");
 }
@@ -199,12 +199,12 @@ fn a_url_says_where_and_for_how_long() {
 fn what_cannot_be_signed_is_refused() {
     let server = Server::start(|_| answer("200 OK", "", ""));
     let get = Request::new("GetObject", Method::GET, Some("b")).key(b"k");
-    let kind = |store: &Store, s| {
-        block_on(presign(store, &get, Duration::from_secs(s))).map_err(|e| e.kind).unwrap_err()
+    let kind = |session: &S3Session, s| {
+        block_on(presign(session, &get, Duration::from_secs(s))).map_err(|e| e.kind).unwrap_err()
     };
-    let store = server.store(Settings::default());
-    assert_eq!(kind(&store, 0), Kind::Invalid);
-    assert_eq!(kind(&store, EXPIRES_MAX_S + 1), Kind::Invalid);
+    let session = server.session(Settings::default());
+    assert_eq!(kind(&session, 0), Kind::Invalid);
+    assert_eq!(kind(&session, EXPIRES_MAX_S + 1), Kind::Invalid);
     let anonymous = Settings { no_sign_request: true, ..Settings::default() };
-    assert_eq!(kind(&server.store(anonymous), 60), Kind::Credentials);
+    assert_eq!(kind(&server.session(anonymous), 60), Kind::Credentials);
 }

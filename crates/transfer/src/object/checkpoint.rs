@@ -68,7 +68,7 @@ pub(super) fn claim(
     let source = whole(&moving.pair.source, moving.source_path())?;
     let target = whole(&moving.pair.target, moving.target_path())?;
     let (source, target) = (source.as_os_str().as_bytes(), target.as_os_str().as_bytes());
-    let identity = Identity::new(source, target, &client.store().endpoint());
+    let identity = Identity::new(source, target, &client.session().endpoint());
     match core.engine.setup.journal.claim(&identity).map_err(unusable)? {
         Some(claim) => Ok((identity, claim)),
         None => Err(Failed::Reason(Operation::Write, Side::Target, busy)),

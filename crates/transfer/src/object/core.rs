@@ -20,7 +20,7 @@ use hakobu_core::event::Listener;
 use hakobu_core::limit::Controls;
 use hakobu_core::meter::{Doing, Entries, Phase};
 use hakobu_core::unit::{Meta, Totals};
-use hakobu_s3::{Client, Store, Throttle};
+use hakobu_s3::{Client, S3Session, Throttle};
 use parking_lot::Mutex;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -36,9 +36,9 @@ pub struct Setup<'a> {
     /// Options for writing objects.
     pub options: &'a ObjectOptions,
     /// The store of sources, if any.
-    pub source: Option<Arc<Store>>,
+    pub source: Option<Arc<S3Session>>,
     /// The store of targets, if any; the same one for copies inside an account.
-    pub target: Option<Arc<Store>>,
+    pub target: Option<Arc<S3Session>>,
     /// Receives events.
     pub listener: &'a dyn Listener,
     /// Can stop the run early.

@@ -92,12 +92,12 @@ async fn small(core: &Core<'_>, moving: &Arc<Moving>, source: &Object<'_>) -> Re
     }
     let body = reader.all().await.map_err(read_failed)?;
     core.doing.turn(Phase::Compute);
-    let checked = cheapest(&head.checksums).filter(|_| from.store().checks_downloads());
+    let checked = cheapest(&head.checksums).filter(|_| from.session().checks_downloads());
     let ours = checked.map(|sum| Checksum::of(sum.algorithm, &body));
     if ours.as_ref() != checked {
         return Err(Failed::Reason(Operation::Read, Side::Source, CORRUPT));
     }
-    let algorithm = client.store().upload_checksum();
+    let algorithm = client.session().upload_checksum();
     let sum = match ours.filter(|sum| Some(sum.algorithm) == algorithm) {
         Some(sum) => Some(sum),
         None => algorithm.map(|algorithm| Checksum::of(algorithm, &body)),
@@ -125,7 +125,7 @@ async fn open(core: &Core<'_>, moving: &Arc<Moving>, source: &Object<'_>) -> Res
     }
     let mut headers = carried(&head, options, &key);
     headers.extend(tags(core, source, &head, &headers).await?);
-    let algorithm = client.store().upload_checksum();
+    let algorithm = client.session().upload_checksum();
     let begun = create_upload(client, bucket, &key, algorithm, &headers).await;
     let Begun { id, algorithm } = begun.map_err(Failed::at_target(Operation::Write))?;
     let (upload, permits) = Upload::begun(core, moving, id, cut, Some(memory_bytes));
@@ -183,7 +183,7 @@ impl Large for LargeRelay {
 async fn complete(core: &Core<'_>, large: &LargeRelay) -> Result<Done, Failed> {
     let sent = large.upload.parts()?;
     let whole = joined(sent.iter().map(|sent| (sent.crc64.as_ref(), sent.part.size)));
-    let checks = core.store(Side::Source)?.store().checks_downloads();
+    let checks = core.store(Side::Source)?.session().checks_downloads();
     if checks && large.whole().is_some_and(|stored| Some(stored) != whole.as_ref()) {
         return Err(Failed::Reason(Operation::Read, Side::Source, CORRUPT));
     }

@@ -4,8 +4,8 @@
 use crate::journal::{Identity, Journal, Place, bytes};
 use crate::location::{Location, S3Url};
 use hakobu_s3::ops::list_parts;
-use hakobu_s3::with_store;
-use hakobu_s3::{Kind, Store};
+use hakobu_s3::with_session;
+use hakobu_s3::{Kind, S3Session};
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// Those of the journal. A record that stays is recognised as obsolete by the run that needs it.
 pub fn tidy<'a>(
     journal: &Journal,
-    stores: impl Iterator<Item = &'a Arc<Store>> + Clone,
+    stores: impl Iterator<Item = &'a Arc<S3Session>> + Clone,
 ) -> io::Result<()> {
     journal.tidy(|identity, record| match &record.place {
         Place::Upload(upload) => {
@@ -39,12 +39,13 @@ pub fn tidy<'a>(
 }
 
 /// Returns whether a store reports that the upload does not exist.
-fn is_unknown(store: &Arc<Store>, identity: &Identity, upload: &str) -> bool {
+fn is_unknown(store: &Arc<S3Session>, identity: &Identity, upload: &str) -> bool {
     let target = bytes(identity.target());
     let Ok(Location::S3(S3Url { bucket, key, .. })) = Location::parse(OsStr::from_bytes(&target))
     else {
         return false;
     };
-    let parts = with_store(store, async |client| list_parts(&client, &bucket, &key, upload).await);
+    let parts =
+        with_session(store, async |client| list_parts(&client, &bucket, &key, upload).await);
     parts.is_err_and(|error| error.kind == Kind::NotFound)
 }

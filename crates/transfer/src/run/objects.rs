@@ -14,7 +14,7 @@ use hakobu_core::error::{Fatal, Problem};
 use hakobu_core::event::Listener;
 use hakobu_core::threads::for_each;
 use hakobu_core::unit::Totals;
-use hakobu_s3::{Requests, Settings, Store};
+use hakobu_s3::{Requests, S3Session, Settings};
 use hakobu_sys::process;
 use std::ops::Add;
 use std::sync::Arc;
@@ -42,7 +42,8 @@ impl<'a> StoreSession<'a> {
     /// A store that cannot be opened.
     pub fn open(spec: &'a Spec, run: &Run<'a>) -> Result<StoreSession<'a>, Fatal> {
         let open = |settings: &Settings| {
-            let store = Store::open(settings).map_err(|error| Fatal::new(1, error.to_string()))?;
+            let store =
+                S3Session::open(settings).map_err(|error| Fatal::new(1, error.to_string()))?;
             store.set_control(run.control.flag());
             Ok::<_, Fatal>(store)
         };
@@ -178,7 +179,7 @@ impl Job for Stored<'_> {
     fn ledger(&self) -> Ledger {
         Ledger::new(
             &Journal::of_user(),
-            scope::with_store(self.session.spec, &self.planned_sources),
+            scope::with_session(self.session.spec, &self.planned_sources),
         )
     }
 

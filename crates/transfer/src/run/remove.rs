@@ -19,7 +19,7 @@ use hakobu_core::control::Control;
 use hakobu_core::error::Fatal;
 use hakobu_core::event::Listener;
 use hakobu_core::unit::{Jobs, Totals};
-use hakobu_s3::{Requests, Store};
+use hakobu_s3::{Requests, S3Session};
 use hakobu_sys::process;
 use std::sync::Arc;
 
@@ -32,14 +32,14 @@ const MEMORY_BYTES_MAX: u64 = 16 << 20;
 /// An error for all of it: a store that cannot be opened, no threads.
 pub fn remove_objects(
     removal: &Removal,
-    store: Option<&Arc<Store>>,
+    store: Option<&Arc<S3Session>>,
     control: &Control,
     listener: &dyn Listener,
 ) -> Result<Outcome, Fatal> {
     let run = Run::new(control, listener);
     let store = match store {
         Some(store) => Arc::clone(store),
-        None => Store::open(&removal.settings).map_err(|e| Fatal::new(1, e.to_string()))?,
+        None => S3Session::open(&removal.settings).map_err(|e| Fatal::new(1, e.to_string()))?,
     };
     store.set_control(control.flag());
     let before = Requests::of(&store);
@@ -50,7 +50,7 @@ pub fn remove_objects(
 /// A removal whose store is open.
 struct Removing<'a> {
     removal: &'a Removal,
-    store: Arc<Store>,
+    store: Arc<S3Session>,
     before: Requests,
     policy: Policy,
     control: &'a Control,

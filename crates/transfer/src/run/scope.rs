@@ -23,7 +23,7 @@ pub(super) fn local(spec: &Spec, place: &Place) -> Scope {
 }
 
 /// Returns the scope of a transfer with a store.
-pub(super) fn with_store(spec: &Spec, planned_sources: &[PlannedSource]) -> Scope {
+pub(super) fn with_session(spec: &Spec, planned_sources: &[PlannedSource]) -> Scope {
     let mut targets: Vec<Target> = Vec::new();
     for planned in planned_sources {
         if let Root::Local { dir, .. } = &planned.pair.target

@@ -22,7 +22,7 @@ use hakobu_core::error::{Class, Fatal};
 use hakobu_core::event::{Event, Listener};
 use hakobu_core::limit::{Controls, Limiter};
 use hakobu_core::unit::{Kind, Meta};
-use hakobu_s3::{Requests, Settings, Store};
+use hakobu_s3::{Requests, S3Session, Settings};
 use hakobu_sys::links::Links;
 use hakobu_sys::process;
 use place::{Place, What};
@@ -174,12 +174,13 @@ fn compare(
     Ok(Outcome { counts, took: started.elapsed(), jobs: spec.jobs, requests })
 }
 
-type Opened = Option<Arc<Store>>;
+type Opened = Option<Arc<S3Session>>;
 
 fn open(spec: &ObjectSpec, control: &Control) -> Result<(Opened, Opened), Fatal> {
     let of = |location: &Location, settings: &Settings| match location {
         Location::S3(_) => {
-            let store = Store::open(settings).map_err(|error| Fatal::new(2, error.to_string()))?;
+            let store =
+                S3Session::open(settings).map_err(|error| Fatal::new(2, error.to_string()))?;
             store.set_control(control.flag());
             Ok(Some(store))
         }

@@ -1,8 +1,8 @@
 //! Sending, recoveries and retries of a client against a scripted server.
 
 use super::*;
-use crate::script::{Act, Opened, Server, answer, block_on, refusal, text};
-use crate::{Settings, Store};
+use crate::script::{Act, Server, ServerSession, answer, block_on, refusal, text};
+use crate::{S3Session, Settings};
 use hakobu_core::limit::Limiter;
 use http::Method;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ fn quick() -> Settings {
 }
 
 fn counts(client: &Client) -> (u64, u64, u64, u64) {
-    let counts = &client.store().counts;
+    let counts = &client.session().counts;
     let read = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);
     (
         read(&counts.requests),
@@ -36,7 +36,7 @@ fn counts(client: &Client) -> (u64, u64, u64, u64) {
 #[test]
 fn a_request_says_what_it_should() {
     let server = Server::start(|_| answer("200 OK", "etag: \"e\"\r\n", ""));
-    let client = Client::new(&server.store(Settings::default()));
+    let client = Client::new(&server.session(Settings::default()));
     let reply = block_on(client.send(&put("a b/../ü", "hello").query("x", "1&2"))).unwrap();
     assert_eq!(reply.headers["etag"], "\"e\"");
     let seen = &server.seen()[0];
@@ -55,7 +55,7 @@ fn a_request_says_what_it_should() {
 fn an_empty_put_tells_its_length_and_an_anonymous_one_signs_nothing() {
     let server = Server::start(|_| answer("200 OK", "", ""));
     let settings = Settings { no_sign_request: true, request_payer: true, ..Settings::default() };
-    let client = Client::new(&server.store(settings));
+    let client = Client::new(&server.session(settings));
     block_on(client.send(&put("k", ""))).unwrap();
     let seen = &server.seen()[0];
     assert_eq!(seen.header("content-length"), Some("0"));
@@ -66,7 +66,7 @@ fn an_empty_put_tells_its_length_and_an_anonymous_one_signs_nothing() {
 #[test]
 fn one_connection_carries_all_requests_in_a_row() {
     let server = Server::start(|_| answer("200 OK", "", "body"));
-    let client = Client::new(&server.store(Settings::default()));
+    let client = Client::new(&server.session(Settings::default()));
     block_on(async {
         for n in 0..50 {
             let reply = client.send(&put(&n.to_string(), "x")).await.unwrap();
@@ -80,7 +80,7 @@ fn one_connection_carries_all_requests_in_a_row() {
 #[test]
 fn as_many_connections_stay_warm_as_tasks_use_them() {
     let server = Server::start(|_| answer("200 OK", "", ""));
-    let client = Client::new(&server.store(Settings::default()));
+    let client = Client::new(&server.session(Settings::default()));
     block_on(async {
         let task = |_| {
             let client = client.clone();
@@ -105,7 +105,7 @@ fn connections_that_the_server_closed_while_idle_cost_nothing() {
         0 => Act::SayAndClose(text("200 OK", "", "")),
         _ => answer("200 OK", "", ""),
     });
-    let client = Client::new(&server.store(Settings { attempts_max: Some(1), ..quick() }));
+    let client = Client::new(&server.session(Settings { attempts_max: Some(1), ..quick() }));
     block_on(async {
         for _ in 0..10 {
             client.send(&put("k", "x")).await.unwrap();
@@ -127,7 +127,7 @@ fn failures_of_servers_and_connections_are_tried_again() {
         _ => answer("200 OK", "", "whole"),
     }
     });
-    let client = Client::new(&server.store(quick()));
+    let client = Client::new(&server.session(quick()));
     let reply = block_on(client.send(&put("k", "x"))).unwrap();
     assert_eq!(&reply.body[..], b"whole");
     let (requests, retries, throttled, _) = counts(&client);
@@ -137,7 +137,7 @@ fn failures_of_servers_and_connections_are_tried_again() {
 #[test]
 fn what_is_final_is_tried_once() {
     let server = Server::start(|_| refusal("403 Forbidden", "", "AccessDenied"));
-    let client = Client::new(&server.store(Settings::default()));
+    let client = Client::new(&server.session(Settings::default()));
     let error = block_on(client.send(&put("k", "x"))).unwrap_err();
     assert_eq!((error.kind, error.status, error.tries), (Kind::AccessDenied, 403, 1));
     assert_eq!(server.seen().len(), 1);
@@ -146,7 +146,7 @@ fn what_is_final_is_tried_once() {
 #[test]
 fn tries_end_and_are_counted() {
     let server = Server::start(|_| refusal("500 Oops", "", "InternalError"));
-    let client = Client::new(&server.store(Settings { attempts_max: Some(3), ..quick() }));
+    let client = Client::new(&server.session(Settings { attempts_max: Some(3), ..quick() }));
     let error = block_on(client.send(&put("k", "x"))).unwrap_err();
     assert_eq!((error.kind, error.tries), (Kind::Server, 3));
     assert_eq!(server.seen().len(), 3);
@@ -155,7 +155,7 @@ fn tries_end_and_are_counted() {
 #[test]
 fn what_must_not_happen_twice_is_not_sent_twice() {
     let lost = Server::start(|_| Act::Reset);
-    let client = Client::new(&lost.store(quick()));
+    let client = Client::new(&lost.session(quick()));
     let once = Request { repeatable: false, ..put("k", "x") };
     let error = block_on(client.send(&once)).unwrap_err();
     assert_eq!((error.kind, lost.seen().len()), (Kind::Connection, 1));
@@ -164,7 +164,7 @@ fn what_must_not_happen_twice_is_not_sent_twice() {
         0 => refusal("503 Slow Down", "", "SlowDown"),
         _ => answer("200 OK", "", ""),
     });
-    let client = Client::new(&refusing.store(quick()));
+    let client = Client::new(&refusing.session(quick()));
     block_on(client.send(&once)).unwrap();
     assert_eq!(refusing.seen().len(), 2);
 }
@@ -175,7 +175,7 @@ fn slow_down_is_obeyed_and_counted() {
         0 => refusal("503 Slow Down", "retry-after: 1\r\n", "SlowDown"),
         _ => answer("200 OK", "", ""),
     });
-    let client = Client::new(&server.store(Settings::default()));
+    let client = Client::new(&server.session(Settings::default()));
     let start = Instant::now();
     block_on(client.send(&put("k", "x"))).unwrap();
     assert!(start.elapsed() >= Duration::from_secs(1));
@@ -194,7 +194,7 @@ fn silence_is_cut_and_redone() {
         _ => answer("200 OK", "", ""),
     }
     });
-    let client = Client::new(&server.store(quick()));
+    let client = Client::new(&server.session(quick()));
     let start = Instant::now();
     block_on(client.send(&put("k", "x"))).unwrap();
     let took = start.elapsed();
@@ -209,7 +209,7 @@ fn nobody_listening_is_told_soon_and_clearly() {
     drop(listener);
     let settings =
         Settings { endpoint_url: Some(url.clone()), no_sign_request: true, ..Settings::default() };
-    let client = Client::new(&Store::open_with(&settings, &|_| None).unwrap());
+    let client = Client::new(&S3Session::open_with(&settings, &|_| None).unwrap());
     let start = Instant::now();
     let error = block_on(client.send(&put("k", "x"))).unwrap_err();
     assert!(start.elapsed() < Duration::from_secs(3));
@@ -234,7 +234,7 @@ fn a_clock_that_is_wrong_is_corrected_for_all_requests() {
             ),
         }
     });
-    let client = Client::new(&server.store(Settings::default()));
+    let client = Client::new(&server.session(Settings::default()));
     block_on(async {
         client.send(&put("k", "x")).await.unwrap();
         client.send(&put("l", "x")).await.unwrap();
@@ -254,13 +254,13 @@ fn the_region_that_the_server_names_is_remembered_by_bucket() {
             ),
         }
     });
-    let client = Client::new(&server.store(Settings::default()));
+    let client = Client::new(&server.session(Settings::default()));
     block_on(async {
         client.send(&put("k", "x")).await.unwrap();
         client.send(&put("l", "x")).await.unwrap();
     });
     assert_eq!(server.seen().len(), 3);
-    assert_eq!(client.store().route(Some("other")).region, "us-east-1");
+    assert_eq!(client.session().route(Some("other")).region, "us-east-1");
 }
 
 #[test]
@@ -268,7 +268,7 @@ fn a_region_that_does_not_help_is_an_error() {
     let server = Server::start(|_| {
         refusal("301 Moved", "x-amz-bucket-region: eu-west-9\r\n", "PermanentRedirect")
     });
-    let client = Client::new(&server.store(Settings::default()));
+    let client = Client::new(&server.session(Settings::default()));
     let error = block_on(client.send(&put("k", "x"))).unwrap_err();
     assert_eq!((error.kind, server.seen().len()), (Kind::Region, 2));
 }
@@ -276,9 +276,9 @@ fn a_region_that_does_not_help_is_an_error() {
 #[test]
 fn a_stopped_run_waits_no_longer() {
     let server = Server::start(|_| refusal("503 Slow", "retry-after: 30\r\n", "SlowDown"));
-    let client = Client::new(&server.store(Settings::default()));
+    let client = Client::new(&server.session(Settings::default()));
     let stop = Arc::new(AtomicBool::new(false));
-    client.store().set_control(Arc::clone(&stop));
+    client.session().set_control(Arc::clone(&stop));
     let start = Instant::now();
     let error = block_on(async {
         tokio::task::spawn_local(async move {
@@ -298,7 +298,7 @@ fn a_stopped_run_waits_no_longer() {
 fn a_body_comes_in_pieces_and_its_connection_is_used_again() {
     let long = "x".repeat(3_000_000);
     let server = Server::start(move |_| answer("200 OK", "", &long));
-    let client = Client::new(&server.store(Settings::default()));
+    let client = Client::new(&server.session(Settings::default()));
     block_on(async {
         for _ in 0..3 {
             let mut download = client.download(&get("k")).await.unwrap();
@@ -325,7 +325,7 @@ fn a_body_that_ends_early_or_stands_still_is_an_error() {
             _ => Act::SayAndWait(half, Duration::from_secs(30)),
         }
     });
-    let client = Client::new(&server.store(quick()));
+    let client = Client::new(&server.session(quick()));
     let read = async |client: &Client| {
         let mut download = client.download(&get("k")).await?;
         while download.chunk().await?.is_some() {}
@@ -345,7 +345,7 @@ fn a_body_that_ends_early_or_stands_still_is_an_error() {
 fn a_reader_that_takes_its_time_is_not_cut() {
     let long = "x".repeat(8_000_000);
     let server = Server::start(move |_| answer("200 OK", "", &long));
-    let client = Client::new(&server.store(quick()));
+    let client = Client::new(&server.session(quick()));
     block_on(async {
         let mut download = client.download(&get("k")).await.unwrap();
         let mut bytes = download.chunk().await.unwrap().unwrap().len();
@@ -360,8 +360,8 @@ fn a_reader_that_takes_its_time_is_not_cut() {
 #[test]
 fn the_rate_that_is_set_is_kept() {
     let server = Server::start(|_| answer("200 OK", "", ""));
-    let client = Client::new(&server.store(Settings::default()));
-    client.store().set_operations(&Arc::new(Limiter::new(50)));
+    let client = Client::new(&server.session(Settings::default()));
+    client.session().set_operations(&Arc::new(Limiter::new(50)));
     let start = Instant::now();
     block_on(async {
         for _ in 0..11 {
@@ -379,7 +379,7 @@ fn interim_answers_have_an_end() {
     for (text, pause) in [(interim.repeat(1000), 0), (interim.to_owned(), 20)] {
         let pause = Duration::from_millis(pause);
         let server = Server::start(move |_| Act::SayForEver(text.clone(), pause));
-        let client = Client::new(&server.store(Settings { attempts_max: Some(2), ..quick() }));
+        let client = Client::new(&server.session(Settings { attempts_max: Some(2), ..quick() }));
         let error = block_on(async {
             let request = put("k", "x");
             let sent = client.send(&request);
@@ -391,7 +391,7 @@ fn interim_answers_have_an_end() {
     // A few are skipped.
     let few = interim.repeat(100) + &text("200 OK", "", "");
     let server = Server::start(move |_| Act::Say(few.clone()));
-    block_on(Client::new(&server.store(quick())).send(&put("k", "x"))).unwrap();
+    block_on(Client::new(&server.session(quick())).send(&put("k", "x"))).unwrap();
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Trust in certificates, against a server with a self-signed one.
 
 use crate::script::block_on;
-use crate::{Client, Kind, Request, Settings, Store};
+use crate::{Client, Kind, Request, S3Session, Settings};
 use http::Method;
 use parking_lot::Mutex;
 use rustls_pki_types::pem::PemObject;
@@ -77,7 +77,7 @@ fn client(server: &Server, settings: Settings) -> Client {
     let lookup = |name: &str| name.starts_with("AWS_ACCESS_KEY").then(|| "AK".to_owned());
     let lookup =
         |name: &str| lookup(name).or((name == "AWS_SECRET_ACCESS_KEY").then(|| "S".into()));
-    Client::new(&Store::open_with(&settings, &lookup).unwrap())
+    Client::new(&S3Session::open_with(&settings, &lookup).unwrap())
 }
 
 fn put() -> Request {
@@ -94,7 +94,7 @@ fn a_bundle_is_trusted_and_bodies_are_not_signed() {
         client.send(&put()).await.unwrap()
     });
     assert_eq!(&reply.body[..], b"ok");
-    assert_eq!(client.store().counts.connections.load(Ordering::Relaxed), 1);
+    assert_eq!(client.session().counts.connections.load(Ordering::Relaxed), 1);
     let heads = server.heads.lock();
     assert!(heads.iter().all(|head| head.contains("x-amz-content-sha256: UNSIGNED-PAYLOAD")));
 }
@@ -168,7 +168,7 @@ fn a_server_without_tls_and_a_bundle_without_certificates_are_named() {
         connect_timeout: Some(std::time::Duration::from_millis(300)),
         ..Settings::default()
     };
-    let client = Client::new(&Store::open_with(&settings, &|_| None).unwrap());
+    let client = Client::new(&S3Session::open_with(&settings, &|_| None).unwrap());
     let error = block_on(client.send(&put())).unwrap_err();
     assert_eq!(error.kind, Kind::Connection);
     assert!(error.message.starts_with("cannot connect to https://"), "{}", error.message);

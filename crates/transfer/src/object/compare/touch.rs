@@ -113,7 +113,7 @@ async fn object(
         bucket,
         key: &key,
         version: None,
-        customer_key: client.store().customer_key(),
+        customer_key: client.session().customer_key(),
         etag: Some(&head.etag),
     };
     match copy_object(client, &source, bucket, &key, &headers).await {

@@ -14,7 +14,7 @@ use hakobu_core::error::Fatal;
 use hakobu_core::limit::check_memory;
 use hakobu_core::meter::{Doing, Phase};
 use hakobu_core::unit::Totals;
-use hakobu_s3::{Client, Store, Throttle};
+use hakobu_s3::{Client, S3Session, Throttle};
 use parking_lot::Mutex;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -144,7 +144,7 @@ impl<'a> CoreRuntime<'a> {
             .build();
         // Without this core the others might wait for ever.
         let runtime = runtime.inspect_err(|_| engine.queue.stop())?;
-        let client = |store: &Option<Arc<Store>>, side| {
+        let client = |store: &Option<Arc<S3Session>>, side| {
             let store = store.as_ref()?;
             Some(match &engine.throttles {
                 Some(sides) => Client::throttled(store, &sides[side]),

@@ -96,7 +96,7 @@ async fn receive(
             return Err(Error::new(Kind::Stopped, "GetObject", "stopped"));
         }
     }
-    if client.store().checks_downloads() {
+    if client.session().checks_downloads() {
         let _phase = core.doing.during(Phase::Compute);
         check(&download.headers, &frames)?;
     }

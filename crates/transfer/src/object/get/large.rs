@@ -76,7 +76,7 @@ pub(super) async fn begin(
         false => head.is_still(&moving.entry.etag, moving.entry.meta.size),
     };
     let other = !known.map_err(|error| unreadable(moving, error))?;
-    let proof = match client.store().checks_downloads() {
+    let proof = match client.session().checks_downloads() {
         true => Proof::of(&head.checksums),
         false => Proof::None,
     };
@@ -181,7 +181,7 @@ impl Large for LargeDownload {
             Ok(Some(done)) => Ok(done),
             Ok(None) => {
                 if let Some(client) = &core.source {
-                    client.store().counts.retries.fetch_add(1, Ordering::Relaxed);
+                    client.session().counts.retries.fetch_add(1, Ordering::Relaxed);
                 }
                 for _ in 0..self.restart(core.engine) {
                     core.engine.queue.again(Arc::clone(&self) as Arc<dyn Parts>);

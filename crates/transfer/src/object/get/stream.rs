@@ -4,7 +4,7 @@ use super::body::{is_same, mismatch, stored};
 use bytes::Bytes;
 use hakobu_s3::header;
 use hakobu_s3::ops::{Range, Wanted, get_object};
-use hakobu_s3::{Client, Download, Hasher, Store};
+use hakobu_s3::{Client, Download, Hasher, S3Session};
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::rc::Rc;
@@ -57,7 +57,7 @@ pub enum StreamError {
 /// Those of the request or the writer; the bytes written are a prefix of the object, unless the error says that a
 /// checksum differs (`Corrupt`).
 pub fn download_stream(
-    store: &Arc<Store>,
+    store: &Arc<S3Session>,
     bucket: &str,
     key: &[u8],
     version: Option<&str>,
@@ -159,7 +159,7 @@ impl Source {
         let Range { start, end } = range.unwrap_or(Range { start: 0, end: size });
         let end = end.min(size);
         self.known = Some((header::etag(&first.headers), size));
-        let stored = match range.is_none() && self.client.store().checks_downloads() {
+        let stored = match range.is_none() && self.client.session().checks_downloads() {
             true => stored(&first.headers),
             false => None,
         };

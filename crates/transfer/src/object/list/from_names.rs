@@ -11,7 +11,7 @@ use futures_util::stream::{StreamExt, iter};
 use hakobu_core::error::{Cause, Class, Operation, Problem};
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_s3::ops::head_object;
-use hakobu_s3::{Client, Store};
+use hakobu_s3::{Client, S3Session};
 use hakobu_sys::below::Below;
 use hakobu_sys::{AsFd, OwnedFd, errno, meta};
 use std::ffi::OsStr;
@@ -28,7 +28,7 @@ const PARALLEL: usize = 32;
 /// `query` is for a folder.
 pub fn below(
     root: &Root,
-    store: Option<&Arc<Store>>,
+    store: Option<&Arc<S3Session>>,
     narrowed: Vec<u8>,
     query: LocalQuery,
 ) -> Listing {
@@ -49,7 +49,7 @@ pub fn below(
 /// with `..` are problems.
 pub fn from_names(
     root: &Root,
-    store: Option<&Arc<Store>>,
+    store: Option<&Arc<S3Session>>,
     symlinks: Symlinks,
     encode: bool,
     names: Vec<Vec<u8>>,

@@ -5,8 +5,8 @@ use super::ReadMergeFile;
 use crate::engine::read_merge_file;
 use crate::object::get::check;
 use hakobu_s3::ops::{Wanted, get_object};
-use hakobu_s3::with_store;
-use hakobu_s3::{Client, Error, Kind, Store};
+use hakobu_s3::with_session;
+use hakobu_s3::{Client, Error, Kind, S3Session};
 use hakobu_sys::links::Links;
 use hakobu_sys::{AsFd, OwnedFd, dir, errno};
 use std::ffi::CString;
@@ -37,7 +37,7 @@ type Question = (Vec<u8>, SyncSender<io::Result<Option<Vec<u8>>>>);
 
 /// Returns a reader of the per-directory rule files below a prefix. Its thread and its connection start with the
 /// first request.
-pub fn merge_objects(store: &Arc<Store>, bucket: &str, prefix: &[u8]) -> ReadMergeFile {
+pub fn merge_objects(store: &Arc<S3Session>, bucket: &str, prefix: &[u8]) -> ReadMergeFile {
     let (store, bucket, prefix) = (Arc::clone(store), bucket.to_owned(), prefix.to_vec());
     let mut reader: Option<SyncSender<Question>> = None;
     Box::new(move |folder, name| {
@@ -66,8 +66,8 @@ pub fn merge_objects(store: &Arc<Store>, bucket: &str, prefix: &[u8]) -> ReadMer
 }
 
 /// Answers requests until the sender is gone.
-fn answer(store: &Arc<Store>, bucket: &str, asked: &Receiver<Question>) {
-    let done = with_store(store, async |client| {
+fn answer(store: &Arc<S3Session>, bucket: &str, asked: &Receiver<Question>) {
+    let done = with_session(store, async |client| {
         while let Ok((key, reply)) = asked.recv() {
             // The receiver may be gone.
             let _ = reply.send(read(&client, bucket, &key).await);
@@ -105,7 +105,7 @@ async fn whole(client: &Client, bucket: &str, key: &[u8]) -> Result<Vec<u8>, Err
     while let Some(frame) = download.chunk().await? {
         frames.push(frame);
     }
-    if client.store().checks_downloads() {
+    if client.session().checks_downloads() {
         check(&download.headers, &frames)?;
     }
     Ok(frames.concat())

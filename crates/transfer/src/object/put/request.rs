@@ -61,6 +61,6 @@ pub(super) fn read_failed(error: std::io::Error) -> Failed {
 impl Core<'_> {
     /// Returns the algorithm of the checksum to compute for uploads.
     pub(in crate::object) fn upload_checksum(&self) -> Option<hakobu_s3::Algorithm> {
-        self.target.as_ref()?.store().upload_checksum()
+        self.target.as_ref()?.session().upload_checksum()
     }
 }

@@ -11,7 +11,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use hakobu_core::control::Control;
 use hakobu_core::limit::Limiter;
 use hakobu_s3::ops::{self, Headers, Part};
-use hakobu_s3::{Algorithm, Checksum, Client, Error, Kind as Why, Store};
+use hakobu_s3::{Algorithm, Checksum, Client, Error, Kind as Why, S3Session};
 use http::header::IF_NONE_MATCH;
 use std::cell::Cell;
 use std::io::{self, Read};
@@ -33,7 +33,7 @@ const STREAMS: usize = 8;
 /// Target and options of a stream.
 pub struct Stream<'a> {
     /// The store.
-    pub store: &'a Arc<Store>,
+    pub store: &'a Arc<S3Session>,
     /// The bucket.
     pub bucket: &'a str,
     /// The whole key.

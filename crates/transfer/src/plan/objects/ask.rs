@@ -3,8 +3,8 @@
 use crate::location::s3_path;
 use hakobu_core::error::{Fatal, quoted};
 use hakobu_s3::ops::{Head, ListQuery, Pages, head_object};
-use hakobu_s3::with_store;
-use hakobu_s3::{Error, Kind, Store};
+use hakobu_s3::with_session;
+use hakobu_s3::{Error, Kind, S3Session};
 use std::sync::Arc;
 
 /// Returns the metadata of an object; `None` if it does not exist.
@@ -12,12 +12,12 @@ use std::sync::Arc;
 /// # Errors
 /// The request failed: code 11 if another try may succeed, else 1.
 pub(super) fn object(
-    store: &Arc<Store>,
+    store: &Arc<S3Session>,
     bucket: &str,
     key: &[u8],
     version: Option<&str>,
 ) -> Result<Option<Head>, Fatal> {
-    match with_store(store, async |client| head_object(&client, bucket, key, version).await) {
+    match with_session(store, async |client| head_object(&client, bucket, key, version).await) {
         Ok(head) => Ok(Some(head)),
         Err(error) if error.kind == Kind::NotFound => Ok(None),
         Err(error) => Err(fatal("look at", bucket, key, &error)),
@@ -28,9 +28,13 @@ pub(super) fn object(
 ///
 /// # Errors
 /// As [`object`].
-pub(super) fn any_below(store: &Arc<Store>, bucket: &str, prefix: &[u8]) -> Result<bool, Fatal> {
+pub(super) fn any_below(
+    store: &Arc<S3Session>,
+    bucket: &str,
+    prefix: &[u8],
+) -> Result<bool, Fatal> {
     let query = ListQuery { prefix: prefix.to_vec(), max_keys: Some(1), ..ListQuery::default() };
-    let any = with_store(store, async |client| {
+    let any = with_session(store, async |client| {
         let mut pages = Pages::new(query);
         // A page may be empty and not the last one.
         while let Some(page) = pages.next(&client, bucket).await? {

@@ -9,7 +9,7 @@ use crate::plan::target::written_through;
 use crate::plan::{Layout, Spec};
 use crate::policy::Policy;
 use hakobu_core::error::{Cause, Fatal, quoted};
-use hakobu_s3::Store;
+use hakobu_s3::S3Session;
 use hakobu_sys::below::split;
 use hakobu_sys::dir;
 use hakobu_sys::links::{Links, Refused};
@@ -36,7 +36,7 @@ impl Place {
     ///
     /// # Errors
     /// Code 1 for a bad argument or a failed request.
-    pub(super) fn of(spec: &Spec, store: Option<&Arc<Store>>) -> Result<Place, Fatal> {
+    pub(super) fn of(spec: &Spec, store: Option<&Arc<S3Session>>) -> Result<Place, Fatal> {
         let location = spec.target.clone();
         let explicit = match spec.layout {
             Layout::Cp { no_target_dir: true, .. } => Some(false),

@@ -2,21 +2,21 @@
 
 use crate::object::list::Pattern;
 use crate::object::{Entry, Pair, Root, Side};
-use hakobu_s3::Store;
+use hakobu_s3::S3Session;
 use std::sync::Arc;
 
 /// The stores of a run.
 #[derive(Clone, Default)]
 pub struct Stores {
     /// The store of the sources.
-    pub source: Option<Arc<Store>>,
+    pub source: Option<Arc<S3Session>>,
     /// The store of the targets.
-    pub target: Option<Arc<Store>>,
+    pub target: Option<Arc<S3Session>>,
 }
 
 impl Stores {
     /// Returns the store of a side, if that is in one.
-    pub fn of(&self, side: Side) -> Option<&Arc<Store>> {
+    pub fn of(&self, side: Side) -> Option<&Arc<S3Session>> {
         match side {
             Side::Source => self.source.as_ref(),
             Side::Target => self.target.as_ref(),
@@ -24,7 +24,7 @@ impl Stores {
     }
 
     /// Returns an iterator over the stores, without duplicates.
-    pub fn all(&self) -> impl Iterator<Item = &Arc<Store>> + Clone {
+    pub fn all(&self) -> impl Iterator<Item = &Arc<S3Session>> + Clone {
         let other = self.target.as_ref().filter(|target| {
             self.source.as_ref().is_none_or(|source| !Arc::ptr_eq(source, target))
         });

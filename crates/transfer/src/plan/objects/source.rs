@@ -13,7 +13,7 @@ use crate::plan::{Argument, Layout, Spec};
 use crate::policy::Symlinks;
 use hakobu_core::error::{Cause, Class, Fatal, Operation, Problem};
 use hakobu_core::unit::{Kind, Meta};
-use hakobu_s3::Store;
+use hakobu_s3::S3Session;
 use hakobu_sys::below::split;
 use hakobu_sys::{AsFd, OwnedFd, meta};
 use std::io;
@@ -47,7 +47,7 @@ pub(super) fn resolve(
     typed: Location,
     list: Option<Vec<Vec<u8>>>,
     place: &Place,
-    store: Option<&Arc<Store>>,
+    store: Option<&Arc<S3Session>>,
     umask: u32,
 ) -> Result<Result<PlannedSource, Problem>, Fatal> {
     let source = match &typed {
@@ -112,7 +112,7 @@ fn in_store(
     spec: &Spec,
     url: &S3Url,
     wildcards: bool,
-    store: &Arc<Store>,
+    store: &Arc<S3Session>,
 ) -> Result<Result<Source, Cause>, Fatal> {
     let S3Url { bucket, key, .. } = url;
     if bucket.is_empty() {

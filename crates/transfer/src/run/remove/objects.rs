@@ -6,9 +6,9 @@ use crate::object::{Entry, Extraneous, Task, Work};
 use futures_util::StreamExt;
 use hakobu_core::error::{Cause, Fatal, Operation};
 use hakobu_core::unit::{Kind, Meta, Time};
-use hakobu_s3::Store;
+use hakobu_s3::S3Session;
 use hakobu_s3::ops::head_object;
-use hakobu_s3::with_store;
+use hakobu_s3::with_session;
 use std::iter;
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ impl Feed<'_> {
     /// Removes single keys; with `must_exist` only after checking that they exist.
     fn keys(&self, must_exist: bool, bucket: &str, mut keys: Vec<&[u8]>) {
         if must_exist {
-            let looked = with_store(self.store, async |client| {
+            let looked = with_session(self.store, async |client| {
                 let client = &client;
                 let looks = keys.iter().map(|key| head_object(client, bucket, key, None));
                 Ok(futures_util::stream::iter(looks).buffered(LOOKS).collect::<Vec<_>>().await)
@@ -135,8 +135,8 @@ impl Feed<'_> {
     }
 }
 
-fn is_there(store: &Arc<Store>, bucket: &str, key: &[u8]) -> Result<bool, hakobu_s3::Error> {
-    match with_store(store, async |client| head_object(&client, bucket, key, None).await) {
+fn is_there(store: &Arc<S3Session>, bucket: &str, key: &[u8]) -> Result<bool, hakobu_s3::Error> {
+    match with_session(store, async |client| head_object(&client, bucket, key, None).await) {
         Ok(_) => Ok(true),
         Err(error) if error.kind == hakobu_s3::Kind::NotFound => Ok(false),
         Err(error) => Err(error),

@@ -6,7 +6,7 @@ use crate::object::{Engine, Pair, Root};
 use crate::policy::filter::Filter;
 use hakobu_core::error::{Cause, Class, Fatal, Operation, Problem};
 use hakobu_core::unit::{Jobs, Totals};
-use hakobu_s3::{Settings, Store};
+use hakobu_s3::{S3Session, Settings};
 use std::sync::Arc;
 
 /// Objects to remove.
@@ -90,7 +90,7 @@ pub(super) fn pair(bucket: &str, prefix: &[u8]) -> Arc<Pair> {
 pub(super) struct Feed<'a> {
     pub engine: &'a Engine<'a>,
     pub removal: &'a Removal,
-    pub store: &'a Arc<Store>,
+    pub store: &'a Arc<S3Session>,
 }
 
 impl Feed<'_> {

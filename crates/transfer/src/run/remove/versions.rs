@@ -7,7 +7,7 @@ use hakobu_core::error::{Cause, Fatal, Operation};
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_s3::Error;
 use hakobu_s3::ops::{ObjectVersion, VersionPages, VersionQuery};
-use hakobu_s3::with_store;
+use hakobu_s3::with_session;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -117,7 +117,7 @@ impl Feed<'_> {
         let query = VersionQuery { prefix: prefix.to_vec(), delimiter: None };
         let mut pages = VersionPages::new(query);
         let pair = pair(bucket, root);
-        with_store(self.store, async |client| {
+        with_session(self.store, async |client| {
             while let Some(page) = pages.next(&client, bucket).await? {
                 let (versions, is_last) = match choose(page.versions) {
                     ControlFlow::Continue(versions) => (versions, false),

@@ -5,7 +5,7 @@ use crate::plan::Spec;
 use crate::plan::objects::Stores;
 use hakobu_explain::tune::Medium;
 use hakobu_explain::verdict::Side;
-use hakobu_s3::Store;
+use hakobu_s3::S3Session;
 use hakobu_sys::{disk, volume};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -77,7 +77,7 @@ impl Ends {
     }
 }
 
-fn end(side: Side, location: &Location, store: Option<&Store>) -> Option<End> {
+fn end(side: Side, location: &Location, store: Option<&S3Session>) -> Option<End> {
     match location {
         Location::S3(url) => Some(End {
             side,

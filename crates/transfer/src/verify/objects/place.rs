@@ -7,7 +7,7 @@ use crate::object::{Entry, Root};
 use crate::policy::Symlinks;
 use hakobu_core::error::{Cause, Fatal, quoted};
 use hakobu_core::unit::Kind;
-use hakobu_s3::Store;
+use hakobu_s3::S3Session;
 use hakobu_sys::{dir, meta};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -19,7 +19,7 @@ pub(super) struct Place {
     /// The root of its names.
     pub root: Root,
     /// The store of an S3 root.
-    pub store: Option<Arc<Store>>,
+    pub store: Option<Arc<S3Session>>,
     /// Its kind.
     pub what: What,
 }
@@ -49,7 +49,7 @@ impl Place {
 ///
 /// # Errors
 /// Code 2: the folder cannot be opened.
-pub(super) fn folder(location: &Location, store: Option<&Arc<Store>>) -> Result<Place, Fatal> {
+pub(super) fn folder(location: &Location, store: Option<&Arc<S3Session>>) -> Result<Place, Fatal> {
     let root = match location {
         Location::Local(path) => {
             let opened = c_string(path.as_os_str().as_bytes())
@@ -82,7 +82,7 @@ pub(super) fn spell(location: &Location) -> String {
 /// Code 2: it does not exist, or cannot be examined.
 pub(super) fn find(
     location: &Location,
-    store: Option<&Arc<Store>>,
+    store: Option<&Arc<S3Session>>,
     symlinks: Symlinks,
 ) -> Result<Place, Fatal> {
     let shown = spell(location);
@@ -124,12 +124,12 @@ fn local(path: &Path, symlinks: Symlinks) -> io::Result<Place> {
 }
 
 /// Returns the first entry whose key has this prefix.
-fn first(store: &Arc<Store>, bucket: &str, prefix: &[u8]) -> Option<Result<Entry, Trouble>> {
+fn first(store: &Arc<S3Session>, bucket: &str, prefix: &[u8]) -> Option<Result<Entry, Trouble>> {
     let query = StoreQuery { prefix: prefix.to_vec(), parallel: 1, ..StoreQuery::default() };
     list::store(store, bucket, query).next()
 }
 
-fn object(url: &S3Url, store: &Arc<Store>, shown: &str) -> Result<Place, Fatal> {
+fn object(url: &S3Url, store: &Arc<S3Session>, shown: &str) -> Result<Place, Fatal> {
     let failed = |trouble: Trouble| cannot(shown, &trouble.into_error().to_string());
     let place = |prefix: Vec<u8>, what| {
         let root = Root::Store { bucket: url.bucket.clone(), prefix };

@@ -10,7 +10,7 @@ use futures_util::future::{Either, select};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use hakobu_core::unit::{Kind, Meta, Time};
 use hakobu_s3::ops::{ListPage, ListQuery, Listed, Pages, list_objects};
-use hakobu_s3::{Client, Store};
+use hakobu_s3::{Client, S3Session};
 use std::pin::pin;
 use std::sync::Arc;
 use tokio::sync::mpsc::Sender;
@@ -39,7 +39,7 @@ impl Default for StoreQuery {
 }
 
 /// Lists a prefix. A zero-byte object `name/` is an entry of kind `Dir`.
-pub fn store(store: &Arc<Store>, bucket: &str, query: StoreQuery) -> Listing {
+pub fn store(store: &Arc<S3Session>, bucket: &str, query: StoreQuery) -> Listing {
     let (sender, listing) = Listing::channel(false, query.unordered);
     let (store, bucket) = (Arc::clone(store), bucket.to_owned());
     Listing::start(sender, "list-store", move |sender| {
