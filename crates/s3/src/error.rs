@@ -134,7 +134,7 @@ struct ErrorDocument {
 
 impl Error {
     /// Error of an unsuccessful response. `body` may be empty (HEAD), HTML of a proxy, or anything else.
-    pub(crate) fn from_reply(
+    pub(crate) fn from_response(
         operation: &'static str,
         status: u16,
         headers: &HeaderMap,
@@ -363,7 +363,7 @@ mod tests {
 
     fn error(status: u16, code: &str, rest: &str) -> Error {
         let body = format!("<?xml version=\"1.0\"?>\n<Error><Code>{code}</Code>{rest}</Error>");
-        Error::from_reply("PutObject", status, &HeaderMap::new(), body.as_bytes())
+        Error::from_response("PutObject", status, &HeaderMap::new(), body.as_bytes())
     }
 
     #[test]
@@ -412,19 +412,19 @@ mod tests {
         assert_eq!(by_document.region.as_deref(), Some("eu-west-1"));
         let mut headers = HeaderMap::new();
         headers.insert("x-amz-bucket-region", HeaderValue::from_static("eu-west-2"));
-        let by_header = Error::from_reply("HeadBucket", 301, &headers, b"");
+        let by_header = Error::from_response("HeadBucket", 301, &headers, b"");
         assert_eq!(
             (by_header.kind, by_header.region.as_deref()),
             (Kind::Region, Some("eu-west-2"))
         );
-        let other = Error::from_reply("HeadObject", 404, &headers, b"");
+        let other = Error::from_response("HeadObject", 404, &headers, b"");
         assert_eq!((other.kind, other.region), (Kind::NotFound, None));
     }
 
     #[test]
     fn answers_without_a_document_are_judged_by_status() {
         let of = |operation, status, body: &str| {
-            Error::from_reply(operation, status, &HeaderMap::new(), body.as_bytes()).kind
+            Error::from_response(operation, status, &HeaderMap::new(), body.as_bytes()).kind
         };
         assert_eq!(of("HeadObject", 404, ""), Kind::NotFound);
         assert_eq!(of("HeadBucket", 404, ""), Kind::NoSuchBucket);

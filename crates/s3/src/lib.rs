@@ -24,7 +24,7 @@ mod time;
 mod xml;
 
 pub use checksum::{Algorithm, Checksum, Hasher, combine_crc64};
-pub use client::request::{Download, Reply, Request};
+pub use client::request::{Download, Request, Response};
 pub use client::session::S3Session;
 pub use client::throttle::Throttle;
 pub use client::{Client, Requests, with_client, with_session};

@@ -7,7 +7,7 @@
 use crate::header::{is_checksum, is_checksum_element, unquoted};
 use crate::time::parse_http;
 use crate::xml::{Node, XmlError, walk};
-use crate::{Error, Kind, Reply, Request};
+use crate::{Error, Kind, Request, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
 /// A valid response to an operation.
@@ -137,8 +137,8 @@ pub(crate) fn check_head(
 ///
 /// # Errors
 /// `Corrupt`; the error in the body if it is an error document.
-pub(crate) fn check(operation: &'static str, reply: &Reply) -> Result<(), Error> {
-    let Reply { status, headers, body } = reply;
+pub(crate) fn check(operation: &'static str, response: &Response) -> Result<(), Error> {
+    let Response { status, headers, body } = response;
     let rule = rule_of(operation)?;
     let wrong = match rule.body {
         Body::Document(root, fields) => fields_of(body, root, fields),
@@ -149,10 +149,10 @@ pub(crate) fn check(operation: &'static str, reply: &Reply) -> Result<(), Error>
     };
     // An error document is more specific than a missing header.
     match wrong {
-        Err(wrong @ XmlError::Root(_)) => Err(unexpected_document(operation, reply, wrong)),
+        Err(wrong @ XmlError::Root(_)) => Err(unexpected_document(operation, response, wrong)),
         wrong => {
             check_head(operation, *status, headers)?;
-            wrong.map_err(|wrong| unexpected_document(operation, reply, wrong))
+            wrong.map_err(|wrong| unexpected_document(operation, response, wrong))
         }
     }
 }
@@ -160,13 +160,13 @@ pub(crate) fn check(operation: &'static str, reply: &Reply) -> Result<(), Error>
 /// Error for a document with an unexpected root; an error document becomes the error it describes.
 pub(crate) fn unexpected_document(
     operation: &'static str,
-    reply: &Reply,
+    response: &Response,
     wrong: XmlError,
 ) -> Error {
-    let Reply { status, headers, body } = reply;
+    let Response { status, headers, body } = response;
     let what = match wrong {
         XmlError::Root(name) if name == "Error" => {
-            return Error::from_reply(operation, status.as_u16(), headers, body);
+            return Error::from_response(operation, status.as_u16(), headers, body);
         }
         XmlError::Root(name) => {
             format!("the server answered {operation} with an unexpected <{name}>")

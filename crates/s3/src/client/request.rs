@@ -93,7 +93,7 @@ impl Request {
 
 /// A successful response (2xx) with its whole body.
 #[derive(Clone, Debug)]
-pub struct Reply {
+pub struct Response {
     /// 200, 204, 206 …
     pub status: StatusCode,
     /// Headers.
@@ -103,10 +103,10 @@ pub struct Reply {
 }
 
 #[cfg(any(test, fuzzing))]
-impl Reply {
+impl Response {
     /// 200 with this body and without headers.
-    pub(crate) fn of(body: impl Into<Bytes>) -> Reply {
-        Reply { status: StatusCode::OK, headers: HeaderMap::new(), body: body.into() }
+    pub(crate) fn of(body: impl Into<Bytes>) -> Response {
+        Response { status: StatusCode::OK, headers: HeaderMap::new(), body: body.into() }
     }
 }
 
@@ -132,7 +132,7 @@ const BUCKET_REGION: HeaderName = HeaderName::from_static("x-amz-bucket-region")
 const REQUEST_PAYER: HeaderName = HeaderName::from_static("x-amz-request-payer");
 
 /// A successful response with its whole body, or with an empty one and a handle to read it.
-pub(crate) type ResponseAndBody = (Reply, Option<BodyReader>);
+pub(crate) type ResponseAndBody = (Response, Option<BodyReader>);
 
 /// State of the request when an attempt failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -317,13 +317,13 @@ impl Client {
             let invalid = |error| Failure::new(error, Sent::Unknown);
             if !whole {
                 response::check_head(operation, status, &headers).map_err(invalid)?;
-                return Ok((Reply { status, headers, body: Bytes::new() }, Some(rest)));
+                return Ok((Response { status, headers, body: Bytes::new() }, Some(rest)));
             }
             let read = collect(&mut rest, BODY_MAX_BYTES, operation).await;
-            let reply = Reply { status, headers, body: read.map_err(invalid)? };
+            let response = Response { status, headers, body: read.map_err(invalid)? };
             rest.host_pool.checkin(rest.conn).await;
-            response::check(operation, &reply).map_err(invalid)?;
-            return Ok((reply, None));
+            response::check(operation, &response).map_err(invalid)?;
+            return Ok((response, None));
         }
     }
 
@@ -415,7 +415,7 @@ async fn refused(
     };
     let text = |name: HeaderName| head.headers.get(name).and_then(|v| v.to_str().ok());
     let status = head.status.as_u16();
-    let error = Error::from_reply(operation, status, &head.headers, &body);
+    let error = Error::from_response(operation, status, &head.headers, &body);
     let date = |text: &str| time::parse_http(text).map(|time| time.s);
     context.date_s = text(DATE).and_then(date);
     context.bucket_region = text(BUCKET_REGION).map(str::to_owned);

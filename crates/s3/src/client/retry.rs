@@ -6,7 +6,7 @@
 
 use crate::client::request::{Failure, ResponseAndBody, Sent, SentBytes};
 use crate::client::session::stopped;
-use crate::{Client, Download, Error, Kind, Reply, Request};
+use crate::{Client, Download, Error, Kind, Request, Response};
 use hakobu_core::meter::{Lane, Phase};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -25,7 +25,7 @@ impl Client {
     ///
     /// # Errors
     /// The last failure.
-    pub async fn send(&self, request: &Request) -> Result<Reply, Error> {
+    pub async fn send(&self, request: &Request) -> Result<Response, Error> {
         Ok(self.send_with_retries(request, true).await?.0)
     }
 
@@ -35,7 +35,8 @@ impl Client {
     /// # Errors
     /// The last failure.
     pub async fn download(&self, request: &Request) -> Result<Download, Error> {
-        let (Reply { status, headers, .. }, rest) = self.send_with_retries(request, false).await?;
+        let (Response { status, headers, .. }, rest) =
+            self.send_with_retries(request, false).await?;
         let (client, operation) = (self.clone(), request.operation);
         Ok(Download { status, headers, rest, client, operation, size: 0 })
     }

@@ -5,7 +5,7 @@ use crate::ops::listing::{NO_PROGRESS, PageCheck, request_page, time, words};
 use crate::ops::put::with_document;
 use crate::ops::read;
 use crate::xml::{Node, escaped};
-use crate::{Client, Error, Kind, Reply, Request};
+use crate::{Client, Error, Kind, Request, Response};
 use hakobu_core::unit::Time;
 use http::Method;
 use http::header::CONTENT_TYPE;
@@ -33,7 +33,7 @@ pub async fn list_buckets(client: &Client) -> Result<Vec<Bucket>, Error> {
         let request =
             Request::new(LIST, Method::GET, None).query_if("continuation-token", token.as_deref());
         let (page, next) =
-            request_page(client, &request, |reply| buckets_of(reply, &token)).await?;
+            request_page(client, &request, |response| buckets_of(response, &token)).await?;
         buckets.extend(page);
         if next.is_none() {
             return Ok(buckets);
@@ -44,12 +44,12 @@ pub async fn list_buckets(client: &Client) -> Result<Vec<Bucket>, Error> {
 
 /// Buckets of a page, and the token of the next one. This operation has no `IsTruncated`.
 fn buckets_of(
-    reply: &Reply,
+    response: &Response,
     token: &Option<String>,
 ) -> Result<(Vec<Bucket>, Option<String>), Error> {
     let (mut buckets, mut next, mut check) = (Vec::new(), None, PageCheck::default());
     let (mut name, mut created) = (None, None);
-    read(LIST, reply, b"ListAllMyBucketsResult", |node| match node {
+    read(LIST, response, b"ListAllMyBucketsResult", |node| match node {
         Node::Leaf { parent: b"Bucket", name: b"Name", text } => {
             check.set(&mut name, "Name", text, words(text));
         }
@@ -153,10 +153,10 @@ pub async fn get_versioning(client: &Client, bucket: &str) -> Result<Option<Vers
     versioning_of(&client.send(&request).await?)
 }
 
-fn versioning_of(reply: &Reply) -> Result<Option<Versioning>, Error> {
+fn versioning_of(response: &Response) -> Result<Option<Versioning>, Error> {
     const ROOT: &[u8] = b"VersioningConfiguration";
     let (mut state, mut check) = (None, PageCheck::default());
-    read(GET, reply, ROOT, |node| {
+    read(GET, response, ROOT, |node| {
         if let Node::Leaf { parent: ROOT, name: b"Status", text } = node
             // Some servers send an empty one for a bucket that never had versions.
             && !text.trim_ascii().is_empty()
@@ -200,7 +200,7 @@ mod tests {
         let body = "<ListAllMyBucketsResult><Owner><ID>o</ID><Name>x</Name></Owner><Buckets>\
         <Bucket><Name>b</Name><CreationDate>2013-05-24T00:00:00.000Z</CreationDate></Bucket>\
         <Bucket><Name>c</Name></Bucket></Buckets></ListAllMyBucketsResult>";
-        let of = |body: &str| buckets_of(&Reply::of(body.to_owned()), &None);
+        let of = |body: &str| buckets_of(&Response::of(body.to_owned()), &None);
         let (buckets, next) = of(body).unwrap();
         let names: Vec<_> = buckets.iter().map(|bucket| bucket.name.as_str()).collect();
         assert_eq!((names, next), (vec!["b", "c"], None));
@@ -229,7 +229,7 @@ mod tests {
     fn states_are_read() {
         let of = |inner: &str| {
             let body = format!("<VersioningConfiguration>{inner}</VersioningConfiguration>");
-            versioning_of(&Reply::of(body))
+            versioning_of(&Response::of(body))
         };
         assert_eq!(of("").unwrap(), None);
         assert_eq!(of("<Status></Status>").unwrap(), None);

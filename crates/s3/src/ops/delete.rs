@@ -5,7 +5,7 @@ use crate::ops::get::check_version;
 use crate::ops::put::with_document;
 use crate::ops::{head_object, read, send_and_read, string};
 use crate::xml::{Node, escaped};
-use crate::{Client, Error, Kind, Reply, Request};
+use crate::{Client, Error, Kind, Request, Response};
 use futures_util::stream::{self, StreamExt};
 use http::Method;
 use http::header::IF_MATCH;
@@ -42,7 +42,7 @@ pub async fn delete_object(
     match client.send(&request.query_if("versionId", version)).await {
         Err(error) if error.code == "NoSuchKey" => Ok(()), // sent by some servers
         Err(error) => Err(error),
-        Ok(reply) => check_version(ONE, "deleted", version, &reply.headers),
+        Ok(response) => check_version(ONE, "deleted", version, &response.headers),
     }
 }
 
@@ -138,11 +138,11 @@ struct KeyResult {
 }
 
 /// Results in the response, in its order.
-fn key_results(reply: &Reply) -> Result<Vec<KeyResult>, Error> {
+fn key_results(response: &Response) -> Result<Vec<KeyResult>, Error> {
     let mut found = Vec::new();
     let (mut key, mut version, mut code, mut message) =
         (Vec::new(), None, String::new(), Vec::new());
-    read(NAME, reply, b"DeleteResult", |node| match node {
+    read(NAME, response, b"DeleteResult", |node| match node {
         Node::Leaf { parent: b"Error" | b"Deleted", name, text } => match name {
             b"Key" => key = text.to_vec(),
             b"VersionId" if !text.is_empty() => version = Some(string(text)),
@@ -218,8 +218,8 @@ mod tests {
     use super::*;
     use crate::{Algorithm, Checksum};
 
-    fn reply(body: &str) -> Reply {
-        Reply::of(body.to_owned())
+    fn response(body: &str) -> Response {
+        Response::of(body.to_owned())
     }
 
     fn object(key: &[u8], version: Option<&str>) -> ObjectId {
@@ -267,7 +267,7 @@ mod tests {
         sent: &[usize],
     ) -> Result<Vec<Option<Deleted>>, Error> {
         let mut results = vec![None; keys.len()];
-        assign(key_results(&reply(answer))?, keys, sent, &mut results).map(|()| results)
+        assign(key_results(&response(answer))?, keys, sent, &mut results).map(|()| results)
     }
 
     #[test]
@@ -320,8 +320,8 @@ mod tests {
         let answer = "<DeleteResult><Error><Code>InternalError</Code></Error></DeleteResult>";
         let results = placed(answer, &keys(), &[0, 3]).unwrap();
         assert_eq!(results.iter().flatten().filter(|r| r.is_err()).count(), 2);
-        assert!(key_results(&reply("<DeleteResult/>")).unwrap().is_empty());
-        assert!(key_results(&reply("<DeleteResult><Error><Key>a</Key></Error>")).is_err());
-        assert_eq!(key_results(&reply("")).unwrap_err().kind, Kind::Corrupt);
+        assert!(key_results(&response("<DeleteResult/>")).unwrap().is_empty());
+        assert!(key_results(&response("<DeleteResult><Error><Key>a</Key></Error>")).is_err());
+        assert_eq!(key_results(&response("")).unwrap_err().kind, Kind::Corrupt);
     }
 }

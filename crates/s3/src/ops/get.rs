@@ -314,9 +314,9 @@ pub async fn head_object(
     version: Option<&str>,
 ) -> Result<Head, Error> {
     let head = Request::new("HeadObject", Method::HEAD, Some(bucket)).key(key);
-    let reply = client.send(&looked_at(head, version, true)).await?;
-    check_version("HeadObject", "returned", version, &reply.headers)?;
-    Ok(head_of(&reply.headers))
+    let response = client.send(&looked_at(head, version, true)).await?;
+    check_version("HeadObject", "returned", version, &response.headers)?;
+    Ok(head_of(&response.headers))
 }
 
 /// Tags of an object in the form of `x-amz-tagging`: a query string (API reference, PutObject).

@@ -9,7 +9,7 @@ use crate::header::unquoted;
 use crate::ops::{query_key, send_and_read};
 use crate::time::parse_iso;
 use crate::xml::{Node, walk_plain};
-use crate::{Client, Error, Kind, Reply, Request};
+use crate::{Client, Error, Kind, Request, Response};
 use arrayvec::ArrayString;
 use hakobu_core::error::quoted;
 use hakobu_core::percent::{self, hex_byte};
@@ -34,7 +34,7 @@ pub async fn list_objects(
 ) -> Result<ListPage, Error> {
     let version = ListVersion::of(client);
     let request = request(bucket, query, version)?;
-    request_page(client, &request, |reply| page_of(reply, query, version)).await
+    request_page(client, &request, |response| page_of(response, query, version)).await
 }
 
 fn request(bucket: &str, query: &ListQuery, version: ListVersion) -> Result<Request, Error> {
@@ -55,15 +55,15 @@ fn request(bucket: &str, query: &ListQuery, version: ListVersion) -> Result<Requ
 }
 
 pub(crate) fn page_of(
-    reply: &Reply,
+    response: &Response,
     asked: &ListQuery,
     version: ListVersion,
 ) -> Result<ListPage, Error> {
     const ROOT: &[u8] = b"ListBucketResult";
     let mut reader = ListPageReader::default();
-    if walk_plain(&reply.body, ROOT, |node| reader.take(node)).is_none() {
+    if walk_plain(&response.body, ROOT, |node| reader.take(node)).is_none() {
         reader = ListPageReader::default();
-        crate::ops::read(version.operation(), reply, ROOT, |node| reader.take(node))?;
+        crate::ops::read(version.operation(), response, ROOT, |node| reader.take(node))?;
     }
     reader.page(asked, version)
 }
@@ -584,7 +584,7 @@ pub(crate) fn words(text: &[u8]) -> Option<String> {
 pub(crate) async fn ask<T>(
     client: &Client,
     request: &Request,
-    read: impl Fn(&Reply) -> Result<T, Error>,
+    read: impl Fn(&Response) -> Result<T, Error>,
 ) -> Result<T, Error> {
     let session = client.session();
     if session.is_stopped() {

@@ -26,7 +26,7 @@ pub use versions::{ObjectVersion, VersionPage, VersionPages, VersionQuery};
 
 use crate::response::unexpected_document;
 use crate::xml::{Node, walk};
-use crate::{Client, Error, Kind, Reply, Request};
+use crate::{Client, Error, Kind, Request, Response};
 use http::{HeaderName, HeaderValue};
 
 /// Headers of an upload (or of the target of a copy): `Content-Type`, `x-amz-storage-class`, `x-amz-meta-*`,
@@ -36,23 +36,24 @@ pub type Headers = Vec<(HeaderName, HeaderValue)>;
 /// Parses the document of a successful response; an error document becomes an error.
 fn read(
     operation: &'static str,
-    reply: &Reply,
+    response: &Response,
     root: &[u8],
     visit: impl FnMut(Node<'_>),
 ) -> Result<(), Error> {
-    walk(&reply.body, root, visit).map_err(|wrong| unexpected_document(operation, reply, wrong))
+    walk(&response.body, root, visit)
+        .map_err(|wrong| unexpected_document(operation, response, wrong))
 }
 
 /// Sends a request whose 2xx response may contain an error, and retries in that case as well.
 async fn send_and_read<T>(
     client: &Client,
     request: &Request,
-    read: impl Fn(&Reply) -> Result<T, Error>,
+    read: impl Fn(&Response) -> Result<T, Error>,
 ) -> Result<T, Error> {
     let mut tries = 1;
     loop {
-        let reply = client.send(request).await?;
-        match read(&reply) {
+        let response = client.send(request).await?;
+        match read(&response) {
             Ok(result) => return Ok(result),
             Err(error) => {
                 let error = Error { tries, ..error };

@@ -9,7 +9,7 @@ use crate::ops::listing::{
 use crate::ops::put::{element, send_checked, with_checksum};
 use crate::ops::{Head, Headers, Put, head_object, query_key, read, send_and_read, string};
 use crate::xml::{Node, escaped};
-use crate::{Algorithm, Checksum, Client, Error, Kind, Reply, Request};
+use crate::{Algorithm, Checksum, Client, Error, Kind, Request, Response};
 use bytes::Bytes;
 use hakobu_core::percent;
 use hakobu_core::unit::Time;
@@ -92,10 +92,10 @@ fn checksum_type(algorithm: Algorithm) -> &'static str {
     }
 }
 
-fn id_of(reply: &Reply) -> Result<String, Error> {
+fn id_of(response: &Response) -> Result<String, Error> {
     const NAME: &str = "CreateMultipartUpload";
     let mut id = String::new();
-    read(NAME, reply, b"InitiateMultipartUploadResult", |node| {
+    read(NAME, response, b"InitiateMultipartUploadResult", |node| {
         if let Node::Leaf { name: b"UploadId", text, .. } = node {
             id = string(text);
         }
@@ -182,7 +182,7 @@ pub async fn complete_upload(
     let mut tries = 1;
     loop {
         let result = match client.send(&request).await {
-            Ok(reply) => put_of(&reply, whole),
+            Ok(response) => put_of(&response, whole),
             Err(error) => Err(error),
         };
         let error = match result {
@@ -308,17 +308,17 @@ fn document(parts: &[Part], algorithm: Option<Algorithm>) -> Result<String, Erro
     Ok(body)
 }
 
-fn put_of(reply: &Reply, whole: Option<&Checksum>) -> Result<Put, Error> {
+fn put_of(response: &Response, whole: Option<&Checksum>) -> Result<Put, Error> {
     let (mut put, mut stored) = (Put::default(), Vec::new());
     const ROOT: &[u8] = b"CompleteMultipartUploadResult";
-    read(COMPLETE, reply, ROOT, |node| match node {
+    read(COMPLETE, response, ROOT, |node| match node {
         Node::Leaf { parent: ROOT, name: b"ETag", text } => {
             put.etag = unquoted(&string(text)).to_owned();
         }
         Node::Leaf { parent: ROOT, name, text } => stored.extend(element(name, text)),
         _ => {}
     })?;
-    put.version = some(&reply.headers, "x-amz-version-id");
+    put.version = some(&response.headers, "x-amz-version-id");
     // Only values of the same type, of the whole or of parts, can be compared.
     let comparable = |one: &&Checksum, whole: &Checksum| {
         one.algorithm == whole.algorithm && (one.parts == 0) == (whole.parts == 0)
@@ -370,7 +370,7 @@ pub async fn list_parts(
     loop {
         let after = (marker > 0).then(|| marker.to_string());
         let request = parts_request(bucket, key, upload).query_if("part-number-marker", after);
-        let page = |reply: &Reply| parts_of(reply, marker);
+        let page = |response: &Response| parts_of(response, marker);
         let (page, next) = send_and_read(client, &request, page).await?;
         parts.extend(page);
         match next {
@@ -388,7 +388,7 @@ pub(crate) async fn upload_is_open(
     upload: &str,
 ) -> Result<bool, Error> {
     let request = parts_request(bucket, key, upload).query("max-parts", "1");
-    match send_and_read(client, &request, |reply| parts_of(reply, 0)).await {
+    match send_and_read(client, &request, |response| parts_of(response, 0)).await {
         Ok(_) => Ok(true),
         Err(error) if error.kind == Kind::NotFound => Ok(false),
         Err(error) => Err(error),
@@ -419,7 +419,7 @@ impl PartFields {
 }
 
 /// Parts of the page after part `marker`, and the marker of the next page.
-fn parts_of(reply: &Reply, marker: u64) -> Result<(Vec<Part>, Option<u64>), Error> {
+fn parts_of(response: &Response, marker: u64) -> Result<(Vec<Part>, Option<u64>), Error> {
     const ROOT: &[u8] = b"ListPartsResult";
     let (mut parts, mut next, mut truncated) = (Vec::new(), None, None);
     let (mut part, mut check) = (PartFields::default(), PageCheck::default());
@@ -427,7 +427,7 @@ fn parts_of(reply: &Reply, marker: u64) -> Result<(Vec<Part>, Option<u64>), Erro
         let number = number(text).filter(|number| (1..=PART_NUMBER_MAX).contains(number))?;
         u32::try_from(number).ok()
     };
-    read(PARTS, reply, ROOT, |node| match node {
+    read(PARTS, response, ROOT, |node| match node {
         Node::Leaf { parent: b"Part", name, text } => match name {
             b"PartNumber" => check.set(&mut part.number, "PartNumber", text, part_number(text)),
             b"Size" => check.set(&mut part.size, "Size", text, number(text)),
@@ -488,7 +488,7 @@ pub async fn list_uploads(
             .query("uploads", "")
             .query("encoding-type", "url");
         let request = from.query(query_key(request, "prefix", prefix)?, "upload-id-marker")?;
-        let page = |reply: &Reply| uploads_of(reply, prefix, &from);
+        let page = |response: &Response| uploads_of(response, prefix, &from);
         let (page, next) = request_page(client, &request, page).await?;
         if let (Some(last), Some(first)) = (uploads.last(), page.first())
             && first.key < last.key
@@ -523,7 +523,7 @@ impl UploadFields {
 
 /// Uploads of the page after `from`, and the end of that page.
 fn uploads_of(
-    reply: &Reply,
+    response: &Response,
     prefix: &[u8],
     from: &PageMarker,
 ) -> Result<(Vec<Upload>, Option<PageMarker>), Error> {
@@ -532,7 +532,7 @@ fn uploads_of(
         (Vec::<Upload>::new(), UploadFields::default(), PageCheck::default());
     let (mut next_key, mut next_id, mut truncated) = (None, None, None);
     let mut names = KeyEncoding::default();
-    read(UPLOADS, reply, ROOT, |node| match node {
+    read(UPLOADS, response, ROOT, |node| match node {
         Node::Leaf { parent: b"Upload", name, text } => match name {
             b"Key" => {
                 let key = (!text.is_empty()).then(|| names.keep(text));
@@ -594,7 +594,7 @@ mod tests {
 
     #[test]
     fn an_upload_has_an_id() {
-        let of = |body: &str| id_of(&Reply::of(body.to_owned()));
+        let of = |body: &str| id_of(&Response::of(body.to_owned()));
         let body = "<InitiateMultipartUploadResult><Bucket>b</Bucket><UploadId>i&amp;d</UploadId>\
         </InitiateMultipartUploadResult>";
         assert_eq!(of(body).unwrap(), "i&d");
@@ -611,8 +611,8 @@ mod tests {
         }
     }
 
-    fn reply(body: &str) -> Reply {
-        Reply::of(body.to_owned())
+    fn response(body: &str) -> Response {
+        Response::of(body.to_owned())
     }
 
     #[test]
@@ -650,7 +650,7 @@ mod tests {
     #[test]
     fn an_answer_is_compared_and_may_be_an_error() {
         let whole = Checksum::of(Algorithm::Crc64Nvme, b"ab");
-        let of = |body: &str| put_of(&reply(body), Some(&whole));
+        let of = |body: &str| put_of(&response(body), Some(&whole));
         let answer = |value: &str| {
             format!(
                 "\n \n<CompleteMultipartUploadResult><ETag>\"e-2\"</ETag><ChecksumCRC64NVME>\
@@ -704,7 +704,7 @@ mod tests {
         <ChecksumCRC32>y/Q5Jg==</ChecksumCRC32></Part><Part><PartNumber>3</PartNumber><Size>0\
         </Size><ETag>f</ETag></Part>";
         let of = |inner: &str| {
-            parts_of(&reply(&format!("<ListPartsResult>{inner}</ListPartsResult>")), 1)
+            parts_of(&response(&format!("<ListPartsResult>{inner}</ListPartsResult>")), 1)
         };
         let (parts, next) = of(&format!("{inner}<IsTruncated>false</IsTruncated>")).unwrap();
         assert_eq!((parts[0].number, parts[0].size, parts[0].etag.as_str()), (2, 5, "e"));
@@ -743,7 +743,7 @@ mod tests {
         <Upload><Key>%C3%A9</Key><UploadId>i</UploadId><Owner><ID>k</ID></Owner><Initiated>\
         2013-05-24T00:00:00.000Z</Initiated></Upload></ListMultipartUploadsResult>";
         let from = PageMarker { key: "é".as_bytes().to_vec(), id: "a".to_owned() };
-        let of = |body: &str| uploads_of(&reply(body), "é".as_bytes(), &from);
+        let of = |body: &str| uploads_of(&response(body), "é".as_bytes(), &from);
         let (uploads, next) = of(body).unwrap();
         let begun = Time { s: 1_369_353_600, ns: 0 };
         let expected = Upload { key: "é".as_bytes().to_vec(), id: "i".to_owned(), begun };

@@ -5,7 +5,9 @@ use crate::header::{checksums, etag, plain, quoted, some, unquoted};
 use crate::ops::{Headers, Part, Range, head_object, read, send_and_read, string};
 use crate::sign::{encode_path, encode_query};
 use crate::xml::Node;
-use crate::{AccessPoint, Algorithm, Checksum, Client, CustomerKey, Error, Kind, Reply, Request};
+use crate::{
+    AccessPoint, Algorithm, Checksum, Client, CustomerKey, Error, Kind, Request, Response,
+};
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderName, Method};
@@ -52,9 +54,9 @@ pub(crate) async fn send_checked(
 ) -> Result<Put, Error> {
     // A second attempt with this condition would fail because of the first one.
     let once = request.headers.iter().any(|(name, _)| *name == http::header::IF_NONE_MATCH);
-    let read = |reply: &Reply| put_of(request.operation, reply, checksum);
+    let read = |response: &Response| put_of(request.operation, response, checksum);
     let ended = match once {
-        true => client.send(request).await.and_then(|reply| read(&reply)),
+        true => client.send(request).await.and_then(|response| read(&response)),
         false => send_and_read(client, request, read).await,
     };
     match ended {
@@ -125,14 +127,18 @@ pub(crate) fn with_document(request: Request, body: String) -> Request {
 }
 
 /// Parses the headers of a response to an upload, and compares the stored object with the sent content.
-fn put_of(operation: &'static str, reply: &Reply, sent: Option<&Checksum>) -> Result<Put, Error> {
-    let headers = &reply.headers;
+fn put_of(
+    operation: &'static str,
+    response: &Response,
+    sent: Option<&Checksum>,
+) -> Result<Put, Error> {
+    let headers = &response.headers;
     let mut stored = checksums(headers);
     let etag = etag(headers);
     if let Some(sent) = sent {
         let other = stored.iter().find(|one| one.algorithm == sent.algorithm && *one != sent);
         if let Some(other) = other {
-            return Err(content_mismatch(operation, reply, &other.encode(), &sent.encode()));
+            return Err(content_mismatch(operation, response, &other.encode(), &sent.encode()));
         }
         // With KMS and keys of the caller an ETag looks like an MD5, but is none.
         let plainly = some(headers, "x-amz-server-side-encryption").is_none_or(|v| v == "AES256")
@@ -141,7 +147,7 @@ fn put_of(operation: &'static str, reply: &Reply, sent: Option<&Checksum>) -> Re
         if let Some(own) = sent.etag().filter(|_| plainly && is_md5)
             && !own.eq_ignore_ascii_case(&etag)
         {
-            return Err(content_mismatch(operation, reply, &etag, &own));
+            return Err(content_mismatch(operation, response, &etag, &own));
         }
         stored.retain(|one| one.algorithm == sent.algorithm);
     }
@@ -149,9 +155,14 @@ fn put_of(operation: &'static str, reply: &Reply, sent: Option<&Checksum>) -> Re
     Ok(Put { etag, version, checksum: stored.into_iter().next() })
 }
 
-fn content_mismatch(operation: &'static str, reply: &Reply, stored: &str, sent: &str) -> Error {
+fn content_mismatch(
+    operation: &'static str,
+    response: &Response,
+    stored: &str,
+    sent: &str,
+) -> Error {
     let message = format!("the body arrived damaged: the server stored {stored}, {sent} was sent");
-    let status = reply.status.as_u16();
+    let status = response.status.as_u16();
     Error { status, ..Error::new(Kind::Corrupt, operation, message) }
 }
 
@@ -189,9 +200,9 @@ pub async fn copy_object(
     let mut request = Request::new("CopyObject", Method::PUT, Some(bucket)).key(key);
     request.headers = headers.clone();
     let request = with_source(request, source)?;
-    send_and_read(client, &request, |reply| {
-        let (etag, checksum) = copy_result(request.operation, reply, b"CopyObjectResult")?;
-        Ok(Put { etag, version: some(&reply.headers, "x-amz-version-id"), checksum })
+    send_and_read(client, &request, |response| {
+        let (etag, checksum) = copy_result(request.operation, response, b"CopyObjectResult")?;
+        Ok(Put { etag, version: some(&response.headers, "x-amz-version-id"), checksum })
     })
     .await
 }
@@ -217,8 +228,8 @@ pub async fn upload_part_copy(
         .query("uploadId", upload)
         .header(COPY_SOURCE_RANGE, bytes);
     let request = with_source(request, source)?;
-    send_and_read(client, &request, |reply| {
-        let (etag, checksum) = copy_result(NAME, reply, b"CopyPartResult")?;
+    send_and_read(client, &request, |response| {
+        let (etag, checksum) = copy_result(NAME, response, b"CopyPartResult")?;
         Ok(Part { number, size: range.end - range.start, etag, checksum })
     })
     .await
@@ -243,11 +254,11 @@ fn with_source(request: Request, source: &CopySource<'_>) -> Result<Request, Err
 /// ETag and checksum of a copy.
 fn copy_result(
     operation: &'static str,
-    reply: &Reply,
+    response: &Response,
     root: &[u8],
 ) -> Result<(String, Option<Checksum>), Error> {
     let (mut etag, mut checksum) = (String::new(), None);
-    read(operation, reply, root, |node| {
+    read(operation, response, root, |node| {
         let Node::Leaf { parent, name, text } = node else { return };
         if parent == root && name == b"ETag" {
             etag = unquoted(&string(text)).to_owned();
@@ -271,12 +282,12 @@ mod tests {
     use super::*;
     use http::{HeaderMap, HeaderValue, StatusCode};
 
-    fn reply(pairs: &[(&'static str, &str)]) -> Reply {
+    fn response(pairs: &[(&'static str, &str)]) -> Response {
         let mut headers = HeaderMap::new();
         for (name, value) in pairs {
             headers.insert(*name, HeaderValue::from_str(value).unwrap());
         }
-        Reply { status: StatusCode::OK, headers, body: Bytes::new() }
+        Response { status: StatusCode::OK, headers, body: Bytes::new() }
     }
 
     #[test]
@@ -296,12 +307,12 @@ mod tests {
     #[test]
     fn what_the_server_stored_is_compared() {
         let crc = Checksum::of(Algorithm::Crc32, b"123456789");
-        let good = reply(&[("x-amz-checksum-crc32", "y/Q5Jg=="), ("etag", "\"e\"")]);
+        let good = response(&[("x-amz-checksum-crc32", "y/Q5Jg=="), ("etag", "\"e\"")]);
         let put = put_of("PutObject", &good, Some(&crc)).unwrap();
         assert_eq!((put.etag.as_str(), put.checksum), ("e", Some(crc.clone())));
-        let bad = reply(&[("x-amz-checksum-crc32", "AAAAAA==")]);
+        let bad = response(&[("x-amz-checksum-crc32", "AAAAAA==")]);
         assert_eq!(put_of("PutObject", &bad, Some(&crc)).unwrap_err().kind, Kind::Corrupt);
-        let other = reply(&[("x-amz-checksum-crc64nvme", "AAAAAAAAAAA=")]);
+        let other = response(&[("x-amz-checksum-crc64nvme", "AAAAAAAAAAA=")]);
         assert_eq!(put_of("PutObject", &other, Some(&crc)).unwrap().checksum, None);
     }
 
@@ -309,18 +320,21 @@ mod tests {
     fn an_etag_is_compared_where_it_is_an_md5() {
         let md5 = Checksum::of(Algorithm::Md5, b"abc");
         let other = "00000000000000000000000000000000";
-        let of = |reply: Reply| put_of("PutObject", &reply, Some(&md5)).map(|_| ());
-        assert_eq!(of(reply(&[("etag", "\"900150983CD24FB0D6963F7D28E17F72\"")])).ok(), Some(()));
-        assert_eq!(of(reply(&[("etag", other)])).unwrap_err().kind, Kind::Corrupt);
-        let kms = reply(&[("etag", other), ("x-amz-server-side-encryption", "aws:kms")]);
+        let of = |response: Response| put_of("PutObject", &response, Some(&md5)).map(|_| ());
+        assert_eq!(
+            of(response(&[("etag", "\"900150983CD24FB0D6963F7D28E17F72\"")])).ok(),
+            Some(())
+        );
+        assert_eq!(of(response(&[("etag", other)])).unwrap_err().kind, Kind::Corrupt);
+        let kms = response(&[("etag", other), ("x-amz-server-side-encryption", "aws:kms")]);
         assert!(of(kms).is_ok());
         let own = "x-amz-server-side-encryption-customer-algorithm";
-        assert!(of(reply(&[("etag", other), (own, "AES256")])).is_ok());
-        assert!(of(reply(&[("etag", "\"abc-1\"")])).is_ok());
+        assert!(of(response(&[("etag", other), (own, "AES256")])).is_ok());
+        assert!(of(response(&[("etag", "\"abc-1\"")])).is_ok());
     }
 
     fn of(body: &str) -> Result<(String, Option<Checksum>), Error> {
-        copy_result("CopyObject", &Reply::of(body.to_owned()), b"CopyObjectResult")
+        copy_result("CopyObject", &Response::of(body.to_owned()), b"CopyObjectResult")
     }
 
     #[test]

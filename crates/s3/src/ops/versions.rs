@@ -6,7 +6,7 @@ use crate::ops::listing::{
 };
 use crate::ops::{Etag, query_key, read};
 use crate::xml::Node;
-use crate::{Client, Error, Reply, Request};
+use crate::{Client, Error, Request, Response};
 use hakobu_core::percent;
 use hakobu_core::unit::Time;
 use http::Method;
@@ -55,7 +55,7 @@ impl VersionPages {
             return Ok(None);
         }
         let request = request(bucket, &self.query, &self.from)?;
-        let page = |reply: &Reply| page_of(reply, &self.query, &self.from);
+        let page = |response: &Response| page_of(response, &self.query, &self.from);
         let mut page = request_page(client, &request, page).await?;
         self.follow(&mut page).map_err(|why| untrusted(OPERATION, &why))?;
         Ok(Some(page))
@@ -118,9 +118,13 @@ fn request(bucket: &str, query: &VersionQuery, from: &PageMarker) -> Result<Requ
     from.query(request, "version-id-marker")
 }
 
-fn page_of(reply: &Reply, asked: &VersionQuery, from: &PageMarker) -> Result<VersionPage, Error> {
+fn page_of(
+    response: &Response,
+    asked: &VersionQuery,
+    from: &PageMarker,
+) -> Result<VersionPage, Error> {
     let mut reader = VersionPageReader::default();
-    read(OPERATION, reply, root_of(&reply.body), |node| reader.take(node))?;
+    read(OPERATION, response, root_of(&response.body), |node| reader.take(node))?;
     reader.page(asked, from)
 }
 
@@ -136,8 +140,8 @@ fn root_of(document: &[u8]) -> &'static [u8] {
 
 /// The first page of a listing of everything.
 #[cfg(any(test, fuzzing))]
-pub(crate) fn first_page_of(reply: &Reply) -> Result<VersionPage, Error> {
-    page_of(reply, &VersionQuery::default(), &PageMarker::default())
+pub(crate) fn first_page_of(response: &Response) -> Result<VersionPage, Error> {
+    page_of(response, &VersionQuery::default(), &PageMarker::default())
 }
 
 /// A version of an object, or a delete marker.

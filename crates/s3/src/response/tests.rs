@@ -10,15 +10,15 @@ const DATE: &str = "Fri, 24 May 2013 00:00:01 GMT";
 
 /// A response to send.
 #[derive(Clone, Debug)]
-struct Response {
+struct ScriptedResponse {
     status: u16,
     headers: Vec<(&'static str, String)>,
     body: String,
 }
 
-impl Response {
+impl ScriptedResponse {
     /// Minimal response that satisfies a row.
-    fn good(rule: &Rule) -> Response {
+    fn good(rule: &Rule) -> ScriptedResponse {
         let value = |form: &Form| match form {
             Form::Etag => "\"e\"",
             Form::Number => "5",
@@ -47,7 +47,7 @@ impl Response {
                 format!("<{root}>{fields}</{root}>")
             }
         };
-        Response { status: rule.statuses[0], headers: headers.collect(), body }
+        ScriptedResponse { status: rule.statuses[0], headers: headers.collect(), body }
     }
 
     fn act(&self) -> Act {
@@ -60,13 +60,13 @@ impl Response {
     }
 
     /// Each way to violate one column of the row.
-    fn violations(rule: &Rule) -> Vec<(String, Response)> {
-        let good = Response::good(rule);
+    fn violations(rule: &Rule) -> Vec<(String, ScriptedResponse)> {
+        let good = ScriptedResponse::good(rule);
         let mut found = Vec::new();
         for status in [200, 201, 202, 203, 204, 205, 206, 207, 226, 299, 304] {
             // Statuses valid for other requests of the operation are checked by `ops`.
             if !rule.statuses.contains(&status) {
-                found.push((format!("HTTP {status}"), Response { status, ..good.clone() }));
+                found.push((format!("HTTP {status}"), ScriptedResponse { status, ..good.clone() }));
             }
         }
         for at in 0..good.headers.len() {
@@ -105,8 +105,11 @@ impl Response {
         }
         for body in bodies {
             // A 204 response cannot have a body.
-            let response =
-                Response { status: 200, body: body.to_owned(), headers: good.headers.clone() };
+            let response = ScriptedResponse {
+                status: 200,
+                body: body.to_owned(),
+                headers: good.headers.clone(),
+            };
             found.push((format!("body {body:?}"), response));
         }
         if !rule.headers.is_empty() {
@@ -164,7 +167,7 @@ async fn call(operation: &str, client: &Client) -> Result<(), Error> {
     }
 }
 
-fn answer_to(rule: &'static Rule, response: Response) -> Result<(), Error> {
+fn answer_to(rule: &'static Rule, response: ScriptedResponse) -> Result<(), Error> {
     let server = Server::start(move |seen| {
         let named = seen.line.contains("delete=") || rule.operation != "DeleteObjects";
         // Keys missing from the response to DeleteObjects are deleted one by one.
@@ -179,7 +182,7 @@ fn answer_to(rule: &'static Rule, response: Response) -> Result<(), Error> {
 fn what_a_row_asks_for_is_enough() {
     for rule in RULES {
         for status in rule.statuses.iter().filter(|status| **status != 206) {
-            let response = Response { status: *status, ..Response::good(rule) };
+            let response = ScriptedResponse { status: *status, ..ScriptedResponse::good(rule) };
             let result = answer_to(rule, response);
             assert!(result.is_ok(), "{} {status}: {:?}", rule.operation, result.err());
         }
@@ -190,7 +193,7 @@ fn what_a_row_asks_for_is_enough() {
 fn every_violation_of_a_row_is_an_error() {
     let mut count = 0;
     for rule in RULES {
-        for (what, response) in Response::violations(rule) {
+        for (what, response) in ScriptedResponse::violations(rule) {
             let result = answer_to(rule, response);
             assert!(result.is_err(), "{}: {what} is taken for a success", rule.operation);
             count += 1;
@@ -215,7 +218,7 @@ fn lengths_have_to_be_numbers() {
 
 #[test]
 fn an_operation_without_a_row_is_refused() {
-    let error = check("NoSuch", &Reply::of("")).unwrap_err();
+    let error = check("NoSuch", &Response::of("")).unwrap_err();
     assert_eq!(error.kind, Kind::Invalid);
     let names: std::collections::HashSet<_> = RULES.iter().map(|rule| rule.operation).collect();
     assert_eq!(names.len(), RULES.len());

@@ -37,8 +37,8 @@ fn counts(client: &Client) -> (u64, u64, u64, u64) {
 fn a_request_says_what_it_should() {
     let server = Server::start(|_| answer("200 OK", "etag: \"e\"\r\n", ""));
     let client = Client::new(&server.session(Settings::default()));
-    let reply = block_on(client.send(&put("a b/../ü", "hello").query("x", "1&2"))).unwrap();
-    assert_eq!(reply.headers["etag"], "\"e\"");
+    let response = block_on(client.send(&put("a b/../ü", "hello").query("x", "1&2"))).unwrap();
+    assert_eq!(response.headers["etag"], "\"e\"");
     let seen = &server.seen()[0];
     assert_eq!(seen.line, "PUT /bucket/a%20b/../%C3%BC?x=1%262 HTTP/1.1");
     assert_eq!(seen.body, b"hello");
@@ -69,8 +69,8 @@ fn one_connection_carries_all_requests_in_a_row() {
     let client = Client::new(&server.session(Settings::default()));
     block_on(async {
         for n in 0..50 {
-            let reply = client.send(&put(&n.to_string(), "x")).await.unwrap();
-            assert_eq!(&reply.body[..], b"body");
+            let response = client.send(&put(&n.to_string(), "x")).await.unwrap();
+            assert_eq!(&response.body[..], b"body");
         }
     });
     assert_eq!(counts(&client), (50, 0, 0, 1));
@@ -128,8 +128,8 @@ fn failures_of_servers_and_connections_are_tried_again() {
     }
     });
     let client = Client::new(&server.session(quick()));
-    let reply = block_on(client.send(&put("k", "x"))).unwrap();
-    assert_eq!(&reply.body[..], b"whole");
+    let response = block_on(client.send(&put("k", "x"))).unwrap();
+    assert_eq!(&response.body[..], b"whole");
     let (requests, retries, throttled, _) = counts(&client);
     assert_eq!((requests, retries, throttled), (1, 4, 0));
 }

@@ -89,11 +89,11 @@ fn a_bundle_is_trusted_and_bodies_are_not_signed() {
     let server = server(false);
     let ca_bundle = Some(folder().join("cert.pem"));
     let client = client(&server, Settings { ca_bundle, ..Settings::default() });
-    let reply = block_on(async {
+    let response = block_on(async {
         client.send(&put()).await.unwrap();
         client.send(&put()).await.unwrap()
     });
-    assert_eq!(&reply.body[..], b"ok");
+    assert_eq!(&response.body[..], b"ok");
     assert_eq!(client.session().counts.connections.load(Ordering::Relaxed), 1);
     let heads = server.heads.lock();
     assert!(heads.iter().all(|head| head.contains("x-amz-content-sha256: UNSIGNED-PAYLOAD")));

@@ -3,7 +3,7 @@
 use super::*;
 use crate::sign::encode_path;
 use crate::xml::escaped;
-use crate::{Error, Kind, Reply};
+use crate::{Error, Kind, Response};
 use hakobu_core::unit::Time;
 use proptest::prelude::*;
 
@@ -12,7 +12,7 @@ fn page(body: &str, asked: &ListQuery) -> Result<ListPage, Error> {
 }
 
 fn page_by(version: ListVersion, body: &str, asked: &ListQuery) -> Result<ListPage, Error> {
-    page_of(&Reply::of(body.to_owned()), asked, version)
+    page_of(&Response::of(body.to_owned()), asked, version)
 }
 
 fn all() -> ListQuery {
@@ -238,8 +238,8 @@ proptest! {
             *place = byte;
         }
         bytes.truncate(cut.max(1));
-        let reply = Reply::of(bytes);
-        let _ = page_of(&reply, &all(), ListVersion::Two);
+        let response = Response::of(bytes);
+        let _ = page_of(&response, &all(), ListVersion::Two);
     }
 }
 

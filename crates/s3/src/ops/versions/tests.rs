@@ -3,8 +3,8 @@
 use super::*;
 use crate::Kind;
 
-fn reply(body: &str) -> Reply {
-    Reply::of(body.to_owned())
+fn response(body: &str) -> Response {
+    Response::of(body.to_owned())
 }
 
 fn version(element: &str, key: &str, id: &str) -> String {
@@ -40,7 +40,7 @@ fn a_page_is_read() {
         + "<CommonPrefixes><Prefix>p/d/</Prefix></CommonPrefixes><EncodingType>url</EncodingType>";
     let body = document(&inner, Some(("p/%C3%A9", "2")));
     let query = below("p/", Some(b'/'));
-    let page = page_of(&reply(&body), &query, &PageMarker::default()).unwrap();
+    let page = page_of(&response(&body), &query, &PageMarker::default()).unwrap();
     let found: Vec<_> = page
         .versions
         .iter()
@@ -80,7 +80,7 @@ fn a_page_that_cannot_be_trusted_is_refused() {
         + &version("DeleteMarker", "p/b", "4");
     let whole = document(&inner, Some(("p/b", "2")));
     let from = PageMarker { key: b"p/a".to_vec(), id: "0".to_owned() };
-    let of = |body: &str| page_of(&reply(body), &below("p/", None), &from);
+    let of = |body: &str| page_of(&response(body), &below("p/", None), &from);
     assert_eq!(of(&whole).unwrap().versions.len(), 4);
     for (from, to) in [
         ("<Key>p/a</Key>", "<Key>q/a</Key>"),
@@ -123,7 +123,7 @@ fn followed(pages: &[String]) -> Result<Vec<String>, String> {
     let mut ids = Vec::new();
     for page in pages {
         assert!(!listing.over, "{page}");
-        let page = page_of(&reply(page), &listing.query, &listing.from);
+        let page = page_of(&response(page), &listing.query, &listing.from);
         let mut page = page.map_err(|error| error.message)?;
         listing.follow(&mut page)?;
         ids.extend(page.versions.into_iter().map(|version| version.id));
