@@ -19,7 +19,7 @@ use hakobu_core::error::Fatal;
 use hakobu_core::unit::{Jobs, Totals};
 use hakobu_s3::ops::create_bucket;
 use hakobu_s3::with_client;
-use hakobu_s3::{Addressing, Keys, Settings};
+use hakobu_s3::{Addressing, Credentials, Settings};
 use hakobu_testserver::{Conditions, Config, Kind, Server};
 use hakobu_transfer::location::Location;
 use hakobu_transfer::object::JOBS_SEED;
@@ -107,11 +107,12 @@ impl Demo<'_> {
             log: None,
         });
         let server = server.map_err(|e| format!("cannot serve {}: {e}", store.display()))?;
-        let keys = Keys { access_key: ACCESS_KEY.into(), secret_key: secret, session_token: None };
+        let credentials =
+            Credentials { access_key: ACCESS_KEY.into(), secret_key: secret, session_token: None };
         let settings = Settings {
             endpoint_url: Some(server.url()),
             region: Some("us-east-1".into()),
-            keys: Some(keys),
+            credentials: Some(credentials),
             addressing: Addressing::Path,
             ..Settings::default()
         };

@@ -6,7 +6,7 @@ use crate::client::pool::DnsCache;
 use crate::endpoint::{Endpoint, Route};
 use crate::proxy::Proxies;
 use crate::settings::{ResolvedSettings, chain};
-use crate::{Addressing, Keys, Kind, Lookup};
+use crate::{Addressing, Credentials, Kind, Lookup};
 use aws_config::default_provider::credentials::DefaultCredentialsChain;
 use aws_config::imds::Client as ImdsClient;
 use aws_config::profile::ProfileFileCredentialsProvider;
@@ -42,8 +42,8 @@ const PAUSE_S: i64 = 30;
 /// Credentials of a session, shared by all cores.
 pub(crate) struct CredentialCache {
     provider: Option<SharedCredentialsProvider>,
-    keys: Mutex<Option<Arc<Keys>>>,
-    /// Increases with each new set of keys; 0 without keys.
+    credentials: Mutex<Option<Arc<Credentials>>>,
+    /// Increases with each new set of credentials; 0 without credentials.
     version: AtomicU64,
     /// Time of the next refresh, seconds since 1970; `i64::MAX` for never.
     due_s: AtomicI64,
@@ -52,9 +52,9 @@ pub(crate) struct CredentialCache {
 }
 
 impl CredentialCache {
-    /// Fixed keys; without any, requests are not signed.
-    pub fn fixed(keys: Option<Keys>) -> CredentialCache {
-        CredentialCache::new(None, keys)
+    /// Fixed credentials; without any, requests are not signed.
+    pub fn fixed(credentials: Option<Credentials>) -> CredentialCache {
+        CredentialCache::new(None, credentials)
     }
 
     /// Keys from `provider`; none before the first fetch.
@@ -62,10 +62,13 @@ impl CredentialCache {
         CredentialCache::new(Some(SharedCredentialsProvider::new(provider)), None)
     }
 
-    fn new(provider: Option<SharedCredentialsProvider>, keys: Option<Keys>) -> CredentialCache {
+    fn new(
+        provider: Option<SharedCredentialsProvider>,
+        credentials: Option<Credentials>,
+    ) -> CredentialCache {
         CredentialCache {
             provider,
-            keys: Mutex::new(keys.map(Arc::new)),
+            credentials: Mutex::new(credentials.map(Arc::new)),
             version: AtomicU64::new(1),
             due_s: AtomicI64::new(i64::MAX),
             busy: AtomicBool::new(false),
@@ -73,19 +76,19 @@ impl CredentialCache {
         }
     }
 
-    /// True if keys have to be fetched.
+    /// True if credentials have to be fetched.
     pub fn is_fetched(&self) -> bool {
         self.provider.is_some()
     }
 
-    /// Version of the keys; changes when they do.
+    /// Version of the credentials; changes when they do.
     pub fn version(&self) -> u64 {
         self.version.load(Ordering::Acquire)
     }
 
-    /// Current keys; `None` for anonymous requests.
-    pub fn keys(&self) -> Option<Arc<Keys>> {
-        self.keys.lock().clone()
+    /// Current credentials; `None` for anonymous requests.
+    pub fn credentials(&self) -> Option<Arc<Credentials>> {
+        self.credentials.lock().clone()
     }
 
     /// True if a refresh is due at `now_s`, for one caller only, which must then call
@@ -94,7 +97,7 @@ impl CredentialCache {
         now_s >= self.due_s.load(Ordering::Relaxed) && !self.busy.swap(true, Ordering::AcqRel)
     }
 
-    /// Refreshes keys before they expire. A failure is ignored here: the keys are still valid for a while,
+    /// Refreshes credentials before they expire. A failure is ignored here: the credentials are still valid for a while,
     /// and the request that finally fails reports the reason.
     pub async fn refresh_ahead(&self, now_s: i64) {
         if self.refresh(self.version()).await.is_err() {
@@ -103,11 +106,11 @@ impl CredentialCache {
         self.busy.store(false, Ordering::Release);
     }
 
-    /// Fetches keys, unless they are newer than `version` already. Returns whether keys can change at all.
+    /// Fetches credentials, unless they are newer than `version` already. Returns whether credentials can change at all.
     /// Only one fetch at a time, over all cores.
     ///
     /// # Errors
-    /// A message: why there are no keys.
+    /// A message: why there are no credentials.
     pub async fn refresh(&self, version: u64) -> Result<bool, String> {
         let Some(provider) = &self.provider else { return Ok(false) };
         let _alone = self.fetching.lock().await;
@@ -119,12 +122,12 @@ impl CredentialCache {
             let since = time.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
             i64::try_from(since).unwrap_or(i64::MAX).saturating_sub(AHEAD_S)
         });
-        let keys = Keys {
+        let credentials = Credentials {
             access_key: got.access_key_id().to_owned(),
             secret_key: got.secret_access_key().to_owned(),
             session_token: got.session_token().map(str::to_owned),
         };
-        *self.keys.lock() = Some(Arc::new(keys));
+        *self.credentials.lock() = Some(Arc::new(credentials));
         // Keys with a short lifetime would always be due: these are refreshed after half of their remaining
         // lifetime.
         let now_s = crate::time::now_s();
@@ -155,15 +158,15 @@ pub(crate) fn open(
     if resolved.given.no_sign_request {
         return Ok(CredentialCache::fixed(None));
     }
-    if resolved.given.keys.is_some() {
-        return Ok(CredentialCache::fixed(resolved.given.keys.clone()));
+    if resolved.given.credentials.is_some() {
+        return Ok(CredentialCache::fixed(resolved.given.credentials.clone()));
     }
     if resolved.profile.is_none() {
         match (lookup("AWS_ACCESS_KEY_ID"), lookup("AWS_SECRET_ACCESS_KEY")) {
             (Some(access_key), Some(secret_key)) => {
                 let session_token = lookup("AWS_SESSION_TOKEN");
-                let keys = Keys { access_key, secret_key, session_token };
-                return Ok(CredentialCache::fixed(Some(keys)));
+                let credentials = Credentials { access_key, secret_key, session_token };
+                return Ok(CredentialCache::fixed(Some(credentials)));
             }
             (Some(_), None) => {
                 return Err("AWS_ACCESS_KEY_ID is set, but AWS_SECRET_ACCESS_KEY is not".into());

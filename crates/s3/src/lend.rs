@@ -1,6 +1,6 @@
 //! Signatures and TLS for programs that have connections of their own, such as a benchmark of servers.
 
-use crate::Keys;
+use crate::Credentials;
 use crate::client::tls;
 use crate::sign::{Signer, sha256_hex};
 use crate::time::now_s;
@@ -14,7 +14,7 @@ use std::path::Path;
 
 /// Headers that sign a request at this time: date, hash of the body, token, signature.
 pub fn signature(request: &Unsigned<'_>) -> Vec<(String, String)> {
-    let keys = Keys {
+    let keys = Credentials {
         access_key: request.key_id.to_owned(),
         secret_key: request.key.to_owned(),
         session_token: Some(request.session.to_owned()).filter(|token| !token.is_empty()),

@@ -33,4 +33,4 @@ pub use customer_key::CustomerKey;
 pub use endpoint::{AccessPoint, Addressing, without_secrets};
 pub use error::{Error, Kind};
 pub use settings::{Lookup, Settings};
-pub use sign::{Keys, presign};
+pub use sign::{Credentials, presign};

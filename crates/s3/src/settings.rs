@@ -5,7 +5,7 @@
 use crate::client::retry::RetryAttempts;
 use crate::endpoint::{Endpoint, REGION};
 use crate::proxy::Proxies;
-use crate::{Addressing, Algorithm, CustomerKey, Keys};
+use crate::{Addressing, Algorithm, Credentials, CustomerKey};
 use aws_runtime::env_config::file::{EnvConfigFileKind, EnvConfigFiles};
 use aws_runtime::env_config::property::PropertiesKey;
 use aws_runtime::env_config::section::EnvConfigSections;
@@ -29,7 +29,7 @@ pub struct Settings {
     pub credentials_file: Option<PathBuf>,
     /// Keys known to the program, of a server that it runs: environment and profile are ignored. Not set by
     /// any option.
-    pub keys: Option<Keys>,
+    pub credentials: Option<Credentials>,
     /// `--no-sign-request`: anonymous requests.
     pub no_sign_request: bool,
     /// `--request-payer requester`.
@@ -96,7 +96,7 @@ impl Settings {
             "AWS_SHARED_CREDENTIALS_FILE" if file.is_some() => file.clone(),
             _ => lookup(name),
         };
-        let profile = match self.keys {
+        let profile = match self.credentials {
             Some(_) => None,
             None => Profile::load(self.profile.as_deref(), lookup)?,
         };

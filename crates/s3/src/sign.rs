@@ -20,7 +20,7 @@ const X_AMZ_SECURITY_TOKEN: HeaderName = HeaderName::from_static("x-amz-security
 
 /// Credentials of an account.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Keys {
+pub struct Credentials {
     /// Access key id, `AKIA…`, public.
     pub access_key: String,
     /// Secret key, never shown.
@@ -29,9 +29,9 @@ pub struct Keys {
     pub session_token: Option<String>,
 }
 
-impl fmt::Debug for Keys {
+impl fmt::Debug for Credentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Keys").field("access_key", &self.access_key).finish_non_exhaustive()
+        f.debug_struct("Credentials").field("access_key", &self.access_key).finish_non_exhaustive()
     }
 }
 
@@ -51,15 +51,15 @@ pub(crate) struct Signer {
 
 impl Signer {
     /// Derives the signing key for the day of `now_s` (seconds since 1970).
-    pub(crate) fn new(keys: &Keys, region: &str, now_s: i64) -> Signer {
+    pub(crate) fn new(credentials: &Credentials, region: &str, now_s: i64) -> Signer {
         let date = time::stamp(now_s)[..8].to_owned();
         Signer {
-            access_key: keys.access_key.clone(),
-            session_token: keys.session_token.as_deref().map(header_value),
+            access_key: credentials.access_key.clone(),
+            session_token: credentials.session_token.as_deref().map(header_value),
             region: region.to_owned(),
             day: now_s.div_euclid(86_400),
             scope: format!("{date}/{region}/s3/aws4_request"),
-            key: signing_key(keys, &date, region, "s3"),
+            key: signing_key(credentials, &date, region, "s3"),
             date,
         }
     }
@@ -133,8 +133,8 @@ impl Signer {
     }
 }
 
-fn signing_key(keys: &Keys, date: &str, region: &str, service: &str) -> hmac::Key {
-    let secret = format!("AWS4{}", keys.secret_key);
+fn signing_key(credentials: &Credentials, date: &str, region: &str, service: &str) -> hmac::Key {
+    let secret = format!("AWS4{}", credentials.secret_key);
     let mut key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
     for part in [date, region, service, "aws4_request"] {
         let derived = hmac::sign(&key, part.as_bytes());
@@ -323,12 +323,12 @@ pub async fn presign(
     if session.credential_cache.claims_refresh(now_s) {
         session.credential_cache.refresh_ahead(now_s).await;
     }
-    let Some(keys) = session.credential_cache.keys() else {
+    let Some(credentials) = session.credential_cache.credentials() else {
         return wrong(Kind::Credentials, "a presigned URL needs credentials to sign with");
     };
     let route = session.route(request.bucket.as_deref());
     Ok(presigned_url(
-        &Signer::new(&keys, &route.region, now_s),
+        &Signer::new(&credentials, &route.region, now_s),
         request.method.as_str(),
         if route.tls { "https" } else { "http" },
         &route.authority,

@@ -3,7 +3,7 @@
 use crate::client::connection::{self, Conn, Watchdog};
 use crate::endpoint::Route;
 use crate::sign::Signer;
-use crate::{Error, Keys, Kind, S3Session, Throttle};
+use crate::{Credentials, Error, Kind, S3Session, Throttle};
 use hakobu_core::meter::{Lane, SharedLane};
 use http::HeaderValue;
 use parking_lot::Mutex;
@@ -43,7 +43,7 @@ pub(crate) struct BucketRoute {
 /// Keys of one version, and the signing key derived from them for a region and day.
 struct Identity {
     version: u64,
-    keys: Option<Arc<Keys>>,
+    credentials: Option<Arc<Credentials>>,
     signers: Vec<Signer>,
 }
 
@@ -129,22 +129,22 @@ impl Pool {
     }
 
     /// Calls `sign` with the signer for a region at `now_s`, unless requests are anonymous. Returns the
-    /// version of the keys.
+    /// version of the credentials.
     pub fn with_signer(&self, region: &str, now_s: i64, sign: impl FnOnce(&Signer)) -> u64 {
         let version = self.session.credential_cache.version();
         let mut identity = self.identity.borrow_mut();
         if identity.as_ref().is_none_or(|identity| identity.version != version) {
-            let keys = self.session.credential_cache.keys();
-            *identity = Some(Identity { version, keys, signers: Vec::new() });
+            let credentials = self.session.credential_cache.credentials();
+            *identity = Some(Identity { version, credentials, signers: Vec::new() });
         }
-        let Some(Identity { keys: Some(keys), signers, .. }) = &mut *identity else {
+        let Some(Identity { credentials: Some(credentials), signers, .. }) = &mut *identity else {
             return version;
         };
         let known = signers.iter().position(|signer| signer.is_for(region, now_s));
         let at = known.unwrap_or_else(|| {
             // That of another day is not needed again.
             signers.retain(|signer| signer.region != region);
-            signers.push(Signer::new(keys, region, now_s));
+            signers.push(Signer::new(credentials, region, now_s));
             signers.len() - 1
         });
         sign(&signers[at]);

@@ -159,9 +159,9 @@ pub(crate) struct Failure {
 /// Facts about a failed attempt for [`Client::recover_from`].
 #[derive(Default)]
 pub(crate) struct FailureContext {
-    /// Region, and version of the keys, used for signing.
+    /// Region, and version of the credentials, used for signing.
     region: String,
-    keys: u64,
+    credentials_version: u64,
     /// Time by the server's clock.
     date_s: Option<i64>,
     bucket_region: Option<String>,
@@ -190,7 +190,7 @@ impl Client {
         }
     }
 
-    /// A signed request, and the version of the keys.
+    /// A signed request, and the version of the credentials.
     fn build(
         &self,
         request: &Request,
@@ -226,7 +226,7 @@ impl Client {
         let now_s = self.session().server_now_s();
         let (path, query) = target.as_str().split_at(path_bytes);
         let query = query.strip_prefix('?').unwrap_or(query);
-        let keys = self.pool.with_signer(&route.region, now_s, |signer| {
+        let credentials_version = self.pool.with_signer(&route.region, now_s, |signer| {
             let method = request.method.as_str();
             signer.sign(method, &route.authority, path, query, &mut headers, payload, now_s);
         });
@@ -246,7 +246,7 @@ impl Client {
             }
         };
         *built.headers_mut() = headers;
-        Ok((built, keys))
+        Ok((built, credentials_version))
     }
 
     /// Makes one attempt. Reads a successful response to its end if `whole`; `tally` counts sent bytes.
@@ -267,7 +267,7 @@ impl Client {
         let (mut fresh, mut closed) = (fresh, 0);
         loop {
             let mut share = self.admit_body(request).await.map_err(unsent)?;
-            let (mut built, keys) =
+            let (mut built, credentials_version) =
                 self.build(request, &destination, payload, tally).map_err(unsent)?;
             if !request.body.is_empty()
                 && let Some(share) = share.take()
@@ -303,7 +303,7 @@ impl Client {
             if !head.status.is_success() {
                 let context = FailureContext {
                     region: destination.route.region.clone(),
-                    keys,
+                    credentials_version,
                     ..FailureContext::default()
                 };
                 let mut failure = refused(rest, head, context, operation).await;
@@ -345,7 +345,7 @@ impl Client {
     ) -> Result<bool, Error> {
         let session = self.session();
         if error.is_expired_token() {
-            return match session.credential_cache.refresh(context.keys).await {
+            return match session.credential_cache.refresh(context.credentials_version).await {
                 Ok(changed) => Ok(changed),
                 Err(why) => Err(Error { message: why, ..error.clone() }),
             };

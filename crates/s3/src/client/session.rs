@@ -131,7 +131,7 @@ impl S3Session {
     /// True if two stores have the same endpoint and account, so that the server can copy between them.
     pub fn same_account(&self, other: &S3Session) -> bool {
         let access_key = |session: &S3Session| {
-            session.credential_cache.keys().map(|keys| keys.access_key.clone())
+            session.credential_cache.credentials().map(|credentials| credentials.access_key.clone())
         };
         self.resolved.endpoint == other.resolved.endpoint && access_key(self) == access_key(other)
     }

@@ -45,12 +45,12 @@ fn keys_are_fetched_once_for_all_who_find_them_expired() {
     let (credential_cache, calls) = credential_cache(3600, 99);
     block_on(async {
         assert_eq!(credential_cache.refresh(1).await, Ok(true));
-        assert_eq!(credential_cache.keys().unwrap().access_key, "AK1");
+        assert_eq!(credential_cache.credentials().unwrap().access_key, "AK1");
         // Other requests failed with the old version.
         assert_eq!(credential_cache.refresh(1).await, Ok(true));
         assert_eq!(calls.load(Ordering::Relaxed), 1);
         assert_eq!(credential_cache.refresh(credential_cache.version()).await, Ok(true));
-        assert_eq!(credential_cache.keys().unwrap().access_key, "AK2");
+        assert_eq!(credential_cache.credentials().unwrap().access_key, "AK2");
     });
 }
 
@@ -66,12 +66,12 @@ fn keys_are_fetched_ahead_by_one_core() {
         assert!(credential_cache.claims_refresh(due_s));
         assert!(!credential_cache.claims_refresh(due_s), "a second core fetches, too");
         credential_cache.refresh_ahead(due_s).await;
-        assert_eq!(credential_cache.keys().unwrap().access_key, "AK2");
+        assert_eq!(credential_cache.credentials().unwrap().access_key, "AK2");
         // The next fetch fails: the keys stay, and a pause follows.
         let due_s = now_s + 2 * 3600;
         assert!(credential_cache.claims_refresh(due_s));
         credential_cache.refresh_ahead(due_s).await;
-        assert_eq!(credential_cache.keys().unwrap().access_key, "AK2");
+        assert_eq!(credential_cache.credentials().unwrap().access_key, "AK2");
         assert!(!credential_cache.claims_refresh(due_s + PAUSE_S - 1));
         assert!(credential_cache.claims_refresh(due_s + PAUSE_S));
     });
@@ -180,7 +180,7 @@ fn a_profile_in_quotes_has_its_keys() {
     let named = Settings { profile: Some("my profile".into()), ..Settings::default() };
     for settings in [Settings::default(), named] {
         let session = S3Session::open(&settings).unwrap();
-        assert_eq!(session.credential_cache.keys().unwrap().access_key, "AKQ");
+        assert_eq!(session.credential_cache.credentials().unwrap().access_key, "AKQ");
         assert_eq!(session.resolved.region, "eu-north-1");
     }
 }
@@ -203,7 +203,7 @@ fn a_container_hands_out_keys_over_http() {
         return;
     }
     let session = S3Session::open(&Settings::default()).unwrap();
-    assert_eq!(session.credential_cache.keys().unwrap().access_key, "AKC");
+    assert_eq!(session.credential_cache.credentials().unwrap().access_key, "AKC");
 }
 
 #[test]

@@ -134,8 +134,9 @@ fn what_is_wrong_is_named() {
     assert!(missing.contains("no profile `q`") && missing.contains(".aws/config"), "{missing}");
     assert!(resolve(&asked("p"), &home.0, &[]).unwrap_err().contains("`odd`"));
     assert!(plain(&[("AWS_PROFILE", "q")]).unwrap_err().contains("no profile `q`"));
-    let keys = Keys { access_key: "A".into(), secret_key: "hush".into(), session_token: None };
-    let own = Settings { keys: Some(keys), ..Settings::default() };
+    let credentials =
+        Credentials { access_key: "A".into(), secret_key: "hush".into(), session_token: None };
+    let own = Settings { credentials: Some(credentials), ..Settings::default() };
     assert!(resolve(&own, &home.0, &[("AWS_PROFILE", "q")]).is_ok());
     let shown = format!("{own:?}");
     assert!(shown.contains("Keys") && !shown.contains("hush"), "{shown}");

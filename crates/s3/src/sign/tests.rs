@@ -9,8 +9,8 @@ use proptest::prelude::*;
 const DAY_S: i64 = 1_369_353_600; // 20130524T000000Z
 const HOST: &str = "examplebucket.s3.amazonaws.com";
 
-fn keys(token: Option<&str>) -> Keys {
-    Keys {
+fn credentials(token: Option<&str>) -> Credentials {
+    Credentials {
         access_key: "AKIAIOSFODNN7EXAMPLE".to_owned(),
         secret_key: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY".to_owned(),
         session_token: token.map(str::to_owned),
@@ -18,7 +18,7 @@ fn keys(token: Option<&str>) -> Keys {
 }
 
 fn signed(method: &str, path: &str, query: &str, given: &[(&str, &str)], body: &[u8]) -> String {
-    let signer = Signer::new(&keys(None), "us-east-1", DAY_S);
+    let signer = Signer::new(&credentials(None), "us-east-1", DAY_S);
     let mut headers = HeaderMap::new();
     for (name, value) in given {
         headers.insert(HeaderName::try_from(*name).unwrap(), value.parse().unwrap());
@@ -63,14 +63,14 @@ fn the_examples_of_the_documentation() {
 /// "Authenticating Requests: Using Query Parameters".
 #[test]
 fn the_presigned_example_of_the_documentation() {
-    let signer = Signer::new(&keys(None), "us-east-1", DAY_S);
+    let signer = Signer::new(&credentials(None), "us-east-1", DAY_S);
     let url = presigned_url(&signer, "GET", "https", HOST, "/test.txt", &[], 86_400, DAY_S);
     let expected = "https://examplebucket.s3.amazonaws.com/test.txt?X-Amz-Algorithm=AWS4-HMAC-SHA256\
         &X-Amz-Credential=AKIAIOSFODNN7EXAMPLE%2F20130524%2Fus-east-1%2Fs3%2Faws4_request\
         &X-Amz-Date=20130524T000000Z&X-Amz-Expires=86400&X-Amz-SignedHeaders=host\
         &X-Amz-Signature=aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404";
     assert_eq!(url, expected);
-    let signer = Signer::new(&keys(Some("a/b+c==")), "us-east-1", DAY_S);
+    let signer = Signer::new(&credentials(Some("a/b+c==")), "us-east-1", DAY_S);
     let query = [("versionId", "v".to_owned())];
     let url = presigned_url(&signer, "GET", "http", "h:1", "/b/k", &query, 1, DAY_S + 61);
     assert!(url.contains("&X-Amz-Date=20130524T000101Z&"), "{url}");
@@ -81,16 +81,16 @@ fn the_presigned_example_of_the_documentation() {
 /// The suite signs for a service called "service" and without a payload hash header, so its requests are
 /// tested below `sign`.
 fn suite(method: &str, path: &str, query: &[(&str, &str)], given: &[(&str, &str)]) -> String {
-    let keys = Keys {
+    let credentials = Credentials {
         access_key: "AKIDEXAMPLE".to_owned(),
         secret_key: "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY".to_owned(),
         session_token: None,
     };
     let (stamp, at) = ("20150830T123600Z", 1_440_938_160);
-    let mut signer = Signer::new(&keys, "us-east-1", at);
+    let mut signer = Signer::new(&credentials, "us-east-1", at);
     assert_eq!(signer.stamp(at), stamp);
     signer.scope = "20150830/us-east-1/service/aws4_request".to_owned();
-    signer.key = signing_key(&keys, "20150830", "us-east-1", "service");
+    signer.key = signing_key(&credentials, "20150830", "us-east-1", "service");
     let mut headers = HeaderMap::new();
     for (name, value) in given {
         headers.append(HeaderName::try_from(*name).unwrap(), HeaderValue::from_str(value).unwrap());
@@ -133,7 +133,7 @@ fn the_published_test_suite() {
 
 #[test]
 fn what_a_connection_may_change_is_not_signed_and_a_token_is() {
-    let signer = Signer::new(&keys(Some("TOKEN")), "us-east-1", DAY_S);
+    let signer = Signer::new(&credentials(Some("TOKEN")), "us-east-1", DAY_S);
     let mut headers = HeaderMap::new();
     for name in ["user-agent", "content-length", "host", "authorization", "x-amz-meta-a"] {
         headers.insert(HeaderName::from_static(name), HeaderValue::from_static("1"));
@@ -148,7 +148,7 @@ fn what_a_connection_may_change_is_not_signed_and_a_token_is() {
 
 #[test]
 fn a_key_is_good_for_one_day_and_region() {
-    let signer = Signer::new(&keys(None), "eu-west-1", DAY_S);
+    let signer = Signer::new(&credentials(None), "eu-west-1", DAY_S);
     assert!(signer.is_for("eu-west-1", DAY_S + 86_399));
     assert!(!signer.is_for("eu-west-1", DAY_S + 86_400));
     assert!(!signer.is_for("eu-west-1", DAY_S - 1));
@@ -158,7 +158,7 @@ fn a_key_is_good_for_one_day_and_region() {
 
 #[test]
 fn credentials_that_no_header_can_carry_do_not_end_the_program() {
-    let mut bad = keys(Some("to\nken"));
+    let mut bad = credentials(Some("to\nken"));
     bad.access_key = "AK\r\nX: y".to_owned();
     let mut headers = HeaderMap::new();
     Signer::new(&bad, "r", 0).sign("GET", "h", "/", "", &mut headers, UNSIGNED, 0);
