@@ -176,7 +176,7 @@ impl Demo<'_> {
         let outcome = Outcome { stopped: false, ..outcome };
         let shown = show.finish(&outcome, code);
         let totals = &outcome.totals;
-        print_row(step, totals.files, totals.bytes, outcome.took, Some(outcome.requests.answered));
+        print_row(step, totals.files, totals.bytes, outcome.took, Some(outcome.requests.succeeded));
         if code != exit::OK || !shown {
             return Err(format!("{step}: it did not succeed"));
         }
@@ -243,7 +243,7 @@ impl Demo<'_> {
         if !show.finish(&shown, exit::FAILURE) || is_fatal {
             return Err(format!("{step}: it did not succeed"));
         }
-        let requests = Some(outcome.requests.answered).filter(|requests| *requests > 0);
+        let requests = Some(outcome.requests.succeeded).filter(|requests| *requests > 0);
         print_row(step, counts.files, counts.bytes, outcome.took, requests);
         if self.control.is_stopped() {
             return Err(format!("{step}: it was not finished"));

@@ -14,7 +14,7 @@ use hakobu_core::limit::Limiter;
 use hakobu_core::meter::Meter;
 use hakobu_s3::ops::head_object;
 use hakobu_s3::with_session;
-use hakobu_s3::{Error, Kind, S3Session};
+use hakobu_s3::{Error, ErrorKind, S3Session};
 use hakobu_sys::standard;
 use hakobu_transfer::location::S3Url;
 use hakobu_transfer::object::{Stream, content_type, upload_stream};
@@ -118,7 +118,7 @@ fn upload(Plan { objects, limits, keeps, json, path, url }: Plan) -> Result<u8, 
     match keeps.then(|| is_there(&store, &url)) {
         Some(Ok(true)) => return Ok(kept(&path, json)),
         // An account that may only write relies on the condition of the upload.
-        Some(Err(error)) if error.kind == Kind::AccessDenied => {}
+        Some(Err(error)) if error.kind == ErrorKind::AccessDenied => {}
         Some(Err(error)) => return Ok(failed("look at", &path, &error, json)),
         Some(Ok(false)) | None => {}
     }
@@ -153,7 +153,7 @@ fn upload(Plan { objects, limits, keeps, json, path, url }: Plan) -> Result<u8, 
         Ok(_) => said(&path, "uploaded", json, exit::OK),
         Err(error)
             if keeps
-                && error.kind == Kind::Precondition
+                && error.kind == ErrorKind::Precondition
                 && is_there(&store, &url).is_ok_and(|there| there) =>
         {
             kept(&path, json)
@@ -168,7 +168,7 @@ fn is_there(store: &Arc<S3Session>, url: &S3Url) -> Result<bool, Error> {
         head_object(&client, &url.bucket, &url.key, None).await
     }) {
         Ok(_) => Ok(true),
-        Err(error) if error.kind == Kind::NotFound => Ok(false),
+        Err(error) if error.kind == ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }
 }

@@ -9,7 +9,7 @@ use crate::show::output::{self, Output};
 use crate::show::screen;
 use hakobu_core::error::{Cause, Operation, quoted};
 use hakobu_s3::with_session;
-use hakobu_s3::{Client, Error, Requests, S3Session};
+use hakobu_s3::{Client, Error, RequestCounts, S3Session};
 use hakobu_transfer::location::{S3Url, s3_path};
 use hakobu_transfer::object::list::Choice;
 use std::ffi::{OsStr, OsString};
@@ -68,10 +68,10 @@ pub fn note_left_out(url: &S3Url, choice: &mut Choice) {
 
 /// Prints the request counts of a store (`--stat`).
 pub fn print_requests(store: &S3Session) {
-    let requests = Requests::of(store);
+    let requests = RequestCounts::of(store);
     output::message(&format!(
         "{} requests, {} retried, {} slowed down, {} connections",
-        requests.answered, requests.retries, requests.throttled, requests.connections
+        requests.succeeded, requests.retries, requests.throttled, requests.connections
     ));
 }
 

@@ -49,7 +49,7 @@ pub(crate) fn entries(
         again: !plan.local && fatal.code == 11,
         message: fatal.message,
     })?;
-    if !plan.local && outcome.totals.failed > 0 && outcome.requests.answered == 0 {
+    if !plan.local && outcome.totals.failed > 0 && outcome.requests.succeeded == 0 {
         // The same would come of every shard, and collect would have all of them to do.
         let first = log.first().map(|what| format!(" ({what})")).unwrap_or_default();
         let why = format!("no request to the store succeeded{first}: the rest was returned");

@@ -6,7 +6,7 @@ use crate::client::pool::DnsCache;
 use crate::endpoint::{Endpoint, Route};
 use crate::proxy::Proxies;
 use crate::settings::{ResolvedSettings, chain};
-use crate::{Addressing, Credentials, Kind, Lookup};
+use crate::{Addressing, Credentials, ErrorKind, Lookup};
 use aws_config::default_provider::credentials::DefaultCredentialsChain;
 use aws_config::imds::Client as ImdsClient;
 use aws_config::profile::ProfileFileCredentialsProvider;
@@ -300,8 +300,8 @@ impl AwsHttpClient {
         let dialled =
             connection::dial(&self.shared.dns, route, tls, self.connect_timeout, None).await;
         let stream = dialled.map_err(|(kind, what)| match kind {
-            Kind::Settings => ConnectorError::user(what.into()),
-            Kind::TimedOut => ConnectorError::timeout(what.into()),
+            ErrorKind::Settings => ConnectorError::user(what.into()),
+            ErrorKind::TimedOut => ConnectorError::timeout(what.into()),
             _ => ConnectorError::io(what.into()),
         })?;
         let (mut sender, connection) =

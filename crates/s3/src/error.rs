@@ -6,7 +6,7 @@ use std::fmt;
 
 /// Kind of failure, by its consequences for the run and for retries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum ErrorKind {
     /// The bucket does not exist. Stops the run.
     NoSuchBucket,
     /// The key (or version, or upload) does not exist.
@@ -46,7 +46,7 @@ const ARCHIVED: &str = "InvalidObjectState";
 #[derive(Clone, Debug)]
 pub struct Error {
     /// Kind.
-    pub kind: Kind,
+    pub kind: ErrorKind,
     /// Operation in AWS's terms (`PutObject`).
     pub operation: &'static str,
     /// HTTP status; 0 without a response.
@@ -71,14 +71,14 @@ impl Error {
     }
 
     /// Creates an error that does not come from a response.
-    pub fn new(kind: Kind, operation: &'static str, message: impl Into<String>) -> Error {
+    pub fn new(kind: ErrorKind, operation: &'static str, message: impl Into<String>) -> Error {
         let (code, message) = (String::new(), message.into());
         Error { kind, operation, status: 0, code, message, tries: 1, region: None, unsure: false }
     }
 
     /// True if the same request may succeed later.
     pub fn is_transient(&self) -> bool {
-        use Kind::{Connection, Corrupt, Server, Throttled, TimedOut};
+        use ErrorKind::{Connection, Corrupt, Server, Throttled, TimedOut};
         matches!(self.kind, Throttled | Server | Connection | TimedOut | Corrupt)
     }
 
@@ -98,14 +98,20 @@ impl Error {
     /// True if the server supports the operation but not its checksum.
     pub(crate) fn is_unknown_checksum(&self) -> bool {
         let words = self.message.to_ascii_lowercase();
-        let invalid = matches!(self.kind, Kind::NotImplemented | Kind::Invalid);
+        let invalid = matches!(self.kind, ErrorKind::NotImplemented | ErrorKind::Invalid);
         let names = ["checksum", "crc64nvme", "not implemented"];
         invalid && (self.status == 501 || names.iter().any(|name| words.contains(name)))
     }
 
     /// True if all other requests would fail in the same way, so that the run should stop.
     pub fn stops_run(&self) -> bool {
-        matches!(self.kind, Kind::NoSuchBucket | Kind::Credentials | Kind::Region | Kind::Settings)
+        matches!(
+            self.kind,
+            ErrorKind::NoSuchBucket
+                | ErrorKind::Credentials
+                | ErrorKind::Region
+                | ErrorKind::Settings
+        )
     }
 }
 
@@ -148,7 +154,7 @@ impl Error {
             .or_else(|| by_operation(operation, status, &document))
             .unwrap_or_else(|| of_status(status));
         let message = sentence_of(kind, sentence, &document);
-        let told_region = !document.region.is_empty() && kind == Kind::Region;
+        let told_region = !document.region.is_empty() && kind == ErrorKind::Region;
         let region = told_region.then_some(document.region);
         Error { status, code: document.code, region, ..Error::new(kind, operation, message) }
     }
@@ -156,7 +162,7 @@ impl Error {
     /// Error for one key of a successful request (DeleteObjects).
     pub(crate) fn of_code(operation: &'static str, code: &str, message: &[u8]) -> Error {
         let document = ErrorDocument { message: one_line(message), ..ErrorDocument::default() };
-        let (kind, sentence) = meaning(code).unwrap_or((Kind::Server, ""));
+        let (kind, sentence) = meaning(code).unwrap_or((ErrorKind::Server, ""));
         let message = sentence_of(kind, sentence, &document);
         Error { code: code.to_owned(), ..Error::new(kind, operation, message) }
     }
@@ -199,15 +205,15 @@ fn one_line(text: &[u8]) -> String {
 }
 
 /// Inserts names into a sentence, and appends the server's message if it adds information.
-fn sentence_of(kind: Kind, sentence: &str, document: &ErrorDocument) -> String {
+fn sentence_of(kind: ErrorKind, sentence: &str, document: &ErrorDocument) -> String {
     match (kind, document.bucket.as_str(), document.key.as_str()) {
-        (Kind::NoSuchBucket, bucket, _) if !bucket.is_empty() => {
+        (ErrorKind::NoSuchBucket, bucket, _) if !bucket.is_empty() => {
             return format!("there is no bucket '{bucket}': check its name and the endpoint");
         }
-        (Kind::NotFound, _, key) if !key.is_empty() && document.code == "NoSuchKey" => {
+        (ErrorKind::NotFound, _, key) if !key.is_empty() && document.code == "NoSuchKey" => {
             return format!("there is no object '{key}'");
         }
-        (Kind::Region, ..) if !document.region.is_empty() => {
+        (ErrorKind::Region, ..) if !document.region.is_empty() => {
             return format!(
                 "the bucket is in region {}: ask there (--region {})",
                 document.region, document.region
@@ -225,17 +231,23 @@ fn sentence_of(kind: Kind, sentence: &str, document: &ErrorDocument) -> String {
 }
 
 /// True for kinds whose code alone does not name the problem.
-fn says_more(kind: Kind) -> bool {
-    matches!(kind, Kind::Invalid | Kind::AccessDenied | Kind::NotImplemented | Kind::Server)
+fn says_more(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::Invalid
+            | ErrorKind::AccessDenied
+            | ErrorKind::NotImplemented
+            | ErrorKind::Server
+    )
 }
 
 /// Makes a function of rows: kind, codes, and the sentence that explains them.
 macro_rules! meanings {
     ($($kind:ident: $($code:pat_param)|+ => $sentence:literal;)*) => {
         /// Kind and sentence of a code.
-        fn meaning(code: &str) -> Option<(Kind, &'static str)> {
+        fn meaning(code: &str) -> Option<(ErrorKind, &'static str)> {
             match code {
-                $($($code)|+ => Some((Kind::$kind, $sentence)),)*
+                $($($code)|+ => Some((ErrorKind::$kind, $sentence)),)*
                 _ => None,
             }
         }
@@ -320,15 +332,16 @@ fn by_operation(
     operation: &str,
     status: u16,
     document: &ErrorDocument,
-) -> Option<(Kind, &'static str)> {
+) -> Option<(ErrorKind, &'static str)> {
     let of_bucket =
         matches!(operation, "HeadBucket" | "ListObjects" | "ListObjectsV2" | "DeleteBucket");
     match status {
-        404 if document.code.is_empty() && of_bucket => {
-            Some((Kind::NoSuchBucket, "the bucket does not exist: check its name and the endpoint"))
-        }
+        404 if document.code.is_empty() && of_bucket => Some((
+            ErrorKind::NoSuchBucket,
+            "the bucket does not exist: check its name and the endpoint",
+        )),
         400 if document.code.is_empty() && operation.starts_with("Head") => Some((
-            Kind::Invalid,
+            ErrorKind::Invalid,
             "the server refused to look at it without saying why; an expired token, a wrong region, and an \
              object with another --sse-c-key than the given one (or none) show like this",
         )),
@@ -337,22 +350,24 @@ fn by_operation(
 }
 
 /// Kind and sentence of a status without a known code. With an empty sentence the server's message is used.
-fn of_status(status: u16) -> (Kind, &'static str) {
+fn of_status(status: u16) -> (ErrorKind, &'static str) {
     match status {
-        301 | 307 | 308 => (Kind::Region, "the bucket is in another region: set --region"),
-        304 | 412 => (Kind::Precondition, "the object is another one than the condition allows"),
-        401 => (Kind::Credentials, "the server requires credentials, or other ones"),
-        403 => (Kind::AccessDenied, "the account may not do this"),
-        404 => (Kind::NotFound, "it does not exist"),
-        408 => (Kind::TimedOut, "the server waited too long for the request"),
-        409 => (Kind::Precondition, "another request is changing the same thing"),
-        416 => (Kind::Precondition, "the object is shorter than it was when it was listed"),
-        429 | 503 => (Kind::Throttled, "the server asks to slow down"),
-        501 | 505 => (Kind::NotImplemented, "the server does not know this operation"),
-        507 => (Kind::Invalid, "the server has no room left"),
-        500..=599 => (Kind::Server, "the server failed"),
-        200..=299 => (Kind::Server, "the server reported an error within a success"),
-        _ => (Kind::Invalid, ""),
+        301 | 307 | 308 => (ErrorKind::Region, "the bucket is in another region: set --region"),
+        304 | 412 => {
+            (ErrorKind::Precondition, "the object is another one than the condition allows")
+        }
+        401 => (ErrorKind::Credentials, "the server requires credentials, or other ones"),
+        403 => (ErrorKind::AccessDenied, "the account may not do this"),
+        404 => (ErrorKind::NotFound, "it does not exist"),
+        408 => (ErrorKind::TimedOut, "the server waited too long for the request"),
+        409 => (ErrorKind::Precondition, "another request is changing the same thing"),
+        416 => (ErrorKind::Precondition, "the object is shorter than it was when it was listed"),
+        429 | 503 => (ErrorKind::Throttled, "the server asks to slow down"),
+        501 | 505 => (ErrorKind::NotImplemented, "the server does not know this operation"),
+        507 => (ErrorKind::Invalid, "the server has no room left"),
+        500..=599 => (ErrorKind::Server, "the server failed"),
+        200..=299 => (ErrorKind::Server, "the server reported an error within a success"),
+        _ => (ErrorKind::Invalid, ""),
     }
 }
 
@@ -369,22 +384,22 @@ mod tests {
     #[test]
     fn codes_say_more_than_statuses() {
         let table = [
-            (404, "NoSuchBucket", Kind::NoSuchBucket),
-            (404, "NoSuchUpload", Kind::NotFound),
-            (403, "AccessDenied", Kind::AccessDenied),
-            (403, "InvalidAccessKeyId", Kind::Credentials),
-            (400, "ExpiredToken", Kind::Credentials),
-            (400, "AuthorizationHeaderMalformed", Kind::Region),
-            (503, "SlowDown", Kind::Throttled),
-            (200, "InternalError", Kind::Server),
-            (400, "RequestTimeout", Kind::TimedOut),
-            (400, "BadDigest", Kind::Corrupt),
-            (409, "BucketNotEmpty", Kind::Invalid),
-            (409, "ConditionalRequestConflict", Kind::Precondition),
-            (403, "InvalidObjectState", Kind::AccessDenied),
-            (501, "NotImplemented", Kind::NotImplemented),
-            (400, "SomethingNew", Kind::Invalid),
-            (418, "SomethingNew", Kind::Invalid),
+            (404, "NoSuchBucket", ErrorKind::NoSuchBucket),
+            (404, "NoSuchUpload", ErrorKind::NotFound),
+            (403, "AccessDenied", ErrorKind::AccessDenied),
+            (403, "InvalidAccessKeyId", ErrorKind::Credentials),
+            (400, "ExpiredToken", ErrorKind::Credentials),
+            (400, "AuthorizationHeaderMalformed", ErrorKind::Region),
+            (503, "SlowDown", ErrorKind::Throttled),
+            (200, "InternalError", ErrorKind::Server),
+            (400, "RequestTimeout", ErrorKind::TimedOut),
+            (400, "BadDigest", ErrorKind::Corrupt),
+            (409, "BucketNotEmpty", ErrorKind::Invalid),
+            (409, "ConditionalRequestConflict", ErrorKind::Precondition),
+            (403, "InvalidObjectState", ErrorKind::AccessDenied),
+            (501, "NotImplemented", ErrorKind::NotImplemented),
+            (400, "SomethingNew", ErrorKind::Invalid),
+            (418, "SomethingNew", ErrorKind::Invalid),
         ];
         for (status, code, kind) in table {
             let error = error(status, code, "");
@@ -415,10 +430,10 @@ mod tests {
         let by_header = Error::from_response("HeadBucket", 301, &headers, b"");
         assert_eq!(
             (by_header.kind, by_header.region.as_deref()),
-            (Kind::Region, Some("eu-west-2"))
+            (ErrorKind::Region, Some("eu-west-2"))
         );
         let other = Error::from_response("HeadObject", 404, &headers, b"");
-        assert_eq!((other.kind, other.region), (Kind::NotFound, None));
+        assert_eq!((other.kind, other.region), (ErrorKind::NotFound, None));
     }
 
     #[test]
@@ -426,12 +441,12 @@ mod tests {
         let of = |operation, status, body: &str| {
             Error::from_response(operation, status, &HeaderMap::new(), body.as_bytes()).kind
         };
-        assert_eq!(of("HeadObject", 404, ""), Kind::NotFound);
-        assert_eq!(of("HeadBucket", 404, ""), Kind::NoSuchBucket);
-        assert_eq!(of("HeadObject", 403, ""), Kind::AccessDenied);
-        assert_eq!(of("GetObject", 502, "<html><br>bad gateway</html>"), Kind::Server);
-        assert_eq!(of("GetObject", 503, "busy"), Kind::Throttled);
-        assert_eq!(of("GetObject", 200, "<Error><Code>SlowDown</Code>"), Kind::Throttled);
+        assert_eq!(of("HeadObject", 404, ""), ErrorKind::NotFound);
+        assert_eq!(of("HeadBucket", 404, ""), ErrorKind::NoSuchBucket);
+        assert_eq!(of("HeadObject", 403, ""), ErrorKind::AccessDenied);
+        assert_eq!(of("GetObject", 502, "<html><br>bad gateway</html>"), ErrorKind::Server);
+        assert_eq!(of("GetObject", 503, "busy"), ErrorKind::Throttled);
+        assert_eq!(of("GetObject", 200, "<Error><Code>SlowDown</Code>"), ErrorKind::Throttled);
     }
 
     #[test]

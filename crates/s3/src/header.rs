@@ -1,7 +1,7 @@
 //! Headers of objects: encoding and decoding of ETags, checksums, metadata, tags.
 
 use crate::sign::encode_query;
-use crate::{Algorithm, Checksum, Error, Kind};
+use crate::{Algorithm, Checksum, Error, ErrorKind};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hakobu_core::percent::hex_byte;
@@ -42,7 +42,7 @@ pub(crate) fn plain(text: &str) -> HeaderValue {
 /// `Corrupt` if it cannot be a header value. Without it the condition would hold for any object.
 pub(crate) fn quoted(operation: &'static str, etag: &str) -> Result<HeaderValue, Error> {
     value(&format!("\"{}\"", unquoted(etag))).ok_or_else(|| {
-        Error::new(Kind::Corrupt, operation, "the server's ETag cannot be sent back to it")
+        Error::new(ErrorKind::Corrupt, operation, "the server's ETag cannot be sent back to it")
     })
 }
 
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(unquoted("W/\"a-2\""), "a-2");
         assert_eq!(quoted("", "a").unwrap(), "\"a\"");
         assert_eq!(quoted("", "\"a\"").unwrap(), "\"a\"");
-        assert_eq!(quoted("", "a\nb").unwrap_err().kind, Kind::Corrupt);
+        assert_eq!(quoted("", "a\nb").unwrap_err().kind, ErrorKind::Corrupt);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use crate::header::{is_checksum, is_checksum_element, unquoted};
 use crate::time::parse_http;
 use crate::xml::{Node, XmlError, walk};
-use crate::{Error, Kind, Request, Response};
+use crate::{Error, ErrorKind, Request, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
 /// A valid response to an operation.
@@ -192,7 +192,7 @@ pub(crate) fn refusal(request: &Request, error: Error) -> Error {
         412 if !conditional => "the server says that a condition failed, but none was set",
         _ => return error,
     };
-    Error { kind: Kind::Invalid, message: message.to_owned(), ..error }
+    Error { kind: ErrorKind::Invalid, message: message.to_owned(), ..error }
 }
 
 const COPY_IF_MATCH: &str = "x-amz-copy-source-if-match";
@@ -201,12 +201,12 @@ fn rule_of(operation: &'static str) -> Result<&'static Rule, Error> {
     let found = RULES.iter().find(|rule| rule.operation == operation);
     found.ok_or_else(|| {
         let what = "it is not known what a good answer to this operation is";
-        Error::new(Kind::Invalid, operation, what)
+        Error::new(ErrorKind::Invalid, operation, what)
     })
 }
 
 fn violation(operation: &'static str, status: StatusCode, what: String) -> Error {
-    Error { status: status.as_u16(), ..Error::new(Kind::Corrupt, operation, what) }
+    Error { status: status.as_u16(), ..Error::new(ErrorKind::Corrupt, operation, what) }
 }
 
 impl Form {

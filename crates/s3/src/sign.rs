@@ -1,7 +1,7 @@
 //! Signature Version 4 (Amazon S3 API Reference, "Authenticating Requests (AWS Signature Version 4)"), in headers and in
 //! presigned URLs. Signing is pure: the caller supplies the time.
 
-use crate::{Error, Kind, Request, S3Session, time};
+use crate::{Error, ErrorKind, Request, S3Session, time};
 use hakobu_core::percent::{encode, hex};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use ring::{digest, hmac};
@@ -317,14 +317,14 @@ pub async fn presign(
     let wrong = |kind, what: &str| Err(Error::new(kind, request.operation, what));
     let expires_s = expires.as_secs();
     if !(1..=EXPIRES_MAX_S).contains(&expires_s) {
-        return wrong(Kind::Invalid, "a presigned URL is valid for one second to seven days");
+        return wrong(ErrorKind::Invalid, "a presigned URL is valid for one second to seven days");
     }
     let now_s = session.server_now_s();
     if session.credential_cache.claims_refresh(now_s) {
         session.credential_cache.refresh_ahead(now_s).await;
     }
     let Some(credentials) = session.credential_cache.credentials() else {
-        return wrong(Kind::Credentials, "a presigned URL needs credentials to sign with");
+        return wrong(ErrorKind::Credentials, "a presigned URL needs credentials to sign with");
     };
     let route = session.route(request.bucket.as_deref());
     Ok(presigned_url(

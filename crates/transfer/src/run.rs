@@ -12,7 +12,7 @@ mod steer;
 pub use crate::plan::{Layout, Objects, Spec};
 pub use batch::{Together, transfer_each};
 pub use hakobu_core::control::Control;
-pub use hakobu_s3::Requests;
+pub use hakobu_s3::RequestCounts;
 pub use outcome::{Findings, Outcome};
 pub use remove::{Keys, Removal, RemovalTarget, remove_objects};
 pub use steer::{Rates, steered};

@@ -12,7 +12,7 @@ use crate::options::Typed;
 use crate::show::output::Output;
 use hakobu_s3::ops::head_object;
 use hakobu_s3::with_session;
-use hakobu_s3::{Error, Kind, S3Session};
+use hakobu_s3::{Error, ErrorKind, S3Session};
 use hakobu_transfer::location::S3Url;
 use hakobu_transfer::object::list::{Choice, Scope};
 use hakobu_transfer::policy::filter::FilterError;
@@ -123,7 +123,7 @@ fn is_below(key: &[u8], typed: &[u8]) -> bool {
 fn place(store: &Arc<S3Session>, url: &S3Url, lines: &Lines<'_>) -> Result<Sums, Error> {
     let plan = lines.plan;
     let scope = Scope::of(&url.key, plan.objects.is_raw());
-    let invalid = |why: FilterError| Error::new(Kind::Invalid, "", why.to_string());
+    let invalid = |why: FilterError| Error::new(ErrorKind::Invalid, "", why.to_string());
     let choice = Choice::new(&scope.prefix, scope.pattern.clone(), plan.filter.as_ref());
     let mut choice = choice.map_err(invalid)?;
     let summed = plan.group || plan.levels == Some(0);
@@ -151,7 +151,7 @@ fn place(store: &Arc<S3Session>, url: &S3Url, lines: &Lines<'_>) -> Result<Sums,
     })?;
     tool::note_left_out(url, &mut choice);
     if !found {
-        return Err(Error::new(Kind::NotFound, "", "there is no such object or prefix"));
+        return Err(Error::new(ErrorKind::NotFound, "", "there is no such object or prefix"));
     }
     if !plan.group {
         whole.add(tree.end());

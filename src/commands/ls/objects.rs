@@ -12,7 +12,7 @@ use crate::objects;
 use crate::options::Typed;
 use crate::show::output::Output;
 use hakobu_core::unit::Kind;
-use hakobu_s3::ops::{ListQuery, Pages, VersionPages, VersionQuery, list_buckets};
+use hakobu_s3::ops::{ListQuery, ObjectPages, VersionPages, VersionQuery, list_buckets};
 use hakobu_s3::with_session;
 use hakobu_s3::{Error, S3Session};
 use hakobu_transfer::location::S3Url;
@@ -152,7 +152,7 @@ impl Place<'_, '_> {
     /// Lists page by page with all information of the server.
     fn whole(&mut self) -> Result<u64, Error> {
         let (prefix, delimiter) = self.of_pages();
-        let mut pages = Pages::new(ListQuery { prefix, delimiter, ..ListQuery::default() });
+        let mut pages = ObjectPages::new(ListQuery { prefix, delimiter, ..ListQuery::default() });
         let (url, cut) = (self.url, self.scope.prefix.len());
         with_session(self.store, async |client| {
             let mut found = 0;

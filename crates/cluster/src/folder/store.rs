@@ -3,9 +3,9 @@
 
 use super::{Folder, Trouble};
 use bytes::{Bytes, BytesMut};
-use hakobu_s3::ops::{ListQuery, Pages, Wanted, delete_object, get_object, put_object};
+use hakobu_s3::ops::{GetOptions, ListQuery, ObjectPages, delete_object, get_object, put_object};
 use hakobu_s3::with_session;
-use hakobu_s3::{Checksum, Client, Error, Kind, S3Session, Settings};
+use hakobu_s3::{Checksum, Client, Error, ErrorKind, S3Session, Settings};
 use hakobu_transfer::location::S3Url;
 use http::HeaderValue;
 use http::header::IF_NONE_MATCH;
@@ -75,7 +75,7 @@ impl Bucket {
             let headers = if new { vec![condition] } else { Vec::new() };
             match put_object(client, bucket, &key, body, checksum.as_ref(), &headers).await {
                 Ok(_) => Ok(true),
-                Err(error) if new && error.kind == Kind::Precondition => Ok(false),
+                Err(error) if new && error.kind == ErrorKind::Precondition => Ok(false),
                 Err(error) => Err(error),
             }
         })
@@ -89,7 +89,7 @@ impl Bucket {
             let one_page = after.is_some();
             let start_after = after.unwrap_or_default();
             let query = ListQuery { prefix: prefix.clone(), start_after, ..ListQuery::default() };
-            let mut pages = Pages::new(query);
+            let mut pages = ObjectPages::new(query);
             let mut names = Vec::new();
             while let Some(page) = pages.next(client, bucket).await? {
                 let keys =
@@ -115,10 +115,12 @@ impl Bucket {
         });
         let sent = self.orders.send(job).is_ok();
         let answer = answer.recv().ok().filter(|_| sent);
-        let gone = || Error::new(Kind::Connection, "", "its client has ended");
+        let gone = || Error::new(ErrorKind::Connection, "", "its client has ended");
         answer.unwrap_or_else(|| Err(gone())).map_err(|error| {
-            let lasting =
-                matches!(error.kind, Kind::AccessDenied | Kind::Invalid | Kind::NotImplemented);
+            let lasting = matches!(
+                error.kind,
+                ErrorKind::AccessDenied | ErrorKind::Invalid | ErrorKind::NotImplemented
+            );
             Trouble {
                 again: !lasting && !error.stops_run(),
                 message: format!("cannot {verb} {name} in {}: {error}", self.shown),
@@ -131,12 +133,12 @@ async fn get(client: &Client, bucket: &str, key: &[u8]) -> Result<Vec<u8>, Error
     let mut tries = 1;
     loop {
         let read = async {
-            let mut download = get_object(client, bucket, key, &Wanted::default()).await?;
+            let mut download = get_object(client, bucket, key, &GetOptions::default()).await?;
             let mut content = BytesMut::new();
             while let Some(bytes) = download.chunk().await? {
                 content.extend_from_slice(&bytes);
                 if content.len() as u64 > BYTES_MAX {
-                    return Err(Error::new(Kind::Invalid, "GetObject", "it is too large"));
+                    return Err(Error::new(ErrorKind::Invalid, "GetObject", "it is too large"));
                 }
             }
             Ok(content.to_vec())
@@ -163,7 +165,7 @@ impl Folder for Bucket {
         let key = self.key(name);
         self.ask("read", name, async move |client, bucket| match get(client, bucket, &key).await {
             Ok(content) => Ok(Some(content)),
-            Err(error) if error.kind == Kind::NotFound => Ok(None),
+            Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         })
     }

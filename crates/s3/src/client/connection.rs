@@ -3,7 +3,7 @@
 //! A connection has no task of its own: the request that uses it polls it. That saves two wake-ups per
 //! request, provides backpressure by slow readers, and closes the connection when the request is dropped.
 
-use crate::Kind;
+use crate::ErrorKind;
 use crate::client::pool::DnsCache;
 use crate::client::request::{PhaseReporter, RequestBody};
 use crate::endpoint::Route;
@@ -460,7 +460,7 @@ pub(crate) async fn dial(
     tls: Option<&TlsConnector>,
     timeout: Duration,
     ahead_bytes: Option<u32>,
-) -> Result<Stream, (Kind, String)> {
+) -> Result<Stream, (ErrorKind, String)> {
     let (host, port) = first_hop(route);
     let through = route.proxy.as_ref().map_or(String::new(), |proxy| {
         format!(" by way of the proxy {}:{}", proxy.host, proxy.port)
@@ -468,7 +468,8 @@ pub(crate) async fn dial(
     let cannot = |why: &str| format!("cannot connect to {}{through}: {why}", route.url());
     let mut last = String::new();
     for _ in 0..ADDRESSES_MAX {
-        let address = dns.next(host, port).await.map_err(|why| (Kind::Connection, cannot(&why)))?;
+        let address =
+            dns.next(host, port).await.map_err(|why| (ErrorKind::Connection, cannot(&why)))?;
         match tokio::time::timeout(timeout, open(dns, address, route, tls, ahead_bytes)).await {
             Ok(Ok(stream)) => return Ok(stream),
             Ok(Err(e)) => {
@@ -480,13 +481,13 @@ pub(crate) async fn dial(
                          trust, --no-verify-ssl trusts all",
                         refusal(why)
                     );
-                    return Err((Kind::Settings, cannot(&why)));
+                    return Err((ErrorKind::Settings, cannot(&why)));
                 }
                 last = describe(&e, address);
             }
             Err(_) if dns.drop_unreachable(host, port, address) == 0 => {
                 let why = format!("no answer from {address} within {} s", timeout.as_secs_f64());
-                return Err((Kind::TimedOut, cannot(&why)));
+                return Err((ErrorKind::TimedOut, cannot(&why)));
             }
             Err(_) => continue,
         }
@@ -494,7 +495,7 @@ pub(crate) async fn dial(
             break;
         }
     }
-    Err((Kind::Connection, cannot(&last)))
+    Err((ErrorKind::Connection, cannot(&last)))
 }
 
 /// Duration of a TCP handshake along a route, microseconds: opens and closes a connection. The kernel measures

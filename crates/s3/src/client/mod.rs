@@ -12,7 +12,7 @@ pub(crate) mod tls;
 use crate::client::pool::Pool;
 use crate::client::session::stopped;
 use crate::client::throttle::BodyShare;
-use crate::{Error, Kind, Request, S3Session, Settings, Throttle};
+use crate::{Error, ErrorKind, Request, S3Session, Settings, Throttle};
 use hakobu_core::meter::{Doing, Lane, Phase, SharedLane};
 use std::future::poll_fn;
 use std::ops::Add;
@@ -46,20 +46,20 @@ impl Client {
 
     /// The same connections for one unit of work, to which requests are reported, and in whose lane they are
     /// counted.
-    pub fn telling(&self, doing: &Rc<Doing>) -> Client {
+    pub fn reporting_to(&self, doing: &Rc<Doing>) -> Client {
         Client { doing: Some(Rc::clone(doing)), ..self.clone() }
     }
 
     /// Reports the kernel's state of a few busy connections to the lane. Call about ten times per second on
     /// the lane's thread.
-    pub fn look_at_some(&self, lane: &Lane) {
-        self.pool.look_at_some(lane);
+    pub fn sample_connections(&self, lane: &Lane) {
+        self.pool.sample_connections(lane);
     }
 
     /// Times a TCP handshake with the endpoint in the background and reports it to the lane. Runs on the
     /// `LocalSet` of its core.
-    pub fn shake_hands(&self, lane: &SharedLane) {
-        self.pool.shake_hands(lane);
+    pub fn handshake(&self, lane: &SharedLane) {
+        self.pool.handshake(lane);
     }
 
     /// Reports the current phase.
@@ -147,9 +147,9 @@ impl Client {
 
 /// Counters of a session at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Requests {
+pub struct RequestCounts {
     /// Successful requests.
-    pub answered: u64,
+    pub succeeded: u64,
     /// Retried requests.
     pub retries: u64,
     /// Throttling responses and time-outs.
@@ -158,13 +158,13 @@ pub struct Requests {
     pub connections: u64,
 }
 
-impl Requests {
+impl RequestCounts {
     /// Reads the counters of a session.
-    pub fn of(session: &S3Session) -> Requests {
+    pub fn of(session: &S3Session) -> RequestCounts {
         let now = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let counts = &session.counts;
-        Requests {
-            answered: now(&counts.requests),
+        RequestCounts {
+            succeeded: now(&counts.requests),
             retries: now(&counts.retries),
             throttled: now(&counts.throttled),
             connections: now(&counts.connections),
@@ -172,9 +172,9 @@ impl Requests {
     }
 
     /// Difference to an earlier reading.
-    pub fn since(self, before: Requests) -> Requests {
-        Requests {
-            answered: self.answered.saturating_sub(before.answered),
+    pub fn since(self, before: RequestCounts) -> RequestCounts {
+        RequestCounts {
+            succeeded: self.succeeded.saturating_sub(before.succeeded),
             retries: self.retries.saturating_sub(before.retries),
             throttled: self.throttled.saturating_sub(before.throttled),
             connections: self.connections.saturating_sub(before.connections),
@@ -182,12 +182,12 @@ impl Requests {
     }
 }
 
-impl Add for Requests {
-    type Output = Requests;
+impl Add for RequestCounts {
+    type Output = RequestCounts;
 
-    fn add(self, other: Requests) -> Requests {
-        Requests {
-            answered: self.answered + other.answered,
+    fn add(self, other: RequestCounts) -> RequestCounts {
+        RequestCounts {
+            succeeded: self.succeeded + other.succeeded,
             retries: self.retries + other.retries,
             throttled: self.throttled + other.throttled,
             connections: self.connections + other.connections,
@@ -217,7 +217,7 @@ pub fn with_session<T>(
 ) -> Result<T, Error> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
-            Error::new(Kind::Settings, "", format!("cannot start a runtime: {error}"))
+            Error::new(ErrorKind::Settings, "", format!("cannot start a runtime: {error}"))
         })?;
     let client = Client::new(session);
     tokio::task::LocalSet::new().block_on(&runtime, work(client))
@@ -229,7 +229,10 @@ mod tests {
 
     #[test]
     fn counts_are_added_field_by_field() {
-        let one = Requests { answered: 1, retries: 2, throttled: 3, connections: 4 };
-        assert_eq!(one + one, Requests { answered: 2, retries: 4, throttled: 6, connections: 8 });
+        let one = RequestCounts { succeeded: 1, retries: 2, throttled: 3, connections: 4 };
+        assert_eq!(
+            one + one,
+            RequestCounts { succeeded: 2, retries: 4, throttled: 6, connections: 8 }
+        );
     }
 }

@@ -3,7 +3,7 @@
 use crate::client::connection::{self, Conn, Watchdog};
 use crate::endpoint::Route;
 use crate::sign::Signer;
-use crate::{Credentials, Error, Kind, S3Session, Throttle};
+use crate::{Credentials, Error, ErrorKind, S3Session, Throttle};
 use hakobu_core::meter::{Lane, SharedLane};
 use http::HeaderValue;
 use parking_lot::Mutex;
@@ -104,7 +104,7 @@ impl Pool {
         let route = self.session.route(bucket);
         let host = HeaderValue::from_str(&route.authority).map_err(|_| {
             let why = format!("`{}` cannot be the name of a host", route.authority);
-            Error::new(Kind::Invalid, operation, why)
+            Error::new(ErrorKind::Invalid, operation, why)
         })?;
         let host_pool = self.host_pool(&route);
         let destination =
@@ -166,7 +166,7 @@ impl Pool {
         }
         let session = &self.session;
         let tls = destination.route.tls.then(|| session.connector.tls()).transpose();
-        let tls = tls.map_err(|what| Error::new(Kind::Settings, operation, what))?;
+        let tls = tls.map_err(|what| Error::new(ErrorKind::Settings, operation, what))?;
         let timeout = session.resolved.connect_timeout;
         let throttle = self.throttle.as_ref();
         let ahead_bytes = throttle.and_then(|throttle| throttle.ahead(session.dns.rtt()));
@@ -175,7 +175,7 @@ impl Pool {
         let stream = dialled.map_err(|(kind, what)| Error::new(kind, operation, what))?;
         session.counts.connections.fetch_add(1, Ordering::Relaxed);
         let conn = Conn::new(stream).await;
-        let conn = conn.map_err(|what| Error::new(Kind::Connection, operation, what))?;
+        let conn = conn.map_err(|what| Error::new(ErrorKind::Connection, operation, what))?;
         self.watches.borrow_mut().push(Rc::downgrade(&conn.watch));
         if !self.ticking.replace(true) {
             tokio::task::spawn_local(tick(Rc::downgrade(self), session.resolved.read_timeout));
@@ -185,7 +185,7 @@ impl Pool {
 
     /// Reports the state of a few busy connections, requested the last time, to the lane, and requests that
     /// of the next few.
-    pub fn look_at_some(&self, lane: &Lane) {
+    pub fn sample_connections(&self, lane: &Lane) {
         let mut asked = self.asked.borrow_mut();
         let seen = asked.drain(..).filter_map(|watch| watch.upgrade()?.take_sample());
         seen.for_each(|look| lane.wire().looked(&look));
@@ -204,7 +204,7 @@ impl Pool {
 
     /// Times a TCP handshake with the last target in the background, and reports it to the lane; failures are
     /// ignored. No request is sent.
-    pub fn shake_hands(self: &Rc<Self>, lane: &SharedLane) {
+    pub fn handshake(self: &Rc<Self>, lane: &SharedLane) {
         let Some(destination) = self.destinations.borrow().last().cloned() else { return };
         if !self.watches.borrow().iter().any(|watch| watch.strong_count() > 0) {
             return;
@@ -212,7 +212,7 @@ impl Pool {
         let (session, lane) = (Arc::clone(&self.session), lane.clone());
         tokio::task::spawn_local(async move {
             if let Some(rtt_us) = connection::handshake_us(&session.dns, &destination.route).await {
-                lane.wire().shook_hands(rtt_us);
+                lane.wire().handshake(rtt_us);
             }
         });
     }

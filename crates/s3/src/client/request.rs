@@ -6,7 +6,7 @@ use crate::client::pool::{BucketRoute, HostPool};
 use crate::client::retry::RetryClass;
 use crate::client::throttle::BodyShare;
 use crate::settings::ResolvedSettings;
-use crate::{Client, Error, Kind, response, sign, time};
+use crate::{Client, Error, ErrorKind, response, sign, time};
 use bytes::{Bytes, BytesMut};
 use hakobu_core::meter::{Doing, Phase};
 use http::header::{CONTENT_LENGTH, DATE, HOST, PROXY_AUTHORIZATION, RETRY_AFTER, USER_AGENT};
@@ -144,7 +144,7 @@ pub(crate) enum Sent {
     /// As `Unknown`, but on a previously idle connection: most likely not executed.
     Stale,
     /// A response was received.
-    Answered,
+    Responded,
 }
 
 /// A failed try.
@@ -206,7 +206,7 @@ impl Client {
             uri.push_str(&sign::encode_query(&request.query));
         }
         let target = PathAndQuery::from_maybe_shared(Bytes::from(uri)).map_err(|e| {
-            Error::new(Kind::Invalid, request.operation, format!("no valid path: {e}"))
+            Error::new(ErrorKind::Invalid, request.operation, format!("no valid path: {e}"))
         })?;
         let mut headers = HeaderMap::with_capacity(request.headers.len() + 8);
         for (name, value) in &request.headers {
@@ -241,7 +241,7 @@ impl Client {
             Some(_) => {
                 let whole = Uri::builder().scheme("http").authority(&*route.authority);
                 whole.path_and_query(target).build().map_err(|e| {
-                    Error::new(Kind::Invalid, request.operation, format!("no valid URL: {e}"))
+                    Error::new(ErrorKind::Invalid, request.operation, format!("no valid URL: {e}"))
                 })?
             }
         };
@@ -384,14 +384,14 @@ fn broke(
     let unknown = if reused { Sent::Stale } else { Sent::Unknown };
     let (kind, what, sent) = match broken {
         ExchangeError::Unsent => {
-            (Kind::Connection, "the connection closed at once".to_owned(), Sent::Nothing)
+            (ErrorKind::Connection, "the connection closed at once".to_owned(), Sent::Nothing)
         }
         ExchangeError::Failed(why) => {
-            (Kind::Connection, format!("the connection broke: {why}"), unknown)
+            (ErrorKind::Connection, format!("the connection broke: {why}"), unknown)
         }
         ExchangeError::TimedOut => {
             let time_s = timeout.as_secs_f64();
-            (Kind::TimedOut, format!("it stood still for {time_s} s"), Sent::Unknown)
+            (ErrorKind::TimedOut, format!("it stood still for {time_s} s"), Sent::Unknown)
         }
     };
     Failure::new(Error::new(kind, operation, format!("{url}: {what}")), sent)
@@ -437,7 +437,7 @@ async fn collect(
 ) -> Result<Bytes, Error> {
     let long = || {
         let what = format!("an answer of more than {bytes_max} bytes");
-        Error::new(Kind::Invalid, operation, what)
+        Error::new(ErrorKind::Invalid, operation, what)
     };
     if rest.promised_bytes.is_some_and(|bytes| bytes > bytes_max) {
         return Err(long());
@@ -591,7 +591,7 @@ impl PhaseReporter {
     pub fn sent(&mut self) {
         if self.sent.is_none() {
             self.sent = Some(Instant::now());
-            self.turn(Phase::ResponseAndBody);
+            self.turn(Phase::Answer);
         }
     }
 
@@ -689,7 +689,7 @@ impl Download {
                 Ok(None)
             }
             Err(error) => {
-                if error.kind == Kind::TimedOut {
+                if error.kind == ErrorKind::TimedOut {
                     self.client.record_throttling(RetryClass::TimedOut);
                 }
                 Err(error)
@@ -714,7 +714,7 @@ impl BodyReader {
                 if let Some(promised) = self.promised_bytes.filter(|most| self.got_bytes > *most) {
                     // Not retried: the content before it is complete and would be taken for a success.
                     let what = format!("the body is longer than {promised} bytes");
-                    return Err(Error::new(Kind::Invalid, operation, what));
+                    return Err(Error::new(ErrorKind::Invalid, operation, what));
                 }
                 if let Some(share) = &mut self.share {
                     share.received(piece.len());
@@ -724,7 +724,7 @@ impl BodyReader {
             Ok(None) => match self.promised_bytes {
                 Some(promised) if promised != self.got_bytes => {
                     let what = format!("the body ended {}", so_far(self));
-                    Err(Error::new(Kind::Corrupt, operation, what))
+                    Err(Error::new(ErrorKind::Corrupt, operation, what))
                 }
                 _ => Ok(None),
             },
@@ -732,13 +732,13 @@ impl BodyReader {
                 let so_far = so_far(self);
                 let (kind, what) = match broken {
                     ExchangeError::TimedOut => {
-                        (Kind::TimedOut, format!("the body stood still {so_far}"))
+                        (ErrorKind::TimedOut, format!("the body stood still {so_far}"))
                     }
                     ExchangeError::Failed(why) => {
-                        (Kind::Connection, format!("the body broke {so_far}: {why}"))
+                        (ErrorKind::Connection, format!("the body broke {so_far}: {why}"))
                     }
                     ExchangeError::Unsent => {
-                        (Kind::Connection, format!("the connection closed {so_far}"))
+                        (ErrorKind::Connection, format!("the connection closed {so_far}"))
                     }
                 };
                 Err(Error::new(kind, operation, what))

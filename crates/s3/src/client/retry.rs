@@ -6,7 +6,7 @@
 
 use crate::client::request::{Failure, ResponseAndBody, Sent, SentBytes};
 use crate::client::session::stopped;
-use crate::{Client, Download, Error, Kind, Request, Response};
+use crate::{Client, Download, Error, ErrorKind, Request, Response};
 use hakobu_core::meter::{Lane, Phase};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -107,7 +107,7 @@ impl Client {
             unsure |= match sent {
                 Sent::Nothing => false,
                 Sent::Unknown | Sent::Stale => true,
-                Sent::Responded => error.status >= 500 && error.kind != Kind::Throttled,
+                Sent::Responded => error.status >= 500 && error.kind != ErrorKind::Throttled,
             };
             if sent == Sent::Stale && request.repeatable && !fresh {
                 // The server had closed an idle connection, which is not a failure.
@@ -129,8 +129,8 @@ impl Client {
             let silent = sent == Sent::Nothing
                 && class == RetryClass::TimedOut
                 && session.counts.connections.load(Ordering::Relaxed) == 0;
-            if error.kind == Kind::TimedOut && sent == Sent::Nothing {
-                error.kind = Kind::Connection;
+            if error.kind == ErrorKind::TimedOut && sent == Sent::Nothing {
+                error.kind = ErrorKind::Connection;
             }
             let lost = matches!(sent, Sent::Unknown | Sent::Stale) && !request.repeatable;
             if lost || silent && tries >= SILENT_ATTEMPTS_MAX {
@@ -191,12 +191,12 @@ pub(crate) enum RetryClass {
 }
 
 /// Class of a failure by kind and AWS's code.
-pub(crate) fn class(kind: Kind, status: u16, code: &str) -> RetryClass {
+pub(crate) fn class(kind: ErrorKind, status: u16, code: &str) -> RetryClass {
     match kind {
-        Kind::Throttled => RetryClass::Throttled,
-        Kind::TimedOut => RetryClass::TimedOut,
+        ErrorKind::Throttled => RetryClass::Throttled,
+        ErrorKind::TimedOut => RetryClass::TimedOut,
         // Data damaged in transit may arrive intact the next time.
-        Kind::Server | Kind::Connection | Kind::Corrupt => RetryClass::Transient,
+        ErrorKind::Server | ErrorKind::Connection | ErrorKind::Corrupt => RetryClass::Transient,
         _ if matches!(status, 429 | 503) => RetryClass::Throttled,
         _ if matches!(status, 500 | 502 | 504) => RetryClass::Transient,
         _ if code == "RequestTimeout" => RetryClass::Transient,

@@ -7,7 +7,7 @@ use crate::credentials::{self, AwsHttpClient, CredentialCache};
 use crate::endpoint::Route;
 use crate::settings::ResolvedSettings;
 use crate::time::now_s;
-use crate::{Algorithm, CustomerKey, Error, Kind, Lookup, Settings};
+use crate::{Algorithm, CustomerKey, Error, ErrorKind, Lookup, Settings};
 use hakobu_core::limit::Limiter;
 use hakobu_core::meter::Phase;
 use parking_lot::Mutex;
@@ -73,14 +73,14 @@ impl S3Session {
 
     /// As [`S3Session::open`], with another environment.
     pub fn open_with(settings: &Settings, lookup: Lookup<'_>) -> Result<Arc<S3Session>, Error> {
-        let unusable = |what: String| Error::new(Kind::Settings, "", what);
+        let unusable = |what: String| Error::new(ErrorKind::Settings, "", what);
         let resolved = settings.resolve(lookup).map_err(unusable)?;
         let (bundle, proxies) = (resolved.ca_bundle.clone(), resolved.proxies.clone());
         let connector = AwsHttpClient::new(bundle, !settings.no_verify_ssl, proxies);
         if resolved.endpoint.tls() {
             connector.tls().map_err(unusable)?;
         }
-        let wrong = |what: String| Error::new(Kind::Credentials, "", what);
+        let wrong = |what: String| Error::new(ErrorKind::Credentials, "", what);
         let credential_cache =
             credentials::open(&resolved, lookup, connector.clone()).map_err(wrong)?;
         let session = Arc::new(S3Session {
@@ -293,5 +293,5 @@ impl S3Session {
 
 /// Error of an interrupted wait.
 pub(crate) fn stopped(operation: &'static str) -> Error {
-    Error::new(Kind::Stopped, operation, "the run was asked to stop")
+    Error::new(ErrorKind::Stopped, operation, "the run was asked to stop")
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::script::{Server, ServerSession, answer, block_on, refusal};
-use crate::{Client, Kind, Request, S3Session, Settings};
+use crate::{Client, ErrorKind, Request, S3Session, Settings};
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::error::CredentialsError;
 use aws_credential_types::provider::future;
@@ -92,7 +92,7 @@ fn fixed_keys_that_expired_are_an_error() {
     let client = Client::new(&server.session(Settings::default()));
     let put = Request::new("PutObject", Method::PUT, Some("bucket")).key(b"k").body("x");
     let error = block_on(client.send(&put)).unwrap_err();
-    assert_eq!((error.kind, server.seen().len()), (Kind::Credentials, 1));
+    assert_eq!((error.kind, server.seen().len()), (ErrorKind::Credentials, 1));
 }
 
 /// Runs the test below in its own process with a clean environment.
@@ -212,7 +212,7 @@ fn no_keys_at_all_are_one_clear_sentence() {
         return child("no_keys_at_all_are_one_clear_sentence", &[("HOME", "/nowhere")]);
     }
     let error = S3Session::open(&Settings::default()).map(|_| ()).unwrap_err();
-    assert_eq!(error.kind, Kind::Credentials);
+    assert_eq!(error.kind, ErrorKind::Credentials);
     assert!(error.message.starts_with("no credentials: "), "{}", error.message);
     assert!(error.message.contains("--no-sign-request"), "{}", error.message);
 }
@@ -222,6 +222,6 @@ fn half_a_pair_of_keys_is_named() {
     let lookup = |name: &str| (name == "AWS_ACCESS_KEY_ID").then(|| "AK".to_owned());
     let settings = Settings { endpoint_url: Some("http://h".into()), ..Settings::default() };
     let error = S3Session::open_with(&settings, &lookup).map(|_| ()).unwrap_err();
-    assert_eq!(error.kind, Kind::Credentials);
+    assert_eq!(error.kind, ErrorKind::Credentials);
     assert!(error.message.contains("AWS_SECRET_ACCESS_KEY is not"), "{}", error.message);
 }

@@ -5,7 +5,7 @@ use crate::ops::listing::{NO_PROGRESS, PageCheck, request_page, time, words};
 use crate::ops::put::with_document;
 use crate::ops::read;
 use crate::xml::{Node, escaped};
-use crate::{Client, Error, Kind, Request, Response};
+use crate::{Client, Error, ErrorKind, Request, Response};
 use hakobu_core::unit::Time;
 use http::Method;
 use http::header::CONTENT_TYPE;
@@ -99,8 +99,9 @@ fn create(bucket: &str, region: &str) -> Result<Request, Error> {
     if region.is_empty() || region == "us-east-1" {
         return Ok(request);
     }
-    let region = escaped(region.as_bytes())
-        .ok_or_else(|| Error::new(Kind::Settings, NAME, "the region has control characters"))?;
+    let region = escaped(region.as_bytes()).ok_or_else(|| {
+        Error::new(ErrorKind::Settings, NAME, "the region has control characters")
+    })?;
     let body = format!(
         "<CreateBucketConfiguration xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">\
          <LocationConstraint>{region}</LocationConstraint></CreateBucketConfiguration>"
@@ -193,7 +194,7 @@ fn put_request(bucket: &str, versioning: Versioning) -> Request {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Kind;
+    use crate::ErrorKind;
 
     #[test]
     fn buckets_are_read() {
@@ -213,14 +214,14 @@ mod tests {
             ("2013-05-24T", "yesterday"),
         ] {
             let broken = body.replacen(from, to, 1);
-            assert_eq!(of(&broken).unwrap_err().kind, Kind::Corrupt, "{from} {to}");
+            assert_eq!(of(&broken).unwrap_err().kind, ErrorKind::Corrupt, "{from} {to}");
         }
     }
 
     #[test]
     fn a_region_is_named_but_for_the_oldest() {
         assert!(create("b", "us-east-1").unwrap().body.is_empty());
-        assert_eq!(create("b", "eu\u{1}").unwrap_err().kind, Kind::Settings);
+        assert_eq!(create("b", "eu\u{1}").unwrap_err().kind, ErrorKind::Settings);
         let body = create("b", "eu-west-1").unwrap().body;
         assert!(std::str::from_utf8(&body).unwrap().contains(">eu-west-1<"));
     }
@@ -238,7 +239,7 @@ mod tests {
         let suspended = of("<MfaDelete>Disabled</MfaDelete><Status>Suspended</Status>");
         assert_eq!(suspended.unwrap(), Some(Versioning::Suspended));
         for wrong in ["<Status>On</Status>", "<Status>Enabled</Status><Status>Enabled</Status>"] {
-            assert_eq!(of(wrong).unwrap_err().kind, Kind::Corrupt, "{wrong}");
+            assert_eq!(of(wrong).unwrap_err().kind, ErrorKind::Corrupt, "{wrong}");
         }
     }
 

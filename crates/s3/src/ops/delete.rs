@@ -5,7 +5,7 @@ use crate::ops::get::check_version;
 use crate::ops::put::with_document;
 use crate::ops::{head_object, read, send_and_read, string};
 use crate::xml::{Node, escaped};
-use crate::{Client, Error, Kind, Request, Response};
+use crate::{Client, Error, ErrorKind, Request, Response};
 use futures_util::stream::{self, StreamExt};
 use http::Method;
 use http::header::IF_MATCH;
@@ -26,7 +26,7 @@ pub struct ObjectId {
 }
 
 /// Result for one object of a batch.
-pub type Deleted = Result<(), Error>;
+pub type DeleteResult = Result<(), Error>;
 
 /// Deletes an object or one version of it. Like in S3, a missing key is not an error.
 ///
@@ -63,9 +63,9 @@ pub async fn delete_object_if(
         .header(IF_MATCH, quoted(ONE, etag)?);
     match client.send(&request).await {
         Err(error) if error.code == "NoSuchKey" => Ok(()),
-        Err(error) if error.kind == Kind::Precondition && error.unsure => {
+        Err(error) if error.kind == ErrorKind::Precondition && error.unsure => {
             match head_object(client, bucket, key, None).await {
-                Err(gone) if gone.kind == Kind::NotFound => Ok(()),
+                Err(gone) if gone.kind == ErrorKind::NotFound => Ok(()),
                 _ => Err(error),
             }
         }
@@ -83,14 +83,14 @@ pub async fn delete_objects(
     client: &Client,
     bucket: &str,
     objects: &[ObjectId],
-) -> Result<Vec<Deleted>, Error> {
+) -> Result<Vec<DeleteResult>, Error> {
     let Batch { request, sent } = batch(bucket, objects);
-    let mut results: Vec<Option<Deleted>> = vec![None; objects.len()];
+    let mut results: Vec<Option<DeleteResult>> = vec![None; objects.len()];
     if !sent.is_empty() {
         let found = send_and_read(client, &request, key_results).await?;
         assign(found, objects, &sent, &mut results)?;
     }
-    let one = async |(object, result): (&ObjectId, Option<Deleted>)| match result {
+    let one = async |(object, result): (&ObjectId, Option<DeleteResult>)| match result {
         Some(result) => result,
         None => delete_object(client, bucket, &object.key, object.version.as_deref()).await,
     };
@@ -134,7 +134,7 @@ fn batch(bucket: &str, objects: &[ObjectId]) -> Batch {
 struct KeyResult {
     key: Vec<u8>,
     version: Option<String>,
-    result: Deleted,
+    result: DeleteResult,
 }
 
 /// Results in the response, in its order.
@@ -174,7 +174,7 @@ fn assign(
     found: Vec<KeyResult>,
     objects: &[ObjectId],
     sent: &[usize],
-    results: &mut [Option<Deleted>],
+    results: &mut [Option<DeleteResult>],
 ) -> Result<(), Error> {
     let mut numbers: HashMap<&[u8], Vec<usize>> = HashMap::with_capacity(sent.len());
     for at in sent {
@@ -210,7 +210,7 @@ fn unnamed(key: &[u8], version: Option<&str>) -> Error {
     let key = String::from_utf8_lossy(key);
     let of = version.map(|version| format!("version '{version}' of ")).unwrap_or_default();
     let what = format!("the server answered about {of}'{key}', which was not named");
-    Error::new(Kind::Corrupt, NAME, what)
+    Error::new(ErrorKind::Corrupt, NAME, what)
 }
 
 #[cfg(test)]
@@ -255,7 +255,7 @@ mod tests {
             .iter()
             .map(|result| result.as_ref().map(|result| result.as_ref().map_err(|e| e.kind).err()))
             .collect();
-        let denied = Some(Some(Kind::AccessDenied));
+        let denied = Some(Some(ErrorKind::AccessDenied));
         assert_eq!(kinds, [denied, None, None, denied, Some(None), Some(None), None]);
         let error = results[0].as_ref().unwrap().as_ref().unwrap_err();
         assert!(error.message.ends_with("no <"));
@@ -265,7 +265,7 @@ mod tests {
         answer: &str,
         keys: &[ObjectId],
         sent: &[usize],
-    ) -> Result<Vec<Option<Deleted>>, Error> {
+    ) -> Result<Vec<Option<DeleteResult>>, Error> {
         let mut results = vec![None; keys.len()];
         assign(key_results(&response(answer))?, keys, sent, &mut results).map(|()| results)
     }
@@ -278,7 +278,7 @@ mod tests {
             "<DeleteResult><Deleted><Key>a&amp;b</Key></Deleted><Deleted><Key/></Deleted>\
             </DeleteResult>",
         ] {
-            assert_eq!(placed(answer, &keys(), &[0, 3]).unwrap_err().kind, Kind::Corrupt);
+            assert_eq!(placed(answer, &keys(), &[0, 3]).unwrap_err().kind, ErrorKind::Corrupt);
         }
         let both = "<DeleteResult><Error><Key>a&amp;b</Key><Code>AccessDenied</Code></Error>\
         <Deleted><Key>a&amp;b</Key></Deleted></DeleteResult>";
@@ -311,7 +311,7 @@ mod tests {
         let one = failed.replace("</Key>", "</Key><VersionId>1</VersionId>");
         assert_eq!(done(&(one + &deleted("k", "1"))), [Some(false), None, None, None]);
         for other in [deleted("k", "3"), deleted("l", "1"), deleted("m", "1")] {
-            assert_eq!(of(&other).unwrap_err().kind, Kind::Corrupt, "{other}");
+            assert_eq!(of(&other).unwrap_err().kind, ErrorKind::Corrupt, "{other}");
         }
     }
 
@@ -322,6 +322,6 @@ mod tests {
         assert_eq!(results.iter().flatten().filter(|r| r.is_err()).count(), 2);
         assert!(key_results(&response("<DeleteResult/>")).unwrap().is_empty());
         assert!(key_results(&response("<DeleteResult><Error><Key>a</Key></Error>")).is_err());
-        assert_eq!(key_results(&response("")).unwrap_err().kind, Kind::Corrupt);
+        assert_eq!(key_results(&response("")).unwrap_err().kind, ErrorKind::Corrupt);
     }
 }

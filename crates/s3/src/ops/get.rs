@@ -4,7 +4,7 @@
 use crate::header::{checksums, etag, metadata_of, plain, quoted, some, text, unquoted};
 use crate::time::parse_http;
 use crate::xml::{self, Node};
-use crate::{Checksum, Client, Download, Error, Kind, Request};
+use crate::{Checksum, Client, Download, Error, ErrorKind, Request};
 use hakobu_core::percent;
 use hakobu_core::unit::Time;
 use http::header::{IF_MATCH, RANGE};
@@ -31,7 +31,7 @@ impl Range {
 
 /// Requested object or range, and known facts about it.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Wanted<'a> {
+pub struct GetOptions<'a> {
     /// Version.
     pub version: Option<&'a str>,
     /// Range. Its end may be beyond that of the object.
@@ -54,7 +54,7 @@ pub async fn get_object(
     client: &Client,
     bucket: &str,
     key: &[u8],
-    wanted: &Wanted<'_>,
+    wanted: &GetOptions<'_>,
 ) -> Result<Download, Error> {
     let request = request(bucket, key, wanted, client.session().checks_downloads())?;
     let mut tried = 1;
@@ -87,7 +87,7 @@ async fn length_of(
     client: &Client,
     bucket: &str,
     key: &[u8],
-    wanted: &Wanted<'_>,
+    wanted: &GetOptions<'_>,
     etag: &str,
 ) -> Result<Stretch, Error> {
     let head = head_object(client, bucket, key, wanted.version).await?;
@@ -104,9 +104,9 @@ type Stretch = (u64, u64);
 fn stretch(
     status: StatusCode,
     headers: &HeaderMap,
-    wanted: &Wanted<'_>,
+    wanted: &GetOptions<'_>,
 ) -> Result<Option<Stretch>, Error> {
-    let corrupt = |what: String| Err(Error::new(Kind::Corrupt, GET, what));
+    let corrupt = |what: String| Err(Error::new(ErrorKind::Corrupt, GET, what));
     if let Some(asked) = wanted.etag {
         let found = etag(headers);
         if found != unquoted(asked) {
@@ -149,7 +149,7 @@ fn stretch(
         }
         (_, Some(range)) if !takes_in(range) => {
             let why = "the server does not answer requests for ranges with ranges";
-            return Err(Error::new(Kind::NotImplemented, GET, why));
+            return Err(Error::new(ErrorKind::NotImplemented, GET, why));
         }
         _ => length.or(wanted.size).map(|size| (size, size)),
     };
@@ -168,14 +168,19 @@ fn stretch(
 
 fn other_object(found: &str, asked: &str) -> Error {
     let what = format!("the server has another object by now (ETag {found} instead of {asked})");
-    Error::new(Kind::Precondition, GET, what)
+    Error::new(ErrorKind::Precondition, GET, what)
 }
 
-fn request(bucket: &str, key: &[u8], wanted: &Wanted<'_>, checked: bool) -> Result<Request, Error> {
+fn request(
+    bucket: &str,
+    key: &[u8],
+    wanted: &GetOptions<'_>,
+    checked: bool,
+) -> Result<Request, Error> {
     let get = Request::new(GET, Method::GET, Some(bucket)).key(key);
     let mut request = looked_at(get, wanted.version, checked);
     if let Some(range) = wanted.range {
-        let empty = || Error::new(Kind::Invalid, GET, "a range of no bytes");
+        let empty = || Error::new(ErrorKind::Invalid, GET, "a range of no bytes");
         request = request.header(RANGE, range.header().ok_or_else(empty)?);
     }
     if let Some(etag) = wanted.etag {
@@ -188,7 +193,7 @@ const CHECKSUM_MODE: HeaderName = HeaderName::from_static("x-amz-checksum-mode")
 
 /// Properties of an object from its headers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Head {
+pub struct ObjectHead {
     /// Size of the whole object in bytes (from Content-Range for a range).
     pub size: u64,
     /// LastModified.
@@ -211,14 +216,14 @@ pub struct Head {
 }
 
 /// Parses the headers of HeadObject or GetObject, which have been validated (`response.rs`).
-pub fn head_of(headers: &HeaderMap) -> Head {
+pub fn head_of(headers: &HeaderMap) -> ObjectHead {
     let ranged = some(headers, "content-range").and_then(|range| content_range(&range));
     let (size, whole) = match ranged {
         Some(sent) => (sent.size, sent.end - sent.start == sent.size),
         None => (text(headers, "content-length").trim().parse().unwrap_or(0), true),
     };
     let class = text(headers, "x-amz-storage-class");
-    Head {
+    ObjectHead {
         size,
         mtime: parse_http(&text(headers, "last-modified")).unwrap_or_default(),
         etag: etag(headers),
@@ -251,8 +256,8 @@ pub(crate) fn content_range(text: &str) -> Option<ContentRange> {
 /// Error for an object with a different size than known. Under the same ETag this is not a change of the object.
 pub(crate) fn other_size(etag: Option<&str>, known: u64, found: u64) -> Error {
     let (kind, same) = match etag {
-        Some(_) => (Kind::Corrupt, " under the same ETag"),
-        None => (Kind::Precondition, ""),
+        Some(_) => (ErrorKind::Corrupt, " under the same ETag"),
+        None => (ErrorKind::Precondition, ""),
     };
     let what = format!("the server has {found} bytes of it, where {known} were listed{same}");
     Error::new(kind, GET, what)
@@ -280,13 +285,13 @@ pub(crate) fn check_version(
     match (asked, some(headers, "x-amz-version-id")) {
         (Some(asked), Some(found)) if asked != found => {
             let what = format!("the server {did} version {found} instead of {asked}");
-            Err(Error::new(Kind::Corrupt, operation, what))
+            Err(Error::new(ErrorKind::Corrupt, operation, what))
         }
         _ => Ok(()),
     }
 }
 
-impl Head {
+impl ObjectHead {
     /// Compares known facts about an object (ETag, empty if unknown, and size) with this state. Returns false
     /// if the object has changed.
     ///
@@ -312,7 +317,7 @@ pub async fn head_object(
     bucket: &str,
     key: &[u8],
     version: Option<&str>,
-) -> Result<Head, Error> {
+) -> Result<ObjectHead, Error> {
     let head = Request::new("HeadObject", Method::HEAD, Some(bucket)).key(key);
     let response = client.send(&looked_at(head, version, true)).await?;
     check_version("HeadObject", "returned", version, &response.headers)?;
@@ -350,7 +355,7 @@ fn query_of(document: &[u8]) -> Result<String, Error> {
             percent::encode(text, false, &mut query);
         }
     });
-    let wrong = |_| Error::new(Kind::Corrupt, TAGGING, "the tags cannot be read");
+    let wrong = |_| Error::new(ErrorKind::Corrupt, TAGGING, "the tags cannot be read");
     walked.map(|()| query).map_err(wrong)
 }
 
@@ -364,7 +369,7 @@ mod tests {
     #[test]
     fn a_range_includes_its_last_byte() {
         let range = Some(Range { start: 5, end: 10 });
-        let wanted = Wanted { version: Some("v"), range, etag: Some("e"), size: None };
+        let wanted = GetOptions { version: Some("v"), range, etag: Some("e"), size: None };
         let get = request("b", b"k", &wanted, true).unwrap();
         assert_eq!(get.query, [("versionId", "v".to_owned())]);
         let header = |name: &str| get.headers.iter().find(|(n, _)| n == name).unwrap().1.clone();
@@ -372,7 +377,7 @@ mod tests {
         assert_eq!(header("if-match"), "\"e\"");
         assert_eq!(header("x-amz-checksum-mode"), "ENABLED");
         for (start, end) in [(0, 0), (5, 5), (6, 5)] {
-            let wanted = Wanted { range: Some(Range { start, end }), ..Wanted::default() };
+            let wanted = GetOptions { range: Some(Range { start, end }), ..GetOptions::default() };
             assert!(request("b", b"k", &wanted, false).is_err());
         }
     }
@@ -389,7 +394,7 @@ mod tests {
 
     #[test]
     fn the_whole_has_the_size_that_is_known() {
-        let wanted = Wanted { etag: Some("e"), size: Some(14), ..Wanted::default() };
+        let wanted = GetOptions { etag: Some("e"), size: Some(14), ..GetOptions::default() };
         let of = |status, pairs: &[(&str, &str)]| {
             stretch(status, &answer(pairs), &wanted).map_err(|error| error.kind)
         };
@@ -398,21 +403,22 @@ mod tests {
         // A body without a length must have the known one.
         assert_eq!(of(WHOLE, &[("etag", "W/\"e\"")]), whole);
         let short = [("etag", "\"e\""), ("content-length", "5")];
-        assert_eq!(of(WHOLE, &short), Err(Kind::Corrupt));
+        assert_eq!(of(WHOLE, &short), Err(ErrorKind::Corrupt));
         let other = [("etag", "\"f\""), ("content-length", "14")];
-        assert_eq!(of(WHOLE, &other), Err(Kind::Precondition));
+        assert_eq!(of(WHOLE, &other), Err(ErrorKind::Precondition));
         let part =
             [("etag", "\"e\""), ("content-range", "bytes 0-13/14"), ("content-length", "14")];
-        assert_eq!(of(PART, &part), Err(Kind::Corrupt));
-        let unknown = stretch(WHOLE, &answer(&[("etag", "e")]), &Wanted::default());
+        assert_eq!(of(PART, &part), Err(ErrorKind::Corrupt));
+        let unknown = stretch(WHOLE, &answer(&[("etag", "e")]), &GetOptions::default());
         assert_eq!(unknown.unwrap(), None);
     }
 
     #[test]
     fn a_part_is_the_one_that_was_asked_for() {
         let range = Some(Range { start: 5, end: 10 });
-        let wanted = Wanted { range, etag: Some("e"), size: Some(443), ..Wanted::default() };
-        let of = |range_text: &str, wanted: &Wanted<'_>| {
+        let wanted =
+            GetOptions { range, etag: Some("e"), size: Some(443), ..GetOptions::default() };
+        let of = |range_text: &str, wanted: &GetOptions<'_>| {
             let headers = answer(&[("etag", "\"e\""), ("content-range", range_text)]);
             stretch(PART, &headers, wanted).map_err(|error| error.kind)
         };
@@ -429,17 +435,17 @@ mod tests {
             "items 5-9/443",
             "",
         ] {
-            assert_eq!(of(wrong, &wanted), Err(Kind::Corrupt), "{wrong}");
+            assert_eq!(of(wrong, &wanted), Err(ErrorKind::Corrupt), "{wrong}");
         }
         let other = answer(&[("etag", "\"f\""), ("content-range", "bytes 5-9/443")]);
-        assert_eq!(stretch(PART, &other, &wanted).unwrap_err().kind, Kind::Precondition);
+        assert_eq!(stretch(PART, &other, &wanted).unwrap_err().kind, ErrorKind::Precondition);
         let whole = answer(&[("etag", "\"e\""), ("content-length", "443")]);
-        assert_eq!(stretch(WHOLE, &whole, &wanted).unwrap_err().kind, Kind::NotImplemented);
+        assert_eq!(stretch(WHOLE, &whole, &wanted).unwrap_err().kind, ErrorKind::NotImplemented);
         let open = Range { start: 5, end: u64::MAX };
-        let open = Wanted { range: Some(open), ..Wanted::default() };
+        let open = GetOptions { range: Some(open), ..GetOptions::default() };
         let rest = Ok(Some((438, 443)));
         assert_eq!(of("bytes 5-442/443", &open), rest);
-        assert_eq!(of("bytes 5-441/443", &open), Err(Kind::Corrupt));
+        assert_eq!(of("bytes 5-441/443", &open), Err(ErrorKind::Corrupt));
     }
 
     proptest! {
@@ -450,7 +456,7 @@ mod tests {
             start in 0..10_u64, bytes in 1..10_u64, known in prop::option::of(0..20_u64),
         ) {
             let range = Range { start, end: start + bytes };
-            let wanted = Wanted { range: Some(range), size: known, ..Wanted::default() };
+            let wanted = GetOptions { range: Some(range), size: known, ..GetOptions::default() };
             let range_text = format!("bytes {first}-{last}/{size}");
             let headers = answer(&[("content-range", &range_text), ("content-length", &length.to_string())]);
             if let Ok(found) = stretch(PART, &headers, &wanted) {
@@ -461,7 +467,7 @@ mod tests {
         }
     }
 
-    fn head(pairs: &[(&str, &str)]) -> Head {
+    fn head(pairs: &[(&str, &str)]) -> ObjectHead {
         let mut headers = HeaderMap::new();
         for (name, value) in pairs {
             let name = HeaderName::try_from(*name).unwrap();

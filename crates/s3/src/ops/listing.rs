@@ -9,7 +9,7 @@ use crate::header::unquoted;
 use crate::ops::{query_key, send_and_read};
 use crate::time::parse_iso;
 use crate::xml::{Node, walk_plain};
-use crate::{Client, Error, Kind, Request, Response};
+use crate::{Client, Error, ErrorKind, Request, Response};
 use arrayvec::ArrayString;
 use hakobu_core::error::quoted;
 use hakobu_core::percent::{self, hex_byte};
@@ -69,17 +69,17 @@ pub(crate) fn page_of(
 }
 
 /// A listing that is read page by page; names are in ascending order, also across pages.
-pub struct Pages {
+pub struct ObjectPages {
     query: ListQuery,
     /// Last key and last common prefix so far.
     last: (Vec<u8>, Vec<u8>),
     over: bool,
 }
 
-impl Pages {
+impl ObjectPages {
     /// Starts with the page that the query describes.
-    pub fn new(query: ListQuery) -> Pages {
-        Pages { query, last: Default::default(), over: false }
+    pub fn new(query: ListQuery) -> ObjectPages {
+        ObjectPages { query, last: Default::default(), over: false }
     }
 
     /// Reads the next page; `None` after the last one. A page may be empty without being the last one.
@@ -166,7 +166,7 @@ pub struct ListQuery {
 
 /// An object of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListedObject {
     /// Whole key, decoded.
     pub key: Vec<u8>,
     /// Size in bytes.
@@ -182,8 +182,8 @@ pub struct Listed {
 /// A page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListPage {
-    /// Objects in the server's order, which [`Pages`](Pages) and the parallel listing check.
-    pub objects: Vec<Listed>,
+    /// Objects in the server's order, which [`ObjectPages`] and the parallel listing check.
+    pub objects: Vec<ListedObject>,
     /// Common prefixes, decoded, in the server's order.
     pub prefixes: Vec<Vec<u8>>,
     /// Continuation; `None` for the last page.
@@ -351,7 +351,7 @@ impl ListPageReader {
         if let (Some(key), Some(size), Some(mtime)) = (key, size, mtime) {
             let etag = etag.unwrap_or_default();
             let storage_class = class.unwrap_or(Cow::Borrowed(""));
-            self.page.objects.push(Listed { key, size, mtime, etag, storage_class });
+            self.page.objects.push(ListedObject { key, size, mtime, etag, storage_class });
         }
     }
 
@@ -525,7 +525,7 @@ impl PageMarker {
 /// Error of a response that fails a check.
 pub(crate) fn untrusted(operation: &'static str, why: &str) -> Error {
     let message = format!("the server's answer to {operation} cannot be trusted: {why}");
-    Error::new(Kind::Corrupt, operation, message)
+    Error::new(ErrorKind::Corrupt, operation, message)
 }
 
 /// Reason if the next page would be the same page again.
@@ -581,7 +581,7 @@ pub(crate) fn words(text: &[u8]) -> Option<String> {
 ///
 /// # Errors
 /// Those of the request and of `read`; `Stopped`.
-pub(crate) async fn ask<T>(
+pub(crate) async fn request_page<T>(
     client: &Client,
     request: &Request,
     read: impl Fn(&Response) -> Result<T, Error>,

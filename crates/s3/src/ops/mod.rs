@@ -14,19 +14,19 @@ pub use bucket::{
     Bucket, Versioning, create_bucket, delete_bucket, get_versioning, head_bucket, list_buckets,
     put_versioning,
 };
-pub use delete::{Deleted, ObjectId, delete_object, delete_object_if, delete_objects};
-pub use get::{Head, Range, Wanted, get_object, get_tags, head_object, head_of};
-pub use listing::{Etag, ListPage, ListQuery, Listed, Pages, list_objects};
+pub use delete::{DeleteResult, ObjectId, delete_object, delete_object_if, delete_objects};
+pub use get::{GetOptions, ObjectHead, Range, get_object, get_tags, head_object, head_of};
+pub use listing::{Etag, ListPage, ListQuery, ListedObject, ObjectPages, list_objects};
 pub use multipart::{
-    Begun, Part, Upload, abort_upload, complete_upload, create_upload, list_parts, list_uploads,
-    upload_part,
+    CreatedUpload, Part, Upload, abort_upload, complete_upload, create_upload, list_parts,
+    list_uploads, upload_part,
 };
-pub use put::{CopySource, Put, copy_object, put_object, upload_part_copy};
+pub use put::{CopySource, PutResult, copy_object, put_object, upload_part_copy};
 pub use versions::{ObjectVersion, VersionPage, VersionPages, VersionQuery};
 
 use crate::response::unexpected_document;
 use crate::xml::{Node, walk};
-use crate::{Client, Error, Kind, Request, Response};
+use crate::{Client, Error, ErrorKind, Request, Response};
 use http::{HeaderName, HeaderValue};
 
 /// Headers of an upload (or of the target of a copy): `Content-Type`, `x-amz-storage-class`, `x-amz-meta-*`,
@@ -78,7 +78,7 @@ fn query_key(request: Request, name: &'static str, bytes: &[u8]) -> Result<Reque
         Ok(text) => Ok(request.query(name, text)),
         Err(_) => {
             let what = format!("'{}' is not UTF-8, as keys of S3 are", string(bytes));
-            Err(Error::new(Kind::Invalid, request.operation, what))
+            Err(Error::new(ErrorKind::Invalid, request.operation, what))
         }
     }
 }

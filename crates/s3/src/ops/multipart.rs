@@ -7,9 +7,11 @@ use crate::ops::listing::{
     out_of_order, request_page, time, untrusted, words,
 };
 use crate::ops::put::{element, send_checked, with_checksum};
-use crate::ops::{Head, Headers, Put, head_object, query_key, read, send_and_read, string};
+use crate::ops::{
+    Headers, ObjectHead, PutResult, head_object, query_key, read, send_and_read, string,
+};
 use crate::xml::{Node, escaped};
-use crate::{Algorithm, Checksum, Client, Error, Kind, Request, Response};
+use crate::{Algorithm, Checksum, Client, Error, ErrorKind, Request, Response};
 use bytes::Bytes;
 use hakobu_core::percent;
 use hakobu_core::unit::Time;
@@ -35,7 +37,7 @@ pub struct Part {
 
 /// A created upload.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Begun {
+pub struct CreatedUpload {
     /// Id.
     pub id: String,
     /// Algorithm that its parts and completion may use; `None` if none was requested or supported by the
@@ -54,15 +56,15 @@ pub async fn create_upload(
     key: &[u8],
     algorithm: Option<Algorithm>,
     headers: &Headers,
-) -> Result<Begun, Error> {
+) -> Result<CreatedUpload, Error> {
     let algorithm = algorithm.filter(|algorithm| *algorithm != Algorithm::Md5);
     let request = create_request(bucket, key, algorithm, headers);
     match send_and_read(client, &request, id_of).await {
-        Ok(id) => Ok(Begun { id, algorithm }),
+        Ok(id) => Ok(CreatedUpload { id, algorithm }),
         Err(error) if algorithm.is_some() && error.is_unknown_checksum() => {
             let request = create_request(bucket, key, None, headers);
             let id = send_and_read(client, &request, id_of).await?;
-            Ok(Begun { id, algorithm: None })
+            Ok(CreatedUpload { id, algorithm: None })
         }
         Err(error) => Err(error),
     }
@@ -101,7 +103,9 @@ fn id_of(response: &Response) -> Result<String, Error> {
         }
     })?;
     match id.is_empty() {
-        true => Err(Error::new(Kind::Corrupt, NAME, "the server began an upload without an id")),
+        true => {
+            Err(Error::new(ErrorKind::Corrupt, NAME, "the server began an upload without an id"))
+        }
         false => Ok(id),
     }
 }
@@ -129,7 +133,7 @@ pub async fn upload_part(
     let put = send_checked(client, &request, checksum).await?;
     if put.etag.is_empty() {
         let message = "the server took a part without telling its ETag";
-        return Err(Error::new(Kind::Corrupt, request.operation, message));
+        return Err(Error::new(ErrorKind::Corrupt, request.operation, message));
     }
     let checksum = checksum.cloned().or(put.checksum);
     Ok(Part { number, size, etag: put.etag, checksum })
@@ -149,7 +153,7 @@ pub async fn abort_upload(
         .key(key)
         .query("uploadId", upload);
     match client.send(&request).await {
-        Err(error) if error.kind == Kind::NotFound => Ok(()),
+        Err(error) if error.kind == ErrorKind::NotFound => Ok(()),
         result => result.map(|_| ()),
     }
 }
@@ -176,7 +180,7 @@ pub async fn complete_upload(
     size: u64,
     whole: Option<&Checksum>,
     headers: &Headers,
-) -> Result<Put, Error> {
+) -> Result<PutResult, Error> {
     are_whole(parts, size)?;
     let request = complete_request(bucket, key, upload, parts, size, whole, headers)?;
     let mut tries = 1;
@@ -196,14 +200,14 @@ pub async fn complete_upload(
         // Without permission to list uploads, which some servers also report for a missing upload, only the
         // object itself can tell.
         let gone = matches!(open, Ok(false));
-        if gone || open.is_err_and(|error| error.kind == Kind::AccessDenied) {
+        if gone || open.is_err_and(|error| error.kind == ErrorKind::AccessDenied) {
             match head_object(client, bucket, key, None).await {
                 Ok(head) => match is_result(&head, parts, size, whole) {
                     Some(put) => return Ok(put),
                     None if gone => return Err(error),
                     None => {}
                 },
-                Err(none) if gone && none.kind == Kind::NotFound => return Err(error),
+                Err(none) if gone && none.kind == ErrorKind::NotFound => return Err(error),
                 Err(_) => {}
             }
         }
@@ -223,22 +227,31 @@ fn are_whole(parts: &[Part], size: u64) -> Result<(), Error> {
     }
     let count = parts.len();
     let what = format!("{count} parts with {bytes} bytes are not all of an object of {size}");
-    Err(Error::new(Kind::Invalid, COMPLETE, what))
+    Err(Error::new(ErrorKind::Invalid, COMPLETE, what))
 }
 
 /// True if the upload may have been completed although the request failed: no response, no valid one, or a
 /// retry's response about the state left by the first attempt.
 fn may_have_happened(error: &Error) -> bool {
     match error.kind {
-        Kind::Connection | Kind::TimedOut | Kind::Server | Kind::Throttled => true,
-        Kind::Corrupt => (200..300).contains(&error.status) && error.code.is_empty(),
-        Kind::NotFound | Kind::Precondition | Kind::AccessDenied => error.tries > 1 || error.unsure,
+        ErrorKind::Connection | ErrorKind::TimedOut | ErrorKind::Server | ErrorKind::Throttled => {
+            true
+        }
+        ErrorKind::Corrupt => (200..300).contains(&error.status) && error.code.is_empty(),
+        ErrorKind::NotFound | ErrorKind::Precondition | ErrorKind::AccessDenied => {
+            error.tries > 1 || error.unsure
+        }
         _ => false,
     }
 }
 
 /// The object, if it is the expected result of the parts.
-fn is_result(head: &Head, parts: &[Part], size: u64, whole: Option<&Checksum>) -> Option<Put> {
+fn is_result(
+    head: &ObjectHead,
+    parts: &[Part],
+    size: u64,
+    whole: Option<&Checksum>,
+) -> Option<PutResult> {
     let etags: Option<Vec<Checksum>> = parts.iter().map(|part| md5_of(&part.etag)).collect();
     let composite = etags.and_then(|etags| Checksum::composite(Algorithm::Md5, &etags).etag());
     let same_etag = composite.is_some_and(|etag| etag == head.etag);
@@ -249,7 +262,7 @@ fn is_result(head: &Head, parts: &[Part], size: u64, whole: Option<&Checksum>) -
     let same_count = encrypted && head.etag.ends_with(&format!("-{}", parts.len()));
     let same = head.size == size && (same_etag || same_checksum || same_count);
     let checksum = head.checksums.first().cloned();
-    same.then(|| Put { etag: head.etag.clone(), version: head.version.clone(), checksum })
+    same.then(|| PutResult { etag: head.etag.clone(), version: head.version.clone(), checksum })
 }
 
 fn md5_of(etag: &str) -> Option<Checksum> {
@@ -289,7 +302,7 @@ fn document(parts: &[Part], algorithm: Option<Algorithm>) -> Result<String, Erro
     for part in parts {
         let etag = escaped(part.etag.as_bytes()).ok_or_else(|| {
             Error::new(
-                Kind::Corrupt,
+                ErrorKind::Corrupt,
                 COMPLETE,
                 "the ETag of a part cannot be sent back to the server",
             )
@@ -308,8 +321,8 @@ fn document(parts: &[Part], algorithm: Option<Algorithm>) -> Result<String, Erro
     Ok(body)
 }
 
-fn put_of(response: &Response, whole: Option<&Checksum>) -> Result<Put, Error> {
-    let (mut put, mut stored) = (Put::default(), Vec::new());
+fn put_of(response: &Response, whole: Option<&Checksum>) -> Result<PutResult, Error> {
+    let (mut put, mut stored) = (PutResult::default(), Vec::new());
     const ROOT: &[u8] = b"CompleteMultipartUploadResult";
     read(COMPLETE, response, ROOT, |node| match node {
         Node::Leaf { parent: ROOT, name: b"ETag", text } => {
@@ -330,7 +343,7 @@ fn put_of(response: &Response, whole: Option<&Checksum>) -> Result<Put, Error> {
         let stored = other.encode();
         let message = format!("the server put the parts together to something else ({stored})");
         let code = "BadDigest".to_owned(); // final, like the server's
-        return Err(Error { code, ..Error::new(Kind::Corrupt, COMPLETE, message) });
+        return Err(Error { code, ..Error::new(ErrorKind::Corrupt, COMPLETE, message) });
     }
     put.checksum =
         stored.into_iter().find(|one| whole.is_none_or(|w| w.algorithm == one.algorithm));
@@ -390,7 +403,7 @@ pub(crate) async fn upload_is_open(
     let request = parts_request(bucket, key, upload).query("max-parts", "1");
     match send_and_read(client, &request, |response| parts_of(response, 0)).await {
         Ok(_) => Ok(true),
-        Err(error) if error.kind == Kind::NotFound => Ok(false),
+        Err(error) if error.kind == ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }
 }
@@ -599,7 +612,7 @@ mod tests {
         </InitiateMultipartUploadResult>";
         assert_eq!(of(body).unwrap(), "i&d");
         let body = "<InitiateMultipartUploadResult><UploadId/></InitiateMultipartUploadResult>";
-        assert_eq!(of(body).unwrap_err().kind, Kind::Corrupt);
+        assert_eq!(of(body).unwrap_err().kind, ErrorKind::Corrupt);
     }
 
     fn part(number: u32, bytes: &[u8]) -> Part {
@@ -660,7 +673,7 @@ mod tests {
         let put = of(&answer(&whole.encode())).unwrap();
         assert_eq!((put.etag.as_str(), put.checksum), ("e-2", Some(whole.clone())));
         let error = of(&answer("AAAAAAAAAAA=")).unwrap_err();
-        assert!(error.kind == Kind::Corrupt && !may_have_happened(&error));
+        assert!(error.kind == ErrorKind::Corrupt && !may_have_happened(&error));
         assert!(of(&answer("AAAAAAAAAAA=-2")).is_ok());
         let error = of("<Error><Code>InternalError</Code></Error>").unwrap_err();
         assert!(may_have_happened(&error));
@@ -670,13 +683,14 @@ mod tests {
     #[test]
     fn what_speaks_of_a_first_try_is_looked_into() {
         let error = |kind, tries| Error { tries, ..Error::new(kind, COMPLETE, "") };
-        assert!(may_have_happened(&error(Kind::Connection, 1)));
-        assert!(may_have_happened(&error(Kind::NotFound, 2)));
-        assert!(!may_have_happened(&error(Kind::NotFound, 1)));
-        assert!(!may_have_happened(&error(Kind::Precondition, 1)));
-        assert!(!may_have_happened(&error(Kind::AccessDenied, 1)));
-        assert!(!may_have_happened(&error(Kind::Credentials, 2)));
-        let damaged = Error { status: 400, code: "BadDigest".into(), ..error(Kind::Corrupt, 1) };
+        assert!(may_have_happened(&error(ErrorKind::Connection, 1)));
+        assert!(may_have_happened(&error(ErrorKind::NotFound, 2)));
+        assert!(!may_have_happened(&error(ErrorKind::NotFound, 1)));
+        assert!(!may_have_happened(&error(ErrorKind::Precondition, 1)));
+        assert!(!may_have_happened(&error(ErrorKind::AccessDenied, 1)));
+        assert!(!may_have_happened(&error(ErrorKind::Credentials, 2)));
+        let damaged =
+            Error { status: 400, code: "BadDigest".into(), ..error(ErrorKind::Corrupt, 1) };
         assert!(!may_have_happened(&damaged));
     }
 
@@ -685,12 +699,13 @@ mod tests {
         let parts = [part(1, b"a"), part(2, b"b")];
         let md5s = parts.clone().map(|part| md5_of(&part.etag).unwrap());
         let etag = Checksum::composite(Algorithm::Md5, &md5s).etag().unwrap();
-        let head = |etag: &str, size| Head { etag: etag.to_owned(), size, ..Head::default() };
+        let head =
+            |etag: &str, size| ObjectHead { etag: etag.to_owned(), size, ..ObjectHead::default() };
         let whole = Checksum::of(Algorithm::Crc64Nvme, b"ab");
         assert!(is_result(&head(&etag, 2), &parts, 2, None).is_some());
         assert!(is_result(&head(&etag, 3), &parts, 2, None).is_none());
         assert!(is_result(&head("x-2", 2), &parts, 2, Some(&whole)).is_none());
-        let checked = Head { checksums: vec![whole.clone()], ..head("x", 2) };
+        let checked = ObjectHead { checksums: vec![whole.clone()], ..head("x", 2) };
         assert!(is_result(&checked, &parts, 2, Some(&whole)).is_some());
         let mut kms = head("x-2", 2);
         kms.headers.insert("x-amz-server-side-encryption", plain("aws:kms"));
@@ -732,7 +747,7 @@ mod tests {
         ] {
             let broken = whole.replacen(from, to, 1);
             assert!(broken != whole, "{from}");
-            assert_eq!(of(&broken).unwrap_err().kind, Kind::Corrupt, "{from} {to}");
+            assert_eq!(of(&broken).unwrap_err().kind, ErrorKind::Corrupt, "{from} {to}");
         }
     }
 
@@ -769,7 +784,7 @@ mod tests {
         ] {
             let broken = body.replacen(from, to, 1);
             assert!(broken != body, "{from}");
-            assert_eq!(of(&broken).unwrap_err().kind, Kind::Corrupt, "{from} {to}");
+            assert_eq!(of(&broken).unwrap_err().kind, ErrorKind::Corrupt, "{from} {to}");
         }
     }
 }

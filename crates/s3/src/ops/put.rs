@@ -6,7 +6,7 @@ use crate::ops::{Headers, Part, Range, head_object, read, send_and_read, string}
 use crate::sign::{encode_path, encode_query};
 use crate::xml::Node;
 use crate::{
-    AccessPoint, Algorithm, Checksum, Client, CustomerKey, Error, Kind, Request, Response,
+    AccessPoint, Algorithm, Checksum, Client, CustomerKey, Error, ErrorKind, Request, Response,
 };
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
@@ -16,7 +16,7 @@ const SDK_ALGORITHM: HeaderName = HeaderName::from_static("x-amz-sdk-checksum-al
 
 /// Result of an upload or a copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Put {
+pub struct PutResult {
     /// ETag without quotes.
     pub etag: String,
     /// `x-amz-version-id`.
@@ -38,7 +38,7 @@ pub async fn put_object(
     body: Bytes,
     checksum: Option<&Checksum>,
     headers: &Headers,
-) -> Result<Put, Error> {
+) -> Result<PutResult, Error> {
     let request = request(bucket, key, body, checksum, headers);
     send_checked(client, &request, checksum).await
 }
@@ -51,7 +51,7 @@ pub(crate) async fn send_checked(
     client: &Client,
     request: &Request,
     checksum: Option<&Checksum>,
-) -> Result<Put, Error> {
+) -> Result<PutResult, Error> {
     // A second attempt with this condition would fail because of the first one.
     let once = request.headers.iter().any(|(name, _)| *name == http::header::IF_NONE_MATCH);
     let read = |response: &Response| put_of(request.operation, response, checksum);
@@ -60,7 +60,7 @@ pub(crate) async fn send_checked(
         false => send_and_read(client, request, read).await,
     };
     match ended {
-        Err(error) if error.kind == Kind::Precondition && error.unsure => {
+        Err(error) if error.kind == ErrorKind::Precondition && error.unsure => {
             stored_before(client, request, checksum, error).await
         }
         ended => ended,
@@ -76,18 +76,18 @@ async fn stored_before(
     request: &Request,
     checksum: Option<&Checksum>,
     refused: Error,
-) -> Result<Put, Error> {
+) -> Result<PutResult, Error> {
     let (Some(bucket), Some(key)) = (&request.bucket, &request.key) else { return Err(refused) };
     let head = match head_object(client, bucket, key, None).await {
         Ok(head) => head,
-        Err(gone) if gone.kind == Kind::NotFound => return Err(refused),
+        Err(gone) if gone.kind == ErrorKind::NotFound => return Err(refused),
         Err(error) => return Err(error),
     };
     let same_checksum = checksum.is_some_and(|sent| head.checksums.contains(sent));
     let same_etag =
         || Checksum::of(Algorithm::Md5, &request.body).etag() == Some(head.etag.clone());
     match head.size == request.body.len() as u64 && (same_checksum || same_etag()) {
-        true => Ok(Put {
+        true => Ok(PutResult {
             checksum: checksum.filter(|_| same_checksum).cloned(),
             etag: head.etag,
             version: head.version,
@@ -131,7 +131,7 @@ fn put_of(
     operation: &'static str,
     response: &Response,
     sent: Option<&Checksum>,
-) -> Result<Put, Error> {
+) -> Result<PutResult, Error> {
     let headers = &response.headers;
     let mut stored = checksums(headers);
     let etag = etag(headers);
@@ -152,7 +152,7 @@ fn put_of(
         stored.retain(|one| one.algorithm == sent.algorithm);
     }
     let version = some(headers, "x-amz-version-id");
-    Ok(Put { etag, version, checksum: stored.into_iter().next() })
+    Ok(PutResult { etag, version, checksum: stored.into_iter().next() })
 }
 
 fn content_mismatch(
@@ -163,7 +163,7 @@ fn content_mismatch(
 ) -> Error {
     let message = format!("the body arrived damaged: the server stored {stored}, {sent} was sent");
     let status = response.status.as_u16();
-    Error { status, ..Error::new(Kind::Corrupt, operation, message) }
+    Error { status, ..Error::new(ErrorKind::Corrupt, operation, message) }
 }
 
 const COPY_SOURCE: HeaderName = HeaderName::from_static("x-amz-copy-source");
@@ -196,13 +196,13 @@ pub async fn copy_object(
     bucket: &str,
     key: &[u8],
     headers: &Headers,
-) -> Result<Put, Error> {
+) -> Result<PutResult, Error> {
     let mut request = Request::new("CopyObject", Method::PUT, Some(bucket)).key(key);
     request.headers = headers.clone();
     let request = with_source(request, source)?;
     send_and_read(client, &request, |response| {
         let (etag, checksum) = copy_result(request.operation, response, b"CopyObjectResult")?;
-        Ok(Put { etag, version: some(&response.headers, "x-amz-version-id"), checksum })
+        Ok(PutResult { etag, version: some(&response.headers, "x-amz-version-id"), checksum })
     })
     .await
 }
@@ -221,7 +221,8 @@ pub async fn upload_part_copy(
     number: u32,
 ) -> Result<Part, Error> {
     const NAME: &str = "UploadPartCopy";
-    let bytes = range.header().ok_or_else(|| Error::new(Kind::Invalid, NAME, "an empty range"))?;
+    let bytes =
+        range.header().ok_or_else(|| Error::new(ErrorKind::Invalid, NAME, "an empty range"))?;
     let request = Request::new(NAME, Method::PUT, Some(bucket))
         .key(key)
         .query("partNumber", number.to_string())
@@ -267,7 +268,7 @@ fn copy_result(
         }
     })?;
     if etag.is_empty() {
-        return Err(Error::new(Kind::Corrupt, operation, "the server copied without an ETag"));
+        return Err(Error::new(ErrorKind::Corrupt, operation, "the server copied without an ETag"));
     }
     Ok((etag, checksum))
 }
@@ -311,7 +312,7 @@ mod tests {
         let put = put_of("PutObject", &good, Some(&crc)).unwrap();
         assert_eq!((put.etag.as_str(), put.checksum), ("e", Some(crc.clone())));
         let bad = response(&[("x-amz-checksum-crc32", "AAAAAA==")]);
-        assert_eq!(put_of("PutObject", &bad, Some(&crc)).unwrap_err().kind, Kind::Corrupt);
+        assert_eq!(put_of("PutObject", &bad, Some(&crc)).unwrap_err().kind, ErrorKind::Corrupt);
         let other = response(&[("x-amz-checksum-crc64nvme", "AAAAAAAAAAA=")]);
         assert_eq!(put_of("PutObject", &other, Some(&crc)).unwrap().checksum, None);
     }
@@ -325,7 +326,7 @@ mod tests {
             of(response(&[("etag", "\"900150983CD24FB0D6963F7D28E17F72\"")])).ok(),
             Some(())
         );
-        assert_eq!(of(response(&[("etag", other)])).unwrap_err().kind, Kind::Corrupt);
+        assert_eq!(of(response(&[("etag", other)])).unwrap_err().kind, ErrorKind::Corrupt);
         let kms = response(&[("etag", other), ("x-amz-server-side-encryption", "aws:kms")]);
         assert!(of(kms).is_ok());
         let own = "x-amz-server-side-encryption-customer-algorithm";
@@ -355,10 +356,10 @@ mod tests {
     #[test]
     fn a_success_may_be_an_error() {
         let error = of("<Error><Code>InternalError</Code></Error>").unwrap_err();
-        assert_eq!((error.kind, error.code.as_str()), (Kind::Server, "InternalError"));
+        assert_eq!((error.kind, error.code.as_str()), (ErrorKind::Server, "InternalError"));
         assert!(error.is_transient());
         for body in ["", "<CopyObjectResult/>", "<CopyObjectResult><ETag>\"e\"</ETag>"] {
-            assert_eq!(of(body).unwrap_err().kind, Kind::Corrupt, "{body}");
+            assert_eq!(of(body).unwrap_err().kind, ErrorKind::Corrupt, "{body}");
         }
         let body = "<CopyObjectResult><ETag>&quot;e&quot;</ETag><ChecksumCRC32>y/Q5Jg==\
         </ChecksumCRC32></CopyObjectResult>";

@@ -128,7 +128,7 @@ async fn call(operation: &str, client: &Client) -> Result<(), Error> {
     let part = |etag: &str| Part { number: 1, size: 5, etag: etag.to_owned(), checksum: None };
     let body = Bytes::from_static(b"12345");
     match operation {
-        "GetObject" => get_object(client, b, k, &Wanted::default()).await.map(drop),
+        "GetObject" => get_object(client, b, k, &GetOptions::default()).await.map(drop),
         "PutObject" => put_object(client, b, k, body, None, &none).await.map(drop),
         "HeadObject" => head_object(client, b, k, None).await.map(drop),
         "UploadPart" => upload_part(client, b, k, "u", 1, body, None).await.map(drop),
@@ -219,23 +219,25 @@ fn lengths_have_to_be_numbers() {
 #[test]
 fn an_operation_without_a_row_is_refused() {
     let error = check("NoSuch", &Response::of("")).unwrap_err();
-    assert_eq!(error.kind, Kind::Invalid);
+    assert_eq!(error.kind, ErrorKind::Invalid);
     let names: std::collections::HashSet<_> = RULES.iter().map(|rule| rule.operation).collect();
     assert_eq!(names.len(), RULES.len());
 }
 
 #[test]
 fn only_a_condition_can_fail() {
-    let error =
-        |status| Error { status, ..Error::new(Kind::Precondition, "PutObject", "it is another") };
+    let error = |status| Error {
+        status,
+        ..Error::new(ErrorKind::Precondition, "PutObject", "it is another")
+    };
     let put = Request::new("PutObject", http::Method::PUT, Some("b"));
     let once = put.clone().header(header::IF_NONE_MATCH, HeaderValue::from_static("*"));
-    assert_eq!(refusal(&put, error(412)).kind, Kind::Invalid);
-    assert_eq!(refusal(&once, error(412)).kind, Kind::Precondition);
-    assert_eq!(refusal(&put, error(409)).kind, Kind::Precondition);
+    assert_eq!(refusal(&put, error(412)).kind, ErrorKind::Invalid);
+    assert_eq!(refusal(&once, error(412)).kind, ErrorKind::Precondition);
+    assert_eq!(refusal(&put, error(409)).kind, ErrorKind::Precondition);
     for request in [put, once] {
         let refused = refusal(&request, error(304));
-        assert_eq!(refused.kind, Kind::Invalid);
+        assert_eq!(refused.kind, ErrorKind::Invalid);
         assert!(refused.message.contains("not modified"), "{refused}");
     }
 }

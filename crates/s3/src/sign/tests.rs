@@ -203,8 +203,8 @@ fn what_cannot_be_signed_is_refused() {
         block_on(presign(session, &get, Duration::from_secs(s))).map_err(|e| e.kind).unwrap_err()
     };
     let session = server.session(Settings::default());
-    assert_eq!(kind(&session, 0), Kind::Invalid);
-    assert_eq!(kind(&session, EXPIRES_MAX_S + 1), Kind::Invalid);
+    assert_eq!(kind(&session, 0), ErrorKind::Invalid);
+    assert_eq!(kind(&session, EXPIRES_MAX_S + 1), ErrorKind::Invalid);
     let anonymous = Settings { no_sign_request: true, ..Settings::default() };
-    assert_eq!(kind(&server.session(anonymous), 60), Kind::Credentials);
+    assert_eq!(kind(&server.session(anonymous), 60), ErrorKind::Credentials);
 }

@@ -10,8 +10,8 @@ use super::failed::Failed;
 use super::moving::{Done, Moving};
 use super::permits::Permits;
 use hakobu_core::error::Operation;
-use hakobu_s3::ops::{Head, Headers, Part, abort_upload, complete_upload};
-use hakobu_s3::{Checksum, Error, Kind};
+use hakobu_s3::ops::{Headers, ObjectHead, Part, abort_upload, complete_upload};
+use hakobu_s3::{Checksum, Error, ErrorKind};
 use http::header::{
     CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_TYPE, EXPIRES,
     HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH,
@@ -29,7 +29,11 @@ pub(super) const META: &str = "x-amz-meta-";
 ///
 /// # Errors
 /// It is not, or its size contradicts its ETag.
-pub(super) fn same_source(head: &Head, source: &Object<'_>, moving: &Moving) -> Result<(), Failed> {
+pub(super) fn same_source(
+    head: &ObjectHead,
+    source: &Object<'_>,
+    moving: &Moving,
+) -> Result<(), Failed> {
     if moving.is_unknown() {
         return Ok(());
     }
@@ -48,7 +52,7 @@ pub(super) fn is_metadata(name: &HeaderName) -> bool {
 
 /// Returns the headers of a newly written target: those of its source, overridden by the requested ones. With
 /// `--metadata-directive REPLACE` only the latter.
-pub(super) fn carried(head: &Head, options: &ObjectOptions, key: &[u8]) -> Headers {
+pub(super) fn carried(head: &ObjectHead, options: &ObjectOptions, key: &[u8]) -> Headers {
     let asked = &options.headers;
     let mut headers = Headers::new();
     if !options.replace_metadata {
@@ -90,7 +94,7 @@ pub(super) fn condition(core: &Core<'_>, moving: &Moving) -> Option<(HeaderName,
 pub(super) fn refused(core: &Core<'_>, error: Error) -> Result<Done, Failed> {
     let setup = &core.engine.setup;
     let is_conditional = setup.options.if_none_match || setup.control.is_leased();
-    match error.kind == Kind::Precondition && is_conditional {
+    match error.kind == ErrorKind::Precondition && is_conditional {
         true => Ok(Done::SKIPPED),
         false => Err(Failed::at_target(Operation::Write)(error)),
     }

@@ -6,7 +6,7 @@ use super::moving::Moving;
 use super::{Root, Side};
 use crate::journal::{Claim, Identity, Part, Record};
 use hakobu_core::error::Operation;
-use hakobu_s3::{Client, Kind};
+use hakobu_s3::{Client, ErrorKind};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
@@ -86,7 +86,7 @@ pub(super) fn is_worth_keeping(failed: &Failed) -> bool {
     match failed {
         Failed::Request(_, _, error) => !matches!(
             error.kind,
-            Kind::NotFound | Kind::Precondition | Kind::Invalid | Kind::Corrupt
+            ErrorKind::NotFound | ErrorKind::Precondition | ErrorKind::Invalid | ErrorKind::Corrupt
         ),
         Failed::File(..) | Failed::Stopped => true,
         Failed::Reason(..) | Failed::Vanished(_) => false,

@@ -11,9 +11,9 @@ use super::permits::{Large, Permits};
 use super::{ObjectOptions, Side, relay};
 use hakobu_core::error::Operation;
 use hakobu_s3::ops::{
-    Begun, CopySource, Head, Headers, copy_object, create_upload, upload_part_copy,
+    CopySource, CreatedUpload, Headers, ObjectHead, copy_object, create_upload, upload_part_copy,
 };
-use hakobu_s3::{Algorithm, Checksum, Error, Kind};
+use hakobu_s3::{Algorithm, Checksum, Error, ErrorKind};
 use http::{HeaderName, HeaderValue};
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ const OTHER_COPY: &str = "the copy has another size or checksum than its source"
 pub struct LargeCopy {
     upload: Upload,
     /// The source's metadata when it began.
-    head: Head,
+    head: ObjectHead,
     /// The source's checksum, if it can be combined from those of parts.
     whole: Option<Checksum>,
 }
@@ -64,7 +64,7 @@ pub(super) async fn begin(core: &Core<'_>, moving: &Arc<Moving>) -> Result<Step,
         _ => open(core, moving, &source, &target).await,
     };
     match copied {
-        Err(Failed::Request(_, _, error)) if error.kind == Kind::NotImplemented => {
+        Err(Failed::Request(_, _, error)) if error.kind == ErrorKind::NotImplemented => {
             relay::begin(core, moving).await
         }
         other => other,
@@ -75,7 +75,7 @@ pub(super) async fn begin(core: &Core<'_>, moving: &Arc<Moving>) -> Result<Step,
 async fn is_there(target: &Target<'_>) -> Result<bool, Failed> {
     match target.head().await {
         Ok(_) => Ok(true),
-        Err(Failed::Request(_, _, error)) if error.kind == Kind::NotFound => Ok(false),
+        Err(Failed::Request(_, _, error)) if error.kind == ErrorKind::NotFound => Ok(false),
         Err(failed) => Err(failed),
     }
 }
@@ -94,7 +94,7 @@ async fn is_copied(
     };
     let there = match target.head().await {
         Ok(head) => head,
-        Err(Failed::Request(_, _, error)) if error.kind == Kind::NotFound => return Ok(false),
+        Err(Failed::Request(_, _, error)) if error.kind == ErrorKind::NotFound => return Ok(false),
         Err(failed) => return Err(failed),
     };
     let same_sum = from.checksums.iter().any(|sum| there.checksums.contains(sum));
@@ -105,7 +105,7 @@ async fn head_source(
     core: &Core<'_>,
     moving: &Moving,
     source: &Object<'_>,
-) -> Result<Head, Failed> {
+) -> Result<ObjectHead, Failed> {
     let head = source.head(core.store(Side::Source)?).await.map_err(read_failed)?;
     between::same_source(&head, source, moving)?;
     Ok(head)
@@ -113,10 +113,10 @@ async fn head_source(
 
 /// Returns the headers of a copy. The server copies all of the source's metadata or (`replace_metadata`) none;
 /// changing only some of it requires the source's `head`.
-fn copy_headers(options: &ObjectOptions, head: Option<&Head>, key: &[u8]) -> Headers {
+fn copy_headers(options: &ObjectOptions, head: Option<&ObjectHead>, key: &[u8]) -> Headers {
     let mut headers = match head {
         Some(head) => carried(head, options, key),
-        None if options.replace_metadata => carried(&Head::default(), options, key),
+        None if options.replace_metadata => carried(&ObjectHead::default(), options, key),
         None => options.headers.clone(),
     };
     if head.is_some() || options.replace_metadata {
@@ -187,20 +187,22 @@ async fn copy_failed(
 ) -> Result<Done, Failed> {
     let changed = Err(Failed::Reason(Operation::Read, Side::Source, CHANGED));
     match error.kind {
-        Kind::NotFound => Err(Failed::Vanished(Operation::Read)),
+        ErrorKind::NotFound => Err(Failed::Vanished(Operation::Read)),
         // An earlier try may have created the object that made the condition fail.
-        Kind::Precondition if error.unsure && is_copied(core, moving, source, target).await? => {
+        ErrorKind::Precondition
+            if error.unsure && is_copied(core, moving, source, target).await? =>
+        {
             Ok(Done { bytes: moving.entry.meta.size, ..Done::default() })
         }
-        Kind::Precondition if core.engine.setup.options.if_none_match => {
+        ErrorKind::Precondition if core.engine.setup.options.if_none_match => {
             if is_there(target).await? { Ok(Done::SKIPPED) } else { changed }
         }
-        Kind::Precondition if core.engine.setup.control.is_leased() => {
+        ErrorKind::Precondition if core.engine.setup.control.is_leased() => {
             // The source is what it was, so the target is not.
             head_source(core, moving, source).await?;
             Ok(Done::SKIPPED)
         }
-        Kind::Precondition => changed,
+        ErrorKind::Precondition => changed,
         _ => Err(Failed::at_target(Operation::Write)(error)),
     }
 }
@@ -221,7 +223,7 @@ async fn open(
     let whole = head.checksums.iter().find(is_full).cloned();
     let algorithm = options.algorithm.or(whole.as_ref().map(|sum| sum.algorithm));
     let begun = create_upload(client, bucket, key, algorithm, &headers).await;
-    let Begun { id, algorithm } = begun.map_err(Failed::at_target(Operation::Create))?;
+    let CreatedUpload { id, algorithm } = begun.map_err(Failed::at_target(Operation::Create))?;
     let whole = whole.filter(|sum| algorithm == Some(sum.algorithm));
     let cut = Cut::new(head.size, options.part_bytes.unwrap_or(PART_BYTES));
     let (upload, permits) = Upload::begun(core, moving, id, cut, None);
@@ -247,7 +249,7 @@ impl Large for LargeCopy {
         let id = &self.upload.id;
         let part = upload_part_copy(client, &from, range, bucket, &key, id, number).await;
         let part = part.map_err(|error| match error.kind {
-            Kind::Precondition => Failed::Reason(Operation::Read, Side::Source, CHANGED),
+            ErrorKind::Precondition => Failed::Reason(Operation::Read, Side::Source, CHANGED),
             _ => Failed::at_target(Operation::Write)(error),
         })?;
         core.doing.lane().bytes(self.upload.cut.bytes(number));
@@ -262,7 +264,7 @@ impl Large for LargeCopy {
             self.upload.abort(core).await;
         }
         let step = match ended {
-            Err(Failed::Request(_, _, error)) if error.kind == Kind::NotImplemented => {
+            Err(Failed::Request(_, _, error)) if error.kind == ErrorKind::NotImplemented => {
                 relay::begin(core, moving).await
             }
             ended => ended.map(Step::Done),
@@ -310,7 +312,7 @@ mod tests {
         assert_eq!(text(copy_headers(&options, None, b"k")), ["x-amz-storage-class=STANDARD_IA"]);
         options.headers = vec![header("content-type", "a/b")];
         let carried = [header("content-type", "c/d"), header("x-amz-meta-k", "v")];
-        let head = Head { headers: carried.into_iter().collect(), ..Head::default() };
+        let head = ObjectHead { headers: carried.into_iter().collect(), ..ObjectHead::default() };
         assert_eq!(
             text(copy_headers(&options, Some(&head), b"k")),
             ["x-amz-meta-k=v", "content-type=a/b", "x-amz-metadata-directive=REPLACE"]

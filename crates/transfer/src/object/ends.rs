@@ -5,8 +5,8 @@ use super::failed::Failed;
 use super::moving::Moving;
 use super::{Root, Side};
 use hakobu_core::error::Operation;
-use hakobu_s3::ops::{Head, head_object};
-use hakobu_s3::{Client, Error, Kind};
+use hakobu_s3::ops::{ObjectHead, head_object};
+use hakobu_s3::{Client, Error, ErrorKind};
 
 /// Message for a source that changed since it was listed.
 pub(super) const CHANGED: &str = "it changed since it was listed; the next run moves it";
@@ -55,7 +55,7 @@ impl<'a> Object<'a> {
     ///
     /// # Errors
     /// Those of the request.
-    pub async fn head(&self, client: &Client) -> Result<Head, Error> {
+    pub async fn head(&self, client: &Client) -> Result<ObjectHead, Error> {
         head_object(client, self.bucket, &self.key, self.version).await
     }
 }
@@ -87,7 +87,7 @@ impl<'a> Target<'a> {
     ///
     /// # Errors
     /// Those of the request.
-    pub async fn head(&self) -> Result<Head, Failed> {
+    pub async fn head(&self) -> Result<ObjectHead, Failed> {
         let head = head_object(self.client, self.bucket, &self.key, None).await;
         head.map_err(Failed::at_target(Operation::Stat))
     }
@@ -114,8 +114,8 @@ fn no_store(side: Side) -> Failed {
 /// Returns the failure of reading a source: a missing object has vanished, a changed one is reported as such.
 pub(super) fn read_failed(error: Error) -> Failed {
     match error.kind {
-        Kind::NotFound => Failed::Vanished(Operation::Read),
-        Kind::Precondition => Failed::Reason(Operation::Read, Side::Source, CHANGED),
+        ErrorKind::NotFound => Failed::Vanished(Operation::Read),
+        ErrorKind::Precondition => Failed::Reason(Operation::Read, Side::Source, CHANGED),
         _ => Failed::Request(Operation::Read, Side::Source, error),
     }
 }

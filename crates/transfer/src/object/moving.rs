@@ -6,7 +6,7 @@ use super::{Entry, Pair, Root, Side};
 use crate::location::{Location, s3_path};
 use hakobu_core::error::{Cause, Class, Fatal, Problem};
 use hakobu_core::unit::{Kind, Totals};
-use hakobu_s3::Kind as Why;
+use hakobu_s3::ErrorKind;
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -145,7 +145,7 @@ impl Engine<'_> {
     ) {
         let (operation, side, cause, stops) = match failed {
             Failed::Stopped => return,
-            Failed::Request(_, _, error) if error.kind == Why::Stopped => return,
+            Failed::Request(_, _, error) if error.kind == ErrorKind::Stopped => return,
             Failed::Request(operation, side, error) => {
                 let stops = error.stops_run().then_some(1);
                 (operation, Some(side), Cause::Said(error.to_string()), stops)

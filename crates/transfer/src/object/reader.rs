@@ -5,8 +5,8 @@ use super::budget::Buffer;
 use super::core::Core;
 use super::ends::Object;
 use bytes::Bytes;
-use hakobu_s3::ops::{Head, Range, Wanted, get_object, head_of};
-use hakobu_s3::{Client, Download, Error, Kind};
+use hakobu_s3::ops::{GetOptions, ObjectHead, Range, get_object, head_of};
+use hakobu_s3::{Client, Download, Error, ErrorKind};
 
 /// Bytes without a break after which earlier breaks no longer count.
 const PROGRESS_BYTES: u64 = 8 << 20;
@@ -24,7 +24,7 @@ pub(super) struct Reader<'c, 'a> {
     /// Whether the whole object is read: then its stored checksums are requested.
     whole: bool,
     body: Option<Download>,
-    head: Option<Head>,
+    head: Option<ObjectHead>,
     tried: u32,
     broken_at: u64,
 }
@@ -57,7 +57,7 @@ impl<'c, 'a> Reader<'c, 'a> {
     ///
     /// # Errors
     /// Those of the request; `Precondition` if it is another object now.
-    pub async fn head(&mut self) -> Result<&Head, Error> {
+    pub async fn head(&mut self) -> Result<&ObjectHead, Error> {
         if self.head.is_none() {
             self.open().await?;
         }
@@ -71,7 +71,7 @@ impl<'c, 'a> Reader<'c, 'a> {
     pub async fn next(&mut self) -> Result<Option<Bytes>, Error> {
         loop {
             if self.core.engine.is_stopped() {
-                return Err(Error::new(Kind::Stopped, "GetObject", "stopped"));
+                return Err(Error::new(ErrorKind::Stopped, "GetObject", "stopped"));
             }
             let result = match &mut self.body {
                 Some(body) => body.chunk().await,
@@ -130,10 +130,10 @@ impl<'c, 'a> Reader<'c, 'a> {
         let from_start = self.whole && self.offset == 0;
         let range = (!from_start).then_some(Range { start: self.offset, end: self.end });
         let Object { bucket, key, version, .. } = self.object;
-        let wanted = Wanted { version: *version, range, etag, size: Some(self.size) };
+        let wanted = GetOptions { version: *version, range, etag, size: Some(self.size) };
         let body = get_object(self.client, bucket, key, &wanted).await?;
         if self.head.is_none() {
-            self.head = Some(Head { size: body.size(), ..head_of(&body.headers) });
+            self.head = Some(ObjectHead { size: body.size(), ..head_of(&body.headers) });
         }
         self.body = Some(body);
         Ok(())
@@ -141,5 +141,5 @@ impl<'c, 'a> Reader<'c, 'a> {
 }
 
 fn broken(what: &str) -> Error {
-    Error::new(Kind::Corrupt, "GetObject", what)
+    Error::new(ErrorKind::Corrupt, "GetObject", what)
 }

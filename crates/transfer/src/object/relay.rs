@@ -16,7 +16,7 @@ use super::sums::{cheapest, joined};
 use hakobu_core::error::Operation;
 use hakobu_core::meter::Phase;
 use hakobu_s3::ops::{
-    Begun, Head, Headers, Range, create_upload, get_tags, put_object, upload_part,
+    CreatedUpload, Headers, ObjectHead, Range, create_upload, get_tags, put_object, upload_part,
 };
 use hakobu_s3::{Algorithm, Checksum};
 use http::{HeaderName, HeaderValue};
@@ -34,7 +34,7 @@ const CORRUPT: &str = "what arrived is not what its store has the checksum of";
 pub struct LargeRelay {
     upload: Upload,
     /// The source's headers when it began.
-    head: Head,
+    head: ObjectHead,
     /// The checksum algorithm of each part sent to the target.
     algorithm: Option<Algorithm>,
 }
@@ -60,7 +60,7 @@ pub(super) async fn begin(core: &Core<'_>, moving: &Arc<Moving>) -> Result<Step,
 pub(super) async fn tags(
     core: &Core<'_>,
     source: &Object<'_>,
-    head: &Head,
+    head: &ObjectHead,
     asked: &Headers,
 ) -> Result<Option<(HeaderName, HeaderValue)>, Failed> {
     let count = head.headers.get(TAGGING_COUNT).map_or("0", |count| count.to_str().unwrap_or(""));
@@ -127,7 +127,7 @@ async fn open(core: &Core<'_>, moving: &Arc<Moving>, source: &Object<'_>) -> Res
     headers.extend(tags(core, source, &head, &headers).await?);
     let algorithm = client.session().upload_checksum();
     let begun = create_upload(client, bucket, &key, algorithm, &headers).await;
-    let Begun { id, algorithm } = begun.map_err(Failed::at_target(Operation::Write))?;
+    let CreatedUpload { id, algorithm } = begun.map_err(Failed::at_target(Operation::Write))?;
     let (upload, permits) = Upload::begun(core, moving, id, cut, Some(memory_bytes));
     Ok(Step::Parts(Arc::new(LargeRelay { upload, head, algorithm }), permits))
 }

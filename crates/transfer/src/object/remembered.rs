@@ -5,7 +5,7 @@ use crate::journal::{Identity, Journal, Place, bytes};
 use crate::location::{Location, S3Url};
 use hakobu_s3::ops::list_parts;
 use hakobu_s3::with_session;
-use hakobu_s3::{Kind, S3Session};
+use hakobu_s3::{ErrorKind, S3Session};
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -47,5 +47,5 @@ fn is_unknown(store: &Arc<S3Session>, identity: &Identity, upload: &str) -> bool
     };
     let parts =
         with_session(store, async |client| list_parts(&client, &bucket, &key, upload).await);
-    parts.is_err_and(|error| error.kind == Kind::NotFound)
+    parts.is_err_and(|error| error.kind == ErrorKind::NotFound)
 }

@@ -17,7 +17,7 @@ use hakobu_core::error::Fatal;
 use hakobu_core::event::Listener;
 use hakobu_core::threads::for_each;
 use hakobu_core::unit::Totals;
-use hakobu_s3::Requests;
+use hakobu_s3::RequestCounts;
 
 /// Maximum number of threads that resolve sources: each sends one request at a time.
 const PLANNERS_MAX: usize = 32;
@@ -121,7 +121,7 @@ impl Job for Batch<'_> {
         })
     }
 
-    fn requests(&self) -> Requests {
+    fn requests(&self) -> RequestCounts {
         self.session.requests()
     }
 }

@@ -14,7 +14,7 @@ use hakobu_core::error::{Fatal, Problem};
 use hakobu_core::event::Listener;
 use hakobu_core::threads::for_each;
 use hakobu_core::unit::Totals;
-use hakobu_s3::{Requests, S3Session, Settings};
+use hakobu_s3::{RequestCounts, S3Session, Settings};
 use hakobu_sys::process;
 use std::ops::Add;
 use std::sync::Arc;
@@ -105,9 +105,9 @@ impl<'a> StoreSession<'a> {
         Terms::of(self.spec, &self.stores)
     }
 
-    pub fn requests(&self) -> Requests {
-        let requests = self.stores.all().map(|store| Requests::of(store));
-        requests.fold(Requests::default(), Add::add)
+    pub fn requests(&self) -> RequestCounts {
+        let requests = self.stores.all().map(|store| RequestCounts::of(store));
+        requests.fold(RequestCounts::default(), Add::add)
     }
 }
 
@@ -218,7 +218,7 @@ impl Job for Stored<'_> {
         }
     }
 
-    fn requests(&self) -> Requests {
+    fn requests(&self) -> RequestCounts {
         self.session.requests()
     }
 }

@@ -4,7 +4,7 @@ use hakobu_core::error::Fatal;
 use hakobu_core::unit::Totals;
 use hakobu_explain::tune::Step;
 use hakobu_explain::verdict::Verdict;
-use hakobu_s3::Requests;
+use hakobu_s3::RequestCounts;
 use std::time::Duration;
 
 /// Result of a run.
@@ -21,7 +21,7 @@ pub struct Outcome {
     /// The error that made all further work pointless (disk full, quota, read-only); code 11.
     pub fatal: Option<Fatal>,
     /// Requests to the stores of both sides; none between local paths.
-    pub requests: Requests,
+    pub requests: RequestCounts,
     /// Findings of the controller.
     pub findings: Findings,
 }

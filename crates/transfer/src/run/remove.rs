@@ -19,7 +19,7 @@ use hakobu_core::control::Control;
 use hakobu_core::error::Fatal;
 use hakobu_core::event::Listener;
 use hakobu_core::unit::{Jobs, Totals};
-use hakobu_s3::{Requests, S3Session};
+use hakobu_s3::{RequestCounts, S3Session};
 use hakobu_sys::process;
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ pub fn remove_objects(
         None => S3Session::open(&removal.settings).map_err(|e| Fatal::new(1, e.to_string()))?,
     };
     store.set_control(control.flag());
-    let before = Requests::of(&store);
+    let before = RequestCounts::of(&store);
     let policy = Policy { dry_run: removal.dry_run, ..Policy::default() };
     run.carry_out(&Removing { removal, store, before, policy, control, listener })
 }
@@ -51,7 +51,7 @@ pub fn remove_objects(
 struct Removing<'a> {
     removal: &'a Removal,
     store: Arc<S3Session>,
-    before: Requests,
+    before: RequestCounts,
     policy: Policy,
     control: &'a Control,
     listener: &'a dyn Listener,
@@ -101,7 +101,7 @@ impl Job for Removing<'_> {
         })
     }
 
-    fn requests(&self) -> Requests {
-        Requests::of(&self.store).since(self.before)
+    fn requests(&self) -> RequestCounts {
+        RequestCounts::of(&self.store).since(self.before)
     }
 }

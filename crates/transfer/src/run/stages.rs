@@ -14,7 +14,7 @@ use hakobu_core::error::Fatal;
 use hakobu_core::event::{Event, Listener};
 use hakobu_core::limit::{Controls, Limits, check_memory};
 use hakobu_core::unit::Totals;
-use hakobu_s3::Requests;
+use hakobu_s3::RequestCounts;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -40,8 +40,8 @@ pub(super) trait Job {
     /// Cleans up after a run that was neither stopped nor aborted.
     fn tidy(&self) {}
     /// Returns the number of requests to stores.
-    fn requests(&self) -> Requests {
-        Requests::default()
+    fn requests(&self) -> RequestCounts {
+        RequestCounts::default()
     }
 }
 

@@ -22,7 +22,7 @@ use hakobu_core::error::{Class, Fatal};
 use hakobu_core::event::{Event, Listener};
 use hakobu_core::limit::{Controls, Limiter};
 use hakobu_core::unit::{Kind, Meta};
-use hakobu_s3::{Requests, S3Session, Settings};
+use hakobu_s3::{RequestCounts, S3Session, Settings};
 use hakobu_sys::links::Links;
 use hakobu_sys::process;
 use place::{Place, What};
@@ -170,7 +170,8 @@ fn compare(
     }
     let same = matches!((&source, &target), (Some(one), Some(other)) if Arc::ptr_eq(one, other));
     let stores = source.iter().chain(target.iter().filter(|_| !same));
-    let requests = stores.map(|store| Requests::of(store)).fold(Requests::default(), Add::add);
+    let requests =
+        stores.map(|store| RequestCounts::of(store)).fold(RequestCounts::default(), Add::add);
     Ok(Outcome { counts, took: started.elapsed(), jobs: spec.jobs, requests })
 }
 

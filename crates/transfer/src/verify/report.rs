@@ -3,7 +3,7 @@
 use super::aspects::{Aspect, Aspects, Times};
 use crate::policy::filter::Filter;
 use hakobu_core::unit::Meta;
-use hakobu_s3::Requests;
+use hakobu_s3::RequestCounts;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -123,5 +123,5 @@ pub struct Outcome {
     /// Number of workers at the end.
     pub jobs: usize,
     /// Requests to the stores of both sides; none between local paths.
-    pub requests: Requests,
+    pub requests: RequestCounts,
 }

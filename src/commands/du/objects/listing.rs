@@ -2,7 +2,7 @@
 
 use crate::commands::du::options::Plan;
 use crate::commands::tool::class;
-use hakobu_s3::ops::{ListQuery, Pages, VersionPages, VersionQuery};
+use hakobu_s3::ops::{ListQuery, ObjectPages, VersionPages, VersionQuery};
 use hakobu_s3::with_session;
 use hakobu_s3::{Error, S3Session};
 use hakobu_transfer::object::list::{self, Scope, StoreQuery};
@@ -45,7 +45,7 @@ pub fn each(
         });
     }
     if plan.group {
-        let mut pages = Pages::new(ListQuery { prefix, ..ListQuery::default() });
+        let mut pages = ObjectPages::new(ListQuery { prefix, ..ListQuery::default() });
         return with_session(store, async |client| {
             while let Some(page) = pages.next(&client, bucket).await? {
                 for object in &page.objects {

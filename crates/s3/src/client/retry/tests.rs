@@ -139,7 +139,7 @@ fn what_is_final_is_tried_once() {
     let server = Server::start(|_| refusal("403 Forbidden", "", "AccessDenied"));
     let client = Client::new(&server.session(Settings::default()));
     let error = block_on(client.send(&put("k", "x"))).unwrap_err();
-    assert_eq!((error.kind, error.status, error.tries), (Kind::AccessDenied, 403, 1));
+    assert_eq!((error.kind, error.status, error.tries), (ErrorKind::AccessDenied, 403, 1));
     assert_eq!(server.seen().len(), 1);
 }
 
@@ -148,7 +148,7 @@ fn tries_end_and_are_counted() {
     let server = Server::start(|_| refusal("500 Oops", "", "InternalError"));
     let client = Client::new(&server.session(Settings { attempts_max: Some(3), ..quick() }));
     let error = block_on(client.send(&put("k", "x"))).unwrap_err();
-    assert_eq!((error.kind, error.tries), (Kind::Server, 3));
+    assert_eq!((error.kind, error.tries), (ErrorKind::Server, 3));
     assert_eq!(server.seen().len(), 3);
 }
 
@@ -158,7 +158,7 @@ fn what_must_not_happen_twice_is_not_sent_twice() {
     let client = Client::new(&lost.session(quick()));
     let once = Request { repeatable: false, ..put("k", "x") };
     let error = block_on(client.send(&once)).unwrap_err();
-    assert_eq!((error.kind, lost.seen().len()), (Kind::Connection, 1));
+    assert_eq!((error.kind, lost.seen().len()), (ErrorKind::Connection, 1));
     // A response that says "not done" may be retried.
     let refusing = Server::start(|seen| match seen.number {
         0 => refusal("503 Slow Down", "", "SlowDown"),
@@ -213,7 +213,7 @@ fn nobody_listening_is_told_soon_and_clearly() {
     let start = Instant::now();
     let error = block_on(client.send(&put("k", "x"))).unwrap_err();
     assert!(start.elapsed() < Duration::from_secs(3));
-    assert_eq!((error.kind, error.tries), (Kind::Connection, 5));
+    assert_eq!((error.kind, error.tries), (ErrorKind::Connection, 5));
     let text = error.to_string();
     assert!(
         text.starts_with(&format!("cannot connect to {url}: no server is listening")),
@@ -270,7 +270,7 @@ fn a_region_that_does_not_help_is_an_error() {
     });
     let client = Client::new(&server.session(Settings::default()));
     let error = block_on(client.send(&put("k", "x"))).unwrap_err();
-    assert_eq!((error.kind, server.seen().len()), (Kind::Region, 2));
+    assert_eq!((error.kind, server.seen().len()), (ErrorKind::Region, 2));
 }
 
 #[test]
@@ -287,11 +287,11 @@ fn a_stopped_run_waits_no_longer() {
         });
         client.send(&put("k", "x")).await.unwrap_err()
     });
-    assert_eq!(error.kind, Kind::Stopped);
+    assert_eq!(error.kind, ErrorKind::Stopped);
     assert!(start.elapsed() < Duration::from_secs(2));
     // Cleanup requests are still sent, once.
     let error = block_on(client.send(&put("k", "x"))).unwrap_err();
-    assert_eq!((error.kind, server.seen().len()), (Kind::Stopped, 2));
+    assert_eq!((error.kind, server.seen().len()), (ErrorKind::Stopped, 2));
 }
 
 #[test]
@@ -333,11 +333,11 @@ fn a_body_that_ends_early_or_stands_still_is_an_error() {
     };
     block_on(async {
         let error = read(&client).await.unwrap_err();
-        assert_eq!(error.kind, Kind::Connection);
+        assert_eq!(error.kind, ErrorKind::Connection);
         assert!(error.message.contains("after 4 of 9 bytes"), "{}", error.message);
         assert!(client.may_retry(1, &error).await);
         assert!(!client.may_retry(5, &error).await);
-        assert_eq!(read(&client).await.unwrap_err().kind, Kind::TimedOut);
+        assert_eq!(read(&client).await.unwrap_err().kind, ErrorKind::TimedOut);
     });
 }
 
@@ -385,7 +385,7 @@ fn interim_answers_have_an_end() {
             let sent = client.send(&request);
             tokio::time::timeout(Duration::from_secs(20), sent).await.expect("it ends").unwrap_err()
         });
-        let kind = if pause.is_zero() { Kind::Connection } else { Kind::TimedOut };
+        let kind = if pause.is_zero() { ErrorKind::Connection } else { ErrorKind::TimedOut };
         assert_eq!(error.kind, kind, "{error}");
     }
     // A few are skipped.
@@ -484,10 +484,10 @@ fn a_server_with_errors_does_not_spend_the_budget() {
 
 #[test]
 fn kinds_and_codes_have_their_classes() {
-    assert_eq!(class(Kind::Throttled, 503, "SlowDown"), RetryClass::Throttled);
-    assert_eq!(class(Kind::Server, 500, ""), RetryClass::Transient);
-    assert_eq!(class(Kind::Invalid, 400, "RequestTimeout"), RetryClass::Transient);
-    assert_eq!(class(Kind::AccessDenied, 403, "AccessDenied"), RetryClass::Final);
-    assert_eq!(class(Kind::Corrupt, 0, ""), RetryClass::Transient);
-    assert_eq!(class(Kind::Stopped, 0, ""), RetryClass::Final);
+    assert_eq!(class(ErrorKind::Throttled, 503, "SlowDown"), RetryClass::Throttled);
+    assert_eq!(class(ErrorKind::Server, 500, ""), RetryClass::Transient);
+    assert_eq!(class(ErrorKind::Invalid, 400, "RequestTimeout"), RetryClass::Transient);
+    assert_eq!(class(ErrorKind::AccessDenied, 403, "AccessDenied"), RetryClass::Final);
+    assert_eq!(class(ErrorKind::Corrupt, 0, ""), RetryClass::Transient);
+    assert_eq!(class(ErrorKind::Stopped, 0, ""), RetryClass::Final);
 }

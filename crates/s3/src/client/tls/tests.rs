@@ -1,7 +1,7 @@
 //! Trust in certificates, against a server with a self-signed one.
 
 use crate::script::block_on;
-use crate::{Client, Kind, Request, S3Session, Settings};
+use crate::{Client, ErrorKind, Request, S3Session, Settings};
 use http::Method;
 use parking_lot::Mutex;
 use rustls_pki_types::pem::PemObject;
@@ -109,7 +109,7 @@ fn a_stranger_is_refused_at_once_and_trusted_on_demand() {
             Err(_) => return assert!(super::trusted(None).is_err()),
         };
     let error = block_on(checking.send(&put())).unwrap_err();
-    assert_eq!((error.kind, error.tries), (Kind::Settings, 1));
+    assert_eq!((error.kind, error.tries), (ErrorKind::Settings, 1));
     assert!(error.message.contains("its certificate is not trusted"), "{}", error.message);
     assert!(error.message.contains(&server.url), "{}", error.message);
     let trusting = client(&server, Settings { no_verify_ssl: true, ..Settings::default() });
@@ -170,7 +170,7 @@ fn a_server_without_tls_and_a_bundle_without_certificates_are_named() {
     };
     let client = Client::new(&S3Session::open_with(&settings, &|_| None).unwrap());
     let error = block_on(client.send(&put())).unwrap_err();
-    assert_eq!(error.kind, Kind::Connection);
+    assert_eq!(error.kind, ErrorKind::Connection);
     assert!(error.message.starts_with("cannot connect to https://"), "{}", error.message);
     let bundle = |path: &str| super::config(Some(Path::new(path)), true).map(|_| ()).unwrap_err();
     assert!(bundle("/dev/null").contains("no certificate in PEM form"));

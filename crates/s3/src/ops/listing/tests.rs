@@ -3,7 +3,7 @@
 use super::*;
 use crate::sign::encode_path;
 use crate::xml::escaped;
-use crate::{Error, Kind, Response};
+use crate::{Error, ErrorKind, Response};
 use hakobu_core::unit::Time;
 use proptest::prelude::*;
 
@@ -94,7 +94,7 @@ fn what_cannot_be_trusted_is_refused() {
     let whole = document(&format!("{LAST}{OBJECT}"));
     page(&whole, &all()).unwrap();
     for broken in [String::new(), "<html></html>".into(), whole[..whole.len() - 1].to_owned()] {
-        assert_eq!(page(&broken, &all()).unwrap_err().kind, Kind::Corrupt, "{broken}");
+        assert_eq!(page(&broken, &all()).unwrap_err().kind, ErrorKind::Corrupt, "{broken}");
     }
     for (from, to, why) in [
         ("<Key>a/b%2Bc+d</Key>", "", "no Key"),
@@ -121,11 +121,11 @@ fn what_cannot_be_trusted_is_refused() {
         assert!(broken != whole, "{from}");
         let error = refused(&broken, &all());
         let said = error.to_string();
-        assert_eq!(error.kind, Kind::Corrupt, "{said}");
+        assert_eq!(error.kind, ErrorKind::Corrupt, "{said}");
         assert!(said.contains(why) && said.contains("ListObjectsV2"), "{why}: {said}");
     }
     let error = page("<Error><Code>SlowDown</Code></Error>", &all()).unwrap_err();
-    assert_eq!((error.kind, error.status), (Kind::Throttled, 200));
+    assert_eq!((error.kind, error.status), (ErrorKind::Throttled, 200));
     let leftover = document(&format!("{LAST}<NextContinuationToken>t</NextContinuationToken>"));
     assert_eq!(page(&leftover, &all()).unwrap().next, None);
 }
@@ -162,7 +162,7 @@ fn the_first_version_goes_on_after_a_name() {
     ] {
         let asked = ListQuery { continuation: continuation.map(str::to_owned), ..all() };
         let error = next(inner, &asked).unwrap_err();
-        assert_eq!(error.kind, Kind::Corrupt, "{inner}");
+        assert_eq!(error.kind, ErrorKind::Corrupt, "{inner}");
         assert!(error.to_string().contains("ListObjects cannot"), "{error}");
     }
     // Likewise a marker of version 1 in version 2.
@@ -193,7 +193,7 @@ fn names_that_were_not_asked_for_are_refused() {
         let body = document(&format!("{LAST}{inner}"));
         match fine {
             true => drop(page(&body, &asked).unwrap()),
-            false => assert_eq!(refused(&body, &asked).kind, Kind::Corrupt, "{inner}"),
+            false => assert_eq!(refused(&body, &asked).kind, ErrorKind::Corrupt, "{inner}"),
         }
     }
 }
@@ -269,11 +269,11 @@ fn a_query_asks_for_encoded_keys() {
     let first = ["encoding-type=url", "prefix=a/", "delimiter=/", "marker=t", "max-keys=7"];
     assert_eq!(pairs(ListVersion::One), first);
     let bad = ListQuery { prefix: b"\xff".to_vec(), ..ListQuery::default() };
-    assert_eq!(request("b", &bad, ListVersion::Two).unwrap_err().kind, Kind::Invalid);
+    assert_eq!(request("b", &bad, ListVersion::Two).unwrap_err().kind, ErrorKind::Invalid);
 }
 
 fn page_with(keys: &[&str], prefixes: &[&str]) -> ListPage {
-    let object = |key: &&str| Listed {
+    let object = |key: &&str| ListedObject {
         key: key.as_bytes().to_vec(),
         size: 0,
         mtime: Time::default(),
@@ -286,7 +286,7 @@ fn page_with(keys: &[&str], prefixes: &[&str]) -> ListPage {
 
 #[test]
 fn each_page_comes_after_the_one_before() {
-    let mut pages = Pages::new(ListQuery::default());
+    let mut pages = ObjectPages::new(ListQuery::default());
     for fine in [
         page_with(&[], &[]),
         page_with(&["b", "d"], &["c/"]),
@@ -336,7 +336,7 @@ fn the_first_reason_is_told() {
     check.set(&mut field, "Size", b"2", number(b"2"));
     check.need(None::<u64>, "Key", "an object");
     let error = check.finish("ListObjectsV2").unwrap_err();
-    assert_eq!((field, error.kind), (Some(1), Kind::Corrupt));
+    assert_eq!((field, error.kind), (Some(1), ErrorKind::Corrupt));
     let told = "the server's answer to ListObjectsV2 cannot be trusted: its Size '-1' cannot be \
                 read";
     assert_eq!(error.to_string(), told);

@@ -1,7 +1,7 @@
 //! Pages of versions, and every reason to distrust one.
 
 use super::*;
-use crate::Kind;
+use crate::ErrorKind;
 
 fn response(body: &str) -> Response {
     Response::of(body.to_owned())
@@ -69,7 +69,7 @@ fn a_query_names_where_it_goes_on() {
     ];
     assert_eq!(pairs, expected);
     let bad = VersionQuery { prefix: b"\xff".to_vec(), delimiter: None };
-    assert_eq!(request("b", &bad, &from).unwrap_err().kind, Kind::Invalid);
+    assert_eq!(request("b", &bad, &from).unwrap_err().kind, ErrorKind::Invalid);
 }
 
 #[test]
@@ -108,13 +108,13 @@ fn a_page_that_cannot_be_trusted_is_refused() {
     ] {
         let broken = whole.replacen(from, to, if to.ends_with("Result>") { 2 } else { 1 });
         assert!(broken != whole, "{from}");
-        assert_eq!(of(&broken).unwrap_err().kind, Kind::Corrupt, "{from} {to}");
+        assert_eq!(of(&broken).unwrap_err().kind, ErrorKind::Corrupt, "{from} {to}");
     }
     // gofakes3 names the root differently.
     let other = whole.replace("ListVersionsResult>", "ListBucketVersionsResult>");
     assert_eq!(of(&other).unwrap().versions, of(&whole).unwrap().versions);
     let second = whole.replacen("<Key>p/b</Key>", "<Key>p/0</Key>", 2);
-    assert_eq!(of(&second).unwrap_err().kind, Kind::Corrupt);
+    assert_eq!(of(&second).unwrap_err().kind, ErrorKind::Corrupt);
 }
 
 /// Pages of a listing, one after the other; the last one's error.

@@ -17,7 +17,7 @@ fn requested_headers_override_carried_ones() {
         header("x-amz-storage-class", "GLACIER"),
         header("etag", "\"x\""),
     ];
-    let head = Head { headers: headers.into_iter().collect(), ..Head::default() };
+    let head = ObjectHead { headers: headers.into_iter().collect(), ..ObjectHead::default() };
     let asked = vec![header("x-amz-meta-who", "you"), header("x-amz-acl", "private")];
     let mut options = ObjectOptions { headers: asked, ..ObjectOptions::default() };
     let names = |options: &ObjectOptions| {

@@ -10,7 +10,7 @@ use crate::object::moving::Moving;
 use crate::object::{Entry, Root, Side};
 use hakobu_core::error::Operation;
 use hakobu_core::unit::{Kind, Meta, Totals};
-use hakobu_s3::ops::Head;
+use hakobu_s3::ops::ObjectHead;
 use hakobu_sys::{AsFd, meta};
 use std::ffi::CString;
 use std::sync::mpsc::Sender;
@@ -111,7 +111,7 @@ async fn look(
 ) -> Result<(), Failed> {
     let Heads { source, target } = heads(core, moving).await?;
     if asked.attributes {
-        let has = |head: &Option<Head>| match head {
+        let has = |head: &Option<ObjectHead>| match head {
             None => (true, true),
             Some(head) => {
                 let kept = metadata::read(&head.metadata);

@@ -13,8 +13,8 @@ use crate::object::sums::of_range;
 use bytes::Bytes;
 use hakobu_core::buffer::AlignedBytes;
 use hakobu_core::meter::Phase;
-use hakobu_s3::ops::Head;
-use hakobu_s3::{Algorithm, Checksum, Kind};
+use hakobu_s3::ops::ObjectHead;
+use hakobu_s3::{Algorithm, Checksum, ErrorKind};
 use hakobu_sys::OwnedFd;
 use std::io;
 
@@ -54,7 +54,7 @@ async fn by_sums(
     core: &Core<'_>,
     what: &Compared<'_>,
     side: Side,
-    head: &Head,
+    head: &ObjectHead,
 ) -> Result<Option<bool>, Failed> {
     let (size, strict) = (what.moving.entry.meta.size, what.strict);
     let Some(way) = evidence::way(head, size) else { return Ok(None) };
@@ -135,7 +135,7 @@ async fn by_bytes(core: &Core<'_>, what: &Compared<'_>) -> Result<Contents, Fail
 /// Returns whether a target no longer exists.
 pub(super) fn is_gone(failed: &Failed) -> bool {
     match failed {
-        Failed::Request(_, Side::Target, error) => error.kind == Kind::NotFound,
+        Failed::Request(_, Side::Target, error) => error.kind == ErrorKind::NotFound,
         Failed::File(_, Side::Target, error) => error.kind() == io::ErrorKind::NotFound,
         _ => false,
     }
@@ -168,7 +168,7 @@ mod tests {
             let sums: Vec<_> =
                 bytes.chunks(part).map(|part| Checksum::of(Algorithm::Md5, part)).collect();
             let etag = Checksum::composite(Algorithm::Md5, &sums).etag().unwrap();
-            let head = Head { etag, size, ..Head::default() };
+            let head = ObjectHead { etag, size, ..ObjectHead::default() };
             let way = evidence::way(&head, size).unwrap();
             assert_eq!(try_way(&file_of(&bytes), size, &way, false).unwrap(), Some(true));
             let mut other = bytes.clone();

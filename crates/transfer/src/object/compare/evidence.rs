@@ -1,7 +1,7 @@
 //! Proofs of equal contents from stored checksums and ETags, without reading from a store; pure.
 
 use crate::object::sums::{cheapest, cost};
-use hakobu_s3::ops::{Etag, Head};
+use hakobu_s3::ops::{Etag, ObjectHead};
 use hakobu_s3::{Algorithm, Checksum};
 
 const MIB: u64 = 1 << 20;
@@ -25,7 +25,7 @@ pub(super) fn etag_sum(etag: &str) -> Option<Checksum> {
 
 /// Returns whether an ETag may be an MD5: with keys of KMS or of the customer it is not (API reference, Object,
 /// "ETag").
-fn may_be_md5(head: &Head) -> bool {
+fn may_be_md5(head: &ObjectHead) -> bool {
     let by_kms = head.headers.get("x-amz-server-side-encryption");
     !by_kms.is_some_and(|value| value.as_bytes().starts_with(b"aws:kms"))
         && !head.headers.contains_key("x-amz-server-side-encryption-customer-algorithm")
@@ -45,7 +45,7 @@ pub(super) enum Proof {
 }
 
 /// Compares the checksums and ETags of two objects of equal size.
-pub(super) fn of_stores(a: &Head, b: &Head) -> Proof {
+pub(super) fn of_stores(a: &ObjectHead, b: &ObjectHead) -> Proof {
     let mut composite = false;
     for sum in &a.checksums {
         let other = b.checksums.iter().find(|other| other.algorithm == sum.algorithm);
@@ -87,7 +87,7 @@ pub(super) enum Way {
 }
 
 /// Returns the cheapest and surest way to compare a file of `size` bytes with an object, if there is one.
-pub(super) fn way(head: &Head, size: u64) -> Option<Way> {
+pub(super) fn way(head: &ObjectHead, size: u64) -> Option<Way> {
     if let Some(sum) = cheapest(&head.checksums) {
         return Some(Way::Whole(sum.clone()));
     }

@@ -22,7 +22,7 @@ use crate::engine::attributes::Grains;
 use crate::policy::{Grain, Policy};
 use hakobu_core::error::Operation;
 use hakobu_core::unit::Kind;
-use hakobu_s3::ops::Head;
+use hakobu_s3::ops::ObjectHead;
 use hakobu_sys::{AsFd, process};
 use judge::{Known, Need};
 use pieces::{Compared, Contents};
@@ -60,7 +60,7 @@ async fn heads(core: &Core<'_>, moving: &Moving) -> Result<Heads, Failed> {
     Ok(Heads { source: source?, target: target? })
 }
 
-async fn head(core: &Core<'_>, moving: &Moving, side: Side) -> Result<Option<Head>, Failed> {
+async fn head(core: &Core<'_>, moving: &Moving, side: Side) -> Result<Option<ObjectHead>, Failed> {
     let Some(object) = Object::at(core, moving, side, "") else { return Ok(None) };
     let failed = |error| match side {
         Side::Source => read_failed(error),
@@ -75,7 +75,7 @@ fn known(
     moving: &Moving,
     side: Side,
     entry: &Entry,
-    head: Option<&Head>,
+    head: Option<&ObjectHead>,
 ) -> Known {
     let (policy, options) = (core.engine.policy(), core.engine.setup.options);
     let meta = match side {
@@ -126,7 +126,7 @@ async fn need(core: &Core<'_>, moving: &Moving) -> Result<(Need, Heads), Failed>
     let policy = core.engine.policy();
     let Some(existing) = &moving.existing else { return Ok((Need::Transfer, Heads::default())) };
     let heads = heads(core, moving).await?;
-    let changed = |head: &Head| head.size != moving.entry.meta.size;
+    let changed = |head: &ObjectHead| head.size != moving.entry.meta.size;
     if heads.target.as_ref().is_some_and(changed) {
         return Ok((Need::Transfer, heads));
     }

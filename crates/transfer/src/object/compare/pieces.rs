@@ -11,7 +11,7 @@ use bytes::Bytes;
 use hakobu_core::buffer::AlignedBytes;
 use hakobu_core::error::Operation;
 use hakobu_core::meter::Phase;
-use hakobu_s3::ops::{Head, Range};
+use hakobu_s3::ops::{ObjectHead, Range};
 use hakobu_sys::source::{self, Through};
 use hakobu_sys::{AsFd, OwnedFd, file};
 use std::io;
@@ -36,9 +36,9 @@ pub(super) struct Compared<'a> {
     /// The names, sizes and roots.
     pub moving: &'a Moving,
     /// Headers of the source, if it is an object.
-    pub source: Option<&'a Head>,
+    pub source: Option<&'a ObjectHead>,
     /// Headers of the target, if it is an object.
-    pub target: Option<&'a Head>,
+    pub target: Option<&'a ObjectHead>,
     /// Doubts are resolved by reading; otherwise they count as differences.
     pub strict: bool,
 }

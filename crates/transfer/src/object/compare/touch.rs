@@ -10,8 +10,8 @@ use crate::object::moving::{Done, Moving};
 use crate::object::{ObjectOptions, Root, Side, between};
 use hakobu_core::error::Operation;
 use hakobu_core::unit::Meta;
-use hakobu_s3::Kind;
-use hakobu_s3::ops::{CopySource, Head, Headers, copy_object};
+use hakobu_s3::ErrorKind;
+use hakobu_s3::ops::{CopySource, Headers, ObjectHead, copy_object};
 use hakobu_sys::below::Below;
 use hakobu_sys::{AsFd, OwnedFd, meta, process, stamp};
 use http::{HeaderName, HeaderValue};
@@ -20,8 +20,8 @@ use std::io;
 /// Headers of source and target, for those that are objects.
 #[derive(Default)]
 pub(super) struct Heads {
-    pub source: Option<Head>,
-    pub target: Option<Head>,
+    pub source: Option<ObjectHead>,
+    pub target: Option<ObjectHead>,
 }
 
 /// Headers that CopyObject drops unless they are sent again (API reference, CopyObject).
@@ -87,7 +87,7 @@ async fn object(
     core: &Core<'_>,
     moving: &Moving,
     heads: &Heads,
-    head: &Head,
+    head: &ObjectHead,
 ) -> Result<Option<Done>, Failed> {
     if head.size > ONE_COPY_BYTES_MAX || head.etag.is_empty() {
         return Ok(None);
@@ -118,7 +118,9 @@ async fn object(
     };
     match copy_object(client, &source, bucket, &key, &headers).await {
         Ok(_) => Ok(Some(Done::METADATA)),
-        Err(error) if matches!(error.kind, Kind::NotImplemented | Kind::Precondition) => Ok(None),
+        Err(error) if matches!(error.kind, ErrorKind::NotImplemented | ErrorKind::Precondition) => {
+            Ok(None)
+        }
         Err(error) => Err(Failed::at_target(Operation::SetTimes)(error)),
     }
 }
@@ -129,7 +131,7 @@ fn is_attribute(name: &HeaderName) -> bool {
 }
 
 /// Returns the headers of an object that is copied onto itself: its own, overridden by `wanted`.
-fn rewritten(head: &Head, wanted: Headers) -> Headers {
+fn rewritten(head: &ObjectHead, wanted: Headers) -> Headers {
     let mut headers = between::carried(head, &ObjectOptions::default(), b"");
     headers.retain(|(name, _)| !wanted.iter().any(|(other, _)| other == name));
     headers.extend(wanted);
@@ -144,7 +146,7 @@ fn rewritten(head: &Head, wanted: Headers) -> Headers {
 }
 
 /// Returns the file metadata stored with an object, for messages; missing values come from `meta`.
-pub(super) fn as_file(meta: &Meta, head: Option<&Head>) -> Meta {
+pub(super) fn as_file(meta: &Meta, head: Option<&ObjectHead>) -> Meta {
     let Some(head) = head else { return *meta };
     let kept = metadata::read(&head.metadata);
     Meta {
@@ -171,7 +173,7 @@ mod tests {
             header("x-amz-storage-class", "GLACIER_IR"),
             header("x-amz-version-id", "v"),
         ];
-        let head = Head { headers: all.into_iter().collect(), ..Head::default() };
+        let head = ObjectHead { headers: all.into_iter().collect(), ..ObjectHead::default() };
         let mut found: Vec<_> = rewritten(&head, vec![header("x-amz-meta-mtime", "2")])
             .into_iter()
             .map(|(name, value)| format!("{name}={}", value.to_str().unwrap()))

@@ -180,12 +180,12 @@ impl<'a> CoreRuntime<'a> {
             tokio::time::sleep(WATCH).await;
             if round % LOOK_ROUNDS == 0 {
                 let clients = self.source.iter().chain(&self.target);
-                clients.for_each(|client| client.look_at_some(lane));
+                clients.for_each(|client| client.sample_connections(lane));
             }
             if self.number == 0 && round % HANDSHAKE_ROUNDS == 0 {
                 let lane = self.engine.setup.controls.meter.share(self.number);
                 let clients = self.source.iter().chain(&self.target);
-                clients.for_each(|client| client.shake_hands(&lane));
+                clients.for_each(|client| client.handshake(&lane));
             }
             if self.engine.setup.control.is_stopped() {
                 self.engine.queue.stop();
@@ -240,7 +240,7 @@ impl<'a> CoreRuntime<'a> {
     async fn worker<T: Tasks>(&self, place: usize) -> (usize, bool) {
         let Engine { queue, setup, .. } = self.engine;
         let doing = Rc::new(Doing::new(setup.controls.meter.share(self.number), Phase::Idle));
-        let client = |of: &Option<Client>| of.as_ref().map(|client| client.telling(&doing));
+        let client = |of: &Option<Client>| of.as_ref().map(|client| client.reporting_to(&doing));
         let core = Core {
             engine: self.engine,
             source: client(&self.source),

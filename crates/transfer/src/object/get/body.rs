@@ -8,8 +8,8 @@ use crate::object::moving::Moving;
 use bytes::Bytes;
 use hakobu_core::error::Operation;
 use hakobu_core::meter::Phase;
-use hakobu_s3::ops::{Wanted, get_object};
-use hakobu_s3::{Algorithm, Checksum, Client, Download, Error, Hasher, Kind};
+use hakobu_s3::ops::{GetOptions, get_object};
+use hakobu_s3::{Algorithm, Checksum, Client, Download, Error, ErrorKind, Hasher};
 use http::HeaderMap;
 use std::cell::Cell;
 
@@ -34,7 +34,7 @@ pub(super) async fn whole(
     let client = core.store(Side::Source)?;
     let Object { bucket, key, version, etag } = Object::source(core, moving)?;
     let size = Some(moving.entry.meta.size).filter(|_| !moving.is_unknown());
-    let mut wanted = Wanted { version, range: None, etag, size };
+    let mut wanted = GetOptions { version, range: None, etag, size };
     let (mut tried, counted) = (1, Cell::new(0));
     loop {
         if core.engine.is_stopped() {
@@ -49,13 +49,13 @@ pub(super) async fn whole(
                     Err(error) => error,
                 }
             }
-            Err(error) if error.kind == Kind::Precondition && wanted.etag.is_some() => {
-                wanted = Wanted { version, ..Wanted::default() };
+            Err(error) if error.kind == ErrorKind::Precondition && wanted.etag.is_some() => {
+                wanted = GetOptions { version, ..GetOptions::default() };
                 continue;
             }
             Err(error) => return Err(unreadable(moving, error)),
         };
-        if broke.kind == Kind::Stopped {
+        if broke.kind == ErrorKind::Stopped {
             return Err(Failed::Stopped);
         }
         if !client.may_retry(tried, &broke).await {
@@ -68,8 +68,8 @@ pub(super) async fn whole(
 /// Returns the failure of a GET: a listed object that is missing has vanished.
 pub(super) fn unreadable(moving: &Moving, error: Error) -> Failed {
     match error.kind {
-        Kind::NotFound if !moving.is_unknown() => Failed::Vanished(Operation::Read),
-        Kind::Stopped => Failed::Stopped,
+        ErrorKind::NotFound if !moving.is_unknown() => Failed::Vanished(Operation::Read),
+        ErrorKind::Stopped => Failed::Stopped,
         _ => Failed::Request(Operation::Read, Side::Source, error),
     }
 }
@@ -93,7 +93,7 @@ async fn receive(
         core.doing.lane().bytes(size.saturating_sub(counted.get()));
         counted.set(size.max(counted.get()));
         if core.engine.setup.control.is_stopped() {
-            return Err(Error::new(Kind::Stopped, "GetObject", "stopped"));
+            return Err(Error::new(ErrorKind::Stopped, "GetObject", "stopped"));
         }
     }
     if client.session().checks_downloads() {
@@ -141,7 +141,7 @@ pub(in crate::object) fn check(headers: &HeaderMap, frames: &[Bytes]) -> Result<
 pub(super) fn mismatch(algorithm: Algorithm) -> Error {
     let message =
         format!("the received content has another {} than the stored object", algorithm.name());
-    Error::new(Kind::Corrupt, "GetObject", message)
+    Error::new(ErrorKind::Corrupt, "GetObject", message)
 }
 
 #[cfg(test)]
@@ -163,7 +163,7 @@ mod tests {
             let bad = Checksum::of(algorithm, b"abd");
             assert!(check(&headers(std::slice::from_ref(&good)), &frames).is_ok());
             let error = check(&headers(std::slice::from_ref(&bad)), &frames).expect_err("bad");
-            assert_eq!(error.kind, Kind::Corrupt);
+            assert_eq!(error.kind, ErrorKind::Corrupt);
             // A single part is hashed twice; the boundaries of several are unknown.
             let once = Checksum::composite(algorithm, std::slice::from_ref(&good));
             assert!(check(&headers(&[once]), &frames).is_ok());

@@ -4,7 +4,7 @@ use crate::object::core::Engine;
 use crate::object::metadata;
 use crate::object::moving::Moving;
 use hakobu_core::unit::{Kind, Time};
-use hakobu_s3::ops::Head;
+use hakobu_s3::ops::ObjectHead;
 
 /// Attributes of a file.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +25,7 @@ pub(super) struct Shape {
 
 impl Shape {
     /// Returns the attributes for the file of an entry. `head` is given if headers were requested.
-    pub fn of(engine: &Engine<'_>, moving: &Moving, head: Option<&Head>) -> Shape {
+    pub fn of(engine: &Engine<'_>, moving: &Moving, head: Option<&ObjectHead>) -> Shape {
         let (policy, options) = (engine.policy(), engine.setup.options);
         let carried = head.map(|head| metadata::read(&head.metadata)).unwrap_or_default();
         let carried = carried.on_file(policy, options, hakobu_sys::process::euid());

@@ -11,8 +11,8 @@ use crate::object::moving::Moving;
 use bytes::Bytes;
 use hakobu_core::error::Operation;
 use hakobu_core::meter::Phase;
-use hakobu_s3::ops::{Range, Wanted, get_object};
-use hakobu_s3::{Algorithm, Checksum, Client, Download, Error, Hasher, Kind};
+use hakobu_s3::ops::{GetOptions, Range, get_object};
+use hakobu_s3::{Algorithm, Checksum, Client, Download, Error, ErrorKind, Hasher};
 use hakobu_sys::{AsFd, OwnedFd};
 use std::sync::Arc;
 
@@ -81,7 +81,7 @@ pub(super) async fn receive(
         if core.engine.is_stopped() {
             return Err(Failed::Stopped);
         }
-        let wanted = Wanted {
+        let wanted = GetOptions {
             version: object.version,
             range: Some(Range { start: progress.at, end: range.end }),
             etag: object.etag,
@@ -89,7 +89,7 @@ pub(super) async fn receive(
         };
         let download = match get_object(client, object.bucket, &object.key, &wanted).await {
             Ok(download) => download,
-            Err(error) if error.kind == Kind::Precondition => {
+            Err(error) if error.kind == ErrorKind::Precondition => {
                 return Err(Failed::Reason(Operation::Read, Side::Source, CHANGED_WHILE_READ));
             }
             Err(error) => return Err(unreadable(part.moving, error)),

@@ -14,7 +14,7 @@ use hakobu_core::error::Operation;
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::Kind;
 use hakobu_s3::header;
-use hakobu_s3::ops::{Head, head_of};
+use hakobu_s3::ops::{ObjectHead, head_of};
 use hakobu_sys::errno;
 use std::sync::Arc;
 
@@ -57,8 +57,8 @@ async fn write(
     core.doing.turn(Phase::Create);
     let engine = core.engine;
     let changed = moving.entry.meta.mtime.s == 0 || size != moving.entry.meta.size;
-    let head =
-        (changed || is_other || wants_metadata(engine)).then(|| Head { size, ..head_of(&headers) });
+    let head = (changed || is_other || wants_metadata(engine))
+        .then(|| ObjectHead { size, ..head_of(&headers) });
     let shape = Shape::of(engine, moving, head.as_ref());
     let symlink =
         engine.policy().symlinks == Symlinks::Keep && head.is_some_and(|head| says_symlink(&head));

@@ -3,7 +3,7 @@
 use super::body::{is_same, mismatch, stored};
 use bytes::Bytes;
 use hakobu_s3::header;
-use hakobu_s3::ops::{Range, Wanted, get_object};
+use hakobu_s3::ops::{GetOptions, Range, get_object};
 use hakobu_s3::{Client, Download, Hasher, S3Session};
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -137,7 +137,7 @@ impl Sink<'_> {
 impl Source {
     async fn get(&self, range: Option<Range>) -> Result<Download, hakobu_s3::Error> {
         let Source { client, bucket, key, version, known, parts: _ } = self;
-        let wanted = Wanted {
+        let wanted = GetOptions {
             version: version.as_deref(),
             range,
             etag: known.as_ref().map(|(etag, _)| etag.as_str()),

@@ -158,7 +158,9 @@ async fn heads(
                     etag: head.etag.into(),
                 }),
                 Err(error) if error.stops_run() => Err(Trouble::Failed(error)),
-                Err(error) if !must_exist && error.kind == hakobu_s3::Kind::NotFound => continue,
+                Err(error) if !must_exist && error.kind == hakobu_s3::ErrorKind::NotFound => {
+                    continue;
+                }
                 Err(error) => {
                     let path = s3_path(bucket, &[&key]);
                     Err(problem(&name, path, Cause::Said(error.to_string())))

@@ -4,9 +4,9 @@
 use super::ReadMergeFile;
 use crate::engine::read_merge_file;
 use crate::object::get::check;
-use hakobu_s3::ops::{Wanted, get_object};
+use hakobu_s3::ops::{GetOptions, get_object};
 use hakobu_s3::with_session;
-use hakobu_s3::{Client, Error, Kind, S3Session};
+use hakobu_s3::{Client, Error, ErrorKind, S3Session};
 use hakobu_sys::links::Links;
 use hakobu_sys::{AsFd, OwnedFd, dir, errno};
 use std::ffi::CString;
@@ -87,8 +87,10 @@ async fn read(client: &Client, bucket: &str, key: &[u8]) -> io::Result<Option<Ve
     loop {
         match whole(client, bucket, key).await {
             Ok(content) => return Ok(Some(content)),
-            Err(error) if error.kind == Kind::NotFound => return Ok(None),
-            Err(error) if error.kind == Kind::Corrupt && client.may_retry(tried, &error).await => {
+            Err(error) if error.kind == ErrorKind::NotFound => return Ok(None),
+            Err(error)
+                if error.kind == ErrorKind::Corrupt && client.may_retry(tried, &error).await =>
+            {
                 tried += 1;
             }
             Err(error) => return Err(io::Error::other(error.to_string())),
@@ -97,9 +99,9 @@ async fn read(client: &Client, bucket: &str, key: &[u8]) -> io::Result<Option<Ve
 }
 
 async fn whole(client: &Client, bucket: &str, key: &[u8]) -> Result<Vec<u8>, Error> {
-    let mut download = get_object(client, bucket, key, &Wanted::default()).await?;
+    let mut download = get_object(client, bucket, key, &GetOptions::default()).await?;
     if download.size() > BYTES_MAX {
-        return Err(Error::new(Kind::Invalid, "GetObject", "too large for a file of rules"));
+        return Err(Error::new(ErrorKind::Invalid, "GetObject", "too large for a file of rules"));
     }
     let mut frames = Vec::new();
     while let Some(frame) = download.chunk().await? {

@@ -20,7 +20,7 @@ use hakobu_core::error::Operation;
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::Meta;
 use hakobu_s3::ops::{self, Headers, Part};
-use hakobu_s3::{Algorithm, Checksum, Kind as Why};
+use hakobu_s3::{Algorithm, Checksum, ErrorKind};
 use hakobu_sys::meta;
 use http::header::{IF_MATCH, IF_NONE_MATCH};
 use parking_lot::Mutex;
@@ -87,7 +87,7 @@ pub(super) async fn begin(
         let Target { client, bucket, key } = &target;
         let created = ops::create_upload(client, bucket, key, algorithm, &headers).await;
         let made = created.map_err(Failed::at_target(Operation::Write))?;
-        let ops::Begun { id: upload, algorithm } = made;
+        let ops::CreatedUpload { id: upload, algorithm } = made;
         Ok(Begun { upload, algorithm, cut, parts: Vec::new(), checkpoint: None })
     };
     let begun = if core.engine.setup.options.resume {
@@ -211,7 +211,7 @@ impl LargeUpload {
                 return;
             }
             let listed = ops::list_parts(client, bucket, key, &self.upload).await;
-            if listed.is_err_and(|error| error.kind == Why::NotFound) {
+            if listed.is_err_and(|error| error.kind == ErrorKind::NotFound) {
                 return;
             }
         }

@@ -9,14 +9,14 @@ use super::super::{Side, metadata};
 use super::media;
 use hakobu_core::error::Operation;
 use hakobu_core::unit::{Kind, Meta};
-use hakobu_s3::Kind as Why;
+use hakobu_s3::ErrorKind;
 use hakobu_s3::ops::Headers;
 use http::header::CONTENT_TYPE;
 
 /// Handles the failure of a request that would have created the object.
 pub(super) fn refused(core: &Core<'_>, error: hakobu_s3::Error) -> Result<Done, Failed> {
     let setup = &core.engine.setup;
-    let refused = error.kind == Why::Precondition;
+    let refused = error.kind == ErrorKind::Precondition;
     let existed = refused && setup.options.if_none_match && setup.policy.ignore_existing;
     if existed || refused && setup.control.is_leased() {
         return Ok(Done::SKIPPED);

@@ -12,7 +12,7 @@ use crate::object::moving::Moving;
 use hakobu_core::error::Operation;
 use hakobu_core::unit::Meta;
 use hakobu_s3::ops::{self, Part};
-use hakobu_s3::{Algorithm, Checksum, Kind as Why};
+use hakobu_s3::{Algorithm, Checksum, ErrorKind};
 
 /// The file to upload.
 pub(super) struct What<'a> {
@@ -125,7 +125,7 @@ async fn trusted(
         Ok(listed) => {
             Ok(Some((cut, agreeing(record, &listed, Algorithm::parse(&record.algorithm)))))
         }
-        Err(error) if error.kind == Why::NotFound => Ok(None),
+        Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Failed::at_target(Operation::List)(error)),
     }
 }

@@ -11,7 +11,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use hakobu_core::control::Control;
 use hakobu_core::limit::Limiter;
 use hakobu_s3::ops::{self, Headers, Part};
-use hakobu_s3::{Algorithm, Checksum, Client, Error, Kind as Why, S3Session};
+use hakobu_s3::{Algorithm, Checksum, Client, Error, ErrorKind, S3Session};
 use http::header::IF_NONE_MATCH;
 use std::cell::Cell;
 use std::io::{self, Read};
@@ -61,10 +61,10 @@ pub struct Stream<'a> {
 /// # Errors
 /// Those of the request; `Invalid` if reading fails; `Stopped`; `Settings` if no runtime can be started.
 pub fn upload_stream(stream: &Stream<'_>, read: impl Read + Send + 'static) -> Result<u64, Error> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|e| Error::new(Why::Settings, PUT, format!("cannot start a runtime: {e}")))?;
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| {
+            Error::new(ErrorKind::Settings, PUT, format!("cannot start a runtime: {e}"))
+        })?;
     let done = LocalSet::new().block_on(&runtime, async {
         let client = Client::new(stream.store);
         let algorithm = Cell::new(stream.store.upload_checksum());
@@ -177,7 +177,7 @@ impl Sending<'_> {
                         if u64::from(number) > PARTS_MAX {
                             let why =
                                 "the stream does not fit into 10,000 parts: ask for larger ones";
-                            return Err(Error::new(Why::Invalid, OPERATION, why));
+                            return Err(Error::new(ErrorKind::Invalid, OPERATION, why));
                         }
                         steps.push(Box::pin(self.part(upload, number, piece)));
                     }
@@ -231,7 +231,7 @@ impl Sending<'_> {
         operation: &'static str,
         work: impl Future<Output = T>,
     ) -> Result<T, Error> {
-        let stopped = || Error::new(Why::Stopped, operation, "the run was asked to stop");
+        let stopped = || Error::new(ErrorKind::Stopped, operation, "the run was asked to stop");
         unless(|| self.stream.control.is_stopped(), work).await.ok_or_else(stopped)
     }
 }
@@ -269,7 +269,7 @@ async fn fill<R: Read + Send + 'static>(mut read: R, wanted: u64) -> (R, io::Res
 }
 
 fn unreadable(error: io::Error) -> Error {
-    Error::new(Why::Invalid, PUT, format!("cannot read the stream: {error}"))
+    Error::new(ErrorKind::Invalid, PUT, format!("cannot read the stream: {error}"))
 }
 
 #[cfg(test)]

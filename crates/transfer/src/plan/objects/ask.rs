@@ -2,9 +2,9 @@
 
 use crate::location::s3_path;
 use hakobu_core::error::{Fatal, quoted};
-use hakobu_s3::ops::{Head, ListQuery, Pages, head_object};
+use hakobu_s3::ops::{ListQuery, ObjectHead, ObjectPages, head_object};
 use hakobu_s3::with_session;
-use hakobu_s3::{Error, Kind, S3Session};
+use hakobu_s3::{Error, ErrorKind, S3Session};
 use std::sync::Arc;
 
 /// Returns the metadata of an object; `None` if it does not exist.
@@ -16,10 +16,10 @@ pub(super) fn object(
     bucket: &str,
     key: &[u8],
     version: Option<&str>,
-) -> Result<Option<Head>, Fatal> {
+) -> Result<Option<ObjectHead>, Fatal> {
     match with_session(store, async |client| head_object(&client, bucket, key, version).await) {
         Ok(head) => Ok(Some(head)),
-        Err(error) if error.kind == Kind::NotFound => Ok(None),
+        Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(fatal("look at", bucket, key, &error)),
     }
 }
@@ -35,7 +35,7 @@ pub(super) fn any_below(
 ) -> Result<bool, Fatal> {
     let query = ListQuery { prefix: prefix.to_vec(), max_keys: Some(1), ..ListQuery::default() };
     let any = with_session(store, async |client| {
-        let mut pages = Pages::new(query);
+        let mut pages = ObjectPages::new(query);
         // A page may be empty and not the last one.
         while let Some(page) = pages.next(&client, bucket).await? {
             if !page.objects.is_empty() || !page.prefixes.is_empty() {

@@ -138,7 +138,7 @@ impl Feed<'_> {
 fn is_there(store: &Arc<S3Session>, bucket: &str, key: &[u8]) -> Result<bool, hakobu_s3::Error> {
     match with_session(store, async |client| head_object(&client, bucket, key, None).await) {
         Ok(_) => Ok(true),
-        Err(error) if error.kind == hakobu_s3::Kind::NotFound => Ok(false),
+        Err(error) if error.kind == hakobu_s3::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }
 }

@@ -96,7 +96,7 @@ pub(super) struct Feed<'a> {
 impl Feed<'_> {
     /// Reports a failed request; a setting or credential that cannot work stops the run.
     pub fn failed(&self, bucket: &str, key: &[u8], operation: Operation, error: &hakobu_s3::Error) {
-        if error.kind == hakobu_s3::Kind::Stopped {
+        if error.kind == hakobu_s3::ErrorKind::Stopped {
             return;
         }
         if error.stops_run() {

@@ -7,15 +7,15 @@ use proptest::prelude::*;
 const A: &str = "d41d8cd98f00b204e9800998ecf8427e";
 const B: &str = "0cc175b9c0f1b6a831c399e269772661";
 
-fn head(etag: &str, checksums: &[Checksum]) -> Head {
-    Head { etag: etag.into(), checksums: checksums.to_vec(), ..Head::default() }
+fn head(etag: &str, checksums: &[Checksum]) -> ObjectHead {
+    ObjectHead { etag: etag.into(), checksums: checksums.to_vec(), ..ObjectHead::default() }
 }
 
-fn kms(etag: &str) -> Head {
+fn kms(etag: &str) -> ObjectHead {
     let mut headers = HeaderMap::new();
     let name = HeaderName::from_static("x-amz-server-side-encryption");
     headers.insert(name, HeaderValue::from_static("aws:kms:dsse"));
-    Head { headers, ..head(etag, &[]) }
+    ObjectHead { headers, ..head(etag, &[]) }
 }
 
 fn sum(algorithm: Algorithm, byte: u8, parts: u32) -> Checksum {
@@ -45,7 +45,7 @@ fn etags_are_md5s_or_not() {
 #[test]
 fn proofs_between_two_stores() {
     use Algorithm::{Crc32, Crc64Nvme, Sha256};
-    let of = |a: &Head, b: &Head| {
+    let of = |a: &ObjectHead, b: &ObjectHead| {
         assert_eq!(of_stores(a, b), of_stores(b, a));
         of_stores(a, b)
     };

@@ -4,7 +4,7 @@
 use super::manifest::DataFile;
 use crate::location::Location;
 use hakobu_core::error::Cause;
-use hakobu_s3::ops::{Wanted, get_object};
+use hakobu_s3::ops::{GetOptions, get_object};
 use hakobu_s3::with_session;
 use hakobu_s3::{Algorithm, Error, Hasher, S3Session, Settings};
 use std::fs::File;
@@ -105,7 +105,7 @@ fn fetched(store: &Arc<S3Session>, bucket: &str, key: &[u8]) -> Result<File, Str
         let mut tries = 1;
         loop {
             let read = async {
-                let mut download = get_object(&client, bucket, key, &Wanted::default()).await?;
+                let mut download = get_object(&client, bucket, key, &GetOptions::default()).await?;
                 while let Some(bytes) = download.chunk().await? {
                     if let Err(error) = file.write_all(&bytes) {
                         unwritten = Some(error);

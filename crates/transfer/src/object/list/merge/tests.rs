@@ -33,7 +33,7 @@ fn problem(name: &str) -> Item {
 
 fn broken() -> Item {
     Err(Trouble::Failed(hakobu_s3::Error::new(
-        hakobu_s3::Kind::Server,
+        hakobu_s3::ErrorKind::Server,
         "ListObjectsV2",
         "it is a test",
     )))

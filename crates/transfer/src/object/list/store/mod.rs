@@ -9,7 +9,7 @@ use crate::object::Entry;
 use futures_util::future::{Either, select};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use hakobu_core::unit::{Kind, Meta, Time};
-use hakobu_s3::ops::{ListPage, ListQuery, Listed, Pages, list_objects};
+use hakobu_s3::ops::{ListPage, ListQuery, ListedObject, ObjectPages, list_objects};
 use hakobu_s3::{Client, S3Session};
 use std::pin::pin;
 use std::sync::Arc;
@@ -61,7 +61,8 @@ pub(super) fn in_runtime(sender: &Sender<Page>, listing: impl Future<Output = ()
         }
         Err(error) => {
             let message = format!("cannot start a runtime: {error}");
-            let error = hakobu_s3::Error::new(hakobu_s3::Kind::Settings, "ListObjectsV2", message);
+            let error =
+                hakobu_s3::Error::new(hakobu_s3::ErrorKind::Settings, "ListObjectsV2", message);
             let _ = sender.blocking_send(Page::Items(vec![Err(Trouble::Failed(error))]));
         }
     }
@@ -106,7 +107,7 @@ async fn plain(
     query: &StoreQuery,
     sender: &Sender<Page>,
 ) -> Result<(), Stop> {
-    let mut pages = Pages::new(asked(query));
+    let mut pages = ObjectPages::new(asked(query));
     while let Some(page) = pages.next(client, bucket).await? {
         let items = items(page, query.prefix.len());
         sender.send(Page::Items(items)).await.map_err(|_| Stop::Gone)?;
@@ -136,7 +137,7 @@ async fn divided(
         }
         if out.is_none() {
             let page = splitter.take();
-            let entries = |page: Vec<Listed>| {
+            let entries = |page: Vec<ListedObject>| {
                 page.into_iter().map(|object| Ok(entry(object, query.prefix.len()))).collect()
             };
             out = page.map(entries);
@@ -194,8 +195,8 @@ fn items(page: ListPage, prefix_len: usize) -> Vec<Item> {
     items
 }
 
-fn entry(object: Listed, prefix_len: usize) -> Entry {
-    let Listed { key, size, mtime, etag, .. } = object;
+fn entry(object: ListedObject, prefix_len: usize) -> Entry {
+    let ListedObject { key, size, mtime, etag, .. } = object;
     let marker = size == 0 && key.ends_with(b"/");
     let kind = if marker { Kind::Dir } else { Kind::File };
     Entry { name: name(key, prefix_len), meta: Meta::bare(kind, size, mtime), etag }

@@ -7,7 +7,7 @@
 //! bound. So ranges are short and near the front instead of equal shares of everything.
 
 use super::guess::Sample;
-use hakobu_s3::ops::Listed;
+use hakobu_s3::ops::ListedObject;
 use std::collections::VecDeque;
 
 /// Pages per range after a split; together with the bound on waiting pages as many again may be ahead.
@@ -61,7 +61,7 @@ struct Range {
     continuation: Option<String>,
     /// The last key that may belong here.
     end: Option<Vec<u8>>,
-    pages: VecDeque<Vec<Listed>>,
+    pages: VecDeque<Vec<ListedObject>>,
     sample: Option<Sample>,
     busy: bool,
     done: bool,
@@ -194,14 +194,14 @@ impl Splitter {
     pub(super) fn answer(
         &mut self,
         id: u64,
-        mut page: Vec<Listed>,
+        mut page: Vec<ListedObject>,
         next: Option<String>,
     ) -> Result<(), Unsorted> {
         self.in_flight -= 1;
         let Some(at) = self.ranges.iter().position(|range| range.id == id) else { return Ok(()) };
         let range = &mut self.ranges[at];
         range.busy = false;
-        let unsorted = |pair: &[Listed]| pair[0].key >= pair[1].key;
+        let unsorted = |pair: &[ListedObject]| pair[0].key >= pair[1].key;
         if let Some(pair) = page.windows(2).find(|pair| unsorted(pair)) {
             return Err(Unsorted(pair[0].key.clone(), pair[1].key.clone()));
         }
@@ -272,7 +272,7 @@ impl Splitter {
     }
 
     /// Returns the next page in order, if it has arrived.
-    pub(super) fn take(&mut self) -> Option<Vec<Listed>> {
+    pub(super) fn take(&mut self) -> Option<Vec<ListedObject>> {
         let page = if self.ordered {
             self.forget();
             self.ranges.front_mut()?.pages.pop_front()

@@ -7,9 +7,9 @@ use hakobu_s3::ops::Etag;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
-fn listed(key: Vec<u8>) -> Listed {
+fn listed(key: Vec<u8>) -> ListedObject {
     let (mtime, etag) = (Time::default(), Etag::default());
-    Listed { key, size: 0, mtime, etag, storage_class: "".into() }
+    ListedObject { key, size: 0, mtime, etag, storage_class: "".into() }
 }
 
 struct World {
@@ -37,7 +37,7 @@ impl World {
         World { keys, page: 10, ticks: (1, 1), pace: 0, deaf: false }
     }
 
-    fn serve(&self, ask: &Ask) -> (Vec<Listed>, Option<String>) {
+    fn serve(&self, ask: &Ask) -> (Vec<ListedObject>, Option<String>) {
         let start = match &ask.continuation {
             Some(token) => token.parse().unwrap(),
             None if self.deaf => 0,
