@@ -13,9 +13,9 @@ use crate::show::escape::Escape;
 use crate::show::output::Output;
 use hakobu_core::error::quoted;
 use hakobu_core::unit::Kind;
-use hakobu_s3::blocking::with_store;
-use hakobu_s3::ops::{ListQuery, Pages, VersionPages, VersionQuery, list_buckets};
-use hakobu_s3::{Error, Store};
+use hakobu_s3::ops::{ListQuery, ObjectPages, VersionPages, VersionQuery, list_buckets};
+use hakobu_s3::with_session;
+use hakobu_s3::{Error, S3Session};
 use hakobu_transfer::location::S3Url;
 use hakobu_transfer::object::list::{self, Choice, Scope, StoreQuery};
 use hakobu_transfer::policy::filter::Filter;
@@ -124,7 +124,7 @@ fn plan(typed: &Typed, is_terminal: bool) -> Result<LsOptions, String> {
 
 /// Lists the arguments of a plan; returns the exit code.
 fn list(plan: &LsOptions, out: &Output) -> Result<u8, String> {
-    let store = match Store::open(&plan.objects.settings()) {
+    let store = match S3Session::open(&plan.objects.settings()) {
         Ok(store) => store,
         Err(error) => return Ok(told(exit::USAGE, &error.to_string())),
     };
@@ -158,8 +158,8 @@ fn list(plan: &LsOptions, out: &Output) -> Result<u8, String> {
     Ok(tool::close_with(out, code, exit::USAGE))
 }
 
-fn buckets(store: &Arc<Store>, rows: &mut Rows<'_>) -> Result<(), Error> {
-    let buckets = with_store(store, async |client| list_buckets(&client).await)?;
+fn buckets(store: &Arc<S3Session>, rows: &mut Rows<'_>) -> Result<(), Error> {
+    let buckets = with_session(store, async |client| list_buckets(&client).await)?;
     for bucket in buckets {
         rows.bucket(bucket.name.as_bytes(), bucket.created);
     }
@@ -168,7 +168,7 @@ fn buckets(store: &Arc<Store>, rows: &mut Rows<'_>) -> Result<(), Error> {
 
 fn place(
     plan: &LsOptions,
-    store: &Arc<Store>,
+    store: &Arc<S3Session>,
     url: &S3Url,
     rows: &mut Rows<'_>,
 ) -> Result<(), String> {
@@ -193,7 +193,7 @@ fn place(
 
 /// An argument that is being listed. The ways to do that return the number of objects and prefixes that it selects.
 struct Place<'a, 'b> {
-    store: &'a Arc<Store>,
+    store: &'a Arc<S3Session>,
     url: &'a S3Url,
     scope: Scope,
     choice: Choice,
@@ -237,9 +237,9 @@ impl Place<'_, '_> {
     /// Lists page by page with all information of the server.
     fn whole(&mut self) -> Result<u64, Error> {
         let (prefix, delimiter) = self.of_pages();
-        let mut pages = Pages::new(ListQuery { prefix, delimiter, ..ListQuery::default() });
+        let mut pages = ObjectPages::new(ListQuery { prefix, delimiter, ..ListQuery::default() });
         let (url, cut) = (self.url, self.scope.prefix.len());
-        with_store(self.store, async |client| {
+        with_session(self.store, async |client| {
             let mut found = 0;
             while let Some(page) = pages.next(&client, &url.bucket).await? {
                 let objects = page.objects.iter().map(|object| Row {
@@ -265,7 +265,7 @@ impl Place<'_, '_> {
         let (prefix, delimiter) = self.of_pages();
         let mut pages = VersionPages::new(VersionQuery { prefix, delimiter });
         let (url, cut) = (self.url, self.scope.prefix.len());
-        with_store(self.store, async |client| {
+        with_session(self.store, async |client| {
             let mut found = 0;
             while let Some(page) = pages.next(&client, &url.bucket).await? {
                 let versions = page.versions.iter().map(|version| Row {

@@ -282,7 +282,7 @@ impl Summary {
             sys_s: used.sys.as_secs_f64(),
             max_rss_bytes: used.rss_bytes_max,
             exit_code,
-            requests: outcome.requests.answered,
+            requests: outcome.requests.succeeded,
             steered: Steered::of(&outcome.findings),
         }
     }
@@ -293,7 +293,7 @@ mod tests {
     use super::super::itemize::tests::item;
     use super::*;
     use hakobu_core::unit::Totals;
-    use hakobu_transfer::run::Requests;
+    use hakobu_transfer::run::RequestCounts;
     use std::ffi::OsStr;
     use std::path::PathBuf;
     use std::time::Duration;
@@ -304,7 +304,7 @@ mod tests {
             totals: Totals { files: 1, bytes: 2, failed: 3, ..Totals::default() },
             took: Duration::from_millis(1500),
             jobs: 2,
-            requests: Requests { answered: 9, retries: 4, ..Requests::default() },
+            requests: RequestCounts { succeeded: 9, retries: 4, ..RequestCounts::default() },
             ..Outcome::default()
         };
         let out = line(&Summary::new("sync", &outcome, &Used::default(), 23));

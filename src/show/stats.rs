@@ -79,7 +79,7 @@ pub fn requests(command: &str, outcome: &Outcome, used: &Used) -> String {
          Connections opened: {}\nBytes: {}\n\
          Real: {:.3} s\nUser: {:.3} s\nSystem: {:.3} s\n",
         done + failed,
-        requests.answered,
+        requests.succeeded,
         requests.retries,
         requests.throttled,
         requests.connections,

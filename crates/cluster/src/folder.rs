@@ -3,9 +3,9 @@
 
 use bytes::{Bytes, BytesMut};
 use hakobu_core::error::{Fatal, cannot, quoted};
-use hakobu_s3::blocking::with_store;
-use hakobu_s3::ops::{ListQuery, Pages, Wanted, delete_object, get_object, put_object};
-use hakobu_s3::{Checksum, Client, Error, Kind, Settings, Store};
+use hakobu_s3::ops::{GetOptions, ListQuery, ObjectPages, delete_object, get_object, put_object};
+use hakobu_s3::with_session;
+use hakobu_s3::{Checksum, Client, Error, ErrorKind, S3Session, Settings};
 use hakobu_sys::{close, errno, process};
 use hakobu_transfer::journal::Owner;
 use hakobu_transfer::location::{Location, S3Url};
@@ -341,12 +341,12 @@ impl BucketFolder {
         }
         prefix.push(b'/');
         let store =
-            Store::open(settings).map_err(|error| RunError::permanent(error.to_string()))?;
+            S3Session::open(settings).map_err(|error| RunError::permanent(error.to_string()))?;
         let (orders, inbox) = mpsc::channel::<Job>();
         let bucket = url.bucket.clone();
         let shown = format!("'s3://{}/{}'", bucket, String::from_utf8_lossy(&prefix));
         let serve = move || {
-            let served = with_store(&store, async |client| {
+            let served = with_session(&store, async |client| {
                 while let Ok(job) = inbox.recv() {
                     job(&client, &bucket).await;
                 }
@@ -369,13 +369,13 @@ impl BucketFolder {
     fn put(&self, verb: &str, name: &str, content: &[u8], new: bool) -> Result<bool, RunError> {
         let (key, body) = (self.key(name), Bytes::copy_from_slice(content));
         self.ask(verb, name, async move |client, bucket| {
-            let algorithm = client.store().upload_checksum();
+            let algorithm = client.session().upload_checksum();
             let checksum = algorithm.map(|algorithm| Checksum::of(algorithm, &body));
             let condition = (IF_NONE_MATCH, HeaderValue::from_static("*"));
             let headers = if new { vec![condition] } else { Vec::new() };
             match put_object(client, bucket, &key, body, checksum.as_ref(), &headers).await {
                 Ok(_) => Ok(true),
-                Err(error) if new && error.kind == Kind::Precondition => Ok(false),
+                Err(error) if new && error.kind == ErrorKind::Precondition => Ok(false),
                 Err(error) => Err(error),
             }
         })
@@ -389,7 +389,7 @@ impl BucketFolder {
             let one_page = after.is_some();
             let start_after = after.unwrap_or_default();
             let query = ListQuery { prefix: prefix.clone(), start_after, ..ListQuery::default() };
-            let mut pages = Pages::new(query);
+            let mut pages = ObjectPages::new(query);
             let mut names = Vec::new();
             while let Some(page) = pages.next(client, bucket).await? {
                 let keys =
@@ -415,10 +415,12 @@ impl BucketFolder {
         });
         let sent = self.orders.send(job).is_ok();
         let response = response.recv().ok().filter(|_| sent);
-        let gone = || Error::new(Kind::Connection, "", "its client has ended");
+        let gone = || Error::new(ErrorKind::Connection, "", "its client has ended");
         response.unwrap_or_else(|| Err(gone())).map_err(|error| {
-            let permanent =
-                matches!(error.kind, Kind::AccessDenied | Kind::Invalid | Kind::NotImplemented);
+            let permanent = matches!(
+                error.kind,
+                ErrorKind::AccessDenied | ErrorKind::Invalid | ErrorKind::NotImplemented
+            );
             RunError {
                 is_transient: !permanent && !error.stops_run(),
                 message: format!("cannot {verb} {name} in {}: {error}", self.shown),
@@ -431,12 +433,12 @@ async fn get(client: &Client, bucket: &str, key: &[u8]) -> Result<Vec<u8>, Error
     let mut tries = 1;
     loop {
         let read = async {
-            let mut download = get_object(client, bucket, key, &Wanted::default()).await?;
+            let mut download = get_object(client, bucket, key, &GetOptions::default()).await?;
             let mut content = BytesMut::new();
             while let Some(bytes) = download.chunk().await? {
                 content.extend_from_slice(&bytes);
                 if content.len() as u64 > BYTES_MAX {
-                    return Err(Error::new(Kind::Invalid, "GetObject", "it is too large"));
+                    return Err(Error::new(ErrorKind::Invalid, "GetObject", "it is too large"));
                 }
             }
             Ok(content.to_vec())
@@ -463,7 +465,7 @@ impl RunFolder for BucketFolder {
         let key = self.key(name);
         self.ask("read", name, async move |client, bucket| match get(client, bucket, &key).await {
             Ok(content) => Ok(Some(content)),
-            Err(error) if error.kind == Kind::NotFound => Ok(None),
+            Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         })
     }

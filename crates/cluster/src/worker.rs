@@ -520,7 +520,7 @@ fn transfer_entries(
         is_transient: !plan.local && fatal.code == 11,
         message: fatal.message,
     })?;
-    if !plan.local && outcome.totals.failed > 0 && outcome.requests.answered == 0 {
+    if !plan.local && outcome.totals.failed > 0 && outcome.requests.succeeded == 0 {
         // The same would come of every shard, and collect would have all of them to do.
         let first = log.first().map(|what| format!(" ({what})")).unwrap_or_default();
         let why = format!("no request to the store succeeded{first}: the rest was returned");

@@ -15,7 +15,7 @@ use crate::location::Location;
 use crate::object::{Engine, Root};
 pub use crate::plan::{Layout, Objects, Spec};
 pub use hakobu_core::control::Control;
-pub use hakobu_s3::Requests;
+pub use hakobu_s3::RequestCounts;
 pub use remove::{Keys, Removal, RemovalTarget, remove_objects};
 pub use steer::{Rates, steered};
 
@@ -70,7 +70,7 @@ pub struct Outcome {
     /// The error that made all further work pointless (disk full, quota, read-only); code 11.
     pub fatal: Option<Fatal>,
     /// Requests to the stores of both sides; none between local paths.
-    pub requests: Requests,
+    pub requests: RequestCounts,
     /// Findings of the controller.
     pub findings: Findings,
 }
@@ -110,8 +110,8 @@ trait Job {
     /// Cleans up after a run that was neither stopped nor aborted.
     fn tidy(&self) {}
     /// Returns the number of requests to stores.
-    fn requests(&self) -> Requests {
-        Requests::default()
+    fn requests(&self) -> RequestCounts {
+        RequestCounts::default()
     }
 }
 
@@ -236,7 +236,7 @@ fn local(spec: &Spec, place: &Place) -> Scope {
 }
 
 /// Returns the scope of a transfer with a store.
-fn with_store(spec: &Spec, planned_sources: &[PlannedSource]) -> Scope {
+fn with_session(spec: &Spec, planned_sources: &[PlannedSource]) -> Scope {
     let mut targets: Vec<Target> = Vec::new();
     for planned in planned_sources {
         if let Root::Local { dir, .. } = &planned.pair.target
@@ -410,7 +410,7 @@ impl Job for Batch<'_> {
         })
     }
 
-    fn requests(&self) -> Requests {
+    fn requests(&self) -> RequestCounts {
         self.session.requests()
     }
 }

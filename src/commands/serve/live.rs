@@ -94,7 +94,8 @@ mod tests {
     #[test]
     fn totals_and_rates() {
         let before = ServerTotals { requests: 1000, ..ServerTotals::default() };
-        let now = ServerTotals { requests: 3000, failed: 2, received_bytes: 4_000_000, sent_bytes: 0 };
+        let now =
+            ServerTotals { requests: 3000, failed: 2, received_bytes: 4_000_000, sent_bytes: 0 };
         assert_eq!(line(&now, None), "3,000 requests, 2 failed, 4.00 MB received, 0 bytes sent");
         let text = line(&now, Some((&before, Duration::from_secs(2))));
         assert!(

@@ -130,7 +130,8 @@ fn a_closed_pipe() {
         for n in 0..3000 {
             std::fs::write(c.src().join(format!("file-{n:05}")), "x").unwrap();
         }
-        for line in ["sync -ai SRC/ DST", "sync -a --json -v SRC/ DST", "du -a SRC", "sync --help"] {
+        for line in ["sync -ai SRC/ DST", "sync -a --json -v SRC/ DST", "du -a SRC", "sync --help"]
+        {
             let mut command = Command::new(program());
             command.args(c.words(line, &c.dst())).stdout(Stdio::piped()).stderr(Stdio::piped());
             let mut child = command.spawn().unwrap();

@@ -93,7 +93,7 @@ impl Wire {
     }
 
     /// A TCP handshake took so long, as the kernel measured it.
-    pub fn shook_hands(&self, rtt_us: u64) {
+    pub fn handshake(&self, rtt_us: u64) {
         super::add(&self.handshakes, 1);
         super::add(&self.handshake_us, rtt_us);
     }
@@ -159,7 +159,7 @@ mod tests {
         let meter = Meter::new(2);
         for (lane, us) in [(0, 70), (0, 60), (0, 80), (1, 65)] {
             meter.lane(lane).wire().succeeded(us);
-            meter.lane(lane).wire().shook_hands(us);
+            meter.lane(lane).wire().handshake(us);
         }
         let wire = meter.wire();
         assert_eq!((wire.answer_least_us, wire.answers), (Some(60), 0));

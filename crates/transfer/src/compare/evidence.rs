@@ -1,6 +1,6 @@
 //! Proofs of equal contents from stored checksums and ETags, without reading from a store; pure.
 
-use hakobu_s3::ops::{Etag, Head};
+use hakobu_s3::ops::{Etag, ObjectHead};
 use hakobu_s3::{Algorithm, Checksum};
 
 const MIB: u64 = 1 << 20;
@@ -35,7 +35,7 @@ pub(crate) fn etag_sum(etag: &str) -> Option<Checksum> {
 
 /// Returns whether an ETag may be an MD5: with keys of KMS or of the customer it is not (API reference, Object,
 /// "ETag").
-fn may_be_md5(head: &Head) -> bool {
+fn may_be_md5(head: &ObjectHead) -> bool {
     let by_kms = head.headers.get("x-amz-server-side-encryption");
     !by_kms.is_some_and(|value| value.as_bytes().starts_with(b"aws:kms"))
         && !head.headers.contains_key("x-amz-server-side-encryption-customer-algorithm")
@@ -55,7 +55,7 @@ pub(crate) enum Proof {
 }
 
 /// Compares the checksums and ETags of two objects of equal size.
-pub(crate) fn of_stores(a: &Head, b: &Head) -> Proof {
+pub(crate) fn of_stores(a: &ObjectHead, b: &ObjectHead) -> Proof {
     let mut composite = false;
     for sum in &a.checksums {
         let other = b.checksums.iter().find(|other| other.algorithm == sum.algorithm);
@@ -97,7 +97,7 @@ pub(crate) enum Way {
 }
 
 /// Returns the cheapest and surest way to compare a file of `size` bytes with an object, if there is one.
-pub(crate) fn way(head: &Head, size: u64) -> Option<Way> {
+pub(crate) fn way(head: &ObjectHead, size: u64) -> Option<Way> {
     if let Some(sum) = cheapest(&head.checksums) {
         return Some(Way::Whole(sum.clone()));
     }
@@ -150,15 +150,15 @@ mod tests {
     const A: &str = "d41d8cd98f00b204e9800998ecf8427e";
     const B: &str = "0cc175b9c0f1b6a831c399e269772661";
 
-    fn head(etag: &str, checksums: &[Checksum]) -> Head {
-        Head { etag: etag.into(), checksums: checksums.to_vec(), ..Head::default() }
+    fn head(etag: &str, checksums: &[Checksum]) -> ObjectHead {
+        ObjectHead { etag: etag.into(), checksums: checksums.to_vec(), ..ObjectHead::default() }
     }
 
-    fn kms(etag: &str) -> Head {
+    fn kms(etag: &str) -> ObjectHead {
         let mut headers = HeaderMap::new();
         let name = HeaderName::from_static("x-amz-server-side-encryption");
         headers.insert(name, HeaderValue::from_static("aws:kms:dsse"));
-        Head { headers, ..head(etag, &[]) }
+        ObjectHead { headers, ..head(etag, &[]) }
     }
 
     fn sum(algorithm: Algorithm, byte: u8, parts: u32) -> Checksum {
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn proofs_between_two_stores() {
         use Algorithm::{Crc32, Crc64Nvme, Sha256};
-        let of = |a: &Head, b: &Head| {
+        let of = |a: &ObjectHead, b: &ObjectHead| {
             assert_eq!(of_stores(a, b), of_stores(b, a));
             of_stores(a, b)
         };

@@ -15,8 +15,8 @@ use hakobu_core::buffer::AlignedBytes;
 use hakobu_core::error::Operation;
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Kind, Meta, Time, Totals};
-use hakobu_s3::ops::{CopySource, Head, Headers, Range, copy_object};
-use hakobu_s3::{Algorithm, Checksum, Kind as ErrorKind};
+use hakobu_s3::ops::{CopySource, Headers, ObjectHead, Range, copy_object};
+use hakobu_s3::{Algorithm, Checksum, ErrorKind};
 use hakobu_sys::below::Below;
 use hakobu_sys::source::{self, Through};
 use hakobu_sys::{AsFd, OwnedFd, file, meta, process, stamp};
@@ -58,7 +58,7 @@ async fn heads(core: &Core<'_>, moving: &Moving) -> Result<Heads, Failed> {
     Ok(Heads { source: source?, target: target? })
 }
 
-async fn head(core: &Core<'_>, moving: &Moving, side: Side) -> Result<Option<Head>, Failed> {
+async fn head(core: &Core<'_>, moving: &Moving, side: Side) -> Result<Option<ObjectHead>, Failed> {
     let Some(object) = Object::at(core, moving, side, "") else { return Ok(None) };
     let failed = |error| match side {
         Side::Source => read_failed(error),
@@ -73,7 +73,7 @@ fn known(
     moving: &Moving,
     side: Side,
     entry: &Entry,
-    head: Option<&Head>,
+    head: Option<&ObjectHead>,
 ) -> Known {
     let (policy, options) = (core.engine.policy(), core.engine.setup.options);
     let meta = match side {
@@ -124,7 +124,7 @@ async fn need(core: &Core<'_>, moving: &Moving) -> Result<(Need, Heads), Failed>
     let policy = core.engine.policy();
     let Some(existing) = &moving.existing else { return Ok((Need::Transfer, Heads::default())) };
     let heads = heads(core, moving).await?;
-    let changed = |head: &Head| head.size != moving.entry.meta.size;
+    let changed = |head: &ObjectHead| head.size != moving.entry.meta.size;
     if heads.target.as_ref().is_some_and(changed) {
         return Ok((Need::Transfer, heads));
     }
@@ -288,7 +288,7 @@ async fn by_sums(
     core: &Core<'_>,
     what: &Compared<'_>,
     side: Side,
-    head: &Head,
+    head: &ObjectHead,
 ) -> Result<Option<bool>, Failed> {
     let (size, strict) = (what.moving.entry.meta.size, what.strict);
     let Some(way) = evidence::way(head, size) else { return Ok(None) };
@@ -396,9 +396,9 @@ pub(super) struct Compared<'a> {
     /// The names, sizes and roots.
     pub moving: &'a Moving,
     /// Headers of the source, if it is an object.
-    pub source: Option<&'a Head>,
+    pub source: Option<&'a ObjectHead>,
     /// Headers of the target, if it is an object.
-    pub target: Option<&'a Head>,
+    pub target: Option<&'a ObjectHead>,
     /// Doubts are resolved by reading; otherwise they count as differences.
     pub strict: bool,
 }
@@ -565,8 +565,8 @@ pub(super) async fn compare_links(
 /// Headers of source and target, for those that are objects.
 #[derive(Default)]
 pub(super) struct Heads {
-    pub source: Option<Head>,
-    pub target: Option<Head>,
+    pub source: Option<ObjectHead>,
+    pub target: Option<ObjectHead>,
 }
 
 /// Headers that CopyObject drops unless they are sent again (API reference, CopyObject).
@@ -632,7 +632,7 @@ async fn object(
     core: &Core<'_>,
     moving: &Moving,
     heads: &Heads,
-    head: &Head,
+    head: &ObjectHead,
 ) -> Result<Option<Done>, Failed> {
     if head.size > ONE_COPY_BYTES_MAX || head.etag.is_empty() {
         return Ok(None);
@@ -658,7 +658,7 @@ async fn object(
         bucket,
         key: &key,
         version: None,
-        customer_key: client.store().customer_key(),
+        customer_key: client.session().customer_key(),
         etag: Some(&head.etag),
     };
     match copy_object(client, &source, bucket, &key, &headers).await {
@@ -676,7 +676,7 @@ fn is_attribute(name: &HeaderName) -> bool {
 }
 
 /// Returns the headers of an object that is copied onto itself: its own, overridden by `wanted`.
-fn rewritten(head: &Head, wanted: Headers) -> Headers {
+fn rewritten(head: &ObjectHead, wanted: Headers) -> Headers {
     let mut headers = between::carried(head, &ObjectOptions::default(), b"");
     headers.retain(|(name, _)| !wanted.iter().any(|(other, _)| other == name));
     headers.extend(wanted);
@@ -691,7 +691,7 @@ fn rewritten(head: &Head, wanted: Headers) -> Headers {
 }
 
 /// Returns the file metadata stored with an object, for messages; missing values come from `meta`.
-pub(super) fn as_file(meta: &Meta, head: Option<&Head>) -> Meta {
+pub(super) fn as_file(meta: &Meta, head: Option<&ObjectHead>) -> Meta {
     let Some(head) = head else { return *meta };
     let kept = metadata::read(&head.metadata);
     Meta {
@@ -800,7 +800,7 @@ async fn look(
 ) -> Result<(), Failed> {
     let Heads { source, target } = heads(core, moving).await?;
     if asked.attributes {
-        let has = |head: &Option<Head>| match head {
+        let has = |head: &Option<ObjectHead>| match head {
             None => (true, true),
             Some(head) => {
                 let kept = metadata::read(&head.metadata);
@@ -993,7 +993,7 @@ mod tests {
             let sums: Vec<_> =
                 bytes.chunks(part).map(|part| Checksum::of(Algorithm::Md5, part)).collect();
             let etag = Checksum::composite(Algorithm::Md5, &sums).etag().unwrap();
-            let head = Head { etag, size, ..Head::default() };
+            let head = ObjectHead { etag, size, ..ObjectHead::default() };
             let way = evidence::way(&head, size).unwrap();
             assert_eq!(try_way(&file_of(&bytes), size, &way, false).unwrap(), Some(true));
             let mut other = bytes.clone();
@@ -1026,7 +1026,7 @@ mod tests {
             header("x-amz-storage-class", "GLACIER_IR"),
             header("x-amz-version-id", "v"),
         ];
-        let head = Head { headers: all.into_iter().collect(), ..Head::default() };
+        let head = ObjectHead { headers: all.into_iter().collect(), ..ObjectHead::default() };
         let mut found: Vec<_> = rewritten(&head, vec![header("x-amz-meta-mtime", "2")])
             .into_iter()
             .map(|(name, value)| format!("{name}={}", value.to_str().unwrap()))

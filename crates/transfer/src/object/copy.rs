@@ -8,10 +8,10 @@ use super::runtime::{Core, Engine};
 use super::{ObjectOptions, Side, relay};
 use hakobu_core::error::Operation;
 use hakobu_s3::ops::{
-    Begun, CopySource, Head, Headers, Part, abort_upload, complete_upload, copy_object,
-    create_upload, upload_part_copy,
+    CopySource, CreatedUpload, Headers, ObjectHead, Part, abort_upload, complete_upload,
+    copy_object, create_upload, upload_part_copy,
 };
-use hakobu_s3::{Algorithm, Checksum, Error, Kind as ErrorKind};
+use hakobu_s3::{Algorithm, Checksum, Error, ErrorKind};
 use http::header::{
     CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_TYPE, EXPIRES,
     IF_MATCH, IF_NONE_MATCH,
@@ -40,7 +40,7 @@ const OTHER_COPY: &str = "the copy has another size or checksum than its source"
 pub struct LargeCopy {
     upload: Upload,
     /// The source's metadata when it began.
-    head: Head,
+    head: ObjectHead,
     /// The source's checksum, if it can be combined from those of parts.
     whole: Option<Checksum>,
 }
@@ -108,7 +108,7 @@ async fn head_source(
     core: &Core<'_>,
     moving: &Moving,
     source: &Object<'_>,
-) -> Result<Head, Failed> {
+) -> Result<ObjectHead, Failed> {
     let head = source.head(core.store(Side::Source)?).await.map_err(read_failed)?;
     same_source(&head, source, moving)?;
     Ok(head)
@@ -116,10 +116,10 @@ async fn head_source(
 
 /// Returns the headers of a copy. The server copies all of the source's metadata or (`replace_metadata`) none;
 /// changing only some of it requires the source's `head`.
-fn copy_headers(options: &ObjectOptions, head: Option<&Head>, key: &[u8]) -> Headers {
+fn copy_headers(options: &ObjectOptions, head: Option<&ObjectHead>, key: &[u8]) -> Headers {
     let mut headers = match head {
         Some(head) => carried(head, options, key),
-        None if options.replace_metadata => carried(&Head::default(), options, key),
+        None if options.replace_metadata => carried(&ObjectHead::default(), options, key),
         None => options.headers.clone(),
     };
     if head.is_some() || options.replace_metadata {
@@ -226,7 +226,7 @@ async fn open(
     let whole = head.checksums.iter().find(is_full).cloned();
     let algorithm = options.algorithm.or(whole.as_ref().map(|sum| sum.algorithm));
     let begun = create_upload(client, bucket, key, algorithm, &headers).await;
-    let Begun { id, algorithm } = begun.map_err(Failed::at_target(Operation::Create))?;
+    let CreatedUpload { id, algorithm } = begun.map_err(Failed::at_target(Operation::Create))?;
     let whole = whole.filter(|sum| algorithm == Some(sum.algorithm));
     let cut = Cut::new(head.size, options.part_bytes.unwrap_or(PART_BYTES));
     let (upload, permits) = Upload::begun(core, moving, id, cut, None);
@@ -308,7 +308,11 @@ pub(super) const META: &str = "x-amz-meta-";
 ///
 /// # Errors
 /// It is not, or its size contradicts its ETag.
-pub(super) fn same_source(head: &Head, source: &Object<'_>, moving: &Moving) -> Result<(), Failed> {
+pub(super) fn same_source(
+    head: &ObjectHead,
+    source: &Object<'_>,
+    moving: &Moving,
+) -> Result<(), Failed> {
     if moving.is_unknown() {
         return Ok(());
     }
@@ -327,7 +331,7 @@ pub(super) fn is_metadata(name: &HeaderName) -> bool {
 
 /// Returns the headers of a newly written target: those of its source, overridden by the requested ones. With
 /// `--metadata-directive REPLACE` only the latter.
-pub(super) fn carried(head: &Head, options: &ObjectOptions, key: &[u8]) -> Headers {
+pub(super) fn carried(head: &ObjectHead, options: &ObjectOptions, key: &[u8]) -> Headers {
     let asked = &options.headers;
     let mut headers = Headers::new();
     if !options.replace_metadata {
@@ -484,7 +488,7 @@ mod tests {
         assert_eq!(text(copy_headers(&options, None, b"k")), ["x-amz-storage-class=STANDARD_IA"]);
         options.headers = vec![header("content-type", "a/b")];
         let carried = [header("content-type", "c/d"), header("x-amz-meta-k", "v")];
-        let head = Head { headers: carried.into_iter().collect(), ..Head::default() };
+        let head = ObjectHead { headers: carried.into_iter().collect(), ..ObjectHead::default() };
         assert_eq!(
             text(copy_headers(&options, Some(&head), b"k")),
             ["x-amz-meta-k=v", "content-type=a/b", "x-amz-metadata-directive=REPLACE"]
@@ -512,7 +516,7 @@ mod tests {
             header("x-amz-storage-class", "GLACIER"),
             header("etag", "\"x\""),
         ];
-        let head = Head { headers: headers.into_iter().collect(), ..Head::default() };
+        let head = ObjectHead { headers: headers.into_iter().collect(), ..ObjectHead::default() };
         let asked = vec![header("x-amz-meta-who", "you"), header("x-amz-acl", "private")];
         let mut options = ObjectOptions { headers: asked, ..ObjectOptions::default() };
         let names = |options: &ObjectOptions| {

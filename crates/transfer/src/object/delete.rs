@@ -10,9 +10,9 @@ use hakobu_core::event::{Change, Event, Item};
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Kind, Meta, Time, Totals};
 use hakobu_s3::ops::{
-    Deleted, ObjectId, delete_object, delete_object_if, delete_objects, head_object,
+    DeleteResult, ObjectId, delete_object, delete_object_if, delete_objects, head_object,
 };
-use hakobu_s3::{Client, Kind as Why};
+use hakobu_s3::{Client, ErrorKind};
 use hakobu_sys::errno::{is_gone, is_not_empty};
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, below, dir, meta};
 use parking_lot::Mutex;
@@ -123,7 +123,7 @@ async fn objects(
     let ids: Vec<ObjectId> = batch.iter().map(id).collect();
     let results = match core.store(Side::Target) {
         Ok(client) => match delete_objects(client, bucket, &ids).await {
-            Err(error) if error.kind == Why::NotImplemented => {
+            Err(error) if error.kind == ErrorKind::NotImplemented => {
                 one_by_one(client, bucket, &ids).await
             }
             Err(error) => batch.iter().map(|_| Err(error.clone())).collect(),
@@ -143,7 +143,9 @@ async fn objects(
         match result {
             Ok(()) => removed(core.engine, pair, entry, totals),
             // Another program removed it.
-            Err(error) if error.kind == Why::NotFound => removed(core.engine, pair, entry, totals),
+            Err(error) if error.kind == ErrorKind::NotFound => {
+                removed(core.engine, pair, entry, totals)
+            }
             Err(mut error) => {
                 if let Some(version) = &entry.1 {
                     error.message = format!("version {version}: {}", error.message);
@@ -155,7 +157,7 @@ async fn objects(
     }
 }
 
-async fn one_by_one(client: &Client, bucket: &str, ids: &[ObjectId]) -> Vec<Deleted> {
+async fn one_by_one(client: &Client, bucket: &str, ids: &[ObjectId]) -> Vec<DeleteResult> {
     let requests =
         ids.iter().map(|id| delete_object(client, bucket, &id.key, id.version.as_deref()));
     stream::iter(requests).buffered(SINGLE_MAX).collect().await
@@ -248,7 +250,7 @@ async fn object(core: &Core<'_>, moving: &Moving) -> Result<(), Failed> {
     }
     let head = match head_object(client, bucket, &key, None).await {
         // Removed by another program.
-        Err(error) if error.kind == Why::NotFound => return Ok(()),
+        Err(error) if error.kind == ErrorKind::NotFound => return Ok(()),
         other => other.map_err(failed)?,
     };
     let same = match entry.etag.is_empty() {
@@ -260,8 +262,8 @@ async fn object(core: &Core<'_>, moving: &Moving) -> Result<(), Failed> {
         return Err(changed());
     }
     match delete_object_if(client, bucket, &key, &head.etag).await {
-        Err(error) if error.kind == Why::Precondition => Err(changed()),
-        Err(error) if error.kind == Why::NotImplemented => {
+        Err(error) if error.kind == ErrorKind::Precondition => Err(changed()),
+        Err(error) if error.kind == ErrorKind::NotImplemented => {
             delete_object(client, bucket, &key, None).await.map_err(failed)
         }
         other => other.map_err(failed),

@@ -18,7 +18,7 @@ use hakobu_core::control::Control;
 use hakobu_core::error::{Cause, Class, DIRECTORY_STAYS, Operation, Problem};
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Kind, Time, Totals};
-use hakobu_s3::ops::Head;
+use hakobu_s3::ops::ObjectHead;
 use hakobu_sys::dir::{self, Reader};
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, close, errno, file, meta, stamp};
 use parking_lot::Mutex;
@@ -713,7 +713,7 @@ pub(super) struct Shape {
 
 impl Shape {
     /// Returns the attributes for the file of an entry. `head` is given if headers were requested.
-    pub fn of(engine: &Engine<'_>, moving: &Moving, head: Option<&Head>) -> Shape {
+    pub fn of(engine: &Engine<'_>, moving: &Moving, head: Option<&ObjectHead>) -> Shape {
         let (policy, options) = (engine.policy(), engine.setup.options);
         let carried = head.map(|head| metadata::read(&head.metadata)).unwrap_or_default();
         let carried = carried.on_file(policy, options, hakobu_sys::process::euid());

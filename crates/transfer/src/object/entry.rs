@@ -6,8 +6,8 @@ use crate::location::{Location, s3_path};
 use hakobu_core::error::{Cause, Class, Fatal, Operation, Problem};
 use hakobu_core::event::{Change, Event, Item};
 use hakobu_core::unit::{Kind, Totals};
-use hakobu_s3::ops::{Head, head_object};
-use hakobu_s3::{Client, Error, Kind as ErrorKind, Kind as Why};
+use hakobu_s3::ops::{ObjectHead, head_object};
+use hakobu_s3::{Client, Error, ErrorKind};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -146,7 +146,7 @@ impl Engine<'_> {
     ) {
         let (operation, side, cause, stops) = match failed {
             Failed::Stopped => return,
-            Failed::Request(_, _, error) if error.kind == Why::Stopped => return,
+            Failed::Request(_, _, error) if error.kind == ErrorKind::Stopped => return,
             Failed::Request(operation, side, error) => {
                 let stops = error.stops_run().then_some(1);
                 (operation, Some(side), Cause::Said(error.to_string()), stops)
@@ -235,7 +235,7 @@ impl<'a> Object<'a> {
     ///
     /// # Errors
     /// Those of the request.
-    pub async fn head(&self, client: &Client) -> Result<Head, Error> {
+    pub async fn head(&self, client: &Client) -> Result<ObjectHead, Error> {
         head_object(client, self.bucket, &self.key, self.version).await
     }
 }
@@ -267,7 +267,7 @@ impl<'a> Target<'a> {
     ///
     /// # Errors
     /// Those of the request.
-    pub async fn head(&self) -> Result<Head, Failed> {
+    pub async fn head(&self) -> Result<ObjectHead, Failed> {
         let head = head_object(self.client, self.bucket, &self.key, None).await;
         head.map_err(Failed::at_target(Operation::Stat))
     }

@@ -22,8 +22,8 @@ use hakobu_core::buffer::AlignedBytes;
 use hakobu_core::error::Operation;
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::Kind;
-use hakobu_s3::ops::{Head, Range, Wanted, get_object, head_of};
-use hakobu_s3::{Algorithm, Checksum, Client, Download, Error, Hasher, Kind as ErrorKind, header};
+use hakobu_s3::ops::{GetOptions, ObjectHead, Range, get_object, head_of};
+use hakobu_s3::{Algorithm, Checksum, Client, Download, Error, ErrorKind, Hasher, header};
 use hakobu_sys::{AsFd, OwnedFd, dir, errno, file, meta};
 use http::HeaderMap;
 use parking_lot::{Mutex, MutexGuard};
@@ -104,8 +104,8 @@ async fn write_whole(
     core.doing.turn(Phase::Create);
     let engine = core.engine;
     let changed = moving.entry.meta.mtime.s == 0 || size != moving.entry.meta.size;
-    let head =
-        (changed || is_other || wants_metadata(engine)).then(|| Head { size, ..head_of(&headers) });
+    let head = (changed || is_other || wants_metadata(engine))
+        .then(|| ObjectHead { size, ..head_of(&headers) });
     let shape = Shape::of(engine, moving, head.as_ref());
     let symlink =
         engine.policy().symlinks == Symlinks::Keep && head.is_some_and(|head| says_symlink(&head));
@@ -180,7 +180,7 @@ pub(super) async fn whole(
     let client = core.store(Side::Source)?;
     let Object { bucket, key, version, etag } = Object::source(core, moving)?;
     let size = Some(moving.entry.meta.size).filter(|_| !moving.is_unknown());
-    let mut wanted = Wanted { version, range: None, etag, size };
+    let mut wanted = GetOptions { version, range: None, etag, size };
     let (mut tried, counted) = (1, Cell::new(0));
     loop {
         if core.engine.is_stopped() {
@@ -196,7 +196,7 @@ pub(super) async fn whole(
                 }
             }
             Err(error) if error.kind == ErrorKind::Precondition && wanted.etag.is_some() => {
-                wanted = Wanted { version, ..Wanted::default() };
+                wanted = GetOptions { version, ..GetOptions::default() };
                 continue;
             }
             Err(error) => return Err(unreadable(moving, error)),
@@ -242,7 +242,7 @@ async fn receive_whole(
             return Err(Error::new(ErrorKind::Stopped, "GetObject", "stopped"));
         }
     }
-    if client.store().checks_downloads() {
+    if client.session().checks_downloads() {
         let _phase = core.doing.during(Phase::Compute);
         check(&download.headers, &frames)?;
     }
@@ -339,7 +339,7 @@ pub(super) async fn begin_ranges(
         false => head.is_still(&moving.entry.etag, moving.entry.meta.size),
     };
     let other = !known.map_err(|error| unreadable(moving, error))?;
-    let proof = match client.store().checks_downloads() {
+    let proof = match client.session().checks_downloads() {
         true => Proof::of(&head.checksums),
         false => Proof::None,
     };
@@ -444,7 +444,7 @@ impl Large for LargeDownload {
             Ok(Some(done)) => Ok(done),
             Ok(None) => {
                 if let Some(client) = &core.source {
-                    client.store().counts.retries.fetch_add(1, Ordering::Relaxed);
+                    client.session().counts.retries.fetch_add(1, Ordering::Relaxed);
                 }
                 for _ in 0..self.restart(core.engine) {
                     core.engine.queue.again(Arc::clone(&self) as Arc<dyn Parts>);
@@ -633,7 +633,7 @@ pub(super) async fn receive_range(
         if core.engine.is_stopped() {
             return Err(Failed::Stopped);
         }
-        let wanted = Wanted {
+        let wanted = GetOptions {
             version: object.version,
             range: Some(Range { start: progress.at, end: range.end }),
             etag: object.etag,

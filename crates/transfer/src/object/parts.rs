@@ -10,9 +10,9 @@ use crate::location::{Location, S3Url};
 use bytes::Bytes;
 use crc_fast::CrcAlgorithm;
 use hakobu_core::error::Operation;
-use hakobu_s3::blocking::with_store;
-use hakobu_s3::ops::{Head, Range, Wanted, get_object, head_of, list_parts};
-use hakobu_s3::{Algorithm, Checksum, Client, Download, Error, Hasher, Kind as ErrorKind, Store};
+use hakobu_s3::ops::{GetOptions, ObjectHead, Range, get_object, head_of, list_parts};
+use hakobu_s3::with_session;
+use hakobu_s3::{Algorithm, Checksum, Client, Download, Error, ErrorKind, Hasher, S3Session};
 use hakobu_sys::{AsFd, OwnedFd, file};
 use std::ffi::OsStr;
 use std::io;
@@ -130,7 +130,7 @@ pub(super) fn claim(
     let source = whole(&moving.pair.source, moving.source_path())?;
     let target = whole(&moving.pair.target, moving.target_path())?;
     let (source, target) = (source.as_os_str().as_bytes(), target.as_os_str().as_bytes());
-    let identity = Identity::new(source, target, &client.store().endpoint());
+    let identity = Identity::new(source, target, &client.session().endpoint());
     match core.engine.setup.journal.claim(&identity).map_err(unusable)? {
         Some(claim) => Ok((identity, claim)),
         None => Err(Failed::Reason(Operation::Write, Side::Target, busy)),
@@ -165,7 +165,7 @@ pub(super) fn is_worth_keeping(failed: &Failed) -> bool {
 /// Those of the journal. A record that stays is recognised as obsolete by the run that needs it.
 pub fn tidy<'a>(
     journal: &Journal,
-    stores: impl Iterator<Item = &'a Arc<Store>> + Clone,
+    stores: impl Iterator<Item = &'a Arc<S3Session>> + Clone,
 ) -> io::Result<()> {
     journal.tidy(|identity, record| match &record.place {
         Place::Upload(upload) => {
@@ -185,13 +185,14 @@ pub fn tidy<'a>(
 }
 
 /// Returns whether a store reports that the upload does not exist.
-fn is_unknown(store: &Arc<Store>, identity: &Identity, upload: &str) -> bool {
+fn is_unknown(store: &Arc<S3Session>, identity: &Identity, upload: &str) -> bool {
     let target = bytes(identity.target());
     let Ok(Location::S3(S3Url { bucket, key, .. })) = Location::parse(OsStr::from_bytes(&target))
     else {
         return false;
     };
-    let parts = with_store(store, async |client| list_parts(&client, &bucket, &key, upload).await);
+    let parts =
+        with_session(store, async |client| list_parts(&client, &bucket, &key, upload).await);
     parts.is_err_and(|error| error.kind == ErrorKind::NotFound)
 }
 
@@ -214,7 +215,7 @@ pub(super) struct Reader<'c, 'a> {
     /// Whether the whole object is read: then its stored checksums are requested.
     whole: bool,
     body: Option<Download>,
-    head: Option<Head>,
+    head: Option<ObjectHead>,
     tried: u32,
     broken_at: u64,
 }
@@ -247,7 +248,7 @@ impl<'c, 'a> Reader<'c, 'a> {
     ///
     /// # Errors
     /// Those of the request; `Precondition` if it is another object now.
-    pub async fn head(&mut self) -> Result<&Head, Error> {
+    pub async fn head(&mut self) -> Result<&ObjectHead, Error> {
         if self.head.is_none() {
             self.open().await?;
         }
@@ -320,10 +321,10 @@ impl<'c, 'a> Reader<'c, 'a> {
         let from_start = self.whole && self.offset == 0;
         let range = (!from_start).then_some(Range { start: self.offset, end: self.end });
         let Object { bucket, key, version, .. } = self.object;
-        let wanted = Wanted { version: *version, range, etag, size: Some(self.size) };
+        let wanted = GetOptions { version: *version, range, etag, size: Some(self.size) };
         let body = get_object(self.client, bucket, key, &wanted).await?;
         if self.head.is_none() {
-            self.head = Some(Head { size: body.size(), ..head_of(&body.headers) });
+            self.head = Some(ObjectHead { size: body.size(), ..head_of(&body.headers) });
         }
         self.body = Some(body);
         Ok(())

@@ -16,7 +16,7 @@ use hakobu_core::error::Operation;
 use hakobu_core::meter::{Doing, Phase};
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_s3::ops::{self, Headers, Part, put_object};
-use hakobu_s3::{Algorithm, Checksum, Hasher, Kind as Why};
+use hakobu_s3::{Algorithm, Checksum, ErrorKind, Hasher};
 use hakobu_sys::source::{self, Cached, Through, read_cached};
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, errno, file, meta, volume};
 use http::HeaderValue;
@@ -194,7 +194,7 @@ pub(super) fn failed(error: io::Error) -> Failed {
 /// Handles the failure of a request that would have created the object.
 pub(super) fn refused(core: &Core<'_>, error: hakobu_s3::Error) -> Result<Done, Failed> {
     let setup = &core.engine.setup;
-    let refused = error.kind == Why::Precondition;
+    let refused = error.kind == ErrorKind::Precondition;
     let existed = refused && setup.options.if_none_match && setup.policy.ignore_existing;
     if existed || refused && setup.control.is_leased() {
         return Ok(Done::SKIPPED);
@@ -239,7 +239,7 @@ pub(super) fn read_failed(error: std::io::Error) -> Failed {
 impl Core<'_> {
     /// Returns the algorithm of the checksum to compute for uploads.
     pub(in crate::object) fn upload_checksum(&self) -> Option<hakobu_s3::Algorithm> {
-        self.target.as_ref()?.store().upload_checksum()
+        self.target.as_ref()?.session().upload_checksum()
     }
 }
 
@@ -697,7 +697,7 @@ pub(super) async fn begin_parts(
         let Target { client, bucket, key } = &target;
         let created = ops::create_upload(client, bucket, key, algorithm, &headers).await;
         let made = created.map_err(Failed::at_target(Operation::Write))?;
-        let ops::Begun { id: upload, algorithm } = made;
+        let ops::CreatedUpload { id: upload, algorithm } = made;
         Ok(Begun { upload, algorithm, cut, parts: Vec::new(), checkpoint: None })
     };
     let begun = if core.engine.setup.options.resume {
@@ -821,7 +821,7 @@ impl LargeUpload {
                 return;
             }
             let listed = ops::list_parts(client, bucket, key, &self.upload).await;
-            if listed.is_err_and(|error| error.kind == Why::NotFound) {
+            if listed.is_err_and(|error| error.kind == ErrorKind::NotFound) {
                 return;
             }
         }
@@ -968,7 +968,7 @@ async fn trusted(
         Ok(listed) => {
             Ok(Some((cut, agreeing(record, &listed, Algorithm::parse(&record.algorithm)))))
         }
-        Err(error) if error.kind == Why::NotFound => Ok(None),
+        Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Failed::at_target(Operation::List)(error)),
     }
 }

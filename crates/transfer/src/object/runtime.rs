@@ -22,7 +22,7 @@ use hakobu_core::event::Listener;
 use hakobu_core::limit::{Controls, check_memory};
 use hakobu_core::meter::{Doing, Entries, Phase};
 use hakobu_core::unit::{Meta, Totals};
-use hakobu_s3::{AccessPoint, Client, Store, Throttle};
+use hakobu_s3::{AccessPoint, Client, S3Session, Throttle};
 use parking_lot::Mutex;
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -40,9 +40,9 @@ pub struct Setup<'a> {
     /// Options for writing objects.
     pub options: &'a ObjectOptions,
     /// The store of sources, if any.
-    pub source: Option<Arc<Store>>,
+    pub source: Option<Arc<S3Session>>,
     /// The store of targets, if any; the same one for copies inside an account.
-    pub target: Option<Arc<Store>>,
+    pub target: Option<Arc<S3Session>>,
     /// Receives events.
     pub listener: &'a dyn Listener,
     /// Can stop the run early.
@@ -379,7 +379,7 @@ impl<'a> CoreRuntime<'a> {
             .build();
         // Without this core the others might wait for ever.
         let runtime = runtime.inspect_err(|_| engine.queue.stop())?;
-        let client = |store: &Option<Arc<Store>>, side| {
+        let client = |store: &Option<Arc<S3Session>>, side| {
             let store = store.as_ref()?;
             Some(match &engine.throttles {
                 Some(sides) => Client::throttled(store, &sides[side]),
@@ -415,12 +415,12 @@ impl<'a> CoreRuntime<'a> {
             tokio::time::sleep(WATCH).await;
             if round % LOOK_ROUNDS == 0 {
                 let clients = self.source.iter().chain(&self.target);
-                clients.for_each(|client| client.look_at_some(lane));
+                clients.for_each(|client| client.sample_connections(lane));
             }
             if self.number == 0 && round % HANDSHAKE_ROUNDS == 0 {
                 let lane = self.engine.setup.controls.meter.share(self.number);
                 let clients = self.source.iter().chain(&self.target);
-                clients.for_each(|client| client.shake_hands(&lane));
+                clients.for_each(|client| client.handshake(&lane));
             }
             if self.engine.setup.control.is_stopped() {
                 self.engine.queue.stop();
@@ -475,7 +475,7 @@ impl<'a> CoreRuntime<'a> {
     async fn worker(&self, place: usize) -> (usize, bool) {
         let Engine { queue, setup, .. } = self.engine;
         let doing = Rc::new(Doing::new(setup.controls.meter.share(self.number), Phase::Idle));
-        let client = |of: &Option<Client>| of.as_ref().map(|client| client.telling(&doing));
+        let client = |of: &Option<Client>| of.as_ref().map(|client| client.reporting_to(&doing));
         let core = Core {
             engine: self.engine,
             source: client(&self.source),

@@ -10,8 +10,10 @@ use futures_util::future::LocalBoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use hakobu_core::control::Control;
 use hakobu_core::limit::Limiter;
-use hakobu_s3::ops::{self, Headers, Part, Range, Wanted, get_object};
-use hakobu_s3::{Algorithm, Checksum, Client, Download, Error, Hasher, Kind as Why, Store, header};
+use hakobu_s3::ops::{self, GetOptions, Headers, Part, Range, get_object};
+use hakobu_s3::{
+    Algorithm, Checksum, Client, Download, Error, ErrorKind, Hasher, S3Session, header,
+};
 use http::header::IF_NONE_MATCH;
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -35,7 +37,7 @@ const STREAMS: usize = 8;
 /// Target and options of a stream.
 pub struct Stream<'a> {
     /// The store.
-    pub store: &'a Arc<Store>,
+    pub store: &'a Arc<S3Session>,
     /// The bucket.
     pub bucket: &'a str,
     /// The whole key.
@@ -63,10 +65,10 @@ pub struct Stream<'a> {
 /// # Errors
 /// Those of the request; `Invalid` if reading fails; `Stopped`; `Settings` if no runtime can be started.
 pub fn upload_stream(stream: &Stream<'_>, read: impl Read + Send + 'static) -> Result<u64, Error> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|e| Error::new(Why::Settings, PUT, format!("cannot start a runtime: {e}")))?;
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| {
+            Error::new(ErrorKind::Settings, PUT, format!("cannot start a runtime: {e}"))
+        })?;
     let done = LocalSet::new().block_on(&runtime, async {
         let client = Client::new(stream.store);
         let algorithm = Cell::new(stream.store.upload_checksum());
@@ -179,7 +181,7 @@ impl Sending<'_> {
                         if u64::from(number) > PARTS_MAX {
                             let why =
                                 "the stream does not fit into 10,000 parts: ask for larger ones";
-                            return Err(Error::new(Why::Invalid, OPERATION, why));
+                            return Err(Error::new(ErrorKind::Invalid, OPERATION, why));
                         }
                         steps.push(Box::pin(self.part(upload, number, piece)));
                     }
@@ -233,7 +235,7 @@ impl Sending<'_> {
         operation: &'static str,
         work: impl Future<Output = T>,
     ) -> Result<T, Error> {
-        let stopped = || Error::new(Why::Stopped, operation, "the run was asked to stop");
+        let stopped = || Error::new(ErrorKind::Stopped, operation, "the run was asked to stop");
         unless(|| self.stream.control.is_stopped(), work).await.ok_or_else(stopped)
     }
 }
@@ -271,7 +273,7 @@ async fn fill<R: Read + Send + 'static>(mut read: R, wanted: u64) -> (R, io::Res
 }
 
 fn unreadable(error: io::Error) -> Error {
-    Error::new(Why::Invalid, PUT, format!("cannot read the stream: {error}"))
+    Error::new(ErrorKind::Invalid, PUT, format!("cannot read the stream: {error}"))
 }
 
 // An object's bytes in order, for `cat`: parts are fetched ahead and written in sequence.
@@ -322,7 +324,7 @@ pub enum StreamError {
 /// Those of the request or the writer; the bytes written are a prefix of the object, unless the error says that a
 /// checksum differs (`Corrupt`).
 pub fn download_stream(
-    store: &Arc<Store>,
+    store: &Arc<S3Session>,
     bucket: &str,
     key: &[u8],
     version: Option<&str>,
@@ -402,7 +404,7 @@ impl Sink<'_> {
 impl Source {
     async fn get(&self, range: Option<Range>) -> Result<Download, hakobu_s3::Error> {
         let Source { client, bucket, key, version, known, parts: _ } = self;
-        let wanted = Wanted {
+        let wanted = GetOptions {
             version: version.as_deref(),
             range,
             etag: known.as_ref().map(|(etag, _)| etag.as_str()),
@@ -424,7 +426,7 @@ impl Source {
         let Range { start, end } = range.unwrap_or(Range { start: 0, end: size });
         let end = end.min(size);
         self.known = Some((header::etag(&first.headers), size));
-        let stored = match range.is_none() && self.client.store().checks_downloads() {
+        let stored = match range.is_none() && self.client.session().checks_downloads() {
             true => stored(&first.headers),
             false => None,
         };

@@ -663,7 +663,7 @@ impl Feed<'_> {
         match trouble {
             Trouble::Problem { problem, .. } => self.problem(&problem),
             // The run reports it itself.
-            Trouble::Failed(error) if error.kind == hakobu_s3::Kind::Stopped => {}
+            Trouble::Failed(error) if error.kind == hakobu_s3::ErrorKind::Stopped => {}
             Trouble::Failed(error) => {
                 let shown = self.planned.pair.root(side).spell(b"");
                 if error.stops_run() {

@@ -18,9 +18,9 @@ use crate::policy::filter::Origin;
 use crate::policy::{Policy, Symlinks};
 use hakobu_core::error::{Cause, Class, Fatal, Operation, Problem, quoted};
 use hakobu_core::unit::{Kind, Meta};
-use hakobu_s3::blocking::with_store;
-use hakobu_s3::ops::{Head, ListQuery, Pages, head_object};
-use hakobu_s3::{AccessPoint, Error, Kind as ErrorKind, Store};
+use hakobu_s3::ops::{ListQuery, ObjectHead, ObjectPages, head_object};
+use hakobu_s3::with_session;
+use hakobu_s3::{AccessPoint, Error, ErrorKind, S3Session};
 use hakobu_sys::below::{Below, split};
 use hakobu_sys::links::{Links, Refused};
 use hakobu_sys::{AsFd, OwnedFd, dir, errno, meta};
@@ -176,7 +176,7 @@ pub(super) fn resolve(
     typed: Location,
     list: Option<Vec<Vec<u8>>>,
     place: &ObjectTarget,
-    store: Option<&Arc<Store>>,
+    store: Option<&Arc<S3Session>>,
     umask: u32,
 ) -> Result<Result<PlannedSource, Problem>, Fatal> {
     let source = match &typed {
@@ -241,7 +241,7 @@ fn in_store(
     spec: &Spec,
     url: &S3Url,
     wildcards: bool,
-    store: &Arc<Store>,
+    store: &Arc<S3Session>,
 ) -> Result<Result<Source, Cause>, Fatal> {
     let S3Url { bucket, key, .. } = url;
     if bucket.is_empty() {
@@ -343,7 +343,7 @@ impl ObjectTarget {
     ///
     /// # Errors
     /// Code 1 for a bad argument or a failed request.
-    pub(super) fn of(spec: &Spec, store: Option<&Arc<Store>>) -> Result<ObjectTarget, Fatal> {
+    pub(super) fn of(spec: &Spec, store: Option<&Arc<S3Session>>) -> Result<ObjectTarget, Fatal> {
         let location = spec.target.clone();
         let explicit = match spec.layout {
             Layout::Cp { no_target_dir: true, .. } => Some(false),
@@ -673,12 +673,12 @@ pub(super) fn needs_target_of_one(spec: &Spec) -> bool {
 /// # Errors
 /// The request failed: code 11 if another try may succeed, else 1.
 pub(super) fn object(
-    store: &Arc<Store>,
+    store: &Arc<S3Session>,
     bucket: &str,
     key: &[u8],
     version: Option<&str>,
-) -> Result<Option<Head>, Fatal> {
-    match with_store(store, async |client| head_object(&client, bucket, key, version).await) {
+) -> Result<Option<ObjectHead>, Fatal> {
+    match with_session(store, async |client| head_object(&client, bucket, key, version).await) {
         Ok(head) => Ok(Some(head)),
         Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(fatal("look at", bucket, key, &error)),
@@ -689,10 +689,14 @@ pub(super) fn object(
 ///
 /// # Errors
 /// As [`object`].
-pub(super) fn any_below(store: &Arc<Store>, bucket: &str, prefix: &[u8]) -> Result<bool, Fatal> {
+pub(super) fn any_below(
+    store: &Arc<S3Session>,
+    bucket: &str,
+    prefix: &[u8],
+) -> Result<bool, Fatal> {
     let query = ListQuery { prefix: prefix.to_vec(), max_keys: Some(1), ..ListQuery::default() };
-    let any = with_store(store, async |client| {
-        let mut pages = Pages::new(query);
+    let any = with_session(store, async |client| {
+        let mut pages = ObjectPages::new(query);
         // A page may be empty and not the last one.
         while let Some(page) = pages.next(&client, bucket).await? {
             if !page.objects.is_empty() || !page.prefixes.is_empty() {
@@ -824,14 +828,14 @@ pub fn base(name: &[u8]) -> &[u8] {
 #[derive(Clone, Default)]
 pub struct Stores {
     /// The store of the sources.
-    pub source: Option<Arc<Store>>,
+    pub source: Option<Arc<S3Session>>,
     /// The store of the targets.
-    pub target: Option<Arc<Store>>,
+    pub target: Option<Arc<S3Session>>,
 }
 
 impl Stores {
     /// Returns the store of a side, if that is in one.
-    pub fn of(&self, side: Side) -> Option<&Arc<Store>> {
+    pub fn of(&self, side: Side) -> Option<&Arc<S3Session>> {
         match side {
             Side::Source => self.source.as_ref(),
             Side::Target => self.target.as_ref(),
@@ -839,7 +843,7 @@ impl Stores {
     }
 
     /// Returns an iterator over the stores, without duplicates.
-    pub fn all(&self) -> impl Iterator<Item = &Arc<Store>> + Clone {
+    pub fn all(&self) -> impl Iterator<Item = &Arc<S3Session>> + Clone {
         let other = self.target.as_ref().filter(|target| {
             self.source.as_ref().is_none_or(|source| !Arc::ptr_eq(source, target))
         });

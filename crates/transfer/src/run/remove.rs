@@ -18,9 +18,9 @@ use hakobu_core::control::Control;
 use hakobu_core::error::{Cause, Class, Fatal, Operation, Problem};
 use hakobu_core::event::Listener;
 use hakobu_core::unit::{Jobs, Kind, Meta, Time, Totals};
-use hakobu_s3::blocking::with_store;
 use hakobu_s3::ops::{ObjectVersion, VersionPages, VersionQuery, head_object};
-use hakobu_s3::{Error, Requests, Settings, Store};
+use hakobu_s3::with_session;
+use hakobu_s3::{Error, RequestCounts, S3Session, Settings};
 use hakobu_sys::process;
 use std::iter;
 use std::ops::ControlFlow;
@@ -35,17 +35,17 @@ const MEMORY_BYTES_MAX: u64 = 16 << 20;
 /// An error for all of it: a store that cannot be opened, no threads.
 pub fn remove_objects(
     removal: &Removal,
-    store: Option<&Arc<Store>>,
+    store: Option<&Arc<S3Session>>,
     control: &Control,
     listener: &dyn Listener,
 ) -> Result<Outcome, Fatal> {
     let run = Run::new(control, listener);
     let store = match store {
         Some(store) => Arc::clone(store),
-        None => Store::open(&removal.settings).map_err(|e| Fatal::new(1, e.to_string()))?,
+        None => S3Session::open(&removal.settings).map_err(|e| Fatal::new(1, e.to_string()))?,
     };
     store.set_control(control.flag());
-    let before = Requests::of(&store);
+    let before = RequestCounts::of(&store);
     let policy = Policy { dry_run: removal.dry_run, ..Policy::default() };
     run.carry_out(&Removing { removal, store, before, policy, control, listener })
 }
@@ -53,8 +53,8 @@ pub fn remove_objects(
 /// A removal whose store is open.
 struct Removing<'a> {
     removal: &'a Removal,
-    store: Arc<Store>,
-    before: Requests,
+    store: Arc<S3Session>,
+    before: RequestCounts,
     policy: Policy,
     control: &'a Control,
     listener: &'a dyn Listener,
@@ -104,8 +104,8 @@ impl Job for Removing<'_> {
         })
     }
 
-    fn requests(&self) -> Requests {
-        Requests::of(&self.store).since(self.before)
+    fn requests(&self) -> RequestCounts {
+        RequestCounts::of(&self.store).since(self.before)
     }
 }
 
@@ -192,13 +192,13 @@ pub(super) fn pair(bucket: &str, prefix: &[u8]) -> Arc<Pair> {
 pub(super) struct Feed<'a> {
     pub engine: &'a Engine<'a>,
     pub removal: &'a Removal,
-    pub store: &'a Arc<Store>,
+    pub store: &'a Arc<S3Session>,
 }
 
 impl Feed<'_> {
     /// Reports a failed request; a setting or credential that cannot work stops the run.
     pub fn failed(&self, bucket: &str, key: &[u8], operation: Operation, error: &hakobu_s3::Error) {
-        if error.kind == hakobu_s3::Kind::Stopped {
+        if error.kind == hakobu_s3::ErrorKind::Stopped {
             return;
         }
         if error.stops_run() {
@@ -273,7 +273,7 @@ impl Feed<'_> {
     /// Removes single keys; with `must_exist` only after checking that they exist.
     fn keys(&self, must_exist: bool, bucket: &str, mut keys: Vec<&[u8]>) {
         if must_exist {
-            let looked = with_store(self.store, async |client| {
+            let looked = with_session(self.store, async |client| {
                 let client = &client;
                 let looks = keys.iter().map(|key| head_object(client, bucket, key, None));
                 Ok(futures_util::stream::iter(looks).buffered(LOOKS).collect::<Vec<_>>().await)
@@ -352,10 +352,10 @@ impl Feed<'_> {
     }
 }
 
-fn is_there(store: &Arc<Store>, bucket: &str, key: &[u8]) -> Result<bool, hakobu_s3::Error> {
-    match with_store(store, async |client| head_object(&client, bucket, key, None).await) {
+fn is_there(store: &Arc<S3Session>, bucket: &str, key: &[u8]) -> Result<bool, hakobu_s3::Error> {
+    match with_session(store, async |client| head_object(&client, bucket, key, None).await) {
         Ok(_) => Ok(true),
-        Err(error) if error.kind == hakobu_s3::Kind::NotFound => Ok(false),
+        Err(error) if error.kind == hakobu_s3::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }
 }
@@ -468,7 +468,7 @@ impl Feed<'_> {
         let query = VersionQuery { prefix: prefix.to_vec(), delimiter: None };
         let mut pages = VersionPages::new(query);
         let pair = pair(bucket, root);
-        with_store(self.store, async |client| {
+        with_session(self.store, async |client| {
             while let Some(page) = pages.next(&client, bucket).await? {
                 let (versions, is_last) = match choose(page.versions) {
                     ControlFlow::Continue(versions) => (versions, false),

@@ -19,7 +19,7 @@ use hakobu_explain::tune::{self, ENTRY_CREDIT_BYTES, Medium, Reading, Step, Tune
 use hakobu_explain::verdict::{
     self, Experiment, Facts, Level, Progress, Resource, Side, Verdict, judge,
 };
-use hakobu_s3::Store;
+use hakobu_s3::S3Session;
 use hakobu_sys::usage::Used;
 use hakobu_sys::{disk, priority, process, task, volume};
 use parking_lot::{Condvar, Mutex};
@@ -48,16 +48,16 @@ impl Terms {
     /// Returns the parameters of a transfer.
     pub fn of(spec: &Spec, stores: &Stores) -> Terms {
         let ends = Ends::of(spec, stores);
-        let with_store = spec.has_store();
+        let with_session = spec.has_store();
         Terms {
-            work: if with_store { Work::Store } else { Work::Paths },
+            work: if with_session { Work::Store } else { Work::Paths },
             ends,
             jobs: spec.jobs,
             bytes_per_s_max: spec.bytes_per_s_max,
             operations_per_s_max: spec.operations_per_s_max,
             memory_bytes_max: spec.memory_bytes_max,
             proves: spec.prove,
-            lanes: with_store.then(process::cpus),
+            lanes: with_session.then(process::cpus),
             judges: true,
         }
     }
@@ -701,7 +701,7 @@ impl Ends {
     }
 }
 
-fn end(side: Side, location: &Location, store: Option<&Store>) -> Option<End> {
+fn end(side: Side, location: &Location, store: Option<&S3Session>) -> Option<End> {
     match location {
         Location::S3(url) => Some(End {
             side,

@@ -2,7 +2,7 @@
 
 use crate::policy::filter::Filter;
 use hakobu_core::unit::{Kind, Meta, Time};
-use hakobu_s3::Requests;
+use hakobu_s3::RequestCounts;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -293,7 +293,7 @@ pub struct Outcome {
     /// Number of workers at the end.
     pub jobs: usize,
     /// Requests to the stores of both sides; none between local paths.
-    pub requests: Requests,
+    pub requests: RequestCounts,
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use hakobu_core::control::Control;
 use hakobu_core::error::Fatal;
 use hakobu_core::event::Listener;
 use hakobu_core::limit::Controls;
-use hakobu_s3::Requests;
+use hakobu_s3::RequestCounts;
 use std::time::Instant;
 
 /// Compares two trees, or two single entries. Differences go to `report`, from all workers concurrently; failures and
@@ -33,7 +33,7 @@ pub fn verify(
 ) -> Result<Outcome, Fatal> {
     let started = Instant::now();
     let counts = paths::run(spec, controls, report, listener)?;
-    let (jobs, requests) = (controls.gate.jobs(), Requests::default());
+    let (jobs, requests) = (controls.gate.jobs(), RequestCounts::default());
     Ok(Outcome { counts, took: started.elapsed(), jobs, requests })
 }
 
@@ -53,6 +53,6 @@ pub fn verify_named(
 ) -> Result<Outcome, Fatal> {
     let started = Instant::now();
     let counts = paths::run_named(spec, names, control, controls, report, listener)?;
-    let (jobs, requests) = (controls.gate.jobs(), Requests::default());
+    let (jobs, requests) = (controls.gate.jobs(), RequestCounts::default());
     Ok(Outcome { counts, took: started.elapsed(), jobs, requests })
 }

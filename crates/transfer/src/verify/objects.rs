@@ -23,7 +23,7 @@ use hakobu_core::error::{Cause, Class, Fatal, quoted};
 use hakobu_core::event::{Event, Listener};
 use hakobu_core::limit::{Controls, Limiter};
 use hakobu_core::unit::{Kind, Meta};
-use hakobu_s3::{Requests, Settings, Store};
+use hakobu_s3::{RequestCounts, S3Session, Settings};
 use hakobu_sys::links::Links;
 use hakobu_sys::{BorrowedFd, dir, meta, process};
 use std::io;
@@ -173,16 +173,18 @@ fn compare(
     }
     let same = matches!((&source, &target), (Some(one), Some(other)) if Arc::ptr_eq(one, other));
     let stores = source.iter().chain(target.iter().filter(|_| !same));
-    let requests = stores.map(|store| Requests::of(store)).fold(Requests::default(), Add::add);
+    let requests =
+        stores.map(|store| RequestCounts::of(store)).fold(RequestCounts::default(), Add::add);
     Ok(Outcome { counts, took: started.elapsed(), jobs: spec.jobs, requests })
 }
 
-type Opened = Option<Arc<Store>>;
+type Opened = Option<Arc<S3Session>>;
 
 fn open(spec: &ObjectSpec, control: &Control) -> Result<(Opened, Opened), Fatal> {
     let of = |location: &Location, settings: &Settings| match location {
         Location::S3(_) => {
-            let store = Store::open(settings).map_err(|error| Fatal::new(2, error.to_string()))?;
+            let store =
+                S3Session::open(settings).map_err(|error| Fatal::new(2, error.to_string()))?;
             store.set_control(control.flag());
             Ok(Some(store))
         }
@@ -431,7 +433,7 @@ pub(super) struct Place {
     /// The root of its names.
     pub root: Root,
     /// The store of an S3 root.
-    pub store: Option<Arc<Store>>,
+    pub store: Option<Arc<S3Session>>,
     /// Its kind.
     pub what: What,
 }
@@ -461,7 +463,7 @@ impl Place {
 ///
 /// # Errors
 /// Code 2: the folder cannot be opened.
-pub(super) fn folder(location: &Location, store: Option<&Arc<Store>>) -> Result<Place, Fatal> {
+pub(super) fn folder(location: &Location, store: Option<&Arc<S3Session>>) -> Result<Place, Fatal> {
     let root = match location {
         Location::Local(path) => {
             let opened = c_string(path.as_os_str().as_bytes())
@@ -494,7 +496,7 @@ pub(super) fn spell(location: &Location) -> String {
 /// Code 2: it does not exist, or cannot be examined.
 pub(super) fn find(
     location: &Location,
-    store: Option<&Arc<Store>>,
+    store: Option<&Arc<S3Session>>,
     symlinks: Symlinks,
 ) -> Result<Place, Fatal> {
     let shown = spell(location);
@@ -536,12 +538,12 @@ fn local(path: &Path, symlinks: Symlinks) -> io::Result<Place> {
 }
 
 /// Returns the first entry whose key has this prefix.
-fn first(store: &Arc<Store>, bucket: &str, prefix: &[u8]) -> Option<Result<Entry, Trouble>> {
+fn first(store: &Arc<S3Session>, bucket: &str, prefix: &[u8]) -> Option<Result<Entry, Trouble>> {
     let query = StoreQuery { prefix: prefix.to_vec(), parallel: 1, ..StoreQuery::default() };
     list::store(store, bucket, query).next()
 }
 
-fn object(url: &S3Url, store: &Arc<Store>, shown: &str) -> Result<Place, Fatal> {
+fn object(url: &S3Url, store: &Arc<S3Session>, shown: &str) -> Result<Place, Fatal> {
     let failed = |trouble: Trouble| cannot(shown, &trouble.into_error().to_string());
     let place = |prefix: Vec<u8>, what| {
         let root = Root::Store { bucket: url.bucket.clone(), prefix };

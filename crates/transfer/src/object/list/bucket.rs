@@ -5,8 +5,8 @@ use crate::object::Entry;
 use futures_util::future::{Either, select};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use hakobu_core::unit::{Kind, Meta, Time};
-use hakobu_s3::ops::{ListPage, ListQuery, Listed, Pages, list_objects};
-use hakobu_s3::{Client, Store};
+use hakobu_s3::ops::{ListPage, ListQuery, ListedObject, ObjectPages, list_objects};
+use hakobu_s3::{Client, S3Session};
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::pin::pin;
@@ -37,7 +37,7 @@ impl Default for StoreQuery {
 }
 
 /// Lists a prefix. A zero-byte object `name/` is an entry of kind `Dir`.
-pub fn store(store: &Arc<Store>, bucket: &str, query: StoreQuery) -> Listing {
+pub fn store(store: &Arc<S3Session>, bucket: &str, query: StoreQuery) -> Listing {
     let (sender, listing) = Listing::channel(false, query.unordered);
     let (store, bucket) = (Arc::clone(store), bucket.to_owned());
     Listing::start(sender, "list-store", move |sender| {
@@ -59,7 +59,8 @@ pub(super) fn in_runtime(sender: &Sender<Page>, listing: impl Future<Output = ()
         }
         Err(error) => {
             let message = format!("cannot start a runtime: {error}");
-            let error = hakobu_s3::Error::new(hakobu_s3::Kind::Settings, "ListObjectsV2", message);
+            let error =
+                hakobu_s3::Error::new(hakobu_s3::ErrorKind::Settings, "ListObjectsV2", message);
             let _ = sender.blocking_send(Page::Items(vec![Err(Trouble::Failed(error))]));
         }
     }
@@ -104,7 +105,7 @@ async fn plain(
     query: &StoreQuery,
     sender: &Sender<Page>,
 ) -> Result<(), Stop> {
-    let mut pages = Pages::new(asked(query));
+    let mut pages = ObjectPages::new(asked(query));
     while let Some(page) = pages.next(client, bucket).await? {
         let items = items(page, query.prefix.len());
         sender.send(Page::Items(items)).await.map_err(|_| Stop::Gone)?;
@@ -134,7 +135,7 @@ async fn divided(
         }
         if out.is_none() {
             let page = splitter.take();
-            let entries = |page: Vec<Listed>| {
+            let entries = |page: Vec<ListedObject>| {
                 page.into_iter().map(|object| Ok(entry(object, query.prefix.len()))).collect()
             };
             out = page.map(entries);
@@ -192,8 +193,8 @@ fn items(page: ListPage, prefix_len: usize) -> Vec<Item> {
     items
 }
 
-fn entry(object: Listed, prefix_len: usize) -> Entry {
-    let Listed { key, size, mtime, etag, .. } = object;
+fn entry(object: ListedObject, prefix_len: usize) -> Entry {
+    let ListedObject { key, size, mtime, etag, .. } = object;
     let marker = size == 0 && key.ends_with(b"/");
     let kind = if marker { Kind::Dir } else { Kind::File };
     Entry { name: name(key, prefix_len), meta: Meta::bare(kind, size, mtime), etag }
@@ -478,7 +479,7 @@ struct Range {
     continuation: Option<String>,
     /// The last key that may belong here.
     end: Option<Vec<u8>>,
-    pages: VecDeque<Vec<Listed>>,
+    pages: VecDeque<Vec<ListedObject>>,
     sample: Option<Sample>,
     busy: bool,
     done: bool,
@@ -611,14 +612,14 @@ impl Splitter {
     pub(super) fn answer(
         &mut self,
         id: u64,
-        mut page: Vec<Listed>,
+        mut page: Vec<ListedObject>,
         next: Option<String>,
     ) -> Result<(), Unsorted> {
         self.in_flight -= 1;
         let Some(at) = self.ranges.iter().position(|range| range.id == id) else { return Ok(()) };
         let range = &mut self.ranges[at];
         range.busy = false;
-        let unsorted = |pair: &[Listed]| pair[0].key >= pair[1].key;
+        let unsorted = |pair: &[ListedObject]| pair[0].key >= pair[1].key;
         if let Some(pair) = page.windows(2).find(|pair| unsorted(pair)) {
             return Err(Unsorted(pair[0].key.clone(), pair[1].key.clone()));
         }
@@ -689,7 +690,7 @@ impl Splitter {
     }
 
     /// Returns the next page in order, if it has arrived.
-    pub(super) fn take(&mut self) -> Option<Vec<Listed>> {
+    pub(super) fn take(&mut self) -> Option<Vec<ListedObject>> {
         let page = if self.ordered {
             self.forget();
             self.ranges.front_mut()?.pages.pop_front()
@@ -766,9 +767,9 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    fn listed(key: Vec<u8>) -> Listed {
+    fn listed(key: Vec<u8>) -> ListedObject {
         let (mtime, etag) = (Time::default(), Etag::default());
-        Listed { key, size: 0, mtime, etag, storage_class: "".into() }
+        ListedObject { key, size: 0, mtime, etag, storage_class: "".into() }
     }
 
     struct World {
@@ -796,7 +797,7 @@ mod tests {
             World { keys, page: 10, ticks: (1, 1), pace: 0, deaf: false }
         }
 
-        fn serve(&self, ask: &Ask) -> (Vec<Listed>, Option<String>) {
+        fn serve(&self, ask: &Ask) -> (Vec<ListedObject>, Option<String>) {
             let start = match &ask.continuation {
                 Some(token) => token.parse().unwrap(),
                 None if self.deaf => 0,

@@ -10,9 +10,9 @@ use flate2::bufread::MultiGzDecoder;
 use hakobu_core::error::{Cause, Fatal, quoted};
 use hakobu_core::percent;
 use hakobu_core::unit::{Kind, Meta, Time};
-use hakobu_s3::blocking::with_store;
-use hakobu_s3::ops::{Etag, Wanted, get_object};
-use hakobu_s3::{Algorithm, Error, Hasher, Settings, Store};
+use hakobu_s3::ops::{Etag, GetOptions, get_object};
+use hakobu_s3::with_session;
+use hakobu_s3::{Algorithm, Error, Hasher, S3Session, Settings};
 use serde::Deserialize;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -96,7 +96,7 @@ pub enum Files {
     /// On this machine.
     Local(PathBuf),
     /// In a bucket, by the key of its manifest.
-    Store { store: Arc<Store>, bucket: String, key: Vec<u8> },
+    Store { store: Arc<S3Session>, bucket: String, key: Vec<u8> },
 }
 
 fn said(error: io::Error) -> String {
@@ -110,7 +110,7 @@ impl Files {
         match manifest {
             Location::Local(path) => Ok(Files::Local(path.clone())),
             Location::S3(url) => {
-                let store = Store::open(settings).map_err(|error| error.to_string())?;
+                let store = S3Session::open(settings).map_err(|error| error.to_string())?;
                 let (bucket, key) = (url.bucket.clone(), url.key.clone());
                 Ok(Files::Store { store, bucket, key })
             }
@@ -172,16 +172,16 @@ impl Files {
 }
 
 /// An object in a file without a name, at its beginning.
-fn fetched(store: &Arc<Store>, bucket: &str, key: &[u8]) -> Result<File, String> {
+fn fetched(store: &Arc<S3Session>, bucket: &str, key: &[u8]) -> Result<File, String> {
     let mut file = tempfile::tempfile().map_err(|error| {
         format!("cannot make a file in {}: {}", std::env::temp_dir().display(), said(error))
     })?;
     let mut unwritten = None;
-    let got = with_store(store, async |client| {
+    let got = with_session(store, async |client| {
         let mut tries = 1;
         loop {
             let read = async {
-                let mut download = get_object(&client, bucket, key, &Wanted::default()).await?;
+                let mut download = get_object(&client, bucket, key, &GetOptions::default()).await?;
                 while let Some(bytes) = download.chunk().await? {
                     if let Err(error) = file.write_all(&bytes) {
                         unwritten = Some(error);

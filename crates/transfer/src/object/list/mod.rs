@@ -124,7 +124,7 @@ impl Listing {
         let started = std::thread::Builder::new().name(name.to_owned()).spawn(move || body(sender));
         if let Err(error) = started {
             let message = format!("cannot start a thread: {error}");
-            let failed = hakobu_s3::Error::new(hakobu_s3::Kind::Settings, "List", message);
+            let failed = hakobu_s3::Error::new(hakobu_s3::ErrorKind::Settings, "List", message);
             // Nothing was sent yet, so there is room.
             let _ = spare.try_send(Page::Items(vec![Err(Trouble::Failed(failed))]));
         }
@@ -214,7 +214,7 @@ fn key_of(name: &[u8], encoded: bool) -> Cow<'_, [u8]> {
 }
 
 fn failed(message: String) -> hakobu_s3::Error {
-    hakobu_s3::Error::new(hakobu_s3::Kind::Corrupt, "ListObjectsV2", message)
+    hakobu_s3::Error::new(hakobu_s3::ErrorKind::Corrupt, "ListObjectsV2", message)
 }
 
 fn out_of_order(before: &[u8], after: &[u8]) -> hakobu_s3::Error {
@@ -514,7 +514,7 @@ mod tests {
 
     fn broken() -> Item {
         Err(Trouble::Failed(hakobu_s3::Error::new(
-            hakobu_s3::Kind::Server,
+            hakobu_s3::ErrorKind::Server,
             "ListObjectsV2",
             "it is a test",
         )))

@@ -13,9 +13,9 @@ use crate::policy::filter::{Decision, DirRules, Filter, FilterError, Origin, Rea
 use futures_util::stream::{StreamExt, iter};
 use hakobu_core::error::{Cause, Class, Operation, Problem, quoted};
 use hakobu_core::unit::{Kind, Meta};
-use hakobu_s3::blocking::with_store;
-use hakobu_s3::ops::{Wanted, get_object, head_object};
-use hakobu_s3::{Client, Error, Kind as ErrorKind, Store};
+use hakobu_s3::ops::{GetOptions, get_object, head_object};
+use hakobu_s3::with_session;
+use hakobu_s3::{Client, Error, ErrorKind, S3Session};
 use hakobu_sys::below::{Below, split};
 use hakobu_sys::links::Links;
 use hakobu_sys::{AsFd, OwnedFd, dir, errno, meta};
@@ -248,7 +248,7 @@ type Question = (Vec<u8>, SyncSender<io::Result<Option<Vec<u8>>>>);
 
 /// Returns a reader of the per-directory rule files below a prefix. Its thread and its connection start with the
 /// first request.
-pub fn merge_objects(store: &Arc<Store>, bucket: &str, prefix: &[u8]) -> ReadMergeFile {
+pub fn merge_objects(store: &Arc<S3Session>, bucket: &str, prefix: &[u8]) -> ReadMergeFile {
     let (store, bucket, prefix) = (Arc::clone(store), bucket.to_owned(), prefix.to_vec());
     let mut reader: Option<SyncSender<Question>> = None;
     Box::new(move |folder, name| {
@@ -277,8 +277,8 @@ pub fn merge_objects(store: &Arc<Store>, bucket: &str, prefix: &[u8]) -> ReadMer
 }
 
 /// Answers requests until the sender is gone.
-fn answer(store: &Arc<Store>, bucket: &str, asked: &Receiver<Question>) {
-    let done = with_store(store, async |client| {
+fn answer(store: &Arc<S3Session>, bucket: &str, asked: &Receiver<Question>) {
+    let done = with_session(store, async |client| {
         while let Ok((key, reply)) = asked.recv() {
             // The receiver may be gone.
             let _ = reply.send(read(&client, bucket, &key).await);
@@ -310,7 +310,7 @@ async fn read(client: &Client, bucket: &str, key: &[u8]) -> io::Result<Option<Ve
 }
 
 async fn whole(client: &Client, bucket: &str, key: &[u8]) -> Result<Vec<u8>, Error> {
-    let mut download = get_object(client, bucket, key, &Wanted::default()).await?;
+    let mut download = get_object(client, bucket, key, &GetOptions::default()).await?;
     if download.size() > BYTES_MAX {
         return Err(Error::new(ErrorKind::Invalid, "GetObject", "too large for a file of rules"));
     }
@@ -318,7 +318,7 @@ async fn whole(client: &Client, bucket: &str, key: &[u8]) -> Result<Vec<u8>, Err
     while let Some(frame) = download.chunk().await? {
         frames.push(frame);
     }
-    if client.store().checks_downloads() {
+    if client.session().checks_downloads() {
         check(&download.headers, &frames)?;
     }
     Ok(frames.concat())
@@ -415,7 +415,7 @@ const PARALLEL: usize = 32;
 /// `query` is for a folder.
 pub fn below(
     root: &Root,
-    store: Option<&Arc<Store>>,
+    store: Option<&Arc<S3Session>>,
     narrowed: Vec<u8>,
     query: LocalQuery,
 ) -> Listing {
@@ -436,7 +436,7 @@ pub fn below(
 /// with `..` are problems.
 pub fn from_names(
     root: &Root,
-    store: Option<&Arc<Store>>,
+    store: Option<&Arc<S3Session>>,
     symlinks: Symlinks,
     encode: bool,
     names: Vec<Vec<u8>>,
@@ -545,7 +545,9 @@ async fn heads(
                     etag: head.etag.into(),
                 }),
                 Err(error) if error.stops_run() => Err(Trouble::Failed(error)),
-                Err(error) if !must_exist && error.kind == hakobu_s3::Kind::NotFound => continue,
+                Err(error) if !must_exist && error.kind == hakobu_s3::ErrorKind::NotFound => {
+                    continue;
+                }
                 Err(error) => {
                     let path = s3_path(bucket, &[&key]);
                     Err(problem(&name, path, Cause::Said(error.to_string())))

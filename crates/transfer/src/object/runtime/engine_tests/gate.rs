@@ -8,7 +8,7 @@ use hakobu_core::limit::Gate;
 use hakobu_core::meter::Meter;
 use hakobu_core::meter::{Counts, PHASES};
 use hakobu_core::unit::{Kind, Meta, Time};
-use hakobu_s3::{Addressing, Settings, Store};
+use hakobu_s3::{Addressing, S3Session, Settings};
 use hakobu_testserver::script::{Act, Seen, Server, text};
 use std::sync::atomic::AtomicUsize;
 use std::time::Instant;
@@ -95,7 +95,7 @@ struct Ran {
     totals: Totals,
     counts: Counts,
     controls: Controls,
-    store: Arc<Store>,
+    store: Arc<S3Session>,
 }
 
 /// Runs an engine of two cores against that server until everything is done, at most a minute.
@@ -110,7 +110,7 @@ fn ran(
         addressing: Addressing::Path,
         ..Settings::default()
     };
-    let store = Store::open_with(&settings, &|name| {
+    let store = S3Session::open_with(&settings, &|name| {
         ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"].contains(&name).then(|| "KEY".to_owned())
     });
     let store = store.unwrap();
