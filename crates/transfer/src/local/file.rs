@@ -2,7 +2,7 @@
 //!
 //! A program killed at any moment leaves no file under its final name that a later run would take for finished, and
 //! never damages an existing file. A copy has three steps, so that the steps of several files can be combined
-//! (`engine/batch.rs`): the target is created, filled and published.
+//! (`local/file.rs`): the target is created, filled and published.
 
 use super::attributes::{Have, Want};
 use super::content::{Content, Onto};

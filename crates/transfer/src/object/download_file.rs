@@ -1,4 +1,4 @@
-//! Creation of an object's file, by the rules of the local engine (`engine/publish`): under its final name at once
+//! Creation of an object's file, by the rules of the local engine (`publish`): under its final name at once
 //! only if that is safe, else without a name or under a temporary one until it is complete; an existing entry is
 //! replaced through a temporary name and rename(2).
 

@@ -739,7 +739,7 @@ impl Progress {
 }
 
 // Downloads that continue in a later run (`--resume`): the file stays beside the target under a name of its own (see
-// `engine/publish/temp.rs`), the journal records the finished ranges. They are used only if the object is unchanged,
+// `publish/temp_name.rs`), the journal records the finished ranges. They are used only if the object is unchanged,
 // the file is the same one, and its content matches the checksums computed on arrival.
 
 /// Bytes read at once when a file is read again.
