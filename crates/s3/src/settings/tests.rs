@@ -139,7 +139,7 @@ fn what_is_wrong_is_named() {
     let own = Settings { credentials: Some(credentials), ..Settings::default() };
     assert!(resolve(&own, &home.0, &[("AWS_PROFILE", "q")]).is_ok());
     let shown = format!("{own:?}");
-    assert!(shown.contains("Keys") && !shown.contains("hush"), "{shown}");
+    assert!(shown.contains("Credentials") && !shown.contains("hush"), "{shown}");
     for (variable, value) in [
         ("AWS_MAX_ATTEMPTS", "0"),
         ("AWS_MAX_ATTEMPTS", "many"),
