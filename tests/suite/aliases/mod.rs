@@ -146,7 +146,7 @@ fn attempt(stage: &Stage, trial: &Trial, with_peer: bool) -> (Vec<String>, Strin
             let mut differ: Vec<String> = Vec::new();
             // A source that stands in the target, and what the run may still have to read there, is not deleted.
             let stays = |key: &String| {
-                trial.line.deletes() && other.get(key).is_none() && tree.get(key) == had.get(key)
+                trial.line.deletes() && !other.contains_key(key) && tree.get(key) == had.get(key)
             };
             let stayed: Vec<_> =
                 tree.keys().filter(|key| stays(key)).map(|key| &tree[key]).collect();
