@@ -238,7 +238,8 @@ fn shown(trial: &Trial) -> String {
 fn every_content_exists_after() {
     let stage = Stage::new();
     let first = first_seed(1);
-    let count = std::env::var("HAKOBU_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(80);
+    let count =
+        std::env::var("HAKOBU_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(100);
     let next = AtomicU64::new(first);
     let failures = Mutex::new(Vec::new());
     // It takes a minute for each failure.

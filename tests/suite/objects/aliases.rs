@@ -309,7 +309,7 @@ fn round(seed: u64) {
 fn nothing_is_lost_where_sources_and_targets_overlap() {
     let count = std::env::var("HAKOBU_SEEDS").ok().and_then(|text| text.parse().ok());
     let first = crate::common::first_seed(1);
-    for seed in first..first + count.unwrap_or(40) {
+    for seed in first..first + count.unwrap_or(100) {
         round(seed);
     }
 }
