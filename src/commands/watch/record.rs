@@ -10,7 +10,7 @@ use crate::files::Target;
 use crate::show::screen::reserved::Line;
 use crate::show::{output, verdict};
 use hakobu_core::error::{Cause, cannot};
-use hakobu_explain::command::Observer;
+use hakobu_explain::observer::Observer;
 use hakobu_explain::sample::{Sample, Sampler, Watched};
 use hakobu_explain::verdict::{Verdict, judge};
 use hakobu_lab::record::{Command, Document, Kept, Machine, Recorder, Row, Summary, picture};

@@ -1,7 +1,7 @@
 //! The tuner on simulated workloads.
 
-use super::sim::{Score, World, best_fixed, ramp_bound, score};
 use super::*;
+use crate::tune::sim::{Score, World, best_fixed, ramp_bound, score};
 use proptest::prelude::*;
 
 /// A workload and the start of the search.
@@ -342,4 +342,17 @@ proptest! {
         let best = tuner.best().map(|(_, rate)| rate);
         prop_assert!(rates.chain(best).all(|rate| rate.is_finite() && rate >= 0.0));
     }
+}
+
+#[test]
+fn seeds() {
+    use Medium::*;
+    assert_eq!(jobs(Jobs::Auto, &[Memory, Memory], 2), 2);
+    assert_eq!(jobs(Jobs::Auto, &[Memory, Solid], 2), 4);
+    assert_eq!(jobs(Jobs::Auto, &[Solid, Rotating], 8), 1);
+    assert_eq!(jobs(Jobs::Auto, &[Memory, Foreign], 2), 32);
+    assert_eq!(jobs(Jobs::Auto, &[Foreign, Solid], 24), 48);
+    assert_eq!(jobs(Jobs::Auto, &[Foreign, Rotating], 8), 1);
+    assert_eq!(jobs(Jobs::Fixed(7), &[Rotating], 2), 7);
+    assert_eq!(jobs(Jobs::Fixed(0), &[Solid], 2), 1);
 }

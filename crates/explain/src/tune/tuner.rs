@@ -1,12 +1,11 @@
 //! The state machine that combines the stages.
 
-use super::brake::Brake;
-use super::gauge::{Gauge, WINDOW_S_MIN, Window};
-use super::ramp::{Plateau, Ramp, Rates, Verdict};
-use super::stage::{Hold, PROBE_S_MIN, Shrink, Stage, half_more, quarter_less};
-use super::trace::Trace;
-use super::trial::{Noise, Outcome, Trial};
-use super::{Reading, Step};
+use crate::tune::stages::{
+    Brake, Hold, Noise, Outcome, PROBE_S_MIN, Plateau, Ramp, Rates, Shrink, Stage, Trial, Verdict,
+    half_more, quarter_less,
+};
+use crate::tune::window::{Gauge, Trace, WINDOW_S_MIN, Window};
+use crate::tune::{Reading, Step};
 use std::time::Duration;
 
 /// Accepted deficit to the best for fewer units: 3 %.

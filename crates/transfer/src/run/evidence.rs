@@ -8,7 +8,7 @@ use hakobu_core::error::Fatal;
 use hakobu_core::limit::{Controls, Limiter};
 use hakobu_core::meter::{Counts, PHASES, WireCounts};
 use hakobu_core::unit::Jobs;
-use hakobu_explain::ceilings::{Ceilings, Served};
+use hakobu_explain::observer::{Ceilings, Served};
 use hakobu_explain::sample::{Rates, Sample};
 use hakobu_explain::tune::Medium;
 use hakobu_explain::verdict::{

@@ -13,7 +13,7 @@ use crate::run::Findings;
 use hakobu_core::limit::{Controls, Gate, Limiter, Limits, Work};
 use hakobu_core::meter::{Counts, Meter, Phase};
 use hakobu_core::unit::Jobs;
-use hakobu_explain::ceilings::Ceilings;
+use hakobu_explain::observer::Ceilings;
 use hakobu_explain::sample::{IdleTime, Sampler, Watched, is_directory_lock};
 use hakobu_explain::tune::{self, ENTRY_CREDIT_BYTES, Medium, Reading, Step, Tuner};
 use hakobu_explain::verdict::{

@@ -1,6 +1,6 @@
 //! Samples of this machine, compared with other sources.
 
-use super::super::*;
+use crate::sample::*;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -105,10 +105,10 @@ fn what_this_process_writes_is_counted() {
     let after = sampler.read().process;
     std::fs::remove_dir_all(&dir).unwrap();
     let (Some(from), Some(to)) = (before.device_write_bytes, after.device_write_bytes) else {
-        return super::skip("nobody shows this process' I/O");
+        return crate::sample::tests::skip("nobody shows this process' I/O");
     };
     if !on_disk {
-        return super::skip("temporary files are on no disk");
+        return crate::sample::tests::skip("temporary files are on no disk");
     }
     assert!(to - from >= 4 << 20, "{from} {to}");
 }
@@ -166,7 +166,7 @@ fn waiting_for_a_directory_is_seen() {
     });
     std::fs::remove_dir_all(&dir).unwrap();
     if places.is_empty() {
-        return super::skip("nobody says what threads wait for");
+        return crate::sample::tests::skip("nobody says what threads wait for");
     }
     assert!(seen, "{places:?}");
 }

@@ -6,7 +6,7 @@ mod slack;
 mod statements;
 mod stores;
 
-use super::*;
+use crate::verdict::*;
 use hakobu_core::meter::Phase;
 
 /// A local transfer with two CPUs and no further facts.

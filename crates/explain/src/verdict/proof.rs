@@ -2,11 +2,8 @@
 //! with alternating order (A B, B A, …) to cancel drift. Pure: the caller supplies time and counters, and
 //! applies the settings.
 
-#[cfg(test)]
-mod tests;
-
-use super::view::View;
-use super::{Experiment, Facts, Resource, Says};
+use crate::verdict::facts::View;
+use crate::verdict::{Experiment, Facts, Resource, Says};
 use std::time::Duration;
 
 /// Fewest and most pairs of windows per experiment.
@@ -257,3 +254,6 @@ fn interval(values: &[f64], [one, linear, square]: [f64; 3]) -> Option<(f64, f64
     let half = t * (variance / count).sqrt();
     Some((mean, mean - half, mean + half))
 }
+
+#[cfg(test)]
+mod tests;
