@@ -13,7 +13,7 @@ use hakobu_sys::{cgroup, task};
 use std::collections::HashMap;
 
 /// Time in nanoseconds, and the amounts used until then.
-type At = (u64, Served);
+type At = (u64, ServedByDisk);
 
 /// The CPUs of the command are those that threads with this share of its CPU time may use, so that a shell
 /// which only starts others does not count.
@@ -268,7 +268,7 @@ fn network(rates: &Rates) -> Option<NetworkFacts> {
 
 /// Amount used under each ceiling since its counters began, in the order of the ceilings; `None` if its group
 /// has no counters.
-pub type Served = Vec<Option<u64>>;
+pub type ServedByDisk = Vec<Option<u64>>;
 
 /// The ceilings of one process.
 #[derive(Debug, Default)]
@@ -323,7 +323,7 @@ impl Ceilings {
     }
 
     /// Amounts used so far.
-    pub fn served(&self) -> Served {
+    pub fn served(&self) -> ServedByDisk {
         let each = self.found.iter().map(|(dev, ceiling)| {
             let served = self.limits.io_served_below(*dev, ceiling)?;
             Some(match (ceiling.operations, ceiling.writes) {
@@ -340,8 +340,8 @@ impl Ceilings {
     /// their groups, else by the disk's own.
     pub fn reached(
         &self,
-        from: &Served,
-        to: &Served,
+        from: &ServedByDisk,
+        to: &ServedByDisk,
         span_s: f64,
         disk: &DiskRates,
     ) -> Vec<Ceiling> {

@@ -7,7 +7,7 @@ mod parse;
 mod process;
 mod rates;
 
-use crate::sample::process::{Own, Tree};
+use crate::sample::process::{OwnProcess, ProcessTree};
 use hakobu_sys::counters::{self, Counters, Machine};
 use hakobu_sys::disk::{self, Interface};
 use hakobu_sys::task;
@@ -257,15 +257,15 @@ pub struct Sampler {
     protocols: Option<Counters>,
     pressure: [Option<Counters>; 3],
     quota: Option<Counters>,
-    known: Known,
+    known: LinkCache,
     watching: Watching,
 }
 
 #[derive(Debug)]
 enum Watching {
     Nobody,
-    Own(Box<Own>),
-    Tree(Box<Tree>),
+    Own(Box<OwnProcess>),
+    Tree(Box<ProcessTree>),
 }
 
 impl Sampler {
@@ -283,12 +283,12 @@ impl Sampler {
             pressure: [Machine::PressureCpu, Machine::PressureIo, Machine::PressureMemory]
                 .map(Counters::machine),
             quota: limits::Limits::read().quota_counters(),
-            known: Known::default(),
+            known: LinkCache::default(),
             watching: match of {
                 Watched::Machine => Watching::Nobody,
-                Watched::ThisProcess => Watching::Own(Box::new(Own::new())),
-                Watched::Tree(root) => Watching::Tree(Box::new(Tree::new(Some(root)))),
-                Watched::Children => Watching::Tree(Box::new(Tree::new(None))),
+                Watched::ThisProcess => Watching::Own(Box::new(OwnProcess::new())),
+                Watched::Tree(root) => Watching::Tree(Box::new(ProcessTree::new(Some(root)))),
+                Watched::Children => Watching::Tree(Box::new(ProcessTree::new(None))),
             },
         }
     }
@@ -386,7 +386,7 @@ const AGE_MAX_NS: u64 = 5_000_000_000;
 
 /// Interfaces and disks seen so far.
 #[derive(Debug, Default)]
-pub struct Known {
+pub struct LinkCache {
     links: Vec<(String, Interface)>,
     disks: Vec<((u32, u32), Part)>,
     since_ns: u64,
@@ -399,7 +399,7 @@ enum Part {
     Partition,
 }
 
-impl Known {
+impl LinkCache {
     /// Drops outdated entries.
     pub fn age(&mut self, now_ns: u64) {
         if now_ns.saturating_sub(self.since_ns) > AGE_MAX_NS {

@@ -13,7 +13,7 @@ const OPEN_MAX: usize = 256;
 
 /// Open files of this process.
 #[derive(Debug)]
-pub struct Own {
+pub struct OwnProcess {
     dir: Option<ProcessDir>,
     memory: Option<Counters>,
     io: Option<Counters>,
@@ -21,12 +21,18 @@ pub struct Own {
     tids: Vec<u32>,
 }
 
-impl Own {
+impl OwnProcess {
     /// Opens the files.
-    pub fn new() -> Own {
+    pub fn new() -> OwnProcess {
         let dir = ProcessDir::own();
         let open = |name| dir.as_ref().and_then(|dir| dir.open_file(name));
-        Own { memory: open(c"statm"), io: open(c"io"), dir, threads: Vec::new(), tids: Vec::new() }
+        OwnProcess {
+            memory: open(c"statm"),
+            io: open(c"io"),
+            dir,
+            threads: Vec::new(),
+            tids: Vec::new(),
+        }
     }
 
     /// Reads the counters.
@@ -151,7 +157,7 @@ struct Member {
 
 /// A tree of processes.
 #[derive(Debug)]
-pub struct Tree {
+pub struct ProcessTree {
     /// `None` for the children of this process.
     root: Option<u32>,
     /// Parents precede children that were found later.
@@ -168,12 +174,12 @@ pub struct Tree {
     connected: bool,
 }
 
-impl Tree {
+impl ProcessTree {
     /// Tree below a process; `None` for the children of this process.
-    pub fn new(root: Option<u32>) -> Tree {
+    pub fn new(root: Option<u32>) -> ProcessTree {
         let own = ProcessDir::own();
         let listed = |own: ProcessDir| children_of(&own, task::own_thread());
-        Tree {
+        ProcessTree {
             root,
             members: Vec::new(),
             gone: Totals { io: Some((0, 0)), ..Totals::default() },

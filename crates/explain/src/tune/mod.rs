@@ -71,7 +71,7 @@ pub use window::ENTRY_CREDIT_BYTES;
 
 /// Work done so far; all counters except `in_use` are cumulative.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reading {
+pub struct WorkCounters {
     /// Content moved, bytes.
     pub bytes: u64,
     /// Entries finished.
@@ -96,7 +96,7 @@ pub struct Reading {
 
 /// A number of jobs with its rates: a step in the tuner's history.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Step {
+pub struct TuningStep {
     /// Time of the change, since the start of the run.
     pub at: Duration,
     /// Allowed units.

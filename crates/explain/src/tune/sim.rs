@@ -10,7 +10,7 @@
 //! tick, and one of x/2 %, which varies slowly (first-order autoregressive, time constant 100 ms): the
 //! average of a second has a deviation of about a quarter of x %.
 
-use crate::tune::{ENTRY_CREDIT_BYTES, Reading, Tuner};
+use crate::tune::{ENTRY_CREDIT_BYTES, Tuner, WorkCounters};
 use fastrand::Rng;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -129,7 +129,7 @@ pub struct Run<'a> {
     in_effect: Option<usize>,
     now_s: f64,
     exact: [f64; 4],
-    reading: Reading,
+    reading: WorkCounters,
 }
 
 fn normal(rng: &mut Rng) -> f64 {
@@ -139,7 +139,7 @@ fn normal(rng: &mut Rng) -> f64 {
 impl<'a> Run<'a> {
     pub fn new(world: &'a World, noise: f64, seed: u64) -> Run<'a> {
         let rng = Rng::with_seed(seed);
-        let (past, reading) = (VecDeque::new(), Reading::default());
+        let (past, reading) = (VecDeque::new(), WorkCounters::default());
         Run {
             world,
             noise,
@@ -191,13 +191,13 @@ impl<'a> Run<'a> {
         *bytes += units * answer.bytes;
         *done += units;
         *refused += answer.refused * TICK_S;
-        self.reading = Reading {
+        self.reading = WorkCounters {
             bytes: *bytes as u64,
             items: *done as u64,
             completions: *done as u64,
             in_use,
             throttled: *refused as u64,
-            ..Reading::default()
+            ..WorkCounters::default()
         };
         self.now_s += TICK_S;
         units * (answer.bytes + ENTRY_CREDIT_BYTES as f64)
@@ -339,7 +339,7 @@ pub struct Simulation {
     back: VecDeque<(f64, f64)>,
     in_flight: usize,
     quickest_s: f64,
-    pub reading: Reading,
+    pub reading: WorkCounters,
 }
 
 impl Simulation {
@@ -356,7 +356,7 @@ impl Simulation {
             back: VecDeque::new(),
             in_flight: 0,
             quickest_s: f64::INFINITY,
-            reading: Reading::default(),
+            reading: WorkCounters::default(),
         }
     }
 

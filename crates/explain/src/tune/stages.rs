@@ -213,11 +213,11 @@ pub(crate) struct Ramp {
     /// True after the first completion.
     pub flowing: bool,
     /// Rates of the previous round with the same value, which showed no gain.
-    pub doubted: Option<Rates>,
+    pub doubted: Option<RampRates>,
     /// A value whose gain is doubtful, and its rates, while the value before it is measured again.
-    claimed: Option<(usize, Rates)>,
+    claimed: Option<(usize, RampRates)>,
     /// Rounds that gained: value and rates.
-    gained: Vec<(usize, Rates)>,
+    gained: Vec<(usize, RampRates)>,
     /// Largest value known to be worse, from before.
     below: usize,
     /// True if the first doubling lost and values are halved.
@@ -227,40 +227,40 @@ pub(crate) struct Ramp {
 /// Rates of a round: of goodput, which counts content as it moves, and, where units wait for a server, of finished units.
 /// Units in its queue have moved their content and are not finished, so there a gain has to be one in both.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Rates {
+pub(crate) struct RampRates {
     pub goodput: f64,
     pub done_per_s: Option<f64>,
 }
 
-impl Rates {
+impl RampRates {
     /// Smaller of the gains over other rates.
-    fn over(&self, other: &Rates) -> f64 {
+    fn over(&self, other: &RampRates) -> f64 {
         let of = |one: f64, other: f64| if other > 0.0 { one / other } else { f64::INFINITY };
         let done = self.done_per_s.zip(other.done_per_s);
         let done = done.map_or(f64::INFINITY, |(one, other)| of(one, other));
         of(self.goodput, other.goodput).min(done)
     }
 
-    fn merge(&self, other: &Rates, with: fn(f64, f64) -> f64) -> Rates {
+    fn merge(&self, other: &RampRates, with: fn(f64, f64) -> f64) -> RampRates {
         let done = self.done_per_s.zip(other.done_per_s).map(|(one, other)| with(one, other));
-        Rates {
+        RampRates {
             goodput: with(self.goodput, other.goodput),
             done_per_s: done.or(self.done_per_s).or(other.done_per_s),
         }
     }
 
-    fn most(&self, other: &Rates) -> Rates {
+    fn most(&self, other: &RampRates) -> RampRates {
         self.merge(other, f64::max)
     }
 
-    fn mean(&self, other: &Rates) -> Rates {
+    fn mean(&self, other: &RampRates) -> RampRates {
         self.merge(other, |one, other| (one + other) / 2.0)
     }
 }
 
 /// Decision after a round.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Verdict {
+pub(crate) enum RampOutcome {
     /// Double.
     Up,
     /// Halve.
@@ -305,19 +305,20 @@ impl Ramp {
     }
 
     /// Judges the rates of a round; `queued` if its units evidently queued at a server.
-    pub fn judge(&mut self, rates: Rates, queued: bool) -> Verdict {
-        let best = self.gained.iter().fold(Rates::default(), |best, (_, rates)| best.most(rates));
+    pub fn judge(&mut self, rates: RampRates, queued: bool) -> RampOutcome {
+        let best =
+            self.gained.iter().fold(RampRates::default(), |best, (_, rates)| best.most(rates));
         let first = self.gained.is_empty();
         if self.down {
             if rates.goodput >= best.goodput {
                 self.gained.push((self.round, rates));
-                return Verdict::Down;
+                return RampOutcome::Down;
             }
             let mut plateau = self.plateau();
             let worse = rates.goodput < EQUAL * best.goodput;
             plateau.below = if worse { self.round } else { self.below };
             plateau.lost = true;
-            return Verdict::Over(plateau);
+            return RampOutcome::Over(plateau);
         }
         if let Some((value, claim)) = self.claimed.take() {
             return self.judge_claim(rates, value, claim);
@@ -331,46 +332,46 @@ impl Ramp {
             if let Some(before) = before.filter(|before| gain < sure && *before < self.round) {
                 if queued {
                     // A later comparison of many windows decides.
-                    return Verdict::Over(Plateau { lost: true, ..self.plateau() });
+                    return RampOutcome::Over(Plateau { lost: true, ..self.plateau() });
                 }
                 self.claimed = Some((self.round, rates));
                 self.round = before;
-                return Verdict::Back;
+                return RampOutcome::Back;
             }
             self.gained.push((self.round, rates));
-            return Verdict::Up;
+            return RampOutcome::Up;
         }
         let share = if best.goodput > 0.0 { rates.goodput / best.goodput } else { 1.0 };
         let collapsed = share < COLLAPSE;
         if self.doubted.is_none() && !collapsed && !queued {
             self.doubted = Some(rates);
-            return Verdict::Confirm;
+            return RampOutcome::Confirm;
         }
         let mut plateau = self.plateau();
         plateau.lost = share < EQUAL;
         if share < CLEARLY_LESS && self.gained.len() == 1 && self.below == 0 {
             self.down = true;
             self.round = plateau.base;
-            return Verdict::Down;
+            return RampOutcome::Down;
         }
         plateau.collapsed = collapsed;
-        Verdict::Over(plateau)
+        RampOutcome::Over(plateau)
     }
 
     /// Judges a doubtful gain by another round with the value before.
-    fn judge_claim(&mut self, again: Rates, value: usize, claim: Rates) -> Verdict {
+    fn judge_claim(&mut self, again: RampRates, value: usize, claim: RampRates) -> RampOutcome {
         if let Some((_, before)) = self.gained.last_mut() {
             // What slows only the first round must not count, and one lucky round not alone.
             *before = before.mean(&again).most(&again);
             if claim.over(before) >= GAIN_MIN {
                 self.gained.push((value, claim));
                 self.round = value;
-                return Verdict::Up;
+                return RampOutcome::Up;
             }
         }
         let mut plateau = self.plateau();
         plateau.lost = self.gained.last().is_some_and(|(_, best)| claim.over(best) < EQUAL);
-        Verdict::Over(plateau)
+        RampOutcome::Over(plateau)
     }
 
     /// Result if the stage ends now.
@@ -474,7 +475,7 @@ pub(crate) struct Trial {
 
 /// Result after a window.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Outcome {
+pub(crate) enum TrialOutcome {
     /// The next window uses [`Trial::value`].
     Next,
     /// B is taken or not; logarithm of its ratio to A.
@@ -497,17 +498,17 @@ impl Trial {
     }
 
     /// Records a window that does not count.
-    pub fn missed(&mut self) -> Outcome {
+    pub fn missed(&mut self) -> TrialOutcome {
         self.misses += 1;
-        if self.misses < MISSES_MAX { Outcome::Next } else { Outcome::GivenUp }
+        if self.misses < MISSES_MAX { TrialOutcome::Next } else { TrialOutcome::GivenUp }
     }
 
     /// Adds a window that counts, with the logarithm of its rate.
-    pub fn window(&mut self, now_s: f64, rate_ln: f64, noise: &Noise) -> Outcome {
+    pub fn window(&mut self, now_s: f64, rate_ln: f64, noise: &Noise) -> TrialOutcome {
         if self.on_b {
             self.b_ln = rate_ln;
             self.on_b = false;
-            return Outcome::Next;
+            return TrialOutcome::Next;
         }
         let (before_ln, after_ln) = (self.before_ln, rate_ln);
         self.before_ln = after_ln;
@@ -526,7 +527,7 @@ impl Trial {
         let error = (variance / count).sqrt();
         let distance = mean - self.threshold_ln;
         if distance.abs() > SURE * error {
-            return Outcome::Decided(distance > 0.0, mean);
+            return TrialOutcome::Decided(distance > 0.0, mean);
         }
         let over = self.ratios_ln.len() >= PAIRS_MAX || now_s >= self.until_s;
         if over {
@@ -536,9 +537,9 @@ impl Trial {
                 (false, true) => -SPARED_DOUBT,
                 (false, false) => 0.0,
             };
-            return Outcome::Decided(distance > doubt * error, mean);
+            return TrialOutcome::Decided(distance > doubt * error, mean);
         }
-        Outcome::Next
+        TrialOutcome::Next
     }
 }
 

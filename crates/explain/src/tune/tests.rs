@@ -170,7 +170,7 @@ fn more_jobs_are_not_tried_while_the_cpus_are_used_up() {
         (0.3, Some(0.0), 16),
     ] {
         let mut tuner = Tuner::new(64, 2, false);
-        let (mut reading, mut most) = (Reading::default(), 0);
+        let (mut reading, mut most) = (WorkCounters::default(), 0);
         for tick in 0..30 {
             let jobs = tuner.step(Duration::from_millis(10 * tick), &reading);
             most = most.max(jobs);
@@ -194,7 +194,7 @@ fn more_jobs_are_not_tried_while_the_cpus_are_used_up() {
 fn fewer_jobs_are_tried_late_while_the_cpus_are_used_up() {
     for (cpu, early) in [(0.95, false), (0.5, true)] {
         let mut tuner = Tuner::new(2, 2, true);
-        let mut reading = Reading::default();
+        let mut reading = WorkCounters::default();
         let mut first_s = None;
         for tick in 0..400 {
             let jobs = tuner.step(Duration::from_millis(10 * tick), &reading);
@@ -277,7 +277,7 @@ fn a_number_from_a_faster_day_is_given_up() {
 #[test]
 fn without_work_that_waits_nothing_moves() {
     let mut tuner = Tuner::new(64, 8, false);
-    let mut reading = Reading { in_use: 3, ..Reading::default() };
+    let mut reading = WorkCounters { in_use: 3, ..WorkCounters::default() };
     for tick in 0..2000 {
         let jobs = tuner.step(Duration::from_millis(10 * tick), &reading);
         // Growth is per completion: up to twice the number before it is known that no work waits.
@@ -298,7 +298,7 @@ proptest! {
             (0_u64..3000, prop::array::uniform5(prop::num::u64::ANY), 0_usize..400, 0_u8..4), 1..400),
     ) {
         let mut tuner = Tuner::new(jobs_max, seed, remembered);
-        let mut reading = Reading::default();
+        let mut reading = WorkCounters::default();
         let mut at_ms = 0;
         for (ms, [bytes, items, completions, throttled, timed_out], in_use, kind) in rounds {
             match kind {
@@ -319,7 +319,7 @@ proptest! {
                     let cpu = Duration::from_micros(ms);
                     let idle = (ms % 2 == 0).then(|| (cpu, Duration::from_micros(bytes % 1_000_000)));
                     reading =
-                        Reading {
+                        WorkCounters {
                             bytes,
                             items,
                             completions,

@@ -1,6 +1,6 @@
 //! Turns readings into windows (goodput, service time, and whether the limit was in use), and keeps their history.
 
-use crate::tune::{Reading, Step};
+use crate::tune::{TuningStep, WorkCounters};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ pub(crate) struct Window {
 /// State of the gauge, see the module.
 #[derive(Debug, Default)]
 pub(crate) struct Gauge {
-    last: Option<(Duration, Reading)>,
+    last: Option<(Duration, WorkCounters)>,
     /// Service time in seconds by Little's law; 0 while unknown.
     service_s: f64,
     /// Start of the window: earlier completions belong to another setting.
@@ -105,7 +105,7 @@ impl Gauge {
     }
 
     /// Adds a reading.
-    pub fn tick(&mut self, now: Duration, reading: &Reading) -> Increments {
+    pub fn tick(&mut self, now: Duration, reading: &WorkCounters) -> Increments {
         self.idle_from = self.idle_from.or(reading.idle);
         let Some((then, old)) = self.last.replace((now, *reading)) else {
             return Increments::default();
@@ -217,7 +217,7 @@ const POINTS_MAX: usize = 256;
 /// History, see the module.
 #[derive(Debug, Default)]
 pub(crate) struct Trace {
-    steps: Vec<Step>,
+    steps: Vec<TuningStep>,
     /// Windows in the last step's mean.
     windows: u32,
     points: BTreeMap<usize, VecDeque<f64>>,
@@ -237,7 +237,7 @@ impl Trace {
                 index > old || index % 2 == 1
             });
         }
-        self.steps.push(Step { at, jobs, ..Step::default() });
+        self.steps.push(TuningStep { at, jobs, ..TuningStep::default() });
         self.windows = 0;
     }
 
@@ -272,7 +272,7 @@ impl Trace {
     }
 
     /// See [`crate::tune::Tuner::path`].
-    pub fn steps(&self) -> &[Step] {
+    pub fn steps(&self) -> &[TuningStep] {
         &self.steps
     }
 

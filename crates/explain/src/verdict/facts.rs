@@ -257,47 +257,47 @@ pub struct Experiment {
     /// Number of compared pairs of windows or runs.
     pub pairs: usize,
     /// Conclusion.
-    pub says: Says,
+    pub says: Conclusion,
 }
 
 /// Conclusion of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Says {
+pub enum Conclusion {
     /// Speed follows the resource: at least 70 % of a change, and certainly more than 30 %.
-    Binds,
+    Bottleneck,
     /// Speed does not follow: at most a tenth, and certainly less than half.
-    Loose,
+    NoEffect,
     /// Undecided.
     Unclear,
 }
 
-impl Says {
+impl Conclusion {
     /// Conclusion from an elasticity with its interval.
-    pub fn of((mean, low, high): (f64, f64, f64)) -> Says {
+    pub fn of((mean, low, high): (f64, f64, f64)) -> Conclusion {
         match mean {
-            0.7.. if low >= 0.3 => Says::Binds,
-            ..=0.1 if high <= 0.5 => Says::Loose,
-            _ => Says::Unclear,
+            0.7.. if low >= 0.3 => Conclusion::Bottleneck,
+            ..=0.1 if high <= 0.5 => Conclusion::NoEffect,
+            _ => Conclusion::Unclear,
         }
     }
 }
 
 impl Experiment {
     /// True if it shows that its resource limits.
-    pub(crate) fn binds(&self) -> bool {
-        self.says == Says::Binds
+    pub(crate) fn is_bottleneck(&self) -> bool {
+        self.says == Conclusion::Bottleneck
     }
 
     /// True if it shows that its resource does not limit.
-    pub(crate) fn is_loose(&self) -> bool {
-        self.says == Says::Loose
+    pub(crate) fn has_no_effect(&self) -> bool {
+        self.says == Conclusion::NoEffect
     }
 }
 
 impl Facts {
     /// True if an experiment shows that this resource does not limit.
     pub(crate) fn refutes(&self, resource: Resource) -> bool {
-        self.experiments.iter().any(|made| made.resource == resource && made.is_loose())
+        self.experiments.iter().any(|made| made.resource == resource && made.has_no_effect())
     }
 }
 
@@ -555,23 +555,23 @@ impl<'a> View<'a> {
 
     /// True if more jobs brought nothing, by the curve or an experiment.
     pub(crate) fn is_flat(&self) -> bool {
-        let by_trial = self.tried_jobs().any(Experiment::is_loose);
+        let by_trial = self.tried_jobs().any(Experiment::has_no_effect);
         by_trial || self.elasticity().is_some_and(|elasticity| elasticity <= FLAT)
     }
 
     /// True if more jobs were tried and changed nothing worth mentioning.
     pub(crate) fn jobs_bring_nothing(&self) -> bool {
-        let by_trial = self.tried_jobs().any(Experiment::is_loose);
+        let by_trial = self.tried_jobs().any(Experiment::has_no_effect);
         by_trial || self.elasticity().is_some_and(|elasticity| elasticity <= NOTHING)
     }
 
     /// True if more jobs brought more, and no experiment contradicts.
     pub(crate) fn is_rising(&self) -> bool {
-        let by_trial = self.tried_jobs().any(|made| made.factor > 1.0 && made.binds());
+        let by_trial = self.tried_jobs().any(|made| made.factor > 1.0 && made.is_bottleneck());
         let is_step = self.f.about == About::Cell && self.goes_beyond();
         let enough = if is_step { RISING_STEP } else { RISING };
         let by_curve = self.elasticity().is_some_and(|elasticity| elasticity >= enough);
-        by_trial || by_curve && !self.tried_jobs().any(Experiment::is_loose)
+        by_trial || by_curve && !self.tried_jobs().any(Experiment::has_no_effect)
     }
 
     /// Share of its time in which a job of a sweep used no CPU.

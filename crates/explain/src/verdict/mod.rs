@@ -9,7 +9,7 @@ mod words;
 use crate::verdict::facts::View;
 use crate::verdict::rules::Claim;
 pub use facts::*;
-pub use proof::{Progress, Prover, Trial};
+pub use proof::{Progress, ProofTrial, Prover};
 use std::borrow::Cow;
 pub use words::{level_words, measure, sentence, words};
 
@@ -147,7 +147,7 @@ pub fn judge(facts: &Facts) -> Verdict {
     verdict.evidence = left.into_iter().flat_map(|claim| claim.evidence).collect();
     if verdict.evidence.is_empty() {
         let against = |made: &&Experiment| {
-            made.is_loose() && refuted.iter().any(|claim| claim.resource == made.resource)
+            made.has_no_effect() && refuted.iter().any(|claim| claim.resource == made.resource)
         };
         verdict.evidence.extend(facts.experiments.iter().filter(against).map(signals::experiment));
         verdict.evidence.extend(hints(&v));
@@ -206,7 +206,7 @@ fn single(claims: &[Claim]) -> Option<&Claim> {
 /// The experiment that proves a resource. Reducing a resource can also hurt if it was not scarce before (half
 /// of the CPUs, of which two thirds were used), so that proves only resources that the signals name as well.
 fn proven<'a>(facts: &'a Facts, found: &'a [Claim]) -> Option<(Option<&'a Claim>, &'a Experiment)> {
-    let proofs = facts.experiments.iter().filter(|made| made.binds()).filter_map(|made| {
+    let proofs = facts.experiments.iter().filter(|made| made.is_bottleneck()).filter_map(|made| {
         let claim = found.iter().find(|claim| claim.resource == made.resource);
         let counts = match made.resource {
             Resource::Latency if facts.about == About::Transfer => made.factor > 1.0,

@@ -3,7 +3,7 @@
 //! applies the settings.
 
 use crate::verdict::facts::View;
-use crate::verdict::{Experiment, Facts, Resource, Says};
+use crate::verdict::{Conclusion, Experiment, Facts, Resource};
 use std::time::Duration;
 
 /// Fewest and most pairs of windows per experiment.
@@ -30,7 +30,7 @@ pub struct Progress {
 
 /// Settings from now on. Everything not mentioned is as before the experiments.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Trial {
+pub enum ProofTrial {
     /// Original settings.
     Baseline,
     /// Number of allowed units.
@@ -45,11 +45,11 @@ pub enum Trial {
 struct Candidate {
     resource: Resource,
     factor: f64,
-    trial: Trial,
+    trial: ProofTrial,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Stage {
+enum ProofStage {
     Settling { since: Duration, completions: u64 },
     Measuring { since: Duration, from: Progress },
 }
@@ -63,8 +63,8 @@ pub struct Prover {
     began: Option<Duration>,
     /// End of the time for the current candidate.
     until: Duration,
-    set: Trial,
-    stage: Option<Stage>,
+    set: ProofTrial,
+    stage: Option<ProofStage>,
     /// Rates of the current candidate: baseline and trial, in the order of [`Prover::side`].
     rates: Vec<f64>,
     results: Vec<Experiment>,
@@ -83,7 +83,7 @@ impl Prover {
             budget,
             began: None,
             until: Duration::ZERO,
-            set: Trial::Baseline,
+            set: ProofTrial::Baseline,
             stage: None,
             rates: Vec::new(),
             results: Vec::new(),
@@ -103,7 +103,7 @@ impl Prover {
 
     /// Call every few milliseconds with the time since the start of the run; returns new settings when they
     /// change.
-    pub fn step(&mut self, now: Duration, progress: Progress) -> Option<Trial> {
+    pub fn step(&mut self, now: Duration, progress: Progress) -> Option<ProofTrial> {
         if self.over {
             return None;
         }
@@ -116,15 +116,15 @@ impl Prover {
         }
         match self.stage {
             None => self.next_window(now, progress),
-            Some(Stage::Settling { since, completions }) => {
+            Some(ProofStage::Settling { since, completions }) => {
                 let took = now.saturating_sub(since);
                 let done = progress.completions.saturating_sub(completions);
                 if took >= SETTLE_MAX || took >= SETTLE_MIN && done >= self.jobs as u64 {
-                    self.stage = Some(Stage::Measuring { since: now, from: progress });
+                    self.stage = Some(ProofStage::Measuring { since: now, from: progress });
                 }
                 None
             }
-            Some(Stage::Measuring { since, from }) => {
+            Some(ProofStage::Measuring { since, from }) => {
                 let took = now.saturating_sub(since);
                 let done = progress.completions.saturating_sub(from.completions);
                 if took < WINDOW_MIN || done < COMPLETIONS_MIN && took < WINDOW_MAX {
@@ -154,18 +154,18 @@ impl Prover {
         matches!(index % 4, 1 | 2)
     }
 
-    fn next_window(&mut self, now: Duration, progress: Progress) -> Option<Trial> {
+    fn next_window(&mut self, now: Duration, progress: Progress) -> Option<ProofTrial> {
         let wanted = match self.candidates.last() {
             Some(candidate) if Self::is_trial(self.rates.len()) => candidate.trial,
-            _ => Trial::Baseline,
+            _ => ProofTrial::Baseline,
         };
         if self.stage.is_some() && wanted == self.set {
-            self.stage = Some(Stage::Measuring { since: now, from: progress });
+            self.stage = Some(ProofStage::Measuring { since: now, from: progress });
             return None;
         }
         let changes = wanted != self.set;
         self.set = wanted;
-        self.stage = Some(Stage::Settling { since: now, completions: progress.completions });
+        self.stage = Some(ProofStage::Settling { since: now, completions: progress.completions });
         changes.then_some(wanted)
     }
 
@@ -180,13 +180,13 @@ impl Prover {
         let of = |confidence| {
             let elasticity = interval(&found, confidence)?;
             let (resource, factor) = (candidate.resource, candidate.factor);
-            let (pairs, says) = (found.len(), Says::of(elasticity));
+            let (pairs, says) = (found.len(), Conclusion::of(elasticity));
             Some(Experiment { resource, factor, elasticity, pairs, says })
         };
         // Repeated testing finds effects by chance: an early end requires a higher confidence.
         let clear = of(PERCENT_99).is_some_and(|made| {
             let (_, low, high) = made.elasticity;
-            made.says != Says::Unclear || high - low <= 2.0 * TIGHT
+            made.says != Conclusion::Unclear || high - low <= 2.0 * TIGHT
         });
         if found.len() < PAIRS_MIN && !late || !clear && !late && found.len() < PAIRS_MAX {
             return;
@@ -208,17 +208,17 @@ fn candidates(facts: &Facts, jobs: usize) -> Vec<Candidate> {
     let more = (jobs + jobs.div_ceil(2)).min(facts.jobs_max);
     let other = if more as f64 >= 1.2 * jobs as f64 { more } else { jobs / 2 };
     if v.cpu_free() && jobs > 0 && other > 0 {
-        add(Resource::Latency, other as f64 / jobs as f64, Trial::Jobs(other));
+        add(Resource::Latency, other as f64 / jobs as f64, ProofTrial::Jobs(other));
     }
     if facts.limits.iter().any(|limit| limit.reached >= 0.9 * limit.limit) {
-        add(Resource::UserLimit, 0.5, Trial::Limits(0.5));
+        add(Resource::UserLimit, 0.5, ProofTrial::Limits(0.5));
     }
     let cpus = v.allowed() as usize;
     let used = v.own_cpus().max(v.machine_cpus().unwrap_or(0.0));
     // A quota below the affinity would hide the loss of CPUs.
     let quota = facts.cpus < v.allowed() - 0.05;
     if cpus >= 2 && used >= 0.5 && !quota {
-        add(Resource::Cpu, (cpus / 2) as f64 / cpus as f64, Trial::Cpus(cpus / 2));
+        add(Resource::Cpu, (cpus / 2) as f64 / cpus as f64, ProofTrial::Cpus(cpus / 2));
     }
     found
 }

@@ -15,7 +15,7 @@ use hakobu_core::meter::{Counts, Meter, Phase};
 use hakobu_core::unit::Jobs;
 use hakobu_explain::observer::Ceilings;
 use hakobu_explain::sample::{IdleTime, Sampler, Watched, is_directory_lock};
-use hakobu_explain::tune::{self, ENTRY_CREDIT_BYTES, Medium, Reading, Step, Tuner};
+use hakobu_explain::tune::{self, ENTRY_CREDIT_BYTES, Medium, Tuner, TuningStep, WorkCounters};
 use hakobu_explain::verdict::{
     self, Experiment, Facts, Level, Progress, Resource, Side, Verdict, judge,
 };
@@ -319,7 +319,7 @@ impl Controller {
                 false => None,
             };
             let reading = reading(&counts, &self.pause.did, cpus.count);
-            let reading = Reading { idle, quickest, ..reading };
+            let reading = WorkCounters { idle, quickest, ..reading };
             controls.gate.set(tuner.step(now - self.pause.took, &reading));
         }
         if now >= self.next_sample {
@@ -467,11 +467,11 @@ impl Controller {
     }
 
     /// Returns the history of the number of jobs; a fixed one is a single step.
-    pub fn path(&self, took: Duration, controls: &Controls) -> Vec<Step> {
+    pub fn path(&self, took: Duration, controls: &Controls) -> Vec<TuningStep> {
         let Some(tuner) = &self.tuner else {
             let counts = controls.meter.counts();
             let per_s = |sum: f64| Some(sum / took.as_secs_f64().max(1e-9));
-            return vec![Step {
+            return vec![TuningStep {
                 at: Duration::ZERO,
                 jobs: controls.gate.jobs(),
                 rate: per_s(goodput(&counts)),
@@ -479,8 +479,8 @@ impl Controller {
                 entries_per_s: per_s(counts.items as f64),
             }];
         };
-        let late = |step: &Step| match step.at > self.pause.began {
-            true => Step { at: step.at + self.pause.took, ..*step },
+        let late = |step: &TuningStep| match step.at > self.pause.began {
+            true => TuningStep { at: step.at + self.pause.took, ..*step },
             false => *step,
         };
         tuner.path().iter().map(late).collect()
@@ -498,9 +498,9 @@ pub(super) fn next_pause(took: Duration, (min, max): (Duration, Duration)) -> Du
 }
 
 /// Makes a reading for the tuner, without the counts `apart`.
-fn reading(counts: &Counts, apart: &Counts, cpus: u32) -> Reading {
+fn reading(counts: &Counts, apart: &Counts, cpus: u32) -> WorkCounters {
     let cpu = Used::of_process().cpu() / cpus.max(1);
-    Reading {
+    WorkCounters {
         bytes: counts.bytes.saturating_sub(apart.bytes),
         items: counts.items.saturating_sub(apart.items),
         completions: counts.completions.saturating_sub(apart.completions),

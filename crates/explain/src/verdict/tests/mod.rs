@@ -70,5 +70,5 @@ const UNKNOWN: (Resource, Level) = (Resource::None, Level::NotDetermined);
 
 /// A result of `--prove`.
 fn made(resource: Resource, factor: f64, elasticity: (f64, f64, f64)) -> Experiment {
-    Experiment { resource, factor, elasticity, pairs: 6, says: Says::of(elasticity) }
+    Experiment { resource, factor, elasticity, pairs: 6, says: Conclusion::of(elasticity) }
 }

@@ -10,7 +10,7 @@ use hakobu_core::error::{Cause, Class, Operation, Problem};
 use hakobu_core::limit::{Gate, Limits, Work};
 use hakobu_core::meter::{Doing, Meter, Phase};
 use hakobu_core::unit::{Jobs, Kind, Meta};
-use hakobu_explain::tune::{Reading as Counted, Tuner};
+use hakobu_explain::tune::{Tuner, WorkCounters};
 use hakobu_sys::dir::{self, Reader};
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, errno, meta, process};
 use hakobu_tree::handle::{Budget, Handle};
@@ -1011,11 +1011,11 @@ impl<'scope, 'env, 'a> Lead<'scope, 'env, 'a> {
         self.ticked = now;
         let counts = self.ahead.meter.counts();
         let is_waited_for = 2 * std::mem::take(&mut self.handing) < since;
-        let counted = Counted {
+        let counted = WorkCounters {
             items: counts.items,
             completions: counts.completions,
             in_use: counts.in_use().saturating_sub(usize::from(!is_waited_for)),
-            ..Counted::default()
+            ..WorkCounters::default()
         };
         if let Some(tuner) = &mut self.tuner {
             self.ahead.gate.set(tuner.step(now.duration_since(self.begun), &counted));
