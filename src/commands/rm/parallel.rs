@@ -11,7 +11,7 @@ use hakobu_core::event::{Event, Listener};
 use hakobu_core::unit::{Kind, Totals};
 use hakobu_sys::{dir, errno};
 use hakobu_transfer::run::steered;
-use hakobu_tree::remove::parallel::{Place, Watch, remove_all};
+use hakobu_tree::remove::{Place, Watch, remove_all};
 use parking_lot::Mutex;
 use std::ffi::{CStr, CString};
 use std::io::{self, IsTerminal};

@@ -1,7 +1,6 @@
 //! The meter reports the progress of any walk.
 
-use crate::remove;
-use crate::remove::parallel::{Place, Watch, remove_all};
+use crate::remove::{self, Place, Watch, remove_all};
 use crate::usage::{Measured, Meter, Options};
 use hakobu_core::error::{Cause, Operation};
 use hakobu_core::limit::Controls;
