@@ -1,8 +1,8 @@
 //! Disk usage of a tree, counted by many workers; a file with several names counts once.
 
-use crate::handle::{Budget, Handle};
+use crate::handle::{DirectoryHandle, HandleBudget};
 use crate::names::push_name;
-use crate::walk::{At, Closed, Dir, Names, Visit, walk};
+use crate::walk::{CloseOutcome, Dir, Visit, VisitContext, VisitNames, walk};
 use hakobu_core::error::{Cause, Operation};
 use hakobu_core::limit::Controls;
 use hakobu_core::unit::{Kind, Meta};
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Rules for counting, and the lines requested.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Options {
+pub struct UsageOptions {
     /// Counts sizes of contents instead of allocated blocks.
     pub apparent: bool,
     /// Counts a file with several names once for each of them.
@@ -50,37 +50,37 @@ pub enum Follow {
 
 /// Result of one argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Measured {
+pub enum UsageResult {
     /// Total in bytes.
     Bytes(u64),
     /// Counted already as part of an earlier argument.
     Again,
     /// Could not be examined; the failure was reported.
-    Failed,
+    FailureHook,
 }
 
 /// Receives failures, from all workers: path, operation, cause.
-pub type Failed<'a> = &'a (dyn Fn(&[u8], Operation, &Cause) + Sync);
+pub type FailureHook<'a> = &'a (dyn Fn(&[u8], Operation, &Cause) + Sync);
 
 /// Says whether an entry is left out, with everything below it: the argument as typed, the path below it (empty for the
 /// argument itself), and the type.
 pub type Excludes<'a> = &'a (dyn Fn(&[u8], &[u8], Kind) -> bool + Sync);
 
 /// Counts several trees one after the other; shared files count once.
-pub struct Meter<'a>(Shared<'a>);
+pub struct UsageMeter<'a>(UsageShared<'a>);
 
-struct Shared<'a> {
-    options: Options,
+struct UsageShared<'a> {
+    options: UsageOptions,
     controls: &'a Controls,
-    budget: Arc<Budget>,
+    budget: Arc<HandleBudget>,
     /// The arguments, and whether each was met already; empty for a single one.
     tops: Mutex<HashMap<(u64, u64), bool>>,
     /// Files with several names that were counted.
     linked: Mutex<HashSet<(u64, u64)>>,
     excludes: Option<Excludes<'a>>,
-    failed: Failed<'a>,
+    failed: FailureHook<'a>,
     failures: AtomicU64,
-    lines: Mutex<Lines>,
+    lines: Mutex<UsageLines>,
 }
 
 /// Directories above one that are compared with it.
@@ -93,7 +93,7 @@ struct Sum {
     identity: (u64, u64),
     /// Device of the top.
     device: u64,
-    line: Option<Id>,
+    line: Option<LineId>,
     /// With everything below.
     bytes: AtomicU64,
     /// Without its subdirectories.
@@ -101,30 +101,30 @@ struct Sum {
 }
 
 impl Sum {
-    fn new(depth: usize, meta: &Meta, device: u64, line: Option<Id>, bytes: u64) -> Arc<Sum> {
+    fn new(depth: usize, meta: &Meta, device: u64, line: Option<LineId>, bytes: u64) -> Arc<Sum> {
         let (bytes, own) = (AtomicU64::new(bytes), AtomicU64::new(bytes));
         Arc::new(Sum { depth, identity: meta.identity(), device, line, bytes, own })
     }
 }
 
-impl<'a> Meter<'a> {
+impl<'a> UsageMeter<'a> {
     /// Returns a meter for the arguments `tops` (paths as typed), with up to `open_dirs_max` directories open.
     pub fn new(
-        options: Options,
+        options: UsageOptions,
         tops: &[CString],
         controls: &'a Controls,
         open_dirs_max: usize,
         excludes: Option<Excludes<'a>>,
-        failed: Failed<'a>,
-    ) -> Meter<'a> {
-        let budget = Budget::new(open_dirs_max);
+        failed: FailureHook<'a>,
+    ) -> UsageMeter<'a> {
+        let budget = HandleBudget::new(open_dirs_max);
         let mut known = HashMap::new();
         if tops.len() > 1 && !options.count_links {
             let follow = options.follow != Follow::Never;
             let metas = tops.iter().filter_map(|top| meta::of(dir::cwd(), top, follow).ok());
             known.extend(metas.map(|meta| (meta.identity(), false)));
         }
-        Meter(Shared {
+        UsageMeter(UsageShared {
             options,
             controls,
             budget,
@@ -144,18 +144,18 @@ impl<'a> Meter<'a> {
 
     /// Counts one argument; `each` receives path and bytes of every requested line, depth first, sorted by name,
     /// directories after their content.
-    pub fn measure(&self, top: &CStr, each: &mut dyn FnMut(&[u8], u64)) -> Measured {
+    pub fn measure(&self, top: &CStr, each: &mut dyn FnMut(&[u8], u64)) -> UsageResult {
         let shared = &self.0;
         let meta = match meta::of(dir::cwd(), top, shared.options.follow != Follow::Never) {
             Ok(meta) => meta,
             Err(error) => {
                 shared.fail(top.to_bytes(), Operation::Stat, error);
-                return Measured::Failed;
+                return UsageResult::Failed;
             }
         };
         let excluded = |excludes: Excludes<'_>| excludes(top.to_bytes(), b"", meta.kind);
         if shared.excludes.is_some_and(excluded) || shared.is_known(&meta) {
-            return Measured::Again;
+            return UsageResult::Again;
         }
         let bytes = shared.bytes_of(&meta);
         let line = shared.lines.lock().add(None, top, bytes);
@@ -167,11 +167,11 @@ impl<'a> Meter<'a> {
         }
         let lines = std::mem::take(&mut *shared.lines.lock());
         lines.emit(each);
-        Measured::Bytes(total)
+        UsageResult::Bytes(total)
     }
 }
 
-impl Shared<'_> {
+impl UsageShared<'_> {
     fn bytes_of(&self, meta: &Meta) -> u64 {
         match meta.kind {
             _ if self.options.inodes => 1,
@@ -223,15 +223,21 @@ fn is_above(dir: &Arc<Dir<Arc<Sum>>>, identity: (u64, u64)) -> bool {
     above.take(ABOVE_MAX).any(|dir| dir.data.identity == identity)
 }
 
-impl Visit for Shared<'_> {
+impl Visit for UsageShared<'_> {
     type Dir = Arc<Sum>;
     type Task = Infallible;
     type State = ();
     const IS_PART: bool = true;
 
-    fn open(&self, dir: &Arc<Dir<Arc<Sum>>>, _: &mut At<'_, '_, Self>) -> Option<Vec<Arc<Handle>>> {
+    fn open(
+        &self,
+        dir: &Arc<Dir<Arc<Sum>>>,
+        _: &mut VisitContext<'_, '_, Self>,
+    ) -> Option<Vec<Arc<DirectoryHandle>>> {
         let opened = match &dir.parent {
-            None => Handle::top(&self.budget, &dir.name, self.options.follow != Follow::Never),
+            None => {
+                DirectoryHandle::top(&self.budget, &dir.name, self.options.follow != Follow::Never)
+            }
             Some(parent) if self.options.follow == Follow::All => {
                 parent.handle(0).and_then(|parent| {
                     let fd = dir::open((*parent.fd()?).as_fd(), &dir.name, true)?;
@@ -249,8 +255,8 @@ impl Visit for Shared<'_> {
         &self,
         dir: &Arc<Dir<Arc<Sum>>>,
         _: usize,
-        names: Names<'_, '_, Self>,
-        at: &mut At<'_, '_, Self>,
+        names: VisitNames<'_, '_, Self>,
+        at: &mut VisitContext<'_, '_, Self>,
     ) {
         let fd = match dir.fd(0) {
             Ok(fd) => fd,
@@ -295,13 +301,13 @@ impl Visit for Shared<'_> {
         dir: &Arc<Dir<Arc<Sum>>>,
         _: usize,
         error: io::Error,
-        _: &mut At<'_, '_, Self>,
+        _: &mut VisitContext<'_, '_, Self>,
     ) {
         self.fail(&dir.path(None), Operation::List, error);
     }
 
     /// Completes the sum of a directory and adds it to its parent's.
-    fn close(&self, dir: &Arc<Dir<Arc<Sum>>>, _: &mut At<'_, '_, Self>) -> Closed {
+    fn close(&self, dir: &Arc<Dir<Arc<Sum>>>, _: &mut VisitContext<'_, '_, Self>) -> CloseOutcome {
         let bytes = dir.data.bytes.load(Ordering::Relaxed);
         if let Some(line) = dir.data.line {
             let own = || dir.data.own.load(Ordering::Relaxed);
@@ -310,42 +316,42 @@ impl Visit for Shared<'_> {
         if let Some(parent) = &dir.parent {
             parent.data.bytes.fetch_add(bytes, Ordering::Relaxed);
         }
-        Closed::Done
+        CloseOutcome::Done
     }
 
-    fn task(&self, task: Infallible, _: &mut At<'_, '_, Self>) {
+    fn task(&self, task: Infallible, _: &mut VisitContext<'_, '_, Self>) {
         match task {}
     }
 }
 
 /// Number of a line.
-pub type Id = u32;
+pub type LineId = u32;
 
 /// Stands for no line; the number of lines stays below it.
-const NONE: Id = Id::MAX;
+const NONE: LineId = LineId::MAX;
 
 struct Line {
     /// [`NONE`] for a top.
-    parent: Id,
+    parent: LineId,
     name: Box<[u8]>,
     bytes: u64,
 }
 
 /// Lines being collected.
 #[derive(Default)]
-pub struct Lines(Vec<Line>);
+pub struct UsageLines(Vec<Line>);
 
-impl Lines {
+impl UsageLines {
     /// Adds a line below another one, or a top.
-    pub fn add(&mut self, parent: Option<Id>, name: &CStr, bytes: u64) -> Id {
-        let id = Id::try_from(self.0.len()).unwrap_or(Id::MAX);
+    pub fn add(&mut self, parent: Option<LineId>, name: &CStr, bytes: u64) -> LineId {
+        let id = LineId::try_from(self.0.len()).unwrap_or(LineId::MAX);
         let parent = parent.unwrap_or(NONE);
         self.0.push(Line { parent, name: name.to_bytes().into(), bytes });
         id
     }
 
     /// Sets the size of a line in bytes.
-    pub fn set(&mut self, id: Id, bytes: u64) {
+    pub fn set(&mut self, id: LineId, bytes: u64) {
         if let Some(line) = self.0.get_mut(id as usize) {
             line.bytes = bytes;
         }
@@ -354,8 +360,9 @@ impl Lines {
     /// Calls `each` with path and size of every line.
     pub fn emit(self, each: &mut dyn FnMut(&[u8], u64)) {
         let lines = self.0;
-        let mut order: Vec<Id> = (0..lines.len()).filter_map(|id| Id::try_from(id).ok()).collect();
-        let line = |id: &Id| lines.get(*id as usize);
+        let mut order: Vec<LineId> =
+            (0..lines.len()).filter_map(|id| LineId::try_from(id).ok()).collect();
+        let line = |id: &LineId| lines.get(*id as usize);
         order.sort_unstable_by(|a, b| {
             let key = |id| line(id).map(|line| (line.parent, &line.name));
             key(a).cmp(&key(b))
@@ -405,7 +412,7 @@ mod tests {
 
     #[test]
     fn lines_come_depth_first_sorted_and_parents_last() {
-        let mut lines = Lines::default();
+        let mut lines = UsageLines::default();
         let top = lines.add(None, c"b/", 1);
         let b = lines.add(Some(top), c"b", 2);
         let a = lines.add(Some(top), c"a", 3);

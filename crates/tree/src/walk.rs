@@ -32,7 +32,7 @@ const SORTED_MAX: usize = 64 << 10;
 
 /// The result of [`Visit::close`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Closed {
+pub enum CloseOutcome {
     /// The directory is finished.
     Done,
     /// It must be listed again: something appeared in it.
@@ -57,8 +57,8 @@ pub trait Visit: Sync + Sized {
     fn open(
         &self,
         dir: &Arc<Dir<Self::Dir>>,
-        at: &mut At<'_, '_, Self>,
-    ) -> Option<Vec<Arc<Handle>>>;
+        at: &mut VisitContext<'_, '_, Self>,
+    ) -> Option<Vec<Arc<DirectoryHandle>>>;
 
     /// Returns whether a listed name is passed to [`Visit::names`]. Called while the directory is being read.
     fn wants(&self, dir: &Dir<Self::Dir>, side: usize, name: &CStr) -> bool {
@@ -71,8 +71,8 @@ pub trait Visit: Sync + Sized {
         &self,
         dir: &Arc<Dir<Self::Dir>>,
         side: usize,
-        names: Names<'_, '_, Self>,
-        at: &mut At<'_, '_, Self>,
+        names: VisitNames<'_, '_, Self>,
+        at: &mut VisitContext<'_, '_, Self>,
     );
 
     /// Called when a side could not be listed to its end.
@@ -81,18 +81,19 @@ pub trait Visit: Sync + Sized {
         dir: &Arc<Dir<Self::Dir>>,
         side: usize,
         error: io::Error,
-        at: &mut At<'_, '_, Self>,
+        at: &mut VisitContext<'_, '_, Self>,
     );
 
     /// Called when everything found in the directory is finished.
-    fn close(&self, dir: &Arc<Dir<Self::Dir>>, at: &mut At<'_, '_, Self>) -> Closed;
+    fn close(&self, dir: &Arc<Dir<Self::Dir>>, at: &mut VisitContext<'_, '_, Self>)
+    -> CloseOutcome;
 
-    /// Runs a task that [`At::push`] took.
-    fn task(&self, task: Self::Task, at: &mut At<'_, '_, Self>);
+    /// Runs a task that [`VisitContext::push`] took.
+    fn task(&self, task: Self::Task, at: &mut VisitContext<'_, '_, Self>);
 }
 
 /// The worker that runs a unit.
-pub struct At<'a, 'q, V: Visit> {
+pub struct VisitContext<'a, 'q, V: Visit> {
     /// The visitor's state of this worker.
     pub state: &'a mut V::State,
     /// The phase and the counters of this worker. A unit begins with [`Phase::Look`].
@@ -101,7 +102,7 @@ pub struct At<'a, 'q, V: Visit> {
     unlisted: &'a Unlisted,
 }
 
-impl<V: Visit> At<'_, '_, V> {
+impl<V: Visit> VisitContext<'_, '_, V> {
     /// Walks the directory `name` of `parent` as well.
     pub fn enter(&self, parent: &Arc<Dir<V::Dir>>, name: CString, data: V::Dir) {
         parent.pending.fetch_add(1, Ordering::Relaxed);
@@ -171,7 +172,7 @@ fn count_call(doing: &Doing) {
 }
 
 /// Iterator over the names of one unit. A name counts as finished when the next one is requested.
-pub struct Names<'a, 'q, V: Visit> {
+pub struct VisitNames<'a, 'q, V: Visit> {
     dir: &'a Arc<Dir<V::Dir>>,
     side: usize,
     names: Cursor<'a>,
@@ -183,7 +184,7 @@ pub struct Names<'a, 'q, V: Visit> {
     begun: Option<Kind>,
 }
 
-impl<'a, V: Visit> Iterator for Names<'a, '_, V> {
+impl<'a, V: Visit> Iterator for VisitNames<'a, '_, V> {
     type Item = (&'a CStr, Kind);
 
     fn next(&mut self) -> Option<(&'a CStr, Kind)> {
@@ -242,7 +243,7 @@ enum Unit<V: Visit> {
     /// The listing of a side, from a position.
     List(Arc<Dir<V::Dir>>, usize, u64),
     /// Names of a side.
-    Names(Arc<Dir<V::Dir>>, usize, NameList),
+    VisitNames(Arc<Dir<V::Dir>>, usize, NameList),
     /// An initial task of the walk: it may add tops.
     First(V::Task),
     Task(V::Task),
@@ -277,7 +278,7 @@ impl<V: Visit> Work for Walk<'_, V> {
         if matches!(unit, Unit::Enter(_) | Unit::First(_)) {
             pace(controls, doing);
         }
-        let at = &mut At { state: own, doing, queue, unlisted };
+        let at = &mut VisitContext { state: own, doing, queue, unlisted };
         match unit {
             Unit::Enter(dir) => match visit.open(&dir, at) {
                 Some(sides) => {
@@ -297,7 +298,8 @@ impl<V: Visit> Work for Walk<'_, V> {
                 let leads_on = may_lead_on(&names);
                 let names = names.cursor();
                 let begun = None;
-                let names = Names { dir, side, names, controls, doing, queue, unlisted, begun };
+                let names =
+                    VisitNames { dir, side, names, controls, doing, queue, unlisted, begun };
                 visit.names(dir, side, names, at);
                 if leads_on {
                     self.listed();
@@ -329,7 +331,7 @@ impl<V: Visit> Walk<'_, V> {
         mut side: usize,
         mut position: u64,
         reader: &mut Reader,
-        at: &mut At<'_, '_, V>,
+        at: &mut VisitContext<'_, '_, V>,
     ) {
         at.doing.turn(Phase::List);
         while dir.handle(side).is_ok() {
@@ -353,7 +355,7 @@ impl<V: Visit> Walk<'_, V> {
         side: usize,
         position: u64,
         reader: &mut Reader,
-        at: &At<'_, '_, V>,
+        at: &VisitContext<'_, '_, V>,
     ) -> io::Result<Option<u64>> {
         let (queue, lane) = (at.queue, at.doing.lane());
         let (mut names, mut sorted) = (NameList::default(), ByInode::default());
@@ -381,9 +383,9 @@ impl<V: Visit> Walk<'_, V> {
     }
 
     /// Decrements the directory's count of unfinished units; at zero, closes it and continues with its parents.
-    fn finish(&self, mut dir: Arc<Dir<V::Dir>>, at: &mut At<'_, '_, V>) {
+    fn finish(&self, mut dir: Arc<Dir<V::Dir>>, at: &mut VisitContext<'_, '_, V>) {
         while dir.pending.fetch_sub(1, Ordering::AcqRel) == 1 {
-            if self.visit.close(&dir, at) == Closed::Again {
+            if self.visit.close(&dir, at) == CloseOutcome::Again {
                 dir.pending.store(1, Ordering::Relaxed);
                 self.unlisted.add();
                 return at.queue.push(Unit::List(dir, 0, 0));
@@ -403,7 +405,7 @@ pub struct Dir<D> {
     /// The visitor's own data.
     pub data: D,
     /// Set when it is open, one handle for each side.
-    pub(crate) sides: OnceLock<Vec<Arc<Handle>>>,
+    pub(crate) sides: OnceLock<Vec<Arc<DirectoryHandle>>>,
     /// Units and directories in it that are unfinished, and its listing.
     pub(crate) pending: AtomicUsize,
 }
@@ -418,7 +420,7 @@ impl<D> Dir<D> {
     ///
     /// # Errors
     /// EBADF if it is not open, or has no such side.
-    pub fn handle(&self, side: usize) -> io::Result<&Arc<Handle>> {
+    pub fn handle(&self, side: usize) -> io::Result<&Arc<DirectoryHandle>> {
         let handle = self.sides.get().and_then(|sides| sides.get(side));
         handle.ok_or_else(|| io::Error::from_raw_os_error(errno::EBADF))
     }
@@ -426,7 +428,7 @@ impl<D> Dir<D> {
     /// Returns an open descriptor of one side; it stays open as long as the returned value lives.
     ///
     /// # Errors
-    /// As [`Dir::handle`] and [`Handle::fd`].
+    /// As [`Dir::handle`] and [`DirectoryHandle::fd`].
     pub fn fd(&self, side: usize) -> io::Result<Arc<OwnedFd>> {
         self.handle(side)?.fd()
     }

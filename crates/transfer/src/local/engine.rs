@@ -29,7 +29,7 @@ use hakobu_core::meter::{Lane, Phase};
 use hakobu_core::unit::{Jobs, Kind, Meta, Time, Totals};
 use hakobu_sys::dir::{self, Reader};
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, errno, file, meta};
-use hakobu_tree::handle::Budget;
+use hakobu_tree::handle::HandleBudget;
 use hakobu_tree::names::{Cursor, NameList};
 use hakobu_tree::pool::Queue;
 use parking_lot::Mutex;
@@ -104,7 +104,7 @@ pub struct Engine<'a> {
     pub(super) grains: Grains,
     pub(super) groups: Groups,
     pub(super) pruning: Pruning<'a>,
-    pub(super) budget: Arc<Budget>,
+    pub(super) budget: Arc<HandleBudget>,
     pub(super) batch_max: usize,
     /// See [`Setup::sorts`].
     pub(super) sorts: bool,
@@ -154,7 +154,7 @@ impl<'a> Engine<'a> {
             pruning: Pruning::new(parts(), Arc::clone(&reports), setup.deletes),
             reports,
             publisher,
-            budget: Budget::new(setup.open_dirs_max),
+            budget: HandleBudget::new(setup.open_dirs_max),
             batch_max: setup.batch_max,
             sorts: setup.sorts,
             volumes: Mutex::default(),

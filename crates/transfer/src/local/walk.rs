@@ -20,7 +20,7 @@ use hakobu_core::unit::{Kind, Meta};
 use hakobu_sys::dir::{self, Reader};
 use hakobu_sys::links::{Links, Refused};
 use hakobu_sys::{AsFd, BorrowedFd, errno, file, meta};
-use hakobu_tree::handle::Handle;
+use hakobu_tree::handle::DirectoryHandle;
 use hakobu_tree::names::push_name;
 use hakobu_tree::pool::{Queue, Work};
 use parking_lot::Mutex;
@@ -586,7 +586,7 @@ impl Engine<'_> {
         }
         worker.path = path;
         // Absent ones are skipped.
-        let below = |handle: &Arc<Handle>| Some(handle.child(target_name).ok()?.0);
+        let below = |handle: &Arc<DirectoryHandle>| Some(handle.child(target_name).ok()?.0);
         node.bases = parent.bases.iter().filter_map(below).collect();
         Ok(Some(Arc::new(node)))
     }

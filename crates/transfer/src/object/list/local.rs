@@ -13,7 +13,7 @@ use hakobu_core::unit::{Jobs, Kind, Meta};
 use hakobu_explain::tune::{Tuner, WorkCounters};
 use hakobu_sys::dir::{self, Reader};
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, errno, meta, process};
-use hakobu_tree::handle::{Budget, Handle};
+use hakobu_tree::handle::{DirectoryHandle, HandleBudget};
 use parking_lot::{Condvar, Mutex};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -278,7 +278,7 @@ pub(super) struct Folder {
     parent: Option<Arc<Folder>>,
     /// One component; empty for the top.
     name: CString,
-    handle: Arc<Handle>,
+    handle: Arc<DirectoryHandle>,
     pub names: Names,
     pub pieces: Vec<Piece>,
     /// Indices of the pieces on the path to it.
@@ -360,7 +360,7 @@ impl<'a> Reading<'a> {
         let opened =
             CString::new(shown.as_os_str().as_bytes()).map_err(io::Error::from).and_then(|path| {
                 let own = dir::open(top.as_fd(), c".", false)?;
-                Handle::adopt_top(&Budget::new(OPEN_MAX), &path, own)
+                DirectoryHandle::adopt_top(&HandleBudget::new(OPEN_MAX), &path, own)
             });
         let entered = match opened {
             Ok((handle, meta)) => {
@@ -424,7 +424,12 @@ impl<'a> Reading<'a> {
         self.read(Some(parent), index, name.to_owned(), handle, names_max, reader)
     }
 
-    fn open(&self, parent: &Folder, name: &CStr, follow: bool) -> io::Result<(Arc<Handle>, Meta)> {
+    fn open(
+        &self,
+        parent: &Folder,
+        name: &CStr,
+        follow: bool,
+    ) -> io::Result<(Arc<DirectoryHandle>, Meta)> {
         let above = &parent.handle;
         if !follow {
             return above.child(name);
@@ -433,7 +438,7 @@ impl<'a> Reading<'a> {
         let fd = dir::open((*above.fd()?).as_fd(), name, true)?;
         let path = self.path(&[&*parent.prefix(), name.to_bytes(), b"/"].concat());
         let path = CString::new(path.into_os_string().into_encoded_bytes())?;
-        Handle::adopt_top(above.budget(), &path, fd)
+        DirectoryHandle::adopt_top(above.budget(), &path, fd)
     }
 
     /// Reads and sorts the names of a folder.
@@ -442,7 +447,7 @@ impl<'a> Reading<'a> {
         parent: Option<&Arc<Folder>>,
         index: usize,
         name: CString,
-        handle: Arc<Handle>,
+        handle: Arc<DirectoryHandle>,
         names_max: Option<usize>,
         reader: &mut Reader,
     ) -> Entered {
