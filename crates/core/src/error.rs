@@ -3,10 +3,9 @@
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
-use std::fmt;
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::{fmt, io};
 
 /// The operation that failed; the verb of the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -3,7 +3,7 @@
 use super::area::Data;
 use crate::number;
 use crate::options::{Opt, OptArg, Table, flag, parts, put, value};
-use hakobu_core::size;
+use hakobu_core::number;
 
 /// The command line of `demo`.
 pub static TABLE: Table<Reading> = Table {
@@ -53,5 +53,5 @@ fn files(arg: &OptArg) -> Result<u64, String> {
 }
 
 fn bytes(arg: &OptArg) -> Result<u64, String> {
-    size::parse(&arg.value, 1).map_err(|why| arg.wrong(why))
+    number::parse_size(&arg.value, 1).map_err(|why| arg.wrong(why))
 }
