@@ -2,7 +2,7 @@
 //! `schema` counts incompatible changes.
 
 use super::{itemize, verdict};
-use hakobu_core::error::{Cause, Class, Operation, Problem};
+use hakobu_core::error::{Cause, ErrorClass, Operation, Problem};
 use hakobu_core::event::Change;
 use hakobu_core::event::Item;
 use hakobu_core::unit::Kind;
@@ -158,17 +158,17 @@ pub fn failure(operation: &str, path: &Path, cause: &str, message: &str) -> Vec<
         message: &'a str,
     }
     let paths = Paths(&[("source", Some(path))]);
-    let class = class_word(Class::Partial);
+    let class = class_word(ErrorClass::Partial);
     let operation = operation.replace(' ', "_");
     line(&Line { event: "problem", class, operation, paths, cause, message })
 }
 
-fn class_word(class: Class) -> &'static str {
+fn class_word(class: ErrorClass) -> &'static str {
     match class {
-        Class::Vanished => "vanished",
-        Class::Partial => "partial",
-        Class::Fatal => "fatal",
-        Class::Notice => "notice",
+        ErrorClass::Vanished => "vanished",
+        ErrorClass::Partial => "partial",
+        ErrorClass::Fatal => "fatal",
+        ErrorClass::Notice => "notice",
     }
 }
 
@@ -349,7 +349,7 @@ mod tests {
             source: Some(PathBuf::from("/a")),
             target: None,
             cause: Cause::System(std::io::Error::from_raw_os_error(13)),
-            class: Class::Partial,
+            class: ErrorClass::Partial,
         };
         let out = super::problem(&problem, "cannot read '/a': Permission denied");
         assert_eq!(

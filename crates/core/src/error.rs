@@ -79,7 +79,7 @@ impl Operation {
 
 /// Class of a failure, for the exit code and for what may still be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Class {
+pub enum ErrorClass {
     /// The source disappeared between being listed and being read (rsync's code 24).
     Vanished,
     /// This entry was not (wholly) transferred; the others go on (rsync's code 23).
@@ -102,7 +102,7 @@ pub struct Problem {
     /// The cause.
     pub cause: Cause,
     /// Its class.
-    pub class: Class,
+    pub class: ErrorClass,
 }
 
 /// Reason of cp and mv to leave a directory that has the name of another entry. Messages have the names in it, as

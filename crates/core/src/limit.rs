@@ -1,7 +1,7 @@
 //! Limits: rates shared by all workers, the number of active workers, and the maximum numbers.
 
 use crate::error::Fatal;
-use crate::meter::{Doing, Meter, Phase};
+use crate::meter::{Activity, Meter, Phase};
 use crate::unit::Jobs;
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
@@ -264,7 +264,7 @@ impl Limiter {
     }
 
     /// As [`Limiter::take_all`] to the end; `doing` is in [`Phase::Limit`] from the first wait on.
-    pub fn pace(&self, count: u64, doing: &Doing) {
+    pub fn pace(&self, count: u64, doing: &Activity) {
         let mut limited = None;
         self.take_all(
             count,
@@ -318,7 +318,7 @@ const BATCH_MAX: u64 = 64;
 
 /// The kind of a run's work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Work {
+pub enum WorkKind {
     /// Trees that are walked: each directory has one descriptor.
     Walk,
     /// Paths to paths: each directory has two.
@@ -343,26 +343,26 @@ pub struct Limits {
 impl Limits {
     /// Divides the descriptors and the memory.
     pub fn new(
-        work: Work,
+        work: WorkKind,
         jobs: Jobs,
         memory_bytes_max: Option<u64>,
         open_files_max: u64,
     ) -> Limits {
         let spare = open_files_max.saturating_sub(RESERVED_FILES);
         let (most, bytes, files) = match (work, jobs) {
-            (Work::Store, Jobs::Auto) => (STORES_JOBS_MAX, REQUEST_BYTES, REQUEST_FILES),
+            (WorkKind::Store, Jobs::Auto) => (STORES_JOBS_MAX, REQUEST_BYTES, REQUEST_FILES),
             (_, Jobs::Auto) => (PATHS_JOBS_MAX, WORKER_BYTES, WORKER_FILES),
             // A requested number is used, within descriptors and memory.
-            (Work::Store, Jobs::Fixed(jobs)) => (jobs, REQUEST_BYTES, REQUEST_FILES),
+            (WorkKind::Store, Jobs::Fixed(jobs)) => (jobs, REQUEST_BYTES, REQUEST_FILES),
             (_, Jobs::Fixed(jobs)) => (jobs, WORKER_BYTES, ASKED_WORKER_FILES),
         };
         let by_memory = memory_bytes_max.map_or(u64::MAX, |budget| budget / bytes);
         let jobs_max = (most as u64).min(by_memory).min(spare / files).max(1);
         let unused = spare.saturating_sub(OWN_FILES * jobs_max);
         let open_dirs_max = match work {
-            Work::Walk => unused.clamp(2, OPEN_DIRS_MAX),
-            Work::Paths => (unused / 2).clamp(8, OPEN_DIRS_MAX),
-            Work::Store => (spare / 4).clamp(2, LISTED_DIRS_MAX),
+            WorkKind::Walk => unused.clamp(2, OPEN_DIRS_MAX),
+            WorkKind::Paths => (unused / 2).clamp(8, OPEN_DIRS_MAX),
+            WorkKind::Store => (spare / 4).clamp(2, LISTED_DIRS_MAX),
         };
         let left = unused.saturating_sub(RESERVED_FILES + open_dirs_max);
         let batch_max = (left / (2 * jobs_max)).clamp(1, BATCH_MAX);
@@ -581,7 +581,7 @@ mod tests {
     }
 
     fn walk(jobs: usize, open_files_max: u64) -> (usize, usize) {
-        let limits = Limits::new(Work::Walk, Jobs::Fixed(jobs), None, open_files_max);
+        let limits = Limits::new(WorkKind::Walk, Jobs::Fixed(jobs), None, open_files_max);
         (limits.jobs_max, limits.open_dirs_max)
     }
 
@@ -595,11 +595,11 @@ mod tests {
     #[test]
     fn memory_and_the_kind_of_work_bound_the_jobs() {
         let most = |work, memory| Limits::new(work, Jobs::Auto, memory, 1 << 20).jobs_max;
-        assert_eq!((most(Work::Walk, None), most(Work::Paths, None)), (64, 64));
-        assert_eq!(most(Work::Store, None), 512);
-        assert_eq!(most(Work::Paths, Some(4 << 20)), 8);
-        assert_eq!(most(Work::Store, Some(16 << 20)), 64);
-        assert_eq!(most(Work::Store, Some(0)), 1);
+        assert_eq!((most(WorkKind::Walk, None), most(WorkKind::Paths, None)), (64, 64));
+        assert_eq!(most(WorkKind::Store, None), 512);
+        assert_eq!(most(WorkKind::Paths, Some(4 << 20)), 8);
+        assert_eq!(most(WorkKind::Store, Some(16 << 20)), 64);
+        assert_eq!(most(WorkKind::Store, Some(0)), 1);
     }
 
     #[test]
@@ -622,7 +622,7 @@ mod tests {
             jobs in prop_oneof![Just(Jobs::Auto), (1_usize..5000).prop_map(Jobs::Fixed)],
             memory in proptest::option::of(0..1_u64 << 40),
         ) {
-            for (work, each) in [(Work::Walk, 1), (Work::Paths, 2)] {
+            for (work, each) in [(WorkKind::Walk, 1), (WorkKind::Paths, 2)] {
                 let limits = Limits::new(work, jobs, memory, open_files_max);
                 let jobs = limits.jobs_max as u64;
                 let dirs = each * limits.open_dirs_max as u64;

@@ -68,7 +68,7 @@ pub struct Lane {
     done: AtomicU64,
     bytes_ahead: AtomicU64,
     undrained: AtomicU64,
-    wire: Wire,
+    wire: ConnectionCounters,
 }
 
 /// Adds without a locked instruction: only the owner writes.
@@ -171,7 +171,7 @@ impl Lane {
     }
 
     /// Counters of its connections.
-    pub fn wire(&self) -> &Wire {
+    pub fn wire(&self) -> &ConnectionCounters {
         &self.wire
     }
 
@@ -217,7 +217,7 @@ impl Deref for SharedLane {
 
 /// Entries and bytes that were counted by threads that plan work for others.
 #[derive(Debug, Default)]
-struct Planned {
+struct PlannedCounts {
     found: AtomicU64,
     done: AtomicU64,
     bytes_ahead: AtomicU64,
@@ -228,7 +228,7 @@ struct Planned {
 pub struct Meter {
     /// Beside each other: adding them up reads ahead.
     lanes: Arc<[CachePadded<Lane>]>,
-    planned: CachePadded<Planned>,
+    planned: CachePadded<PlannedCounts>,
     /// Everything has been found.
     listed: AtomicBool,
     /// The present limit, where it is known.
@@ -286,8 +286,8 @@ impl Meter {
     }
 
     /// Counters of connections, the sum of all.
-    pub fn wire(&self) -> WireCounts {
-        let mut sum = WireCounts::default();
+    pub fn wire(&self) -> ConnectionCounts {
+        let mut sum = ConnectionCounts::default();
         self.lanes.iter().for_each(|lane| lane.wire.add_to(&mut sum));
         sum
     }
@@ -309,16 +309,16 @@ impl Meter {
 
 /// One unit under way. It stays on the thread that writes the lane.
 #[derive(Debug)]
-pub struct Doing {
+pub struct Activity {
     lane: SharedLane,
     phase: Cell<Phase>,
 }
 
-impl Doing {
+impl Activity {
     /// A unit that begins with `phase`.
-    pub fn new(lane: SharedLane, phase: Phase) -> Doing {
+    pub fn new(lane: SharedLane, phase: Phase) -> Activity {
         lane.enter(phase);
-        Doing { lane, phase: Cell::new(phase) }
+        Activity { lane, phase: Cell::new(phase) }
     }
 
     /// The counters of its worker.
@@ -336,25 +336,25 @@ impl Doing {
     }
 
     /// Sets the current activity until the guard is dropped, which restores the previous one.
-    pub fn during(&self, phase: Phase) -> During<'_> {
-        During { doing: self, before: self.turn(phase) }
+    pub fn during(&self, phase: Phase) -> ActivityGuard<'_> {
+        ActivityGuard { doing: self, before: self.turn(phase) }
     }
 }
 
-impl Drop for Doing {
+impl Drop for Activity {
     fn drop(&mut self) {
         self.lane.leave(self.phase.get());
     }
 }
 
-/// See [`Doing::during`].
+/// See [`Activity::during`].
 #[derive(Debug)]
-pub struct During<'a> {
-    doing: &'a Doing,
+pub struct ActivityGuard<'a> {
+    doing: &'a Activity,
     before: Phase,
 }
 
-impl Drop for During<'_> {
+impl Drop for ActivityGuard<'_> {
     fn drop(&mut self) {
         self.doing.turn(self.before);
     }
@@ -362,7 +362,7 @@ impl Drop for During<'_> {
 
 /// A batch of entries that a planner found, with their sizes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Entries {
+pub struct FoundEntries {
     /// Entries found.
     pub found: u64,
     /// Those of them for which nothing is left to do: up to date, left out, refused.
@@ -397,7 +397,7 @@ pub struct Progress {
 
 impl Meter {
     /// Counts a batch that a planner found. Any thread may call it.
-    pub fn found(&self, entries: Entries) {
+    pub fn found(&self, entries: FoundEntries) {
         let add = |counter: &AtomicU64, more| {
             if more > 0 {
                 counter.fetch_add(more, Ordering::Relaxed);
@@ -470,7 +470,7 @@ impl std::ops::AddAssign for Progress {
 
 /// The counters of one core. One thread writes, others read.
 #[derive(Debug, Default)]
-pub struct Wire {
+pub struct ConnectionCounters {
     answers: AtomicU64,
     answer_us: AtomicU64,
     answer_least_us: AtomicU64,
@@ -489,7 +489,7 @@ pub struct Wire {
 
 /// One look at a busy connection: states of now, and what grew since the look before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Look {
+pub struct ConnectionSample {
     /// Smoothed round-trip time, microseconds; 0 where it is not known.
     pub rtt_us: u64,
     /// The least round-trip time of the connection, microseconds; 0 where it is not known.
@@ -510,7 +510,7 @@ pub struct Look {
 
 /// A sum over all cores, since the beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct WireCounts {
+pub struct ConnectionCounts {
     /// Requests that were answered.
     pub answers: u64,
     /// From the last byte of a request being handed to the kernel to the head of its answer: the
@@ -544,7 +544,7 @@ pub struct WireCounts {
     pub retransmits: u64,
 }
 
-impl Wire {
+impl ConnectionCounters {
     /// A request was answered so long after it was sent.
     pub fn answered(&self, after_us: u64) {
         add(&self.answers, 1);
@@ -564,7 +564,7 @@ impl Wire {
     }
 
     /// A connection was looked at.
-    pub fn looked(&self, look: &Look) {
+    pub fn sampled(&self, look: &ConnectionSample) {
         add(&self.looks, 1);
         add(&self.rtt_us, look.rtt_us);
         add(&self.unsent, u64::from(look.unsent));
@@ -578,7 +578,7 @@ impl Wire {
         }
     }
 
-    pub(crate) fn add_to(&self, sum: &mut WireCounts) {
+    pub(crate) fn add_to(&self, sum: &mut ConnectionCounts) {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         add_up!(self => sum, answers answer_us handshakes handshake_us looks rtt_us unsent
             delivery_bytes_per_s busy_us receiver_us buffer_us retransmits);
@@ -623,7 +623,7 @@ mod tests {
     fn a_unit_is_in_one_phase_until_it_ends() {
         let meter = Meter::new(1);
         let of = |phase: Phase| meter.counts().doing[phase as usize];
-        let doing = Doing::new(meter.share(0), Phase::Idle);
+        let doing = Activity::new(meter.share(0), Phase::Idle);
         assert_eq!((of(Phase::Idle), meter.counts().in_use()), (1, 0));
         assert_eq!(doing.turn(Phase::Send), Phase::Idle);
         {
@@ -646,7 +646,7 @@ mod tests {
         meter.lane(0).bytes(400);
         meter.lane(0).enter(Phase::Write);
         meter.lane(1).enter(Phase::Idle);
-        meter.found(Entries { found: 6, done: 2, bytes_ahead: 50 });
+        meter.found(FoundEntries { found: 6, done: 2, bytes_ahead: 50 });
         let expected = Progress {
             found: 20,
             sized: 7,
@@ -680,11 +680,21 @@ mod tests {
     #[test]
     fn looks_of_all_cores_add_up() {
         let meter = Meter::new(2);
-        assert_eq!(meter.wire(), WireCounts::default());
-        let look = Look { rtt_us: 300, rtt_least_us: 200, unsent: true, ..Look::default() };
-        meter.lane(0).wire().looked(&look);
-        meter.lane(1).wire().looked(&Look { rtt_us: 100, rtt_least_us: 90, busy_us: 7, ..look });
-        meter.lane(1).wire().looked(&Look::default());
+        assert_eq!(meter.wire(), ConnectionCounts::default());
+        let look = ConnectionSample {
+            rtt_us: 300,
+            rtt_least_us: 200,
+            unsent: true,
+            ..ConnectionSample::default()
+        };
+        meter.lane(0).wire().sampled(&look);
+        meter.lane(1).wire().sampled(&ConnectionSample {
+            rtt_us: 100,
+            rtt_least_us: 90,
+            busy_us: 7,
+            ..look
+        });
+        meter.lane(1).wire().sampled(&ConnectionSample::default());
         meter.lane(1).wire().answered(50);
         let wire = meter.wire();
         assert_eq!((wire.looks, wire.rtt_us, wire.unsent, wire.busy_us), (3, 400, 2, 7));

@@ -15,7 +15,7 @@ use crate::handle::Handle;
 use crate::names::{ByInode, Cursor, NameList, push_name};
 use crate::pool::{self, Queue, Work};
 use hakobu_core::limit::Controls;
-use hakobu_core::meter::{Doing, Phase};
+use hakobu_core::meter::{Activity, Phase};
 use hakobu_core::unit::Kind;
 use hakobu_sys::dir::{self, Reader};
 use hakobu_sys::{AsFd, OwnedFd, errno};
@@ -97,7 +97,7 @@ pub struct VisitContext<'a, 'q, V: Visit> {
     /// The visitor's state of this worker.
     pub state: &'a mut V::State,
     /// The phase and the counters of this worker. A unit begins with [`Phase::Look`].
-    pub doing: &'a Doing,
+    pub doing: &'a Activity,
     queue: &'a Queue<'q, Unit<V>>,
     unlisted: &'a Unlisted,
 }
@@ -158,14 +158,14 @@ fn has_names(names: &NameList) -> bool {
 }
 
 /// Waits until the limit allows one more operation.
-fn pace(controls: &Controls, doing: &Doing) {
+fn pace(controls: &Controls, doing: &Activity) {
     if let Some(limiter) = &controls.operations {
         limiter.pace(1, doing);
     }
 }
 
 /// Counts opening or reading a directory as work, like a name, so that workers with directories contribute.
-fn count_call(doing: &Doing) {
+fn count_call(doing: &Activity) {
     let lane = doing.lane();
     lane.items(1);
     lane.completions(1);
@@ -177,7 +177,7 @@ pub struct VisitNames<'a, 'q, V: Visit> {
     side: usize,
     names: Cursor<'a>,
     controls: &'a Controls,
-    doing: &'a Doing,
+    doing: &'a Activity,
     queue: &'a Queue<'q, Unit<V>>,
     unlisted: &'a Unlisted,
     /// The type of the current name.
@@ -257,7 +257,7 @@ struct Walk<'a, V> {
 
 struct State<S> {
     reader: Reader,
-    doing: Doing,
+    doing: Activity,
     own: S,
 }
 
@@ -266,7 +266,7 @@ impl<V: Visit> Work for Walk<'_, V> {
     type State = State<V::State>;
 
     fn start(&self, index: usize) -> Self::State {
-        let doing = Doing::new(self.controls.meter.share(index), Phase::Idle);
+        let doing = Activity::new(self.controls.meter.share(index), Phase::Idle);
         State { reader: Reader::default(), doing, own: V::State::default() }
     }
 

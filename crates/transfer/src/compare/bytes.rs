@@ -3,7 +3,7 @@
 use crate::location::Side;
 use hakobu_core::buffer::{AlignedBytes, is_same};
 use hakobu_core::limit::Limiter;
-use hakobu_core::meter::Doing;
+use hakobu_core::meter::Activity;
 use hakobu_sys::cache::Ahead;
 use hakobu_sys::{BorrowedFd, file, space};
 use std::io;
@@ -92,7 +92,7 @@ impl Buffers {
         fds: (BorrowedFd<'_>, BorrowedFd<'_>),
         range: (u64, u64),
         sparse: bool,
-        (doing, limit): (&Doing, Option<&Limiter>),
+        (doing, limit): (&Activity, Option<&Limiter>),
     ) -> Result<Option<u64>, (Side, io::Error)> {
         let lane = doing.lane();
         let begin = |bytes| {
@@ -171,7 +171,7 @@ mod tests {
 
     fn compare(a: &File, b: &File, len: u64) -> Option<u64> {
         let mut buffers = Buffers::default();
-        let doing = Doing::new(Meter::new(1).share(0), Phase::Read);
+        let doing = Activity::new(Meter::new(1).share(0), Phase::Read);
         let (a, b) = (a.as_fd(), b.as_fd());
         let plain = buffers.first_difference((a, b), (0, len), false, (&doing, None)).unwrap();
         let sparse = buffers.first_difference((a, b), (0, len), true, (&doing, None)).unwrap();

@@ -22,7 +22,7 @@ use crate::journal::Ledger;
 use crate::policy::{Chosen, Content, Digest, MissingArgs, Policy, Symlinks, is_unsafe_link};
 use crate::publish::Direct;
 use hakobu_core::control::Control;
-use hakobu_core::error::{Class, Fatal, Operation};
+use hakobu_core::error::{ErrorClass, Fatal, Operation};
 use hakobu_core::event::{Listener, Remarks};
 use hakobu_core::limit::{Controls, Limiter};
 use hakobu_core::meter::{Lane, Phase};
@@ -246,7 +246,7 @@ impl<'a> Engine<'a> {
         }
         let cause = hakobu_core::error::Cause::System(failure.error);
         let paths = (Some(typed.to_owned()), None);
-        self.reports.problem(failure.operation, paths, cause, Class::Partial);
+        self.reports.problem(failure.operation, paths, cause, ErrorClass::Partial);
         self.totals.lock().failed += 1;
     }
 
@@ -254,7 +254,7 @@ impl<'a> Engine<'a> {
     pub fn argument_is_dir(&self, typed: &Path) {
         let reason = "it is a directory (-r copies it)";
         let paths = (Some(typed.to_owned()), None);
-        self.reports.notice(Operation::Read, paths, reason, Class::Notice);
+        self.reports.notice(Operation::Read, paths, reason, ErrorClass::Notice);
     }
 }
 

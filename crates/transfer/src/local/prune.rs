@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::policy::Delete;
 use crate::policy::filter::SidedRules;
 use crate::publish::{DirName, LEFT_OUT, TempNames};
-use hakobu_core::error::{Cause, Class, Operation};
+use hakobu_core::error::{Cause, ErrorClass, Operation};
 use hakobu_core::event::Change;
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Kind, Meta};
@@ -110,7 +110,7 @@ impl<'a> Pruning<'a> {
                     if self.publisher.remove_leftover(target_dir, name) {
                         node.touch();
                     } else if deletes && !self.publisher.drafts.temp_names.is_own(name) {
-                        let (operation, class) = (Operation::Remove, Class::Notice);
+                        let (operation, class) = (Operation::Remove, ErrorClass::Notice);
                         let paths = (None, Some(node.target_path(name)));
                         self.reports.notice(operation, paths, LEFT_OUT, class);
                     }
@@ -482,7 +482,7 @@ impl Removal for Extraneous<'_, '_, '_> {
         if left == RemovalOutcome::Kept {
             let reason = "something in it is kept";
             let (operation, paths) = (Operation::Remove, self.paths(entry));
-            self.pruning.reports.notice(operation, paths, reason, Class::Notice);
+            self.pruning.reports.notice(operation, paths, reason, ErrorClass::Notice);
         }
     }
 
@@ -493,7 +493,7 @@ impl Removal for Extraneous<'_, '_, '_> {
             Cause::System(error) => reports.fail(totals, Failure { operation, error }, paths),
             Cause::Reason(reason) => {
                 totals.failed += 1;
-                reports.notice(operation, paths, reason, Class::Partial);
+                reports.notice(operation, paths, reason, ErrorClass::Partial);
             }
             // No server takes part in the removal of local entries.
             Cause::Said(_) => totals.failed += 1,

@@ -10,7 +10,7 @@ use super::walk::{SourceFiles, filter_failure, read_merge_file};
 use crate::failure::Failure;
 use crate::policy::Delete;
 use crate::policy::filter::{Origin, SidedRules};
-use hakobu_core::error::{Class, Operation};
+use hakobu_core::error::{ErrorClass, Operation};
 use hakobu_core::unit::Kind;
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, errno, meta};
 use hakobu_tree::handle::DirectoryHandle;
@@ -311,7 +311,7 @@ impl Engine<'_> {
         if is_full {
             let reason = "it is a directory that is not empty (--force removes it)";
             let paths = (None, Some(node.target_path(name)));
-            self.reports.notice(Operation::Remove, paths, reason, Class::Notice);
+            self.reports.notice(Operation::Remove, paths, reason, ErrorClass::Notice);
         } else {
             self.pruning.remove(&mut worker, node, &fds, name, there.kind);
         }

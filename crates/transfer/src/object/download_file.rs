@@ -15,7 +15,7 @@ use crate::policy::Policy;
 use crate::publish::{self, Direct, Draft, DraftName, Drafts, TempEntry, is_node};
 use bytes::Bytes;
 use hakobu_core::control::Control;
-use hakobu_core::error::{Cause, Class, DIRECTORY_STAYS, Operation, Problem};
+use hakobu_core::error::{Cause, DIRECTORY_STAYS, ErrorClass, Operation, Problem};
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Kind, Time, Totals};
 use hakobu_s3::ops::ObjectHead;
@@ -136,7 +136,7 @@ impl Core<'_> {
             source: Some(moving.source_path()),
             target: Some(moving.target_path()),
             cause: Cause::Reason(why),
-            class: Class::Notice,
+            class: ErrorClass::Notice,
         });
     }
 }

@@ -13,7 +13,7 @@ use crate::journal::{self, Checked, Place, Record, Source};
 use crate::policy::{Policy, Symlinks};
 use bytes::Bytes;
 use hakobu_core::error::Operation;
-use hakobu_core::meter::{Doing, Phase};
+use hakobu_core::meter::{Activity, Phase};
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_s3::ops::{self, Headers, Part, put_object};
 use hakobu_s3::{Algorithm, Checksum, ErrorKind, Hasher};
@@ -473,7 +473,11 @@ pub(super) fn waits(dev: u64) -> bool {
 const MORE_BYTES_MAX: usize = 32 << 10;
 
 /// Reads and hashes. `doing` records which of the two this core does.
-pub(super) async fn fill(doing: &Doing, source: &PartSource, wanted: Wanted) -> io::Result<Filled> {
+pub(super) async fn fill(
+    doing: &Activity,
+    source: &PartSource,
+    wanted: Wanted,
+) -> io::Result<Filled> {
     let _phase = doing.during(Phase::Read);
     let more = usize::from(wanted.is_whole && wanted.len < MORE_BYTES_MAX);
     let mut progress = Progress {
@@ -502,7 +506,7 @@ pub(super) async fn fill(doing: &Doing, source: &PartSource, wanted: Wanted) -> 
 }
 
 /// Reads the beginning of a file, which decides on the media type.
-pub(super) async fn start(doing: &Doing, source: &PartSource) -> io::Result<Bytes> {
+pub(super) async fn start(doing: &Activity, source: &PartSource) -> io::Result<Bytes> {
     let len = LOOK_BYTES;
     let wanted = Wanted { offset: 0, len, is_whole: false, algorithm: None };
     Ok(fill(doing, source, wanted).await?.body)
@@ -512,7 +516,7 @@ impl Progress {
     /// Performs one read and hashes it.
     fn read_block(
         &mut self,
-        doing: &Doing,
+        doing: &Activity,
         source: &PartSource,
         offset: u64,
     ) -> io::Result<Cached> {

@@ -6,7 +6,7 @@ use crate::failure::c_string;
 use crate::journal::{Journal, Ledger, Scope};
 use crate::policy::{Ask, Grain, Numbering, Policy, Preserve, Symlinks, is_newer};
 use crate::publish;
-use hakobu_core::error::{Cause, Class, DIRECTORY_STAYS, ENTRY_STAYS, Operation, Problem};
+use hakobu_core::error::{Cause, DIRECTORY_STAYS, ENTRY_STAYS, ErrorClass, Operation, Problem};
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_sys::ancestors::ancestors;
 use hakobu_sys::below::Below;
@@ -116,7 +116,7 @@ pub fn rename_or_copy(
             Refused::Other(cause) => (Operation::Move, cause),
         };
         let (source, target) = (Some(from.to_owned()), Some(to.to_owned()));
-        Problem { operation, source, target, cause, class: Class::Partial }
+        Problem { operation, source, target, cause, class: ErrorClass::Partial }
     };
     try_move(from, to, options, moves).map_err(problem)
 }

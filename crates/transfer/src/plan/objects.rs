@@ -16,7 +16,7 @@ use crate::object::list::{
 use crate::object::{Entry, Pair, Root, Side, key_of, path_of, says_symlink};
 use crate::policy::filter::Origin;
 use crate::policy::{Policy, Symlinks};
-use hakobu_core::error::{Cause, Class, Fatal, Operation, Problem, quoted};
+use hakobu_core::error::{Cause, ErrorClass, Fatal, Operation, Problem, quoted};
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_s3::ops::{ListQuery, ObjectHead, ObjectPages, head_object};
 use hakobu_s3::with_session;
@@ -194,7 +194,7 @@ pub(super) fn resolve(
     let Source { root, what } = match source {
         Ok(source) => source,
         Err(cause) => {
-            let (operation, class) = (Operation::Read, Class::Partial);
+            let (operation, class) = (Operation::Read, ErrorClass::Partial);
             let source = Some(typed.as_typed());
             return Ok(Err(Problem { operation, source, target: None, cause, class }));
         }
@@ -644,7 +644,7 @@ fn problem(planned: &PlannedSource, name: &[u8], cause: Cause) -> Trouble {
         source: None,
         target: Some(planned.pair.target.spell(name)),
         cause,
-        class: Class::Partial,
+        class: ErrorClass::Partial,
     };
     Trouble::Problem { name: name.into(), problem }
 }

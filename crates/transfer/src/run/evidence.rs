@@ -6,7 +6,7 @@ use crate::journal::{JobHints, Journal, Key};
 use crate::plan::Spec;
 use hakobu_core::error::Fatal;
 use hakobu_core::limit::{Controls, Limiter};
-use hakobu_core::meter::{Counts, PHASES, WireCounts};
+use hakobu_core::meter::{ConnectionCounts, Counts, PHASES};
 use hakobu_core::unit::Jobs;
 use hakobu_explain::observer::{Ceilings, ServedByDisk};
 use hakobu_explain::sample::{Rates, Sample};
@@ -146,7 +146,12 @@ fn disks(
 }
 
 /// Returns the path to the stores: the interface with most traffic, and the state of connections.
-fn network(ends: &Ends, rates: &Rates, from: &WireCounts, to: &WireCounts) -> NetworkFacts {
+fn network(
+    ends: &Ends,
+    rates: &Rates,
+    from: &ConnectionCounts,
+    to: &ConnectionCounts,
+) -> NetworkFacts {
     let same_machine =
         ends.0.iter().filter(|end| end.is_store).all(|end| is_this_machine(&end.name));
     let link =
@@ -360,7 +365,7 @@ pub(super) struct Mark {
     /// Time since the start of the run.
     pub at: Duration,
     pub counts: Counts,
-    pub wire: WireCounts,
+    pub wire: ConnectionCounts,
     pub sums: Sums,
     pub sample: Sample,
     /// Work admitted by cgroups, by limit.

@@ -10,7 +10,7 @@ use crate::object::JOBS_SEED;
 use crate::plan::Spec;
 use crate::plan::objects::Stores;
 use crate::run::Findings;
-use hakobu_core::limit::{Controls, Gate, Limiter, Limits, Work};
+use hakobu_core::limit::{Controls, Gate, Limiter, Limits, WorkKind};
 use hakobu_core::meter::{Counts, Meter, Phase};
 use hakobu_core::unit::Jobs;
 use hakobu_explain::observer::Ceilings;
@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 
 /// Parameters of control: the ends of the run, and the user's limits.
 pub(super) struct Terms {
-    pub work: Work,
+    pub work: WorkKind,
     pub ends: Ends,
     pub jobs: Jobs,
     pub bytes_per_s_max: Option<u64>,
@@ -50,7 +50,7 @@ impl Terms {
         let ends = Ends::of(spec, stores);
         let with_session = spec.has_store();
         Terms {
-            work: if with_session { Work::Store } else { Work::Paths },
+            work: if with_session { WorkKind::Store } else { WorkKind::Paths },
             ends,
             jobs: spec.jobs,
             bytes_per_s_max: spec.bytes_per_s_max,
@@ -68,12 +68,12 @@ impl Terms {
             jobs: Jobs::Fixed(jobs),
             operations_per_s_max: requests_per_s_max,
             lanes: Some(process::cpus()),
-            ..Terms::of_work(Work::Store, Ends::default())
+            ..Terms::of_work(WorkKind::Store, Ends::default())
         }
     }
 
     /// Returns the parameters of work without limits and without a verdict.
-    fn of_work(work: Work, ends: Ends) -> Terms {
+    fn of_work(work: WorkKind, ends: Ends) -> Terms {
         Terms {
             work,
             ends,
@@ -106,7 +106,7 @@ pub fn steered<T>(
     work: impl FnOnce(&Controls, &Limits) -> T,
 ) -> (T, usize) {
     let Rates { bytes_per_s_max, operations_per_s_max } = rates;
-    let terms = Terms::of_work(Work::Walk, Ends::of_paths(paths));
+    let terms = Terms::of_work(WorkKind::Walk, Ends::of_paths(paths));
     let terms = Terms { jobs, bytes_per_s_max, operations_per_s_max, ..terms };
     let configuration = Configuration::new(terms, RunHints::default());
     let (controls, limits) = (Arc::clone(&configuration.controls), configuration.limits);
@@ -137,7 +137,7 @@ impl Configuration {
         let Terms { ends, jobs, bytes_per_s_max, operations_per_s_max, .. } = terms;
         let open_files_max = process::raise_open_files_limit();
         let limits = Limits::new(terms.work, jobs, terms.memory_bytes_max, open_files_max);
-        if terms.work != Work::Store {
+        if terms.work != WorkKind::Store {
             process::reserve_descriptors(limits.open_dirs_max as u64);
         }
         let auto = jobs == Jobs::Auto;

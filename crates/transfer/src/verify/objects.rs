@@ -19,7 +19,7 @@ use crate::object::{
 use crate::policy::filter::{DirRules, Filter, FilterError, Origin};
 use crate::policy::{Policy, Symlinks};
 use hakobu_core::control::Control;
-use hakobu_core::error::{Cause, Class, Fatal, quoted};
+use hakobu_core::error::{Cause, ErrorClass, Fatal, quoted};
 use hakobu_core::event::{Event, Listener};
 use hakobu_core::limit::{Controls, Limiter};
 use hakobu_core::unit::{Kind, Meta};
@@ -353,7 +353,7 @@ impl Feed<'_> {
     fn trouble(&mut self, side: Side, trouble: Trouble) {
         match trouble {
             Trouble::Problem { problem, .. } => {
-                self.counts.failed += u64::from(problem.class != Class::Notice);
+                self.counts.failed += u64::from(problem.class != ErrorClass::Notice);
                 self.listener.event(Event::Problem(&problem));
             }
             Trouble::Failed(error) => {

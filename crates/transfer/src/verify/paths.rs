@@ -10,10 +10,10 @@ use crate::location::Side;
 use crate::policy::Preserve;
 use crate::policy::filter::{Decision, DirRules};
 use hakobu_core::control::Control;
-use hakobu_core::error::{Cause, Class, Fatal, Operation, Problem, cannot};
+use hakobu_core::error::{Cause, ErrorClass, Fatal, Operation, Problem, cannot};
 use hakobu_core::event::{Event, Listener};
 use hakobu_core::limit::{Controls, Limiter};
-use hakobu_core::meter::{Doing, Phase};
+use hakobu_core::meter::{Activity, Phase};
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_sys::xattr::{self, Named};
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, errno, file, meta, process};
@@ -534,8 +534,13 @@ impl Comparison<'_> {
             Side::Target => (None, path),
         };
         let cause = Cause::System(failure.error);
-        let problem =
-            Problem { operation: failure.operation, source, target, cause, class: Class::Partial };
+        let problem = Problem {
+            operation: failure.operation,
+            source,
+            target,
+            cause,
+            class: ErrorClass::Partial,
+        };
         self.listener.event(Event::Problem(&problem));
     }
 }
@@ -722,7 +727,7 @@ impl Comparer {
         (source, a): (Name<'_>, &Meta),
         (target, b): (Name<'_>, &Meta),
         scratch: &mut Scratch,
-        doing: &Doing,
+        doing: &Activity,
     ) -> Found {
         let mut found =
             Found { set: differences(a, b, self.aspects, self.times), ..Found::default() };
@@ -761,7 +766,7 @@ impl Comparer {
         &self,
         (source, a): (Name<'_>, &Meta),
         (target, b): (Name<'_>, &Meta),
-        (scratch, doing): (&mut Scratch, &Doing),
+        (scratch, doing): (&mut Scratch, &Activity),
         found: &mut Found,
     ) -> Result<(), Failure> {
         let (content, holes) = (self.aspects.has(Aspect::Content), self.aspects.has(Aspect::Holes));

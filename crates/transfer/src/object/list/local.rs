@@ -6,9 +6,9 @@ use super::{Item, Listing, NameFilter, PAGE_ENTRIES, Page, Trouble, key_of};
 use crate::object::Entry;
 use crate::policy::Symlinks;
 use crate::publish::{self, TempNames};
-use hakobu_core::error::{Cause, Class, Operation, Problem};
-use hakobu_core::limit::{Gate, Limits, Work};
-use hakobu_core::meter::{Doing, Meter, Phase};
+use hakobu_core::error::{Cause, ErrorClass, Operation, Problem};
+use hakobu_core::limit::{Gate, Limits, WorkKind};
+use hakobu_core::meter::{Activity, Meter, Phase};
 use hakobu_core::unit::{Jobs, Kind, Meta};
 use hakobu_explain::tune::{Tuner, WorkCounters};
 use hakobu_sys::dir::{self, Reader};
@@ -186,7 +186,7 @@ impl Walk<'_, '_, '_> {
             let path = self.prefix.clone();
             match class {
                 NameClass::Left(left) => {
-                    let (reason, class) = (left.words(), Class::Notice);
+                    let (reason, class) = (left.words(), ErrorClass::Notice);
                     self.failed(&path, Failure::reason(Operation::Read, reason, class))?;
                 }
                 _ => match found.next() {
@@ -245,19 +245,19 @@ pub(super) struct Reading<'a> {
 pub(super) struct Failure {
     pub operation: Operation,
     pub cause: Cause,
-    pub class: Class,
+    pub class: ErrorClass,
 }
 
 impl Failure {
     fn of(operation: Operation, error: io::Error) -> Failure {
         let class = match errno::is(&error, errno::ENOENT) {
-            true => Class::Vanished,
-            false => Class::Partial,
+            true => ErrorClass::Vanished,
+            false => ErrorClass::Partial,
         };
         Failure { operation, cause: Cause::System(error), class }
     }
 
-    pub fn reason(operation: Operation, reason: &'static str, class: Class) -> Failure {
+    pub fn reason(operation: Operation, reason: &'static str, class: ErrorClass) -> Failure {
         Failure { operation, cause: Cause::Reason(reason), class }
     }
 }
@@ -413,10 +413,10 @@ impl<'a> Reading<'a> {
             Err(error) => return Entered::Failed(Failure::of(Operation::List, error)),
         };
         if follow && parent.lies_in(handle.identity()) {
-            return failed("the symlink points to a folder that contains it", Class::Partial);
+            return failed("the symlink points to a folder that contains it", ErrorClass::Partial);
         }
         if self.query.one_file_system && meta.dev != self.device {
-            return failed("it is on another file system (--one-file-system)", Class::Notice);
+            return failed("it is on another file system (--one-file-system)", ErrorClass::Notice);
         }
         if self.query.flat {
             return Entered::Entry(meta);
@@ -565,7 +565,7 @@ fn look(fd: &io::Result<Arc<OwnedFd>>, name: &CStr, follow: bool) -> Result<Meta
         let mut failure = Failure::of(Operation::Stat, error);
         // A symlink that still exists has not vanished: it is dangling.
         if follow && meta::of(fd, name, false).is_ok() {
-            failure.class = Class::Partial;
+            failure.class = ErrorClass::Partial;
         }
         failure
     })
@@ -809,7 +809,7 @@ impl<'a> Ahead<'a> {
     pub fn new(reading: Reading<'a>, jobs: Jobs) -> Ahead<'a> {
         // The other half of the descriptors is for connections and files.
         let files = process::raise_open_files_limit() / 2;
-        let jobs_max = Limits::new(Work::Walk, jobs, None, files).jobs_max;
+        let jobs_max = Limits::new(WorkKind::Walk, jobs, None, files).jobs_max;
         let (seed, is_tuned) = match jobs {
             Jobs::Auto => (1, true),
             Jobs::Fixed(jobs) => (jobs, false),
@@ -863,7 +863,7 @@ impl<'a> Ahead<'a> {
         folder: &Arc<Folder>,
         index: usize,
         names_max: Option<usize>,
-        (reader, doing): (&mut Reader, &Doing),
+        (reader, doing): (&mut Reader, &Activity),
     ) {
         doing.turn(Phase::List);
         let mut found = self.reading.work(folder, index, names_max, reader);
@@ -881,7 +881,7 @@ impl<'a> Ahead<'a> {
 
     /// Runs a worker other than the emitting one.
     fn serve(&self, index: usize) {
-        let doing = Doing::new(self.meter.share(index), Phase::Idle);
+        let doing = Activity::new(self.meter.share(index), Phase::Idle);
         let mut reader = Reader::default();
         loop {
             doing.turn(Phase::Idle);
@@ -908,7 +908,7 @@ pub(super) struct Lead<'scope, 'env, 'a> {
     scope: &'scope Scope<'scope, 'env>,
     ahead: &'env Ahead<'a>,
     reader: Reader,
-    doing: Doing,
+    doing: Activity,
     /// `None` if the number of workers is fixed.
     tuner: Option<Tuner>,
     begun: Instant,
@@ -926,7 +926,7 @@ impl<'scope, 'env, 'a> Lead<'scope, 'env, 'a> {
             ahead,
             reader: Reader::default(),
             // The emitting thread waits for names, except while it waits for the reader.
-            doing: Doing::new(ahead.meter.share(0), Phase::List),
+            doing: Activity::new(ahead.meter.share(0), Phase::List),
             handing: Duration::ZERO,
             tuner: ahead.is_tuned.then(|| Tuner::new(ahead.gate.jobs_max(), 1, false)),
             begun: now,
@@ -1185,7 +1185,7 @@ mod tests {
         let left = top.list(LocalQuery::default());
         assert!(matches!(
             &*left,
-            [Err(Trouble::Problem { problem, .. })] if problem.class == Class::Notice
+            [Err(Trouble::Problem { problem, .. })] if problem.class == ErrorClass::Notice
         ));
         let query = LocalQuery { specials: true, ..LocalQuery::default() };
         assert_eq!(top.names(query), ["s"]);

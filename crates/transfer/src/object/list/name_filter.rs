@@ -11,7 +11,7 @@ use crate::object::{Entry, Root};
 use crate::policy::Symlinks;
 use crate::policy::filter::{Decision, DirRules, Filter, FilterError, Origin, ReadFile};
 use futures_util::stream::{StreamExt, iter};
-use hakobu_core::error::{Cause, Class, Operation, Problem, quoted};
+use hakobu_core::error::{Cause, ErrorClass, Operation, Problem, quoted};
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_s3::ops::{GetOptions, get_object, head_object};
 use hakobu_s3::with_session;
@@ -492,7 +492,7 @@ pub fn plain(name: &[u8]) -> Vec<u8> {
 }
 
 fn problem(name: &[u8], path: PathBuf, cause: Cause) -> Trouble {
-    let (operation, class) = (Operation::Stat, Class::Partial);
+    let (operation, class) = (Operation::Stat, ErrorClass::Partial);
     let problem = Problem { operation, source: Some(path), target: None, cause, class };
     Trouble::Problem { name: name.into(), problem }
 }
