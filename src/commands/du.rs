@@ -16,7 +16,7 @@ use crate::show::output::Output;
 use crate::show::progress::{Form, Progress};
 use hakobu_core::error::{Cause, Operation, quoted};
 use hakobu_core::unit::Kind;
-use hakobu_sys::links::Links;
+use hakobu_sys::paths::Links;
 use hakobu_transfer::run::steered;
 use hakobu_tree::usage::{Excludes, UsageMeter, UsageResult};
 use line::{Lines, Sum};

@@ -6,7 +6,7 @@ use hakobu_core::error::{Cause, ErrorClass, Operation, Problem};
 use hakobu_core::event::Change;
 use hakobu_core::event::Item;
 use hakobu_core::unit::Kind;
-use hakobu_sys::usage::Used;
+use hakobu_sys::proc::Used;
 use hakobu_transfer::run::{Findings, Outcome};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};

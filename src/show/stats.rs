@@ -2,7 +2,7 @@
 
 use crate::number::{self, Digits};
 use hakobu_core::unit::Totals;
-use hakobu_sys::usage::Used;
+use hakobu_sys::proc::Used;
 use hakobu_transfer::run::Outcome;
 use std::fmt::Write;
 

@@ -9,7 +9,7 @@ use crate::verdict::{
     About, BusiestCpu, Ceiling, Direction, DiskFacts, Facts, NetworkFacts, Pressure, ThreadFacts,
 };
 use hakobu_sys::disk::{self, BlockDevice};
-use hakobu_sys::{cgroup, task};
+use hakobu_sys::{cgroup, proc};
 use std::collections::HashMap;
 
 /// Time in nanoseconds, and the amounts used until then.
@@ -111,7 +111,7 @@ impl Observer {
         self.waited_ns += each.iter().map(|(_, _, waited)| waited).sum::<u64>();
         self.busiest_ns += each.iter().map(|(_, ran, _)| *ran).max().unwrap_or(0);
         for (tid, ran, waited) in each.iter().take(THREADS_MAX).filter(|of| of.1 + of.2 > 0) {
-            let Ok(cpus) = task::affinity(*tid) else { continue };
+            let Ok(cpus) = proc::affinity(*tid) else { continue };
             match self.allowed.iter_mut().find(|(set, _)| *set == cpus) {
                 Some((_, time_ns)) => *time_ns += ran + waited,
                 None => self.allowed.push((cpus, ran + waited)),
@@ -144,7 +144,7 @@ impl Observer {
         cpus.sort_unstable();
         cpus.dedup();
         match cpus.is_empty() {
-            true => task::affinity(0).unwrap_or_default(),
+            true => proc::affinity(0).unwrap_or_default(),
             false => cpus,
         }
     }

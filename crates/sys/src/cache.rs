@@ -45,7 +45,7 @@ pub fn cached_bytes(fd: BorrowedFd<'_>) -> Option<u64> {
 /// True if a file of this size would evict everything else from the page cache: more than half of the
 /// available memory.
 pub fn is_too_large(bytes: u64) -> bool {
-    let available = crate::counters::kib_field("/proc/meminfo", "MemAvailable:");
+    let available = crate::proc::kib_field("/proc/meminfo", "MemAvailable:");
     available.is_some_and(|available| bytes > available / 2)
 }
 
@@ -140,11 +140,11 @@ impl Ahead {
 /// Read-ahead window of a sequentially read file ([`will_read_in_order`]) on a network or FUSE file system,
 /// bytes: twice the default one. `None` elsewhere, where the kernel's read-ahead is sufficient.
 pub fn window_bytes(fd: BorrowedFd<'_>) -> Option<u64> {
-    if !crate::volume::is_foreign_fd(fd) {
+    if !crate::disk::is_foreign_fd(fd) {
         return None;
     }
     let dev = rustix::fs::fstat(fd).ok()?.st_dev;
-    let window = crate::volume::read_ahead_bytes(dev).filter(|bytes| *bytes > 0);
+    let window = crate::disk::read_ahead_bytes(dev).filter(|bytes| *bytes > 0);
     Some(2 * window.unwrap_or(WINDOW_BYTES))
 }
 

@@ -130,7 +130,7 @@ fn names(list: &[u8]) -> impl Iterator<Item = String> {
 }
 
 /// Decodes a path of mountinfo, in which a blank is `\040`.
-fn unescaped(text: &[u8]) -> PathBuf {
+pub(crate) fn unescaped(text: &[u8]) -> PathBuf {
     let mut path = Vec::with_capacity(text.len());
     let mut rest = text;
     while let [first, after @ ..] = rest {
@@ -159,10 +159,10 @@ mod tests {
     fn version_1_next_to_version_2() {
         let groups = "7:blkio:/\n4:memory:/jobs/a\n2:cpu,cpuacct:/x:y\n1:name=systemd:/\n0::/\n";
         let mounts = "22 27 0:21 / /proc rw,relatime - proc proc rw\n\
-            32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw,relatime shared:9 - cgroup cgroup rw,cpu,cpuacct\n\
-            35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n\
-            38 31 0:35 / /sys/fs/cgroup/blkio rw,relatime - cgroup cgroup rw,blkio\n\
-            41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw,nsdelegate\n";
+        32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw,relatime shared:9 - cgroup cgroup rw,cpu,cpuacct\n\
+        35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n\
+        38 31 0:35 / /sys/fs/cgroup/blkio rw,relatime - cgroup cgroup rw,blkio\n\
+        41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw,nsdelegate\n";
         let found = parse(groups.as_bytes(), mounts.as_bytes());
         assert_eq!(found.len(), 4, "{found:?}");
         let of = |name: &str| found.iter().find(|found| found.controls(name)).unwrap();

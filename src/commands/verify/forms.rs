@@ -5,7 +5,7 @@ use crate::number::{bytes, grouped, things};
 use crate::show::escape::Escape;
 use crate::show::json::{self, Paths, kind_word};
 use hakobu_core::unit::{Kind, Meta, Time};
-use hakobu_sys::usage::Used;
+use hakobu_sys::proc::Used;
 use hakobu_transfer::verify::{Aspect, Counts, Difference, Finding, Outcome};
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -3,8 +3,7 @@
 
 use crate::sample::parse::{fields, lines, number};
 use hakobu_sys::cgroup::{self, Hierarchy};
-use hakobu_sys::counters::Counters;
-use hakobu_sys::task;
+use hakobu_sys::proc::{self, Counters};
 use std::path::{Path, PathBuf};
 
 /// Version 1 represents "unlimited" by a number of 2^60 or more.
@@ -74,7 +73,7 @@ const CEILINGS: [(&str, &str, bool, bool); 4] = [
 impl Limits {
     /// Reads the limits. Unreadable ones count as no limit.
     pub fn read() -> Limits {
-        Limits::of(&cgroup::hierarchies(), task::affinity(0).unwrap_or_default())
+        Limits::of(&cgroup::hierarchies(), proc::affinity(0).unwrap_or_default())
     }
 
     /// Limits of a process with these groups, see [`cgroup::groups_of`], and this affinity.

@@ -8,9 +8,8 @@ mod process;
 mod rates;
 
 use crate::sample::process::{OwnProcess, ProcessTree};
-use hakobu_sys::counters::{self, Counters, Machine};
 use hakobu_sys::disk::{self, Interface};
-use hakobu_sys::task;
+use hakobu_sys::proc::{self, Counters, Machine};
 pub use limits::{IoCeiling, Limits, Served, usable_cpus};
 pub use rates::{CpuRates, DiskRates, LinkRates, PressureRates, ProcessRates, Rates};
 use std::time::Duration;
@@ -203,7 +202,7 @@ pub struct Sample {
     pub quota_periods: Option<(u64, u64)>,
 }
 
-/// True if a kernel function, as named by [`hakobu_sys::task::waiting_in`], is one in which a thread waits
+/// True if a kernel function, as named by [`hakobu_sys::proc::waiting_in`], is one in which a thread waits
 /// for a directory's lock: the lock function (older kernels), or the function that takes it for create,
 /// mkdir, link, rename, unlink or lookup. Inlined functions have the name of their caller; the compiler may
 /// add a suffix (`.isra.0`).
@@ -240,7 +239,7 @@ pub enum Watched {
     /// A process and its descendants.
     Tree(u32),
     /// Children of this process and their descendants, living and ended, since this process began. After
-    /// [`hakobu_sys::task::adopt_orphans`] this includes orphans.
+    /// [`hakobu_sys::proc::adopt_orphans`] this includes orphans.
     Children,
 }
 
@@ -272,7 +271,7 @@ impl Sampler {
     /// Opens the available files. Never fails: missing files are missing in samples.
     pub fn new(of: Watched) -> Sampler {
         Sampler {
-            began_ns: counters::now_ns(),
+            began_ns: proc::now_ns(),
             buffer: Vec::new(),
             stat: Counters::machine(Machine::Stat),
             memory: Counters::machine(Machine::Memory),
@@ -296,7 +295,7 @@ impl Sampler {
     /// Takes a sample. To include all usage of a process, sample after it has ended and before it is waited
     /// for.
     pub fn read(&mut self) -> Sample {
-        let now_ns = counters::now_ns();
+        let now_ns = proc::now_ns();
         let mut sample =
             Sample { at_ns: now_ns.saturating_sub(self.began_ns), ..Sample::default() };
         self.known.age(sample.at_ns);
@@ -313,11 +312,11 @@ impl Sampler {
     fn machine(&mut self, sample: &mut Sample) {
         let buffer = &mut self.buffer;
         if let Some(text) = read(&self.stat, buffer) {
-            parse::stat(text, counters::ticks_per_s(), sample);
+            parse::stat(text, proc::ticks_per_s(), sample);
         }
         sample.memory = read(&self.memory, buffer).map_or_else(Memory::default, parse::memory);
         if let Some(text) = read(&self.paging, buffer) {
-            parse::paging(text, counters::page_bytes(), sample);
+            parse::paging(text, proc::page_bytes(), sample);
         }
         if let Some(text) = read(&self.disks, buffer) {
             sample.disks = self.known.disks(text);
@@ -361,7 +360,7 @@ impl IdleTime {
     pub fn open() -> IdleTime {
         IdleTime {
             stat: Counters::machine(Machine::Stat),
-            allowed: task::affinity(0).unwrap_or_default(),
+            allowed: proc::affinity(0).unwrap_or_default(),
             buffer: Vec::new(),
         }
     }
@@ -370,7 +369,7 @@ impl IdleTime {
     /// resolution is a tick (10 ms) per CPU. Time that a hypervisor took away is not idle.
     pub fn read(&mut self) -> Option<Duration> {
         let text = self.stat.as_ref()?.read(&mut self.buffer)?;
-        let ticks_per_s = counters::ticks_per_s();
+        let ticks_per_s = proc::ticks_per_s();
         let idle_ns: Vec<u64> = parse::lines(text)
             .filter_map(|line| parse::cpu(line, ticks_per_s))
             .filter(|(cpu, _)| self.allowed.is_empty() || self.allowed.contains(cpu))

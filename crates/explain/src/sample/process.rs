@@ -2,9 +2,7 @@
 //! for a CPU.
 
 use crate::sample::{Process, Thread, parse};
-use hakobu_sys::counters::{self, Counters, ProcessDir};
-use hakobu_sys::usage::Used;
-use hakobu_sys::{connections, task};
+use hakobu_sys::proc::{self, Counters, ProcessDir, Used};
 use std::ffi::CString;
 use std::time::Duration;
 
@@ -50,7 +48,7 @@ impl OwnProcess {
             processes: 1,
             thread_count: self.tids.len() as u32,
             threads,
-            rss_bytes: rss.unwrap_or(0).saturating_mul(counters::page_bytes()),
+            rss_bytes: rss.unwrap_or(0).saturating_mul(proc::page_bytes()),
             device_read_bytes: io.map(|io| io.0),
             device_write_bytes: io.map(|io| io.1),
             major_faults: used.major_faults,
@@ -178,7 +176,7 @@ impl ProcessTree {
     /// Tree below a process; `None` for the children of this process.
     pub fn new(root: Option<u32>) -> ProcessTree {
         let own = ProcessDir::own();
-        let listed = |own: ProcessDir| children_of(&own, task::own_thread());
+        let listed = |own: ProcessDir| children_of(&own, proc::own_thread());
         ProcessTree {
             root,
             members: Vec::new(),
@@ -315,7 +313,7 @@ impl ProcessTree {
     fn is_connected(&mut self) -> bool {
         if self.asked.is_multiple_of(CONNECTIONS_EACH) {
             let mut first = self.members.iter().take(CONNECTED_MAX);
-            self.connected = first.any(|member| connections::is_connected(member.pid));
+            self.connected = first.any(|member| proc::is_connected(member.pid));
         }
         self.asked = self.asked.wrapping_add(1);
         self.connected
@@ -333,7 +331,7 @@ impl ProcessTree {
             process.runnable_threads += states.awake;
             process.blocked_threads += states.blocked;
             let asked = states.asleep.iter().take(sleepers_left);
-            let timed = asked.filter(|tid| task::is_asleep_for_a_time(member.pid, **tid));
+            let timed = asked.filter(|tid| proc::is_asleep_for_a_time(member.pid, **tid));
             process.timed_sleepers.extend(timed);
             sleepers_left = sleepers_left.saturating_sub(states.asleep.len());
             asleep &= states.awake + states.blocked == 0;
@@ -342,11 +340,11 @@ impl ProcessTree {
             if member.now.state != b'Z' {
                 process.processes += 1;
                 process.thread_count += member.now.threads;
-                process.rss_bytes += member.now.rss_pages.saturating_mul(counters::page_bytes());
+                process.rss_bytes += member.now.rss_pages.saturating_mul(proc::page_bytes());
             }
         }
         process.awaits_peer = asleep && process.processes > 0 && self.is_connected();
-        let tick_ns = 1_000_000_000 / counters::ticks_per_s().max(1);
+        let tick_ns = 1_000_000_000 / proc::ticks_per_s().max(1);
         process.user_ns = totals.user_ticks.saturating_mul(tick_ns) + ns(waited.user);
         process.system_ns = totals.system_ticks.saturating_mul(tick_ns) + ns(waited.sys);
         process.minor_faults = totals.minor_faults + waited.minor_faults;
@@ -453,5 +451,5 @@ fn parents(buffer: &mut Vec<u8>) -> Vec<(u32, u32)> {
         let stat = ProcessDir::open(pid)?.open_file(c"stat")?;
         Some((pid, parse::process_stat(stat.read_short(buffer)?)?.parent))
     };
-    counters::processes().into_iter().filter_map(parent).collect()
+    proc::processes().into_iter().filter_map(parent).collect()
 }

@@ -1,8 +1,8 @@
 //! Work of disks during a run: counters of the kernel before and after, as fio's `disk_util` has
 //! them (proc_diskstats(5)).
 
-use hakobu_sys::counters::{Counters, Machine};
 use hakobu_sys::disk;
+use hakobu_sys::proc::{Counters, Machine};
 use std::collections::BTreeSet;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;

@@ -12,7 +12,7 @@ use crate::outcome::{Depths, Entry, Side};
 use crate::stats::Histogram;
 use crate::{Clocks, Job};
 use hakobu_sys::clock::Clock;
-use hakobu_sys::usage::Used;
+use hakobu_sys::proc::Used;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 

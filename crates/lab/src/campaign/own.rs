@@ -4,7 +4,7 @@
 
 use hakobu_core::error::{Cause, Operation, cannot, quoted};
 use hakobu_core::unit::Kind;
-use hakobu_sys::links::Links;
+use hakobu_sys::paths::Links;
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, errno, file, meta, process};
 use hakobu_tree::remove::{Removal, RemovalEntry, RemoveOptions, remove_tree};
 use std::ffi::{CStr, CString};

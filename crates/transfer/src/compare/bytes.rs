@@ -5,13 +5,13 @@ use hakobu_core::buffer::{AlignedBytes, is_same};
 use hakobu_core::limit::Limiter;
 use hakobu_core::meter::Activity;
 use hakobu_sys::cache::Ahead;
-use hakobu_sys::{BorrowedFd, file, space};
+use hakobu_sys::{BorrowedFd, file};
 use std::io;
 
 /// Returns the start of the next data of either file, at or after `offset`; `end` if there is none. A file system
 /// that does not report holes has data everywhere.
 fn skip_holes(source: BorrowedFd<'_>, target: BorrowedFd<'_>, offset: u64, end: u64) -> u64 {
-    let next = |fd| match space::next_data(fd, offset) {
+    let next = |fd| match file::next_data(fd, offset) {
         Ok(Some((start, _))) => start.min(end),
         Ok(None) => end,
         Err(_) => offset,
@@ -137,10 +137,10 @@ pub fn same_holes(
 fn coarse(fd: BorrowedFd<'_>, offset: u64, size: u64) -> io::Result<(u64, u64)> {
     const UNIT: u64 = 64 << 10;
     let up = |end: u64| end.next_multiple_of(UNIT).min(size);
-    let Some((start, end)) = space::next_data(fd, offset)? else { return Ok((size, size)) };
+    let Some((start, end)) = file::next_data(fd, offset)? else { return Ok((size, size)) };
     let (start, mut end) = ((start / UNIT * UNIT).max(offset), up(end));
     while end < size
-        && let Some((next, next_end)) = space::next_data(fd, end)?
+        && let Some((next, next_end)) = file::next_data(fd, end)?
         && next / UNIT * UNIT <= end
     {
         end = up(next_end);

@@ -18,7 +18,7 @@ use hakobu_core::error::{Cause, ErrorClass, Operation};
 use hakobu_core::event::Change;
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Kind, Meta};
-use hakobu_sys::{AsFd, BorrowedFd, dir, errno, meta, volume};
+use hakobu_sys::{AsFd, BorrowedFd, dir, disk, errno, meta};
 use hakobu_tree::names::push_name;
 use hakobu_tree::remove::{self, Removal, RemovalOutcome, remove_tree};
 use std::collections::HashSet;
@@ -91,8 +91,7 @@ impl<'a> Pruning<'a> {
         let Some(target_dir) = fds.target() else { return Ok(()) };
         let deletes = self.deletes_now(node) && !worker.at.is_over();
         // sshfs lists a directory once for each descriptor: rewound, it would look empty, and nothing extraneous.
-        let anew = match node.target_dev().is_some_and(|dev| volume::is_foreign_on(dev, target_dir))
-        {
+        let anew = match node.target_dev().is_some_and(|dev| disk::is_foreign_on(dev, target_dir)) {
             true => Some(dir::open(target_dir, c".", false).map_err(Failure::of(Operation::List))?),
             false => None,
         };

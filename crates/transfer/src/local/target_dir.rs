@@ -13,7 +13,7 @@ use hakobu_core::error::{ENTRY_STAYS, Operation};
 use hakobu_core::event::{Change, Skip};
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Kind, Meta};
-use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, beneath, dir, errno, meta};
+use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, errno, meta, paths};
 use hakobu_tree::handle::DirectoryHandle;
 use hakobu_tree::names::push_name;
 use parking_lot::Mutex;
@@ -98,7 +98,8 @@ impl Engine<'_> {
         let top = top.target_handle().map(|handle| handle.fd()).transpose().map_err(stat())?;
         let Some(top) = top else { return Ok(None) };
         let path = c_string(&node.path_below_top()).map_err(stat())?;
-        let opened = match beneath::open((*top).as_fd(), &path, beneath::For::Directory) {
+        let opened = match paths::open_beneath((*top).as_fd(), &path, paths::OpenPurpose::Directory)
+        {
             Ok(fd) => fd,
             Err(_) if !policy.keep_dirlinks => return Ok(None),
             Err(error) if errno::is(&error, errno::EXDEV) || errno::is(&error, errno::ELOOP) => {

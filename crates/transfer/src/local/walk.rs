@@ -18,7 +18,7 @@ use hakobu_core::error::{ErrorClass, Operation};
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_sys::dir::{self, Reader};
-use hakobu_sys::links::{Links, Refused};
+use hakobu_sys::paths::{Links, Refused};
 use hakobu_sys::{AsFd, BorrowedFd, errno, file, meta};
 use hakobu_tree::handle::DirectoryHandle;
 use hakobu_tree::names::push_name;

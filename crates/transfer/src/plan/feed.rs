@@ -18,7 +18,7 @@ use crate::publish::{self, TempNames};
 use hakobu_core::error::{Cause, ErrorClass, Fatal, Operation, Problem};
 use hakobu_core::event::Event;
 use hakobu_core::unit::{Kind, Meta, Totals};
-use hakobu_sys::below::Below;
+use hakobu_sys::paths::Below;
 use hakobu_sys::{AsFd, meta};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;

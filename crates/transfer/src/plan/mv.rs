@@ -8,9 +8,7 @@ use crate::policy::{Ask, Grain, Numbering, Policy, Preserve, Symlinks, is_newer}
 use crate::publish;
 use hakobu_core::error::{Cause, DIRECTORY_STAYS, ENTRY_STAYS, ErrorClass, Operation, Problem};
 use hakobu_core::unit::{Kind, Meta};
-use hakobu_sys::ancestors::ancestors;
-use hakobu_sys::below::Below;
-use hakobu_sys::links::Links;
+use hakobu_sys::paths::{Below, Links, ancestors};
 use hakobu_sys::{AsFd, dir, errno, meta};
 use std::collections::HashSet;
 use std::ffi::{CString, OsStr};

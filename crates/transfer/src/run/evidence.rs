@@ -17,7 +17,7 @@ use hakobu_explain::verdict::{
 };
 use hakobu_sys::dir::paths_in;
 use hakobu_sys::disk::{self, BlockDevice};
-use hakobu_sys::task;
+use hakobu_sys::proc;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -507,9 +507,9 @@ fn bind(cpus: &[u32]) {
         return;
     }
     for _ in 0..2 {
-        for tid in task::own_threads() {
+        for tid in proc::own_threads() {
             // A thread that has ended needs nothing.
-            let _ = task::set_affinity(tid, cpus);
+            let _ = proc::set_affinity(tid, cpus);
         }
     }
 }
@@ -663,12 +663,12 @@ mod tests {
     fn threads_get_their_cpus_back() {
         let _alone = AFFINITY.lock();
         // The process runs other tests, too: check that the set is restored.
-        let all = task::affinity(0).unwrap();
+        let all = proc::affinity(0).unwrap();
         let controls = controls();
         let mut proof = Proof::begin(&facts(), &controls, &all);
         proof.change(ProofTrial::Cpus(1));
-        assert_eq!(task::affinity(0).unwrap(), all[..1]);
+        assert_eq!(proc::affinity(0).unwrap(), all[..1]);
         drop(proof);
-        assert_eq!(task::affinity(0).unwrap(), all);
+        assert_eq!(proc::affinity(0).unwrap(), all);
     }
 }

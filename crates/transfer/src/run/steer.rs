@@ -20,8 +20,8 @@ use hakobu_explain::verdict::{
     self, Experiment, Facts, Level, Progress, Resource, Side, Verdict, judge,
 };
 use hakobu_s3::S3Session;
-use hakobu_sys::usage::Used;
-use hakobu_sys::{disk, priority, process, task, volume};
+use hakobu_sys::proc::{self, Used};
+use hakobu_sys::{disk, process};
 use parking_lot::{Condvar, Mutex};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -371,13 +371,13 @@ impl Controller {
 
     /// Samples what some of the threads wait for, different ones each time.
     fn look_for_locks(&mut self, mut threads: Vec<u32>) {
-        let own = task::own_thread();
+        let own = proc::own_thread();
         threads.retain(|tid| *tid != own);
         let count = threads.len().min(THREADS_MAX);
         for step in 0..count {
             let Some(tid) = threads.get((self.turn + step) % threads.len()) else { continue };
             self.sums.looks += 1;
-            let waits = task::waiting_in(*tid);
+            let waits = proc::waiting_in(*tid);
             self.sums.locked += u64::from(waits.as_deref().is_some_and(is_directory_lock));
         }
         self.turn = self.turn.wrapping_add(count);
@@ -722,7 +722,7 @@ fn local(side: Side, path: &Path) -> Option<End> {
     let (place, meta) = places.iter().find_map(|place| Some((*place, place.metadata().ok()?)))?;
     let dev = meta.dev();
     let (medium, kind) = match disk::is_rotational(dev) {
-        _ if volume::is_foreign(place) => (Medium::Foreign, "foreign"),
+        _ if disk::is_foreign(place) => (Medium::Foreign, "foreign"),
         Some(true) => (Medium::Rotating, "rotating"),
         Some(false) => (Medium::Solid, "solid"),
         None => (Medium::Memory, "volume"),
@@ -756,7 +756,7 @@ pub(super) fn all(asked: &str, ends: &Ends) -> String {
     parts.extend((!asked.is_empty()).then(|| asked.to_owned()));
     parts.extend(ceilings.words());
     // A priority that cannot be read cannot have been set either.
-    let (nice, io) = (priority::nice().unwrap_or(0), priority::io_priority().unwrap_or(0));
+    let (nice, io) = (process::nice().unwrap_or(0), process::io_priority().unwrap_or(0));
     parts.push(format!("nice {nice}, io priority {io}"));
     parts.join("; ")
 }
@@ -846,11 +846,11 @@ mod tests {
         assert_ne!(all("bytes/s 5", &Ends::default()), before);
         // Priorities and affinity are per thread.
         std::thread::spawn(move || {
-            priority::set_nice(19).unwrap();
+            process::set_nice(19).unwrap();
             let nicer = here();
             assert_ne!(nicer, before);
-            let one = hakobu_sys::task::affinity(0).unwrap()[0];
-            hakobu_sys::task::set_affinity(0, &[one]).unwrap();
+            let one = hakobu_sys::proc::affinity(0).unwrap()[0];
+            hakobu_sys::proc::set_affinity(0, &[one]).unwrap();
             assert!(all("", &Ends::default()).contains("CPUs 1"));
         })
         .join()

@@ -24,7 +24,7 @@ use hakobu_core::event::{Event, Listener};
 use hakobu_core::limit::{Controls, Limiter};
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_s3::{RequestCounts, S3Session, Settings};
-use hakobu_sys::links::Links;
+use hakobu_sys::paths::Links;
 use hakobu_sys::{BorrowedFd, dir, meta, process};
 use std::io;
 use std::ops::Add;

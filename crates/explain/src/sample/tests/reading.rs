@@ -21,7 +21,7 @@ fn times_of_cpus_are_those_of_the_machine() {
     let sum_ns = sample.cpus.iter().fold(0, |sum, (_, times)| {
         sum + times.user_ns + times.system_ns + times.iowait_ns + times.idle_ns + times.steal_ns
     });
-    let tick_ns = 1_000_000_000 / hakobu_sys::counters::ticks_per_s();
+    let tick_ns = 1_000_000_000 / hakobu_sys::proc::ticks_per_s();
     let found = sum_ns / tick_ns;
     // The kernel rounds each number down, and idle time may decrease by a tick.
     let slack = 8 * sample.cpus.len() as u64 + 2;
@@ -64,7 +64,7 @@ fn a_spinning_thread_is_the_busiest() {
     let (stop, spinner) = (AtomicBool::new(false), AtomicU32::new(0));
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            spinner.store(hakobu_sys::task::own_thread(), Ordering::SeqCst);
+            spinner.store(hakobu_sys::proc::own_thread(), Ordering::SeqCst);
             while !stop.load(Ordering::Relaxed) {
                 std::hint::black_box(0);
             }
@@ -156,8 +156,8 @@ fn waiting_for_a_directory_is_seen() {
         }
         let began = Instant::now();
         while !seen && began.elapsed() < Duration::from_secs(10) {
-            for tid in hakobu_sys::task::own_threads() {
-                let place = hakobu_sys::task::waiting_in(tid);
+            for tid in hakobu_sys::proc::own_threads() {
+                let place = hakobu_sys::proc::waiting_in(tid);
                 seen |= place.as_deref().is_some_and(is_directory_lock);
                 places.extend(place);
             }

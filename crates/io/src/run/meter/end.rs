@@ -3,7 +3,7 @@
 use super::Meter;
 use crate::outcome::{Depths, Outcome, Side};
 use crate::stats::Histogram;
-use hakobu_sys::usage::Used;
+use hakobu_sys::proc::Used;
 
 /// Counts of blocks and syncs.
 type Counted = ([Side; 2], Histogram, Depths);

@@ -1,7 +1,7 @@
 //! Real commands: how they end, what they use, and whether their children end with them.
 
 use super::*;
-use hakobu_sys::counters::ProcessDir;
+use hakobu_sys::proc::ProcessDir;
 use std::os::unix::process::CommandExt;
 use std::sync::atomic::AtomicU32;
 

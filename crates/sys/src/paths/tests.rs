@@ -1,6 +1,7 @@
 //! Paths through symlinks of several owners, with each option.
 
 use super::*;
+use crate::meta;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::fs::{lchown, symlink};
@@ -150,4 +151,118 @@ fn descriptors_have_paths() {
     let path = CString::new(format!("/proc/self/fd/{}/f", dir.as_raw_fd())).unwrap();
     Links::Trusted.open_read(CWD, &path).unwrap();
     Links::Within(area.0.clone()).open_read(CWD, &path).unwrap();
+}
+
+#[test]
+fn paths_are_divided_before_the_last_name() {
+    for (path, folder, name) in
+        [("a", "", "a"), ("a/b/c", "a/b/", "c"), ("a/", "a/", ""), ("/a", "/", "a"), ("", "", "")]
+    {
+        assert_eq!(split(path.as_bytes()), (folder.as_bytes(), name.as_bytes()), "{path}");
+    }
+}
+
+#[test]
+fn names_are_found_through_no_symlink() {
+    let path = std::env::temp_dir().join(format!("hakobu-below-{}", std::process::id()));
+    std::fs::create_dir_all(path.join("d")).unwrap();
+    std::fs::write(path.join("d/f"), "x").unwrap();
+    std::os::unix::fs::symlink("d", path.join("l")).unwrap();
+    let top = dir::open_root(&CString::new(path.to_str().unwrap()).unwrap()).unwrap();
+    let size = |path: &[u8]| {
+        let below = Below::find(top.as_fd(), path).ok()?;
+        Some(meta::of(below.dir(), below.name(), false).ok()?.size)
+    };
+    assert_eq!(size(b"d/f"), Some(1));
+    assert!(size(b"d").is_some());
+    for path in [&b"l/f"[..], b"../d/f", b"e/f", b"d/g", b"d\0/f"] {
+        assert_eq!(size(path), None);
+    }
+    let typed = Below::typed(&path.join("l/f")).unwrap();
+    assert_eq!(meta::of(typed.dir(), typed.name(), false).unwrap().size, 1);
+    std::fs::remove_dir_all(path).unwrap();
+}
+
+#[test]
+fn nothing_above_is_reached() {
+    let dir = std::env::temp_dir().join(format!("hakobu-beneath-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&dir);
+    std::fs::create_dir_all(dir.join("root/a/b")).unwrap();
+    std::fs::write(dir.join("secret"), "secret").unwrap();
+    std::fs::write(dir.join("root/a/b/f"), "f").unwrap();
+    for (to, name) in [
+        ("../secret", "root/up"),
+        ("../../secret", "root/a/up"),
+        ("/etc", "root/etc"),
+        ("..", "root/out"),
+        ("/proc/self/root", "root/magic"),
+    ] {
+        symlink(to, dir.join(name)).unwrap();
+    }
+    symlink("a/b", dir.join("root/inside")).unwrap();
+    let root = std::fs::File::open(dir.join("root")).unwrap();
+    let open_all = |how: &dyn Fn(&CStr, OpenPurpose) -> Result<OwnedFd>| {
+        for path in [
+            c"up",
+            c"a/up",
+            c"etc/passwd",
+            c"out/secret",
+            c"magic/etc/passwd",
+            c"../secret",
+            c"a/../../secret",
+            c"/etc/passwd",
+        ] {
+            for purpose in [OpenPurpose::Reading, OpenPurpose::Looking, OpenPurpose::Appending] {
+                assert!(how(path, purpose).is_err(), "{path:?} {purpose:?}");
+            }
+        }
+        assert!(
+            how(c"a/b/f", OpenPurpose::Reading).is_ok()
+                && how(c"a", OpenPurpose::Directory).is_ok()
+        );
+        assert!(
+            how(c"a/b/f", OpenPurpose::Looking).is_ok()
+                && how(c"new", OpenPurpose::Appending).is_ok()
+        );
+        assert!(
+            how(c"a/b/f", OpenPurpose::Directory).is_err()
+                && how(c"no", OpenPurpose::Looking).is_err()
+        );
+    };
+    open_all(&|path, purpose| open_beneath(root.as_fd(), path, purpose));
+    open_all(&|path, purpose| {
+        open_each(root.as_fd(), path.to_bytes(), purpose.flags(), Mode::empty())
+    });
+    assert!(open_beneath(root.as_fd(), c"inside/f", OpenPurpose::Reading).is_ok());
+    assert!(open_beneath(root.as_fd(), c"", OpenPurpose::Directory).is_ok());
+    assert_eq!(std::fs::read(dir.join("secret")).unwrap(), b"secret");
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
+#[test]
+fn other_paths_through_mounts() {
+    let text = b"22 1 8:1 / / rw - ext4 /dev/a rw\n\
+                 30 22 8:1 /srv/a\\040b /mnt/x rw - ext4 /dev/a rw\n\
+                 31 22 8:2 / /srv/a\\040b/other rw - ext4 /dev/b rw\n";
+    let mounts = parsed(text);
+    let paths = |path: &str| elsewhere(Path::new(path), &mounts).collect::<Vec<_>>();
+    assert_eq!(paths("/mnt/x/c"), [PathBuf::from("/srv/a b/c")]);
+    assert_eq!(paths("/srv/a b/c"), [PathBuf::from("/mnt/x/c")]);
+    assert!(paths("/srv/a b/other/c").is_empty());
+    assert!(paths("/srv/b").is_empty());
+}
+
+#[test]
+fn a_directory_is_below_its_parents() -> Result<()> {
+    let top = std::env::temp_dir().join(format!("hakobu-ancestors-{}", std::process::id()));
+    std::fs::create_dir_all(top.join("a/b"))?;
+    let name = CString::new(top.join("a/b").as_os_str().as_bytes()).unwrap();
+    let fd = dir::open_root(&name)?;
+    let found = ancestors(fd.as_fd())?;
+    for path in [&top, &top.join("a"), &top.join("a/b"), Path::new("/")] {
+        assert!(found.contains(&meta::identity(path)?), "{}", path.display());
+    }
+    std::fs::create_dir_all(top.join("c"))?;
+    assert!(!found.contains(&meta::identity(&top.join("c"))?));
+    std::fs::remove_dir_all(top)
 }
