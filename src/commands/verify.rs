@@ -170,7 +170,7 @@ pub fn verify_trees(
 fn end(plan: &Plan, show: &Show, outcome: &verify::Outcome, fatal: Option<Fatal>, code: u8) -> u8 {
     show.end_progress();
     let counts = &outcome.counts;
-    let used = hakobu_sys::proc::Used::of_program();
+    let used = hakobu_sys::proc::ResourceUsage::of_program();
     if plan.read.json {
         show.print(&forms::summary(outcome, &used, code));
     } else if plan.read.stats {

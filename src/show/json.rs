@@ -6,7 +6,7 @@ use hakobu_core::error::{Cause, ErrorClass, Operation, Problem};
 use hakobu_core::event::Change;
 use hakobu_core::event::Item;
 use hakobu_core::unit::Kind;
-use hakobu_sys::proc::Used;
+use hakobu_sys::proc::ResourceUsage;
 use hakobu_transfer::run::{Findings, Outcome};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -263,7 +263,12 @@ impl Steered {
 
 impl Summary {
     /// Makes the summary of a run that ended with `exit_code`.
-    pub fn new(command: &'static str, outcome: &Outcome, used: &Used, exit_code: u8) -> Summary {
+    pub fn new(
+        command: &'static str,
+        outcome: &Outcome,
+        used: &ResourceUsage,
+        exit_code: u8,
+    ) -> Summary {
         let totals = &outcome.totals;
         Summary {
             event: "summary",
@@ -307,7 +312,7 @@ mod tests {
             requests: RequestCounts { succeeded: 9, retries: 4, ..RequestCounts::default() },
             ..Outcome::default()
         };
-        let out = line(&Summary::new("sync", &outcome, &Used::default(), 23));
+        let out = line(&Summary::new("sync", &outcome, &ResourceUsage::default(), 23));
         assert_eq!(
             String::from_utf8_lossy(&out),
             "{\"event\":\"summary\",\"schema\":1,\"command\":\"sync\",\"files\":1,\"bytes\":2,\

@@ -276,7 +276,7 @@ impl Show {
     #[must_use]
     pub fn finish(&self, outcome: &Outcome, exit_code: u8) -> bool {
         self.progress.finish();
-        let used = hakobu_sys::proc::Used::of_program();
+        let used = hakobu_sys::proc::ResourceUsage::of_program();
         let groups = self.problems.lock();
         let fatal = outcome.fatal.as_ref().map(|fatal| fatal.message.as_str());
         for line in groups.lines(self.wanted.problems, fatal) {

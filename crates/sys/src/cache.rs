@@ -100,7 +100,7 @@ pub fn read_ahead(fd: BorrowedFd<'_>, offset: u64, len: u64, window: u64) {
 
 /// Read-ahead for sequential reading of a range: advises the kernel, and on file systems with slow calls
 /// (`volume::is_foreign`) also requests data before it is needed. Small files cost no call.
-pub struct Ahead {
+pub struct ReadAhead {
     window: Option<u64>,
     asked: u64,
     end: u64,
@@ -113,15 +113,15 @@ const AHEAD_BYTES: u64 = 2 << 20;
 /// Default read-ahead window, bytes.
 const WINDOW_BYTES: u64 = 128 << 10;
 
-impl Ahead {
+impl ReadAhead {
     /// For `fd`, which is read from `start` to `end`.
-    pub fn new(fd: BorrowedFd<'_>, (start, end): (u64, u64)) -> Ahead {
+    pub fn new(fd: BorrowedFd<'_>, (start, end): (u64, u64)) -> ReadAhead {
         let mut window = None;
         if end.saturating_sub(start) >= IN_ORDER_BYTES_MIN {
             will_read_in_order(fd);
             window = window_bytes(fd);
         }
-        Ahead { window, asked: start, end }
+        ReadAhead { window, asked: start, end }
     }
 
     /// Must be called before a read at `offset`.

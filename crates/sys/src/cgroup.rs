@@ -57,7 +57,7 @@ pub fn hierarchies_of(groups: &[u8]) -> Vec<Hierarchy> {
 pub fn parse(groups: &[u8], mounts: &[u8]) -> Vec<Hierarchy> {
     let mut found: Vec<Hierarchy> = Vec::new();
     for line in mounts.split(|byte| *byte == b'\n') {
-        let Some(mount) = Mount::parse(line) else { continue };
+        let Some(mount) = CgroupMount::parse(line) else { continue };
         let Some(path) = groups.split(|byte| *byte == b'\n').find_map(|line| mount.group(line))
         else {
             continue;
@@ -77,15 +77,15 @@ pub fn parse(groups: &[u8], mounts: &[u8]) -> Vec<Hierarchy> {
 }
 
 /// A mount of a hierarchy.
-struct Mount {
+struct CgroupMount {
     controllers: Option<Vec<String>>,
     /// The mounted group.
     root: PathBuf,
     point: PathBuf,
 }
 
-impl Mount {
-    fn parse(line: &[u8]) -> Option<Mount> {
+impl CgroupMount {
+    fn parse(line: &[u8]) -> Option<CgroupMount> {
         let mut fields = line.split(|byte| *byte == b' ');
         let (root, point) = (fields.nth(3)?, fields.next()?);
         // Optional fields, a dash, the type, the source, the options of the file system.
@@ -96,7 +96,7 @@ impl Mount {
             b"cgroup" => Some(names(options).filter(|name| name != "rw" && name != "ro").collect()),
             _ => return None,
         };
-        Some(Mount { controllers, root: unescaped(root), point: unescaped(point) })
+        Some(CgroupMount { controllers, root: unescaped(root), point: unescaped(point) })
     }
 
     /// Path of this process's group in this hierarchy, if a line of /proc/self/cgroup describes it:

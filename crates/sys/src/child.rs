@@ -2,7 +2,7 @@
 //! terminal (credentials(7)): signals to all of their groups.
 
 use crate::errno;
-use crate::proc::Used;
+use crate::proc::ResourceUsage;
 use rustix::process::{WaitId, WaitIdOptions, waitid};
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 /// End of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum ProcessEnd {
     /// Exited with a code.
     Exited(i32),
     /// Killed by a signal.
@@ -71,7 +71,7 @@ fn state(pid: u32, options: WaitIdOptions) -> io::Result<ChildState> {
 ///
 /// # Errors
 /// It is not a child of this process.
-pub fn collect(pid: u32) -> io::Result<(End, Used)> {
+pub fn collect(pid: u32) -> io::Result<(ProcessEnd, ResourceUsage)> {
     let pid = number(pid)?.as_raw_nonzero().get();
     let mut status = 0;
     let usage = loop {
@@ -90,11 +90,11 @@ pub fn collect(pid: u32) -> io::Result<(End, Used)> {
         }
     };
     let end = if libc::WIFSIGNALED(status) {
-        End::Killed(libc::WTERMSIG(status))
+        ProcessEnd::Killed(libc::WTERMSIG(status))
     } else {
-        End::Exited(libc::WEXITSTATUS(status))
+        ProcessEnd::Exited(libc::WEXITSTATUS(status))
     };
-    Ok((end, Used::from(&usage)))
+    Ok((end, ResourceUsage::from(&usage)))
 }
 
 /// Sends a signal to a process, kill(2).
@@ -326,9 +326,9 @@ mod tests {
     #[expect(clippy::zombie_processes, reason = "collect() waits")]
     fn ends_are_told_apart() {
         for (script, end) in [
-            ("exit 0", End::Exited(0)),
-            ("exit 77", End::Exited(77)),
-            ("kill -TERM $$", End::Killed(15)),
+            ("exit 0", ProcessEnd::Exited(0)),
+            ("exit 77", ProcessEnd::Exited(77)),
+            ("kill -TERM $$", ProcessEnd::Killed(15)),
         ] {
             let child = Command::new("sh").args(["-c", script]).spawn().unwrap();
             wait_for_end(child.id()).unwrap();

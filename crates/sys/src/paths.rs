@@ -23,35 +23,35 @@ pub fn split(path: &[u8]) -> (&[u8], &[u8]) {
 
 /// A name in an open directory.
 #[derive(Debug)]
-pub struct Below<'a> {
+pub struct PathBelow<'a> {
     top: BorrowedFd<'a>,
     folder: Option<OwnedFd>,
     name: CString,
 }
 
-impl Below<'_> {
+impl PathBelow<'_> {
     /// Opens the directory of `path` below `top`. A single name needs no system call.
     ///
     /// # Errors
     /// The directory does not exist, is behind a symlink or above `top`; the path contains a NUL.
-    pub fn find<'a>(top: BorrowedFd<'a>, path: &[u8]) -> Result<Below<'a>> {
+    pub fn find<'a>(top: BorrowedFd<'a>, path: &[u8]) -> Result<PathBelow<'a>> {
         let (folder, name) = split(path);
         let folder = match folder.strip_suffix(b"/") {
             Some(folder) => Some(dir::open_below(top, &CString::new(folder)?)?),
             None => None,
         };
-        Ok(Below { top, folder, name: CString::new(name)? })
+        Ok(PathBelow { top, folder, name: CString::new(name)? })
     }
 
     /// Opens the directory of a path given by the user, following symlinks.
     ///
     /// # Errors
     /// The directory does not exist; the path contains a NUL.
-    pub fn typed(path: &Path) -> Result<Below<'static>> {
+    pub fn typed(path: &Path) -> Result<PathBelow<'static>> {
         let (folder, name) = split(path.as_os_str().as_bytes());
         let folder = if folder.is_empty() { b"." } else { folder };
         let folder = Some(dir::open_root(&CString::new(folder)?)?);
-        Ok(Below { top: dir::cwd(), folder, name: CString::new(name)? })
+        Ok(PathBelow { top: dir::cwd(), folder, name: CString::new(name)? })
     }
 
     /// The directory.
@@ -172,7 +172,7 @@ impl Links {
     /// Opens a directory for listing and for resolving names in it.
     ///
     /// # Errors
-    /// [`Refused`]; those of open(2).
+    /// [`RefusedLink`]; those of open(2).
     pub fn open_dir(&self, at: BorrowedFd<'_>, path: &CStr) -> Result<OwnedFd> {
         if *self == Links::Any {
             return Ok(rustix::fs::openat(at, path, LIST, Mode::empty())?);
@@ -235,7 +235,7 @@ impl Links {
     /// Checks whether one name may be followed, if it is a symlink. Its target is not examined.
     ///
     /// # Errors
-    /// [`Refused`]; those of fstatat(2).
+    /// [`RefusedLink`]; those of fstatat(2).
     pub fn check(&self, at: BorrowedFd<'_>, name: &CStr) -> Result<()> {
         if *self == Links::Any {
             return Ok(());
@@ -263,7 +263,7 @@ impl Links {
         if *self == Links::Any {
             return Ok(rustix::fs::openat(at, path, flags, mode)?);
         }
-        let End { dir, name, magic, .. } = self.end(at, path)?;
+        let PathEnd { dir, name, magic, .. } = self.end(at, path)?;
         let flags = if magic { flags } else { flags | OFlags::NOFOLLOW };
         Ok(rustix::fs::openat(dir, &*name, flags, mode)?)
     }
@@ -298,7 +298,7 @@ impl Links {
     fn make_one(&self, path: &Path, mode: u32) -> Result<bool> {
         let path = c_path(path)?;
         // Any link may be followed, but the directory is created where the walk ended.
-        let End { dir, name, entry, .. } = self.end(CWD, &path)?;
+        let PathEnd { dir, name, entry, .. } = self.end(CWD, &path)?;
         let Some(entry) = entry else {
             return match rustix::fs::mkdirat(&dir, &*name, Mode::from_raw_mode(mode)) {
                 // Created concurrently; its type is checked when it is opened.
@@ -333,7 +333,7 @@ pub enum Links {
 
 /// Reason for refusing a path that the kernel would follow.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum RefusedLink {
     /// A symlink of another user.
     Foreign {
         /// Its name.
@@ -345,37 +345,37 @@ pub enum Refused {
     Outside(PathBuf),
 }
 
-impl Refused {
+impl RefusedLink {
     /// True if an error is one of these.
     pub fn is(error: &Error) -> bool {
-        error.get_ref().is_some_and(|inner| inner.is::<Refused>())
+        error.get_ref().is_some_and(|inner| inner.is::<RefusedLink>())
     }
 
     /// True if an error is a symlink of another user.
     pub fn is_foreign(error: &Error) -> bool {
-        let refused = error.get_ref().and_then(|inner| inner.downcast_ref::<Refused>());
-        matches!(refused, Some(Refused::Foreign { .. }))
+        let refused = error.get_ref().and_then(|inner| inner.downcast_ref::<RefusedLink>());
+        matches!(refused, Some(RefusedLink::Foreign { .. }))
     }
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for RefusedLink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refused::Foreign { name, uid } => write!(
+            RefusedLink::Foreign { name, uid } => write!(
                 f,
                 "the symlink '{}' belongs to user {uid}, not to root or the running user\n\
                  hint: give the path that it leads to, or --insecure-links",
                 name.escape_ascii()
             ),
-            Refused::Outside(root) => write!(f, "it leads out of {}", root.display()),
+            RefusedLink::Outside(root) => write!(f, "it leads out of {}", root.display()),
         }
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for RefusedLink {}
 
-impl From<Refused> for Error {
-    fn from(refused: Refused) -> Error {
+impl From<RefusedLink> for Error {
+    fn from(refused: RefusedLink) -> Error {
         Error::new(ErrorKind::PermissionDenied, refused)
     }
 }
@@ -385,7 +385,7 @@ impl Links {
         if *self == Links::Any || uid == 0 || uid == crate::process::euid() {
             return Ok(());
         }
-        Err(Refused::Foreign { name: name.to_vec(), uid }.into())
+        Err(RefusedLink::Foreign { name: name.to_vec(), uid }.into())
     }
 }
 
@@ -399,7 +399,7 @@ const NAME: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC)
 const DIR: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// End of a path.
-pub(crate) struct End {
+pub(crate) struct PathEnd {
     /// Directory that contains the last name.
     pub(crate) dir: OwnedFd,
     pub(crate) name: CString,
@@ -411,22 +411,22 @@ pub(crate) struct End {
 
 impl Links {
     /// Walks a path to its end.
-    pub(crate) fn end(&self, at: BorrowedFd<'_>, path: &CStr) -> Result<End> {
+    pub(crate) fn end(&self, at: BorrowedFd<'_>, path: &CStr) -> Result<PathEnd> {
         let end = self.walk(at, path)?;
         match self {
             Links::Within(root) if !is_below(&end, root)? => {
-                Err(Refused::Outside(root.clone()).into())
+                Err(RefusedLink::Outside(root.clone()).into())
             }
             _ => Ok(end),
         }
     }
 
-    fn walk(&self, at: BorrowedFd<'_>, path: &CStr) -> Result<End> {
+    fn walk(&self, at: BorrowedFd<'_>, path: &CStr) -> Result<PathEnd> {
         let open = |at: BorrowedFd<'_>, name: &[u8], flags| -> Result<OwnedFd> {
             Ok(rustix::fs::openat(at, name, flags, Mode::empty())?)
         };
-        let end = |dir, name: &[u8], entry, magic| -> Result<End> {
-            Ok(End { dir, name: CString::new(name)?, entry, magic })
+        let end = |dir, name: &[u8], entry, magic| -> Result<PathEnd> {
+            Ok(PathEnd { dir, name: CString::new(name)?, entry, magic })
         };
         let start = |at: BorrowedFd<'_>, path: &[u8]| match path.first() {
             None => Err(os(errno::ENOENT)),
@@ -486,7 +486,7 @@ impl Links {
 }
 
 /// True if a path ends in a directory or below it, according to its parent directories.
-fn is_below(end: &End, root: &Path) -> Result<bool> {
+fn is_below(end: &PathEnd, root: &Path) -> Result<bool> {
     let identity = |fd: BorrowedFd<'_>| Ok::<_, Error>(meta::of_fd(fd)?.identity());
     let root = match rustix::fs::openat(CWD, root, DIR, Mode::empty()) {
         // Nothing is below a directory that does not exist.
@@ -519,7 +519,7 @@ fn is_proc(dir: BorrowedFd<'_>) -> Result<bool> {
 const UP: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// One line of `/proc/self/mountinfo` (proc(5)).
-struct Mount {
+struct MountLine {
     /// `major:minor` of the file system.
     device: Vec<u8>,
     /// The directory of the file system that is mounted.
@@ -528,19 +528,19 @@ struct Mount {
     point: PathBuf,
 }
 
-fn parsed(text: &[u8]) -> Vec<Mount> {
+fn parsed(text: &[u8]) -> Vec<MountLine> {
     let lines = text.split(|byte| *byte == b'\n');
     let mount = |line: &[u8]| {
         let mut fields = line.split(|byte| *byte == b' ').skip(2);
         let device = fields.next()?.to_vec();
         let (root, point) = (unescaped(fields.next()?), unescaped(fields.next()?));
-        Some(Mount { device, root, point })
+        Some(MountLine { device, root, point })
     };
     lines.filter_map(mount).collect()
 }
 
 /// Returns the other paths of a path: its directory as seen through other mounts of its file system.
-fn elsewhere<'a>(path: &'a Path, mounts: &'a [Mount]) -> impl Iterator<Item = PathBuf> + 'a {
+fn elsewhere<'a>(path: &'a Path, mounts: &'a [MountLine]) -> impl Iterator<Item = PathBuf> + 'a {
     // The last one of several mounts over each other is visible.
     let own = mounts.iter().enumerate().filter(|(_, mount)| path.starts_with(&mount.point));
     let own = own.max_by_key(|(at, mount)| (mount.point.as_os_str().len(), *at));

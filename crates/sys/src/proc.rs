@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// Counters of the machine, proc(5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Machine {
+pub enum MachineFile {
     /// CPU times, context switches, runnable tasks (proc_stat(5)).
     Stat,
     /// proc_meminfo(5).
@@ -34,18 +34,18 @@ pub enum Machine {
     PressureMemory,
 }
 
-impl Machine {
+impl MachineFile {
     fn path(self) -> &'static str {
         match self {
-            Machine::Stat => "/proc/stat",
-            Machine::Memory => "/proc/meminfo",
-            Machine::Paging => "/proc/vmstat",
-            Machine::Disks => "/proc/diskstats",
-            Machine::Links => "/proc/self/net/dev",
-            Machine::Protocols => "/proc/self/net/snmp",
-            Machine::PressureCpu => "/proc/pressure/cpu",
-            Machine::PressureIo => "/proc/pressure/io",
-            Machine::PressureMemory => "/proc/pressure/memory",
+            MachineFile::Stat => "/proc/stat",
+            MachineFile::Memory => "/proc/meminfo",
+            MachineFile::Paging => "/proc/vmstat",
+            MachineFile::Disks => "/proc/diskstats",
+            MachineFile::Links => "/proc/self/net/dev",
+            MachineFile::Protocols => "/proc/self/net/snmp",
+            MachineFile::PressureCpu => "/proc/pressure/cpu",
+            MachineFile::PressureIo => "/proc/pressure/io",
+            MachineFile::PressureMemory => "/proc/pressure/memory",
         }
     }
 }
@@ -60,7 +60,7 @@ const READ: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC);
 
 impl Counters {
     /// Opens counters of the machine; `None` if this kernel or container does not provide them.
-    pub fn machine(of: Machine) -> Option<Counters> {
+    pub fn machine(of: MachineFile) -> Option<Counters> {
         Counters::open(Path::new(of.path()))
     }
 
@@ -154,7 +154,7 @@ pub fn processes() -> Vec<u32> {
 /// Number of processes and threads started since boot, by all users (`processes` of proc_stat(5)).
 pub fn started() -> Option<u64> {
     let mut buffer = Vec::new();
-    let file = Counters::machine(Machine::Stat)?;
+    let file = Counters::machine(MachineFile::Stat)?;
     let text = std::str::from_utf8(file.read(&mut buffer)?).ok()?;
     text.lines().find_map(|line| line.strip_prefix("processes ")?.trim().parse().ok())
 }
@@ -281,7 +281,7 @@ const RSS_SLACK_BYTES: u64 = 256 * 1024;
 
 /// Resource usage of a thread, of a process, or of a child and all its waited-for descendants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Used {
+pub struct ResourceUsage {
     /// CPU time in user space.
     pub user: Duration,
     /// CPU time in the kernel.
@@ -305,33 +305,33 @@ pub struct Used {
     pub device_write_bytes: u64,
 }
 
-impl Used {
+impl ResourceUsage {
     /// Usage of all threads of this process so far, including ended ones.
-    pub fn of_process() -> Used {
-        Used::of(libc::RUSAGE_SELF)
+    pub fn of_process() -> ResourceUsage {
+        ResourceUsage::of(libc::RUSAGE_SELF)
     }
 
-    /// As [`Used::of_process`], with the peak memory of this program alone: that of getrusage(2) survives exec(2), and a
+    /// As [`ResourceUsage::of_process`], with the peak memory of this program alone: that of getrusage(2) survives exec(2), and a
     /// large parent would inflate it.
-    pub fn of_program() -> Used {
-        let used = Used::of_process();
+    pub fn of_program() -> ResourceUsage {
+        let used = ResourceUsage::of_process();
         let peak = kib_field("/proc/self/status", "VmHWM:");
-        Used { rss_bytes_max: peak.unwrap_or(used.rss_bytes_max), ..used }
+        ResourceUsage { rss_bytes_max: peak.unwrap_or(used.rss_bytes_max), ..used }
     }
 
     /// Usage of the waited-for children of this process and their descendants so far.
-    pub fn of_children() -> Used {
-        Used::of(libc::RUSAGE_CHILDREN)
+    pub fn of_children() -> ResourceUsage {
+        ResourceUsage::of(libc::RUSAGE_CHILDREN)
     }
 
     /// Usage of the calling thread so far.
-    pub fn of_thread() -> Used {
-        Used::of(libc::RUSAGE_THREAD)
+    pub fn of_thread() -> ResourceUsage {
+        ResourceUsage::of(libc::RUSAGE_THREAD)
     }
 
-    fn of(whom: libc::c_int) -> Used {
+    fn of(whom: libc::c_int) -> ResourceUsage {
         // SAFETY: rusage consists of integers, so all zeros is valid; the call only fills it in.
-        Used::from(&unsafe {
+        ResourceUsage::from(&unsafe {
             let mut usage: libc::rusage = std::mem::zeroed();
             libc::getrusage(whom, &mut usage);
             usage
@@ -344,8 +344,8 @@ impl Used {
     }
 
     /// Usage since an earlier reading, taken before the process became the command.
-    pub fn since(self, before: &Used) -> Used {
-        Used {
+    pub fn since(self, before: &ResourceUsage) -> ResourceUsage {
+        ResourceUsage {
             user: self.user.saturating_sub(before.user),
             sys: self.sys.saturating_sub(before.sys),
             rss_bytes_max: self.rss_bytes_max,
@@ -362,10 +362,10 @@ impl Used {
     }
 }
 
-impl From<&libc::rusage> for Used {
-    fn from(usage: &libc::rusage) -> Used {
+impl From<&libc::rusage> for ResourceUsage {
+    fn from(usage: &libc::rusage) -> ResourceUsage {
         let time = |t: libc::timeval| Duration::new(t.tv_sec as u64, t.tv_usec as u32 * 1000);
-        Used {
+        ResourceUsage {
             user: time(usage.ru_utime),
             sys: time(usage.ru_stime),
             rss_bytes_max: usage.ru_maxrss as u64 * 1024,

@@ -4,9 +4,9 @@
 //! starts the command as a child of this process. The usage of that child before exec(2) is recorded and
 //! subtracted.
 
-use crate::child::{self, End};
+use crate::child::{self, ProcessEnd};
 use crate::memory::Aligned;
-use crate::proc::Used;
+use crate::proc::ResourceUsage;
 use std::ffi::{CString, OsStr, OsString, c_char, c_int, c_void};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
@@ -23,28 +23,28 @@ impl Command {
     ///
     /// # Errors
     /// Those of exec(2), fork(2) and the other calls.
-    pub fn start(&self) -> io::Result<Started> {
+    pub fn start(&self) -> io::Result<StartedCommand> {
         let order = Order::new(self)?;
         let began = start(&order)?;
         let pid = u32::try_from(order.pid()).map_err(|_| io::ErrorKind::Other)?;
-        Ok(Started { pid, began, before: order.used_before() })
+        Ok(StartedCommand { pid, began, before: order.used_before() })
     }
 }
 
 /// A running command.
 #[derive(Clone, Copy, Debug)]
-pub struct Started {
+pub struct StartedCommand {
     /// Process id, a child of this process.
     pub pid: u32,
     /// Time just before the start.
     pub began: Instant,
     /// Usage of its process before exec(2).
-    before: Used,
+    before: ResourceUsage,
 }
 
-impl Started {
+impl StartedCommand {
     /// Bytes that it and its waited-for descendants passed to write(2) and similar calls: `wchar` of
-    /// proc_pid_io(5). To be read between its end and [`Started::collect`]; `None` if the kernel does not
+    /// proc_pid_io(5). To be read between its end and [`StartedCommand::collect`]; `None` if the kernel does not
     /// count or reveal them.
     pub fn written_bytes(&self) -> Option<u64> {
         let text = std::fs::read_to_string(format!("/proc/{}/io", self.pid)).ok()?;
@@ -52,12 +52,12 @@ impl Started {
     }
 
     /// Reaps it, waiting for its end if necessary; returns how it ended, and what it and its descendants
-    /// used. [`Used::rss_is_bound`] tells if the peak memory is only an upper bound, that of the process
+    /// used. [`ResourceUsage::rss_is_bound`] tells if the peak memory is only an upper bound, that of the process
     /// before exec(2).
     ///
     /// # Errors
     /// It is no longer a child of this process.
-    pub fn collect(&self) -> io::Result<(End, Used)> {
+    pub fn collect(&self) -> io::Result<(ProcessEnd, ResourceUsage)> {
         let (end, used) = child::collect(self.pid)?;
         Ok((end, used.since(&self.before)))
     }
@@ -244,9 +244,9 @@ impl Order {
     }
 
     /// Usage of the process before exec(2).
-    pub fn used_before(&self) -> Used {
+    pub fn used_before(&self) -> ResourceUsage {
         // SAFETY: as above; the process left these pages by exec(2).
-        Used::from(&unsafe { (&raw const (*self.fixed()).before).read_volatile() })
+        ResourceUsage::from(&unsafe { (&raw const (*self.fixed()).before).read_volatile() })
     }
 }
 
@@ -661,7 +661,7 @@ mod tests {
         assert_eq!(text, "/usr\nit's\nown\n");
         child::wait_for_end(started.pid).unwrap();
         assert!(started.written_bytes().is_none_or(|bytes| bytes >= text.len() as u64));
-        assert_eq!(started.collect().unwrap().0, End::Exited(7));
+        assert_eq!(started.collect().unwrap().0, ProcessEnd::Exited(7));
     }
 
     #[test]
@@ -693,7 +693,7 @@ mod tests {
         command.cpus = vec![cpu];
         let started = command.start().unwrap();
         let (end, used) = started.collect().unwrap();
-        assert_eq!(end, End::Exited(0));
+        assert_eq!(end, ProcessEnd::Exited(0));
         assert!(started.before.rss_bytes_max < 1 << 20, "{:?}", started.before);
         assert!(used.rss_bytes_max < 16 << 20 && !used.rss_is_bound, "{used:?}");
         assert!(large.iter().all(|byte| *byte == 1));

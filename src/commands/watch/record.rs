@@ -14,7 +14,7 @@ use hakobu_explain::observer::Observer;
 use hakobu_explain::sample::{Sample, Sampler, Watched};
 use hakobu_explain::verdict::{Verdict, judge};
 use hakobu_lab::record::{Command, Document, Kept, Machine, Recorder, Row, Summary, picture};
-use hakobu_sys::start::{self, Started};
+use hakobu_sys::start::{self, StartedCommand};
 use hakobu_sys::{child, host, process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::ffi::OsString;
@@ -107,7 +107,7 @@ fn listen(sender: &Sender<Event>) -> io::Result<()> {
 }
 
 /// Starts the command and a thread that waits for its end; the error is an exit code.
-fn spawn(words: &[OsString], sender: &Sender<Event>) -> Result<Started, u8> {
+fn spawn(words: &[OsString], sender: &Sender<Event>) -> Result<StartedCommand, u8> {
     let name = words.first().ok_or(exit::USAGE)?;
     let started = start::Command::new(words.to_vec()).start().map_err(|error| {
         let code = if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_RUN };
@@ -191,7 +191,7 @@ impl Recording {
         &mut self,
         plan: &Plan,
         events: &Receiver<Event>,
-        running: Option<Started>,
+        running: Option<StartedCommand>,
     ) -> Option<Instant> {
         let of_process = match plan.subject {
             Subject::Pid(pid) => Some((pid, process::start_ticks(pid))),
@@ -302,7 +302,7 @@ struct End {
 /// Returns how the command ended, its resource usage, and the exit code.
 fn collect(
     words: &[OsString],
-    running: Started,
+    running: StartedCommand,
     ended: Option<Instant>,
 ) -> io::Result<(Command, u8)> {
     let (end, used) = running.collect()?;

@@ -9,7 +9,7 @@ mod rates;
 
 use crate::sample::process::{OwnProcess, ProcessTree};
 use hakobu_sys::disk::{self, Interface};
-use hakobu_sys::proc::{self, Counters, Machine};
+use hakobu_sys::proc::{self, Counters, MachineFile};
 pub use limits::{IoCeiling, Limits, Served, usable_cpus};
 pub use rates::{CpuRates, DiskRates, LinkRates, PressureRates, ProcessRates, Rates};
 use std::time::Duration;
@@ -233,7 +233,7 @@ pub fn is_directory_lock(function: &str) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watched {
     /// None.
-    Machine,
+    MachineFile,
     /// This process and each of its threads.
     ThisProcess,
     /// A process and its descendants.
@@ -273,14 +273,18 @@ impl Sampler {
         Sampler {
             began_ns: proc::now_ns(),
             buffer: Vec::new(),
-            stat: Counters::machine(Machine::Stat),
-            memory: Counters::machine(Machine::Memory),
-            paging: Counters::machine(Machine::Paging),
-            disks: Counters::machine(Machine::Disks),
-            links: Counters::machine(Machine::Links),
-            protocols: Counters::machine(Machine::Protocols),
-            pressure: [Machine::PressureCpu, Machine::PressureIo, Machine::PressureMemory]
-                .map(Counters::machine),
+            stat: Counters::machine(MachineFile::Stat),
+            memory: Counters::machine(MachineFile::Memory),
+            paging: Counters::machine(MachineFile::Paging),
+            disks: Counters::machine(MachineFile::Disks),
+            links: Counters::machine(MachineFile::Links),
+            protocols: Counters::machine(MachineFile::Protocols),
+            pressure: [
+                MachineFile::PressureCpu,
+                MachineFile::PressureIo,
+                MachineFile::PressureMemory,
+            ]
+            .map(Counters::machine),
             quota: limits::Limits::read().quota_counters(),
             known: LinkCache::default(),
             watching: match of {
@@ -359,7 +363,7 @@ impl IdleTime {
     /// Opens the file. Never fails: [`IdleTime::read`] then returns `None`.
     pub fn open() -> IdleTime {
         IdleTime {
-            stat: Counters::machine(Machine::Stat),
+            stat: Counters::machine(MachineFile::Stat),
             allowed: proc::affinity(0).unwrap_or_default(),
             buffer: Vec::new(),
         }

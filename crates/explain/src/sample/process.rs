@@ -2,7 +2,7 @@
 //! for a CPU.
 
 use crate::sample::{Process, Thread, parse};
-use hakobu_sys::proc::{self, Counters, ProcessDir, Used};
+use hakobu_sys::proc::{self, Counters, ProcessDir, ResourceUsage};
 use std::ffi::CString;
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ impl OwnProcess {
 
     /// Reads the counters.
     pub fn read(&mut self, buffer: &mut Vec<u8>) -> Process {
-        let used = Used::of_process();
+        let used = ResourceUsage::of_process();
         let short = |file: &Option<Counters>, buffer: &mut Vec<u8>| {
             Some(file.as_ref()?.read_short(buffer)?.to_owned())
         };
@@ -184,7 +184,7 @@ impl ProcessTree {
             gone_switches: (0, 0),
             waited_faults: match root {
                 Some(_) => 0,
-                None => Used::of_children().minor_faults,
+                None => ResourceUsage::of_children().minor_faults,
             },
             lists_children: own.and_then(listed).is_some(),
             asked: 0,
@@ -211,10 +211,10 @@ impl ProcessTree {
         self.sum(waited, buffer)
     }
 
-    fn own_waited(&self) -> Used {
+    fn own_waited(&self) -> ResourceUsage {
         match self.root {
-            None => Used::of_children(),
-            Some(_) => Used::default(),
+            None => ResourceUsage::of_children(),
+            Some(_) => ResourceUsage::default(),
         }
     }
 
@@ -319,7 +319,7 @@ impl ProcessTree {
         self.connected
     }
 
-    fn sum(&mut self, waited: Used, buffer: &mut Vec<u8>) -> Process {
+    fn sum(&mut self, waited: ResourceUsage, buffer: &mut Vec<u8>) -> Process {
         let mut totals = self.gone;
         let mut switches = self.gone_switches;
         let mut process = Process::default();

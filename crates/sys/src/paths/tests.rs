@@ -95,7 +95,7 @@ fn links_of_others_are_refused() {
     area.link("real/new", "dangling", Some(1234));
     let refused = |result: Result<()>| {
         let error = result.expect_err("refused");
-        assert!(Refused::is(&error), "{error}");
+        assert!(RefusedLink::is(&error), "{error}");
         assert!(error.to_string().contains("belongs to user 1234"), "{error}");
     };
     let links = Links::Trusted;
@@ -125,9 +125,11 @@ fn a_path_may_be_confined() {
     links.make_dir(&area.0.join("real/new"), 0o755, false).unwrap();
     for name in ["real/..", "real/root", "."] {
         let error = links.open_dir(CWD, &area.c(name)).expect_err("refused");
-        assert!(Refused::is(&error) && error.to_string().contains("leads out of"), "{error}");
+        assert!(RefusedLink::is(&error) && error.to_string().contains("leads out of"), "{error}");
     }
-    assert!(links.open_write(&area.0.join("out"), false).is_err_and(|error| Refused::is(&error)));
+    assert!(
+        links.open_write(&area.0.join("out"), false).is_err_and(|error| RefusedLink::is(&error))
+    );
     assert!(!area.0.join("out").exists());
     links.open_dir(CWD, &area.c("none")).expect_err("outside");
     let nowhere = Links::Within(area.0.join("none"));
@@ -170,7 +172,7 @@ fn names_are_found_through_no_symlink() {
     std::os::unix::fs::symlink("d", path.join("l")).unwrap();
     let top = dir::open_root(&CString::new(path.to_str().unwrap()).unwrap()).unwrap();
     let size = |path: &[u8]| {
-        let below = Below::find(top.as_fd(), path).ok()?;
+        let below = PathBelow::find(top.as_fd(), path).ok()?;
         Some(meta::of(below.dir(), below.name(), false).ok()?.size)
     };
     assert_eq!(size(b"d/f"), Some(1));
@@ -178,7 +180,7 @@ fn names_are_found_through_no_symlink() {
     for path in [&b"l/f"[..], b"../d/f", b"e/f", b"d/g", b"d\0/f"] {
         assert_eq!(size(path), None);
     }
-    let typed = Below::typed(&path.join("l/f")).unwrap();
+    let typed = PathBelow::typed(&path.join("l/f")).unwrap();
     assert_eq!(meta::of(typed.dir(), typed.name(), false).unwrap().size, 1);
     std::fs::remove_dir_all(path).unwrap();
 }

@@ -4,7 +4,7 @@ use crate::location::Side;
 use hakobu_core::buffer::{AlignedBytes, is_same};
 use hakobu_core::limit::Limiter;
 use hakobu_core::meter::Activity;
-use hakobu_sys::cache::Ahead;
+use hakobu_sys::cache::ReadAhead;
 use hakobu_sys::{BorrowedFd, file};
 use std::io;
 
@@ -39,7 +39,7 @@ pub(crate) fn first_difference<E: From<(Side, io::Error)>>(
     mut compared: impl FnMut(u64, bool),
 ) -> Result<Option<u64>, E> {
     let mut offset = from;
-    let mut ahead = [source, target].map(|fd| Ahead::new(fd, (from, to)));
+    let mut ahead = [source, target].map(|fd| ReadAhead::new(fd, (from, to)));
     while offset < to {
         if sparse {
             offset = skip_holes(source, target, offset, to);

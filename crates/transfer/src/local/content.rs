@@ -11,7 +11,7 @@ use hakobu_core::buffer::AlignedBytes;
 use hakobu_core::error::Operation;
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Jobs, Meta};
-use hakobu_sys::proc::Used;
+use hakobu_sys::proc::ResourceUsage;
 use hakobu_sys::{AsFd, BorrowedFd, cache, disk, errno, file, stdio};
 use std::cell::OnceCell;
 use std::ffi::CStr;
@@ -646,12 +646,12 @@ impl Spent {
 /// Time measurement of one worker.
 pub(super) struct Watch {
     spent: Spent,
-    used: Used,
+    used: ResourceUsage,
 }
 
 impl Watch {
     pub(super) fn new() -> Watch {
-        Watch { spent: Spent::default(), used: Used::of_thread() }
+        Watch { spent: Spent::default(), used: ResourceUsage::of_thread() }
     }
 
     /// Records a read that began at `begun`.
@@ -670,7 +670,7 @@ impl Watch {
         if self.spent.segments < SEGMENTS {
             return None;
         }
-        let used = Used::of_thread();
+        let used = ResourceUsage::of_thread();
         let more = used.since(&self.used);
         (self.spent.cpu, self.spent.waits) = (more.cpu(), more.voluntary_switches);
         self.used = used;

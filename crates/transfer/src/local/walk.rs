@@ -18,7 +18,7 @@ use hakobu_core::error::{ErrorClass, Operation};
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_sys::dir::{self, Reader};
-use hakobu_sys::paths::{Links, Refused};
+use hakobu_sys::paths::{Links, RefusedLink};
 use hakobu_sys::{AsFd, BorrowedFd, errno, file, meta};
 use hakobu_tree::handle::DirectoryHandle;
 use hakobu_tree::names::push_name;
@@ -861,7 +861,7 @@ impl<'a> SourceFiles<'a> {
         name: &[u8],
     ) -> std::io::Result<Option<Vec<u8>>> {
         match read_merge_file(self.links, dir_fd, name) {
-            Err(error) if Refused::is_foreign(&error) && !self.is_strict => {
+            Err(error) if RefusedLink::is_foreign(&error) && !self.is_strict => {
                 self.refused = Some(error);
                 Ok(None)
             }

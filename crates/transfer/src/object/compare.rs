@@ -18,7 +18,7 @@ use hakobu_core::unit::{Kind, Meta, Time, Totals};
 use hakobu_s3::ops::{CopySource, Headers, ObjectHead, Range, copy_object};
 use hakobu_s3::{Algorithm, Checksum, ErrorKind};
 use hakobu_sys::file::{self, Through};
-use hakobu_sys::paths::Below;
+use hakobu_sys::paths::PathBelow;
 use hakobu_sys::{AsFd, OwnedFd, meta, process};
 use http::{HeaderName, HeaderValue};
 use std::ffi::CString;
@@ -609,7 +609,7 @@ pub(super) async fn touch(
 
 /// Sets owner, mode and time, in this order: a change of owner clears setuid bits.
 fn file(root: &OwnedFd, name: &[u8], kept: &Kept) -> Result<(), (Operation, io::Error)> {
-    let below = Below::find(root.as_fd(), name).map_err(|error| (Operation::Stat, error))?;
+    let below = PathBelow::find(root.as_fd(), name).map_err(|error| (Operation::Stat, error))?;
     let (folder, name) = (below.dir(), below.name());
     if kept.uid.is_some() || kept.gid.is_some() {
         let owned = meta::set_owner(folder, name, kept.uid, kept.gid);

@@ -18,7 +18,7 @@ use crate::publish::{self, TempNames};
 use hakobu_core::error::{Cause, ErrorClass, Fatal, Operation, Problem};
 use hakobu_core::event::Event;
 use hakobu_core::unit::{Kind, Meta, Totals};
-use hakobu_sys::paths::Below;
+use hakobu_sys::paths::PathBelow;
 use hakobu_sys::{AsFd, meta};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -599,7 +599,7 @@ impl Feed<'_> {
     fn is_unfinished(&self, source: &Meta, there: &Meta, name: &[u8]) -> bool {
         let Root::Local { dir: root, .. } = &self.planned.pair.target else { return false };
         let setup = &self.engine.setup;
-        let find = || Below::find((**root).as_fd(), name);
+        let find = || PathBelow::find((**root).as_fd(), name);
         let unfinished = setup.ledger.is_unfinished_at(source, there, find);
         if unfinished && setup.ledger.is_first_report() {
             let target = self.planned.pair.target.spell(name);

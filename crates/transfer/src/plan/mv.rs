@@ -8,7 +8,7 @@ use crate::policy::{Ask, Grain, Numbering, Policy, Preserve, Symlinks, is_newer}
 use crate::publish;
 use hakobu_core::error::{Cause, DIRECTORY_STAYS, ENTRY_STAYS, ErrorClass, Operation, Problem};
 use hakobu_core::unit::{Kind, Meta};
-use hakobu_sys::paths::{Below, Links, ancestors};
+use hakobu_sys::paths::{Links, PathBelow, ancestors};
 use hakobu_sys::{AsFd, dir, errno, meta};
 use std::collections::HashSet;
 use std::ffi::{CString, OsStr};
@@ -373,7 +373,7 @@ fn stays(source: &Meta, target: &Meta, options: &Options) -> bool {
 /// Returns whether the target is a half-written file of another run (`journal::Ledger`).
 fn is_unfinished(source: &Meta, target: &Meta, to: &Path) -> bool {
     let ledger = Ledger::new(&Journal::of_user(), Scope::default());
-    ledger.is_unfinished_at(source, target, || Below::typed(to))
+    ledger.is_unfinished_at(source, target, || PathBelow::typed(to))
 }
 
 fn may_replace(source: &Meta, target: &Meta, to: &Path, new: &CString, options: &Options) -> bool {

@@ -21,7 +21,7 @@ use hakobu_core::unit::{Kind, Meta};
 use hakobu_s3::ops::{ListQuery, ObjectHead, ObjectPages, head_object};
 use hakobu_s3::with_session;
 use hakobu_s3::{AccessPoint, Error, ErrorKind, S3Session};
-use hakobu_sys::paths::{Below, Links, Refused, split};
+use hakobu_sys::paths::{Links, PathBelow, RefusedLink, split};
 use hakobu_sys::{AsFd, OwnedFd, dir, errno, meta};
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -426,7 +426,7 @@ impl ObjectTarget {
     fn open(&self, shown: &Path, umask: u32) -> Result<Root, Fatal> {
         let path = or_here(shown);
         let failed = |error: io::Error| {
-            let code = if Refused::is(&error) { 3 } else { 11 };
+            let code = if RefusedLink::is(&error) { 3 } else { 11 };
             let cause = Cause::System(error);
             Fatal::new(code, format!("cannot use target folder {}: {cause}", quoted(path)))
         };
@@ -625,7 +625,7 @@ pub(super) fn existing(
             }
         }
         (Root::Local { dir, .. }, _) if !planned.target_is_new => {
-            let looked = Below::find(dir.as_fd(), name)
+            let looked = PathBelow::find(dir.as_fd(), name)
                 .and_then(|below| meta::of(below.dir(), below.name(), false));
             match looked {
                 Ok(meta) => Ok(Some(Entry { name: name.into(), meta, etag: "".into() })),

@@ -8,7 +8,7 @@ use hakobu_core::error::{Cause, Fatal, quoted};
 use hakobu_core::event::{Event, Listener};
 use hakobu_core::number;
 use hakobu_core::unit::Kind;
-use hakobu_sys::paths::Refused;
+use hakobu_sys::paths::RefusedLink;
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, disk, errno, meta, process, xattr};
 use std::ffi::CString;
 use std::io;
@@ -237,7 +237,7 @@ pub(super) fn written_through(
 fn make(path: &Path, spec: &Spec, umask: u32) -> Result<bool, Fatal> {
     let umask = if inherits_acl(path) { 0 } else { umask };
     spec.policy.links.make_dir(path, 0o777 & !umask, spec.mkpath).map_err(|error| {
-        if Refused::is(&error) {
+        if RefusedLink::is(&error) {
             return unusable(path, &error);
         }
         let hint = match error.kind() {
@@ -275,7 +275,7 @@ fn unusable(path: &Path, error: &io::Error) -> Fatal {
         None => io::Error::other(error.to_string()),
     });
     // rsync's code for an unusable target.
-    let exit = if Refused::is(error) { 3 } else { 11 };
+    let exit = if RefusedLink::is(error) { 3 } else { 11 };
     Fatal::new(exit, format!("cannot use target {}: {cause}", quoted(path)))
 }
 

@@ -15,7 +15,7 @@ use hakobu_core::control::Control;
 use hakobu_core::error::{Cause, Fatal, quoted};
 use hakobu_core::event::{Event, Listener, Remark};
 use hakobu_core::unit::{Jobs, Kind, Totals};
-use hakobu_sys::paths::{Refused, ancestors};
+use hakobu_sys::paths::{RefusedLink, ancestors};
 use hakobu_sys::{AsFd, OwnedFd, dir, disk, errno, meta, process};
 use hakobu_tree::pool;
 use parking_lot::Mutex;
@@ -320,7 +320,7 @@ fn check_bases(spec: &Spec, place: &Place, listener: &dyn Listener) -> Result<u6
         let name = c_string(path.as_os_str().as_bytes());
         match name.and_then(|name| spec.policy.links.open_dir(dir::cwd(), &name)) {
             Ok(_) => {}
-            Err(error) if is_absent(&error) || Refused::is_foreign(&error) => {
+            Err(error) if is_absent(&error) || RefusedLink::is_foreign(&error) => {
                 failed += u64::from(!is_absent(&error));
                 let cause = Cause::System(error);
                 let message = format!("{option} {} is not used: {cause}", quoted(&path));

@@ -20,7 +20,7 @@ use hakobu_explain::verdict::{
     self, Experiment, Facts, Level, Progress, Resource, Side, Verdict, judge,
 };
 use hakobu_s3::S3Session;
-use hakobu_sys::proc::{self, Used};
+use hakobu_sys::proc::{self, ResourceUsage};
 use hakobu_sys::{disk, process};
 use parking_lot::{Condvar, Mutex};
 use std::os::unix::fs::MetadataExt;
@@ -250,9 +250,9 @@ impl Cpus {
     /// Returns the idle time for the tuner, read again if that is due.
     fn idle(&mut self, now: Duration) -> Option<(Duration, Duration)> {
         if now >= self.next {
-            let before = Used::of_thread().cpu();
+            let before = ResourceUsage::of_thread().cpu();
             self.last = self.idle.read().map(|idle| (now, idle));
-            let took = Used::of_thread().cpu().saturating_sub(before);
+            let took = ResourceUsage::of_thread().cpu().saturating_sub(before);
             self.next = now + next_pause(took, (IDLE, IDLE_MAX));
         }
         self.last
@@ -323,9 +323,9 @@ impl Controller {
             controls.gate.set(tuner.step(now - self.pause.took, &reading));
         }
         if now >= self.next_sample {
-            let before = Used::of_thread().cpu();
+            let before = ResourceUsage::of_thread().cpu();
             self.sample(now, counts, controls, subject);
-            let took = Used::of_thread().cpu().saturating_sub(before);
+            let took = ResourceUsage::of_thread().cpu().saturating_sub(before);
             self.next_sample = now + next_pause(took, (SAMPLE, SAMPLE_MAX));
             self.prove(now, &counts, controls, subject);
             if self.interim.is_due(now) {
@@ -499,7 +499,7 @@ pub(super) fn next_pause(took: Duration, (min, max): (Duration, Duration)) -> Du
 
 /// Makes a reading for the tuner, without the counts `apart`.
 fn reading(counts: &Counts, apart: &Counts, cpus: u32) -> WorkCounters {
-    let cpu = Used::of_process().cpu() / cpus.max(1);
+    let cpu = ResourceUsage::of_process().cpu() / cpus.max(1);
     WorkCounters {
         bytes: counts.bytes.saturating_sub(apart.bytes),
         items: counts.items.saturating_sub(apart.items),
@@ -554,14 +554,14 @@ impl Shared {
             if *over {
                 return;
             }
-            let before = Used::of_thread().cpu();
+            let before = ResourceUsage::of_thread().cpu();
             // The lock is held during a tick: the end of the run waits for it, and no tick comes after.
             let mut controller = self.controller.lock();
             controller.tick(self.started.elapsed(), &self.controls, &self.subject);
             let tick_max = if controller.tunes() { TUNED_TICK_MAX } else { TICK_MAX };
             drop((controller, over));
             self.ledger.heartbeat();
-            let took = Used::of_thread().cpu().saturating_sub(before);
+            let took = ResourceUsage::of_thread().cpu().saturating_sub(before);
             pause = next_pause(took, (TICK, tick_max));
         }
     }

@@ -16,7 +16,7 @@ use hakobu_core::unit::{Kind, Meta};
 use hakobu_s3::ops::{GetOptions, get_object, head_object};
 use hakobu_s3::with_session;
 use hakobu_s3::{Client, Error, ErrorKind, S3Session};
-use hakobu_sys::paths::{Below, Links, split};
+use hakobu_sys::paths::{Links, PathBelow, split};
 use hakobu_sys::{AsFd, OwnedFd, dir, errno, meta};
 use std::ffi::{CString, OsStr};
 use std::io;
@@ -502,7 +502,7 @@ fn looked_at(top: &OwnedFd, name: &[u8], symlinks: Symlinks) -> Result<Meta, Cau
     }
     let look = || -> io::Result<Meta> {
         let follow = symlinks == Symlinks::Follow;
-        let below = Below::find(top.as_fd(), name)?;
+        let below = PathBelow::find(top.as_fd(), name)?;
         meta::of(below.dir(), below.name(), follow)
     };
     let found = look().map_err(Cause::System)?;

@@ -11,7 +11,7 @@ use hakobu_core::error::{Cause, cannot, quoted};
 use hakobu_sys::OwnedFd;
 use hakobu_sys::child::{self, ChildState, SessionGuard};
 use hakobu_sys::paths::Links;
-use hakobu_sys::proc::{self, Used};
+use hakobu_sys::proc::{self, ResourceUsage};
 use hakobu_sys::start::{self, Command, Placement};
 use std::ffi::{CString, OsString};
 use std::fs::File;
@@ -82,7 +82,7 @@ impl Job<'_> {
             let watching = watching.map_err(failed)?;
             // From here until the command ends the lab starts nothing.
             let _ = is_ready.recv();
-            let own_before = Used::of_process();
+            let own_before = ResourceUsage::of_process();
             let started_before = proc::started();
             let started = command.start().map_err(failed)?;
             let (pid, began) = (started.pid, started.began);
@@ -96,7 +96,7 @@ impl Job<'_> {
             let ended = Instant::now();
             let paused = child::paused_time().saturating_sub(paused_before);
             // The command has ended: further work does not disturb it.
-            let own_after = Used::of_process();
+            let own_after = ResourceUsage::of_process();
             let started_after = proc::started();
             // The process id stays reserved until it is reaped, so a kill cannot hit another process.
             let _ = sender.send(Message::Ended);
