@@ -144,13 +144,13 @@ impl Limits {
         Ok(Rates { bytes_per_s_max: self.bytes_per_s_max, operations_per_s_max })
     }
 
-    /// Returns the limit of operations per second: requests if a side is in S3 (`with_session`), else operations on
+    /// Returns the limit of operations per second: requests if a side is in S3 (`with_store`), else operations on
     /// files.
     ///
     /// # Errors
     /// The given limit is of the other kind.
-    pub fn operations_per_s_max(&self, with_session: bool) -> Result<Option<u64>, String> {
-        match (self.iops_max, self.rps_max, with_session) {
+    pub fn operations_per_s_max(&self, with_store: bool) -> Result<Option<u64>, String> {
+        match (self.iops_max, self.rps_max, with_store) {
             (Some(_), _, true) => Err("--iops-limit is for transfers between paths; \
                                        --rps-limit limits requests to s3://"
                 .into()),

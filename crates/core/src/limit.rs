@@ -379,8 +379,8 @@ impl Limits {
 
 /// The least `--memory` that a transfer can do with, in bytes: with a store on a side, that of one
 /// part, `part_bytes` where the user said so.
-fn memory_bytes_min(with_session: bool, part_bytes: Option<u64>) -> u64 {
-    match with_session {
+fn memory_bytes_min(with_store: bool, part_bytes: Option<u64>) -> u64 {
+    match with_store {
         true => STORES_BYTES_MIN.max(part_bytes.unwrap_or(0)),
         false => PATHS_BYTES_MIN,
     }
@@ -392,10 +392,10 @@ fn memory_bytes_min(with_session: bool, part_bytes: Option<u64>) -> u64 {
 /// Code 1, with the least that is needed.
 pub fn check_memory(
     bytes_max: Option<u64>,
-    with_session: bool,
+    with_store: bool,
     part_bytes: Option<u64>,
 ) -> Result<(), Fatal> {
-    let least = memory_bytes_min(with_session, part_bytes.filter(|_| with_session));
+    let least = memory_bytes_min(with_session, part_bytes.filter(|_| with_store));
     match bytes_max {
         Some(bytes) if bytes < least => {
             let mib = least.div_ceil(1 << 20);

@@ -316,9 +316,6 @@ const NOW_S: i64 = 5;
 static KNOWN: RwLock<Vec<(u64, bool)>> = RwLock::new(Vec::new());
 
 /// Sets the times of an open entry on the device `dev`: futimens(3); `None` leaves a time unchanged.
-///
-/// # Errors
-/// Those of the system.
 pub fn stamp_fd(
     dev: u64,
     fd: impl AsFd,
@@ -336,9 +333,6 @@ pub fn stamp_fd(
 }
 
 /// Sets the times of a name itself on the device `dev`: utimensat(2); `None` leaves a time unchanged.
-///
-/// # Errors
-/// Those of the system.
 pub fn stamp(
     dev: u64,
     dir: BorrowedFd<'_>,

@@ -63,9 +63,6 @@ pub(crate) struct Conn {
 
 impl Conn {
     /// Creates an HTTP connection over a stream.
-    ///
-    /// # Errors
-    /// Those of hyper, as a message.
     pub async fn new(stream: Stream) -> Result<Conn, String> {
         let watch = Rc::<Watchdog>::default();
         watch.read_at_most(usize::MAX);
@@ -133,9 +130,6 @@ impl Conn {
 
     /// Next piece of the response body; `None` at its end. The connection may stall for `timeout`; a slow
     /// reader does not count as a stall.
-    ///
-    /// # Errors
-    /// The failure.
     pub async fn piece(
         &mut self,
         body: &mut Incoming,
@@ -582,9 +576,6 @@ async fn open(
 
 impl Stream {
     /// Kernel state of the connection.
-    ///
-    /// # Errors
-    /// Those of the system.
     pub fn info(&self) -> io::Result<TcpInfo> {
         match self {
             Stream::Plain(tcp) => tcp_info(tcp),

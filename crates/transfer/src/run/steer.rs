@@ -48,16 +48,16 @@ impl Terms {
     /// Returns the parameters of a transfer.
     pub fn of(spec: &Spec, stores: &Stores) -> Terms {
         let ends = Ends::of(spec, stores);
-        let with_session = spec.has_store();
+        let with_store = spec.has_store();
         Terms {
-            work: if with_session { WorkKind::Store } else { WorkKind::Paths },
+            work: if with_store { WorkKind::Store } else { WorkKind::Paths },
             ends,
             jobs: spec.jobs,
             bytes_per_s_max: spec.bytes_per_s_max,
             operations_per_s_max: spec.operations_per_s_max,
             memory_bytes_max: spec.memory_bytes_max,
             proves: spec.prove,
-            lanes: with_session.then(process::cpus),
+            lanes: with_store.then(process::cpus),
             judges: true,
         }
     }
