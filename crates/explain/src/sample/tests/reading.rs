@@ -170,3 +170,30 @@ fn waiting_for_a_directory_is_seen() {
     }
     assert!(seen, "{places:?}");
 }
+
+#[test]
+fn idle_time_passes_no_faster_than_time() {
+    let mut idle = IdleTime::open();
+    let (began, first) = (Instant::now(), idle.read().unwrap());
+    std::thread::sleep(Duration::from_millis(100));
+    let (took, last) = (began.elapsed(), idle.read().unwrap());
+    assert!(last >= first);
+    // A tick at each end.
+    assert!(last - first <= took + Duration::from_millis(20), "{:?} of {took:?}", last - first);
+}
+
+#[test]
+fn a_busy_cpu_is_not_idle() {
+    let cpu = proc::affinity(0).unwrap()[0];
+    let mut idle = IdleTime { allowed: vec![cpu], ..IdleTime::open() };
+    std::thread::spawn(move || {
+        proc::set_affinity(0, &[cpu]).unwrap();
+        let (began, first) = (Instant::now(), idle.read().unwrap());
+        while began.elapsed() < Duration::from_millis(200) {
+            std::hint::black_box(());
+        }
+        assert!(idle.read().unwrap() - first <= Duration::from_millis(20));
+    })
+    .join()
+    .unwrap();
+}
