@@ -395,7 +395,7 @@ pub fn check_memory(
     with_store: bool,
     part_bytes: Option<u64>,
 ) -> Result<(), Fatal> {
-    let least = memory_bytes_min(with_session, part_bytes.filter(|_| with_store));
+    let least = memory_bytes_min(with_store, part_bytes.filter(|_| with_store));
     match bytes_max {
         Some(bytes) if bytes < least => {
             let mib = least.div_ceil(1 << 20);

@@ -30,6 +30,7 @@ pub fn for_each<T: Sync>(items: &[T], threads_max: usize, work: impl Fn(usize, &
 
 #[cfg(test)]
 mod tests {
+    use super::for_each;
     use parking_lot::Mutex;
     use std::sync::Barrier;
 

@@ -233,6 +233,8 @@ fn result(mut call: impl FnMut() -> rustix::io::Result<usize>) -> i64 {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::meta::of_fd;
+    use std::os::unix::fs::FileExt;
     use std::path::PathBuf;
 
     /// A file of 64 blocks of 4096 bytes, each filled with its number.
@@ -269,59 +271,6 @@ pub(crate) mod tests {
         assert_eq!(seek(&only, u64::MAX), -i64::from(libc::EINVAL));
         std::fs::remove_file(&path).unwrap();
     }
-}
-
-/// Operation on a range of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Take {
-    /// Allocates blocks; the file grows as far.
-    Grow,
-    /// Allocates blocks, also behind the end; the size of the file stays.
-    Keep,
-    /// Deallocates blocks; the range reads as zeros.
-    Punch,
-}
-
-/// fallocate(2).
-pub fn take(file: &OwnedFd, how: Take, offset: u64, bytes: u64) -> i64 {
-    let flags = match how {
-        Take::Grow => FallocateFlags::empty(),
-        Take::Keep => FallocateFlags::KEEP_SIZE,
-        Take::Punch => FallocateFlags::KEEP_SIZE | FallocateFlags::PUNCH_HOLE,
-    };
-    said(rustix::fs::fallocate(file, flags, offset, bytes))
-}
-
-/// ftruncate(2).
-pub fn cut(file: &OwnedFd, bytes: u64) -> i64 {
-    said(rustix::fs::ftruncate(file, bytes))
-}
-
-fn said(result: rustix::io::Result<()>) -> i64 {
-    result.map_or_else(|errno| -i64::from(errno.raw_os_error()), |()| 0)
-}
-
-/// BLKDISCARD of linux/fs.h: _IO(0x12, 119).
-const BLKDISCARD: libc::c_ulong = 0x1277;
-
-/// Returns whether this is a block device.
-pub fn is_device(file: &OwnedFd) -> bool {
-    crate::meta::of_fd(file).is_ok_and(|meta| meta.kind == crate::meta::Kind::BlockDevice)
-}
-
-/// Tells a block device that it may forget a range.
-pub fn discard(device: &OwnedFd, offset: u64, bytes: u64) -> i64 {
-    let range = [offset, bytes];
-    // SAFETY: the call reads two numbers, which outlive it.
-    let done = unsafe { libc::ioctl(device.as_raw_fd(), BLKDISCARD as _, range.as_ptr()) };
-    if done == 0 { 0 } else { -i64::from(crate::errno::of(&Error::last_os_error())) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::meta::of_fd;
-    use std::os::unix::fs::FileExt;
 
     #[test]
     fn files_are_opened_as_told() {
@@ -382,4 +331,50 @@ mod tests {
         assert!(discard(&file, 0, 4096) < 0, "no device");
         std::fs::remove_file(&path).unwrap();
     }
+}
+
+/// Operation on a range of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Take {
+    /// Allocates blocks; the file grows as far.
+    Grow,
+    /// Allocates blocks, also behind the end; the size of the file stays.
+    Keep,
+    /// Deallocates blocks; the range reads as zeros.
+    Punch,
+}
+
+/// fallocate(2).
+pub fn take(file: &OwnedFd, how: Take, offset: u64, bytes: u64) -> i64 {
+    let flags = match how {
+        Take::Grow => FallocateFlags::empty(),
+        Take::Keep => FallocateFlags::KEEP_SIZE,
+        Take::Punch => FallocateFlags::KEEP_SIZE | FallocateFlags::PUNCH_HOLE,
+    };
+    said(rustix::fs::fallocate(file, flags, offset, bytes))
+}
+
+/// ftruncate(2).
+pub fn cut(file: &OwnedFd, bytes: u64) -> i64 {
+    said(rustix::fs::ftruncate(file, bytes))
+}
+
+fn said(result: rustix::io::Result<()>) -> i64 {
+    result.map_or_else(|errno| -i64::from(errno.raw_os_error()), |()| 0)
+}
+
+/// BLKDISCARD of linux/fs.h: _IO(0x12, 119).
+const BLKDISCARD: libc::c_ulong = 0x1277;
+
+/// Returns whether this is a block device.
+pub fn is_device(file: &OwnedFd) -> bool {
+    crate::meta::of_fd(file).is_ok_and(|meta| meta.kind == crate::meta::Kind::BlockDevice)
+}
+
+/// Tells a block device that it may forget a range.
+pub fn discard(device: &OwnedFd, offset: u64, bytes: u64) -> i64 {
+    let range = [offset, bytes];
+    // SAFETY: the call reads two numbers, which outlive it.
+    let done = unsafe { libc::ioctl(device.as_raw_fd(), BLKDISCARD as _, range.as_ptr()) };
+    if done == 0 { 0 } else { -i64::from(crate::errno::of(&Error::last_os_error())) }
 }

@@ -305,7 +305,7 @@ const BUFFERS_MAX: usize = 1024;
 ///
 /// # Errors
 /// Those of `writev(2)`; ENOSPC if a write makes no progress.
-pub fn write_all<'a>(
+pub fn write_all_vectored<'a>(
     fd: BorrowedFd<'_>,
     buffers: impl IntoIterator<Item = &'a [u8]>,
 ) -> Result<()> {
@@ -317,7 +317,7 @@ pub fn write_all<'a>(
 ///
 /// # Errors
 /// As [`write_all_vectored`].
-pub fn write_all_at<'a>(
+pub fn write_all_vectored_at<'a>(
     fd: BorrowedFd<'_>,
     buffers: impl IntoIterator<Item = &'a [u8]>,
     offset: u64,

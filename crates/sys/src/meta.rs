@@ -364,21 +364,21 @@ fn set_by(
 ) -> Result<()> {
     let one = match wanted {
         (Some(time), None) | (None, Some(time)) => time,
-        _ => return stamp(wanted),
+        _ => return set(wanted),
     };
     let both = |there: &Meta| {
         (Some(wanted.0.unwrap_or(there.atime)), Some(wanted.1.unwrap_or(there.mtime)))
     };
     match known(dev) {
-        Some(true) => return stamp(both(&look()?)),
-        Some(false) => return stamp(wanted),
+        Some(true) => return set(both(&look()?)),
+        Some(false) => return set(wanted),
         None => {}
     }
     if !is_fuse() {
         learn(dev, false);
-        return stamp(wanted);
+        return set(wanted);
     }
-    stamp(wanted)?;
+    set(wanted)?;
     let is_set = |there: &Meta| match wanted.1 {
         Some(mtime) => there.mtime == mtime,
         None => there.atime == one,
@@ -391,7 +391,7 @@ fn set_by(
         }
         return Ok(());
     }
-    stamp(both(&first))?;
+    set(both(&first))?;
     if !is_near_now {
         let second = look()?;
         // Unchanged, it is what the file system makes of this time: it has a granularity, or no times at all.
@@ -433,7 +433,7 @@ mod tests {
             Simulated { drops, step_s, mtime, calls }
         }
 
-        fn stamp(&self, dev: u64, is_fuse: bool, mtime: Time) -> (Time, (u32, u32)) {
+        fn set(&self, dev: u64, is_fuse: bool, mtime: Time) -> (Time, (u32, u32)) {
             self.mtime.set(Time::now());
             self.calls.set((0, 0));
             let look = || {

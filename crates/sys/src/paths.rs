@@ -13,7 +13,7 @@ use std::ffi::{CStr, CString, OsStr};
 use std::fmt;
 use std::fs::File;
 use std::io::{Error, ErrorKind, Result, Write};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Splits a path or key before its last name: the folder with its slash (empty at the top), and the name.

@@ -653,7 +653,7 @@ mod tests {
         let mut command = command(&["sh", "-c", script]);
         command.env.push(("HAKOBU_TEST".into(), "it's".into()));
         command.dir = Some(c"/usr".into());
-        command.place = Place::Session;
+        command.place = Placement::Session;
         command.stdio = [null.as_raw_fd(), writer.as_raw_fd(), 2];
         let started = command.start().unwrap();
         drop(writer);

@@ -56,7 +56,7 @@ pub enum UsageResult {
     /// Counted already as part of an earlier argument.
     Again,
     /// Could not be examined; the failure was reported.
-    FailureHook,
+    Failed,
 }
 
 /// Receives failures, from all workers: path, operation, cause.

@@ -11,7 +11,7 @@
 //!
 //! Where operations are limited, each name that a visitor takes, each directory and each first task is one.
 
-use crate::handle::Handle;
+use crate::handle::DirectoryHandle;
 use crate::names::{ByInode, Cursor, NameList, push_name};
 use crate::pool::{self, Queue, Work};
 use hakobu_core::limit::Controls;
@@ -243,7 +243,7 @@ enum Unit<V: Visit> {
     /// The listing of a side, from a position.
     List(Arc<Dir<V::Dir>>, usize, u64),
     /// Names of a side.
-    VisitNames(Arc<Dir<V::Dir>>, usize, NameList),
+    Names(Arc<Dir<V::Dir>>, usize, NameList),
     /// An initial task of the walk: it may add tops.
     First(V::Task),
     Task(V::Task),

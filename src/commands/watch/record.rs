@@ -310,8 +310,8 @@ fn collect(
     let real_s = ended.saturating_duration_since(running.began).as_secs_f64();
     let (user_s, sys_s) = (used.user.as_secs_f64(), used.sys.as_secs_f64());
     let (exit_code, signal, code) = match end {
-        child::End::Exited(code) => (Some(code), None, code),
-        child::End::Killed(signal) => (None, Some(signal), 128 + signal),
+        child::ProcessEnd::Exited(code) => (Some(code), None, code),
+        child::ProcessEnd::Killed(signal) => (None, Some(signal), 128 + signal),
     };
     let command = Command {
         argv: words.iter().map(|word| word.to_string_lossy().into_owned()).collect(),

@@ -233,7 +233,7 @@ pub fn is_directory_lock(function: &str) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watched {
     /// None.
-    MachineFile,
+    Machine,
     /// This process and each of its threads.
     ThisProcess,
     /// A process and its descendants.

@@ -1,7 +1,7 @@
 //! The tuner on simulated workloads.
 
 use super::*;
-use crate::tune::sim::{Score, World, best_fixed, ramp_bound, score};
+use crate::tune::sim::{self, Score, World, best_fixed, ramp_bound, score};
 use proptest::prelude::*;
 
 /// A workload and the start of the search.
@@ -213,8 +213,8 @@ fn fewer_jobs_are_tried_late_while_the_cpus_are_used_up() {
 }
 
 /// A server on two CPUs beside the client and other programs: CPU time of a request, and the share that it gets.
-fn contended(request_ms: f64, share: (f64, f64)) -> queue::Server {
-    queue::Server {
+fn contended(request_ms: f64, share: (f64, f64)) -> sim::Server {
+    sim::Server {
         cpus: 2.0,
         request_s: request_ms / 1000.0,
         round_trip_s: 0.0002,
@@ -234,7 +234,7 @@ fn a_server_that_queues_is_not_flooded() {
         ("slow", contended(20.0, (0.1, 0.9))),
     ] {
         let runs: Vec<_> =
-            SEEDS.map(|seed| queue::jobs(server, seed, (32, false), 512, 20)).collect();
+            SEEDS.map(|seed| sim::jobs(server, seed, (32, false), 512, 20)).collect();
         let mut late = Vec::new();
         let (mut most, mut longest_s, mut least) = (0, 0.0_f64, f64::INFINITY);
         for (jobs, done) in &runs {
@@ -267,7 +267,7 @@ fn a_server_that_queues_is_not_flooded() {
 #[test]
 fn a_number_from_a_faster_day_is_given_up() {
     let server = contended(5.0, (0.05, 0.6));
-    let late = SEEDS.map(|seed| queue::jobs(server, seed, (256, true), 512, 20).0[1700]);
+    let late = SEEDS.map(|seed| sim::jobs(server, seed, (256, true), 512, 20).0[1700]);
     let mut late: Vec<usize> = late.collect();
     late.sort_unstable();
     println!("from 256: {late:?}");

@@ -61,7 +61,7 @@ fn of_clone(job: &Job, of: LimitedResource) -> u64 {
     }
 }
 
-fn refuse(jobs: &[Job], rooms: &[Room]) -> Result<(), String> {
+fn refuse(jobs: &[Job], rooms: &[Headroom]) -> Result<(), String> {
     let records = jobs.iter().map(|job| {
         let files = u64::from(job.clones).saturating_mul(job.files.max(1).into());
         files.saturating_add(job.clones.into()).saturating_mul(RECORD_BYTES)

@@ -116,8 +116,8 @@ impl Job<'_> {
                 ending: match (end, stopped) {
                     _ if watched.timed_out => Ending::TimedOut,
                     (_, Some(signal)) => Ending::Stopped(signal),
-                    (child::End::Exited(code), _) => Ending::Exited(code),
-                    (child::End::Killed(signal), _) => Ending::Killed(signal),
+                    (child::ProcessEnd::Exited(code), _) => Ending::Exited(code),
+                    (child::ProcessEnd::Killed(signal), _) => Ending::Killed(signal),
                 },
                 costs: Run {
                     // Without the time for which Ctrl-Z stopped both.
