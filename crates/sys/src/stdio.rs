@@ -272,7 +272,7 @@ mod tests {
 
     /// Runs the test below in a process of its own, started by a shell with this redirection.
     fn child(redirection: &str) -> String {
-        let test = "standard::tests::closed_streams_are_errors_here_and_closed_in_children";
+        let test = "stdio::tests::closed_streams_are_errors_here_and_closed_in_children";
         let program = std::env::current_exe().unwrap();
         let script = format!("exec \"$0\" --exact {test} --nocapture {redirection}");
         let mut command = Command::new("sh");
