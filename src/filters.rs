@@ -9,7 +9,7 @@ use crate::options::{Group, OptArg, Row, Takes, flag, parts, push, put, titled, 
 use crate::show::escape::Escape;
 pub use argument::ArgumentFilters;
 use hakobu_core::error::{Fatal, cannot, quoted};
-use hakobu_sys::links::Links;
+use hakobu_sys::paths::Links;
 use hakobu_transfer::policy::filter::{Filter, FilterBuilder, Style};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;

@@ -14,7 +14,7 @@ use hakobu_core::meter::Meter;
 use hakobu_core::unit;
 use hakobu_s3::ops::Range;
 use hakobu_s3::{Error, ErrorKind, S3Session};
-use hakobu_sys::{close, standard};
+use hakobu_sys::{file, stdio};
 use hakobu_transfer::location::S3Url;
 use hakobu_transfer::object::list::{self, Choice, Listing, Pattern, Scope, StoreQuery};
 use hakobu_transfer::object::{StreamError, StreamParts, download_stream};
@@ -187,7 +187,7 @@ fn range(text: &OsStr) -> Option<Range> {
 
 fn show(plan: &Plan) -> Result<u8, String> {
     plan.limits.priority.apply()?;
-    let stdout = match standard::output() {
+    let stdout = match stdio::output() {
         Ok(stdout) => BufWriter::with_capacity(BUFFER_BYTES, stdout),
         Err(error) => {
             tool::fail(None, "write", "standard output", &Cause::System(error));
@@ -274,7 +274,7 @@ impl Counted<'_> {
     /// after the exit code.
     fn deliver(&mut self) -> std::io::Result<()> {
         self.out.flush()?;
-        close::flush(self.out.get_ref())
+        file::flush(self.out.get_ref())
     }
 }
 

@@ -15,7 +15,7 @@ use hakobu_core::meter::Meter;
 use hakobu_s3::ops::head_object;
 use hakobu_s3::with_session;
 use hakobu_s3::{Error, ErrorKind, S3Session};
-use hakobu_sys::standard;
+use hakobu_sys::stdio;
 use hakobu_transfer::location::S3Url;
 use hakobu_transfer::object::{Stream, content_type, upload_stream};
 use hakobu_transfer::run::Objects;
@@ -106,7 +106,7 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
 fn upload(Plan { objects, limits, keeps, json, path, url }: Plan) -> Result<u8, String> {
     limits.priority.apply()?;
     // A closed standard input is not an empty one: nothing is replaced.
-    let input = match standard::input() {
+    let input = match stdio::input() {
         Ok(input) => input,
         Err(error) => {
             let cause = Cause::System(error);

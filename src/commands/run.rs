@@ -21,8 +21,8 @@ use hakobu_core::lines as text_lines;
 use hakobu_core::threads::for_each;
 use hakobu_core::unit::Jobs;
 use hakobu_s3::without_secrets;
-use hakobu_sys::links::Links;
-use hakobu_sys::waiting;
+use hakobu_sys::paths::Links;
+use hakobu_sys::stdio;
 use hakobu_transfer::run::Together;
 use plan::{Plan, Running};
 use std::borrow::Cow;
@@ -146,7 +146,7 @@ fn all(plan: &Plan, commands: &'static [Command]) -> Result<u8, String> {
                     sort(plan, &running, number, &line, &mut groups, &known);
                 }
                 Ok(None) => break,
-                Err(error) if waiting::is_stopped(&error) => break,
+                Err(error) if stdio::is_stopped(&error) => break,
                 Err(error) => {
                     running.fail(number + 1, &Cause::System(error).to_string());
                     return Ok(exit::FAILURE);

@@ -8,8 +8,8 @@ use super::tool::random_key;
 use crate::exit;
 use crate::options::Typed;
 use crate::show::output;
-use hakobu_sys::links::Links;
-use hakobu_sys::{process, waiting};
+use hakobu_sys::paths::Links;
+use hakobu_sys::{process, stdio};
 use hakobu_testserver::{Conditions, ServerConfig, ServerKind, TestServer};
 pub(super) use options::TABLE;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
@@ -64,7 +64,7 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
 /// Serves until a signal comes; returns the exit code.
 fn serve(plan: Plan) -> Result<u8, String> {
     // Before signals are caught: one that comes while the reader of a FIFO is waited for ends the program.
-    let open = |path| waiting::until_read(&|| false, || Links::Trusted.open_write(path, true));
+    let open = |path| stdio::until_read(&|| false, || Links::Trusted.open_write(path, true));
     let _log = plan.log.as_deref().map(open);
     // Before announcing the server: a script that waits for that may send a signal at once.
     let wanted = [SIGINT, SIGTERM, SIGHUP, SIGUSR1].into_iter();

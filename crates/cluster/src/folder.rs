@@ -6,7 +6,7 @@ use hakobu_core::error::{Fatal, cannot, quoted};
 use hakobu_s3::ops::{GetOptions, ListQuery, ObjectPages, delete_object, get_object, put_object};
 use hakobu_s3::with_session;
 use hakobu_s3::{Checksum, Client, Error, ErrorKind, S3Session, Settings};
-use hakobu_sys::{close, errno, process};
+use hakobu_sys::{errno, file, process};
 use hakobu_transfer::journal::Owner;
 use hakobu_transfer::location::{Location, S3Url};
 use http::HeaderValue;
@@ -193,7 +193,7 @@ impl LocalFolder {
                 OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temp)?;
             file.write_all(content)?;
             // Network file systems tell of some failures only here.
-            close::close(file)
+            file::close(file)
         };
         let made = match write() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -292,7 +292,7 @@ impl RunFolder for LocalFolder {
 fn exclusive(path: &Path, content: &[u8]) -> io::Result<bool> {
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
         Ok(mut file) => {
-            let written = file.write_all(content).and_then(|()| close::close(file));
+            let written = file.write_all(content).and_then(|()| file::close(file));
             if written.is_err() {
                 drop(fs::remove_file(path));
             }

@@ -13,7 +13,7 @@ use crate::results::ShardVerdict;
 use crate::shard::{self, ShardEntry, ShardError};
 use crate::verify;
 use hakobu_core::control::Control;
-use hakobu_core::error::{Cause, Class, Fatal, Problem, quoted};
+use hakobu_core::error::{Cause, ErrorClass, Fatal, Problem, quoted};
 use hakobu_core::event::{Event, Listener};
 use hakobu_core::meter::Meter;
 use hakobu_core::unit::Totals;
@@ -661,7 +661,7 @@ impl Listener for ProblemLog<'_> {
         match &event {
             Event::Problem(problem) => {
                 let Problem { operation, source, target, cause, class } = problem;
-                if matches!((cause, class), (Cause::Reason(NOT_AS_PLANNED), Class::Notice)) {
+                if matches!((cause, class), (Cause::Reason(NOT_AS_PLANNED), ErrorClass::Notice)) {
                     self.changed.fetch_add(1, Ordering::Relaxed);
                     return self.add(NOT_AS_PLANNED, source.as_deref().unwrap_or(Path::new("")));
                 }

@@ -9,8 +9,8 @@ mod protocol;
 pub mod script;
 
 pub use fault::Fault;
-use hakobu_sys::links::Links;
-use hakobu_sys::waiting::Output;
+use hakobu_sys::paths::Links;
+use hakobu_sys::stdio::Output;
 pub use layer::Conditions;
 use layer::{Backend, Layer};
 use null::{NullServer, NullStore};
@@ -200,7 +200,7 @@ impl ServerThreads {
         self.threads.push(thread.spawn(move || {
             if as_batch {
                 // Without permission, measurements have more context switches.
-                let _ = hakobu_sys::priority::set_batch();
+                let _ = hakobu_sys::process::set_batch();
             }
             work(&runtime);
             // A file system call may hang; connections are closed by now.

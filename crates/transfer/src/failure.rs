@@ -2,7 +2,7 @@
 
 use crate::location::Side;
 use hakobu_core::error::{Cause, Operation};
-use hakobu_sys::waiting;
+use hakobu_sys::stdio;
 use std::ffi::CString;
 use std::{fmt, io};
 
@@ -65,7 +65,7 @@ pub enum Stop {
 
 impl From<Failure> for Stop {
     fn from(failure: Failure) -> Stop {
-        match waiting::is_stopped(&failure.error) {
+        match stdio::is_stopped(&failure.error) {
             true => Stop::Asked,
             false => Stop::Failed(failure),
         }

@@ -27,7 +27,7 @@ use hakobu_core::event::{Event, Listener};
 use hakobu_core::limit::{Controls, Limits, check_memory};
 use hakobu_core::threads::for_each;
 use hakobu_core::unit::Totals;
-use hakobu_explain::tune::Step;
+use hakobu_explain::tune::TuningStep;
 use hakobu_explain::verdict::Verdict;
 use hakobu_sys::{AsFd, dir};
 use objects::Stored;
@@ -81,7 +81,7 @@ pub struct Findings {
     /// The number of jobs that was set for most of the time.
     pub jobs: usize,
     /// The numbers of jobs that were used, and the goodput of each.
-    pub path: Vec<Step>,
+    pub path: Vec<TuningStep>,
     /// The verdict; `None` for runs that are too short.
     pub verdict: Option<Verdict>,
 }

@@ -14,7 +14,7 @@ use hakobu_io::spec::{Format, Request};
 use hakobu_io::{Job, Outcome};
 use hakobu_lab::campaign::run::fingerprint;
 use hakobu_lab::sweep::precondition;
-use hakobu_sys::links::Links;
+use hakobu_sys::paths::Links;
 use hakobu_transfer::run::Control;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

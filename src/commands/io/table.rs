@@ -8,7 +8,7 @@ use hakobu_lab::analysis::median;
 use hakobu_lab::campaign::Plan;
 use hakobu_lab::campaign::run::Event;
 use hakobu_lab::results::Cell;
-use hakobu_sys::terminal;
+use hakobu_sys::stdio;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
@@ -103,7 +103,7 @@ impl Table {
         if !self.is_drawn {
             return;
         }
-        let columns = terminal::columns(io::stderr()).unwrap_or(80);
+        let columns = stdio::columns(io::stderr()).unwrap_or(80);
         let lines = self.lines(columns.saturating_sub(1), state);
         screen::show(&lines.join("\n"));
     }

@@ -1,6 +1,6 @@
 //! Parts of a job that few jobs say anything about, each with the options that belong together.
 
-use hakobu_sys::nodes::Policy;
+use hakobu_sys::memory::MemoryPolicy;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -171,7 +171,7 @@ pub struct Nodes {
     /// Nodes on whose CPUs it runs (`numa_cpu_nodes`); empty is all.
     pub cpus: Vec<u32>,
     /// Policy of its memory (`numa_mem_policy`).
-    pub policy: Policy,
+    pub policy: MemoryPolicy,
     /// Nodes of the policy.
     pub memory: Vec<u32>,
 }

@@ -1,7 +1,7 @@
 //! The entry that has a file's name before anything is laid out.
 
 use super::mark;
-use hakobu_sys::{AsFd, errno, meta, open};
+use hakobu_sys::{AsFd, blocks, errno, meta};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
@@ -38,8 +38,8 @@ impl Found {
             };
             return Err(format!("is {what}, not a file or a block device"));
         }
-        let fd = open::open_for_io(path, true, false, false, false).map_err(|e| e.to_string())?;
-        let bytes = open::size_bytes(fd.as_fd()).map_err(|error| error.to_string())?;
+        let fd = blocks::open_for_io(path, true, false, false, false).map_err(|e| e.to_string())?;
+        let bytes = blocks::size_bytes(fd.as_fd()).map_err(|error| error.to_string())?;
         let meta = meta::of_fd(&fd).map_err(|error| error.to_string())?;
         if kind.is_block_device() {
             let bytes = bytes.ok_or("the kernel does not say how large this device is")?;

@@ -4,7 +4,7 @@ use super::files::Safety;
 use super::found::Found;
 use super::wish::Wish;
 use crate::job::Named;
-use hakobu_sys::{AsFd, disk, errno, open};
+use hakobu_sys::{AsFd, blocks, disk, errno};
 use std::io::Error;
 
 /// Checks that a file may be used as requested.
@@ -88,9 +88,9 @@ pub(super) fn try_open(wish: &Wish<'_>) -> Result<(), String> {
     for user in &wish.uses {
         // Writers also need read access: for mappings and for verify.
         let direct = user.direct;
-        let opened = open::open_for_io(&wish.path, true, user.writes, direct, false);
+        let opened = blocks::open_for_io(&wish.path, true, user.writes, direct, false);
         let fd = opened.map_err(|error| explain(&error, direct))?;
-        let alignment = if direct { open::direct_alignment(fd.as_fd()) } else { None };
+        let alignment = if direct { blocks::direct_alignment(fd.as_fd()) } else { None };
         match alignment.map(|alignment| alignment.offset_bytes) {
             Some(0) => return Err(NO_DIRECT.to_owned()),
             Some(multiple) if user.step_bytes % multiple != 0 => {

@@ -6,7 +6,7 @@ use super::mark;
 use super::wish::Wish;
 use crate::Job;
 use crate::content::Filler;
-use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, errno, file, open};
+use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, blocks, errno, file};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Bytes that are written at once.
@@ -16,12 +16,12 @@ const BATCH_BYTES: u64 = 64 << 20;
 
 /// Creates a file, empty.
 pub(super) fn create(wish: &Wish<'_>) -> Result<OwnedFd, String> {
-    open::create_for_io(&wish.path).map_err(|error| explain(&error, false))
+    blocks::create_for_io(&wish.path).map_err(|error| explain(&error, false))
 }
 
 /// Opens a file that is too short.
 pub(super) fn reopen(wish: &Wish<'_>) -> Result<OwnedFd, String> {
-    let fd = open::open_for_io(&wish.path, false, true, false, false);
+    let fd = blocks::open_for_io(&wish.path, false, true, false, false);
     fd.map_err(|error| explain(&error, false))
 }
 
@@ -39,7 +39,7 @@ pub(super) fn grow(
     let set_len = || file::set_len(fd.as_fd(), wish.need_bytes).map_err(|error| error.to_string());
     if !wish.grows() {
         let reserved = match wish.reserves() {
-            true => open::allocate(fd, wish.need_bytes).map(|()| true).or_else(|error| {
+            true => blocks::allocate(fd, wish.need_bytes).map(|()| true).or_else(|error| {
                 if errno::is(&error, errno::EOPNOTSUPP) { Ok(false) } else { Err(error) }
             }),
             false => Ok(false),

@@ -18,7 +18,7 @@ mod wish;
 use super::Job;
 pub use files::{CloneFiles, LaidFile, Safety};
 use found::Found;
-use hakobu_sys::{AsFd, OwnedFd, meta, open};
+use hakobu_sys::{AsFd, OwnedFd, blocks, meta};
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -66,7 +66,7 @@ pub fn lay_out(jobs: &[Job], safety: &Safety, stop: &AtomicBool) -> Result<Layou
             look::try_open(wish).map_err(here)?;
         }
         if matches!(wish.found, Found::Device { .. }) && wish.writes() {
-            let claim = open::open_for_io(&wish.path, false, true, false, true);
+            let claim = blocks::open_for_io(&wish.path, false, true, false, true);
             claims.push(claim.map_err(|error| here(look::explain(&error, false)))?);
         }
     }
@@ -182,7 +182,7 @@ impl Layout {
 /// Marks a file as the run left it.
 fn mark_again(made: &Made) -> Result<(), String> {
     let here = |error: std::io::Error| format!("{}: {error}", made.path.display());
-    let fd = match open::open_for_io(&made.path, true, false, false, false) {
+    let fd = match blocks::open_for_io(&made.path, true, false, false, false) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         fd => fd.map_err(here)?,
     };

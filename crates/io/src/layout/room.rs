@@ -2,7 +2,7 @@
 
 use super::found::{Found, folder_of};
 use super::wish::Wish;
-use hakobu_sys::{AsFd, volume};
+use hakobu_sys::{AsFd, disk};
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ pub(super) fn check(wishes: &[Wish<'_>]) -> Result<(), String> {
 fn fits(demand: &Demand) -> Result<(), String> {
     let Demand { bytes, files, place } = demand;
     let place = place.display();
-    let space = std::fs::File::open(&demand.place).and_then(|at| volume::space(at.as_fd()));
+    let space = std::fs::File::open(&demand.place).and_then(|at| disk::space(at.as_fd()));
     let space = space.map_err(|error| format!("{place}: {error}"))?;
     if space.read_only {
         return Err(format!("{place}: its file system is mounted read-only"));

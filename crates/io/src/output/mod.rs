@@ -14,7 +14,7 @@ mod tests;
 mod value;
 
 use disks::DiskUse;
-use hakobu_core::machine::Machine;
+use hakobu_core::unit::Machine;
 use std::time::Duration;
 
 /// Texts besides the measurements.

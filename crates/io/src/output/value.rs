@@ -1,6 +1,6 @@
 //! JSON whose keys keep the order in which they are given.
 
-use hakobu_core::machine::Machine;
+use hakobu_core::unit::Machine;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use std::borrow::Cow;

@@ -12,7 +12,7 @@ use crate::outcome::{Depths, Entry, Side};
 use crate::stats::Histogram;
 use crate::{Clocks, Job};
 use hakobu_sys::clock::Clock;
-use hakobu_sys::usage::Used;
+use hakobu_sys::proc::ResourceUsage;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -68,7 +68,7 @@ pub(super) struct Meter<'a> {
     /// Blocks and bytes at the last sample, and those of ramp time.
     before: [(u64, u64); 2],
     ramp: [(u64, u64); 2],
-    used: Used,
+    used: ResourceUsage,
     /// Blocks until the next look at the clock, how many these are, and when the last one was.
     left: u32,
     stride: u32,
@@ -115,7 +115,7 @@ impl<'a> Meter<'a> {
             least_seen: (0, [(0, 0); 2]),
             before: [(0, 0); 2],
             ramp: [(0, 0); 2],
-            used: Used::default(),
+            used: ResourceUsage::default(),
             left: 1,
             stride: 1,
             looked: 0,
@@ -158,7 +158,7 @@ impl<'a> Meter<'a> {
     /// Begins to count.
     fn count_from(&mut self, now: u64) {
         self.counted = now;
-        self.used = Used::of_thread();
+        self.used = ResourceUsage::of_thread();
         self.before = [(0, 0); 2];
         (self.sampled, self.logged) = (now, now);
         if self.clocks.bandwidth {

@@ -4,7 +4,7 @@
 use super::super::job::{Distribution, Engine, Nodes, Share};
 use super::units;
 use hakobu_sys::errno;
-use hakobu_sys::nodes::Policy;
+use hakobu_sys::memory::MemoryPolicy;
 
 /// Engines of fio that move no blocks of files or block devices, with what measures those.
 const NOT_BUILT_IN: &[(&str, &str)] = &[
@@ -284,14 +284,14 @@ pub fn ignored(text: &str) -> Result<[Vec<i32>; 3], String> {
 pub fn memory_policy(text: &str, nodes: &mut Nodes) -> Result<(), String> {
     let (name, list) = text.split_once(':').map_or((text, None), |(name, of)| (name, Some(of)));
     nodes.policy = match name {
-        "default" => Policy::Default,
-        "local" => Policy::Local,
-        "bind" => Policy::Bind,
-        "interleave" => Policy::Interleave,
-        "prefer" => Policy::Prefer,
+        "default" => MemoryPolicy::Default,
+        "local" => MemoryPolicy::Local,
+        "bind" => MemoryPolicy::Bind,
+        "interleave" => MemoryPolicy::Interleave,
+        "prefer" => MemoryPolicy::Prefer,
         _ => return Err("is none of default, local, prefer:N, bind:N, interleave:N".to_owned()),
     };
-    let needs = !matches!(nodes.policy, Policy::Default | Policy::Local);
+    let needs = !matches!(nodes.policy, MemoryPolicy::Default | MemoryPolicy::Local);
     nodes.memory = match list {
         Some(list) if needs => units::cpus(list)?,
         None if !needs => Vec::new(),

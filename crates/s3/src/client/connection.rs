@@ -9,7 +9,7 @@ use crate::client::request::{PhaseReporter, RequestBody};
 use crate::endpoint::Route;
 use bytes::Bytes;
 use hakobu_core::error::without_number;
-use hakobu_core::meter::Look;
+use hakobu_core::meter::ConnectionSample;
 use hakobu_sys::socket::{TcpInfo, tcp_info};
 use http::{Request, Response};
 use http_body::Body as _;
@@ -63,9 +63,6 @@ pub(crate) struct Conn {
 
 impl Conn {
     /// Creates an HTTP connection over a stream.
-    ///
-    /// # Errors
-    /// Those of hyper, as a message.
     pub async fn new(stream: Stream) -> Result<Conn, String> {
         let watch = Rc::<Watchdog>::default();
         watch.read_at_most(usize::MAX);
@@ -133,9 +130,6 @@ impl Conn {
 
     /// Next piece of the response body; `None` at its end. The connection may stall for `timeout`; a slow
     /// reader does not count as a stall.
-    ///
-    /// # Errors
-    /// The failure.
     pub async fn piece(
         &mut self,
         body: &mut Incoming,
@@ -320,7 +314,7 @@ pub(crate) struct Watchdog {
     pub head_bytes: Cell<Option<usize>>,
     /// True to sample the connection at its next poll; and the last sample.
     pub sample_requested: Cell<bool>,
-    look: Cell<Option<Look>>,
+    look: Cell<Option<ConnectionSample>>,
     /// Kernel counters of the previous sample.
     counted: Cell<TcpInfo>,
 }
@@ -357,7 +351,7 @@ impl Watchdog {
     }
 
     /// Last sample of the connection.
-    pub fn take_sample(&self) -> Option<Look> {
+    pub fn take_sample(&self) -> Option<ConnectionSample> {
         self.look.take()
     }
 
@@ -365,7 +359,7 @@ impl Watchdog {
         self.sample_requested.set(false);
         let Ok(info) = stream.info() else { return };
         let before = self.counted.replace(info);
-        self.look.set(Some(Look {
+        self.look.set(Some(ConnectionSample {
             rtt_us: info.rtt_us.into(),
             rtt_least_us: info.min_rtt_us.unwrap_or(0).into(),
             unsent: info.unsent_bytes > 0,
@@ -582,9 +576,6 @@ async fn open(
 
 impl Stream {
     /// Kernel state of the connection.
-    ///
-    /// # Errors
-    /// Those of the system.
     pub fn info(&self) -> io::Result<TcpInfo> {
         match self {
             Stream::Plain(tcp) => tcp_info(tcp),

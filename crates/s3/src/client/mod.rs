@@ -13,7 +13,7 @@ use crate::client::pool::Pool;
 use crate::client::session::stopped;
 use crate::client::throttle::BodyShare;
 use crate::{Error, ErrorKind, Request, S3Session, Settings, Throttle};
-use hakobu_core::meter::{Doing, Lane, Phase, SharedLane};
+use hakobu_core::meter::{Activity, Lane, Phase, SharedLane};
 use std::future::poll_fn;
 use std::ops::Add;
 use std::rc::Rc;
@@ -30,7 +30,7 @@ pub struct Client {
     /// Connections of this core.
     pub(crate) pool: Rc<Pool>,
     /// Receives reports of its activity.
-    pub(crate) doing: Option<Rc<Doing>>,
+    pub(crate) doing: Option<Rc<Activity>>,
 }
 
 impl Client {
@@ -46,7 +46,7 @@ impl Client {
 
     /// The same connections for one unit of work, to which requests are reported, and in whose lane they are
     /// counted.
-    pub fn reporting_to(&self, doing: &Rc<Doing>) -> Client {
+    pub fn reporting_to(&self, doing: &Rc<Activity>) -> Client {
         Client { doing: Some(Rc::clone(doing)), ..self.clone() }
     }
 

@@ -188,7 +188,7 @@ impl Pool {
     pub fn sample_connections(&self, lane: &Lane) {
         let mut asked = self.asked.borrow_mut();
         let seen = asked.drain(..).filter_map(|watch| watch.upgrade()?.take_sample());
-        seen.for_each(|look| lane.wire().looked(&look));
+        seen.for_each(|look| lane.wire().sampled(&look));
         let watches = self.watches.borrow();
         let start = self.next.get() % watches.len().max(1);
         for (step, watch) in watches.iter().cycle().skip(start).take(watches.len()).enumerate() {

@@ -8,7 +8,7 @@ use crate::client::throttle::BodyShare;
 use crate::settings::ResolvedSettings;
 use crate::{Client, Error, ErrorKind, response, sign, time};
 use bytes::{Bytes, BytesMut};
-use hakobu_core::meter::{Doing, Phase};
+use hakobu_core::meter::{Activity, Phase};
 use http::header::{CONTENT_LENGTH, DATE, HOST, PROXY_AUTHORIZATION, RETRY_AFTER, USER_AGENT};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
@@ -461,13 +461,13 @@ const FRAME_BYTES: usize = 1 << 20;
 
 /// Counts the content of a request over all attempts, each byte once.
 pub(crate) struct SentBytes {
-    doing: Rc<Doing>,
+    doing: Rc<Activity>,
     counted_bytes: Cell<u64>,
 }
 
 impl SentBytes {
     /// Creates a counter.
-    pub fn new(doing: &Rc<Doing>) -> Rc<SentBytes> {
+    pub fn new(doing: &Rc<Activity>) -> Rc<SentBytes> {
         Rc::new(SentBytes { doing: Rc::clone(doing), counted_bytes: Cell::new(0) })
     }
 
@@ -562,7 +562,7 @@ impl Body for RequestBody {
 
 /// Reports the phases of one attempt of a request.
 pub(crate) struct PhaseReporter {
-    doing: Rc<Doing>,
+    doing: Rc<Activity>,
     /// True if the phase is the operation itself instead of its progress.
     named: bool,
     sent: Option<Instant>,
@@ -581,7 +581,7 @@ pub(crate) fn own_phase(operation: &str) -> Option<Phase> {
 
 impl PhaseReporter {
     /// Reports that the request is being sent.
-    pub fn new(doing: &Rc<Doing>, operation: &str) -> PhaseReporter {
+    pub fn new(doing: &Rc<Activity>, operation: &str) -> PhaseReporter {
         let own = own_phase(operation);
         doing.turn(own.unwrap_or(Phase::Send));
         PhaseReporter { doing: Rc::clone(doing), named: own.is_some(), sent: None }

@@ -22,18 +22,12 @@ const UPLOADS: &[&str] = &["PutObject", "UploadPart"];
 impl Client {
     /// Sends a request until it succeeds, its attempts are used up, or the failure is final; reads the whole
     /// body, of at most 64 MiB. A response that violates its operation's rule is not a success.
-    ///
-    /// # Errors
-    /// The last failure.
     pub async fn send(&self, request: &Request) -> Result<Response, Error> {
         Ok(self.send_with_retries(request, true).await?.0)
     }
 
     /// As [`Client::send`], but returns the body as a stream. Retries cover everything up to the headers; the
     /// caller handles a broken body.
-    ///
-    /// # Errors
-    /// The last failure.
     pub async fn download(&self, request: &Request) -> Result<Download, Error> {
         let (Response { status, headers, .. }, rest) =
             self.send_with_retries(request, false).await?;

@@ -171,9 +171,6 @@ fn versioning_of(response: &Response) -> Result<Option<Versioning>, Error> {
 }
 
 /// Sets the versioning of a bucket.
-///
-/// # Errors
-/// Those of the request.
 pub async fn put_versioning(
     client: &Client,
     bucket: &str,

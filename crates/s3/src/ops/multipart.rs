@@ -47,9 +47,6 @@ pub struct CreatedUpload {
 
 /// Creates an upload. The checksum type is FULL_OBJECT for CRC64NVME, else COMPOSITE. If the server does not
 /// support the checksum, the request is repeated without it.
-///
-/// # Errors
-/// Those of the request.
 pub async fn create_upload(
     client: &Client,
     bucket: &str,
@@ -140,9 +137,6 @@ pub async fn upload_part(
 }
 
 /// Aborts an upload and frees its storage. A missing one is not an error.
-///
-/// # Errors
-/// Those of the request.
 pub async fn abort_upload(
     client: &Client,
     bucket: &str,

@@ -4,7 +4,7 @@
 //! or collides with an existing folder or file; a list maps numbers to keys.
 
 use hakobu_core::unit::{Kind, Time};
-use hakobu_sys::beneath::{self, For};
+use hakobu_sys::paths::{self, OpenPurpose};
 use hakobu_sys::{AsFd, OwnedFd, dir, errno, file, meta, process};
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -63,8 +63,8 @@ impl ServedRoot {
         Ok(root)
     }
 
-    fn get(&self, path: &str, purpose: For) -> io::Result<OwnedFd> {
-        beneath::open(self.fd.as_fd(), &CString::new(path)?, purpose)
+    fn get(&self, path: &str, purpose: OpenPurpose) -> io::Result<OwnedFd> {
+        paths::open_beneath(self.fd.as_fd(), &CString::new(path)?, purpose)
     }
 
     /// Metadata of an entry, following symlinks that stay in the folder.
@@ -72,7 +72,7 @@ impl ServedRoot {
     /// # Errors
     /// It does not exist, or is outside.
     pub fn meta(&self, path: &str) -> io::Result<Metadata> {
-        File::from(self.get(path, For::Looking)?).metadata()
+        File::from(self.get(path, OpenPurpose::Looking)?).metadata()
     }
 
     /// Size and modification time of a regular file, as [`ServedRoot::meta`]; one system call for each entry of a directory.
@@ -82,7 +82,7 @@ impl ServedRoot {
     pub fn look(&self, path: &str, place: &mut LastDirectory) -> io::Result<(u64, SystemTime)> {
         let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
         if place.fd.is_none() || place.path != above {
-            let fd = self.get(above, For::Directory)?;
+            let fd = self.get(above, OpenPurpose::Directory)?;
             *place = LastDirectory { path: above.to_owned(), fd: Some(fd) };
         }
         let fd = place.fd.as_ref().ok_or(ErrorKind::NotFound)?;
@@ -116,7 +116,7 @@ impl ServedRoot {
         if !self.meta(path)?.is_file() {
             return Err(ErrorKind::NotFound.into());
         }
-        let file = File::from(self.get(path, For::Reading)?);
+        let file = File::from(self.get(path, OpenPurpose::Reading)?);
         let meta = file.metadata()?;
         if meta.is_file() { Ok((file, meta)) } else { Err(ErrorKind::NotFound.into()) }
     }
@@ -151,7 +151,7 @@ impl ServedRoot {
     /// # Errors
     /// Those of opening and writing.
     pub fn append(&self, path: &str, bytes: &[u8]) -> io::Result<()> {
-        File::from(self.get(path, For::Appending)?).write_all(bytes)
+        File::from(self.get(path, OpenPurpose::Appending)?).write_all(bytes)
     }
 
     /// Calls `each` with the UTF-8 names in a directory and their types.
@@ -159,7 +159,7 @@ impl ServedRoot {
     /// # Errors
     /// Those of opening and reading it.
     pub fn each(&self, path: &str, mut each: impl FnMut(&str, Kind)) -> io::Result<()> {
-        let folder = self.get(path, For::Directory)?;
+        let folder = self.get(path, OpenPurpose::Directory)?;
         dir::Reader::default().for_each(folder.as_fd(), |name, kind, _| {
             if let Ok(name) = name.to_str() {
                 each(name, kind);
@@ -182,11 +182,11 @@ impl ServedRoot {
             return Err(ErrorKind::InvalidInput.into());
         }
         let name = CString::new(name)?;
-        match self.get(above, For::Directory) {
+        match self.get(above, OpenPurpose::Directory) {
             Err(error) if makes && error.kind() == ErrorKind::NotFound => {}
             other => return Ok((other?, name)),
         }
-        let mut here = self.get("", For::Directory)?;
+        let mut here = self.get("", OpenPurpose::Directory)?;
         let ends = above.match_indices('/').map(|(at, _)| at).chain([above.len()]);
         let mut start = 0;
         for end in ends {
@@ -195,7 +195,7 @@ impl ServedRoot {
                 Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
                 _ => {}
             }
-            here = self.get(above.get(..end).unwrap_or_default(), For::Directory)?;
+            here = self.get(above.get(..end).unwrap_or_default(), OpenPurpose::Directory)?;
             start = end + 1;
         }
         Ok((here, name))

@@ -3,15 +3,15 @@
 use crate::location::Side;
 use hakobu_core::buffer::{AlignedBytes, is_same};
 use hakobu_core::limit::Limiter;
-use hakobu_core::meter::Doing;
-use hakobu_sys::cache::Ahead;
-use hakobu_sys::{BorrowedFd, file, space};
+use hakobu_core::meter::Activity;
+use hakobu_sys::cache::ReadAhead;
+use hakobu_sys::{BorrowedFd, file};
 use std::io;
 
 /// Returns the start of the next data of either file, at or after `offset`; `end` if there is none. A file system
 /// that does not report holes has data everywhere.
 fn skip_holes(source: BorrowedFd<'_>, target: BorrowedFd<'_>, offset: u64, end: u64) -> u64 {
-    let next = |fd| match space::next_data(fd, offset) {
+    let next = |fd| match file::next_data(fd, offset) {
         Ok(Some((start, _))) => start.min(end),
         Ok(None) => end,
         Err(_) => offset,
@@ -39,7 +39,7 @@ pub(crate) fn first_difference<E: From<(Side, io::Error)>>(
     mut compared: impl FnMut(u64, bool),
 ) -> Result<Option<u64>, E> {
     let mut offset = from;
-    let mut ahead = [source, target].map(|fd| Ahead::new(fd, (from, to)));
+    let mut ahead = [source, target].map(|fd| ReadAhead::new(fd, (from, to)));
     while offset < to {
         if sparse {
             offset = skip_holes(source, target, offset, to);
@@ -92,7 +92,7 @@ impl Buffers {
         fds: (BorrowedFd<'_>, BorrowedFd<'_>),
         range: (u64, u64),
         sparse: bool,
-        (doing, limit): (&Doing, Option<&Limiter>),
+        (doing, limit): (&Activity, Option<&Limiter>),
     ) -> Result<Option<u64>, (Side, io::Error)> {
         let lane = doing.lane();
         let begin = |bytes| {
@@ -137,10 +137,10 @@ pub fn same_holes(
 fn coarse(fd: BorrowedFd<'_>, offset: u64, size: u64) -> io::Result<(u64, u64)> {
     const UNIT: u64 = 64 << 10;
     let up = |end: u64| end.next_multiple_of(UNIT).min(size);
-    let Some((start, end)) = space::next_data(fd, offset)? else { return Ok((size, size)) };
+    let Some((start, end)) = file::next_data(fd, offset)? else { return Ok((size, size)) };
     let (start, mut end) = ((start / UNIT * UNIT).max(offset), up(end));
     while end < size
-        && let Some((next, next_end)) = space::next_data(fd, end)?
+        && let Some((next, next_end)) = file::next_data(fd, end)?
         && next / UNIT * UNIT <= end
     {
         end = up(next_end);
@@ -171,7 +171,7 @@ mod tests {
 
     fn compare(a: &File, b: &File, len: u64) -> Option<u64> {
         let mut buffers = Buffers::default();
-        let doing = Doing::new(Meter::new(1).share(0), Phase::Read);
+        let doing = Activity::new(Meter::new(1).share(0), Phase::Read);
         let (a, b) = (a.as_fd(), b.as_fd());
         let plain = buffers.first_difference((a, b), (0, len), false, (&doing, None)).unwrap();
         let sparse = buffers.first_difference((a, b), (0, len), true, (&doing, None)).unwrap();

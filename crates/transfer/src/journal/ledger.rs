@@ -12,8 +12,8 @@
 
 use super::{Journal, Life, Owner, text};
 use hakobu_core::unit::{Kind, Meta, Time};
-use hakobu_sys::below::Below;
 use hakobu_sys::dir::{self, paths_in};
+use hakobu_sys::paths::PathBelow;
 use hakobu_sys::{AsFd, BorrowedFd, file, meta};
 use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
@@ -163,7 +163,7 @@ impl Ledger {
         &self,
         source: &Meta,
         target: &Meta,
-        find: impl FnOnce() -> io::Result<Below<'a>>,
+        find: impl FnOnce() -> io::Result<PathBelow<'a>>,
     ) -> bool {
         self.suspects(source, target)
             && find()

@@ -175,7 +175,7 @@ fn replace(temporary: &Path, path: &Path, text: &[u8]) -> io::Result<()> {
     let mut options = OpenOptions::new();
     let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(temporary)?;
     file.write_all(text)?;
-    hakobu_sys::close::close(file)?;
+    hakobu_sys::file::close(file)?;
     fs::rename(temporary, path)
 }
 

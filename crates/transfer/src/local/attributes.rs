@@ -14,7 +14,7 @@ use hakobu_core::error::Operation;
 use hakobu_core::event::Change;
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Kind, Meta, Time};
-use hakobu_sys::{BorrowedFd, errno, meta, stamp, volume, xattr};
+use hakobu_sys::{BorrowedFd, disk, errno, meta, xattr};
 use parking_lot::Mutex;
 use std::ffi::CStr;
 use std::io;
@@ -90,8 +90,8 @@ impl Subject<'_> {
 
     fn set_times(&self, dev: u64, atime: Option<Time>, mtime: Option<Time>) -> io::Result<()> {
         match self {
-            Subject::Open(fd) => stamp::set_fd(dev, fd, atime, mtime),
-            Subject::Named(dir, name, _) => stamp::set(dev, *dir, name, atime, mtime),
+            Subject::Open(fd) => meta::stamp_fd(dev, fd, atime, mtime),
+            Subject::Named(dir, name, _) => meta::stamp(dev, *dir, name, atime, mtime),
         }
     }
 }
@@ -451,7 +451,7 @@ impl Grains {
     /// Returns the granularity shown by an entry's own times and the type of its file system.
     pub fn shown((meta, dir): End<'_>) -> Grain {
         let grain = Grain::shown_by(meta.mtime, meta.ctime);
-        match grain == Grain::S && dir.is_some_and(volume::is_fat) {
+        match grain == Grain::S && dir.is_some_and(disk::is_fat) {
             true => Grain::TWO_S,
             false => grain,
         }

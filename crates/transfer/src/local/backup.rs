@@ -8,7 +8,7 @@ use crate::policy::{Policy, is_unsafe_link};
 use crate::publish::{self, DirName, TempEntry, TempNames};
 use hakobu_core::error::Operation;
 use hakobu_core::unit::{Kind, Meta};
-use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, close, dir, errno, file, meta, stamp, xattr};
+use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, errno, file, meta, xattr};
 use parking_lot::Mutex;
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::io;
@@ -315,7 +315,7 @@ impl<'a> Backups<'a> {
                         xattr::set(target.as_fd(), name, value)?;
                     }
                 }
-                close::close(target)?;
+                file::close(target)?;
             }
             kind => dir::make_node(to.0, to.1, kind, 0o600, old.rdev)?,
         }
@@ -324,7 +324,7 @@ impl<'a> Backups<'a> {
             meta::set_mode(to.0, to.1, old.mode)?;
         }
         let dev = meta::of(to.0, to.1, false)?.dev;
-        stamp::set(dev, to.0, to.1, None, old.mtime)
+        meta::stamp(dev, to.0, to.1, None, old.mtime)
     }
 
     /// Returns whether a name is a symlink that `--safe-links` skips.

@@ -11,9 +11,8 @@ use hakobu_core::buffer::AlignedBytes;
 use hakobu_core::error::Operation;
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Jobs, Meta};
-use hakobu_sys::cache;
-use hakobu_sys::usage::Used;
-use hakobu_sys::{AsFd, BorrowedFd, close, disk, errno, file, space, volume, waiting};
+use hakobu_sys::proc::ResourceUsage;
+use hakobu_sys::{AsFd, BorrowedFd, cache, disk, errno, file, stdio};
 use std::cell::OnceCell;
 use std::ffi::CStr;
 use std::io;
@@ -146,7 +145,7 @@ impl Mover<'_> {
             shared: false,
         };
         if way.read_ahead.is_some() || way.to_foreign {
-            let wanted = volume::preferred_bytes(from).max(volume::preferred_bytes(to));
+            let wanted = disk::preferred_bytes(from).max(disk::preferred_bytes(to));
             let wanted = wanted.clamp(FOREIGN_SEGMENT_BYTES, SEGMENT_BYTES_MAX);
             way.segment = wanted.min(self.segment_bytes_max) as usize;
         }
@@ -263,7 +262,7 @@ impl Mover<'_> {
             if self.context.mode == TargetMode::Real {
                 at.step(Phase::Write, 1);
                 let written = match is_stream {
-                    true => waiting::write_all(to, piece, &|| at.is_over()),
+                    true => stdio::write_all(to, piece, &|| at.is_over()),
                     false => file::write_all(to, piece),
                 };
                 written.map_err(writing)?;
@@ -486,7 +485,7 @@ pub(super) fn write_without_zeroes(
     let put = |from: usize, piece: &[u8], zero: bool| {
         let begins = offset + from as u64;
         // Where holes cannot be punched, zeroes have to be written.
-        match zero && (!punches || space::punch(to, begins, piece.len() as u64).is_ok()) {
+        match zero && (!punches || file::punch(to, begins, piece.len() as u64).is_ok()) {
             true => Ok(()),
             false => file::write_all_at(to, piece, begins, false),
         }
@@ -546,11 +545,11 @@ impl Pair {
     }
 
     pub(super) fn writes_to_foreign(&mut self, to: BorrowedFd<'_>) -> bool {
-        *self.to_foreign.get_or_insert_with(|| volume::is_foreign_fd(to))
+        *self.to_foreign.get_or_insert_with(|| disk::is_foreign_fd(to))
     }
 
     pub(super) fn in_memory(&mut self, to: BorrowedFd<'_>) -> bool {
-        *self.in_memory.get_or_insert_with(|| volume::is_memory(to))
+        *self.in_memory.get_or_insert_with(|| disk::is_memory(to))
     }
 
     /// Returns whether writes to one land on the disk that the other is read from.
@@ -562,7 +561,7 @@ impl Pair {
 
     /// Returns whether the file system of `to`, a file on the target device, may report failed writes at close(2).
     pub(super) fn reports_late(&mut self, to: BorrowedFd<'_>) -> bool {
-        *self.reports_late.get_or_insert_with(|| close::reports_late(to))
+        *self.reports_late.get_or_insert_with(|| file::reports_late(to))
     }
 }
 
@@ -647,12 +646,12 @@ impl Spent {
 /// Time measurement of one worker.
 pub(super) struct Watch {
     spent: Spent,
-    used: Used,
+    used: ResourceUsage,
 }
 
 impl Watch {
     pub(super) fn new() -> Watch {
-        Watch { spent: Spent::default(), used: Used::of_thread() }
+        Watch { spent: Spent::default(), used: ResourceUsage::of_thread() }
     }
 
     /// Records a read that began at `begun`.
@@ -671,7 +670,7 @@ impl Watch {
         if self.spent.segments < SEGMENTS {
             return None;
         }
-        let used = Used::of_thread();
+        let used = ResourceUsage::of_thread();
         let more = used.since(&self.used);
         (self.spent.cpu, self.spent.waits) = (more.cpu(), more.voluntary_switches);
         self.used = used;

@@ -22,14 +22,14 @@ use crate::journal::Ledger;
 use crate::policy::{Chosen, Content, Digest, MissingArgs, Policy, Symlinks, is_unsafe_link};
 use crate::publish::Direct;
 use hakobu_core::control::Control;
-use hakobu_core::error::{Class, Fatal, Operation};
+use hakobu_core::error::{ErrorClass, Fatal, Operation};
 use hakobu_core::event::{Listener, Remarks};
 use hakobu_core::limit::{Controls, Limiter};
 use hakobu_core::meter::{Lane, Phase};
 use hakobu_core::unit::{Jobs, Kind, Meta, Time, Totals};
 use hakobu_sys::dir::{self, Reader};
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, errno, file, meta};
-use hakobu_tree::handle::Budget;
+use hakobu_tree::handle::HandleBudget;
 use hakobu_tree::names::{Cursor, NameList};
 use hakobu_tree::pool::Queue;
 use parking_lot::Mutex;
@@ -104,7 +104,7 @@ pub struct Engine<'a> {
     pub(super) grains: Grains,
     pub(super) groups: Groups,
     pub(super) pruning: Pruning<'a>,
-    pub(super) budget: Arc<Budget>,
+    pub(super) budget: Arc<HandleBudget>,
     pub(super) batch_max: usize,
     /// See [`Setup::sorts`].
     pub(super) sorts: bool,
@@ -154,7 +154,7 @@ impl<'a> Engine<'a> {
             pruning: Pruning::new(parts(), Arc::clone(&reports), setup.deletes),
             reports,
             publisher,
-            budget: Budget::new(setup.open_dirs_max),
+            budget: HandleBudget::new(setup.open_dirs_max),
             batch_max: setup.batch_max,
             sorts: setup.sorts,
             volumes: Mutex::default(),
@@ -246,7 +246,7 @@ impl<'a> Engine<'a> {
         }
         let cause = hakobu_core::error::Cause::System(failure.error);
         let paths = (Some(typed.to_owned()), None);
-        self.reports.problem(failure.operation, paths, cause, Class::Partial);
+        self.reports.problem(failure.operation, paths, cause, ErrorClass::Partial);
         self.totals.lock().failed += 1;
     }
 
@@ -254,7 +254,7 @@ impl<'a> Engine<'a> {
     pub fn argument_is_dir(&self, typed: &Path) {
         let reason = "it is a directory (-r copies it)";
         let paths = (Some(typed.to_owned()), None);
-        self.reports.notice(Operation::Read, paths, reason, Class::Notice);
+        self.reports.notice(Operation::Read, paths, reason, ErrorClass::Notice);
     }
 }
 

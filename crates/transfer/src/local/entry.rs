@@ -15,7 +15,7 @@ use crate::policy::{
     decide, is_unsafe_link, same_time,
 };
 use crate::publish::{self, DirName};
-use hakobu_core::error::{Class, DIRECTORY_STAYS, Operation};
+use hakobu_core::error::{DIRECTORY_STAYS, ErrorClass, Operation};
 use hakobu_core::event::{Change, EntryPaths, Planned, Skip};
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Kind, Meta, Time};
@@ -241,7 +241,7 @@ impl Engine<'_> {
                 entry.node.keep_source();
                 worker.totals.failed += 1;
                 let reason = "it shrinks while it is being read; copy it again when it is at rest";
-                self.reports.notice(Operation::Read, entry.paths(), reason, Class::Partial);
+                self.reports.notice(Operation::Read, entry.paths(), reason, ErrorClass::Partial);
             }
         }
         worker.at.finished_name();
@@ -303,7 +303,7 @@ impl Engine<'_> {
         if let Some(chosen) = self.context.chosen
             && !chosen.is_still(&entry.node.path_of(entry.name), source)
         {
-            self.reports.notice(Operation::Read, entry.paths(), NOT_AS_PLANNED, Class::Notice);
+            self.reports.notice(Operation::Read, entry.paths(), NOT_AS_PLANNED, ErrorClass::Notice);
             return Ok(Break(Outcome::Finished));
         }
         if source.kind == Kind::Dir {
@@ -474,7 +474,7 @@ impl Engine<'_> {
         {
             worker.totals.failed += 1;
             let paths = entry.paths();
-            self.reports.notice(Operation::Link, paths, "File exists", Class::Partial);
+            self.reports.notice(Operation::Link, paths, "File exists", ErrorClass::Partial);
             return Ok(Break(Outcome::Finished));
         }
         let large = source.kind == Kind::File && source.size >= LARGE_BYTES_MIN;
@@ -709,7 +709,7 @@ impl Engine<'_> {
 
     /// Reports a directory that is another name of this run at the target.
     pub(super) fn clash(&self, paths: Paths) {
-        self.reports.notice(Operation::Overwrite, paths, CLASH, Class::Partial);
+        self.reports.notice(Operation::Overwrite, paths, CLASH, ErrorClass::Partial);
     }
 
     /// Handles a target that is the same file as its source. Returns whether it is replaced nevertheless: `--backup` and
@@ -738,7 +738,7 @@ impl Engine<'_> {
         if fails {
             worker.totals.failed += 1;
             let reason = "source and target are the same file";
-            self.reports.notice(Operation::Create, entry.paths(), reason, Class::Partial);
+            self.reports.notice(Operation::Create, entry.paths(), reason, ErrorClass::Partial);
         } else {
             worker.totals.skipped += 1;
         }
@@ -778,7 +778,7 @@ impl Engine<'_> {
             return false;
         };
         worker.totals.failed += 1;
-        self.reports.notice(operation, entry.paths(), reason, Class::Partial);
+        self.reports.notice(operation, entry.paths(), reason, ErrorClass::Partial);
         true
     }
 
@@ -839,7 +839,7 @@ impl Engine<'_> {
             _ => return,
         };
         let paths = (Some(entry.source_path()), None);
-        self.reports.notice(Operation::Read, paths, reason, Class::Notice);
+        self.reports.notice(Operation::Read, paths, reason, ErrorClass::Notice);
     }
 
     /// Returns the reason that `--info=skip` shows. As in rsync, `--existing` and `--ignore-existing` are named before
@@ -866,8 +866,8 @@ impl Engine<'_> {
         if !policy.recurse && !policy.dirs {
             worker.totals.skipped += 1;
             let reason = "it is a directory (-r copies it)";
-            let class = if policy.cp_targets { Class::Partial } else { Class::Notice };
-            if class == Class::Partial {
+            let class = if policy.cp_targets { ErrorClass::Partial } else { ErrorClass::Notice };
+            if class == ErrorClass::Partial {
                 worker.totals.failed += 1;
             }
             let paths = (Some(entry.source_path()), None);
@@ -1044,7 +1044,7 @@ impl Engine<'_> {
             worker.totals.skipped += 1;
             let reason = "ignoring unsafe symlink, which leads out of the tree (--safe-links)";
             let paths = (Some(entry.source_path()), None);
-            self.reports.notice(Operation::Read, paths, reason, Class::Notice);
+            self.reports.notice(Operation::Read, paths, reason, ErrorClass::Notice);
             return Ok(None);
         }
         Ok(Some(text))
@@ -1210,7 +1210,7 @@ impl Engine<'_> {
         } else if done.unprivileged {
             worker.totals.failed += 1;
             let reason = "only the superuser may give files away";
-            self.reports.notice(Operation::SetOwner, entry.paths(), reason, Class::Partial);
+            self.reports.notice(Operation::SetOwner, entry.paths(), reason, ErrorClass::Partial);
         }
         if let Some(failure) = done.kept {
             self.fail(worker, failure, (Some(entry.source_path()), None));

@@ -72,7 +72,7 @@ pub(super) fn make(dir: BorrowedFd<'_>, name: &CStr, text: Option<&CStr>) -> Res
     let fd: OwnedFd = file::create_new(dir, name, 0o600)?;
     let Some(text) = text else { return Ok(()) };
     let written = file::write_all(fd.as_fd(), text.to_bytes())
-        .and_then(|()| hakobu_sys::close::close(fd).map(drop));
+        .and_then(|()| hakobu_sys::file::close(fd).map(drop));
     if written.is_err() {
         drop(dir::unlink(dir, name));
     }

@@ -19,7 +19,7 @@ use hakobu_core::error::Operation;
 use hakobu_core::event::Change;
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Kind, Meta};
-use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, close, dir, errno, file, meta};
+use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, errno, file, meta};
 use std::ffi::CStr;
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::Arc;
@@ -228,7 +228,7 @@ impl<'a> Files<'a> {
         // receive the error of a write and hide it from close(2).
         if !device && worker.mover.pair.reports_late(to) {
             worker.at.step(Phase::Write, 1);
-            close::flush(to).map_err(Failure::of(Operation::Write))?;
+            file::flush(to).map_err(Failure::of(Operation::Write))?;
         }
         let mut want = shape.want;
         let mut fresh = dir_info.default_bits.is_none() && !overwrite;
@@ -333,7 +333,7 @@ impl<'a> Files<'a> {
             let content = Content { from, to, source, target_dev, onto, helpers: None };
             worker.mover.copy(&worker.at, content)?;
             if worker.mover.pair.reports_late(to) {
-                close::flush(to).map_err(Failure::of(Operation::Write))?;
+                file::flush(to).map_err(Failure::of(Operation::Write))?;
             }
             let root = self.context.is_root();
             let (uid, gid) = (root.then_some(old.uid), root.then_some(old.gid));
@@ -342,7 +342,7 @@ impl<'a> Files<'a> {
             let (attributes, have) = (worker.attributes.within(None), Have::from(&made));
             attributes.settle(&worker.at, Some(from), to, &want, have, false)?;
         }
-        close::close(to).map_err(Failure::of(Operation::Write))?;
+        file::close(to).map_err(Failure::of(Operation::Write))?;
         worker.at.step(Phase::Create, 1);
         entry.rename((folder_fd, &backup), false).map_err(Failure::of(Operation::Rename))?;
         self.publisher.backups.report(&|| path.to_vec());

@@ -6,8 +6,7 @@
 //! its flag), and at the latest when a name that was absent cannot be created.
 
 use crate::publish::{DirName, TempNames};
-use hakobu_sys::case::{self, Case};
-use hakobu_sys::dir::{self, Reader};
+use hakobu_sys::dir::{self, Case, Reader};
 use hakobu_sys::{AsFd, BorrowedFd, errno, meta};
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::{HashMap, HashSet};
@@ -175,10 +174,10 @@ impl Guard {
 
     /// Returns whether an existing directory of the device `dev` ignores case. A probe looks up one of its names.
     pub(super) fn ignores_case(&self, fd: BorrowedFd<'_>, dev: u64) -> bool {
-        let known = *self.devices.lock().entry(dev).or_insert_with(|| case::of(fd));
+        let known = *self.devices.lock().entry(dev).or_insert_with(|| dir::case_of(fd));
         match known {
             Case::Sensitive => false,
-            Case::ByDirectory => match case::is_casefolded(fd) {
+            Case::ByDirectory => match dir::is_casefolded(fd) {
                 Ok(folded) => folded,
                 Err(error) => {
                     if errno::is(&error, errno::ENOTTY) {

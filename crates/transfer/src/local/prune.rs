@@ -14,13 +14,13 @@ use crate::failure::Failure;
 use crate::policy::Delete;
 use crate::policy::filter::SidedRules;
 use crate::publish::{DirName, LEFT_OUT, TempNames};
-use hakobu_core::error::{Cause, Class, Operation};
+use hakobu_core::error::{Cause, ErrorClass, Operation};
 use hakobu_core::event::Change;
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Kind, Meta};
-use hakobu_sys::{AsFd, BorrowedFd, dir, errno, meta, volume};
+use hakobu_sys::{AsFd, BorrowedFd, dir, disk, errno, meta};
 use hakobu_tree::names::push_name;
-use hakobu_tree::remove::{self, Left, Removal, remove_tree};
+use hakobu_tree::remove::{self, Removal, RemovalOutcome, remove_tree};
 use std::collections::HashSet;
 use std::ffi::{CStr, CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
@@ -91,8 +91,7 @@ impl<'a> Pruning<'a> {
         let Some(target_dir) = fds.target() else { return Ok(()) };
         let deletes = self.deletes_now(node) && !worker.at.is_over();
         // sshfs lists a directory once for each descriptor: rewound, it would look empty, and nothing extraneous.
-        let anew = match node.target_dev().is_some_and(|dev| volume::is_foreign_on(dev, target_dir))
-        {
+        let anew = match node.target_dev().is_some_and(|dev| disk::is_foreign_on(dev, target_dir)) {
             true => Some(dir::open(target_dir, c".", false).map_err(Failure::of(Operation::List))?),
             false => None,
         };
@@ -110,7 +109,7 @@ impl<'a> Pruning<'a> {
                     if self.publisher.remove_leftover(target_dir, name) {
                         node.touch();
                     } else if deletes && !self.publisher.drafts.temp_names.is_own(name) {
-                        let (operation, class) = (Operation::Remove, Class::Notice);
+                        let (operation, class) = (Operation::Remove, ErrorClass::Notice);
                         let paths = (None, Some(node.target_path(name)));
                         self.reports.notice(operation, paths, LEFT_OUT, class);
                     }
@@ -305,15 +304,15 @@ impl<'a> Pruning<'a> {
     ) {
         let Some(target_dir) = fds.target() else { return };
         let path = node.path_of(name);
-        let options = remove::Options {
+        let options = remove::RemoveOptions {
             dry_run: !self.context.is_real(),
             make_writable: self.context.is_real(),
-            ..remove::Options::default()
+            ..remove::RemoveOptions::default()
         };
         let mut removal =
             Extraneous { pruning: self, worker, node, prefix: path.len(), rules: Vec::new(), name };
         let left = remove_tree(target_dir, name, kind, &path, options, &mut removal);
-        if left == Left::Nothing || kind == Kind::Dir {
+        if left == RemovalOutcome::Nothing || kind == Kind::Dir {
             node.touch();
         }
     }
@@ -333,13 +332,13 @@ struct Extraneous<'e, 'w, 'p> {
 
 impl Extraneous<'_, '_, '_> {
     /// Returns the target path of an entry, for reports.
-    fn paths(&self, entry: &remove::Entry<'_>) -> Paths {
+    fn paths(&self, entry: &remove::RemovalEntry<'_>) -> Paths {
         let mut full = self.node.target_path(self.name).into_os_string();
         full.push(OsStr::from_bytes(entry.path.get(self.prefix..).unwrap_or_default()));
         (None, Some(full.into()))
     }
 
-    fn is_protected(&self, entry: &remove::Entry<'_>) -> bool {
+    fn is_protected(&self, entry: &remove::RemovalEntry<'_>) -> bool {
         // The entry itself was checked against its directory's rules before.
         if entry.path.len() <= self.prefix {
             return false;
@@ -350,7 +349,7 @@ impl Extraneous<'_, '_, '_> {
     }
 
     /// Returns whether an entry is on another file system: `-x` applies to the target, too.
-    fn is_elsewhere(&mut self, entry: &remove::Entry<'_>) -> bool {
+    fn is_elsewhere(&mut self, entry: &remove::RemovalEntry<'_>) -> bool {
         if !self.pruning.context.policy.one_file_system || entry.kind != Kind::Dir {
             return false;
         }
@@ -365,7 +364,7 @@ impl Extraneous<'_, '_, '_> {
     }
 
     /// Returns whether an entry is, or may be, a source of this run.
-    fn is_source(&self, entry: &remove::Entry<'_>) -> bool {
+    fn is_source(&self, entry: &remove::RemovalEntry<'_>) -> bool {
         let guard = self.pruning.context.guard;
         let asks = match entry.kind {
             Kind::Dir => guard.has_sources(),
@@ -377,7 +376,7 @@ impl Extraneous<'_, '_, '_> {
     }
 
     /// Renames an entry to its backup name instead of removing it.
-    fn back_up(&mut self, entry: &remove::Entry<'_>) {
+    fn back_up(&mut self, entry: &remove::RemovalEntry<'_>) {
         let pruning = self.pruning;
         if pruning.context.is_real() {
             let place = pruning.publisher.backups.place(entry.name, entry.path);
@@ -399,7 +398,7 @@ impl Extraneous<'_, '_, '_> {
         self.count(entry);
     }
 
-    fn count(&mut self, entry: &remove::Entry<'_>) {
+    fn count(&mut self, entry: &remove::RemovalEntry<'_>) {
         let pruning = self.pruning;
         self.worker.totals.deleted += 1;
         self.worker.at.finished();
@@ -413,7 +412,7 @@ impl Extraneous<'_, '_, '_> {
 }
 
 impl Removal for Extraneous<'_, '_, '_> {
-    fn keep(&mut self, entry: &remove::Entry<'_>) -> bool {
+    fn keep(&mut self, entry: &remove::RemovalEntry<'_>) -> bool {
         let backups = &self.pruning.publisher.backups;
         let holds_backups = entry.kind == Kind::Dir && backups.is_folder((entry.dir, entry.name));
         let is_kept = holds_backups || backups.sources().keep((entry.dir, entry.name));
@@ -456,7 +455,7 @@ impl Removal for Extraneous<'_, '_, '_> {
         false
     }
 
-    fn enter(&mut self, entry: &remove::Entry<'_>, inside: BorrowedFd<'_>) {
+    fn enter(&mut self, entry: &remove::RemovalEntry<'_>, inside: BorrowedFd<'_>) {
         let Some(filter) = &self.pruning.context.policy.filter else { return };
         let Some(above) = self.rules.last().or(self.node.rules.as_ref()) else { return };
         let links = &self.pruning.context.policy.links;
@@ -473,27 +472,27 @@ impl Removal for Extraneous<'_, '_, '_> {
         self.rules.pop();
     }
 
-    fn removed(&mut self, entry: &remove::Entry<'_>) {
+    fn removed(&mut self, entry: &remove::RemovalEntry<'_>) {
         self.count(entry);
     }
 
-    fn stays(&mut self, entry: &remove::Entry<'_>, left: Left) {
+    fn stays(&mut self, entry: &remove::RemovalEntry<'_>, left: RemovalOutcome) {
         self.pruning.deletes_left.fetch_add(1, Ordering::Relaxed);
-        if left == Left::Kept {
+        if left == RemovalOutcome::Kept {
             let reason = "something in it is kept";
             let (operation, paths) = (Operation::Remove, self.paths(entry));
-            self.pruning.reports.notice(operation, paths, reason, Class::Notice);
+            self.pruning.reports.notice(operation, paths, reason, ErrorClass::Notice);
         }
     }
 
-    fn failed(&mut self, entry: &remove::Entry<'_>, operation: Operation, cause: Cause) {
+    fn failed(&mut self, entry: &remove::RemovalEntry<'_>, operation: Operation, cause: Cause) {
         let paths = self.paths(entry);
         let (reports, totals) = (&self.pruning.reports, &mut self.worker.totals);
         match cause {
             Cause::System(error) => reports.fail(totals, Failure { operation, error }, paths),
             Cause::Reason(reason) => {
                 totals.failed += 1;
-                reports.notice(operation, paths, reason, Class::Partial);
+                reports.notice(operation, paths, reason, ErrorClass::Partial);
             }
             // No server takes part in the removal of local entries.
             Cause::Said(_) => totals.failed += 1,

@@ -14,7 +14,7 @@ use crate::publish::{
 use hakobu_core::error::Operation;
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Kind, Meta};
-use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, close, dir, errno, file, meta, waiting};
+use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, errno, file, meta, stdio};
 use parking_lot::Mutex;
 use std::ffi::{CStr, CString};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -120,7 +120,7 @@ impl<'a> Publisher<'a> {
         if device || into || policy.appends(source, there) {
             let stop = || self.context.is_over();
             let fd = match there.kind {
-                Kind::Fifo => waiting::open_fifo(dir, name, &stop),
+                Kind::Fifo => stdio::open_fifo(dir, name, &stop),
                 _ => file::open_write(dir, name),
             };
             return Ok(here(Draft { fd: fd.map_err(create)?, dir, name: DraftName::InPlace }));
@@ -161,7 +161,7 @@ impl<'a> Publisher<'a> {
         if delays {
             let linked = draft.link_temporary(&self.drafts.temp_names);
             linked.map_err(Failure::of(Operation::Create))?;
-            let entry = draft.close(&self.drafts, target, close::close).map_err(write)?;
+            let entry = draft.close(&self.drafts, target, file::close).map_err(write)?;
             if let Some(entry) = entry {
                 node.hold();
                 let (node, name) = (Arc::clone(node), target.1.to_owned());
@@ -178,7 +178,7 @@ impl<'a> Publisher<'a> {
             return Err(ended.into());
         }
         draft.link(target).map_err(Failure::of(Operation::Create))?;
-        let entry = draft.close(&self.drafts, target, close::close).map_err(write)?;
+        let entry = draft.close(&self.drafts, target, file::close).map_err(write)?;
         if let Some(mut entry) = entry {
             self.rename(&mut entry, target, existing, node)?;
         }

@@ -7,7 +7,7 @@ use crate::policy::Digest;
 use crate::policy::filter::Deciding;
 use hakobu_core::buffer::AlignedBytes;
 use hakobu_core::control::Control;
-use hakobu_core::error::{Cause, Class, Fatal, Operation, Problem, quoted};
+use hakobu_core::error::{Cause, ErrorClass, Fatal, Operation, Problem, quoted};
 use hakobu_core::event::{Change, Event, Item, Listener, Planned, Remark, Remarks, Skip};
 use hakobu_core::unit::{Kind, Meta, Totals};
 use hakobu_sys::{AsFd, BorrowedFd, errno, file};
@@ -100,17 +100,17 @@ impl<'a> Reports<'a> {
         );
         let class = match error.raw_os_error() {
             Some(errno::ENOENT) if matches!(operation, Operation::Read | Operation::Stat) => {
-                Class::Vanished
+                ErrorClass::Vanished
             }
             // A part of the target may be mounted read-only: as in rsync, the others go on.
-            Some(errno::ENOSPC | errno::EDQUOT) if writes => Class::Fatal,
-            _ => Class::Partial,
+            Some(errno::ENOSPC | errno::EDQUOT) if writes => ErrorClass::Fatal,
+            _ => ErrorClass::Partial,
         };
         match class {
-            Class::Vanished => totals.vanished += 1,
+            ErrorClass::Vanished => totals.vanished += 1,
             _ => totals.failed += 1,
         }
-        if class == Class::Fatal {
+        if class == ErrorClass::Fatal {
             let name = target.as_deref().or(source.as_deref()).map(quoted);
             let cause = Cause::System(std::io::Error::from_raw_os_error(
                 error.raw_os_error().unwrap_or(errno::ENOSPC),
@@ -129,7 +129,7 @@ impl<'a> Reports<'a> {
         operation: Operation,
         (source, target): Paths,
         cause: Cause,
-        class: Class,
+        class: ErrorClass,
     ) {
         self.listener.event(Event::Problem(&Problem { operation, source, target, cause, class }));
     }
@@ -140,7 +140,7 @@ impl<'a> Reports<'a> {
         operation: Operation,
         paths: Paths,
         reason: &'static str,
-        class: Class,
+        class: ErrorClass,
     ) {
         self.problem(operation, paths, Cause::Reason(reason), class);
     }
@@ -248,7 +248,7 @@ impl Engine<'_> {
         if read.is_err() {
             let reason = "its checksum cannot be shown: it cannot be read again";
             let paths = (Some(entry.source_path()), None);
-            self.reports.notice(Operation::Read, paths, reason, Class::Notice);
+            self.reports.notice(Operation::Read, paths, reason, ErrorClass::Notice);
         }
         read.ok()
     }

@@ -10,10 +10,10 @@ use super::walk::{SourceFiles, filter_failure, read_merge_file};
 use crate::failure::Failure;
 use crate::policy::Delete;
 use crate::policy::filter::{Origin, SidedRules};
-use hakobu_core::error::{Class, Operation};
+use hakobu_core::error::{ErrorClass, Operation};
 use hakobu_core::unit::Kind;
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, errno, meta};
-use hakobu_tree::handle::Handle;
+use hakobu_tree::handle::DirectoryHandle;
 use parking_lot::Mutex;
 use std::collections::HashSet;
 use std::ffi::{CStr, OsStr};
@@ -101,7 +101,7 @@ impl Engine<'_> {
             sides.push(Side {
                 parent_side: 0,
                 name: c"".into(),
-                handle: Handle::pin(&self.budget, fd, meta.identity()),
+                handle: DirectoryHandle::pin(&self.budget, fd, meta.identity()),
                 selection,
                 volume: meta.dev,
             });
@@ -140,7 +140,7 @@ impl Engine<'_> {
         let ends_of = (first.as_deref(), ends.target.as_ref());
         let inside = whole.then_some(&*ends.path);
         let (rules, incomplete) = self.base_rules(&mut worker, &origin, inside, ends_of)?;
-        let pin = |fd, identity| Handle::pin(&self.budget, fd, identity);
+        let pin = |fd, identity| DirectoryHandle::pin(&self.budget, fd, identity);
         let target =
             ends.target.zip(target).map(|(fd, info)| (info, pin(fd, info.meta.identity())));
         let basis = |fd| Some((meta::of_fd(&fd).ok()?.identity(), fd));
@@ -311,7 +311,7 @@ impl Engine<'_> {
         if is_full {
             let reason = "it is a directory that is not empty (--force removes it)";
             let paths = (None, Some(node.target_path(name)));
-            self.reports.notice(Operation::Remove, paths, reason, Class::Notice);
+            self.reports.notice(Operation::Remove, paths, reason, ErrorClass::Notice);
         } else {
             self.pruning.remove(&mut worker, node, &fds, name, there.kind);
         }

@@ -13,7 +13,7 @@ use super::engine::TargetMode;
 use crate::failure::{Stop, reading, writing};
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::Jobs;
-use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, cache, close, errno, file, space};
+use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, cache, errno, file};
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -182,7 +182,7 @@ impl Mover<'_> {
         self.pull(&participant);
         let (fds, stop) = shared.segments.close();
         // Only closing this duplicate of the target may report a failed write.
-        let closed = fds.map_or(Ok(()), |fds| close::close(fds.to));
+        let closed = fds.map_or(Ok(()), |fds| file::close(fds.to));
         *by_helpers = shared.by_helpers.load(Relaxed);
         if let Some(stop) = stop {
             return Err(stop);
@@ -255,7 +255,7 @@ impl Mover<'_> {
                 return Ok(Some((offset, shared.size)));
             }
             at.step(Phase::Read, 1);
-            match space::next_data(*from, offset) {
+            match file::next_data(*from, offset) {
                 Ok(None) => {
                     // SEEK_DATA finds nothing past the end either: the file may have shrunk.
                     still_holds(*from, shared.size)?;

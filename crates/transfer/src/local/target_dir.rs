@@ -13,8 +13,8 @@ use hakobu_core::error::{ENTRY_STAYS, Operation};
 use hakobu_core::event::{Change, Skip};
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Kind, Meta};
-use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, beneath, dir, errno, meta};
-use hakobu_tree::handle::Handle;
+use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, errno, meta, paths};
+use hakobu_tree::handle::DirectoryHandle;
 use hakobu_tree::names::push_name;
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
@@ -98,7 +98,8 @@ impl Engine<'_> {
         let top = top.target_handle().map(|handle| handle.fd()).transpose().map_err(stat())?;
         let Some(top) = top else { return Ok(None) };
         let path = c_string(&node.path_below_top()).map_err(stat())?;
-        let opened = match beneath::open((*top).as_fd(), &path, beneath::For::Directory) {
+        let opened = match paths::open_beneath((*top).as_fd(), &path, paths::OpenPurpose::Directory)
+        {
             Ok(fd) => fd,
             Err(_) if !policy.keep_dirlinks => return Ok(None),
             Err(error) if errno::is(&error, errno::EXDEV) || errno::is(&error, errno::ELOOP) => {
@@ -572,7 +573,7 @@ pub struct Side {
     /// Its name there.
     pub name: Box<CStr>,
     /// The directory itself.
-    pub handle: Arc<Handle>,
+    pub handle: Arc<DirectoryHandle>,
     /// The names in it that are transferred; `None` means all.
     pub selection: Option<Arc<Selection>>,
     /// The device that `-x` stays on.
@@ -676,9 +677,9 @@ pub struct Node {
     /// Whether attributes are set on the target directory at the end.
     pub owns_attributes: bool,
     /// The target directory, once it exists.
-    pub target: Mutex<Option<(TargetDir, Arc<Handle>)>>,
+    pub target: Mutex<Option<(TargetDir, Arc<DirectoryHandle>)>>,
     /// The same directory in each `--link-dest` (`--copy-dest`, `--compare-dest`) tree that has it.
-    pub bases: Vec<Arc<Handle>>,
+    pub bases: Vec<Arc<DirectoryHandle>>,
     /// Held by the worker that creates names in the target directory.
     pub creating: Mutex<()>,
     /// Unfinished units below; the last one finishes the node.
@@ -843,7 +844,7 @@ impl Node {
     }
 
     /// Returns the handle of the target directory, if there is one.
-    pub fn target_handle(&self) -> Option<Arc<Handle>> {
+    pub fn target_handle(&self) -> Option<Arc<DirectoryHandle>> {
         self.target.lock().as_ref().map(|(_, handle)| Arc::clone(handle))
     }
 

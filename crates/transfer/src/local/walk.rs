@@ -14,13 +14,13 @@ use crate::failure::{Failure, c_string};
 use crate::policy::filter::{FilterError, SidedRules};
 use crate::policy::{Delete, Policy, Symlinks};
 use crate::publish::{LEFT_OUT, TempNames};
-use hakobu_core::error::{Class, Operation};
+use hakobu_core::error::{ErrorClass, Operation};
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_sys::dir::{self, Reader};
-use hakobu_sys::links::{Links, Refused};
+use hakobu_sys::paths::{Links, RefusedLink};
 use hakobu_sys::{AsFd, BorrowedFd, errno, file, meta};
-use hakobu_tree::handle::Handle;
+use hakobu_tree::handle::DirectoryHandle;
 use hakobu_tree::names::push_name;
 use hakobu_tree::pool::{Queue, Work};
 use parking_lot::Mutex;
@@ -218,10 +218,13 @@ impl Engine<'_> {
         if self.context.pass == Pass::Delete {
             return;
         }
-        let class =
-            if self.context.policy.remove_source_dirs { Class::Partial } else { Class::Notice };
+        let class = if self.context.policy.remove_source_dirs {
+            ErrorClass::Partial
+        } else {
+            ErrorClass::Notice
+        };
         match class {
-            Class::Partial => worker.totals.failed += 1,
+            ErrorClass::Partial => worker.totals.failed += 1,
             _ => worker.totals.skipped += 1,
         }
         node.keep_source();
@@ -504,7 +507,7 @@ impl Engine<'_> {
         let left_out = |reason| {
             let source = Some(parent.source_path(*side, name));
             let target = Some(parent.target_path(target_name));
-            self.reports.notice(Operation::MakeDir, (source, target), reason, Class::Partial);
+            self.reports.notice(Operation::MakeDir, (source, target), reason, ErrorClass::Partial);
             parent.keep_source();
             Ok(None)
         };
@@ -586,7 +589,7 @@ impl Engine<'_> {
         }
         worker.path = path;
         // Absent ones are skipped.
-        let below = |handle: &Arc<Handle>| Some(handle.child(target_name).ok()?.0);
+        let below = |handle: &Arc<DirectoryHandle>| Some(handle.child(target_name).ok()?.0);
         node.bases = parent.bases.iter().filter_map(below).collect();
         Ok(Some(Arc::new(node)))
     }
@@ -671,7 +674,7 @@ impl Engine<'_> {
                         let target = Some(parent.target_path(name));
                         let reason = if loops { LEADS_BACK } else { INTO_ITSELF };
                         let paths = (source, target);
-                        self.reports.notice(Operation::MakeDir, paths, reason, Class::Partial);
+                        self.reports.notice(Operation::MakeDir, paths, reason, ErrorClass::Partial);
                         continue;
                     }
                     sides.push(side);
@@ -858,7 +861,7 @@ impl<'a> SourceFiles<'a> {
         name: &[u8],
     ) -> std::io::Result<Option<Vec<u8>>> {
         match read_merge_file(self.links, dir_fd, name) {
-            Err(error) if Refused::is_foreign(&error) && !self.is_strict => {
+            Err(error) if RefusedLink::is_foreign(&error) && !self.is_strict => {
                 self.refused = Some(error);
                 Ok(None)
             }

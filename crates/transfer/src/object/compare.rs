@@ -17,9 +17,9 @@ use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Kind, Meta, Time, Totals};
 use hakobu_s3::ops::{CopySource, Headers, ObjectHead, Range, copy_object};
 use hakobu_s3::{Algorithm, Checksum, ErrorKind};
-use hakobu_sys::below::Below;
-use hakobu_sys::source::{self, Through};
-use hakobu_sys::{AsFd, OwnedFd, file, meta, process, stamp};
+use hakobu_sys::file::{self, Through};
+use hakobu_sys::paths::PathBelow;
+use hakobu_sys::{AsFd, OwnedFd, meta, process};
 use http::{HeaderName, HeaderValue};
 use std::ffi::CString;
 use std::io;
@@ -418,7 +418,7 @@ pub(super) fn open(core: &Core<'_>, what: &Compared<'_>, side: Side) -> io::Resu
         Side::Target if follows && what.strict => Through::Anything,
         _ => Through::Nothing,
     };
-    source::open(root.as_fd(), name.strip_suffix(b"/").unwrap_or(name), through)
+    file::open_source(root.as_fd(), name.strip_suffix(b"/").unwrap_or(name), through)
 }
 
 /// Returns the failure of a file that could not be read.
@@ -541,7 +541,7 @@ pub(super) async fn compare_links(
     };
     let Some(head) = head else { return Ok(Contents::Differ(None)) };
     let text =
-        source::open_name(dir.as_fd(), name).and_then(|link| source::link_text(link.as_fd()));
+        file::open_source_name(dir.as_fd(), name).and_then(|link| file::link_text(link.as_fd()));
     let text = Bytes::from(text.map_err(file_failed(side))?.into_bytes());
     let size = text.len() as u64;
     if metadata::read(&head.metadata).kind != Some(Kind::Symlink) || head.size != size {
@@ -609,7 +609,7 @@ pub(super) async fn touch(
 
 /// Sets owner, mode and time, in this order: a change of owner clears setuid bits.
 fn file(root: &OwnedFd, name: &[u8], kept: &Kept) -> Result<(), (Operation, io::Error)> {
-    let below = Below::find(root.as_fd(), name).map_err(|error| (Operation::Stat, error))?;
+    let below = PathBelow::find(root.as_fd(), name).map_err(|error| (Operation::Stat, error))?;
     let (folder, name) = (below.dir(), below.name());
     if kept.uid.is_some() || kept.gid.is_some() {
         let owned = meta::set_owner(folder, name, kept.uid, kept.gid);
@@ -622,7 +622,8 @@ fn file(root: &OwnedFd, name: &[u8], kept: &Kept) -> Result<(), (Operation, io::
     match kept.mtime {
         Some(mtime) => {
             let dev = meta::of_fd(folder).map_err(|error| (Operation::Stat, error))?.dev;
-            stamp::set(dev, folder, name, None, mtime).map_err(|error| (Operation::SetTimes, error))
+            meta::stamp(dev, folder, name, None, mtime)
+                .map_err(|error| (Operation::SetTimes, error))
         }
         None => Ok(()),
     }

@@ -14,7 +14,7 @@ use hakobu_s3::ops::{
 };
 use hakobu_s3::{Client, ErrorKind};
 use hakobu_sys::errno::{is_gone, is_not_empty};
-use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, below, dir, meta};
+use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, meta, paths};
 use parking_lot::Mutex;
 use std::collections::HashSet;
 use std::ffi::{CString, OsStr};
@@ -310,7 +310,7 @@ pub(super) enum Outcome {
 
 /// Splits a path without a trailing slash into the folder (empty for the root) and the name in it.
 fn divide(path: &[u8]) -> (&[u8], &[u8]) {
-    let (folder, name) = below::split(path);
+    let (folder, name) = paths::split(path);
     (folder.strip_suffix(b"/").unwrap_or(folder), name)
 }
 

@@ -15,12 +15,12 @@ use crate::policy::Policy;
 use crate::publish::{self, Direct, Draft, DraftName, Drafts, TempEntry, is_node};
 use bytes::Bytes;
 use hakobu_core::control::Control;
-use hakobu_core::error::{Cause, Class, DIRECTORY_STAYS, Operation, Problem};
+use hakobu_core::error::{Cause, DIRECTORY_STAYS, ErrorClass, Operation, Problem};
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Kind, Time, Totals};
 use hakobu_s3::ops::ObjectHead;
 use hakobu_sys::dir::{self, Reader};
-use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, close, errno, file, meta, stamp};
+use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, errno, file, meta};
 use parking_lot::Mutex;
 use std::collections::HashSet;
 use std::ffi::CString;
@@ -82,8 +82,9 @@ impl Place {
         let frames = Arc::clone(frames);
         let write = move || {
             let buffers = frames.iter().map(|frame| &**frame);
-            let written =
-                file.share().and_then(|fd| hakobu_sys::gather::write_all(fd.as_fd(), buffers));
+            let written = file
+                .share()
+                .and_then(|fd| hakobu_sys::file::write_all_vectored(fd.as_fd(), buffers));
             written.map_err(failed(Operation::Write))?;
             Ok(file)
         };
@@ -114,7 +115,7 @@ impl Place {
             let (_, temp) = made.place();
             // The text is the whole content; an unset time is harmless.
             drop(match place.folder.dev {
-                Some(dev) => stamp::set(dev, folder, temp, None, shape.mtime),
+                Some(dev) => meta::stamp(dev, folder, temp, None, shape.mtime),
                 None => meta::set_times(folder, temp, None, shape.mtime),
             });
             place_at(&files, &place, made)
@@ -136,7 +137,7 @@ impl Core<'_> {
             source: Some(moving.source_path()),
             target: Some(moving.target_path()),
             cause: Cause::Reason(why),
-            class: Class::Notice,
+            class: ErrorClass::Notice,
         });
     }
 }
@@ -318,7 +319,7 @@ impl DownloadFile {
         // Before setting the times: without them no later run takes the file for finished, and setting them could
         // receive the error of a write and hide it from close(2).
         if place.folder.reports_late {
-            close::flush(&*fd).map_err(failed(Operation::Write))?;
+            file::flush(&*fd).map_err(failed(Operation::Write))?;
         }
         let attributes = settle(fd.as_fd(), place, shape, self.adopted);
         if files.policy.fsync {
@@ -338,9 +339,9 @@ impl DownloadFile {
         }
         let Some(draft) = self.draft.take() else { return Ok(Appeared::Kept) };
         let close = |fd| match Arc::try_unwrap(fd) {
-            Ok(fd) => close::close(fd),
+            Ok(fd) => file::close(fd),
             // Other holders of the descriptor have nothing left to write.
-            Err(shared) => close::flush(&*shared),
+            Err(shared) => file::flush(&*shared),
         };
         let entry = draft.close(&files.drafts, target, close).map_err(failed(Operation::Write))?;
         let appeared = match entry {
@@ -390,7 +391,7 @@ fn settle(fd: BorrowedFd<'_>, place: &Place, shape: &Shape, adopted: bool) -> Re
     };
     let moded = moded.map_err(failed(Operation::SetMode));
     let timed = match place.folder.dev {
-        Some(dev) => stamp::set_fd(dev, fd, None, shape.mtime),
+        Some(dev) => meta::stamp_fd(dev, fd, None, shape.mtime),
         None => meta::set_times_fd(fd, None, shape.mtime),
     };
     let timed = timed.map_err(failed(Operation::SetTimes));

@@ -3,7 +3,7 @@
 use super::runtime::{Core, Engine, Parts};
 use super::{Entry, Pair, Root, Side, delete};
 use crate::location::{Location, s3_path};
-use hakobu_core::error::{Cause, Class, Fatal, Operation, Problem};
+use hakobu_core::error::{Cause, ErrorClass, Fatal, Operation, Problem};
 use hakobu_core::event::{Change, Event, Item};
 use hakobu_core::unit::{Kind, Totals};
 use hakobu_s3::ops::{ObjectHead, head_object};
@@ -166,7 +166,7 @@ impl Engine<'_> {
             Failed::Vanished(operation) => {
                 totals.vanished += 1;
                 let cause = Cause::System(io::ErrorKind::NotFound.into());
-                let class = Class::Vanished;
+                let class = ErrorClass::Vanished;
                 return self.problem(&Problem { operation, source, target, cause, class });
             }
         };
@@ -182,7 +182,7 @@ impl Engine<'_> {
             let message = format!("cannot {} {name}: {cause}", operation.words());
             return self.stop_for(Fatal::new(code, message));
         }
-        self.problem(&Problem { operation, source, target, cause, class: Class::Partial });
+        self.problem(&Problem { operation, source, target, cause, class: ErrorClass::Partial });
     }
 }
 

@@ -7,8 +7,7 @@ use super::folders::failed;
 use super::{CaseConflict, Side};
 use crate::publish::TempNames;
 use hakobu_core::error::Operation;
-use hakobu_sys::case::{self, Case};
-use hakobu_sys::dir::{self, Reader};
+use hakobu_sys::dir::{self, Case, Reader};
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, errno, file, meta};
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::{HashMap, HashSet};
@@ -60,9 +59,9 @@ impl Folded {
     /// of its own the first time. Where that is impossible they may.
     pub(crate) fn has(&self, root: Identity, folder: BorrowedFd<'_>, dev: u64) -> bool {
         let mut roots = self.roots.lock();
-        *roots.entry((dev, root)).or_insert_with(|| match case::of(folder) {
+        *roots.entry((dev, root)).or_insert_with(|| match dir::case_of(folder) {
             Case::Sensitive => false,
-            Case::ByDirectory => case::is_casefolded(folder).unwrap_or(false),
+            Case::ByDirectory => dir::is_casefolded(folder).unwrap_or(false),
             Case::Unknown => probe(folder).unwrap_or(true),
         })
     }

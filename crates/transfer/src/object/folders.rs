@@ -6,7 +6,7 @@ use super::entry::Failed;
 use crate::failure::c_string;
 use hakobu_core::error::Operation;
 use hakobu_core::unit::Kind;
-use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, below, beneath, close, dir, errno, meta, xattr};
+use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, errno, file, meta, paths, xattr};
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
 use std::io;
@@ -114,7 +114,7 @@ pub(super) fn split(path: &[u8]) -> Result<(&[u8], CString), Failed> {
         let why = "the name would lead out of the target folder, or no file can have it";
         return Err(Failed::Reason(Operation::Create, Side::Target, why));
     }
-    let (above, last) = below::split(path);
+    let (above, last) = paths::split(path);
     let above = above.strip_suffix(b"/").unwrap_or(above);
     Ok((above, c_string(last).map_err(failed(Operation::Create))?))
 }
@@ -282,7 +282,7 @@ impl Folder {
 
     fn with(fd: Arc<OwnedFd>, is_new: bool) -> Folder {
         let default_acl = xattr::get(fd.as_fd(), xattr::ACL_DEFAULT, &mut Vec::new()).is_ok();
-        let reports_late = close::reports_late(fd.as_fd());
+        let reports_late = file::reports_late(fd.as_fd());
         let identity = meta::of_fd(&*fd).ok().map(|meta| meta.identity());
         let dev = identity.map(|(dev, _)| dev);
         Folder { fd, default_acl, reports_late, dev, older: identity.filter(|_| !is_new) }
@@ -324,7 +324,7 @@ fn follow(
 ) -> Result<(OwnedFd, bool), Failed> {
     if rules.follow && errno::is_no_dir(&error) {
         let path = c_string(path).map_err(failed(Operation::MakeDir))?;
-        match beneath::open(root, &path, beneath::For::Directory) {
+        match paths::open_beneath(root, &path, paths::OpenPurpose::Directory) {
             Ok(fd) => return Ok((fd, false)),
             Err(error) if errno::is(&error, errno::EXDEV) || errno::is(&error, errno::ELOOP) => {
                 let why = "a symlink in place of a folder of its path leads out of the target";

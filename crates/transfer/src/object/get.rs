@@ -719,7 +719,7 @@ impl Progress {
             let at = self.at;
             let write = move || {
                 let buffers = frames.iter().map(|frame| &**frame);
-                hakobu_sys::gather::write_all_at(fd.as_fd(), buffers, at)
+                hakobu_sys::file::write_all_vectored_at(fd.as_fd(), buffers, at)
                     .map_err(failed(Operation::Write))?;
                 Ok(frames)
             };

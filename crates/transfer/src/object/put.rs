@@ -13,12 +13,12 @@ use crate::journal::{self, Checked, Place, Record, Source};
 use crate::policy::{Policy, Symlinks};
 use bytes::Bytes;
 use hakobu_core::error::Operation;
-use hakobu_core::meter::{Doing, Phase};
+use hakobu_core::meter::{Activity, Phase};
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_s3::ops::{self, Headers, Part, put_object};
 use hakobu_s3::{Algorithm, Checksum, ErrorKind, Hasher};
-use hakobu_sys::source::{self, Cached, Through, read_cached};
-use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, errno, file, meta, volume};
+use hakobu_sys::file::{self, CachedRead, Through, read_cached};
+use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, disk, errno, meta};
 use http::HeaderValue;
 use http::header::{CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH};
 use parking_lot::Mutex;
@@ -151,7 +151,7 @@ pub(super) fn open_file(
     name: &[u8],
     through: Through,
 ) -> io::Result<(OwnedFd, Meta)> {
-    let file = source::open(dir, name, through)?;
+    let file = file::open_source(dir, name, through)?;
     let now = meta::of_fd(&file)?;
     Ok((file, now))
 }
@@ -172,12 +172,12 @@ pub(super) async fn elsewhere(
 
 /// Returns the text of a symlink and its current metadata.
 pub(super) fn open_link(dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<(CString, Meta)> {
-    let link = source::open_name(dir, name)?;
+    let link = file::open_source_name(dir, name)?;
     let now = meta::of_fd(&link)?;
     if now.kind != Kind::Symlink {
         return Ok((CString::default(), now));
     }
-    Ok((source::link_text(link.as_fd())?, now))
+    Ok((file::link_text(link.as_fd())?, now))
 }
 
 /// Returns the failure of a listed entry that could not be opened.
@@ -473,7 +473,11 @@ pub(super) fn waits(dev: u64) -> bool {
 const MORE_BYTES_MAX: usize = 32 << 10;
 
 /// Reads and hashes. `doing` records which of the two this core does.
-pub(super) async fn fill(doing: &Doing, source: &PartSource, wanted: Wanted) -> io::Result<Filled> {
+pub(super) async fn fill(
+    doing: &Activity,
+    source: &PartSource,
+    wanted: Wanted,
+) -> io::Result<Filled> {
     let _phase = doing.during(Phase::Read);
     let more = usize::from(wanted.is_whole && wanted.len < MORE_BYTES_MAX);
     let mut progress = Progress {
@@ -485,10 +489,10 @@ pub(super) async fn fill(doing: &Doing, source: &PartSource, wanted: Wanted) -> 
     let mut turn = TURN_BYTES;
     loop {
         match progress.read_block(doing, source, wanted.offset)? {
-            Cached::Got(0) => break,
-            Cached::Got(_) if progress.filled >= wanted.len => break,
-            Cached::Got(_) => {}
-            Cached::WouldWait | Cached::Unknown => {
+            CachedRead::Got(0) => break,
+            CachedRead::Got(_) if progress.filled >= wanted.len => break,
+            CachedRead::Got(_) => {}
+            CachedRead::WouldWait | CachedRead::Unknown => {
                 progress = progress.elsewhere(source, wanted).await?;
                 break;
             }
@@ -502,7 +506,7 @@ pub(super) async fn fill(doing: &Doing, source: &PartSource, wanted: Wanted) -> 
 }
 
 /// Reads the beginning of a file, which decides on the media type.
-pub(super) async fn start(doing: &Doing, source: &PartSource) -> io::Result<Bytes> {
+pub(super) async fn start(doing: &Activity, source: &PartSource) -> io::Result<Bytes> {
     let len = LOOK_BYTES;
     let wanted = Wanted { offset: 0, len, is_whole: false, algorithm: None };
     Ok(fill(doing, source, wanted).await?.body)
@@ -512,10 +516,10 @@ impl Progress {
     /// Performs one read and hashes it.
     fn read_block(
         &mut self,
-        doing: &Doing,
+        doing: &Activity,
         source: &PartSource,
         offset: u64,
-    ) -> io::Result<Cached> {
+    ) -> io::Result<CachedRead> {
         let (file, dev) = (source.as_fd(), source.dev);
         let (learnt, manner) = LEARNT.get();
         let manner = if learnt == dev { manner } else { Manner::Cached };
@@ -524,17 +528,17 @@ impl Progress {
         let at = offset + self.filled as u64;
         let found = match manner {
             Manner::Cached => read_cached(file, space, at)?,
-            Manner::Memory => Cached::Got(file::read_at(file, space, at)?),
-            Manner::Elsewhere => Cached::Unknown,
+            Manner::Memory => CachedRead::Got(file::read_at(file, space, at)?),
+            Manner::Elsewhere => CachedRead::Unknown,
         };
-        if manner == Manner::Cached && found == Cached::Unknown {
-            let memory = volume::is_memory(file);
+        if manner == Manner::Cached && found == CachedRead::Unknown {
+            let memory = disk::is_memory(file);
             LEARNT.set((dev, if memory { Manner::Memory } else { Manner::Elsewhere }));
             if memory {
                 return self.read_block(doing, source, offset);
             }
         }
-        if let Cached::Got(got) = found {
+        if let CachedRead::Got(got) = found {
             let long = got >= COMPUTED_BYTES_MIN && self.hasher.is_some();
             let _phase = long.then(|| doing.during(Phase::Compute));
             self.take(got);

@@ -5,7 +5,7 @@ use super::Task;
 use super::entry::Failed;
 use super::runtime::{Core, Engine, Parts};
 use futures_util::future::LocalBoxFuture;
-use hakobu_core::meter::{Doing, Phase};
+use hakobu_core::meter::{Activity, Phase};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -214,7 +214,7 @@ impl<L: ?Sized> Queue<L> {
     }
 
     /// Returns the next item for a worker; `is_wanted` returns whether the worker should continue to exist.
-    pub async fn next(&self, doing: &Doing, is_wanted: impl Fn() -> bool) -> Next<L> {
+    pub async fn next(&self, doing: &Activity, is_wanted: impl Fn() -> bool) -> Next<L> {
         loop {
             let waiting = self.work.notified();
             tokio::pin!(waiting);

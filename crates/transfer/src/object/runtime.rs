@@ -20,7 +20,7 @@ use hakobu_core::control::Control;
 use hakobu_core::error::{Fatal, Operation, Problem};
 use hakobu_core::event::Listener;
 use hakobu_core::limit::{Controls, check_memory};
-use hakobu_core::meter::{Doing, Entries, Phase};
+use hakobu_core::meter::{Activity, FoundEntries, Phase};
 use hakobu_core::unit::{Meta, Totals};
 use hakobu_s3::{AccessPoint, Client, S3Session, Throttle};
 use parking_lot::Mutex;
@@ -97,7 +97,7 @@ pub(super) struct Core<'a> {
     pub(super) source: Option<Client>,
     pub(super) target: Option<Client>,
     /// The phase of this worker.
-    pub(super) doing: Rc<Doing>,
+    pub(super) doing: Rc<Activity>,
     pub(super) folders: Rc<RefCell<Folders>>,
     unreported: Rc<Unreported>,
 }
@@ -139,8 +139,8 @@ impl Engine<'_> {
     }
 
     /// Returns the entries that tasks add to the progress. Removals count only if there is nothing else to do.
-    fn entries(&self, tasks: &[Task]) -> Entries {
-        let mut sum = Entries::default();
+    fn entries(&self, tasks: &[Task]) -> FoundEntries {
+        let mut sum = FoundEntries::default();
         for Task { pair, work } in tasks {
             match work {
                 Work::Move { how: How::Check(asked), .. } if !asked.contents => sum.found += 1,
@@ -179,7 +179,7 @@ impl Engine<'_> {
 
     /// Counts entries found that need no work.
     pub fn passed(&self, entries: u64) {
-        let entries = Entries { found: entries, done: entries, bytes_ahead: 0 };
+        let entries = FoundEntries { found: entries, done: entries, bytes_ahead: 0 };
         self.setup.controls.meter.found(entries);
     }
 
@@ -474,7 +474,7 @@ impl<'a> CoreRuntime<'a> {
     /// whether nothing is left.
     async fn worker(&self, place: usize) -> (usize, bool) {
         let Engine { queue, setup, .. } = self.engine;
-        let doing = Rc::new(Doing::new(setup.controls.meter.share(self.number), Phase::Idle));
+        let doing = Rc::new(Activity::new(setup.controls.meter.share(self.number), Phase::Idle));
         let client = |of: &Option<Client>| of.as_ref().map(|client| client.reporting_to(&doing));
         let core = Core {
             engine: self.engine,

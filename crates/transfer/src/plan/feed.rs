@@ -15,10 +15,10 @@ use crate::object::{
 use crate::policy::filter::Decision;
 use crate::policy::{Action, Delete, Grain, Reason, Symlinks, decide};
 use crate::publish::{self, TempNames};
-use hakobu_core::error::{Cause, Class, Fatal, Operation, Problem};
+use hakobu_core::error::{Cause, ErrorClass, Fatal, Operation, Problem};
 use hakobu_core::event::Event;
 use hakobu_core::unit::{Kind, Meta, Totals};
-use hakobu_sys::below::Below;
+use hakobu_sys::paths::PathBelow;
 use hakobu_sys::{AsFd, meta};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -271,7 +271,7 @@ impl Feed<'_> {
             source: Some(self.planned.pair.source.spell(b"")),
             target: None,
             cause: Cause::Said(name_filter.all_left_out(&name)),
-            class: Class::Notice,
+            class: ErrorClass::Notice,
         });
     }
 
@@ -286,7 +286,7 @@ impl Feed<'_> {
                 source: Some(self.planned.pair.source.spell(name)),
                 target: None,
                 cause: Cause::Said(name_filter.left_out(name)),
-                class: Class::Notice,
+                class: ErrorClass::Notice,
             });
         }
     }
@@ -354,7 +354,7 @@ impl Feed<'_> {
                 Side::Target => (None, spelt),
             };
             let cause = Cause::Said(error.to_string());
-            let (operation, class) = (Operation::Filter, Class::Partial);
+            let (operation, class) = (Operation::Filter, ErrorClass::Partial);
             self.problem(&Problem { operation, source, target, cause, class });
             Decision { hide: true, protect: true }
         })
@@ -429,7 +429,7 @@ impl Feed<'_> {
                 source: Some(pair.source.spell(&entry.name)),
                 target: Some(pair.target.spell(name)),
                 cause: Cause::Reason(ON_SOURCE),
-                class: Class::Partial,
+                class: ErrorClass::Partial,
             });
         }
         is_safe
@@ -462,13 +462,13 @@ impl Feed<'_> {
                 self.drain();
                 return true;
             }
-            Rule::Later if holder.same => (Class::Notice, Cause::Reason(TWICE)),
-            Rule::Later | Rule::Stays => (Class::Partial, Cause::Reason("")),
+            Rule::Later if holder.same => (ErrorClass::Notice, Cause::Reason(TWICE)),
+            Rule::Later | Rule::Stays => (ErrorClass::Partial, Cause::Reason("")),
         };
         self.problem(&Problem {
             operation: Operation::Overwrite,
             source: Some(source),
-            target: (class != Class::Notice).then(|| pair.target.spell(name)),
+            target: (class != ErrorClass::Notice).then(|| pair.target.spell(name)),
             cause,
             class,
         });
@@ -492,12 +492,12 @@ impl Feed<'_> {
         if made.take(folded.names(top, name)) && (leaves || asked <= CaseConflict::Skip) {
             drop(made);
             let class = match asked {
-                CaseConflict::Skip => Class::Notice,
-                _ => Class::Partial,
+                CaseConflict::Skip => ErrorClass::Notice,
+                _ => ErrorClass::Partial,
             };
             let pair = &self.planned.pair;
             let operation = match class {
-                Class::Notice => Operation::Read,
+                ErrorClass::Notice => Operation::Read,
                 _ => Operation::Create,
             };
             let source = pair.source.spell(&entry.name);
@@ -599,7 +599,7 @@ impl Feed<'_> {
     fn is_unfinished(&self, source: &Meta, there: &Meta, name: &[u8]) -> bool {
         let Root::Local { dir: root, .. } = &self.planned.pair.target else { return false };
         let setup = &self.engine.setup;
-        let find = || Below::find((**root).as_fd(), name);
+        let find = || PathBelow::find((**root).as_fd(), name);
         let unfinished = setup.ledger.is_unfinished_at(source, there, find);
         if unfinished && setup.ledger.is_first_report() {
             let target = self.planned.pair.target.spell(name);
@@ -672,7 +672,7 @@ impl Feed<'_> {
                     return self.engine.stop_for(Fatal::new(1, message));
                 }
                 let cause = Cause::Said(error.to_string());
-                self.tell(Operation::List, shown, cause, Class::Partial);
+                self.tell(Operation::List, shown, cause, ErrorClass::Partial);
             }
         }
     }
@@ -680,27 +680,27 @@ impl Feed<'_> {
     /// Reports that an object has the form of our temporary names. A move is incomplete then.
     fn leave_out(&mut self, entry: &Entry) {
         let class = match self.engine.policy().remove_source_files {
-            true => Class::Partial,
-            false => Class::Notice,
+            true => ErrorClass::Partial,
+            false => ErrorClass::Notice,
         };
         let source = self.planned.pair.source.spell(&entry.name);
         self.tell(Operation::Read, source, Cause::Reason(publish::LEFT_OUT), class);
     }
 
     fn report(&mut self, source: PathBuf, reason: &'static str) {
-        self.tell(Operation::Read, source, Cause::Reason(reason), Class::Partial);
+        self.tell(Operation::Read, source, Cause::Reason(reason), ErrorClass::Partial);
     }
 
-    fn tell(&mut self, operation: Operation, source: PathBuf, cause: Cause, class: Class) {
+    fn tell(&mut self, operation: Operation, source: PathBuf, cause: Cause, class: ErrorClass) {
         self.problem(&Problem { operation, source: Some(source), target: None, cause, class });
     }
 
     /// Counts and reports a problem.
     fn problem(&mut self, problem: &Problem) {
         match problem.class {
-            Class::Vanished => self.totals.vanished += 1,
-            Class::Notice => self.totals.skipped += 1,
-            Class::Partial | Class::Fatal => self.totals.failed += 1,
+            ErrorClass::Vanished => self.totals.vanished += 1,
+            ErrorClass::Notice => self.totals.skipped += 1,
+            ErrorClass::Partial | ErrorClass::Fatal => self.totals.failed += 1,
         }
         self.engine.problem(problem);
     }

@@ -16,13 +16,12 @@ use crate::object::list::{
 use crate::object::{Entry, Pair, Root, Side, key_of, path_of, says_symlink};
 use crate::policy::filter::Origin;
 use crate::policy::{Policy, Symlinks};
-use hakobu_core::error::{Cause, Class, Fatal, Operation, Problem, quoted};
+use hakobu_core::error::{Cause, ErrorClass, Fatal, Operation, Problem, quoted};
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_s3::ops::{ListQuery, ObjectHead, ObjectPages, head_object};
 use hakobu_s3::with_session;
 use hakobu_s3::{AccessPoint, Error, ErrorKind, S3Session};
-use hakobu_sys::below::{Below, split};
-use hakobu_sys::links::{Links, Refused};
+use hakobu_sys::paths::{Links, PathBelow, RefusedLink, split};
 use hakobu_sys::{AsFd, OwnedFd, dir, errno, meta};
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -194,7 +193,7 @@ pub(super) fn resolve(
     let Source { root, what } = match source {
         Ok(source) => source,
         Err(cause) => {
-            let (operation, class) = (Operation::Read, Class::Partial);
+            let (operation, class) = (Operation::Read, ErrorClass::Partial);
             let source = Some(typed.as_typed());
             return Ok(Err(Problem { operation, source, target: None, cause, class }));
         }
@@ -427,7 +426,7 @@ impl ObjectTarget {
     fn open(&self, shown: &Path, umask: u32) -> Result<Root, Fatal> {
         let path = or_here(shown);
         let failed = |error: io::Error| {
-            let code = if Refused::is(&error) { 3 } else { 11 };
+            let code = if RefusedLink::is(&error) { 3 } else { 11 };
             let cause = Cause::System(error);
             Fatal::new(code, format!("cannot use target folder {}: {cause}", quoted(path)))
         };
@@ -626,7 +625,7 @@ pub(super) fn existing(
             }
         }
         (Root::Local { dir, .. }, _) if !planned.target_is_new => {
-            let looked = Below::find(dir.as_fd(), name)
+            let looked = PathBelow::find(dir.as_fd(), name)
                 .and_then(|below| meta::of(below.dir(), below.name(), false));
             match looked {
                 Ok(meta) => Ok(Some(Entry { name: name.into(), meta, etag: "".into() })),
@@ -644,7 +643,7 @@ fn problem(planned: &PlannedSource, name: &[u8], cause: Cause) -> Trouble {
         source: None,
         target: Some(planned.pair.target.spell(name)),
         cause,
-        class: Class::Partial,
+        class: ErrorClass::Partial,
     };
     Trouble::Problem { name: name.into(), problem }
 }

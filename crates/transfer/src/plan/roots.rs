@@ -9,7 +9,7 @@ use crate::local::{Ends, Engine, Unit};
 use crate::policy::{MissingArgs, Policy, Symlinks};
 use hakobu_core::error::Operation;
 use hakobu_core::unit::{Kind, Meta};
-use hakobu_sys::links::Links;
+use hakobu_sys::paths::Links;
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, errno, meta};
 use hakobu_tree::names::push_name;
 use std::collections::HashMap;

@@ -8,8 +8,8 @@ use hakobu_core::error::{Cause, Fatal, quoted};
 use hakobu_core::event::{Event, Listener};
 use hakobu_core::number;
 use hakobu_core::unit::Kind;
-use hakobu_sys::links::Refused;
-use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, errno, meta, priority, volume, xattr};
+use hakobu_sys::paths::RefusedLink;
+use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, disk, errno, meta, process, xattr};
 use std::ffi::CString;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -237,7 +237,7 @@ pub(super) fn written_through(
 fn make(path: &Path, spec: &Spec, umask: u32) -> Result<bool, Fatal> {
     let umask = if inherits_acl(path) { 0 } else { umask };
     spec.policy.links.make_dir(path, 0o777 & !umask, spec.mkpath).map_err(|error| {
-        if Refused::is(&error) {
+        if RefusedLink::is(&error) {
             return unusable(path, &error);
         }
         let hint = match error.kind() {
@@ -275,7 +275,7 @@ fn unusable(path: &Path, error: &io::Error) -> Fatal {
         None => io::Error::other(error.to_string()),
     });
     // rsync's code for an unusable target.
-    let exit = if Refused::is(error) { 3 } else { 11 };
+    let exit = if RefusedLink::is(error) { 3 } else { 11 };
     Fatal::new(exit, format!("cannot use target {}: {cause}", quoted(path)))
 }
 
@@ -324,7 +324,7 @@ const DEPTH_MAX: u32 = 8;
 /// The count of a copy into an empty target, and the room that there was when it began.
 pub struct Count {
     trees: Vec<Tree>,
-    room: volume::Space,
+    room: disk::Space,
 }
 
 /// A source directory, and the target directory that exists for it.
@@ -346,7 +346,7 @@ pub fn warn_of_space(
     listener: &dyn Listener,
 ) -> Option<Count> {
     let target = place.dir.as_ref().map(AsFd::as_fd)?;
-    let room = volume::space(target).ok()?;
+    let room = disk::space(target).ok()?;
     if room.read_only {
         listener.event(Event::Warning("the target file system is mounted read-only".into()));
         return None;
@@ -363,7 +363,7 @@ pub fn warn_of_space(
             continue;
         }
         let Ok(fd) = dir::open_root(&path) else { continue };
-        if let Ok(used) = volume::space(fd.as_fd())
+        if let Ok(used) = disk::space(fd.as_fd())
             && !volumes.contains(&source.dev)
         {
             volumes.push(source.dev);
@@ -393,17 +393,17 @@ impl Count {
     /// which this lowers the priority: where the CPUs are the limit, the copy has them.
     pub fn warn(self, stop: &AtomicBool, listener: &dyn Listener) {
         // A higher one only costs time.
-        drop(priority::set_nice(NICE));
+        drop(process::set_nice(NICE));
         count(self.trees, COUNT_TIME_MAX, stop).warn(&self.room, listener);
     }
 }
 
 impl Need {
-    fn fits(&self, room: &volume::Space) -> bool {
+    fn fits(&self, room: &disk::Space) -> bool {
         self.bytes <= room.free_bytes && room.free_inodes.is_none_or(|free| self.entries <= free)
     }
 
-    fn warn(&self, room: &volume::Space, listener: &dyn Listener) {
+    fn warn(&self, room: &disk::Space, listener: &dyn Listener) {
         if self.fits(room) {
             return;
         }

@@ -18,7 +18,7 @@ pub(crate) use crate::policy::grain::is_newer;
 pub(crate) use crate::policy::grain::same_time;
 use hakobu_core::error::Fatal;
 use hakobu_core::unit::{Kind, Meta, Time};
-use hakobu_sys::links::Links;
+use hakobu_sys::paths::Links;
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;

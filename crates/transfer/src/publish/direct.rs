@@ -10,7 +10,7 @@ use super::temp_name::TempNames;
 use crate::journal::Ledger;
 use crate::policy::Policy;
 use hakobu_core::unit::Time;
-use hakobu_sys::{BorrowedFd, OwnedFd, dir, file, meta, stamp};
+use hakobu_sys::{BorrowedFd, OwnedFd, dir, file, meta};
 use parking_lot::Mutex;
 use std::ffi::CString;
 use std::io;
@@ -131,7 +131,7 @@ impl<'a> Scratch<'a> {
     /// Those of the system.
     pub fn keep(&self, mtime: Time) -> io::Result<Time> {
         let dev = meta::of_fd(&self.fd)?.dev;
-        stamp::set_fd(dev, &self.fd, None, mtime)?;
+        meta::stamp_fd(dev, &self.fd, None, mtime)?;
         self.mtime()
     }
 

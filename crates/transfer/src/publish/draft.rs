@@ -4,7 +4,7 @@ use super::direct::{Direct, UNFINISHED};
 use super::temp_name::TempNames;
 use hakobu_core::control::Control;
 use hakobu_core::unit::{Kind, Time};
-use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, errno, file, meta, space, volume};
+use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, disk, errno, file, meta};
 use std::ffi::{CStr, CString};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -327,7 +327,7 @@ fn disown(dir: BorrowedFd<'_>, name: &CStr) -> bool {
 /// # Errors
 /// ENOSPC, EDQUOT and EFBIG, which writing would return later. Others mean that the file system does not support it.
 pub(crate) fn reserve(to: BorrowedFd<'_>, size: u64) -> io::Result<()> {
-    match space::reserve(to, size) {
+    match file::reserve(to, size) {
         Err(error)
             if matches!(
                 error.raw_os_error(),
@@ -346,5 +346,5 @@ pub(crate) fn reserve(to: BorrowedFd<'_>, size: u64) -> io::Result<()> {
 /// # Errors
 /// Those of [`reserve`].
 pub(crate) fn reserve_ahead(to: BorrowedFd<'_>, size: u64) -> io::Result<()> {
-    if volume::is_memory(to) { Ok(()) } else { reserve(to, size) }
+    if disk::is_memory(to) { Ok(()) } else { reserve(to, size) }
 }

@@ -6,17 +6,18 @@ use crate::journal::{JobHints, Journal, Key};
 use crate::plan::Spec;
 use hakobu_core::error::Fatal;
 use hakobu_core::limit::{Controls, Limiter};
-use hakobu_core::meter::{Counts, PHASES, WireCounts};
+use hakobu_core::meter::{ConnectionCounts, Counts, PHASES};
 use hakobu_core::unit::Jobs;
-use hakobu_explain::ceilings::{Ceilings, Served};
+use hakobu_explain::observer::{Ceilings, ServedByDisk};
 use hakobu_explain::sample::{Rates, Sample};
 use hakobu_explain::tune::Medium;
 use hakobu_explain::verdict::{
-    DiskFacts, Experiment, Facts, NetworkFacts, Point, Progress, Prover, Side, Trial, UserLimit,
+    DiskFacts, Experiment, Facts, NetworkFacts, Point, Progress, ProofTrial, Prover, Side,
+    UserLimit,
 };
 use hakobu_sys::dir::paths_in;
 use hakobu_sys::disk::{self, BlockDevice};
-use hakobu_sys::task;
+use hakobu_sys::proc;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -145,7 +146,12 @@ fn disks(
 }
 
 /// Returns the path to the stores: the interface with most traffic, and the state of connections.
-fn network(ends: &Ends, rates: &Rates, from: &WireCounts, to: &WireCounts) -> NetworkFacts {
+fn network(
+    ends: &Ends,
+    rates: &Rates,
+    from: &ConnectionCounts,
+    to: &ConnectionCounts,
+) -> NetworkFacts {
     let same_machine =
         ends.0.iter().filter(|end| end.is_store).all(|end| is_this_machine(&end.name));
     let link =
@@ -359,11 +365,11 @@ pub(super) struct Mark {
     /// Time since the start of the run.
     pub at: Duration,
     pub counts: Counts,
-    pub wire: WireCounts,
+    pub wire: ConnectionCounts,
     pub sums: Sums,
     pub sample: Sample,
     /// Work admitted by cgroups, by limit.
-    pub served: Served,
+    pub served: ServedByDisk,
 }
 
 /// Marks of a run; see the module.
@@ -423,7 +429,7 @@ pub(super) struct Proof {
     /// CPU numbers that every thread may use.
     cpus: Vec<u32>,
     /// The current change.
-    trial: Trial,
+    trial: ProofTrial,
 }
 
 impl Proof {
@@ -437,7 +443,7 @@ impl Proof {
             bytes_per_s: controls.bytes.as_deref().map(Limiter::per_s),
             operations_per_s: controls.operations.as_deref().map(Limiter::per_s),
             cpus: cpus.to_vec(),
-            trial: Trial::Baseline,
+            trial: ProofTrial::Baseline,
         }
     }
 
@@ -455,13 +461,13 @@ impl Proof {
         self.prover.experiments()
     }
 
-    fn change(&mut self, trial: Trial) {
+    fn change(&mut self, trial: ProofTrial) {
         self.trial = trial;
         match trial {
-            Trial::Baseline => {}
-            Trial::Jobs(jobs) => self.controls.gate.set(jobs),
-            Trial::Cpus(count) => bind(self.cpus.get(..count).unwrap_or_default()),
-            Trial::Limits(factor) => {
+            ProofTrial::Baseline => {}
+            ProofTrial::Jobs(jobs) => self.controls.gate.set(jobs),
+            ProofTrial::Cpus(count) => bind(self.cpus.get(..count).unwrap_or_default()),
+            ProofTrial::Limits(factor) => {
                 let scaled = |per_s: u64| (per_s as f64 * factor).max(1.0) as u64;
                 self.limit(self.bytes_per_s.map(scaled), self.operations_per_s.map(scaled));
             }
@@ -469,11 +475,11 @@ impl Proof {
     }
 
     fn restore(&mut self) {
-        match std::mem::replace(&mut self.trial, Trial::Baseline) {
-            Trial::Baseline => {}
-            Trial::Jobs(_) => self.controls.gate.set(self.jobs),
-            Trial::Cpus(_) => bind(&self.cpus),
-            Trial::Limits(_) => self.limit(self.bytes_per_s, self.operations_per_s),
+        match std::mem::replace(&mut self.trial, ProofTrial::Baseline) {
+            ProofTrial::Baseline => {}
+            ProofTrial::Jobs(_) => self.controls.gate.set(self.jobs),
+            ProofTrial::Cpus(_) => bind(&self.cpus),
+            ProofTrial::Limits(_) => self.limit(self.bytes_per_s, self.operations_per_s),
         }
     }
 
@@ -501,9 +507,9 @@ fn bind(cpus: &[u32]) {
         return;
     }
     for _ in 0..2 {
-        for tid in task::own_threads() {
+        for tid in proc::own_threads() {
             // A thread that has ended needs nothing.
-            let _ = task::set_affinity(tid, cpus);
+            let _ = proc::set_affinity(tid, cpus);
         }
     }
 }
@@ -642,12 +648,12 @@ mod tests {
     fn changes_are_restored_at_the_end() {
         let controls = controls();
         let mut proof = Proof::begin(&facts(), &controls, &[]);
-        proof.change(Trial::Limits(0.5));
+        proof.change(ProofTrial::Limits(0.5));
         assert_eq!(controls.bytes.as_deref().map(Limiter::per_s), Some(500));
         drop(proof);
         assert_eq!(controls.bytes.as_deref().map(Limiter::per_s), Some(1000));
         let mut proof = Proof::begin(&facts(), &controls, &[]);
-        proof.change(Trial::Jobs(9));
+        proof.change(ProofTrial::Jobs(9));
         assert_eq!(controls.gate.jobs(), 9);
         drop(proof);
         assert_eq!(controls.gate.jobs(), 4);
@@ -657,12 +663,12 @@ mod tests {
     fn threads_get_their_cpus_back() {
         let _alone = AFFINITY.lock();
         // The process runs other tests, too: check that the set is restored.
-        let all = task::affinity(0).unwrap();
+        let all = proc::affinity(0).unwrap();
         let controls = controls();
         let mut proof = Proof::begin(&facts(), &controls, &all);
-        proof.change(Trial::Cpus(1));
-        assert_eq!(task::affinity(0).unwrap(), all[..1]);
+        proof.change(ProofTrial::Cpus(1));
+        assert_eq!(proc::affinity(0).unwrap(), all[..1]);
         drop(proof);
-        assert_eq!(task::affinity(0).unwrap(), all);
+        assert_eq!(proc::affinity(0).unwrap(), all);
     }
 }

@@ -15,9 +15,8 @@ use hakobu_core::control::Control;
 use hakobu_core::error::{Cause, Fatal, quoted};
 use hakobu_core::event::{Event, Listener, Remark};
 use hakobu_core::unit::{Jobs, Kind, Totals};
-use hakobu_sys::ancestors::ancestors;
-use hakobu_sys::links::Refused;
-use hakobu_sys::{AsFd, OwnedFd, dir, errno, meta, process, volume};
+use hakobu_sys::paths::{RefusedLink, ancestors};
+use hakobu_sys::{AsFd, OwnedFd, dir, disk, errno, meta, process};
 use hakobu_tree::pool;
 use parking_lot::Mutex;
 use std::collections::HashSet;
@@ -141,7 +140,7 @@ impl Job for Paths<'_> {
     fn pass(&self, pass: Pass, resources: &Resources) -> Result<(Totals, Option<Fatal>), Fatal> {
         let Paths { spec, place, mode, .. } = self;
         let limits = resources.limits;
-        let is_xfs = place.dir.as_ref().is_some_and(|fd| volume::is_xfs(fd.as_fd()));
+        let is_xfs = place.dir.as_ref().is_some_and(|fd| disk::is_xfs(fd.as_fd()));
         let batches = is_xfs && limits.jobs_max > 1;
         // The part of the budget that is not in queues and stacks.
         let share = |budget| budget / (2 * limits.jobs_max as u64);
@@ -321,7 +320,7 @@ fn check_bases(spec: &Spec, place: &Place, listener: &dyn Listener) -> Result<u6
         let name = c_string(path.as_os_str().as_bytes());
         match name.and_then(|name| spec.policy.links.open_dir(dir::cwd(), &name)) {
             Ok(_) => {}
-            Err(error) if is_absent(&error) || Refused::is_foreign(&error) => {
+            Err(error) if is_absent(&error) || RefusedLink::is_foreign(&error) => {
                 failed += u64::from(!is_absent(&error));
                 let cause = Cause::System(error);
                 let message = format!("{option} {} is not used: {cause}", quoted(&path));

@@ -15,7 +15,7 @@ use crate::run::Outcome;
 use crate::run::{Job, Resources, Run};
 use futures_util::StreamExt;
 use hakobu_core::control::Control;
-use hakobu_core::error::{Cause, Class, Fatal, Operation, Problem};
+use hakobu_core::error::{Cause, ErrorClass, Fatal, Operation, Problem};
 use hakobu_core::event::Listener;
 use hakobu_core::unit::{Jobs, Kind, Meta, Time, Totals};
 use hakobu_s3::ops::{ObjectVersion, VersionPages, VersionQuery, head_object};
@@ -210,7 +210,7 @@ impl Feed<'_> {
     /// Reports and counts an object that cannot be removed.
     pub fn problem(&self, bucket: &str, key: &[u8], operation: Operation, cause: Cause) {
         let target = Some(s3_path(bucket, &[key]));
-        let class = Class::Partial;
+        let class = ErrorClass::Partial;
         self.engine.problem(&Problem { operation, source: None, target, cause, class });
         self.engine.add(&Totals { failed: 1, ..Totals::default() });
     }
@@ -222,7 +222,7 @@ impl Feed<'_> {
             source: Some(s3_path(bucket, &[key])),
             target: None,
             cause: Cause::Said(why),
-            class: Class::Notice,
+            class: ErrorClass::Notice,
         });
     }
 }

@@ -10,18 +10,18 @@ use crate::object::JOBS_SEED;
 use crate::plan::Spec;
 use crate::plan::objects::Stores;
 use crate::run::Findings;
-use hakobu_core::limit::{Controls, Gate, Limiter, Limits, Work};
+use hakobu_core::limit::{Controls, Gate, Limiter, Limits, WorkKind};
 use hakobu_core::meter::{Counts, Meter, Phase};
 use hakobu_core::unit::Jobs;
-use hakobu_explain::ceilings::Ceilings;
+use hakobu_explain::observer::Ceilings;
 use hakobu_explain::sample::{IdleTime, Sampler, Watched, is_directory_lock};
-use hakobu_explain::tune::{self, ENTRY_CREDIT_BYTES, Medium, Reading, Step, Tuner};
+use hakobu_explain::tune::{self, ENTRY_CREDIT_BYTES, Medium, Tuner, TuningStep, WorkCounters};
 use hakobu_explain::verdict::{
     self, Experiment, Facts, Level, Progress, Resource, Side, Verdict, judge,
 };
 use hakobu_s3::S3Session;
-use hakobu_sys::usage::Used;
-use hakobu_sys::{disk, priority, process, task, volume};
+use hakobu_sys::proc::{self, ResourceUsage};
+use hakobu_sys::{disk, process};
 use parking_lot::{Condvar, Mutex};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 
 /// Parameters of control: the ends of the run, and the user's limits.
 pub(super) struct Terms {
-    pub work: Work,
+    pub work: WorkKind,
     pub ends: Ends,
     pub jobs: Jobs,
     pub bytes_per_s_max: Option<u64>,
@@ -48,16 +48,16 @@ impl Terms {
     /// Returns the parameters of a transfer.
     pub fn of(spec: &Spec, stores: &Stores) -> Terms {
         let ends = Ends::of(spec, stores);
-        let with_session = spec.has_store();
+        let with_store = spec.has_store();
         Terms {
-            work: if with_session { Work::Store } else { Work::Paths },
+            work: if with_store { WorkKind::Store } else { WorkKind::Paths },
             ends,
             jobs: spec.jobs,
             bytes_per_s_max: spec.bytes_per_s_max,
             operations_per_s_max: spec.operations_per_s_max,
             memory_bytes_max: spec.memory_bytes_max,
             proves: spec.prove,
-            lanes: with_session.then(process::cpus),
+            lanes: with_store.then(process::cpus),
             judges: true,
         }
     }
@@ -68,12 +68,12 @@ impl Terms {
             jobs: Jobs::Fixed(jobs),
             operations_per_s_max: requests_per_s_max,
             lanes: Some(process::cpus()),
-            ..Terms::of_work(Work::Store, Ends::default())
+            ..Terms::of_work(WorkKind::Store, Ends::default())
         }
     }
 
     /// Returns the parameters of work without limits and without a verdict.
-    fn of_work(work: Work, ends: Ends) -> Terms {
+    fn of_work(work: WorkKind, ends: Ends) -> Terms {
         Terms {
             work,
             ends,
@@ -106,7 +106,7 @@ pub fn steered<T>(
     work: impl FnOnce(&Controls, &Limits) -> T,
 ) -> (T, usize) {
     let Rates { bytes_per_s_max, operations_per_s_max } = rates;
-    let terms = Terms::of_work(Work::Walk, Ends::of_paths(paths));
+    let terms = Terms::of_work(WorkKind::Walk, Ends::of_paths(paths));
     let terms = Terms { jobs, bytes_per_s_max, operations_per_s_max, ..terms };
     let configuration = Configuration::new(terms, RunHints::default());
     let (controls, limits) = (Arc::clone(&configuration.controls), configuration.limits);
@@ -137,7 +137,7 @@ impl Configuration {
         let Terms { ends, jobs, bytes_per_s_max, operations_per_s_max, .. } = terms;
         let open_files_max = process::raise_open_files_limit();
         let limits = Limits::new(terms.work, jobs, terms.memory_bytes_max, open_files_max);
-        if terms.work != Work::Store {
+        if terms.work != WorkKind::Store {
             process::reserve_descriptors(limits.open_dirs_max as u64);
         }
         let auto = jobs == Jobs::Auto;
@@ -250,9 +250,9 @@ impl Cpus {
     /// Returns the idle time for the tuner, read again if that is due.
     fn idle(&mut self, now: Duration) -> Option<(Duration, Duration)> {
         if now >= self.next {
-            let before = Used::of_thread().cpu();
+            let before = ResourceUsage::of_thread().cpu();
             self.last = self.idle.read().map(|idle| (now, idle));
-            let took = Used::of_thread().cpu().saturating_sub(before);
+            let took = ResourceUsage::of_thread().cpu().saturating_sub(before);
             self.next = now + next_pause(took, (IDLE, IDLE_MAX));
         }
         self.last
@@ -319,13 +319,13 @@ impl Controller {
                 false => None,
             };
             let reading = reading(&counts, &self.pause.did, cpus.count);
-            let reading = Reading { idle, quickest, ..reading };
+            let reading = WorkCounters { idle, quickest, ..reading };
             controls.gate.set(tuner.step(now - self.pause.took, &reading));
         }
         if now >= self.next_sample {
-            let before = Used::of_thread().cpu();
+            let before = ResourceUsage::of_thread().cpu();
             self.sample(now, counts, controls, subject);
-            let took = Used::of_thread().cpu().saturating_sub(before);
+            let took = ResourceUsage::of_thread().cpu().saturating_sub(before);
             self.next_sample = now + next_pause(took, (SAMPLE, SAMPLE_MAX));
             self.prove(now, &counts, controls, subject);
             if self.interim.is_due(now) {
@@ -371,13 +371,13 @@ impl Controller {
 
     /// Samples what some of the threads wait for, different ones each time.
     fn look_for_locks(&mut self, mut threads: Vec<u32>) {
-        let own = task::own_thread();
+        let own = proc::own_thread();
         threads.retain(|tid| *tid != own);
         let count = threads.len().min(THREADS_MAX);
         for step in 0..count {
             let Some(tid) = threads.get((self.turn + step) % threads.len()) else { continue };
             self.sums.looks += 1;
-            let waits = task::waiting_in(*tid);
+            let waits = proc::waiting_in(*tid);
             self.sums.locked += u64::from(waits.as_deref().is_some_and(is_directory_lock));
         }
         self.turn = self.turn.wrapping_add(count);
@@ -467,11 +467,11 @@ impl Controller {
     }
 
     /// Returns the history of the number of jobs; a fixed one is a single step.
-    pub fn path(&self, took: Duration, controls: &Controls) -> Vec<Step> {
+    pub fn path(&self, took: Duration, controls: &Controls) -> Vec<TuningStep> {
         let Some(tuner) = &self.tuner else {
             let counts = controls.meter.counts();
             let per_s = |sum: f64| Some(sum / took.as_secs_f64().max(1e-9));
-            return vec![Step {
+            return vec![TuningStep {
                 at: Duration::ZERO,
                 jobs: controls.gate.jobs(),
                 rate: per_s(goodput(&counts)),
@@ -479,8 +479,8 @@ impl Controller {
                 entries_per_s: per_s(counts.items as f64),
             }];
         };
-        let late = |step: &Step| match step.at > self.pause.began {
-            true => Step { at: step.at + self.pause.took, ..*step },
+        let late = |step: &TuningStep| match step.at > self.pause.began {
+            true => TuningStep { at: step.at + self.pause.took, ..*step },
             false => *step,
         };
         tuner.path().iter().map(late).collect()
@@ -498,9 +498,9 @@ pub(super) fn next_pause(took: Duration, (min, max): (Duration, Duration)) -> Du
 }
 
 /// Makes a reading for the tuner, without the counts `apart`.
-fn reading(counts: &Counts, apart: &Counts, cpus: u32) -> Reading {
-    let cpu = Used::of_process().cpu() / cpus.max(1);
-    Reading {
+fn reading(counts: &Counts, apart: &Counts, cpus: u32) -> WorkCounters {
+    let cpu = ResourceUsage::of_process().cpu() / cpus.max(1);
+    WorkCounters {
         bytes: counts.bytes.saturating_sub(apart.bytes),
         items: counts.items.saturating_sub(apart.items),
         completions: counts.completions.saturating_sub(apart.completions),
@@ -554,14 +554,14 @@ impl Shared {
             if *over {
                 return;
             }
-            let before = Used::of_thread().cpu();
+            let before = ResourceUsage::of_thread().cpu();
             // The lock is held during a tick: the end of the run waits for it, and no tick comes after.
             let mut controller = self.controller.lock();
             controller.tick(self.started.elapsed(), &self.controls, &self.subject);
             let tick_max = if controller.tunes() { TUNED_TICK_MAX } else { TICK_MAX };
             drop((controller, over));
             self.ledger.heartbeat();
-            let took = Used::of_thread().cpu().saturating_sub(before);
+            let took = ResourceUsage::of_thread().cpu().saturating_sub(before);
             pause = next_pause(took, (TICK, tick_max));
         }
     }
@@ -722,7 +722,7 @@ fn local(side: Side, path: &Path) -> Option<End> {
     let (place, meta) = places.iter().find_map(|place| Some((*place, place.metadata().ok()?)))?;
     let dev = meta.dev();
     let (medium, kind) = match disk::is_rotational(dev) {
-        _ if volume::is_foreign(place) => (Medium::Foreign, "foreign"),
+        _ if disk::is_foreign(place) => (Medium::Foreign, "foreign"),
         Some(true) => (Medium::Rotating, "rotating"),
         Some(false) => (Medium::Solid, "solid"),
         None => (Medium::Memory, "volume"),
@@ -756,7 +756,7 @@ pub(super) fn all(asked: &str, ends: &Ends) -> String {
     parts.extend((!asked.is_empty()).then(|| asked.to_owned()));
     parts.extend(ceilings.words());
     // A priority that cannot be read cannot have been set either.
-    let (nice, io) = (priority::nice().unwrap_or(0), priority::io_priority().unwrap_or(0));
+    let (nice, io) = (process::nice().unwrap_or(0), process::io_priority().unwrap_or(0));
     parts.push(format!("nice {nice}, io priority {io}"));
     parts.join("; ")
 }
@@ -846,11 +846,11 @@ mod tests {
         assert_ne!(all("bytes/s 5", &Ends::default()), before);
         // Priorities and affinity are per thread.
         std::thread::spawn(move || {
-            priority::set_nice(19).unwrap();
+            process::set_nice(19).unwrap();
             let nicer = here();
             assert_ne!(nicer, before);
-            let one = hakobu_sys::task::affinity(0).unwrap()[0];
-            hakobu_sys::task::set_affinity(0, &[one]).unwrap();
+            let one = hakobu_sys::proc::affinity(0).unwrap()[0];
+            hakobu_sys::proc::set_affinity(0, &[one]).unwrap();
             assert!(all("", &Ends::default()).contains("CPUs 1"));
         })
         .join()

@@ -19,12 +19,12 @@ use crate::object::{
 use crate::policy::filter::{DirRules, Filter, FilterError, Origin};
 use crate::policy::{Policy, Symlinks};
 use hakobu_core::control::Control;
-use hakobu_core::error::{Cause, Class, Fatal, quoted};
+use hakobu_core::error::{Cause, ErrorClass, Fatal, quoted};
 use hakobu_core::event::{Event, Listener};
 use hakobu_core::limit::{Controls, Limiter};
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_s3::{RequestCounts, S3Session, Settings};
-use hakobu_sys::links::Links;
+use hakobu_sys::paths::Links;
 use hakobu_sys::{BorrowedFd, dir, meta, process};
 use std::io;
 use std::ops::Add;
@@ -353,7 +353,7 @@ impl Feed<'_> {
     fn trouble(&mut self, side: Side, trouble: Trouble) {
         match trouble {
             Trouble::Problem { problem, .. } => {
-                self.counts.failed += u64::from(problem.class != Class::Notice);
+                self.counts.failed += u64::from(problem.class != ErrorClass::Notice);
                 self.listener.event(Event::Problem(&problem));
             }
             Trouble::Failed(error) => {

@@ -10,15 +10,15 @@ use crate::location::Side;
 use crate::policy::Preserve;
 use crate::policy::filter::{Decision, DirRules};
 use hakobu_core::control::Control;
-use hakobu_core::error::{Cause, Class, Fatal, Operation, Problem, cannot};
+use hakobu_core::error::{Cause, ErrorClass, Fatal, Operation, Problem, cannot};
 use hakobu_core::event::{Event, Listener};
 use hakobu_core::limit::{Controls, Limiter};
-use hakobu_core::meter::{Doing, Phase};
+use hakobu_core::meter::{Activity, Phase};
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_sys::xattr::{self, Named};
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, errno, file, meta, process};
-use hakobu_tree::handle::{Budget, Handle};
-use hakobu_tree::walk::{At, Closed, Dir, Names, Visit, walk};
+use hakobu_tree::handle::{DirectoryHandle, HandleBudget};
+use hakobu_tree::walk::{CloseOutcome, Dir, Visit, VisitContext, VisitNames, walk};
 use parking_lot::Mutex;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::{CStr, CString, OsStr};
@@ -48,13 +48,13 @@ pub fn run(
     report: Report<'_>,
     listener: &dyn Listener,
 ) -> Result<Counts, Fatal> {
-    let budget = Budget::new(spec.open_dirs_max);
+    let budget = HandleBudget::new(spec.open_dirs_max);
     let mut comparison = Comparison::new(spec, controls, report, listener);
     let (source, target) = (top(&spec.source)?, top(&spec.target)?);
     let mut trees = None;
     if (source.1.kind, target.1.kind) == (Kind::Dir, Kind::Dir) {
         let open = |path: &CStr, shown: &Path| {
-            Handle::top(&budget, path, false).map_err(|error| fatal("list", shown, error))
+            DirectoryHandle::top(&budget, path, false).map_err(|error| fatal("list", shown, error))
         };
         let (one, _) = open(&source.0, &spec.source)?;
         let (two, _) = open(&target.0, &spec.target)?;
@@ -161,7 +161,7 @@ struct Roots<'a> {
 struct Comparison<'a> {
     tops: Option<(Top, Top)>,
     /// The tops, opened.
-    open: Mutex<Option<Vec<Arc<Handle>>>>,
+    open: Mutex<Option<Vec<Arc<DirectoryHandle>>>>,
     /// The trees, where names from a list are compared.
     roots: Option<Roots<'a>>,
     spec: &'a Spec,
@@ -178,7 +178,11 @@ impl Visit for Comparison<'_> {
     type Task = Task;
     type State = State;
 
-    fn open(&self, dir: &Arc<Node>, at: &mut At<'_, '_, Self>) -> Option<Vec<Arc<Handle>>> {
+    fn open(
+        &self,
+        dir: &Arc<Node>,
+        at: &mut VisitContext<'_, '_, Self>,
+    ) -> Option<Vec<Arc<DirectoryHandle>>> {
         let Some(parent) = &dir.parent else { return self.open.lock().take() };
         let failed = |side| move |error| Failure { side, operation: Operation::List, error };
         let child = |side: usize| parent.handle(side).and_then(|above| above.child(&dir.name));
@@ -212,8 +216,8 @@ impl Visit for Comparison<'_> {
         &self,
         dir: &Arc<Node>,
         side: usize,
-        names: Names<'_, '_, Self>,
-        at: &mut At<'_, '_, Self>,
+        names: VisitNames<'_, '_, Self>,
+        at: &mut VisitContext<'_, '_, Self>,
     ) {
         let Some((source, target)) = self.fds(dir, at.state) else { return };
         for (name, _) in names {
@@ -230,18 +234,18 @@ impl Visit for Comparison<'_> {
         dir: &Arc<Node>,
         side: usize,
         error: io::Error,
-        at: &mut At<'_, '_, Self>,
+        at: &mut VisitContext<'_, '_, Self>,
     ) {
         let side = if side == SOURCE { Side::Source } else { Side::Target };
         let failure = Failure { side, operation: Operation::List, error };
         self.fail(Some(dir), c"", failure, at.state);
     }
 
-    fn close(&self, _: &Arc<Node>, _: &mut At<'_, '_, Self>) -> Closed {
-        Closed::Done
+    fn close(&self, _: &Arc<Node>, _: &mut VisitContext<'_, '_, Self>) -> CloseOutcome {
+        CloseOutcome::Done
     }
 
-    fn task(&self, task: Task, at: &mut At<'_, '_, Self>) {
+    fn task(&self, task: Task, at: &mut VisitContext<'_, '_, Self>) {
         match task {
             Task::Tops => self.tops(at),
             Task::Share(big) => self.share(&big, at),
@@ -292,7 +296,7 @@ impl Comparison<'_> {
         counts
     }
 
-    fn tops(&self, at: &mut At<'_, '_, Self>) {
+    fn tops(&self, at: &mut VisitContext<'_, '_, Self>) {
         let Some(((source, a), (target, b))) = &self.tops else { return };
         let (one, two) = ((dir::cwd(), &**source), (dir::cwd(), &**target));
         self.both(None, c"", (one, a), (two, b), at);
@@ -305,7 +309,7 @@ impl Comparison<'_> {
     fn rules_in(
         &self,
         parent: &Node,
-        source: &Arc<Handle>,
+        source: &Arc<DirectoryHandle>,
         name: &CStr,
     ) -> Result<Option<Arc<DirRules>>, Failure> {
         let (Some(filter), Some(above)) = (&self.spec.filter, parent.data.rules.get()) else {
@@ -342,7 +346,7 @@ impl Comparison<'_> {
         node: &Arc<Node>,
         source: Name<'_>,
         target: Name<'_>,
-        at: &mut At<'_, '_, Self>,
+        at: &mut VisitContext<'_, '_, Self>,
     ) {
         let (name, state) = (source.1, &mut *at.state);
         at.doing.turn(Phase::Look);
@@ -375,7 +379,7 @@ impl Comparison<'_> {
         name: &CStr,
         (source, a): (Name<'_>, &Meta),
         (target, b): (Name<'_>, &Meta),
-        at: &mut At<'_, '_, Self>,
+        at: &mut VisitContext<'_, '_, Self>,
     ) {
         let scratch = &mut at.state.scratch;
         let found = self.comparer.compare((source, a), (target, b), scratch, at.doing);
@@ -412,7 +416,7 @@ impl Comparison<'_> {
     }
 
     /// Counts and reports a pair, after comparing the contents of a large file.
-    fn settle(&self, mut entry: Pending, at: &mut At<'_, '_, Self>) {
+    fn settle(&self, mut entry: Pending, at: &mut VisitContext<'_, '_, Self>) {
         let Some(fds) = entry.found.big.take() else { return self.report_pair(entry, at.state) };
         let big = Arc::new(Big {
             sparse: entry.a.may_have_holes() && entry.b.may_have_holes(),
@@ -452,7 +456,7 @@ impl Comparison<'_> {
     }
 
     /// Works on a large file as long as there are shares of it.
-    fn share(&self, big: &Arc<Big>, at: &mut At<'_, '_, Self>) {
+    fn share(&self, big: &Arc<Big>, at: &mut VisitContext<'_, '_, Self>) {
         let fds = {
             let mut work = big.work.lock();
             let Some(fds) = work.fds.clone() else { return };
@@ -530,8 +534,13 @@ impl Comparison<'_> {
             Side::Target => (None, path),
         };
         let cause = Cause::System(failure.error);
-        let problem =
-            Problem { operation: failure.operation, source, target, cause, class: Class::Partial };
+        let problem = Problem {
+            operation: failure.operation,
+            source,
+            target,
+            cause,
+            class: ErrorClass::Partial,
+        };
         self.listener.event(Event::Problem(&problem));
     }
 }
@@ -605,7 +614,7 @@ impl Comparison<'_> {
         self.roots.as_ref().is_some_and(|roots| roots.control.is_stopped())
     }
 
-    pub(super) fn listed(&self, names: &[CString], at: &mut At<'_, '_, Self>) {
+    pub(super) fn listed(&self, names: &[CString], at: &mut VisitContext<'_, '_, Self>) {
         let mut folder = None;
         for name in names {
             if self.is_stopped() {
@@ -623,7 +632,7 @@ impl Comparison<'_> {
         &self,
         path: &CString,
         folder: &mut Option<Folder>,
-        at: &mut At<'_, '_, Self>,
+        at: &mut VisitContext<'_, '_, Self>,
     ) -> Result<(), Failure> {
         let Some(roots) = &self.roots else { return Ok(()) };
         // A directory of a list may end with a slash.
@@ -718,7 +727,7 @@ impl Comparer {
         (source, a): (Name<'_>, &Meta),
         (target, b): (Name<'_>, &Meta),
         scratch: &mut Scratch,
-        doing: &Doing,
+        doing: &Activity,
     ) -> Found {
         let mut found =
             Found { set: differences(a, b, self.aspects, self.times), ..Found::default() };
@@ -757,7 +766,7 @@ impl Comparer {
         &self,
         (source, a): (Name<'_>, &Meta),
         (target, b): (Name<'_>, &Meta),
-        (scratch, doing): (&mut Scratch, &Doing),
+        (scratch, doing): (&mut Scratch, &Activity),
         found: &mut Found,
     ) -> Result<(), Failure> {
         let (content, holes) = (self.aspects.has(Aspect::Content), self.aspects.has(Aspect::Holes));

@@ -2,7 +2,7 @@
 
 use super::rig::{Loop, Mount, skip, tool};
 use super::*;
-use hakobu_sys::open::open_for_io;
+use hakobu_sys::blocks::open_for_io;
 
 const MIB: u64 = 1 << 20;
 

@@ -4,8 +4,8 @@ use super::Task;
 use crate::Engine;
 use crate::engine::Failure;
 use crate::pattern::Extent;
-use hakobu_sys::open::size_bytes;
-use hakobu_sys::{AsFd, OwnedFd, blocks, cache, errno};
+use hakobu_sys::blocks::{self, size_bytes};
+use hakobu_sys::{AsFd, OwnedFd, cache, errno};
 use std::borrow::Cow;
 use std::path::Path;
 

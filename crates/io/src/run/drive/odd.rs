@@ -5,7 +5,7 @@ use super::aim::Found;
 use super::{Drive, Failure, rest};
 use crate::engine::{Engine, Queued};
 use crate::run::flight::Flight;
-use hakobu_sys::{errno, ranges};
+use hakobu_sys::{blocks, errno};
 use std::io::Error;
 
 impl<E: Engine> Drive<'_, E> {
@@ -58,10 +58,10 @@ impl<E: Engine> Drive<'_, E> {
         for (number, file) in self.files.iter().enumerate() {
             let unsent = self.unsent.iter().filter(|block| block.file as usize == number);
             let Some(end) = unsent.map(|block| block.offset).min() else { continue };
-            if ranges::is_device(file) {
+            if blocks::is_device(file) {
                 continue;
             }
-            let said = ranges::cut(file, end);
+            let said = blocks::cut(file, end);
             if said < 0 {
                 let error = Error::from_raw_os_error(i32::try_from(-said).unwrap_or(errno::EIO));
                 return Err(

@@ -5,7 +5,7 @@ use crate::engine::Engine;
 use crate::pattern::Block;
 use crate::{VerifyKind, check};
 use hakobu_sys::cache;
-use hakobu_sys::links::Links;
+use hakobu_sys::paths::Links;
 use std::path::Path;
 
 impl<E: Engine> Drive<'_, E> {

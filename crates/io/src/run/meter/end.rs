@@ -3,7 +3,7 @@
 use super::Meter;
 use crate::outcome::{Depths, Outcome, Side};
 use crate::stats::Histogram;
-use hakobu_sys::usage::Used;
+use hakobu_sys::proc::ResourceUsage;
 
 /// Counts of blocks and syncs.
 type Counted = ([Side; 2], Histogram, Depths);
@@ -37,7 +37,7 @@ impl Meter<'_> {
 
     /// Fills in the counters so far, without logs.
     fn measured(&self, now: u64, counted: Counted, outcome: &mut Outcome) {
-        let used = Used::of_thread().since(&self.used);
+        let used = ResourceUsage::of_thread().since(&self.used);
         outcome.runtime_ns = self.clock.between_ns(self.counted, now);
         outcome.user_ns = used.user.as_nanos() as u64;
         outcome.sys_ns = used.sys.as_nanos() as u64;

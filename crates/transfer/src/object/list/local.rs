@@ -6,14 +6,14 @@ use super::{Item, Listing, NameFilter, PAGE_ENTRIES, Page, Trouble, key_of};
 use crate::object::Entry;
 use crate::policy::Symlinks;
 use crate::publish::{self, TempNames};
-use hakobu_core::error::{Cause, Class, Operation, Problem};
-use hakobu_core::limit::{Gate, Limits, Work};
-use hakobu_core::meter::{Doing, Meter, Phase};
+use hakobu_core::error::{Cause, ErrorClass, Operation, Problem};
+use hakobu_core::limit::{Gate, Limits, WorkKind};
+use hakobu_core::meter::{Activity, Meter, Phase};
 use hakobu_core::unit::{Jobs, Kind, Meta};
-use hakobu_explain::tune::{Reading as Counted, Tuner};
+use hakobu_explain::tune::{Tuner, WorkCounters};
 use hakobu_sys::dir::{self, Reader};
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, errno, meta, process};
-use hakobu_tree::handle::{Budget, Handle};
+use hakobu_tree::handle::{DirectoryHandle, HandleBudget};
 use parking_lot::{Condvar, Mutex};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -186,7 +186,7 @@ impl Walk<'_, '_, '_> {
             let path = self.prefix.clone();
             match class {
                 NameClass::Left(left) => {
-                    let (reason, class) = (left.words(), Class::Notice);
+                    let (reason, class) = (left.words(), ErrorClass::Notice);
                     self.failed(&path, Failure::reason(Operation::Read, reason, class))?;
                 }
                 _ => match found.next() {
@@ -245,19 +245,19 @@ pub(super) struct Reading<'a> {
 pub(super) struct Failure {
     pub operation: Operation,
     pub cause: Cause,
-    pub class: Class,
+    pub class: ErrorClass,
 }
 
 impl Failure {
     fn of(operation: Operation, error: io::Error) -> Failure {
         let class = match errno::is(&error, errno::ENOENT) {
-            true => Class::Vanished,
-            false => Class::Partial,
+            true => ErrorClass::Vanished,
+            false => ErrorClass::Partial,
         };
         Failure { operation, cause: Cause::System(error), class }
     }
 
-    pub fn reason(operation: Operation, reason: &'static str, class: Class) -> Failure {
+    pub fn reason(operation: Operation, reason: &'static str, class: ErrorClass) -> Failure {
         Failure { operation, cause: Cause::Reason(reason), class }
     }
 }
@@ -278,7 +278,7 @@ pub(super) struct Folder {
     parent: Option<Arc<Folder>>,
     /// One component; empty for the top.
     name: CString,
-    handle: Arc<Handle>,
+    handle: Arc<DirectoryHandle>,
     pub names: Names,
     pub pieces: Vec<Piece>,
     /// Indices of the pieces on the path to it.
@@ -360,7 +360,7 @@ impl<'a> Reading<'a> {
         let opened =
             CString::new(shown.as_os_str().as_bytes()).map_err(io::Error::from).and_then(|path| {
                 let own = dir::open(top.as_fd(), c".", false)?;
-                Handle::adopt_top(&Budget::new(OPEN_MAX), &path, own)
+                DirectoryHandle::adopt_top(&HandleBudget::new(OPEN_MAX), &path, own)
             });
         let entered = match opened {
             Ok((handle, meta)) => {
@@ -413,10 +413,10 @@ impl<'a> Reading<'a> {
             Err(error) => return Entered::Failed(Failure::of(Operation::List, error)),
         };
         if follow && parent.lies_in(handle.identity()) {
-            return failed("the symlink points to a folder that contains it", Class::Partial);
+            return failed("the symlink points to a folder that contains it", ErrorClass::Partial);
         }
         if self.query.one_file_system && meta.dev != self.device {
-            return failed("it is on another file system (--one-file-system)", Class::Notice);
+            return failed("it is on another file system (--one-file-system)", ErrorClass::Notice);
         }
         if self.query.flat {
             return Entered::Entry(meta);
@@ -424,7 +424,12 @@ impl<'a> Reading<'a> {
         self.read(Some(parent), index, name.to_owned(), handle, names_max, reader)
     }
 
-    fn open(&self, parent: &Folder, name: &CStr, follow: bool) -> io::Result<(Arc<Handle>, Meta)> {
+    fn open(
+        &self,
+        parent: &Folder,
+        name: &CStr,
+        follow: bool,
+    ) -> io::Result<(Arc<DirectoryHandle>, Meta)> {
         let above = &parent.handle;
         if !follow {
             return above.child(name);
@@ -433,7 +438,7 @@ impl<'a> Reading<'a> {
         let fd = dir::open((*above.fd()?).as_fd(), name, true)?;
         let path = self.path(&[&*parent.prefix(), name.to_bytes(), b"/"].concat());
         let path = CString::new(path.into_os_string().into_encoded_bytes())?;
-        Handle::adopt_top(above.budget(), &path, fd)
+        DirectoryHandle::adopt_top(above.budget(), &path, fd)
     }
 
     /// Reads and sorts the names of a folder.
@@ -442,7 +447,7 @@ impl<'a> Reading<'a> {
         parent: Option<&Arc<Folder>>,
         index: usize,
         name: CString,
-        handle: Arc<Handle>,
+        handle: Arc<DirectoryHandle>,
         names_max: Option<usize>,
         reader: &mut Reader,
     ) -> Entered {
@@ -560,7 +565,7 @@ fn look(fd: &io::Result<Arc<OwnedFd>>, name: &CStr, follow: bool) -> Result<Meta
         let mut failure = Failure::of(Operation::Stat, error);
         // A symlink that still exists has not vanished: it is dangling.
         if follow && meta::of(fd, name, false).is_ok() {
-            failure.class = Class::Partial;
+            failure.class = ErrorClass::Partial;
         }
         failure
     })
@@ -804,7 +809,7 @@ impl<'a> Ahead<'a> {
     pub fn new(reading: Reading<'a>, jobs: Jobs) -> Ahead<'a> {
         // The other half of the descriptors is for connections and files.
         let files = process::raise_open_files_limit() / 2;
-        let jobs_max = Limits::new(Work::Walk, jobs, None, files).jobs_max;
+        let jobs_max = Limits::new(WorkKind::Walk, jobs, None, files).jobs_max;
         let (seed, is_tuned) = match jobs {
             Jobs::Auto => (1, true),
             Jobs::Fixed(jobs) => (jobs, false),
@@ -858,7 +863,7 @@ impl<'a> Ahead<'a> {
         folder: &Arc<Folder>,
         index: usize,
         names_max: Option<usize>,
-        (reader, doing): (&mut Reader, &Doing),
+        (reader, doing): (&mut Reader, &Activity),
     ) {
         doing.turn(Phase::List);
         let mut found = self.reading.work(folder, index, names_max, reader);
@@ -876,7 +881,7 @@ impl<'a> Ahead<'a> {
 
     /// Runs a worker other than the emitting one.
     fn serve(&self, index: usize) {
-        let doing = Doing::new(self.meter.share(index), Phase::Idle);
+        let doing = Activity::new(self.meter.share(index), Phase::Idle);
         let mut reader = Reader::default();
         loop {
             doing.turn(Phase::Idle);
@@ -903,7 +908,7 @@ pub(super) struct Lead<'scope, 'env, 'a> {
     scope: &'scope Scope<'scope, 'env>,
     ahead: &'env Ahead<'a>,
     reader: Reader,
-    doing: Doing,
+    doing: Activity,
     /// `None` if the number of workers is fixed.
     tuner: Option<Tuner>,
     begun: Instant,
@@ -921,7 +926,7 @@ impl<'scope, 'env, 'a> Lead<'scope, 'env, 'a> {
             ahead,
             reader: Reader::default(),
             // The emitting thread waits for names, except while it waits for the reader.
-            doing: Doing::new(ahead.meter.share(0), Phase::List),
+            doing: Activity::new(ahead.meter.share(0), Phase::List),
             handing: Duration::ZERO,
             tuner: ahead.is_tuned.then(|| Tuner::new(ahead.gate.jobs_max(), 1, false)),
             begun: now,
@@ -1011,11 +1016,11 @@ impl<'scope, 'env, 'a> Lead<'scope, 'env, 'a> {
         self.ticked = now;
         let counts = self.ahead.meter.counts();
         let is_waited_for = 2 * std::mem::take(&mut self.handing) < since;
-        let counted = Counted {
+        let counted = WorkCounters {
             items: counts.items,
             completions: counts.completions,
             in_use: counts.in_use().saturating_sub(usize::from(!is_waited_for)),
-            ..Counted::default()
+            ..WorkCounters::default()
         };
         if let Some(tuner) = &mut self.tuner {
             self.ahead.gate.set(tuner.step(now.duration_since(self.begun), &counted));
@@ -1180,7 +1185,7 @@ mod tests {
         let left = top.list(LocalQuery::default());
         assert!(matches!(
             &*left,
-            [Err(Trouble::Problem { problem, .. })] if problem.class == Class::Notice
+            [Err(Trouble::Problem { problem, .. })] if problem.class == ErrorClass::Notice
         ));
         let query = LocalQuery { specials: true, ..LocalQuery::default() };
         assert_eq!(top.names(query), ["s"]);

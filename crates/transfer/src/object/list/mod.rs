@@ -483,7 +483,7 @@ impl Stream {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hakobu_core::error::{Cause, Class, Operation, Problem};
+    use hakobu_core::error::{Cause, ErrorClass, Operation, Problem};
     use hakobu_core::unit::{Kind, Meta, Time};
     use proptest::prelude::*;
     use std::collections::{BTreeMap, BTreeSet};
@@ -507,7 +507,7 @@ mod tests {
             source: None,
             target: None,
             cause: Cause::Reason("it is a test"),
-            class: Class::Partial,
+            class: ErrorClass::Partial,
         };
         Err(Trouble::Problem { name: name.as_bytes().into(), problem })
     }

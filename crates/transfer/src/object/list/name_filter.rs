@@ -11,13 +11,12 @@ use crate::object::{Entry, Root};
 use crate::policy::Symlinks;
 use crate::policy::filter::{Decision, DirRules, Filter, FilterError, Origin, ReadFile};
 use futures_util::stream::{StreamExt, iter};
-use hakobu_core::error::{Cause, Class, Operation, Problem, quoted};
+use hakobu_core::error::{Cause, ErrorClass, Operation, Problem, quoted};
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_s3::ops::{GetOptions, get_object, head_object};
 use hakobu_s3::with_session;
 use hakobu_s3::{Client, Error, ErrorKind, S3Session};
-use hakobu_sys::below::{Below, split};
-use hakobu_sys::links::Links;
+use hakobu_sys::paths::{Links, PathBelow, split};
 use hakobu_sys::{AsFd, OwnedFd, dir, errno, meta};
 use std::ffi::{CString, OsStr};
 use std::io;
@@ -492,7 +491,7 @@ pub fn plain(name: &[u8]) -> Vec<u8> {
 }
 
 fn problem(name: &[u8], path: PathBuf, cause: Cause) -> Trouble {
-    let (operation, class) = (Operation::Stat, Class::Partial);
+    let (operation, class) = (Operation::Stat, ErrorClass::Partial);
     let problem = Problem { operation, source: Some(path), target: None, cause, class };
     Trouble::Problem { name: name.into(), problem }
 }
@@ -503,7 +502,7 @@ fn looked_at(top: &OwnedFd, name: &[u8], symlinks: Symlinks) -> Result<Meta, Cau
     }
     let look = || -> io::Result<Meta> {
         let follow = symlinks == Symlinks::Follow;
-        let below = Below::find(top.as_fd(), name)?;
+        let below = PathBelow::find(top.as_fd(), name)?;
         meta::of(below.dir(), below.name(), follow)
     };
     let found = look().map_err(Cause::System)?;

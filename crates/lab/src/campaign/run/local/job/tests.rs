@@ -1,7 +1,7 @@
 //! Real commands: how they end, what they use, and whether their children end with them.
 
 use super::*;
-use hakobu_sys::counters::ProcessDir;
+use hakobu_sys::proc::ProcessDir;
 use std::os::unix::process::CommandExt;
 use std::sync::atomic::AtomicU32;
 
@@ -105,13 +105,13 @@ fn a_stop_ends_it_politely_first() {
 
 #[test]
 fn few_cpus_for_it_and_all_for_us() {
-    let before = task::affinity(0).unwrap();
+    let before = proc::affinity(0).unwrap();
     let mut bound = launch("grep Cpus_allowed_list /proc/self/status");
     bound.cpus = Some(1);
     let measured = run(&bound);
     let said = String::from_utf8_lossy(&measured.stdout).into_owned();
     assert_eq!(said.split_whitespace().nth(1), Some(before[0].to_string().as_str()), "{said}");
-    assert_eq!(task::affinity(0).unwrap(), before);
+    assert_eq!(proc::affinity(0).unwrap(), before);
 }
 
 #[test]
