@@ -294,7 +294,9 @@ fn pause() {
 
 /// Passes a signal on that ends this process.
 fn quit(number: i32) {
-    for leader in sessions().iter() {
+    // Held to the end: whoever waits for a session cannot go on, and exit, before this process has been ended.
+    let sessions = sessions();
+    for leader in sessions.iter() {
         let _ = signal_session(*leader, number);
         // What a shell without job control runs in the background ignores the keys of the terminal.
         let _ = signal_session(*leader, libc::SIGTERM);
