@@ -1,5 +1,7 @@
-//! Options that fio 3.33 has and hakobu does not: refused by name, so that no user takes a job for
+//! Options, engines and checksums that fio has and hakobu does not: refused by name, so that no user takes a job for
 //! done that is not.
+
+use crate::Engine;
 
 const NONE: &str = "";
 const TRIM: &str = "there are no trims";
@@ -22,7 +24,7 @@ const NOT_A_FILE: &str =
 pub const REMOVED: &[(&str, &str)] = &[("allow-exec", "hakobu io starts no programs")];
 
 /// Options of jobs, with the reason where there is one to say.
-pub const OPTIONS: &[(&str, &str)] = &[
+pub const REFUSED: &[(&str, &str)] = &[
     ("alloc-size", NONE),
     ("append-terse", TERSE),
     ("apptag", ENGINE),
@@ -225,3 +227,70 @@ pub const OPTIONS: &[(&str, &str)] = &[
     ("zone_reset_threshold", ZONES),
     ("zonecapacity", ZONES),
 ];
+
+/// Engines of fio that move no blocks of files or block devices, with what measures those.
+const NOT_BUILT_IN: &[(&str, &str)] = &[
+    ("net", "fio has it"),
+    ("netsplice", "fio has it"),
+    ("nbd", "nbd-client(8) makes a block device of an export; fio has the engine"),
+    ("http", "hakobu bench measures transfers with S3; fio has the engine"),
+    ("exec", "hakobu bench measures commands; fio has the engine"),
+    ("e4defrag", "e4defrag(8) defragments; fio has the engine"),
+];
+
+/// Other engines of fio.
+const ENGINES: &[&str] = &[
+    "vsync",
+    "pvsync",
+    "io_uring_cmd",
+    "posixaio",
+    "solarisaio",
+    "windowsaio",
+    "splice",
+    "sg",
+    "libzbc",
+    "rdma",
+    "libhipfile",
+    "rados",
+    "rbd",
+    "gfapi",
+    "gfapi_async",
+    "libhdfs",
+    "mtd",
+    "pmemblk",
+    "dev-dax",
+    "external",
+    "libpmem",
+    "ime_psync",
+    "ime_psyncv",
+    "ime_aio",
+    "libiscsi",
+    "libcufile",
+    "dfs",
+    "nfs",
+    "xnvme",
+    "libblkio",
+    "guasi",
+    "librpma_apm_client",
+    "librpma_apm_server",
+    "librpma_gpspm_client",
+    "librpma_gpspm_server",
+];
+
+/// Checksums (`verify`).
+pub(super) const CHECKSUMS: &[&str] =
+    &["crc16", "crc7", "sha1", "sha3-224", "sha3-256", "sha3-384", "sha3-512", "null"];
+
+/// Says why there is no such engine.
+pub(super) fn engine(text: &str) -> String {
+    let name = text.split(':').next().unwrap_or(text);
+    if let Some((_, instead)) = NOT_BUILT_IN.iter().find(|(known, _)| *known == name) {
+        return format!("is not built in: hakobu io measures files and block devices; {instead}");
+    }
+    let ours: Vec<&str> = Engine::NAMES.iter().map(|(name, _)| *name).collect();
+    let ours = ours.join(", ");
+    match ENGINES.contains(&name) {
+        true => format!("an engine of fio's that is not supported here (supported: {ours})"),
+        false => format!("no such engine (supported: {ours})"),
+    }
+}
