@@ -6,13 +6,14 @@ use crate::show::output::{self, Output};
 use crate::show::{progress, screen};
 use crate::{ec2, exit, signals};
 use hakobu_core::error::cannot;
+use hakobu_io::job::Job;
 use hakobu_io::layout::{Layout, Safety, lay_out};
+use hakobu_io::outcome::Outcome;
 use hakobu_io::output::disks::Disks;
 use hakobu_io::output::live::{Whole, line};
 use hakobu_io::output::{Facts, json, logs, normal};
 use hakobu_io::run::{self, Progress, run as run_jobs};
 use hakobu_io::spec::{Eta, Format, Request};
-use hakobu_io::{Job, Outcome};
 use hakobu_lab::campaign::run::fingerprint;
 use hakobu_lab::sweep::precondition;
 use hakobu_sys::links::Links;
@@ -69,9 +70,6 @@ pub fn run(request: &Request) -> Result<u8, String> {
 }
 
 /// Lays files out; `None` if the user stopped it, in which case nothing of it remains.
-///
-/// # Errors
-/// A sentence.
 pub fn laid(jobs: &[Job], safety: &Safety, control: &Control) -> Result<Option<Layout>, String> {
     match lay_out(jobs, safety, &control.flag()) {
         Err(_) if control.is_stopped() => Ok(None),
@@ -87,9 +85,6 @@ pub fn remove(layout: &Layout) {
 }
 
 /// Writes all files before the first run; whether it was not stopped.
-///
-/// # Errors
-/// A sentence.
 pub fn preconditioned(jobs: &[Job], layout: &Layout, control: &Control) -> Result<bool, String> {
     let passes = PASSES[usize::from(jobs.iter().any(|job| job.rw.random))];
     let mut told = 0;

@@ -10,7 +10,7 @@ use crate::show::progress::{Form, Progress};
 use crate::show::{output, screen};
 use crate::{ec2, exit, signals, xdg};
 use hakobu_core::error::{Cause, quoted};
-use hakobu_io::Job;
+use hakobu_io::job::Job;
 use hakobu_io::layout::Layout;
 use hakobu_io::run::check;
 use hakobu_io::spec::{self, Request, lists};

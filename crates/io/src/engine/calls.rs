@@ -1,13 +1,17 @@
-//! Engines that wait in a system call: `psync`, `pvsync2`, `sync`, those of ranges (`falloc`, `ftruncate`), and
-//! trims.
+//! Engines that wait in a system call: `psync`, `pvsync2`, `sync`, those of ranges (`falloc`, `ftruncate`), trims, and those
+//! of names, which create, look at or remove a file or a folder at a time (`filecreate`, `filestat`, `filedelete`,
+//! `dircreate`, `dirstat`, `dirdelete`).
 
 use super::{Engine, Queued, REFUSED, Transfer, part, sync_file};
-use hakobu_sys::OwnedFd;
-use hakobu_sys::blocks;
+use crate::job::{Named, StatCall};
 use hakobu_sys::memory::Aligned;
 use hakobu_sys::ranges::{self, Take};
-use std::io::Result;
+use hakobu_sys::{OwnedFd, blocks, dir, errno, file, meta};
+use std::ffi::{CStr, CString};
+use std::io::{Error, Result};
 use std::marker::PhantomData;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// A pair of calls. `position` is where the file's position is, for those that use it.
 pub(crate) trait Call {
@@ -92,7 +96,7 @@ fn trim(file: &OwnedFd, buffer: &[u8], offset: u64) -> i64 {
 }
 
 fn no_read(_: &OwnedFd, _: &mut [u8], _: u64) -> i64 {
-    -i64::from(hakobu_sys::errno::EINVAL)
+    -i64::from(errno::EINVAL)
 }
 
 /// lseek(2), where the file's position is another, and read(2) and write(2): `sync`.
@@ -169,5 +173,73 @@ impl<C: Call> Engine for Calls<'_, C> {
 
     fn sync(&mut self, _: usize, file: u32, data: bool) -> Queued {
         sync_file(self.files, file, data)
+    }
+}
+
+/// Modes of created entries, as in fio.
+const FILE_MODE: u32 = 0o600;
+const FOLDER_MODE: u32 = 0o755;
+
+/// Operations on names.
+#[derive(Debug)]
+pub(crate) struct Names {
+    named: Named,
+    stat: StatCall,
+    names: Vec<CString>,
+    /// The file that was created last, until it is closed.
+    open: Option<OwnedFd>,
+}
+
+impl Names {
+    /// Creates the engine for these names.
+    pub(crate) fn new(named: Named, stat: StatCall, paths: &[&Path]) -> Result<Names> {
+        let name = |path: &&Path| CString::new(path.as_os_str().as_bytes());
+        let names = paths.iter().map(name).collect::<std::result::Result<_, _>>();
+        let names = names.map_err(|_| Error::from_raw_os_error(errno::EINVAL))?;
+        Ok(Names { named, stat, names, open: None })
+    }
+}
+
+/// Does it to one name; the descriptor of a file that was made.
+#[inline]
+fn act(named: Named, stat: StatCall, name: &CStr) -> Result<Option<OwnedFd>> {
+    let here = dir::cwd();
+    match named {
+        Named::Made { folder: false } => return file::create_new(here, name, FILE_MODE).map(Some),
+        Named::Made { folder: true } => dir::create(here, name, FOLDER_MODE)?,
+        Named::Removed { folder: false } => dir::unlink(here, name)?,
+        Named::Removed { folder: true } => dir::rmdir(here, name)?,
+        Named::Seen { .. } => match stat {
+            StatCall::Stat => drop(meta::of(here, name, true)?),
+            StatCall::Lstat => drop(meta::of(here, name, false)?),
+            StatCall::Statx => meta::look(here, name)?,
+        },
+        Named::Content | Named::Nothing => return Err(Error::from_raw_os_error(errno::EINVAL)),
+    }
+    Ok(None)
+}
+
+impl Engine for Names {
+    const WAITS: bool = true;
+
+    /// There is no content.
+    fn buffer(&mut self, _: usize) -> &mut [u8] {
+        &mut []
+    }
+
+    fn transfer(&mut self, _: usize, block: Transfer) -> Queued {
+        let Some(name) = self.names.get(block.file as usize) else { return REFUSED };
+        match act(self.named, self.stat, name) {
+            Ok(open) => {
+                self.open = open;
+                Queued::Done(i64::from(block.bytes))
+            }
+            Err(error) => Queued::Done(-i64::from(errno::of(&error))),
+        }
+    }
+
+    /// Closes the file that was created.
+    fn settle(&mut self) {
+        self.open = None;
     }
 }

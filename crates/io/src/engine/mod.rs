@@ -2,23 +2,19 @@
 //! trait, and the loop of `run` is compiled anew for each of its implementations, so that nothing is
 //! decided anew for each block.
 
-mod buffers;
 mod calls;
 mod memory;
-mod names;
-mod null;
-mod offload;
 mod queues;
 
 #[cfg(test)]
 mod tests;
 
-pub(super) use calls::{Atomic, Calls, Cutting, Positioned, Seeking, Taking, Trimming, Vectored};
+pub(super) use calls::{
+    Atomic, Calls, Cutting, Names, Positioned, Seeking, Taking, Trimming, Vectored,
+};
 pub(super) use hakobu_sys::blocks::Transfer;
-pub(super) use memory::{Mmap, PageFault};
-pub(super) use names::Names;
-pub(super) use null::{Null, NullQueue};
-pub(super) use offload::with_threads;
+pub(super) use memory::{Mmap, Null, NullQueue, PageFault};
+pub(super) use queues::with_threads;
 
 use hakobu_sys::{OwnedFd, blocks, errno};
 use std::io::{Error, Result};

@@ -1,12 +1,14 @@
-//! Making files: their blocks taken, their content written and on the device.
+//! Making files: their blocks allocated, their content written and on the device, and a mark that tells them from files of
+//! others. The mark is an extended attribute that holds the file's inode, size and modification time. Once another program
+//! has written to the file, it no longer fits, and the file counts as theirs.
 
-use super::found::Found;
-use super::look::{explain, try_open};
-use super::mark;
-use super::wish::Wish;
-use crate::Job;
+use super::files::Wish;
+use super::safety::{Found, explain, try_open};
 use crate::content::Filler;
-use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, errno, file, open};
+use crate::job::Job;
+use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, errno, file, meta, open, xattr};
+use std::ffi::CStr;
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Bytes that are written at once.
@@ -56,7 +58,7 @@ pub(super) fn grow(
         set_len()?;
     }
     if matches!(wish.found, Found::Absent | Found::File { ours: true, .. }) {
-        mark::set(fd.as_fd()).map_err(|error| format!("cannot be marked: {error}"))?;
+        mark(fd.as_fd()).map_err(|error| format!("cannot be marked: {error}"))?;
     }
     Ok(())
 }
@@ -87,4 +89,44 @@ fn fill(
         }
     }
     Ok(())
+}
+
+/// The attribute.
+const MARK: &CStr = c"user.hakobu.io";
+
+/// Returns whether the file matches its mark; false for a missing or unreadable mark.
+///
+/// # Errors
+/// Those of fstat(2), and of fgetxattr(2) other than a missing or impossible attribute.
+pub(super) fn fits_mark(fd: BorrowedFd<'_>) -> io::Result<bool> {
+    let mut buffer = Vec::new();
+    match xattr::get(fd, MARK, &mut buffer) {
+        Ok(value) => Ok(value == mark_text(fd)?.as_bytes()),
+        Err(error) if has_no_mark(&error) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Marks the file as it is now. A file system without extended attributes is not a reason not to measure
+/// it: a later run does not write to the file then.
+///
+/// # Errors
+/// Those of fstat(2), and of fsetxattr(2) other than a file system that has no such attributes.
+pub(super) fn mark(fd: BorrowedFd<'_>) -> io::Result<()> {
+    match xattr::set(fd, MARK, mark_text(fd)?.as_bytes()) {
+        Err(error) if has_no_mark(&error) => Ok(()),
+        other => other,
+    }
+}
+
+fn mark_text(fd: BorrowedFd<'_>) -> io::Result<String> {
+    let meta = meta::of_fd(fd)?;
+    Ok(format!("2 {} {} {}.{:09}", meta.ino, meta.size, meta.mtime.s, meta.mtime.ns))
+}
+
+/// Missing, impossible here, or not permitted: FAT, some FUSE file systems, a full inode.
+fn has_no_mark(error: &io::Error) -> bool {
+    [errno::ENODATA, errno::EOPNOTSUPP, errno::ENOSYS, errno::EPERM, errno::EACCES, errno::ENOSPC]
+        .iter()
+        .any(|code| errno::is(error, *code))
 }

@@ -1,29 +1,63 @@
 //! The files that jobs work on: found or laid out, and never at the cost of existing data.
 //!
 //! Everything is checked before anything is written. Refused unless `--allow-overwrite` is given: a file that
-//! differs from what an earlier run laid out and left (`mark`), and a block device. Always refused: a device that is
+//! differs from what an earlier run laid out and left (its mark), and a block device. Always refused: a device that is
 //! mounted or claimed, too little space, too small a file, missing permission, missing O_DIRECT.
 
 mod files;
-mod found;
-mod look;
 mod make;
-mod mark;
-mod plan;
-mod room;
+mod safety;
 #[cfg(test)]
 pub(crate) mod tests;
-mod wish;
 
-use super::Job;
-pub use files::{CloneFiles, LaidFile, Safety};
-use found::Found;
+use crate::job::Job;
+use crate::pattern::Extent;
+use files::Wish;
 use hakobu_sys::{AsFd, OwnedFd, meta, open};
+use safety::Found;
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use wish::Wish;
+
+/// Permissions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Safety {
+    /// Existing files and block devices may be overwritten.
+    pub allow_overwrite: bool,
+    /// Files that were laid out stay.
+    pub keep: bool,
+}
+
+/// A file, or a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaidFile {
+    /// Its name.
+    pub path: PathBuf,
+    /// Its length; of `ioengine=null`, where nothing is opened, the length it would have.
+    pub bytes: u64,
+    /// It was made now.
+    pub laid_out: bool,
+    /// It is a block device.
+    pub device: bool,
+    /// It is only a name: an engine that opens no file has it.
+    pub nothing: bool,
+}
+
+/// The files of one clone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CloneFiles {
+    /// Its job's place in the list.
+    pub job: usize,
+    /// Number of the clone, from 0.
+    pub clone: u32,
+    /// Places in [`Layout::files`].
+    pub files: Vec<usize>,
+    /// The part of each that it works on.
+    pub extents: Vec<Extent>,
+    /// An earlier job fills them: how much is there is known when this one begins.
+    pub follows: bool,
+}
 
 /// Result of [`lay_out`].
 #[derive(Debug, Default)]
@@ -53,24 +87,21 @@ struct Made {
 ///
 /// Files that are read and long enough are used as they are; missing ones are made, with content that
 /// is on the device. `stop` ends it early. On any early end, created files are removed.
-///
-/// # Errors
-/// A sentence with the name of the job or the file.
 pub fn lay_out(jobs: &[Job], safety: &Safety, stop: &AtomicBool) -> Result<Layout, String> {
-    let (wishes, clones) = wish::collect(jobs)?;
+    let (wishes, clones) = files::collect(jobs)?;
     let mut claims = Vec::new();
     for wish in wishes.iter().filter(|wish| !wish.is_nothing()) {
         let here = |why: String| format!("{}: {why}", wish.path.display());
-        look::permit(wish, safety).map_err(here)?;
+        safety::permit(wish, safety).map_err(here)?;
         if !matches!(wish.found, Found::Absent | Found::Folder) {
-            look::try_open(wish).map_err(here)?;
+            safety::try_open(wish).map_err(here)?;
         }
         if matches!(wish.found, Found::Device { .. }) && wish.writes() {
             let claim = open::open_for_io(&wish.path, false, true, false, true);
-            claims.push(claim.map_err(|error| here(look::explain(&error, false)))?);
+            claims.push(claim.map_err(|error| here(safety::explain(&error, false)))?);
         }
     }
-    room::check(&wishes)?;
+    safety::check_room(&wishes)?;
     let mut made = Vec::new();
     if let Err(why) = make_all(&wishes, stop, &mut made) {
         let problems = made.iter().filter_map(|made| remove(made).err());
@@ -189,7 +220,7 @@ fn mark_again(made: &Made) -> Result<(), String> {
     if meta::of_fd(&fd).map_err(here)?.identity() != made.identity {
         return Ok(());
     }
-    mark::set(fd.as_fd()).map_err(here)
+    make::mark(fd.as_fd()).map_err(here)
 }
 
 fn remove(made: &Made) -> Result<(), String> {

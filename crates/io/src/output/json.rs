@@ -1,19 +1,27 @@
 //! fio's JSON: its keys, its units, its order. What is ours stands under the key `hakobu`.
 
-use super::Facts;
 use super::disks::DiskUse;
-use super::entry::{GroupWay, Part, Way, groups, parts};
-use super::shares::{self, CALLS, LEVELS, LONG, SHORT};
-use super::value::{Json, object};
-use crate::job::Ioprio;
+use super::{
+    CALLS, Facts, GroupWay, LEVELS, LONG, Part, SHORT, Way, depth_shares, groups, latency_shares,
+    parts,
+};
+use crate::job::{Ioprio, Job};
+use crate::outcome::Outcome;
 use crate::stats::Histogram;
 use crate::steady::{Measure, Steadiness, Steady};
-use crate::{Job, Outcome};
+use hakobu_core::machine::Machine;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+use std::borrow::Cow;
+
+/// An object of the given keys and values, `"key": value`.
+macro_rules! object {
+    ($($key:literal: $value:expr,)*) => {
+        Json::table([$(($key, Json::from($value))),*])
+    };
+}
 
 /// The result as fio's JSON; `plus`: with the bins of latencies (`json+`).
-///
-/// # Errors
-/// None is known: no key here is anything but text.
 pub fn json(
     jobs: &[Job],
     outcomes: &[Outcome],
@@ -40,8 +48,8 @@ fn entry<'a>(part: &Part<'a>, groups: &[[GroupWay; 3]], facts: &Facts, plus: boo
     let sum = part.sum();
     let (job, whole) = (part.job, &sum.whole);
     let group = groups.get(part.group).copied().unwrap_or_default();
-    let [level, submit, complete] = shares::depths(&whole.depths);
-    let latencies = shares::latencies(sum.ways.each_ref().map(|way| &way.clat));
+    let [level, submit, complete] = depth_shares(&whole.depths);
+    let latencies = latency_shares(sum.ways.each_ref().map(|way| &way.clat));
     let goes_on = job.tolerates.goes_on.contains(&true);
     let side = |way: usize| side(job, &sum.ways[way], &group[way], plus);
     // Its name comes first, as on fio's command line.
@@ -245,5 +253,81 @@ fn own<'a>(jobs: &'a [Job], outcomes: &'a [Outcome], facts: &'a Facts) -> Json<'
         "errors": wrong.collect::<Vec<_>>(),
         "engines": jobs.iter().enumerate().map(engine).collect::<Vec<_>>(),
         "machine": &facts.machine,
+    }
+}
+
+/// JSON whose keys keep the order in which they are given.
+/// A value; keys of objects keep the order in which they are given.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Json<'a> {
+    Flag(bool),
+    Whole(u64),
+    Signed(i64),
+    Real(f64),
+    Text(Cow<'a, str>),
+    Machine(&'a Machine),
+    List(Vec<Json<'a>>),
+    Object(Object<'a>),
+    /// Its key is left out.
+    Nothing,
+}
+
+/// Keys and values.
+struct Object<'a>(Vec<(Cow<'a, str>, Json<'a>)>);
+
+impl Serialize for Object<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(None)?;
+        for (key, value) in self.0.iter().filter(|(_, value)| !matches!(value, Json::Nothing)) {
+            map.serialize_entry(key, value)?;
+        }
+        map.end()
+    }
+}
+
+impl<'a> Json<'a> {
+    /// An object of keys and values that are worked out.
+    fn table<K: Into<Cow<'a, str>>, V: Into<Json<'a>>>(
+        rows: impl IntoIterator<Item = (K, V)>,
+    ) -> Json<'a> {
+        let rows = rows.into_iter().map(|(key, value)| (key.into(), value.into()));
+        Json::Object(Object(rows.collect()))
+    }
+}
+
+macro_rules! from {
+    ($($type:ty: $of:expr,)*) => {$(
+        impl<'a> From<$type> for Json<'a> {
+            fn from(value: $type) -> Json<'a> {
+                $of(value)
+            }
+        }
+    )*};
+}
+
+from! {
+    bool: Json::Flag,
+    u8: |value: u8| Json::Whole(value.into()),
+    u16: |value: u16| Json::Whole(value.into()),
+    u32: |value: u32| Json::Whole(value.into()),
+    u64: Json::Whole,
+    usize: |value| Json::Whole(value as u64),
+    i32: |value: i32| Json::Signed(value.into()),
+    f64: Json::Real,
+    &'a str: |value: &'a str| Json::Text(value.into()),
+    String: |value: String| Json::Text(value.into()),
+    &'a Machine: Json::Machine,
+}
+
+impl<'a, T: Into<Json<'a>>> From<Vec<T>> for Json<'a> {
+    fn from(list: Vec<T>) -> Json<'a> {
+        Json::List(list.into_iter().map(Into::into).collect())
+    }
+}
+
+impl<'a, T: Into<Json<'a>>> From<Option<T>> for Json<'a> {
+    fn from(value: Option<T>) -> Json<'a> {
+        value.map_or(Json::Nothing, Into::into)
     }
 }

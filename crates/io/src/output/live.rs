@@ -1,7 +1,7 @@
 //! One line about a run that is under way, as fio writes it on a terminal.
 
-use super::number;
-use crate::Job;
+use super::normal::{binary_text, count_text};
+use crate::job::Job;
 use crate::run::Progress;
 use std::time::Duration;
 
@@ -81,8 +81,8 @@ pub fn line(jobs: &[Job], whole: &Whole, progress: &Progress, seen: &mut Progres
             continue;
         }
         let (now, before) = (progress.sides[at], seen.sides[at]);
-        bytes.push(format!("{name}={}/s", number::binary(per_s(now.1, before.1))));
-        ios.push(format!("{name}={}", number::count(per_s(now.0, before.0))));
+        bytes.push(format!("{name}={}/s", binary_text(per_s(now.1, before.1))));
+        ios.push(format!("{name}={}", count_text(per_s(now.0, before.0))));
     }
     *seen = *progress;
     let letters: Vec<String> =
@@ -111,8 +111,8 @@ fn time(left: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::job;
     use super::*;
+    use crate::output::tests::job;
 
     fn progress(s: u64, ios: u64) -> Progress {
         Progress {

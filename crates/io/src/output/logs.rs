@@ -2,8 +2,8 @@
 //! direction (0 reads, 1 writes, 2 trims), bytes of a block, its offset with `log_offset`, priority: 1 for the
 //! realtime class, or with `log_prio` the whole number.
 
-use crate::job::Ioprio;
-use crate::{Entry, Job, Outcome};
+use crate::job::{Ioprio, Job};
+use crate::outcome::{Entry, Outcome};
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -71,9 +71,10 @@ fn lines(entries: &[Entry], job: &Job, trims: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::job;
     use super::*;
-    use crate::{Logged, job::Logs};
+    use crate::job::Logs;
+    use crate::outcome::Logged;
+    use crate::output::tests::job;
 
     #[test]
     fn each_clone_has_its_own() {

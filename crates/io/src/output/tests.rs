@@ -4,7 +4,8 @@ use super::Facts;
 use super::disks::{Counts, DiskUse};
 use super::json::json;
 use super::normal::{head, normal};
-use crate::{Amount, Depths, Job, Outcome, Rw, Side};
+use crate::job::{Amount, Job, Rw};
+use crate::outcome::{Depths, Outcome, Side};
 use serde_json::Value;
 use std::time::Duration;
 

@@ -5,22 +5,14 @@
 //! writes, or both by percent. A sequence is a function of seed, name and number of the clone, and
 //! costs a few nanoseconds a block and no memory, however many blocks there are.
 
-mod permutation;
-pub(super) mod random;
-mod shares;
-mod strides;
-mod zipf;
+mod orders;
 
 #[cfg(test)]
 mod tests;
 
-use super::{Amount, Distribution, Job, job::Sizes};
-use crate::job::Zones;
-use permutation::Permutation;
-use random::{Random, mix, seed_of};
-use shares::Shares;
-use strides::{Sequence, Strides};
-use zipf::Zipf;
+use crate::job::{Amount, Distribution, Job, Sizes, Zones};
+use crate::random::{Random, mix, seed_of};
+use orders::{Permutation, Sequence, Shares, Strides, Zipf};
 
 /// The part of one file that a clone works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,27 +1,27 @@
-//! One clone of a job: everything is made ready, then it waits for the others, works, and says what
-//! it measured.
+//! One clone of a job: everything is made ready (its place on the machine, its files, its engine), then it waits for the
+//! others, works, and says what it measured.
 
-mod files;
-
-use super::burn::burn;
 use super::drive::{Drive, Place};
-use super::flight::Lane;
-use super::gate::Gate;
-use super::meter::Meter;
-use super::peers::Peers;
-use super::place;
+use super::meter::{Lane, Meter};
+use super::peers::{Gate, Peers};
+use crate::engine;
 use crate::engine::{
     Atomic, Calls, Cutting, Failure, Mmap, Names, Null, NullQueue, PageFault, Positioned, Seeking,
     Taking, Trimming, Vectored, with_threads,
 };
+use crate::job::{Cpu, Engine, Job};
 use crate::layout::CloneFiles;
 use crate::outcome::Outcome;
-use crate::pattern::random::{Random, seed_of};
-use crate::{Engine, Job, engine};
+use crate::pattern::Extent;
+use crate::random::{Random, seed_of};
 use hakobu_sys::aio::Context;
+use hakobu_sys::nodes::{self, Policy};
+use hakobu_sys::open::size_bytes;
+use hakobu_sys::priority::{IoClass, set_io_priority};
 use hakobu_sys::ring::{Ring, Settings};
-use hakobu_sys::{OwnedFd, errno};
-use std::io::Error;
+use hakobu_sys::{AsFd, OwnedFd, blocks, cache, errno, task};
+use std::borrow::Cow;
+use std::io::{Error, ErrorKind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -71,7 +71,7 @@ impl Task<'_> {
                 return Ok(());
             }
         }
-        place::bind(job, self.files.clone)?;
+        bind(job, self.files.clone)?;
         hakobu_sys::clock::sleep_precisely();
         let files = self.open()?;
         let extents = self.extents(&files)?;
@@ -296,4 +296,164 @@ fn no_context(error: &Error) -> Failure {
         _ => "",
     };
     Failure::of(error, format!("ioengine=libaio: {error}{why}"))
+}
+
+impl Task<'_> {
+    /// Returns the parts of its files that it works on; for files that an earlier job filled, their present extents.
+    fn extents(&self, files: &[OwnedFd]) -> Result<Cow<'_, [Extent]>, Failure> {
+        let planned = &self.files.extents;
+        if !self.files.follows {
+            return Ok(Cow::Borrowed(planned));
+        }
+        let largest = self.job.block_bytes.into_iter().max().unwrap_or(1).max(1);
+        let there = |((file, extent), path): ((&OwnedFd, &Extent), &&Path)| {
+            let here = |errno, why: &dyn std::fmt::Display| Failure {
+                errno,
+                sentence: format!("{}: {why}", path.display()),
+            };
+            let bytes =
+                size_bytes(file.as_fd()).map_err(|error| here(errno::of(&error), &error))?;
+            let left = bytes.unwrap_or(0).saturating_sub(extent.begin_bytes).min(extent.bytes);
+            match left < largest {
+                true => Err(here(0, &"the job that fills it has left no whole block there")),
+                false => Ok(Extent { bytes: left, ..*extent }),
+            }
+        };
+        let found = files.iter().zip(planned).zip(&self.paths).map(there);
+        found.collect::<Result<Vec<_>, _>>().map(Cow::Owned)
+    }
+
+    /// Opens its files, and lets the page cache forget them (`invalidate`).
+    fn open(&self) -> Result<Vec<OwnedFd>, Failure> {
+        let job = self.job;
+        if job.engine.is_of_names() {
+            return Ok(Vec::new());
+        }
+        // Ranges have no sectors.
+        let of_ranges = matches!(job.engine, Engine::Falloc | Engine::Ftruncate) || job.trims;
+        let direct = job.direct && !of_ranges;
+        let writes = job.rw.writes || job.engine == Engine::Falloc;
+        let open = |path: &&Path| {
+            let file = blocks::open_synced(path, writes, direct, job.sync).map_err(|error| {
+                let errno = errno::of(&error);
+                let mut sentence = format!("opening {}: {error}", path.display());
+                if direct && errno == errno::EINVAL {
+                    sentence += " (its file system has no O_DIRECT)";
+                }
+                Failure { errno, sentence }
+            })?;
+            if job.invalidate {
+                // As far as it can: what others have mapped or not written back stays.
+                let _ = cache::forget(file.as_fd());
+            }
+            Ok(file)
+        };
+        self.paths.iter().map(open).collect()
+    }
+}
+
+/// Binds the calling thread.
+///
+/// # Errors
+/// A CPU or a node that is not there, or is not the job's to have.
+fn bind(job: &Job, clone: u32) -> Result<(), Failure> {
+    let mut of_nodes = Vec::new();
+    for node in &job.nodes.cpus {
+        let cpus = nodes::cpus(*node).map_err(|error| no_node(*node, &error))?;
+        of_nodes.extend(cpus);
+    }
+    // Both together: the CPUs of these nodes that are allowed.
+    let is_allowed = |cpu: &u32| job.cpus.is_empty() || job.cpus.contains(cpu);
+    let cpus: Vec<u32> = match of_nodes.is_empty() {
+        true => job.cpus.clone(),
+        false => of_nodes.into_iter().filter(is_allowed).collect(),
+    };
+    let own = cpus.get(clone as usize % cpus.len().max(1));
+    let cpus = match own {
+        Some(own) if job.cpus_split => std::slice::from_ref(own),
+        _ => cpus.as_slice(),
+    };
+    if !cpus.is_empty() {
+        task::set_affinity(0, cpus).map_err(|error| {
+            Failure::of(&error, format!("cannot be bound to CPUs {cpus:?}: {error}"))
+        })?;
+    }
+    priority(job)?;
+    memory(job)
+}
+
+/// Sets the I/O priority (`prioclass`, `prio`).
+fn priority(job: &Job) -> Result<(), Failure> {
+    let Some(own) = job.priorities.own else { return Ok(()) };
+    let class = match own.class {
+        1 => IoClass::Realtime,
+        2 => IoClass::BestEffort,
+        3 => IoClass::Idle,
+        _ => IoClass::None,
+    };
+    set_io_priority(class, own.level).map_err(|error| {
+        let needs = "(realtime needs CAP_SYS_NICE or CAP_SYS_ADMIN)";
+        let asked = format!("prioclass={}, prio={}", own.class, own.level);
+        Failure::of(&error, format!("{asked}: {error} {needs}"))
+    })
+}
+
+/// Sets where memory comes from.
+fn memory(job: &Job) -> Result<(), Failure> {
+    let policy = job.nodes.policy;
+    if policy == Policy::Default {
+        return Ok(());
+    }
+    let list = &job.nodes.memory;
+    for node in list {
+        nodes::cpus(*node).map_err(|error| no_node(*node, &error))?;
+    }
+    nodes::set_policy(policy, list).map_err(|error| {
+        let what = "numa_mem_policy: memory of nodes";
+        Failure::of(&error, format!("{what} {list:?} cannot be had: {error}"))
+    })
+}
+
+fn no_node(node: u32, error: &Error) -> Failure {
+    let why = match error.kind() {
+        ErrorKind::NotFound => "this machine has none".to_owned(),
+        _ => error.to_string(),
+    };
+    Failure { errno: errno::EINVAL, sentence: format!("node {node} of CPUs and memory: {why}") }
+}
+
+/// Numbers that are sorted at once: a fraction of a millisecond of work.
+const NUMBERS: usize = 4096;
+
+/// Computes and pauses until the job is over.
+fn burn(meter: &mut Meter<'_>, cpu: &Cpu, peers: &Peers) {
+    meter.begin();
+    let load = u32::from(cpu.load_percent.clamp(1, 100));
+    let pause = cpu.chunk * (100 - load) / load;
+    let mut numbers = vec![0u64; if cpu.sorts { NUMBERS } else { 0 }];
+    let mut random = Random::new(0, 0);
+    while !(meter.over || cpu.ends_with_others && peers.work_has_ended()) {
+        let end = meter.after(cpu.chunk);
+        while goes_on(meter, end) {
+            if cpu.sorts {
+                numbers.iter_mut().for_each(|number| *number = random.bits());
+                numbers.sort_unstable();
+                std::hint::black_box(&mut numbers);
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+        let end = meter.after(pause);
+        while goes_on(meter, end) {
+            let now = meter.clock.now();
+            let left_ns = meter.clock.between_ns(now, end.min(meter.due));
+            std::thread::sleep(Duration::from_nanos(left_ns));
+        }
+    }
+}
+
+/// Returns whether `end` is still to come and the job is not over; runs due actions meanwhile.
+fn goes_on(meter: &mut Meter<'_>, end: u64) -> bool {
+    let now = meter.pass();
+    !meter.over && now < end
 }

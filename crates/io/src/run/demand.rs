@@ -2,8 +2,7 @@
 //! cannot allocate memory ends the program, so excessive demands are refused before.
 
 use super::groups;
-use crate::job::Named;
-use crate::{Amount, Engine, Job};
+use crate::job::{Amount, Engine, Job, Named};
 use hakobu_sys::room::{self, Of, Room};
 
 /// Memory that a clone touches besides its buffers: stacks, histograms, the kernel's part. A quarter
@@ -18,9 +17,6 @@ const ADDRESS_BYTES: u64 = super::STACK_BYTES as u64 + (64 << 10);
 const SUBMITTER_BYTES: u64 = 192 << 10;
 
 /// Describes the resources that jobs lack.
-///
-/// # Errors
-/// A sentence that names the limit, and a hint.
 pub fn check(jobs: &[Job]) -> Result<(), String> {
     refuse(jobs, &room::left())
 }

@@ -1,6 +1,6 @@
 //! Logs over time (`write_bw_log`, `write_iops_log`, `write_lat_log`), kept until the end.
 
-use crate::Job;
+use crate::job::Job;
 use crate::outcome::{Entry, Logged, Side};
 use std::time::Duration;
 

@@ -3,18 +3,80 @@
 //! at which the next of these is due; where no latencies are wanted, not even a clock is read for
 //! each.
 
-mod end;
-mod least;
-
-use super::flight::{Flight, Lane};
+use super::drive::Flight;
 use super::logs::{Latency, Logs, SAMPLE};
-use crate::outcome::{Depths, Entry, Side};
+use crate::job::{Clocks, Job};
+use crate::outcome::{Depths, Entry, Outcome, Side};
 use crate::stats::Histogram;
-use crate::{Clocks, Job};
 use hakobu_sys::clock::Clock;
 use hakobu_sys::usage::Used;
-use std::sync::atomic::{AtomicBool, Ordering};
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
+
+/// Counters of a running clone for other threads: blocks and bytes, read and written, and, asked for it,
+/// all that it has measured.
+#[derive(Debug, Default)]
+pub(super) struct Lane {
+    /// And the sums of their latencies, nanoseconds.
+    sums: [AtomicU64; 6],
+    asked: AtomicBool,
+    over: AtomicBool,
+    answer: Mutex<Option<Outcome>>,
+}
+
+impl Lane {
+    /// Blocks and bytes of both sides.
+    pub(super) fn sides(&self) -> [(u64, u64); 2] {
+        let [a, b, c, d, ..] = &self.sums;
+        let get = |place: &AtomicU64| place.load(Ordering::Relaxed);
+        [(get(a), get(b)), (get(c), get(d))]
+    }
+
+    /// Sum of the latencies of both sides, ramp time apart, nanoseconds.
+    pub(super) fn latency_ns(&self) -> u64 {
+        let [.., reads, writes] = &self.sums;
+        reads.load(Ordering::Relaxed) + writes.load(Ordering::Relaxed)
+    }
+
+    /// Takes new sums, in the same order.
+    pub(super) fn show(&self, sums: impl Iterator<Item = u64>) {
+        for (place, sum) in self.sums.iter().zip(sums) {
+            place.store(sum, Ordering::Relaxed);
+        }
+    }
+
+    /// Ends the clone.
+    pub(super) fn end(&self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
+
+    /// It is to end.
+    pub(super) fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    /// Asks for all that was measured.
+    pub(super) fn ask(&self) {
+        self.asked.store(true, Ordering::Release);
+    }
+
+    /// That was not answered yet.
+    pub(super) fn is_asked(&self) -> bool {
+        self.asked.load(Ordering::Acquire)
+    }
+
+    /// Answers.
+    pub(super) fn tell(&self, measured: Outcome) {
+        *self.answer.lock() = Some(measured);
+        self.asked.store(false, Ordering::Release);
+    }
+
+    /// The last answer.
+    pub(super) fn told(&self) -> Option<Outcome> {
+        self.answer.lock().clone()
+    }
+}
 
 /// Maximum interval of progress reports and of checks whether to stop.
 const TELL: Duration = Duration::from_millis(50);
@@ -388,4 +450,116 @@ impl<'a> Meter<'a> {
 fn next(due: u64, step: u64, now: u64) -> u64 {
     let step = step.max(1);
     due.saturating_add((now.saturating_sub(due) / step + 1).saturating_mul(step))
+}
+
+/// Counts of blocks and syncs.
+type Counted = ([Side; 2], Histogram, Depths);
+
+impl Meter<'_> {
+    /// It ends now: fills in all that is counted here.
+    pub(super) fn finish(mut self, outcome: &mut Outcome) {
+        let now = self.clock.now();
+        self.show();
+        // A clone that ends in ramp time has measured nothing.
+        if self.ramp_end.is_some() {
+            self.end_ramp(now);
+        } else if self.logs.is_some() {
+            self.close_window(now);
+        }
+        let depths = std::mem::take(&mut self.depths);
+        let counted = (std::mem::take(&mut self.sides), std::mem::take(&mut self.sync), depths);
+        self.measured(now, counted, outcome);
+        outcome.logged = self.logs.map(|logs| logs.logged).unwrap_or_default();
+    }
+
+    /// Sends the counters so far to the requester; during ramp time there are none.
+    pub(super) fn answer(&self, now: u64) {
+        let mut outcome = Outcome::default();
+        if self.ramp_end.is_none() {
+            let counted = (self.sides.clone(), self.sync.clone(), self.depths.clone());
+            self.measured(now, counted, &mut outcome);
+        }
+        self.lane.tell(outcome);
+    }
+
+    /// Fills in the counters so far, without logs.
+    fn measured(&self, now: u64, counted: Counted, outcome: &mut Outcome) {
+        let used = Used::of_thread().since(&self.used);
+        outcome.runtime_ns = self.clock.between_ns(self.counted, now);
+        outcome.user_ns = used.user.as_nanos() as u64;
+        outcome.sys_ns = used.sys.as_nanos() as u64;
+        outcome.switches = used.voluntary_switches + used.involuntary_switches;
+        outcome.faults = [used.major_faults, used.minor_faults];
+        (outcome.sides, outcome.sync, outcome.depths) = counted;
+        for side in &mut outcome.sides {
+            if !self.apart {
+                if self.clocks.lat {
+                    side.lat = side.clat.clone();
+                }
+                if !self.clocks.clat {
+                    side.clat = Histogram::default();
+                }
+            }
+        }
+        if self.waits {
+            // One after the other: this need not be counted.
+            let blocks = outcome.sides.iter().map(|side| side.ios).sum();
+            outcome.depths.level[0] = blocks;
+            outcome.depths.submit[1] = blocks;
+            outcome.depths.complete[1] = blocks;
+        }
+    }
+}
+
+/// Rates are not checked before this time, as in fio.
+const SETTLE: Duration = Duration::from_secs(2);
+
+impl Meter<'_> {
+    /// The job begins now.
+    pub(super) fn begin_least(&mut self, now: u64) {
+        let least = &self.job.least;
+        if least.bytes_per_s.iter().chain(&least.iops).any(Option::is_some) {
+            let settled = SETTLE.saturating_sub(least.cycle);
+            self.least_seen = (now.saturating_add(self.ticks(settled)), [(0, 0); 2]);
+            self.least_due = now.saturating_add(self.ticks(SETTLE.max(least.cycle)));
+        }
+    }
+
+    /// Blocks and bytes of both sides, ramp time included.
+    fn moved(&self) -> [(u64, u64); 2] {
+        let of = |at: usize| {
+            let (side, ramp) = (&self.sides[at], self.ramp[at]);
+            (side.ios + ramp.0, side.bytes + ramp.1)
+        };
+        [of(0), of(1)]
+    }
+
+    /// Compares the rates since the last look with those that there have to be.
+    pub(super) fn look_at_rates(&mut self, now: u64) {
+        let (since, before) = self.least_seen;
+        let moved = self.moved();
+        let seconds = self.clock.between_ns(since, now) as f64 / 1e9;
+        let least = &self.job.least;
+        let works = [self.job.rw.reads, self.job.rw.writes];
+        for (at, name) in ["read", "write"].into_iter().enumerate().filter(|(at, _)| works[*at]) {
+            // The first cycle also includes the settling time.
+            let from = before[at];
+            let rate = |count: u64| count as f64 / seconds.max(1e-9);
+            let (iops, bytes) = (rate(moved[at].0 - from.0), rate(moved[at].1 - from.1));
+            let wanted =
+                [(least.bytes_per_s[at], bytes, "bytes"), (least.iops[at], iops, "blocks")];
+            for (wanted, found, unit) in wanted {
+                if let Some(wanted) = wanted.filter(|wanted| found < *wanted as f64) {
+                    self.over = true;
+                    self.too_slow = Some(format!(
+                        "{name}: {found:.0} {unit} a second, and at least {wanted} there have to be \
+                         (rate_min, rate_iops_min)"
+                    ));
+                }
+            }
+        }
+        self.least_seen = (now, moved);
+        let cycle = self.ticks(least.cycle);
+        self.least_due = next(self.least_due, cycle, now);
+    }
 }

@@ -2,37 +2,29 @@
 //! group. `clone` makes one ready and says what it measured, `drive` is its loop, `meter` what is
 //! counted in it and when something is due, `pace` when a block may go.
 
-mod burn;
 mod clone;
 mod demand;
 mod drive;
-mod flight;
-mod gate;
+mod failure;
 mod logs;
 mod meter;
 mod pace;
 mod peers;
-mod place;
-mod states;
-mod view;
+mod verify;
 
 #[cfg(test)]
 mod tests;
 
-use super::Job;
-use super::layout::Layout;
-use super::outcome::Outcome;
-use crate::job::{ExitWhat, Named, report_group};
+use crate::job::{ExitWhat, Job, Named, report_group};
+use crate::layout::{CloneFiles, Layout};
+use crate::outcome::Outcome;
 use clone::Task;
 pub use demand::check;
-use flight::Lane;
-use gate::Gate;
-use peers::Peers;
-use states::States;
+use meter::Lane;
+use peers::{Gate, Peers, States};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
-pub use view::View;
 
 /// Progress of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,9 +48,6 @@ const STACK_BYTES: usize = 256 << 10;
 /// called from this thread about every `every` (never if that is zero) with a view of the run under way.
 ///
 /// An error in a clone ends that clone and is reported in its outcome.
-///
-/// # Errors
-/// A thread could not be started.
 pub fn run(
     jobs: &[Job],
     layout: &Layout,
@@ -74,7 +63,7 @@ pub fn run(
         if stop.load(Ordering::Relaxed) || round.is_over {
             break;
         }
-        let runs = |clone: &&super::layout::CloneFiles| {
+        let runs = |clone: &&CloneFiles| {
             group.contains(&clone.job) && jobs.get(clone.job).is_some_and(|job| !job.create_only)
         };
         let clones = || layout.clones.iter().filter(runs);
@@ -223,5 +212,45 @@ impl Round<'_> {
         }
         let elapsed = self.begun.elapsed();
         Progress { elapsed, sides, running: tasks.len() - done, done: self.before.done + done }
+    }
+}
+
+/// Time for clones to answer a request for their measurements: twice the time in which each
+/// looks around, if no block of it takes longer.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// Between two looks for answers.
+const NAP: Duration = Duration::from_millis(2);
+
+/// A run under way.
+pub struct View<'a> {
+    /// Its progress.
+    pub progress: Progress,
+    pub(super) tasks: &'a [Task<'a>],
+    /// Measurements of clones of earlier groups.
+    pub(super) ended: &'a [Outcome],
+    /// Measurements of those of this group that have ended.
+    pub(super) done: &'a [Option<Outcome>],
+}
+
+impl View<'_> {
+    /// Measurements so far of all clones that have begun, in the order of jobs and clones; logs are
+    /// there when a clone has ended. Takes up to a tenth of a second; a clone that waits for a block
+    /// all that time stands there as it was when it was asked before.
+    pub fn outcomes(&self) -> Vec<Outcome> {
+        let at_work = || self.tasks.iter().zip(self.done).filter(|(_, done)| done.is_none());
+        at_work().for_each(|(task, _)| task.lane.ask());
+        let until = Instant::now() + PATIENCE;
+        while Instant::now() < until && at_work().any(|(task, _)| task.lane.is_asked()) {
+            std::thread::sleep(NAP);
+        }
+        let of_group = self.tasks.iter().zip(self.done).filter_map(|(task, done)| match done {
+            Some(outcome) => Some(outcome.clone()),
+            None => {
+                let (job, clone) = (task.files.job, task.files.clone);
+                let trims = task.job.trims;
+                task.lane.told().map(|outcome| Outcome { job, clone, trims, ..outcome })
+            }
+        });
+        self.ended.iter().cloned().chain(of_group).collect()
     }
 }

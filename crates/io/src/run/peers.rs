@@ -1,7 +1,66 @@
-//! Jobs that run together: who has ended (`wait_for`), and how the work of a flow is shared (`flow`).
+//! Clones that run together: the barrier before their start, who has ended (`wait_for`), how the work of a flow is shared
+//! (`flow`), and jobs that end where they are steady (`steadystate`).
 
-use crate::{Engine, Job};
+use super::clone::Task;
+use crate::job::{Engine, Job};
+use crate::steady::{Sample, Steadiness, Watch};
+use parking_lot::{Condvar, Mutex};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// Closed at first.
+#[derive(Debug, Default)]
+pub(super) struct Gate {
+    state: Mutex<GateState>,
+    /// Tells who opens it that the last one is ready. Thousands that wait are woken once only.
+    all_ready: Condvar,
+    opened: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct GateState {
+    ready: usize,
+    /// So many are waited for.
+    wanted: Option<usize>,
+    /// Whether it is open; stays false if one of them could not be started.
+    open: Option<bool>,
+}
+
+impl Gate {
+    /// Says that one more is ready and waits for the others. False if there is nothing to begin.
+    pub(super) fn pass(&self) -> bool {
+        let mut state = self.state.lock();
+        state.ready += 1;
+        if state.wanted.is_some_and(|wanted| state.ready >= wanted) {
+            self.all_ready.notify_one();
+        }
+        loop {
+            match state.open {
+                Some(open) => return open,
+                None => {
+                    self.opened.wait(&mut state);
+                }
+            }
+        }
+    }
+
+    /// Waits until this many are ready, and releases them.
+    pub(super) fn open_for(&self, count: usize) {
+        let mut state = self.state.lock();
+        state.wanted = Some(count);
+        while state.ready < count {
+            self.all_ready.wait(&mut state);
+        }
+        state.open = Some(true);
+        self.opened.notify_all();
+    }
+
+    /// Lets everybody go home.
+    pub(super) fn give_up(&self) {
+        self.state.lock().open = Some(false);
+        self.opened.notify_all();
+    }
+}
 
 /// The jobs of a group.
 #[derive(Debug)]
@@ -114,12 +173,90 @@ impl Seat<'_> {
     }
 }
 
+/// Unit of the time between two looks.
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A job that is watched.
+struct WatchedJob {
+    job: usize,
+    watch: Watch,
+    /// Time between two looks.
+    every: Duration,
+    /// Blocks, bytes and nanoseconds of latency of its clones at the last look, and when that was.
+    seen: [u64; 3],
+    at: Instant,
+    is_over: bool,
+}
+
+/// All of them.
+pub(super) struct States(Vec<WatchedJob>);
+
+impl States {
+    /// The jobs of a group that begins now.
+    pub(super) fn new(tasks: &[Task<'_>]) -> States {
+        let at = Instant::now();
+        let mut states: Vec<WatchedJob> = Vec::new();
+        for task in tasks {
+            let job = task.files.job;
+            let Some(steady) = task.job.steady else { continue };
+            if !states.iter().any(|known| known.job == job) {
+                let watch = Watch::new(steady);
+                let (every, seen, is_over) = (SECOND * steady.every_s.max(1), [0; 3], false);
+                states.push(WatchedJob { job, watch, every, seen, at, is_over });
+            }
+        }
+        States(states)
+    }
+
+    /// Time of the next look.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.0.iter().filter(|state| !state.is_over).map(|state| state.at + state.every).min()
+    }
+
+    /// Looks at those that are due, and ends those that are steady.
+    pub(super) fn look(&mut self, tasks: &[Task<'_>]) {
+        let now = Instant::now();
+        for state in self.0.iter_mut().filter(|state| !state.is_over) {
+            let took = now.saturating_duration_since(state.at);
+            if took < state.every {
+                continue;
+            }
+            let job = state.job;
+            let of_job = || tasks.iter().filter(move |task| task.files.job == job);
+            let mut sums = [0; 3];
+            for task in of_job() {
+                for (blocks, bytes) in task.lane.sides() {
+                    sums[0] += blocks;
+                    sums[1] += bytes;
+                }
+                sums[2] += task.lane.latency_ns();
+            }
+            let more = |at: usize| sums[at].saturating_sub(state.seen[at]) as f64;
+            let sample = Sample {
+                blocks_per_s: more(0) / took.as_secs_f64(),
+                bytes_per_s: more(1) / took.as_secs_f64(),
+                // Without a block there is no latency, and nothing steady.
+                latency_ns: if more(0) > 0.0 { more(2) / more(0) } else { 0.0 },
+            };
+            (state.seen, state.at) = (sums, now);
+            if state.watch.add(sample) {
+                state.is_over = true;
+                of_job().for_each(|task| task.lane.end());
+            }
+        }
+    }
+
+    /// Steadiness of a job; `None` where it was not asked for.
+    pub(super) fn of(&self, job: usize) -> Option<Steadiness> {
+        self.0.iter().find(|state| state.job == job).map(|state| state.watch.found())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::job::tests::job;
     use crate::job::{Among, Flow};
-    use std::time::Duration;
 
     #[test]
     fn a_flow_is_shared_by_weight() {

@@ -77,9 +77,6 @@ const AIM: Aim =
     Aim { latency: Duration::ZERO, window: Duration::ZERO, percentile: 100.0, goes_on: false };
 
 /// Returns the job, and notes about options without effect.
-///
-/// # Errors
-/// Options that cannot be together.
 pub fn job(mut draft: Draft) -> Result<(Job, Vec<String>), String> {
     let mut warnings = Vec::new();
     // The kernel decides when blocks of the page cache are written.
@@ -346,9 +343,6 @@ fn depth(draft: &mut Draft, warnings: &mut Vec<String>) {
 }
 
 /// Checks options that a job needs to run, but not to be read.
-///
-/// # Errors
-/// There is no size to work over.
 pub fn can_run(job: &Job) -> Result<(), String> {
     let (can, needs) = match job.engine {
         Engine::CpuIo => (
@@ -373,9 +367,6 @@ const CLASS: u8 = 1;
 const CLASS_OF_THREAD: u8 = 2;
 
 /// Puts the priorities into a job.
-///
-/// # Errors
-/// Options that exclude each other.
 fn priorities(options: &PriorityOptions, job: &mut Job) -> Result<(), String> {
     let own = match options.own {
         (None, None) => None,

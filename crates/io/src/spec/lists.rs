@@ -14,9 +14,6 @@ pub fn is_list(text: &str) -> bool {
 /// are some, so that values may have commas of their own. `A,B..Z` goes on as A and B begin: where
 /// one is a whole multiple of the other (twice at least) by that factor, else by their difference;
 /// after one value by 1. It ends with the last value that is not beyond Z.
-///
-/// # Errors
-/// A value is missing, or `..` stands where nothing can be continued.
 pub fn values(text: &str) -> Result<Vec<String>, String> {
     let separator = if text.contains(';') { ';' } else { ',' };
     let mut all: Vec<String> = Vec::new();

@@ -111,9 +111,6 @@ pub struct Request {
 /// The environment that options and job files refer to.
 pub trait Outside {
     /// The text of a file that a job file includes.
-    ///
-    /// # Errors
-    /// It cannot be read.
     fn include(&self, path: &str) -> io::Result<String>;
     /// The value of an environment variable.
     fn variable(&self, name: &str) -> Option<String>;

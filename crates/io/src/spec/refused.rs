@@ -1,7 +1,7 @@
 //! Options, engines and checksums that fio has and hakobu does not: refused by name, so that no user takes a job for
 //! done that is not.
 
-use crate::Engine;
+use crate::job::Engine;
 
 const NONE: &str = "";
 const TRIM: &str = "there are no trims";

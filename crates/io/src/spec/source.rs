@@ -58,9 +58,6 @@ impl Section {
 }
 
 /// Takes a command line apart. The lists in it are looked at later.
-///
-/// # Errors
-/// An option is wrong.
 fn typed(arguments: &[(String, Option<String>)]) -> Result<(RunOptions, Vec<Section>), String> {
     let mut run = RunOptions::default();
     // What follows a `--name` is that job's, what comes before the first is for all of them.

@@ -77,9 +77,6 @@ fn multiple(unit: &str, base: Base) -> Option<u64> {
 }
 
 /// A number of bytes, or of anything: `4096`, `4k`, `0x1000`, `1mib`.
-///
-/// # Errors
-/// It is none, has another unit, or is larger than the largest file.
 pub fn size(text: &str, base: Base) -> Result<u64, String> {
     if is_expression(text) {
         let bytes = evaluate(text, &|term| size(term, base))?;
@@ -96,9 +93,6 @@ pub fn size(text: &str, base: Base) -> Result<u64, String> {
 }
 
 /// A size, or percent of existing files.
-///
-/// # Errors
-/// As [`size`], and more than 100 %.
 pub fn amount(text: &str, base: Base) -> Result<Amount, String> {
     match text.trim().strip_suffix('%') {
         None => Ok(Amount::Bytes(size(text, base)?)),
@@ -107,18 +101,12 @@ pub fn amount(text: &str, base: Base) -> Result<Amount, String> {
 }
 
 /// A whole number from 0 to 100.
-///
-/// # Errors
-/// It is none.
 pub fn percent(text: &str) -> Result<u8, String> {
     let number = text.trim().parse::<u8>().ok().filter(|percent| *percent <= 100);
     number.ok_or_else(|| "is not a whole number from 0 to 100".to_owned())
 }
 
 /// A whole number from `least` to 2^32 - 1. As in fio, `1k` is one.
-///
-/// # Errors
-/// It is none.
 pub fn count(text: &str, base: Base, least: u32) -> Result<u32, String> {
     let number = size(text, base)?;
     let number = u32::try_from(number).map_err(|_| "is too large".to_owned())?;
@@ -129,9 +117,6 @@ pub fn count(text: &str, base: Base, least: u32) -> Result<u32, String> {
 }
 
 /// A time in microseconds: `30`, `500ms`, `2h`.
-///
-/// # Errors
-/// It is none, or too long.
 pub fn time_us(text: &str, bare: Bare) -> Result<u64, String> {
     let (number, unit) = number(text)?;
     let found = TIMES_US.iter().find(|(name, _)| *name == unit).map(|(_, us)| *us);
@@ -147,9 +132,6 @@ pub fn time_us(text: &str, bare: Bare) -> Result<u64, String> {
 }
 
 /// `1` or `0`.
-///
-/// # Errors
-/// It is neither.
 pub fn truth(text: &str) -> Result<bool, String> {
     match text.trim() {
         "1" => Ok(true),
@@ -159,9 +141,6 @@ pub fn truth(text: &str) -> Result<bool, String> {
 }
 
 /// The meaning of a word among those that an option knows.
-///
-/// # Errors
-/// It is none of them.
 pub fn one_of<T: Copy>(text: &str, words: &[(&str, T)]) -> Result<T, String> {
     if let Some((_, meaning)) = words.iter().find(|(word, _)| *word == text) {
         return Ok(*meaning);
@@ -174,9 +153,6 @@ pub fn one_of<T: Copy>(text: &str, words: &[(&str, T)]) -> Result<T, String> {
 }
 
 /// Refuses options if they exclude each other.
-///
-/// # Errors
-/// They do: the sentence.
 pub fn refuse(excluded: bool, why: &str) -> Result<(), String> {
     if excluded { Err(why.to_owned()) } else { Ok(()) }
 }
@@ -188,9 +164,6 @@ pub fn unless_zero<T: Default + PartialEq>(value: T) -> Option<T> {
 
 /// Values for reads, writes and trims: one is for all, and one after which a comma stands is for its
 /// own side alone; sides without a value get `None`. What trims would get is read and goes nowhere.
-///
-/// # Errors
-/// Those of `each`, or more than three values.
 pub fn sides<T: Copy>(
     text: &str,
     each: impl Fn(&str) -> Result<T, String>,
@@ -211,9 +184,6 @@ pub fn sides<T: Copy>(
 }
 
 /// Rates for reads and for writes, of which 0 is none.
-///
-/// # Errors
-/// Those of [`sides`].
 pub fn rates(
     text: &str,
     each: impl Fn(&str) -> Result<u64, String>,
@@ -222,9 +192,6 @@ pub fn rates(
 }
 
 /// CPUs such as `0-3,5`, in order, each once.
-///
-/// # Errors
-/// Not a valid list.
 pub fn cpus(text: &str) -> Result<Vec<u32>, String> {
     let cpu = |text: &str| {
         let number = text.trim().parse::<u32>().ok().filter(|number| *number < CPUS_MAX);
@@ -249,9 +216,6 @@ pub fn cpus(text: &str) -> Result<Vec<u32>, String> {
 }
 
 /// Percentiles such as `50:99:99.9`, in order.
-///
-/// # Errors
-/// Not a valid list, has more than 20, or one outside of (0, 100].
 pub fn percentiles(text: &str) -> Result<Vec<f64>, String> {
     let mut all = Vec::new();
     for part in text.split(':') {
@@ -269,9 +233,6 @@ pub fn percentiles(text: &str) -> Result<Vec<f64>, String> {
 }
 
 /// Names with `:` between them, in which `\:` is a colon.
-///
-/// # Errors
-/// One is empty.
 pub fn names(text: &str) -> Result<Vec<String>, String> {
     let (mut all, mut name) = (Vec::new(), String::new());
     let mut letters = text.chars().peekable();
