@@ -24,7 +24,7 @@ const SEALED: usize = 64;
 
 /// Defect of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum BlockFault {
     /// It has no header: nothing of ours was ever written there, or something else since.
     NoHeader,
     /// Its header was damaged.
@@ -43,26 +43,26 @@ pub enum Fault {
 
 /// A block that differs from the written one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wrong {
+pub struct WrongBlock {
     /// The block.
     pub block: Block,
     /// Its defect.
-    pub fault: Fault,
+    pub fault: BlockFault,
 }
 
-impl fmt::Display for Wrong {
+impl fmt::Display for WrongBlock {
     /// `block of 4096 bytes at offset 8192: …`; the caller puts the file's name in front.
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Wrong { block: Block { bytes, offset, .. }, fault } = self;
+        let WrongBlock { block: Block { bytes, offset, .. }, fault } = self;
         write!(to, "block of {bytes} bytes at offset {offset}: ")?;
         match fault {
-            Fault::NoHeader => write!(to, "there is no header of verify in it"),
-            Fault::Header => write!(to, "its header is damaged"),
-            Fault::Kind => write!(to, "it was written with another kind of checksum"),
-            Fault::Length(length) => write!(to, "it was written as a block of {length} bytes"),
-            Fault::Place(place) => write!(to, "it is the block of offset {place}"),
-            Fault::Generation(found) => write!(to, "it was written in another pass ({found})"),
-            Fault::Content => write!(to, "its content is not what was written (checksum)"),
+            BlockFault::NoHeader => write!(to, "there is no header of verify in it"),
+            BlockFault::Header => write!(to, "its header is damaged"),
+            BlockFault::Kind => write!(to, "it was written with another kind of checksum"),
+            BlockFault::Length(length) => write!(to, "it was written as a block of {length} bytes"),
+            BlockFault::Place(place) => write!(to, "it is the block of offset {place}"),
+            BlockFault::Generation(found) => write!(to, "it was written in another pass ({found})"),
+            BlockFault::Content => write!(to, "its content is not what was written (checksum)"),
         }
     }
 }
@@ -148,14 +148,14 @@ pub fn holds(
     pattern: &[u8],
     block: &Block,
     (interval_bytes, skips): (Option<u32>, usize),
-) -> Result<(), Wrong> {
+) -> Result<(), WrongBlock> {
     let each = interval_bytes.unwrap_or(block.bytes).max(1) as usize;
     let expected = pattern.iter().cycle();
     let mut bytes = buffer.iter().zip(expected).enumerate();
     let is_whole = buffer.len() == block.bytes as usize;
     match is_whole && bytes.all(|(at, (byte, expected))| at % each < skips || byte == expected) {
         true => Ok(()),
-        false => Err(Wrong { block: *block, fault: Fault::Content }),
+        false => Err(WrongBlock { block: *block, fault: BlockFault::Content }),
     }
 }
 
@@ -166,10 +166,10 @@ pub fn verify(
     kind: VerifyKind,
     block: &Block,
     generations: RangeInclusive<u64>,
-) -> Result<(), Wrong> {
-    let wrong = |fault| Err(Wrong { block: *block, fault });
+) -> Result<(), WrongBlock> {
+    let wrong = |fault| Err(WrongBlock { block: *block, fault });
     let Some((header, content)) = buffer.split_first_chunk::<HEADER_BYTES>() else {
-        return wrong(Fault::NoHeader);
+        return wrong(BlockFault::NoHeader);
     };
     let number = |at: usize| u32::from_le_bytes(part(header, at));
     let long = |at: usize| u64::from_le_bytes(part(header, at));
@@ -177,13 +177,13 @@ pub fn verify(
     let sealed = crc_fast::crc32_iscsi(sealed) == number(SEALED);
     let (kind_number, sum) = sum(kind, content);
     wrong(match () {
-        () if part::<8>(header, 0) != MAGIC => Fault::NoHeader,
-        () if !sealed || long(SEALED) >> 32 != 0 => Fault::Header,
-        () if number(12) != block.bytes => Fault::Length(number(12)),
-        () if long(16) != block.offset => Fault::Place(long(16)),
-        () if number(8) != kind_number => Fault::Kind,
-        () if !generations.contains(&long(24)) => Fault::Generation(long(24)),
-        () if part::<32>(header, 32) != sum => Fault::Content,
+        () if part::<8>(header, 0) != MAGIC => BlockFault::NoHeader,
+        () if !sealed || long(SEALED) >> 32 != 0 => BlockFault::Header,
+        () if number(12) != block.bytes => BlockFault::Length(number(12)),
+        () if long(16) != block.offset => BlockFault::Place(long(16)),
+        () if number(8) != kind_number => BlockFault::Kind,
+        () if !generations.contains(&long(24)) => BlockFault::Generation(long(24)),
+        () if part::<32>(header, 32) != sum => BlockFault::Content,
         () => return Ok(()),
     })
 }
@@ -222,9 +222,9 @@ mod tests {
                 let wrong = verify(&buffer, kind, &block(512, 4096), 3..=3).unwrap_err();
                 let header = bit < HEADER_BYTES * 8;
                 match wrong.fault {
-                    Fault::Content => assert!(!header, "{kind:?}: bit {bit}"),
-                    Fault::Header => assert!(header && bit >= 64, "{kind:?}: bit {bit}"),
-                    Fault::NoHeader => assert!(bit < 64, "{kind:?}: bit {bit}"),
+                    BlockFault::Content => assert!(!header, "{kind:?}: bit {bit}"),
+                    BlockFault::Header => assert!(header && bit >= 64, "{kind:?}: bit {bit}"),
+                    BlockFault::NoHeader => assert!(bit < 64, "{kind:?}: bit {bit}"),
                     other => panic!("{kind:?}: bit {bit}: {other:?}"),
                 }
                 buffer[bit / 8] ^= 1 << (bit % 8);
@@ -242,12 +242,15 @@ mod tests {
         };
         let right = block(4096, 8192);
         assert_eq!(fault(&buffer, kind, &right, 5..=6), Ok(()));
-        assert_eq!(fault(&buffer, kind, &block(4096, 0), ANY), Err(Fault::Place(8192)));
-        assert_eq!(fault(&buffer[..2048], kind, &block(2048, 8192), ANY), Err(Fault::Length(4096)));
-        assert_eq!(fault(&buffer, kind, &right, 6..=6), Err(Fault::Generation(5)));
-        assert_eq!(fault(&buffer, VerifyKind::Crc64, &right, ANY), Err(Fault::Kind));
-        assert_eq!(fault(&[0; 4096], kind, &right, ANY), Err(Fault::NoHeader));
-        assert_eq!(fault(&buffer[..50], kind, &right, ANY), Err(Fault::NoHeader));
+        assert_eq!(fault(&buffer, kind, &block(4096, 0), ANY), Err(BlockFault::Place(8192)));
+        assert_eq!(
+            fault(&buffer[..2048], kind, &block(2048, 8192), ANY),
+            Err(BlockFault::Length(4096))
+        );
+        assert_eq!(fault(&buffer, kind, &right, 6..=6), Err(BlockFault::Generation(5)));
+        assert_eq!(fault(&buffer, VerifyKind::Crc64, &right, ANY), Err(BlockFault::Kind));
+        assert_eq!(fault(&[0; 4096], kind, &right, ANY), Err(BlockFault::NoHeader));
+        assert_eq!(fault(&buffer[..50], kind, &right, ANY), Err(BlockFault::NoHeader));
         let wrong = verify(&[0; 4096], kind, &right, ANY).unwrap_err().to_string();
         let want = "block of 4096 bytes at offset 8192: there is no header of verify in it";
         assert_eq!(wrong, want);

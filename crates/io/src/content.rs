@@ -1,7 +1,7 @@
 //! Written content: incompressible bytes without duplicates, unless options say otherwise.
 
 use crate::check;
-use crate::job::{Amount, Dedupe, Job, VerifyKind};
+use crate::job::{Amount, DedupeOptions, Job, VerifyKind};
 use crate::pattern::Block;
 use crate::random::{Random, mix};
 use std::sync::OnceLock;
@@ -129,7 +129,7 @@ struct Copies {
 
 impl Copies {
     /// Creates the copies of one clone of a job.
-    fn new(job: &Job, of: &Dedupe, clone: u32) -> Copies {
+    fn new(job: &Job, of: &DedupeOptions, clone: u32) -> Copies {
         // One for all jobs of a run, and another in the next run.
         static GLOBAL: OnceLock<u64> = OnceLock::new();
         let own = fastrand::u64(..);
@@ -310,7 +310,8 @@ mod tests {
             let mut of = job("write");
             (of.refill, of.size) = (true, Some(crate::job::Amount::Bytes(1000 * 4096)));
             let global = false;
-            of.written.dedupe = Some(crate::job::Dedupe { percent, working_set_percent, global });
+            of.written.dedupe =
+                Some(crate::job::DedupeOptions { percent, working_set_percent, global });
             different(&of, 1000)
         };
         assert!(with(50, None).abs_diff(500) < 70, "repeats");
@@ -326,7 +327,8 @@ mod tests {
             (of.refill, of.size) = (true, Some(crate::job::Amount::Bytes(100 * 4096)));
             let working_set_percent = Some(10);
             let percent = 100;
-            of.written.dedupe = Some(crate::job::Dedupe { percent, working_set_percent, global });
+            of.written.dedupe =
+                Some(crate::job::DedupeOptions { percent, working_set_percent, global });
             written(&of, 512, 200)
         };
         let together = |global| {

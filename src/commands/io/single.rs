@@ -10,7 +10,7 @@ use hakobu_io::job::Job;
 use hakobu_io::layout::{Layout, Safety, lay_out};
 use hakobu_io::outcome::Outcome;
 use hakobu_io::output::disks::Disks;
-use hakobu_io::output::live::{Whole, line};
+use hakobu_io::output::live::{TotalWork, line};
 use hakobu_io::output::{Facts, json, logs, normal};
 use hakobu_io::run::{self, Progress, run as run_jobs};
 use hakobu_io::spec::{Eta, Format, Request};
@@ -198,7 +198,7 @@ const IDLE: Duration = Duration::from_secs(1);
 /// State of the output.
 struct Live<'a> {
     request: &'a Request,
-    whole: Whole,
+    whole: TotalWork,
     /// Progress at the last line.
     seen: Progress,
     /// The line is drawn.
@@ -223,7 +223,7 @@ impl<'a> Live<'a> {
         };
         Live {
             request,
-            whole: Whole::of(&request.jobs, clone_bytes),
+            whole: TotalWork::of(&request.jobs, clone_bytes),
             seen: Progress::default(),
             has_line,
             reports: 0,

@@ -2,7 +2,7 @@
 //! `page_fault`: from and to memory of the job's own, of which no page is there before it is touched. `null`: every block
 //! goes at once and nowhere, so that only the cost of the benchmark itself is left.
 
-use super::{Engine, Landed, Queued, REFUSED, Transfer, part};
+use super::{Completion, Engine, REFUSED, Submission, Transfer, part};
 use crate::pattern::Extent;
 use hakobu_sys::memory::{Aligned, MappedFile};
 use hakobu_sys::{OwnedFd, errno};
@@ -59,27 +59,27 @@ impl Engine for Mmap {
     }
 
     #[inline(always)]
-    fn transfer(&mut self, _: usize, block: Transfer) -> Queued {
+    fn transfer(&mut self, _: usize, block: Transfer) -> Submission {
         let Some(map) = self.maps.get_mut(block.file as usize) else { return REFUSED };
         let Some(buffer) = part(&mut self.buffer, &block) else { return REFUSED };
         let Some(at) = block.offset.checked_sub(map.begin_bytes) else { return REFUSED };
         let at = at as usize;
         if !block.write {
-            return Queued::Done(map.memory.read(at, buffer) as i64);
+            return Submission::Done(map.memory.read(at, buffer) as i64);
         }
         let moved = map.memory.write(at, buffer);
         let (from, to) = map.dirty.unwrap_or((at, at));
         map.dirty = Some((from.min(at), to.max(at + moved)));
-        Queued::Done(moved as i64)
+        Submission::Done(moved as i64)
     }
 
     /// msync(2) of all that was written since the last one.
-    fn sync(&mut self, _: usize, file: u32, _: bool) -> Queued {
+    fn sync(&mut self, _: usize, file: u32, _: bool) -> Submission {
         let Some(map) = self.maps.get_mut(file as usize) else { return REFUSED };
-        let Some((from, to)) = map.dirty.take() else { return Queued::Done(0) };
+        let Some((from, to)) = map.dirty.take() else { return Submission::Done(0) };
         match map.memory.sync(from, to.min(map.bytes) - from.min(to).min(map.bytes)) {
-            Ok(()) => Queued::Done(0),
-            Err(error) => Queued::Done(-i64::from(errno::of(&error))),
+            Ok(()) => Submission::Done(0),
+            Err(error) => Submission::Done(-i64::from(errno::of(&error))),
         }
     }
 }
@@ -112,7 +112,7 @@ impl Engine for PageFault {
     }
 
     #[inline(always)]
-    fn transfer(&mut self, _: usize, block: Transfer) -> Queued {
+    fn transfer(&mut self, _: usize, block: Transfer) -> Submission {
         let Some((begin, memory)) = self.maps.get_mut(block.file as usize) else { return REFUSED };
         let Some(buffer) = part(&mut self.buffer, &block) else { return REFUSED };
         let at = block.offset.checked_sub(*begin).and_then(|at| usize::try_from(at).ok());
@@ -122,7 +122,7 @@ impl Engine for PageFault {
             true => place.copy_from_slice(buffer),
             false => buffer.copy_from_slice(place),
         }
-        Queued::Done(i64::from(block.bytes))
+        Submission::Done(i64::from(block.bytes))
     }
 }
 
@@ -148,8 +148,8 @@ impl Engine for Null {
     }
 
     #[inline(always)]
-    fn transfer(&mut self, _: usize, block: Transfer) -> Queued {
-        Queued::Done(i64::from(block.bytes))
+    fn transfer(&mut self, _: usize, block: Transfer) -> Submission {
+        Submission::Done(i64::from(block.bytes))
     }
 }
 
@@ -157,8 +157,8 @@ impl Engine for Null {
 #[derive(Debug)]
 pub(crate) struct NullQueue {
     buffers: Buffers,
-    queued: Vec<Landed>,
-    done: VecDeque<Landed>,
+    queued: Vec<Completion>,
+    done: VecDeque<Completion>,
 }
 
 impl NullQueue {
@@ -178,12 +178,12 @@ impl Engine for NullQueue {
     }
 
     #[inline(always)]
-    fn transfer(&mut self, slot: usize, block: Transfer) -> Queued {
+    fn transfer(&mut self, slot: usize, block: Transfer) -> Submission {
         if !self.buffers.holds(block.begin as usize + block.bytes as usize) {
             return REFUSED;
         }
         self.queued.push((slot, i64::from(block.bytes)));
-        Queued::Later
+        Submission::Queued
     }
 
     #[inline(always)]
@@ -199,7 +199,7 @@ impl Engine for NullQueue {
         _: u32,
         most: u32,
         _: Option<Duration>,
-        landed: &mut Vec<Landed>,
+        landed: &mut Vec<Completion>,
     ) -> Result<u32> {
         let went = self.commit()?;
         let count = self.done.len().min(most as usize);

@@ -2,7 +2,7 @@
 //! other engines (`io_submit_mode=offload`), one for each block in flight, each with an engine of its own; the thread of the
 //! job does not wait for blocks then.
 
-use super::{Engine, Landed, Queued, REFUSED, Transfer};
+use super::{Completion, Engine, REFUSED, Submission, Transfer};
 use hakobu_sys::aio::Context;
 use hakobu_sys::ring::Ring;
 use std::io::{Error, Result};
@@ -18,12 +18,12 @@ impl Engine for Ring<'_> {
     }
 
     #[inline(always)]
-    fn transfer(&mut self, slot: usize, block: Transfer) -> Queued {
-        if Ring::transfer(self, slot, block) { Queued::Later } else { REFUSED }
+    fn transfer(&mut self, slot: usize, block: Transfer) -> Submission {
+        if Ring::transfer(self, slot, block) { Submission::Queued } else { REFUSED }
     }
 
-    fn sync(&mut self, slot: usize, file: u32, data: bool) -> Queued {
-        if Ring::sync(self, slot, file, data) { Queued::Later } else { REFUSED }
+    fn sync(&mut self, slot: usize, file: u32, data: bool) -> Submission {
+        if Ring::sync(self, slot, file, data) { Submission::Queued } else { REFUSED }
     }
 
     #[inline(always)]
@@ -37,7 +37,7 @@ impl Engine for Ring<'_> {
     }
 
     #[inline(always)]
-    fn take(&mut self) -> Option<Landed> {
+    fn take(&mut self) -> Option<Completion> {
         Ring::take(self)
     }
 
@@ -55,13 +55,13 @@ impl Engine for Context<'_> {
     }
 
     #[inline(always)]
-    fn transfer(&mut self, slot: usize, block: Transfer) -> Queued {
-        if Context::transfer(self, slot, block) { Queued::Later } else { REFUSED }
+    fn transfer(&mut self, slot: usize, block: Transfer) -> Submission {
+        if Context::transfer(self, slot, block) { Submission::Queued } else { REFUSED }
     }
 
     /// The call waits: few file systems have another one for this interface.
-    fn sync(&mut self, _: usize, file: u32, data: bool) -> Queued {
-        Queued::Done(Context::sync(self, file, data))
+    fn sync(&mut self, _: usize, file: u32, data: bool) -> Submission {
+        Submission::Done(Context::sync(self, file, data))
     }
 
     #[inline(always)]
@@ -75,7 +75,7 @@ impl Engine for Context<'_> {
     }
 
     #[inline(always)]
-    fn take(&mut self) -> Option<Landed> {
+    fn take(&mut self) -> Option<Completion> {
         Context::take(self)
     }
 
@@ -142,8 +142,8 @@ fn carry_out<E: Engine>(engine: &mut E, order: Order) -> i64 {
     };
     let mut landed = Vec::new();
     match queued {
-        Queued::Done(result) => result,
-        Queued::Later => match engine.reap(1, 1, None, &mut landed) {
+        Submission::Done(result) => result,
+        Submission::Queued => match engine.reap(1, 1, None, &mut landed) {
             Ok(_) => landed.first().map_or(-i64::from(hakobu_sys::errno::EIO), |(_, said)| *said),
             Err(error) => -i64::from(hakobu_sys::errno::of(&error)),
         },
@@ -151,7 +151,7 @@ fn carry_out<E: Engine>(engine: &mut E, order: Order) -> i64 {
 }
 
 impl<E: Engine + Send> Offload<E> {
-    fn hand_over(&mut self, slot: usize, order: Order) -> Queued {
+    fn hand_over(&mut self, slot: usize, order: Order) -> Submission {
         let engine = self.engines.get_mut(slot).and_then(Option::take);
         let (Some(engine), Some(thread)) = (engine, self.threads.get(slot)) else { return REFUSED };
         if thread.send((engine, order)).is_err() {
@@ -159,7 +159,7 @@ impl<E: Engine + Send> Offload<E> {
         }
         self.in_flight += 1;
         self.begun += 1;
-        Queued::Later
+        Submission::Queued
     }
 }
 
@@ -171,11 +171,11 @@ impl<E: Engine + Send> Engine for Offload<E> {
         engine.map(|engine| engine.buffer(0)).unwrap_or_default()
     }
 
-    fn transfer(&mut self, slot: usize, block: Transfer) -> Queued {
+    fn transfer(&mut self, slot: usize, block: Transfer) -> Submission {
         self.hand_over(slot, Order::Transfer(block))
     }
 
-    fn sync(&mut self, slot: usize, file: u32, data: bool) -> Queued {
+    fn sync(&mut self, slot: usize, file: u32, data: bool) -> Submission {
         self.hand_over(slot, Order::Sync { file, data })
     }
 
@@ -188,7 +188,7 @@ impl<E: Engine + Send> Engine for Offload<E> {
         least: u32,
         most: u32,
         timeout: Option<Duration>,
-        landed: &mut Vec<Landed>,
+        landed: &mut Vec<Completion>,
     ) -> Result<u32> {
         let went = self.commit()?;
         let until = timeout.map(|timeout| Instant::now() + timeout);

@@ -3,8 +3,8 @@
 
 mod blocks;
 
-use crate::steady::Steady;
-pub use blocks::{Ioprio, Priorities, PriorityShare, Sizes};
+use crate::steady::SteadyState;
+pub use blocks::{BlockSizes, Ioprio, Priorities, PriorityShare};
 pub use hakobu_sys::blocks::Sync;
 use hakobu_sys::nodes::Policy;
 use std::path::PathBuf;
@@ -56,9 +56,9 @@ pub enum Distribution {
     Uniform,
     /// Zipf's law with this theta.
     Zipf(f64),
-    /// By shares of the file ([`Spread::shares`]).
+    /// By shares of the file ([`BlockOrder::shares`]).
     Zoned,
-    /// In a given order ([`Spread::sequence`]).
+    /// In a given order ([`BlockOrder::sequence`]).
     Sequence,
 }
 
@@ -77,7 +77,7 @@ defaulted! {
         /// Bytes of a block; of several sizes the largest.
         pub block_bytes: [u64; 2] = [4096; 2],
         /// Its sizes, where there are several (`bsrange`, `bssplit`).
-        pub sizes: [Option<Sizes>; 2],
+        pub sizes: [Option<BlockSizes>; 2],
         /// Bytes that are left out after each block of a sequence, or gone back (`rw=read:8k`).
         pub skip_bytes: i64,
         /// Blocks that follow each other at each random place (`rw=randread:8`).
@@ -106,7 +106,7 @@ defaulted! {
         /// Clones of it (`numjobs`).
         pub clones: u32 = 1,
         /// The engine.
-        pub engine: Engine = Engine::Psync,
+        pub engine: EngineKind = EngineKind::Psync,
         /// Blocks in flight (`iodepth`).
         pub depth: u32 = 1,
         /// Blocks that are submitted at once (`iodepth_batch_submit`).
@@ -138,7 +138,7 @@ defaulted! {
         /// Begins again until `runtime` is over.
         pub time_based: bool,
         /// Ends where it is steady (`steadystate`).
-        pub steady: Option<Steady>,
+        pub steady: Option<SteadyState>,
         /// Not counted, at the beginning (`ramp_time`).
         pub ramp: Duration,
         /// Number of repetitions.
@@ -196,7 +196,7 @@ defaulted! {
         /// Clocks that are read (`gtod_reduce`, `disable_…`).
         pub clocks: Clocks = Clocks { clat: true, slat: true, lat: true, bandwidth: true },
         /// Logs over time.
-        pub logs: Logs,
+        pub logs: LogPrefixes,
         /// Log files have a column of offsets (`log_offset`).
         pub log_offset: bool,
         /// Their column of priorities has the whole number (`log_prio`).
@@ -220,27 +220,27 @@ defaulted! {
         /// Alignment of random blocks, if other than their size (`blockalign`).
         pub align_bytes: [Option<u64>; 2],
         /// Order of blocks beyond `rw`.
-        pub spread: Spread,
+        pub spread: BlockOrder,
         /// Its place among other jobs.
-        pub among: Among,
+        pub among: JobRelations,
         /// Threads of their own submit its blocks (`io_submit_mode=offload`).
         pub offload: bool,
         /// Names of files without `filename` (`filename_format`).
         pub name_format: Option<String>,
         /// Work of the engine `cpuio`.
-        pub cpu: Cpu,
+        pub cpu: CpuBurn,
         /// Call of the engine `filestat`.
         pub stat: StatCall,
         /// Details of `verify`.
-        pub checks: Checks,
+        pub checks: VerifyOptions,
         /// Written content.
-        pub written: Written,
+        pub written: BufferContent,
         /// Search for a depth.
-        pub aim: Option<Aim>,
+        pub aim: Option<LatencyTarget>,
         /// Least rates.
-        pub least: Least,
+        pub least: MinimumRates,
         /// Nodes of the machine.
-        pub nodes: Nodes,
+        pub nodes: NumaNodes,
         /// Errors that do not end it.
         pub tolerates: Tolerance,
     }
@@ -268,7 +268,7 @@ pub(crate) fn report_group(jobs: &[Job], job: usize) -> usize {
 
 /// The engine of blocks (`ioengine`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Engine {
+pub enum EngineKind {
     /// lseek(2), read(2) and write(2).
     Sync,
     /// pread(2) and pwrite(2).
@@ -307,7 +307,7 @@ pub enum Engine {
 
 /// Use of a file's name by an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Named {
+pub enum NameUse {
     /// Its content is moved.
     Content,
     /// It is never opened.
@@ -329,55 +329,55 @@ pub enum Named {
     },
 }
 
-impl Engine {
+impl EngineKind {
     /// fio's names of all of them; of several for one the first is said.
-    pub const NAMES: &[(&str, Engine)] = &[
-        ("sync", Engine::Sync),
-        ("psync", Engine::Psync),
-        ("pvsync2", Engine::Pvsync2),
-        ("libaio", Engine::Libaio),
+    pub const NAMES: &[(&str, EngineKind)] = &[
+        ("sync", EngineKind::Sync),
+        ("psync", EngineKind::Psync),
+        ("pvsync2", EngineKind::Pvsync2),
+        ("libaio", EngineKind::Libaio),
         // Both are other names of it in fio.
-        ("linuxaio", Engine::Libaio),
-        ("aio", Engine::Libaio),
-        ("io_uring", Engine::IoUring),
-        ("mmap", Engine::Mmap),
-        ("page_fault", Engine::PageFault),
-        ("null", Engine::Null),
+        ("linuxaio", EngineKind::Libaio),
+        ("aio", EngineKind::Libaio),
+        ("io_uring", EngineKind::IoUring),
+        ("mmap", EngineKind::Mmap),
+        ("page_fault", EngineKind::PageFault),
+        ("null", EngineKind::Null),
         // fio's example of an engine in C++, which does nothing as well.
-        ("cpp_null", Engine::Null),
-        ("falloc", Engine::Falloc),
-        ("ftruncate", Engine::Ftruncate),
-        ("filecreate", Engine::FileCreate),
-        ("filestat", Engine::FileStat),
-        ("filedelete", Engine::FileDelete),
-        ("dircreate", Engine::DirCreate),
-        ("dirstat", Engine::DirStat),
-        ("dirdelete", Engine::DirDelete),
-        ("cpuio", Engine::CpuIo),
+        ("cpp_null", EngineKind::Null),
+        ("falloc", EngineKind::Falloc),
+        ("ftruncate", EngineKind::Ftruncate),
+        ("filecreate", EngineKind::FileCreate),
+        ("filestat", EngineKind::FileStat),
+        ("filedelete", EngineKind::FileDelete),
+        ("dircreate", EngineKind::DirCreate),
+        ("dirstat", EngineKind::DirStat),
+        ("dirdelete", EngineKind::DirDelete),
+        ("cpuio", EngineKind::CpuIo),
     ];
 
     /// fio's name of it.
     pub fn name(self) -> &'static str {
-        Engine::NAMES.iter().find(|(_, engine)| *engine == self).map_or("", |(name, _)| name)
+        EngineKind::NAMES.iter().find(|(_, engine)| *engine == self).map_or("", |(name, _)| name)
     }
 
     /// Its use of the names of its files.
-    pub fn named(self) -> Named {
+    pub fn named(self) -> NameUse {
         match self {
-            Engine::Null | Engine::PageFault | Engine::CpuIo => Named::Nothing,
-            Engine::FileCreate => Named::Made { folder: false },
-            Engine::DirCreate => Named::Made { folder: true },
-            Engine::FileStat => Named::Seen { folder: false },
-            Engine::DirStat => Named::Seen { folder: true },
-            Engine::FileDelete => Named::Removed { folder: false },
-            Engine::DirDelete => Named::Removed { folder: true },
-            _ => Named::Content,
+            EngineKind::Null | EngineKind::PageFault | EngineKind::CpuIo => NameUse::Nothing,
+            EngineKind::FileCreate => NameUse::Made { folder: false },
+            EngineKind::DirCreate => NameUse::Made { folder: true },
+            EngineKind::FileStat => NameUse::Seen { folder: false },
+            EngineKind::DirStat => NameUse::Seen { folder: true },
+            EngineKind::FileDelete => NameUse::Removed { folder: false },
+            EngineKind::DirDelete => NameUse::Removed { folder: true },
+            _ => NameUse::Content,
         }
     }
 
     /// Each operation is about a name, not about content.
     pub fn is_of_names(self) -> bool {
-        !matches!(self.named(), Named::Content | Named::Nothing)
+        !matches!(self.named(), NameUse::Content | NameUse::Nothing)
     }
 }
 
@@ -426,7 +426,7 @@ pub struct Zones {
 
 /// Order of blocks beyond `rw` and a law of chance.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Spread {
+pub struct BlockOrder {
     /// Shares of reads and of writes; empty without `random_distribution=zoned`.
     pub shares: [Vec<Share>; 2],
     /// Numbers of blocks, repeated (`random_distribution=sequence`); empty without it.
@@ -450,7 +450,7 @@ pub enum ExitWhat {
 
 /// Weight of a job among those of one flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Flow {
+pub struct FlowShare {
     /// Weight (`flow`).
     pub weight: u32,
     /// Number of the flow (`flow_id`).
@@ -461,7 +461,7 @@ pub struct Flow {
 
 /// A job among the others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Among {
+pub struct JobRelations {
     /// Name of the job that has to end before this one begins (`wait_for`).
     pub after: Option<String>,
     /// Jobs that end when one of its clones has ended (`exitall`, `exit_what`).
@@ -469,13 +469,13 @@ pub struct Among {
     /// The same where a clone ended with an error (`exitall_on_error`).
     pub exit_on_error: bool,
     /// Its share of a flow.
-    pub flow: Option<Flow>,
+    pub flow: Option<FlowShare>,
 }
 
 defaulted! {
     /// Work of the engine `cpuio`.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub struct Cpu {
+    pub struct CpuBurn {
         /// Percent of the time in which it computes (`cpuload`).
         pub load_percent: u8,
         /// Length of a stretch of computing (`cpuchunks`).
@@ -501,7 +501,7 @@ pub enum StatCall {
 
 /// Details of `verify`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Checks {
+pub struct VerifyOptions {
     /// Written blocks are not read again (`do_verify=0`).
     pub only_written: bool,
     /// Number of written blocks after which they are read again (`verify_backlog`).
@@ -520,7 +520,7 @@ pub struct Checks {
 
 /// Repetition of written blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Dedupe {
+pub struct DedupeOptions {
     /// Percent of the blocks that are copies (`dedupe_percentage`).
     pub percent: u8,
     /// Size of the set that copies are taken from, in percent of the job's blocks
@@ -532,16 +532,16 @@ pub struct Dedupe {
 
 /// Written content.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Written {
+pub struct BufferContent {
     /// Bytes that are repeated (`buffer_pattern`, `verify_pattern`); none is content by chance.
     pub pattern: Vec<u8>,
     /// Copies among the blocks.
-    pub dedupe: Option<Dedupe>,
+    pub dedupe: Option<DedupeOptions>,
 }
 
 /// Search for the greatest depth with a latency (`latency_target`).
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Aim {
+pub struct LatencyTarget {
     /// The latency.
     pub latency: Duration,
     /// Time at each depth (`latency_window`).
@@ -555,7 +555,7 @@ pub struct Aim {
 defaulted! {
     /// Least rates; a job that is slower ends with an error.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub struct Least {
+    pub struct MinimumRates {
         /// Bytes a second (`rate_min`).
         pub bytes_per_s: [Option<u64>; 2],
         /// Blocks a second (`rate_iops_min`).
@@ -567,7 +567,7 @@ defaulted! {
 
 /// Nodes of the machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Nodes {
+pub struct NumaNodes {
     /// Nodes on whose CPUs it runs (`numa_cpu_nodes`); empty is all.
     pub cpus: Vec<u32>,
     /// Policy of its memory (`numa_mem_policy`).
@@ -600,7 +600,7 @@ pub struct Clocks {
 
 /// Logs over time (`write_bw_log` and its like): the prefix of the file's name, if wanted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Logs {
+pub struct LogPrefixes {
     /// Bandwidth.
     pub bandwidth: Option<PathBuf>,
     /// Latency.

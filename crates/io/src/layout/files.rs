@@ -2,9 +2,9 @@
 //! file/device".
 
 use super::CloneFiles;
-use super::safety::Found;
+use super::safety::FileState;
 use crate::check::HEADER_BYTES;
-use crate::job::{Amount, Engine, Job, Named, VerifyKind};
+use crate::job::{Amount, EngineKind, Job, NameUse, VerifyKind};
 use crate::pattern::Extent;
 use crate::random::{Random, seed_of};
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// Use of a file by one job.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Use<'a> {
+pub(super) struct FileUse<'a> {
     pub job: &'a Job,
     pub reads: bool,
     pub writes: bool,
@@ -26,37 +26,37 @@ pub(super) struct Use<'a> {
 
 /// One file.
 #[derive(Clone, Debug)]
-pub(super) struct Wish<'a> {
+pub(super) struct FilePlan<'a> {
     pub path: PathBuf,
-    pub found: Found,
+    pub found: FileState,
     /// Its least length.
     pub need_bytes: u64,
     /// Its use: engines of names create it, call stat(2) for it, or remove it.
-    pub named: Named,
+    pub named: NameUse,
     /// It has to be there (`allow_file_create=0`).
     pub must_exist: bool,
-    pub uses: Vec<Use<'a>>,
+    pub uses: Vec<FileUse<'a>>,
 }
 
-impl<'a> Wish<'a> {
+impl<'a> FilePlan<'a> {
     /// Returns whether the file is never opened.
     pub(super) fn is_nothing(&self) -> bool {
-        self.named == Named::Nothing
+        self.named == NameUse::Nothing
     }
 
     /// It is a folder, or is to be one.
     pub(super) fn is_folder(&self) -> bool {
         matches!(
             self.named,
-            Named::Made { folder: true }
-                | Named::Seen { folder: true }
-                | Named::Removed { folder: true }
+            NameUse::Made { folder: true }
+                | NameUse::Seen { folder: true }
+                | NameUse::Removed { folder: true }
         )
     }
 
     /// An engine makes it, and nothing may be there before.
     pub(super) fn is_made(&self) -> bool {
-        matches!(self.named, Named::Made { .. })
+        matches!(self.named, NameUse::Made { .. })
     }
 
     /// It is a file whose content is moved, or at least a file that is to be there before.
@@ -67,7 +67,7 @@ impl<'a> Wish<'a> {
     /// It begins empty, and writes make it longer.
     pub(super) fn grows(&self) -> bool {
         let fills = self.uses.iter().any(|user| user.job.fills);
-        self.named == Named::Content && (fills || self.uses.iter().all(|user| user.job.grows))
+        self.named == NameUse::Content && (fills || self.uses.iter().all(|user| user.job.grows))
     }
 
     /// Some job writes to it.
@@ -89,9 +89,9 @@ impl<'a> Wish<'a> {
     pub(super) fn lacks_bytes(&self) -> u64 {
         match self.found {
             _ if !self.is_laid_out() || self.is_folder() || self.grows() => 0,
-            Found::Absent => self.need_bytes,
+            FileState::Absent => self.need_bytes,
             // A file that is read as it is needs nothing; one with holes is filled by writes.
-            Found::File { bytes, allocated_bytes, .. }
+            FileState::File { bytes, allocated_bytes, .. }
                 if bytes < self.need_bytes || self.writes() =>
             {
                 self.need_bytes.saturating_sub(allocated_bytes)
@@ -102,8 +102,8 @@ impl<'a> Wish<'a> {
 }
 
 /// Goes through all jobs and looks at all files.
-pub(super) fn collect(jobs: &[Job]) -> Result<(Vec<Wish<'_>>, Vec<CloneFiles>), String> {
-    let mut wishes: Vec<Wish<'_>> = Vec::new();
+pub(super) fn collect(jobs: &[Job]) -> Result<(Vec<FilePlan<'_>>, Vec<CloneFiles>), String> {
+    let mut plans: Vec<FilePlan<'_>> = Vec::new();
     let mut known: HashMap<(PathBuf, bool), usize> = HashMap::new();
     let mut clones = Vec::new();
     for (number, job) in jobs.iter().enumerate() {
@@ -117,22 +117,22 @@ pub(super) fn collect(jobs: &[Job]) -> Result<(Vec<Wish<'_>>, Vec<CloneFiles>), 
             let (mut files, mut extents) = (Vec::with_capacity(count), Vec::with_capacity(count));
             for (file, path) in names.into_iter().enumerate() {
                 let of_file = |why: String| of_job(format!("{}: {why}", path.display()));
-                let at = place(&mut wishes, &mut known, &path, job).map_err(of_file)?;
-                let Some(wish) = wishes.get_mut(at) else { continue };
+                let at = place(&mut plans, &mut known, &path, job).map_err(of_file)?;
+                let Some(plan) = plans.get_mut(at) else { continue };
                 // Files that earlier jobs lay out exist for this one.
-                let planned = Some(wish.need_bytes).filter(|bytes| *bytes > 0);
-                let is_device = matches!(wish.found, Found::Device { .. });
-                let filled = wish.uses.iter().any(|user| user.job.fills);
+                let planned = Some(plan.need_bytes).filter(|bytes| *bytes > 0);
+                let is_device = matches!(plan.found, FileState::Device { .. });
+                let filled = plan.uses.iter().any(|user| user.job.fills);
                 let there = match (filled || job.fills) && !is_device {
                     true => Some(FILL_BYTES),
-                    false => wish.found.bytes().or(planned),
+                    false => plan.found.bytes().or(planned),
                 };
                 follows |= filled && !job.fills;
-                if wish.named != named {
+                if plan.named != named {
                     let why = "another job uses it in another way: its content, or its name";
-                    return Err(of_job(format!("{}: {why}", wish.path.display())));
+                    return Err(of_job(format!("{}: {why}", plan.path.display())));
                 }
-                wish.must_exist |= job.must_exist;
+                plan.must_exist |= job.must_exist;
                 let of_names = job.engine.is_of_names();
                 let extent = match of_names {
                     false => extent(job, clone, (file, count), there).map_err(of_file)?,
@@ -144,16 +144,16 @@ pub(super) fn collect(jobs: &[Job]) -> Result<(Vec<Wish<'_>>, Vec<CloneFiles>), 
                 let need_bytes = match of_names {
                     false if is_open => 0,
                     false => extent.begin_bytes + extent.bytes,
-                    true if wish.is_folder() || wish.is_made() => 0,
+                    true if plan.is_folder() || plan.is_made() => 0,
                     true => name_bytes(job, clone, (file, count)),
                 };
-                wish.need_bytes = wish.need_bytes.max(need_bytes);
+                plan.need_bytes = plan.need_bytes.max(need_bytes);
                 let aligns = job.align_bytes.into_iter().flatten().filter(|_| job.rw.random);
                 let steps = blocks(job).chain([extent.begin_bytes]).chain(aligns);
                 let step = steps.fold(0, divisor);
-                match wish.uses.last_mut().filter(|user| std::ptr::eq(user.job, job)) {
+                match plan.uses.last_mut().filter(|user| std::ptr::eq(user.job, job)) {
                     Some(user) => user.step_bytes = divisor(user.step_bytes, step),
-                    None => wish.uses.push(used(job, step)),
+                    None => plan.uses.push(used(job, step)),
                 }
                 files.push(at);
                 extents.push(extent);
@@ -161,40 +161,40 @@ pub(super) fn collect(jobs: &[Job]) -> Result<(Vec<Wish<'_>>, Vec<CloneFiles>), 
             clones.push(CloneFiles { job: number, clone, files, extents, follows });
         }
     }
-    Ok((wishes, clones))
+    Ok((plans, clones))
 }
 
 /// Place of a file among all, where it is looked at when it is new.
 fn place(
-    wishes: &mut Vec<Wish<'_>>,
+    plans: &mut Vec<FilePlan<'_>>,
     known: &mut HashMap<(PathBuf, bool), usize>,
     path: &Path,
     job: &Job,
 ) -> Result<usize, String> {
     let named = job.engine.named();
-    let nothing = named == Named::Nothing;
+    let nothing = named == NameUse::Nothing;
     let key = (path.to_owned(), nothing);
     if let Some(at) = known.get(&key) {
         return Ok(*at);
     }
-    let found = if nothing { Found::Absent } else { Found::look(path)? };
+    let found = if nothing { FileState::Absent } else { FileState::look(path)? };
     let (need_bytes, must_exist, uses) = (0, false, Vec::new());
-    wishes.push(Wish { path: path.to_owned(), found, need_bytes, named, must_exist, uses });
-    known.insert(key, wishes.len() - 1);
-    Ok(wishes.len() - 1)
+    plans.push(FilePlan { path: path.to_owned(), found, need_bytes, named, must_exist, uses });
+    known.insert(key, plans.len() - 1);
+    Ok(plans.len() - 1)
 }
 
-fn used(job: &Job, step_bytes: u64) -> Use<'_> {
+fn used(job: &Job, step_bytes: u64) -> FileUse<'_> {
     let of_names = job.engine.is_of_names();
-    let removes = matches!(job.engine.named(), Named::Removed { .. });
+    let removes = matches!(job.engine.named(), NameUse::Removed { .. });
     // Engines that only allocate or free ranges need neither whole sectors nor content.
-    let of_ranges = matches!(job.engine, Engine::Falloc | Engine::Ftruncate) || job.trims;
-    Use {
+    let of_ranges = matches!(job.engine, EngineKind::Falloc | EngineKind::Ftruncate) || job.trims;
+    FileUse {
         job,
         reads: job.rw.reads && !of_names && !of_ranges,
-        writes: (job.rw.writes || job.engine == Engine::Falloc) && !of_names,
+        writes: (job.rw.writes || job.engine == EngineKind::Falloc) && !of_names,
         overwrites: job.overwrite && job.rw.writes && !of_names,
-        direct: job.direct && job.engine != Engine::Mmap && !of_names && !of_ranges,
+        direct: job.direct && job.engine != EngineKind::Mmap && !of_names && !of_ranges,
         unlink: job.unlink || removes,
         step_bytes,
     }
@@ -237,7 +237,7 @@ pub(super) fn blocks(job: &Job) -> impl Iterator<Item = u64> {
 /// The files of a clone: those of `filename`, in the first `directory`, or `JOB.CLONE.FILE` in its own
 /// (`filename_format`'s default).
 pub(super) fn names(job: &Job, clone: u32) -> Result<Vec<PathBuf>, String> {
-    if job.engine == Engine::CpuIo {
+    if job.engine == EngineKind::CpuIo {
         return Ok(Vec::new());
     }
     let count = job.directories.len().max(1);

@@ -2,8 +2,8 @@
 //! others. The mark is an extended attribute that holds the file's inode, size and modification time. Once another program
 //! has written to the file, it no longer fits, and the file counts as theirs.
 
-use super::files::Wish;
-use super::safety::{Found, explain, try_open};
+use super::files::FilePlan;
+use super::safety::{FileState, explain, try_open};
 use crate::content::Filler;
 use crate::job::Job;
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, errno, file, meta, open, xattr};
@@ -17,13 +17,13 @@ const PIECE_BYTES: usize = 1 << 20;
 const BATCH_BYTES: u64 = 64 << 20;
 
 /// Creates a file, empty.
-pub(super) fn create(wish: &Wish<'_>) -> Result<OwnedFd, String> {
-    open::create_for_io(&wish.path).map_err(|error| explain(&error, false))
+pub(super) fn create(plan: &FilePlan<'_>) -> Result<OwnedFd, String> {
+    open::create_for_io(&plan.path).map_err(|error| explain(&error, false))
 }
 
 /// Opens a file that is too short.
-pub(super) fn reopen(wish: &Wish<'_>) -> Result<OwnedFd, String> {
-    let fd = open::open_for_io(&wish.path, false, true, false, false);
+pub(super) fn reopen(plan: &FilePlan<'_>) -> Result<OwnedFd, String> {
+    let fd = open::open_for_io(&plan.path, false, true, false, false);
     fd.map_err(|error| explain(&error, false))
 }
 
@@ -32,16 +32,16 @@ pub(super) fn reopen(wish: &Wish<'_>) -> Result<OwnedFd, String> {
 /// file that is only written gets blocks that are reserved, as fio does: the first write to each is
 /// part of what is measured. A file that is `ours` is marked as it is then.
 pub(super) fn grow(
-    wish: &Wish<'_>,
+    plan: &FilePlan<'_>,
     fd: &OwnedFd,
     from: u64,
     stop: &AtomicBool,
 ) -> Result<(), String> {
-    try_open(wish)?;
-    let set_len = || file::set_len(fd.as_fd(), wish.need_bytes).map_err(|error| error.to_string());
-    if !wish.grows() {
-        let reserved = match wish.reserves() {
-            true => open::allocate(fd, wish.need_bytes).map(|()| true).or_else(|error| {
+    try_open(plan)?;
+    let set_len = || file::set_len(fd.as_fd(), plan.need_bytes).map_err(|error| error.to_string());
+    if !plan.grows() {
+        let reserved = match plan.reserves() {
+            true => open::allocate(fd, plan.need_bytes).map(|()| true).or_else(|error| {
                 if errno::is(&error, errno::EOPNOTSUPP) { Ok(false) } else { Err(error) }
             }),
             false => Ok(false),
@@ -49,15 +49,15 @@ pub(super) fn grow(
         if !reserved.map_err(|error| explain(&error, false))? {
             set_len()?;
         }
-        if let Some(job) = wish.reader() {
-            fill(fd.as_fd(), from, wish.need_bytes, job, stop)?;
+        if let Some(job) = plan.reader() {
+            fill(fd.as_fd(), from, plan.need_bytes, job, stop)?;
         }
         file::sync(fd.as_fd()).map_err(|error| error.to_string())?;
-    } else if wish.reader().is_some() && wish.need_bytes > 0 {
+    } else if plan.reader().is_some() && plan.need_bytes > 0 {
         // It has no blocks, and is empty unless a job reads it, which finds zeros then.
         set_len()?;
     }
-    if matches!(wish.found, Found::Absent | Found::File { ours: true, .. }) {
+    if matches!(plan.found, FileState::Absent | FileState::File { ours: true, .. }) {
         mark(fd.as_fd()).map_err(|error| format!("cannot be marked: {error}"))?;
     }
     Ok(())

@@ -2,9 +2,9 @@
 //! without permission, nothing begins that the file system has no space for.
 
 use super::Safety;
-use super::files::Wish;
+use super::files::FilePlan;
 use super::make;
-use crate::job::Named;
+use crate::job::NameUse;
 use hakobu_sys::{AsFd, disk, errno, meta, open, volume};
 use std::collections::BTreeMap;
 use std::io::Error;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 /// The entry of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum FileState {
     /// Nothing.
     Absent,
     /// A regular file; `ours` if it is as an earlier run laid it out and left it.
@@ -24,9 +24,9 @@ pub(super) enum Found {
     Folder,
 }
 
-impl Found {
+impl FileState {
     /// Looks, through symbolic links.
-    pub(super) fn look(path: &Path) -> Result<Found, String> {
+    pub(super) fn look(path: &Path) -> Result<FileState, String> {
         let entry = match std::fs::metadata(path) {
             Ok(entry) => entry,
             Err(error) if errno::is(&error, errno::ENOENT) => return absent(path),
@@ -34,7 +34,7 @@ impl Found {
         };
         let kind = entry.file_type();
         if kind.is_dir() {
-            return Ok(Found::Folder);
+            return Ok(FileState::Folder);
         }
         if !kind.is_file() && !kind.is_block_device() {
             let what = match () {
@@ -49,31 +49,31 @@ impl Found {
         let meta = meta::of_fd(&fd).map_err(|error| error.to_string())?;
         if kind.is_block_device() {
             let bytes = bytes.ok_or("the kernel does not say how large this device is")?;
-            return Ok(Found::Device { bytes, number: meta.rdev });
+            return Ok(FileState::Device { bytes, number: meta.rdev });
         }
         let ours = make::fits_mark(fd.as_fd()).map_err(|error| error.to_string())?;
         let allocated_bytes = meta.allocated_bytes();
-        Ok(Found::File { bytes: bytes.unwrap_or(0), allocated_bytes, ours })
+        Ok(FileState::File { bytes: bytes.unwrap_or(0), allocated_bytes, ours })
     }
 
     /// Its length; `None` where nothing is there.
     pub(super) fn bytes(self) -> Option<u64> {
         match self {
-            Found::Absent | Found::Folder => None,
-            Found::File { bytes, .. } | Found::Device { bytes, .. } => Some(bytes),
+            FileState::Absent | FileState::Folder => None,
+            FileState::File { bytes, .. } | FileState::Device { bytes, .. } => Some(bytes),
         }
     }
 }
 
 /// Checks that a missing file may be created.
-fn absent(path: &Path) -> Result<Found, String> {
+fn absent(path: &Path) -> Result<FileState, String> {
     // A mistyped device would become a file in memory, and the run would measure memory.
     if path.starts_with("/dev") && !path.starts_with("/dev/shm") {
         return Err("the device does not exist, and no file is created below /dev".to_owned());
     }
     let parent = folder_of(path);
     match std::fs::metadata(parent) {
-        Ok(entry) if entry.is_dir() => Ok(Found::Absent),
+        Ok(entry) if entry.is_dir() => Ok(FileState::Absent),
         Ok(_) => Err(format!("{} is not a directory", parent.display())),
         Err(error) => Err(format!("{}: {error}", parent.display())),
     }
@@ -89,68 +89,68 @@ pub(super) fn folder_of(path: &Path) -> &Path {
 ///
 /// # Errors
 /// A sentence: the harm, and the option that allows it.
-pub(super) fn permit(wish: &Wish<'_>, safety: &Safety) -> Result<(), String> {
-    let (writes, need) = (wish.writes(), wish.need_bytes);
-    if wish.must_exist && wish.found == Found::Absent {
+pub(super) fn permit(plan: &FilePlan<'_>, safety: &Safety) -> Result<(), String> {
+    let (writes, need) = (plan.writes(), plan.need_bytes);
+    if plan.must_exist && plan.found == FileState::Absent {
         return Err("does not exist, and allow_file_create=0 forbids creating it".to_owned());
     }
-    match (wish.is_folder(), wish.found) {
-        (_, Found::Absent) => {}
-        _ if wish.is_made() => {
+    match (plan.is_folder(), plan.found) {
+        (_, FileState::Absent) => {}
+        _ if plan.is_made() => {
             return Err(
                 "already exists: engines that create files and folders need new names".to_owned()
             );
         }
-        (true, Found::Folder) => return permit_folder(wish, safety),
+        (true, FileState::Folder) => return permit_folder(plan, safety),
         (true, _) => return Err("is not a directory".to_owned()),
-        (false, Found::Folder) => {
+        (false, FileState::Folder) => {
             return Err("is a directory, not a file or a block device".to_owned());
         }
         (false, _) => {}
     }
-    let unlink = wish.uses.iter().any(|user| user.unlink);
-    match wish.found {
-        Found::Absent | Found::Folder => Ok(()),
-        Found::File { ours: false, .. } if (writes || unlink) && !safety.allow_overwrite => {
+    let unlink = plan.uses.iter().any(|user| user.unlink);
+    match plan.found {
+        FileState::Absent | FileState::Folder => Ok(()),
+        FileState::File { ours: false, .. } if (writes || unlink) && !safety.allow_overwrite => {
             Err(format!(
                 "exists, but is not a file that hakobu laid out, or has changed since: it would be {}; \
                  --allow-overwrite permits that",
-                match wish.named {
+                match plan.named {
                     _ if writes => "overwritten",
-                    Named::Removed { .. } => "removed",
+                    NameUse::Removed { .. } => "removed",
                     _ => "removed (unlink=1)",
                 },
             ))
         }
-        Found::File { bytes, ours: false, .. } if bytes < need && !safety.allow_overwrite => {
+        FileState::File { bytes, ours: false, .. } if bytes < need && !safety.allow_overwrite => {
             Err(format!(
                 "is too small: {bytes} bytes, and {need} are needed; it was not laid out by hakobu, \
                  or has changed since, so only --allow-overwrite extends it"
             ))
         }
-        Found::File { .. } => Ok(()),
-        Found::Device { bytes, .. } if bytes < need => {
+        FileState::File { .. } => Ok(()),
+        FileState::Device { bytes, .. } if bytes < need => {
             Err(format!("this device is too small: {bytes} bytes, and {need} are needed"))
         }
-        Found::Device { .. } if writes && !safety.allow_overwrite => {
+        FileState::Device { .. } if writes && !safety.allow_overwrite => {
             Err("is a block device: everything on it would be overwritten; --allow-overwrite \
                  permits that"
                 .to_owned())
         }
-        Found::Device { number, .. } if writes => match disk::users(number).as_deref() {
+        FileState::Device { number, .. } if writes => match disk::users(number).as_deref() {
             Ok([]) => Ok(()),
             Ok(users) => {
                 Err(format!("this device is in use ({}): never written to", users.join(", ")))
             }
             Err(error) => Err(format!("cannot determine whether this device is in use: {error}")),
         },
-        Found::Device { .. } => Ok(()),
+        FileState::Device { .. } => Ok(()),
     }
 }
 
 /// Checks that an existing folder may be used. One that is to be removed was not created by this program.
-fn permit_folder(wish: &Wish<'_>, safety: &Safety) -> Result<(), String> {
-    let goes = matches!(wish.named, Named::Removed { .. });
+fn permit_folder(plan: &FilePlan<'_>, safety: &Safety) -> Result<(), String> {
+    let goes = matches!(plan.named, NameUse::Removed { .. });
     if goes && !safety.allow_overwrite {
         return Err(
             "is a directory that was not created here: it would be removed; --allow-overwrite \
@@ -162,11 +162,11 @@ fn permit_folder(wish: &Wish<'_>, safety: &Safety) -> Result<(), String> {
 }
 
 /// Opens a file as its jobs will, so that failures are reported before anything runs.
-pub(super) fn try_open(wish: &Wish<'_>) -> Result<(), String> {
-    for user in &wish.uses {
+pub(super) fn try_open(plan: &FilePlan<'_>) -> Result<(), String> {
+    for user in &plan.uses {
         // Writers also need read access: for mappings and for verify.
         let direct = user.direct;
-        let opened = open::open_for_io(&wish.path, true, user.writes, direct, false);
+        let opened = open::open_for_io(&plan.path, true, user.writes, direct, false);
         let fd = opened.map_err(|error| explain(&error, direct))?;
         let alignment = if direct { open::direct_alignment(fd.as_fd()) } else { None };
         match alignment.map(|alignment| alignment.offset_bytes) {
@@ -212,18 +212,18 @@ struct Demand {
 ///
 /// # Errors
 /// It does not fit, or is mounted read-only; the place, and both numbers.
-pub(super) fn check_room(wishes: &[Wish<'_>]) -> Result<(), String> {
+pub(super) fn check_room(plans: &[FilePlan<'_>]) -> Result<(), String> {
     let mut demands: BTreeMap<u64, Demand> = BTreeMap::new();
-    for wish in wishes.iter().filter(|wish| wish.lacks_bytes() > 0) {
-        let place: &Path = match wish.found {
-            Found::Absent => folder_of(&wish.path),
-            _ => &wish.path,
+    for plan in plans.iter().filter(|plan| plan.lacks_bytes() > 0) {
+        let place: &Path = match plan.found {
+            FileState::Absent => folder_of(&plan.path),
+            _ => &plan.path,
         };
         let entry = std::fs::metadata(place);
         let entry = entry.map_err(|error| format!("{}: {error}", place.display()))?;
         let demand = demands.entry(entry.dev()).or_default();
-        demand.bytes = demand.bytes.saturating_add(wish.lacks_bytes());
-        demand.files += u64::from(wish.found == Found::Absent);
+        demand.bytes = demand.bytes.saturating_add(plan.lacks_bytes());
+        demand.files += u64::from(plan.found == FileState::Absent);
         demand.place = place.to_owned();
     }
     demands.values().try_for_each(fits_room)

@@ -184,7 +184,7 @@ fn stopping_leaves_nothing() {
 fn nothing_is_made_for_the_null_engine() {
     let folder = tempfile::tempdir().unwrap();
     let mut job = in_folder("randrw", folder.path(), 1 << 50);
-    job.engine = crate::job::Engine::Null;
+    job.engine = crate::job::EngineKind::Null;
     let layout = laid(&job, &NOTHING);
     let file = &layout.files[0];
     assert_eq!((file.bytes, file.laid_out, file.device), (1 << 50, false, false));

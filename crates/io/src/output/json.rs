@@ -2,13 +2,13 @@
 
 use super::disks::DiskUse;
 use super::{
-    CALLS, Facts, GroupWay, LEVELS, LONG, Part, SHORT, Way, depth_shares, groups, latency_shares,
-    parts,
+    CALLS, DirectionSum, Facts, GroupDirection, LEVELS, LONG, ReportEntry, SHORT, depth_shares,
+    groups, latency_shares, parts,
 };
 use crate::job::{Ioprio, Job};
 use crate::outcome::Outcome;
 use crate::stats::Histogram;
-use crate::steady::{Measure, Steadiness, Steady};
+use crate::steady::{SteadyMetric, SteadyResult, SteadyState};
 use hakobu_core::machine::Machine;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -44,7 +44,12 @@ pub fn json(
     Ok(text + "\n")
 }
 
-fn entry<'a>(part: &Part<'a>, groups: &[[GroupWay; 3]], facts: &Facts, plus: bool) -> Json<'a> {
+fn entry<'a>(
+    part: &ReportEntry<'a>,
+    groups: &[[GroupDirection; 3]],
+    facts: &Facts,
+    plus: bool,
+) -> Json<'a> {
     let sum = part.sum();
     let (job, whole) = (part.job, &sum.whole);
     let group = groups.get(part.group).copied().unwrap_or_default();
@@ -91,16 +96,16 @@ fn entry<'a>(part: &Part<'a>, groups: &[[GroupWay; 3]], facts: &Facts, plus: boo
 }
 
 /// The condition, how far it is met, and the window with zeros for intervals that are missing.
-fn steady<'a>(of: &Steady, found: &Steadiness) -> Json<'a> {
+fn steady<'a>(of: &SteadyState, found: &SteadyResult) -> Json<'a> {
     let criterion = of.criterion;
     let slope = if criterion.slope { "_slope" } else { "" };
     let percent = if criterion.percent { "%" } else { "" };
     let window = of.window().max(found.samples.len());
-    let values = |measure: Measure| {
+    let values = |measure: SteadyMetric| {
         let known = found.samples.iter().map(move |sample| sample.of(measure) as u64);
         known.chain(std::iter::repeat(0)).take(window).collect::<Vec<u64>>()
     };
-    let mean = |measure: Measure| values(measure).iter().sum::<u64>() / window as u64;
+    let mean = |measure: SteadyMetric| values(measure).iter().sum::<u64>() / window as u64;
     object! {
         "ss": format!("{}{slope}:{}{percent}", criterion.of.name(), criterion.limit),
         "duration": of.window_s,
@@ -110,12 +115,12 @@ fn steady<'a>(of: &Steady, found: &Steadiness) -> Json<'a> {
         "slope": if criterion.slope { found.change } else { 0.0 },
         "mean": found.mean,
         "data": object! {
-            "bw_mean": mean(Measure::Bytes),
-            "iops_mean": mean(Measure::Blocks),
-            "lat_mean": mean(Measure::Latency),
-            "iops": values(Measure::Blocks),
-            "bw": values(Measure::Bytes),
-            "lat": values(Measure::Latency),
+            "bw_mean": mean(SteadyMetric::Bytes),
+            "iops_mean": mean(SteadyMetric::Blocks),
+            "lat_mean": mean(SteadyMetric::Latency),
+            "iops": values(SteadyMetric::Blocks),
+            "bw": values(SteadyMetric::Bytes),
+            "lat": values(SteadyMetric::Latency),
         },
     }
 }
@@ -136,7 +141,7 @@ fn error(of: &Outcome) -> i32 {
     }
 }
 
-fn side(job: &Job, way: &Way, group: &GroupWay, plus: bool) -> Json<'static> {
+fn side(job: &Job, way: &DirectionSum, group: &GroupDirection, plus: bool) -> Json<'static> {
     let kib = |bytes: f64| bytes / 1024.0;
     let bytes_per_s = way.bytes_per_s();
     let share = way.bandwidth.mean * 100.0 / group.bytes_per_s();
@@ -171,7 +176,7 @@ fn side(job: &Job, way: &Way, group: &GroupWay, plus: bool) -> Json<'static> {
 }
 
 /// Latencies by priority.
-fn priorities(job: &Job, way: &Way, plus: bool) -> Vec<Json<'static>> {
+fn priorities(job: &Job, way: &DirectionSum, plus: bool) -> Vec<Json<'static>> {
     let one = |(value, of): (&u16, &Histogram)| {
         let priority = Ioprio::of(*value);
         let whole = job.lat_percentiles;
@@ -262,7 +267,7 @@ fn own<'a>(jobs: &'a [Job], outcomes: &'a [Outcome], facts: &'a Facts) -> Json<'
 #[serde(untagged)]
 enum Json<'a> {
     Flag(bool),
-    Whole(u64),
+    TotalWork(u64),
     Signed(i64),
     Real(f64),
     Text(Cow<'a, str>),
@@ -308,11 +313,11 @@ macro_rules! from {
 
 from! {
     bool: Json::Flag,
-    u8: |value: u8| Json::Whole(value.into()),
-    u16: |value: u16| Json::Whole(value.into()),
-    u32: |value: u32| Json::Whole(value.into()),
-    u64: Json::Whole,
-    usize: |value| Json::Whole(value as u64),
+    u8: |value: u8| Json::TotalWork(value.into()),
+    u16: |value: u16| Json::TotalWork(value.into()),
+    u32: |value: u32| Json::TotalWork(value.into()),
+    u64: Json::TotalWork,
+    usize: |value| Json::TotalWork(value as u64),
     i32: |value: i32| Json::Signed(value.into()),
     f64: Json::Real,
     &'a str: |value: &'a str| Json::Text(value.into()),

@@ -10,9 +10,9 @@ pub mod normal;
 mod tests;
 
 use crate::job::{Job, report_group};
-use crate::outcome::{Depths, Outcome};
+use crate::outcome::{DepthCounts, Outcome};
 use crate::stats::{Histogram, Series};
-use crate::steady::{Steadiness, Steady};
+use crate::steady::{SteadyResult, SteadyState};
 use disks::DiskUse;
 use hakobu_core::machine::Machine;
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ pub struct Facts {
 
 /// Clones that are reported together.
 #[derive(Debug)]
-pub struct Part<'a> {
+pub struct ReportEntry<'a> {
     /// The first one's job.
     pub job: &'a Job,
     /// The number of its group, from 0.
@@ -54,16 +54,16 @@ pub struct Part<'a> {
     pub clones: Vec<&'a Outcome>,
 }
 
-impl Part<'_> {
+impl ReportEntry<'_> {
     /// The requested steady state, and the measured one.
-    pub fn steady(&self) -> Option<(Steady, &Steadiness)> {
+    pub fn steady(&self) -> Option<(SteadyState, &SteadyResult)> {
         self.job.steady.zip(self.clones.first()?.steady.as_ref())
     }
 }
 
 /// Sorts outcomes into parts.
-pub fn parts<'a>(jobs: &'a [Job], outcomes: &'a [Outcome]) -> Vec<Part<'a>> {
-    let mut parts: Vec<Part<'a>> = Vec::new();
+pub fn parts<'a>(jobs: &'a [Job], outcomes: &'a [Outcome]) -> Vec<ReportEntry<'a>> {
+    let mut parts: Vec<ReportEntry<'a>> = Vec::new();
     for (number, job) in jobs.iter().enumerate() {
         let group = report_group(jobs, number);
         let mut clones: Vec<&Outcome> = outcomes.iter().filter(|one| one.job == number).collect();
@@ -74,7 +74,7 @@ pub fn parts<'a>(jobs: &'a [Job], outcomes: &'a [Outcome]) -> Vec<Part<'a>> {
             });
             match together {
                 Some(last) => last.clones.push(outcome),
-                None => parts.push(Part { job, group, clones: vec![outcome] }),
+                None => parts.push(ReportEntry { job, group, clones: vec![outcome] }),
             }
         }
     }
@@ -84,7 +84,7 @@ pub fn parts<'a>(jobs: &'a [Job], outcomes: &'a [Outcome]) -> Vec<Part<'a>> {
 /// A rate over time, of one clone or of several together. Those of several are added, as fio does:
 /// least, most, mean and squares each.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Rate {
+pub struct RateSum {
     /// The least.
     pub min: f64,
     /// The most.
@@ -97,10 +97,10 @@ pub struct Rate {
     pub samples: u64,
 }
 
-impl Rate {
-    fn of(series: &Series) -> Rate {
+impl RateSum {
+    fn of(series: &Series) -> RateSum {
         let samples = series.samples() as u64;
-        Rate {
+        RateSum {
             min: series.min(),
             max: series.max(),
             mean: series.mean(),
@@ -109,7 +109,7 @@ impl Rate {
         }
     }
 
-    fn add(&mut self, other: Rate) {
+    fn add(&mut self, other: RateSum) {
         self.min += other.min;
         self.max += other.max;
         self.mean += other.mean;
@@ -128,7 +128,7 @@ impl Rate {
 
 /// Reads, or writes, of a part.
 #[derive(Debug, Default)]
-pub struct Way {
+pub struct DirectionSum {
     /// Blocks.
     pub ios: u64,
     /// Bytes.
@@ -144,14 +144,14 @@ pub struct Way {
     /// Both.
     pub lat: Histogram,
     /// Bytes a second.
-    pub bandwidth: Rate,
+    pub bandwidth: RateSum,
     /// Blocks a second.
-    pub iops: Rate,
+    pub iops: RateSum,
     /// Latencies by the number of the I/O priority.
     pub by_priority: BTreeMap<u16, Histogram>,
 }
 
-impl Way {
+impl DirectionSum {
     /// Whole milliseconds; at least one where anything went.
     pub fn runtime_ms(&self) -> u64 {
         if self.ios == 0 { 0 } else { (self.runtime_ns / 1_000_000).max(1) }
@@ -174,14 +174,14 @@ fn per_s(count: u64, span_ns: u64) -> f64 {
 
 /// A part with its clones added up.
 #[derive(Debug, Default)]
-pub struct Sum {
+pub struct EntrySum {
     /// Reads, writes and trims.
-    pub ways: [Way; 3],
+    pub ways: [DirectionSum; 3],
     /// Everything else: times, counts, depths, the first error. Its own sides are empty.
     pub whole: Outcome,
 }
 
-impl Sum {
+impl EntrySum {
     /// A time of CPUs as a share of the time of all clones.
     pub fn cpu_percent(&self, ns: u64) -> f64 {
         let all_ns = self.whole.runtime_ns;
@@ -189,10 +189,10 @@ impl Sum {
     }
 }
 
-impl Part<'_> {
+impl ReportEntry<'_> {
     /// Adds its clones up.
-    pub fn sum(&self) -> Sum {
-        let mut sum = Sum::default();
+    pub fn sum(&self) -> EntrySum {
+        let mut sum = EntrySum::default();
         for outcome in &self.clones {
             for (at, side) in outcome.sides.iter().enumerate() {
                 let way = &mut sum.ways[way_of(outcome, at)];
@@ -205,8 +205,8 @@ impl Part<'_> {
                 way.slat.merge(&side.slat);
                 way.clat.merge(&side.clat);
                 way.lat.merge(&side.lat);
-                way.bandwidth.add(Rate::of(&side.bandwidth));
-                way.iops.add(Rate::of(&side.iops));
+                way.bandwidth.add(RateSum::of(&side.bandwidth));
+                way.iops.add(RateSum::of(&side.iops));
                 for (priority, latencies) in &side.by_priority {
                     way.by_priority.entry(*priority).or_default().merge(latencies);
                 }
@@ -248,7 +248,7 @@ fn add<const N: usize>(all: &mut [u64; N], one: &[u64; N]) {
 
 /// One way of a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct GroupWay {
+pub struct GroupDirection {
     /// Bytes of all parts.
     pub bytes: u64,
     /// Shortest and longest time of a part, nanoseconds.
@@ -257,7 +257,7 @@ pub struct GroupWay {
     pub part_bytes_per_s: (f64, f64),
 }
 
-impl GroupWay {
+impl GroupDirection {
     /// Bytes a second of all parts: over the longest time.
     pub fn bytes_per_s(&self) -> f64 {
         per_s(self.bytes, self.runtime_ns.1)
@@ -265,9 +265,9 @@ impl GroupWay {
 }
 
 /// The groups, reads, writes and trims each.
-pub fn groups(parts: &[Part<'_>]) -> Vec<[GroupWay; 3]> {
+pub fn groups(parts: &[ReportEntry<'_>]) -> Vec<[GroupDirection; 3]> {
     let count = parts.last().map_or(0, |last| last.group + 1);
-    let mut groups = vec![[GroupWay::default(); 3]; count];
+    let mut groups = vec![[GroupDirection::default(); 3]; count];
     for part in parts {
         for (at, way) in groups[part.group].iter_mut().enumerate() {
             let sides = part.clones.iter().flat_map(|one| {
@@ -323,7 +323,7 @@ fn share_percent(count: u64, total: u64, least: f64) -> f64 {
 }
 
 /// The three tables of depths: in flight, submitted and reaped at once.
-pub fn depth_shares(depths: &Depths) -> [[f64; 7]; 3] {
+pub fn depth_shares(depths: &DepthCounts) -> [[f64; 7]; 3] {
     [depths.level, depths.submit, depths.complete].map(|counts| {
         let total = counts.iter().sum();
         counts.map(|count| share_percent(count, total, DEPTH_PERCENT_MIN))
@@ -332,7 +332,7 @@ pub fn depth_shares(depths: &Depths) -> [[f64; 7]; 3] {
 
 /// Shares of latencies.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Latencies {
+pub struct LatencyShares {
     /// Below a microsecond.
     pub ns: [f64; 10],
     /// Below a millisecond.
@@ -342,7 +342,7 @@ pub struct Latencies {
 }
 
 /// Shares of what all histograms hold.
-pub fn latency_shares<const N: usize>(histograms: [&Histogram; N]) -> Latencies {
+pub fn latency_shares<const N: usize>(histograms: [&Histogram; N]) -> LatencyShares {
     let (mut ns, mut us, mut ms) = ([0; 10], [0; 10], [0; 12]);
     let mut total = 0;
     for (value_ns, count) in histograms.into_iter().flat_map(Histogram::buckets) {
@@ -354,7 +354,7 @@ pub fn latency_shares<const N: usize>(histograms: [&Histogram; N]) -> Latencies 
         }
     }
     let share = |count| share_percent(count, total, LATENCY_PERCENT_MIN);
-    Latencies { ns: ns.map(share), us: us.map(share), ms: ms.map(share) }
+    LatencyShares { ns: ns.map(share), us: us.map(share), ms: ms.map(share) }
 }
 
 fn column(value: u64) -> usize {
@@ -381,13 +381,13 @@ mod share_tests {
         assert!((all - 100.0).abs() < 1e-9, "{all}");
         assert_eq!(
             latency_shares([&Histogram::default(), &Histogram::default()]),
-            Latencies::default()
+            LatencyShares::default()
         );
     }
 
     #[test]
     fn little_is_more_than_nothing() {
-        let counts = Depths { level: [1_000_000, 1, 0, 0, 0, 0, 0], ..Depths::default() };
+        let counts = DepthCounts { level: [1_000_000, 1, 0, 0, 0, 0, 0], ..DepthCounts::default() };
         let [level, submit, _] = depth_shares(&counts);
         assert!(level[0] > 99.9 && level[1] == 0.1 && level[2] == 0.0, "{level:?}");
         assert_eq!(submit, [0.0; 7]);

@@ -1,13 +1,13 @@
 //! fio's human-readable output in its layout: the start, then each job, groups, disks.
 
 use super::{
-    CALLS, Facts, GroupWay, LEVELS, LONG, Part, Rate, SHORT, Sum, Way, depth_shares, groups,
-    latency_shares, parts,
+    CALLS, DirectionSum, EntrySum, Facts, GroupDirection, LEVELS, LONG, RateSum, ReportEntry,
+    SHORT, depth_shares, groups, latency_shares, parts,
 };
 use crate::job::{Ioprio, Job, report_group};
 use crate::outcome::Outcome;
 use crate::stats::Histogram;
-use crate::steady::Measure;
+use crate::steady::SteadyMetric;
 use std::fmt::Write as _;
 
 /// Characters of a line of percentiles, and of each of them besides its number.
@@ -87,7 +87,7 @@ pub fn normal(jobs: &[Job], outcomes: &[Outcome], facts: &Facts) -> String {
     out
 }
 
-fn one(part: &Part<'_>, group: &[GroupWay; 3], facts: &Facts, out: &mut String) {
+fn one(part: &ReportEntry<'_>, group: &[GroupDirection; 3], facts: &Facts, out: &mut String) {
     let sum = part.sum();
     let (job, whole) = (part.job, &sum.whole);
     let error = match &whole.error {
@@ -121,9 +121,9 @@ fn one(part: &Part<'_>, group: &[GroupWay; 3], facts: &Facts, out: &mut String) 
             "  steadystate  : attained={}, {}={:.2}, {}={:.3}{}",
             if found.attained { "yes" } else { "no" },
             match of.criterion.of {
-                Measure::Blocks => "iops mean",
-                Measure::Bytes => "bw mean (B/s)",
-                Measure::Latency => "lat mean (ns)",
+                SteadyMetric::Blocks => "iops mean",
+                SteadyMetric::Bytes => "bw mean (B/s)",
+                SteadyMetric::Latency => "lat mean (ns)",
             },
             found.mean,
             if of.criterion.slope { "slope" } else { "mean dev" },
@@ -179,7 +179,7 @@ fn one(part: &Part<'_>, group: &[GroupWay; 3], facts: &Facts, out: &mut String) 
     }
 }
 
-fn direction(job: &Job, name: &str, way: &Way, group: &GroupWay, out: &mut String) {
+fn direction(job: &Job, name: &str, way: &DirectionSum, group: &GroupDirection, out: &mut String) {
     let rate = way.bytes_per_s();
     let _ = writeln!(
         out,
@@ -209,7 +209,7 @@ fn direction(job: &Job, name: &str, way: &Way, group: &GroupWay, out: &mut Strin
     }
     bandwidth(&way.bandwidth, group, out);
     if way.iops.samples > 0 {
-        let Rate { min, max, mean, samples, .. } = way.iops;
+        let RateSum { min, max, mean, samples, .. } = way.iops;
         let _ = writeln!(
             out,
             "   iops        : min={min:5.0}, max={max:5.0}, avg={mean:5.2}, stdev={:5.2}, \
@@ -219,7 +219,7 @@ fn direction(job: &Job, name: &str, way: &Way, group: &GroupWay, out: &mut Strin
     }
 }
 
-fn bandwidth(rate: &Rate, group: &GroupWay, out: &mut String) {
+fn bandwidth(rate: &RateSum, group: &GroupDirection, out: &mut String) {
     if rate.samples == 0 {
         return;
     }
@@ -291,7 +291,7 @@ fn percentiles(name: &str, of: &Histogram, list: &[f64], out: &mut String) {
     let _ = writeln!(out, "{}", lines.join(",\n"));
 }
 
-fn latencies(sum: &Sum, out: &mut String) {
+fn latencies(sum: &EntrySum, out: &mut String) {
     let found = latency_shares(sum.ways.each_ref().map(|way| &way.clat));
     for (unit, columns, shares) in [
         ("nsec", &SHORT[..], &found.ns[..]),
@@ -307,7 +307,7 @@ fn latencies(sum: &Sum, out: &mut String) {
     }
 }
 
-fn status(name: &str, way: &GroupWay, out: &mut String) {
+fn status(name: &str, way: &GroupDirection, out: &mut String) {
     if way.runtime_ns.1 == 0 {
         return;
     }

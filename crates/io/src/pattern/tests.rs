@@ -381,7 +381,7 @@ proptest! {
         begin in 0u64..4, blocks in 0u64..200, largest in 1u64..9, seed: u64,
     ) {
         let mut job = job(rw);
-        let sizes = Sizes::Range { least: 512, largest: 512 * largest };
+        let sizes = BlockSizes::Range { least: 512, largest: 512 * largest };
         job.block_bytes = [512 * largest; 2];
         job.sizes = [Some(sizes.clone()), Some(sizes)];
         (job.random_map, job.seed) = (false, seed);

@@ -1,15 +1,15 @@
 //! One clone of a job: everything is made ready (its place on the machine, its files, its engine), then it waits for the
 //! others, works, and says what it measured.
 
-use super::drive::{Drive, Place};
-use super::meter::{Lane, Meter};
-use super::peers::{Gate, Peers};
+use super::drive::{CloneContext, CloneLoop};
+use super::meter::{CloneCounters, Meter};
+use super::peers::{Peers, StartGate};
 use crate::engine;
 use crate::engine::{
-    Atomic, Calls, Cutting, Failure, Mmap, Names, Null, NullQueue, PageFault, Positioned, Seeking,
-    Taking, Trimming, Vectored, with_threads,
+    Atomic, CallEngine, Cutting, Failure, Mmap, NameEngine, Null, NullQueue, PageFault, Positioned,
+    Seeking, Taking, Trimming, Vectored, with_threads,
 };
-use crate::job::{Cpu, Engine, Job};
+use crate::job::{CpuBurn, EngineKind, Job};
 use crate::layout::CloneFiles;
 use crate::outcome::Outcome;
 use crate::pattern::Extent;
@@ -27,12 +27,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// A clone to be run.
-pub(super) struct Task<'a> {
+pub(super) struct CloneTask<'a> {
     pub(super) job: &'a Job,
     pub(super) files: &'a CloneFiles,
     /// Names of its files, none where nothing is opened.
     pub(super) paths: Vec<&'a Path>,
-    pub(super) lane: Lane,
+    pub(super) counters: CloneCounters,
     pub(super) stop: &'a AtomicBool,
     /// The jobs that run with it.
     pub(super) peers: &'a Peers,
@@ -43,9 +43,9 @@ const NAP: Duration = Duration::from_millis(50);
 /// And one that waits for another job whether that has ended.
 const LOOK: Duration = Duration::from_millis(1);
 
-impl Task<'_> {
+impl CloneTask<'_> {
     /// Runs it on the calling thread, from the opening of its files to their closing.
-    pub(super) fn run(&self, gate: &Gate) -> Outcome {
+    pub(super) fn run(&self, gate: &StartGate) -> Outcome {
         let (job, clone) = (self.files.job, self.files.clone);
         let trims = self.job.trims;
         let mut outcome = Outcome { job, clone, trims, ..Outcome::default() };
@@ -62,7 +62,12 @@ impl Task<'_> {
         outcome
     }
 
-    fn work(&self, gate: &Gate, waited: &mut bool, outcome: &mut Outcome) -> Result<(), Failure> {
+    fn work(
+        &self,
+        gate: &StartGate,
+        waited: &mut bool,
+        outcome: &mut Outcome,
+    ) -> Result<(), Failure> {
         let job = self.job;
         if job.among.after.is_some() {
             // It is not there before the other one has ended: no file is open, nothing is forgotten.
@@ -77,7 +82,7 @@ impl Task<'_> {
         let extents = self.extents(&files)?;
         let bytes = job.block_bytes.into_iter().max().unwrap_or_default();
         let bytes = usize::try_from(bytes).map_err(|_| no_engine(&Error::other("too large")))?;
-        let place = Place {
+        let place = CloneContext {
             job,
             clone: self.files.clone,
             files: &files,
@@ -88,26 +93,28 @@ impl Task<'_> {
         let mut begin = Begin { task: self, gate, waited, outcome, place };
         match job.engine {
             _ if job.offload && !job.trims => begin.with_threads(&files, bytes),
-            Engine::CpuIo => begin.burn(),
-            Engine::FileCreate
-            | Engine::FileStat
-            | Engine::FileDelete
-            | Engine::DirCreate
-            | Engine::DirStat
-            | Engine::DirDelete => {
-                begin.with_new(Names::new(job.engine.named(), job.stat, &self.paths))
+            EngineKind::CpuIo => begin.burn(),
+            EngineKind::FileCreate
+            | EngineKind::FileStat
+            | EngineKind::FileDelete
+            | EngineKind::DirCreate
+            | EngineKind::DirStat
+            | EngineKind::DirDelete => {
+                begin.with_new(NameEngine::new(job.engine.named(), job.stat, &self.paths))
             }
-            Engine::Null if job.depth <= 1 => begin.with_new(Null::new(bytes)),
-            Engine::Null => begin.with_new(NullQueue::new(job.depth, bytes)),
-            _ if job.trims => begin.with_new(Calls::<Trimming>::new(&files, bytes)),
-            Engine::Falloc => begin.with_new(Calls::<Taking>::new(&files, bytes)),
-            Engine::Ftruncate => begin.with_new(Calls::<Cutting>::new(&files, bytes)),
-            Engine::PageFault => begin.with_new(PageFault::new(&extents, bytes)),
-            Engine::Psync => begin.with_new(Calls::<Positioned>::new(&files, bytes)),
-            Engine::Pvsync2 if job.atomic => begin.with_new(Calls::<Atomic>::new(&files, bytes)),
-            Engine::Pvsync2 => begin.with_new(Calls::<Vectored>::new(&files, bytes)),
-            Engine::Sync => begin.with_new(Calls::<Seeking>::new(&files, bytes)),
-            Engine::Mmap => {
+            EngineKind::Null if job.depth <= 1 => begin.with_new(Null::new(bytes)),
+            EngineKind::Null => begin.with_new(NullQueue::new(job.depth, bytes)),
+            _ if job.trims => begin.with_new(CallEngine::<Trimming>::new(&files, bytes)),
+            EngineKind::Falloc => begin.with_new(CallEngine::<Taking>::new(&files, bytes)),
+            EngineKind::Ftruncate => begin.with_new(CallEngine::<Cutting>::new(&files, bytes)),
+            EngineKind::PageFault => begin.with_new(PageFault::new(&extents, bytes)),
+            EngineKind::Psync => begin.with_new(CallEngine::<Positioned>::new(&files, bytes)),
+            EngineKind::Pvsync2 if job.atomic => {
+                begin.with_new(CallEngine::<Atomic>::new(&files, bytes))
+            }
+            EngineKind::Pvsync2 => begin.with_new(CallEngine::<Vectored>::new(&files, bytes)),
+            EngineKind::Sync => begin.with_new(CallEngine::<Seeking>::new(&files, bytes)),
+            EngineKind::Mmap => {
                 if job.direct {
                     let why =
                         "ioengine=mmap goes through the page cache, always: not with direct=1";
@@ -115,7 +122,7 @@ impl Task<'_> {
                 }
                 begin.with_new(Mmap::new(&files, &extents, job.rw.writes, bytes))
             }
-            Engine::IoUring => {
+            EngineKind::IoUring => {
                 let settings = Settings {
                     depth: job.depth.max(1),
                     buffer_bytes: bytes,
@@ -125,13 +132,13 @@ impl Task<'_> {
                 };
                 begin.with(Ring::new(&files, settings).map_err(|error| no_ring(&error, job))?)
             }
-            Engine::Libaio => begin.with(context(&files, job, job.depth.max(1), bytes)?),
+            EngineKind::Libaio => begin.with(context(&files, job, job.depth.max(1), bytes)?),
         }
     }
 
     /// It is to end.
     fn is_over(&self) -> bool {
-        self.stop.load(Ordering::Relaxed) || self.lane.is_over()
+        self.stop.load(Ordering::Relaxed) || self.counters.is_over()
     }
 
     /// Waits until the job before it has ended (`wait_for`). False if all is over meanwhile.
@@ -148,19 +155,19 @@ impl Task<'_> {
 
 /// A clone that is about to begin.
 struct Begin<'a, 'b> {
-    task: &'a Task<'a>,
-    gate: &'b Gate,
+    task: &'a CloneTask<'a>,
+    gate: &'b StartGate,
     waited: &'b mut bool,
     outcome: &'b mut Outcome,
-    place: Place<'a>,
+    place: CloneContext<'a>,
 }
 
 impl Begin<'_, '_> {
     /// Waits for the others, and does the job with this engine.
     fn with<E: engine::Engine>(&mut self, engine: E) -> Result<(), Failure> {
         let task = self.task;
-        let meter = Meter::new(task.job, &task.lane, task.stop, E::WAITS);
-        let mut drive = Drive::new(engine, &self.place, meter);
+        let meter = Meter::new(task.job, &task.counters, task.stop, E::WAITS);
+        let mut drive = CloneLoop::new(engine, &self.place, meter);
         if !self.starts() {
             return Ok(());
         }
@@ -187,13 +194,13 @@ impl Begin<'_, '_> {
     fn with_threads(&mut self, files: &[OwnedFd], bytes: usize) -> Result<(), Failure> {
         let job = self.task.job;
         match job.engine {
-            Engine::Libaio => self.offload(|| context(files, job, 1, bytes)),
-            Engine::Null => self.offload_new(|| Null::new(bytes)),
-            Engine::Pvsync2 if job.atomic => {
-                self.offload_new(|| Calls::<Atomic>::new(files, bytes))
+            EngineKind::Libaio => self.offload(|| context(files, job, 1, bytes)),
+            EngineKind::Null => self.offload_new(|| Null::new(bytes)),
+            EngineKind::Pvsync2 if job.atomic => {
+                self.offload_new(|| CallEngine::<Atomic>::new(files, bytes))
             }
-            Engine::Pvsync2 => self.offload_new(|| Calls::<Vectored>::new(files, bytes)),
-            _ => self.offload_new(|| Calls::<Positioned>::new(files, bytes)),
+            EngineKind::Pvsync2 => self.offload_new(|| CallEngine::<Vectored>::new(files, bytes)),
+            _ => self.offload_new(|| CallEngine::<Positioned>::new(files, bytes)),
         }
     }
 
@@ -217,7 +224,7 @@ impl Begin<'_, '_> {
     /// Keeps the CPU busy.
     fn burn(&mut self) -> Result<(), Failure> {
         let task = self.task;
-        let mut meter = Meter::new(task.job, &task.lane, task.stop, true);
+        let mut meter = Meter::new(task.job, &task.counters, task.stop, true);
         if self.starts() {
             burn(&mut meter, &task.job.cpu, task.peers);
             meter.finish(self.outcome);
@@ -298,7 +305,7 @@ fn no_context(error: &Error) -> Failure {
     Failure::of(error, format!("ioengine=libaio: {error}{why}"))
 }
 
-impl Task<'_> {
+impl CloneTask<'_> {
     /// Returns the parts of its files that it works on; for files that an earlier job filled, their present extents.
     fn extents(&self, files: &[OwnedFd]) -> Result<Cow<'_, [Extent]>, Failure> {
         let planned = &self.files.extents;
@@ -330,9 +337,10 @@ impl Task<'_> {
             return Ok(Vec::new());
         }
         // Ranges have no sectors.
-        let of_ranges = matches!(job.engine, Engine::Falloc | Engine::Ftruncate) || job.trims;
+        let of_ranges =
+            matches!(job.engine, EngineKind::Falloc | EngineKind::Ftruncate) || job.trims;
         let direct = job.direct && !of_ranges;
-        let writes = job.rw.writes || job.engine == Engine::Falloc;
+        let writes = job.rw.writes || job.engine == EngineKind::Falloc;
         let open = |path: &&Path| {
             let file = blocks::open_synced(path, writes, direct, job.sync).map_err(|error| {
                 let errno = errno::of(&error);
@@ -426,7 +434,7 @@ fn no_node(node: u32, error: &Error) -> Failure {
 const NUMBERS: usize = 4096;
 
 /// Computes and pauses until the job is over.
-fn burn(meter: &mut Meter<'_>, cpu: &Cpu, peers: &Peers) {
+fn burn(meter: &mut Meter<'_>, cpu: &CpuBurn, peers: &Peers) {
     meter.begin();
     let load = u32::from(cpu.load_percent.clamp(1, 100));
     let pause = cpu.chunk * (100 - load) / load;

@@ -1,10 +1,10 @@
 //! The loop of a clone, compiled anew for each engine: which block is next, when it may go, its way there and back.
 
 use super::meter::Meter;
-use super::pace::{Found, Pace, Search};
-use super::peers::{Peers, Seat};
+use super::pace::{DepthResult, DepthSearch, RateSchedules};
+use super::peers::{FlowSeat, Peers};
 use crate::content::Filler;
-use crate::engine::{Engine, Failure, Landed, Queued, Transfer};
+use crate::engine::{Completion, Engine, Failure, Submission, Transfer};
 use crate::job::Job;
 use crate::pattern::{Block, Extent, Picker};
 use crate::random::{Random, seed_of};
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// A block, or a sync, between its start and its end. Times are in ticks.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Flight {
+pub(super) struct InFlight {
     pub(super) block: Block,
     /// Bytes of it that went already.
     pub(super) moved: u32,
@@ -29,9 +29,9 @@ pub(super) struct Flight {
     pub(super) issue: u64,
 }
 
-impl Flight {
+impl InFlight {
     /// Content of an unused slot.
-    pub(super) const NONE: Flight = Flight {
+    pub(super) const NONE: InFlight = InFlight {
         block: Block { file: 0, write: false, bytes: 0, offset: 0 },
         moved: 0,
         sync: false,
@@ -46,7 +46,7 @@ const PRIORITIES: u64 = 5;
 
 /// State of a clone at work.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place<'a> {
+pub(super) struct CloneContext<'a> {
     pub(super) job: &'a Job,
     /// Number of the clone, from 0.
     pub(super) clone: u32,
@@ -59,7 +59,7 @@ pub(super) struct Place<'a> {
 }
 
 /// A clone at work.
-pub(super) struct Drive<'a, E> {
+pub(super) struct CloneLoop<'a, E> {
     pub(super) engine: E,
     pub(super) job: &'a Job,
     pub(super) files: &'a [OwnedFd],
@@ -67,15 +67,15 @@ pub(super) struct Drive<'a, E> {
     pub(super) picker: Picker,
     pub(super) filler: Option<Filler>,
     pub(super) meter: Meter<'a>,
-    pub(super) pace: Option<Pace>,
+    pub(super) pace: Option<RateSchedules>,
     /// Block of each slot, and the free slots.
-    pub(super) flights: Vec<Flight>,
+    pub(super) flights: Vec<InFlight>,
     pub(super) idle: Vec<usize>,
     pub(super) in_flight: u32,
     /// Queued but not begun, in their order where the moment of that matters.
     pub(super) queued: u32,
     pub(super) waiting: VecDeque<usize>,
-    pub(super) landed: Vec<Landed>,
+    pub(super) landed: Vec<Completion>,
     /// Blocks in flight at most, and to how few they sink before more are queued.
     pub(super) depth: u32,
     pub(super) depth_low: u32,
@@ -100,9 +100,9 @@ pub(super) struct Drive<'a, E> {
     pub(super) looks_closely: bool,
     /// The jobs that run with it, its place in a flow while it is at work, and its search for a depth.
     pub(super) peers: &'a Peers,
-    pub(super) seat: Option<Seat<'a>>,
-    pub(super) search: Option<Search>,
-    pub(super) found: Option<Found>,
+    pub(super) seat: Option<FlowSeat<'a>>,
+    pub(super) search: Option<DepthSearch>,
+    pub(super) found: Option<DepthResult>,
     /// For priorities of single blocks.
     pub(super) chance: Option<Random>,
     /// Written blocks that wait to be read again (`verify_backlog`).
@@ -125,10 +125,14 @@ pub(super) struct Drive<'a, E> {
     pub(super) first_wrong: Option<String>,
 }
 
-impl<'a, E: Engine> Drive<'a, E> {
+impl<'a, E: Engine> CloneLoop<'a, E> {
     /// Makes everything ready but begins nothing.
-    pub(super) fn new(mut engine: E, place: &Place<'a>, meter: Meter<'a>) -> Drive<'a, E> {
-        let Place { job, clone, files, paths, extents, peers } = *place;
+    pub(super) fn new(
+        mut engine: E,
+        place: &CloneContext<'a>,
+        meter: Meter<'a>,
+    ) -> CloneLoop<'a, E> {
+        let CloneContext { job, clone, files, paths, extents, peers } = *place;
         let depth = if E::WAITS { 1 } else { job.depth.max(1) };
         let mut filler = job.rw.writes.then(|| Filler::new(job, clone));
         for slot in 0..depth as usize {
@@ -142,8 +146,8 @@ impl<'a, E: Engine> Drive<'a, E> {
         let within = |count: u32, otherwise| if count == 0 { otherwise } else { count.min(depth) };
         let least = job.batch_complete_min.min(depth);
         let checks_reads = job.verify.is_some() && !job.rw.writes && !job.checks.only_written;
-        let search = job.aim.map(|aim| Search::new(aim, depth));
-        Drive {
+        let search = job.aim.map(|aim| DepthSearch::new(aim, depth));
+        CloneLoop {
             depth_low: within(job.depth_low, depth),
             batch: within(job.batch_submit, depth),
             most: within(job.batch_complete_max, 1).max(least).max(1),
@@ -166,8 +170,8 @@ impl<'a, E: Engine> Drive<'a, E> {
             ended: false,
             unsent: Vec::new(),
             tolerated: (0, 0),
-            pace: Pace::new(job, clone),
-            flights: vec![Flight::NONE; depth as usize],
+            pace: RateSchedules::new(job, clone),
+            flights: vec![InFlight::NONE; depth as usize],
             idle: (0..depth as usize).rev().collect(),
             in_flight: 0,
             queued: 0,
@@ -298,36 +302,36 @@ impl<'a, E: Engine> Drive<'a, E> {
             }
             _ => 0,
         };
-        let flight = Flight { block, moved: 0, sync: false, priority, start, issue: now };
+        let flight = InFlight { block, moved: 0, sync: false, priority, start, issue: now };
         self.flights[slot] = flight;
-        self.take_off(slot, &flight)
+        self.submit(slot, &flight)
     }
 
     /// Moves a block, or queues it.
     #[inline(always)]
-    fn take_off(&mut self, slot: usize, flight: &Flight) -> Result<(), Failure> {
+    fn submit(&mut self, slot: usize, flight: &InFlight) -> Result<(), Failure> {
         match self.engine.transfer(slot, rest(flight)) {
-            Queued::Done(result) => {
+            Submission::Done(result) => {
                 let end = if self.meter.timed { self.meter.clock.now() } else { 0 };
                 self.engine.settle();
                 if !E::WAITS {
                     self.in_flight += 1;
                 }
-                self.land(slot, result, end)?;
+                self.complete(slot, result, end)?;
                 self.meter.look(end);
                 Ok(())
             }
-            Queued::Later => self.enqueued(slot),
+            Submission::Queued => self.enqueued(slot),
         }
     }
 
     /// An operation is done.
     #[inline(always)]
-    pub(super) fn land(&mut self, slot: usize, result: i64, end: u64) -> Result<(), Failure> {
+    pub(super) fn complete(&mut self, slot: usize, result: i64, end: u64) -> Result<(), Failure> {
         let flight = &self.flights[slot];
         let whole = result == i64::from(flight.block.bytes - flight.moved) && !flight.sync;
         if !whole || self.verifying || self.looks_closely {
-            return self.land_oddly(slot, result, end);
+            return self.complete_other(slot, result, end);
         }
         self.meter.landed(flight, end);
         if !E::WAITS {
@@ -340,7 +344,7 @@ impl<'a, E: Engine> Drive<'a, E> {
 
 /// The rest of a block.
 #[inline(always)]
-pub(super) fn rest(flight: &Flight) -> Transfer {
+pub(super) fn rest(flight: &InFlight) -> Transfer {
     Transfer {
         file: flight.block.file,
         write: flight.block.write,
@@ -351,7 +355,7 @@ pub(super) fn rest(flight: &Flight) -> Transfer {
     }
 }
 
-impl<E: Engine> Drive<'_, E> {
+impl<E: Engine> CloneLoop<'_, E> {
     /// A slot in which nothing is in flight.
     #[inline(always)]
     pub(super) fn free_slot(&mut self) -> Result<usize, Failure> {
@@ -444,7 +448,7 @@ impl<E: Engine> Drive<'_, E> {
         let end = if self.meter.timed { self.meter.clock.now() } else { 0 };
         self.meter.depths.completed(landed.len() as u32);
         for (slot, result) in &landed {
-            self.land(*slot, *result, end)?;
+            self.complete(*slot, *result, end)?;
         }
         self.landed = landed;
         self.meter.look(end);
@@ -463,17 +467,17 @@ impl<E: Engine> Drive<'_, E> {
     pub(super) fn sync(&mut self, file: u32, data: bool) -> Result<(), Failure> {
         let slot = if E::WAITS { 0 } else { self.free_slot()? };
         let start = self.meter.clock.now();
-        let mut flight = Flight { sync: true, start, issue: start, ..Flight::NONE };
+        let mut flight = InFlight { sync: true, start, issue: start, ..InFlight::NONE };
         flight.block.file = file;
         self.flights[slot] = flight;
         match self.engine.sync(slot, file, data) {
-            Queued::Done(result) => {
+            Submission::Done(result) => {
                 if !E::WAITS {
                     self.in_flight += 1;
                 }
-                self.land(slot, result, start)
+                self.complete(slot, result, start)
             }
-            Queued::Later => self.enqueued(slot),
+            Submission::Queued => self.enqueued(slot),
         }
     }
 }
@@ -485,7 +489,7 @@ const SPIN: Duration = Duration::from_micros(60);
 /// Pause of a clone that is ahead of its share, at least.
 const PAUSE: Duration = Duration::from_micros(20);
 
-impl<E: Engine> Drive<'_, E> {
+impl<E: Engine> CloneLoop<'_, E> {
     /// Waits until the rate allows a block; returns that moment, in ticks. What lands meanwhile is
     /// reaped at its time. Ends early where all is over.
     pub(super) fn hold(&mut self, block: &Block) -> Result<Option<u64>, Failure> {

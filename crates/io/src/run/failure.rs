@@ -1,24 +1,24 @@
 //! Completions other than that of a whole block: syncs, errors, parts of blocks, blocks to be verified, those of a search for
 //! a depth (`latency_target`); and failures in words.
 
-use super::drive::{Drive, Flight, rest};
-use super::pace::Found;
-use crate::engine::{Engine, Failure, Queued};
-use crate::job::{Engine as Engines, Named};
+use super::drive::{CloneLoop, InFlight, rest};
+use super::pace::DepthResult;
+use crate::engine::{Engine, Failure, Submission};
+use crate::job::{EngineKind, NameUse};
 use crate::pattern::Block;
 use hakobu_sys::{errno, ranges};
 use std::io::Error;
 
-impl<E: Engine> Drive<'_, E> {
+impl<E: Engine> CloneLoop<'_, E> {
     /// Submits the rest of a block at once, as fio(1) does.
     fn go_on(&mut self, slot: usize) -> Result<(), Failure> {
         let flight = self.flights[slot];
         match self.engine.transfer(slot, rest(&flight)) {
-            Queued::Done(result) => {
+            Submission::Done(result) => {
                 let end = if self.meter.timed { self.meter.clock.now() } else { 0 };
-                self.land(slot, result, end)
+                self.complete(slot, result, end)
             }
-            Queued::Later => {
+            Submission::Queued => {
                 self.queue(slot);
                 self.commit()
             }
@@ -26,7 +26,7 @@ impl<E: Engine> Drive<'_, E> {
     }
 
     /// Returns whether an error ends the job regularly: no space is left for a job that fills a file system.
-    fn ends(&self, flight: &Flight, errno: i32) -> bool {
+    fn ends(&self, flight: &InFlight, errno: i32) -> bool {
         let is_full = errno == errno::ENOSPC || errno == errno::EDQUOT;
         let writes = flight.block.write && !flight.sync && !self.verifying;
         is_full && writes && self.job.fills
@@ -35,7 +35,7 @@ impl<E: Engine> Drive<'_, E> {
     /// Returns whether the job continues after an error of an operation (`continue_on_error`, `ignore_error`), and
     /// counts it in that case. Without a list,
     /// errors of a device are tolerated, as in fio.
-    fn tolerates(&mut self, flight: &Flight, errno: i32) -> bool {
+    fn tolerates(&mut self, flight: &InFlight, errno: i32) -> bool {
         let of = &self.job.tolerates;
         let kind = usize::from(flight.block.write || flight.sync);
         let listed = &of.ignores[kind];
@@ -76,7 +76,12 @@ impl<E: Engine> Drive<'_, E> {
     /// Completes a sync, an error, a part of a block, or a block to be verified.
     #[cold]
     #[inline(never)]
-    pub(super) fn land_oddly(&mut self, slot: usize, result: i64, end: u64) -> Result<(), Failure> {
+    pub(super) fn complete_other(
+        &mut self,
+        slot: usize,
+        result: i64,
+        end: u64,
+    ) -> Result<(), Failure> {
         let flight = self.flights[slot];
         let errno = i32::try_from(-result).unwrap_or(errno::EIO);
         let ends = result < 0 && self.ends(&flight, errno);
@@ -121,7 +126,7 @@ impl<E: Engine> Drive<'_, E> {
     }
 
     /// A block landed while a depth is searched for.
-    fn aim(&mut self, flight: &Flight, end: u64) {
+    fn aim(&mut self, flight: &InFlight, end: u64) {
         let Some(search) = &mut self.search else { return };
         let latency_ns = self.meter.clock.between_ns(flight.start, end);
         let now_ns = self.meter.clock.between_ns(self.meter.begun, end);
@@ -141,8 +146,8 @@ impl<E: Engine> Drive<'_, E> {
     /// No depth keeps the latency.
     pub(super) fn depth_found(&self) -> Result<Option<u32>, Failure> {
         match (self.found, self.job.aim) {
-            (Some(Found::Depth(depth)), _) => Ok(Some(depth)),
-            (Some(Found::Nothing), Some(aim)) => Err(Failure {
+            (Some(DepthResult::Depth(depth)), _) => Ok(Some(depth)),
+            (Some(DepthResult::Nothing), Some(aim)) => Err(Failure {
                 errno: 0,
                 sentence: format!(
                     "latency_target: even one block at a time is not within {:?} for {} percent of \
@@ -161,7 +166,7 @@ const NO_ATOMIC: &str = " (atomic=1: the device, its file system or the kernel w
 const WRONG_ATOMIC: &str = " (atomic=1: sizes have to be powers of 2 within the limits of the device, and offsets \
                             multiples of the size)";
 
-impl<E: Engine> Drive<'_, E> {
+impl<E: Engine> CloneLoop<'_, E> {
     /// The engine as a whole refused.
     #[cold]
     pub(super) fn broken(&self, doing: &str, error: &Error) -> Failure {
@@ -169,7 +174,7 @@ impl<E: Engine> Drive<'_, E> {
     }
 
     #[cold]
-    pub(super) fn failure(&self, flight: &Flight, error: Error) -> Failure {
+    pub(super) fn failure(&self, flight: &InFlight, error: Error) -> Failure {
         let errno = errno::of(&error);
         let mut sentence = format!("{}: {error}", self.what(flight));
         if self.job.direct && errno == errno::EINVAL && !flight.sync && !self.job.atomic {
@@ -192,14 +197,14 @@ impl<E: Engine> Drive<'_, E> {
     }
 
     #[cold]
-    pub(super) fn nothing_went(&self, flight: &Flight) -> Failure {
+    pub(super) fn nothing_went(&self, flight: &InFlight) -> Failure {
         let why =
             if flight.block.write { "nothing could be written" } else { "the file ends there" };
         Failure { errno: 0, sentence: format!("{}: {why}", self.what(flight)) }
     }
 
     /// An operation in words.
-    fn what(&self, flight: &Flight) -> String {
+    fn what(&self, flight: &InFlight) -> String {
         let path = self.paths.get(flight.block.file as usize);
         let path = path.map_or("nothing".into(), |path| path.display().to_string());
         if flight.sync {
@@ -208,16 +213,16 @@ impl<E: Engine> Drive<'_, E> {
         let Block { bytes, offset, write, .. } = flight.block;
         if self.job.engine.is_of_names() {
             let verb = match self.job.engine.named() {
-                Named::Made { .. } => "creating",
-                Named::Removed { .. } => "removing",
+                NameUse::Made { .. } => "creating",
+                NameUse::Removed { .. } => "removing",
                 _ => "looking at",
             };
             return format!("{verb} {path}");
         }
         let verb = match (self.job.engine, write) {
             _ if self.job.trims => "trimming",
-            (Engines::Falloc, _) => "reserving",
-            (Engines::Ftruncate, _) => return format!("cutting {path} to {offset} bytes"),
+            (EngineKind::Falloc, _) => "reserving",
+            (EngineKind::Ftruncate, _) => return format!("cutting {path} to {offset} bytes"),
             (_, true) => "writing",
             (_, false) => "reading",
         };

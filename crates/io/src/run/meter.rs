@@ -3,10 +3,10 @@
 //! at which the next of these is due; where no latencies are wanted, not even a clock is read for
 //! each.
 
-use super::drive::Flight;
-use super::logs::{Latency, Logs, SAMPLE};
+use super::drive::InFlight;
+use super::logs::{LatencyKind, LogRecorder, SAMPLE};
 use crate::job::{Clocks, Job};
-use crate::outcome::{Depths, Entry, Outcome, Side};
+use crate::outcome::{DepthCounts, DirectionStats, LogEntry, Outcome};
 use crate::stats::Histogram;
 use hakobu_sys::clock::Clock;
 use hakobu_sys::usage::Used;
@@ -17,7 +17,7 @@ use std::time::Duration;
 /// Counters of a running clone for other threads: blocks and bytes, read and written, and, asked for it,
 /// all that it has measured.
 #[derive(Debug, Default)]
-pub(super) struct Lane {
+pub(super) struct CloneCounters {
     /// And the sums of their latencies, nanoseconds.
     sums: [AtomicU64; 6],
     asked: AtomicBool,
@@ -25,7 +25,7 @@ pub(super) struct Lane {
     answer: Mutex<Option<Outcome>>,
 }
 
-impl Lane {
+impl CloneCounters {
     /// Blocks and bytes of both sides.
     pub(super) fn sides(&self) -> [(u64, u64); 2] {
         let [a, b, c, d, ..] = &self.sums;
@@ -105,13 +105,13 @@ pub(super) struct Meter<'a> {
     pub(super) over: bool,
     /// The job ends as it is slower than it may be (`rate_min`).
     pub(super) too_slow: Option<String>,
-    pub(super) sides: [Side; 2],
-    pub(super) depths: Depths,
+    pub(super) sides: [DirectionStats; 2],
+    pub(super) depths: DepthCounts,
     pub(super) sync: Histogram,
     job: &'a Job,
-    lane: &'a Lane,
+    counters: &'a CloneCounters,
     stop: &'a AtomicBool,
-    logs: Option<Box<Logs>>,
+    logs: Option<Box<LogRecorder>>,
     /// In ticks: its beginning, that of what is counted, the end of ramp time (`None`: it is over),
     /// and of everything.
     pub(super) begun: u64,
@@ -141,13 +141,13 @@ impl<'a> Meter<'a> {
     /// Counters for a job. `waits`: its engine waits for each block.
     pub(super) fn new(
         job: &'a Job,
-        lane: &'a Lane,
+        counters: &'a CloneCounters,
         stop: &'a AtomicBool,
         waits: bool,
     ) -> Meter<'a> {
         let clocks = Clocks { slat: job.clocks.slat && !waits, ..job.clocks };
         let rated = job.rate_bytes_per_s.iter().chain(&job.rate_iops).any(Option::is_some);
-        let logs = Logs::new(job);
+        let logs = LogRecorder::new(job);
         Meter {
             clock: Clock::best(),
             clocks,
@@ -158,10 +158,10 @@ impl<'a> Meter<'a> {
             over: false,
             too_slow: None,
             sides: Default::default(),
-            depths: Depths::default(),
+            depths: DepthCounts::default(),
             sync: Histogram::default(),
             job,
-            lane,
+            counters,
             stop,
             logs,
             begun: 0,
@@ -197,7 +197,7 @@ impl<'a> Meter<'a> {
     pub(super) fn pass(&mut self) -> u64 {
         let now = self.clock.now();
         if now >= self.due {
-            self.happen(now);
+            self.run_due(now);
         }
         now
     }
@@ -235,7 +235,7 @@ impl<'a> Meter<'a> {
 
     /// A block has landed whole, at `end`.
     #[inline(always)]
-    pub(super) fn landed(&mut self, flight: &Flight, end: u64) {
+    pub(super) fn landed(&mut self, flight: &InFlight, end: u64) {
         let side = &mut self.sides[usize::from(flight.block.write)];
         side.ios += 1;
         side.bytes += u64::from(flight.block.bytes);
@@ -261,7 +261,7 @@ impl<'a> Meter<'a> {
     }
 
     #[cold]
-    fn look_closely(&mut self, flight: &Flight, end: u64) {
+    fn look_closely(&mut self, flight: &InFlight, end: u64) {
         if self.job.priorities.of_blocks() {
             let from = if self.job.lat_percentiles { flight.start } else { flight.issue };
             let latency_ns = self.clock.between_ns(from, end);
@@ -273,14 +273,14 @@ impl<'a> Meter<'a> {
     }
 
     /// Number of the priority that a block has, be it that of the thread.
-    fn effective(&self, flight: &Flight) -> u16 {
+    fn effective(&self, flight: &InFlight) -> u16 {
         match flight.priority {
             0 => self.job.priorities.own_value(),
             own => own,
         }
     }
 
-    fn log(&mut self, flight: &Flight, end: u64) {
+    fn log(&mut self, flight: &InFlight, end: u64) {
         let priority = self.effective(flight);
         let Some(logs) = self.logs.as_mut().filter(|logs| logs.latency) else { return };
         let (clock, block) = (self.clock, &flight.block);
@@ -289,12 +289,12 @@ impl<'a> Meter<'a> {
             let (write, bytes) = (block.write, u64::from(block.bytes));
             if wanted {
                 let offset = block.offset;
-                logs.block(which, Entry { at_ms, value, write, bytes, offset, priority });
+                logs.block(which, LogEntry { at_ms, value, write, bytes, offset, priority });
             }
         };
-        log(Latency::Slat, clock.between_ns(flight.start, flight.issue), self.clocks.slat);
-        log(Latency::Clat, clock.between_ns(flight.issue, end), self.clocks.clat);
-        log(Latency::Lat, clock.between_ns(flight.start, end), self.clocks.lat);
+        log(LatencyKind::Slat, clock.between_ns(flight.start, flight.issue), self.clocks.slat);
+        log(LatencyKind::Clat, clock.between_ns(flight.issue, end), self.clocks.clat);
+        log(LatencyKind::Lat, clock.between_ns(flight.start, end), self.clocks.lat);
     }
 
     /// After one or more blocks: runs due actions. `end` is now, if times are taken.
@@ -302,7 +302,7 @@ impl<'a> Meter<'a> {
     pub(super) fn look(&mut self, end: u64) {
         if self.timed {
             if end >= self.due {
-                self.happen(end);
+                self.run_due(end);
             }
         } else {
             self.left -= 1;
@@ -324,13 +324,13 @@ impl<'a> Meter<'a> {
         }
         (self.looked, self.left) = (now, self.stride);
         if now >= self.due {
-            self.happen(now);
+            self.run_due(now);
         }
     }
 
     /// Returns whether the job is to end, while its count is interrupted.
     pub(super) fn is_late(&self) -> bool {
-        let stops = self.stop.load(Ordering::Relaxed) || self.lane.is_over();
+        let stops = self.stop.load(Ordering::Relaxed) || self.counters.is_over();
         stops || self.clock.now() >= self.deadline
     }
 
@@ -366,7 +366,7 @@ impl<'a> Meter<'a> {
     /// Runs the actions that are due at `now`.
     #[cold]
     #[inline(never)]
-    fn happen(&mut self, now: u64) {
+    fn run_due(&mut self, now: u64) {
         if self.ramp_end.is_some_and(|end| now >= end) {
             self.end_ramp(now);
         }
@@ -390,9 +390,9 @@ impl<'a> Meter<'a> {
         self.ramp_end = None;
         for (ramp, side) in self.ramp.iter_mut().zip(&mut self.sides) {
             *ramp = (ramp.0 + side.ios, ramp.1 + side.bytes);
-            *side = Side::default();
+            *side = DirectionStats::default();
         }
-        self.depths = Depths::default();
+        self.depths = DepthCounts::default();
         self.sync = Histogram::default();
         self.count_from(now);
     }
@@ -425,10 +425,10 @@ impl<'a> Meter<'a> {
     /// Reports progress, checks whether to stop, and determines the next due action.
     fn tell(&mut self, now: u64) {
         self.show();
-        if self.lane.is_asked() {
+        if self.counters.is_asked() {
             self.answer(now);
         }
-        if self.stop.load(Ordering::Relaxed) || self.lane.is_over() {
+        if self.stop.load(Ordering::Relaxed) || self.counters.is_over() {
             self.over = true;
         }
         let told = now.saturating_add(self.ticks(TELL));
@@ -438,10 +438,11 @@ impl<'a> Meter<'a> {
 
     fn show(&self) {
         let sums = self.sides.iter().zip(&self.ramp);
-        let latency_ns = |side: &Side| (side.clat.mean_ns() * side.clat.count() as f64) as u64;
+        let latency_ns =
+            |side: &DirectionStats| (side.clat.mean_ns() * side.clat.count() as f64) as u64;
         let latencies = self.sides.iter().map(latency_ns);
         let sums = sums.flat_map(|(side, ramp)| [side.ios + ramp.0, side.bytes + ramp.1]);
-        self.lane.show(sums.chain(latencies));
+        self.counters.show(sums.chain(latencies));
     }
 }
 
@@ -453,7 +454,7 @@ fn next(due: u64, step: u64, now: u64) -> u64 {
 }
 
 /// Counts of blocks and syncs.
-type Counted = ([Side; 2], Histogram, Depths);
+type Counted = ([DirectionStats; 2], Histogram, DepthCounts);
 
 impl Meter<'_> {
     /// It ends now: fills in all that is counted here.
@@ -479,7 +480,7 @@ impl Meter<'_> {
             let counted = (self.sides.clone(), self.sync.clone(), self.depths.clone());
             self.measured(now, counted, &mut outcome);
         }
-        self.lane.tell(outcome);
+        self.counters.tell(outcome);
     }
 
     /// Fills in the counters so far, without logs.

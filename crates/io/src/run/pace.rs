@@ -1,6 +1,6 @@
 //! When a block may go and how many may be in flight. Pure: latencies and time in, moments and depths out.
 
-use crate::job::{Aim, Job};
+use crate::job::{Job, LatencyTarget};
 
 /// Schedules of both sides, where a rate is set (`rate`, `rate_iops`, `rate_process`).
 ///
@@ -9,7 +9,7 @@ use crate::job::{Aim, Job};
 /// rate is caught up with, and a latency that is counted from the schedule holds the time that a
 /// block had to wait for those before it.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(super) struct RateSchedules {
     sides: [Option<Schedule>; 2],
     /// Chance, if blocks come at random.
     chance: Option<fastrand::Rng>,
@@ -24,9 +24,9 @@ struct Schedule {
     due_ns: f64,
 }
 
-impl Pace {
+impl RateSchedules {
     /// The schedules of a clone; `None` where no rate is set.
-    pub(super) fn new(job: &Job, clone: u32) -> Option<Pace> {
+    pub(super) fn new(job: &Job, clone: u32) -> Option<RateSchedules> {
         let schedule = |side: usize| {
             let (bytes, blocks) = (job.rate_bytes_per_s[side], job.rate_iops[side]);
             let ns = |rate: Option<u64>| rate.map_or(0.0, |rate| 1e9 / rate.max(1) as f64);
@@ -39,7 +39,7 @@ impl Pace {
         }
         let seed = if job.random_repeat { job.seed } else { fastrand::u64(..) };
         let chance = job.poisson.then(|| fastrand::Rng::with_seed(seed ^ (u64::from(clone) << 32)));
-        Some(Pace { sides, chance })
+        Some(RateSchedules { sides, chance })
     }
 
     /// Time when the next block of a side is due, in nanoseconds since the job began; `None` where that
@@ -60,8 +60,8 @@ const BLOCKS_MIN: u64 = 10;
 
 /// State of the search.
 #[derive(Clone, Debug)]
-pub(super) struct Search {
-    aim: Aim,
+pub(super) struct DepthSearch {
+    aim: LatencyTarget,
     most: u32,
     /// The depth that is tried.
     pub(super) depth: u32,
@@ -78,22 +78,22 @@ pub(super) struct Search {
 
 /// Result of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum DepthResult {
     /// This depth is the greatest.
     Depth(u32),
     /// Not even one block at a time is fast enough.
     Nothing,
 }
 
-impl Search {
+impl DepthSearch {
     /// Among depths up to `most`.
-    pub(super) fn new(aim: Aim, most: u32) -> Search {
+    pub(super) fn new(aim: LatencyTarget, most: u32) -> DepthSearch {
         let most = most.max(1);
-        Search { aim, most, depth: 1, good: 0, bad: most + 1, all: 0, fast: 0, since_ns: 0 }
+        DepthSearch { aim, most, depth: 1, good: 0, bad: most + 1, all: 0, fast: 0, since_ns: 0 }
     }
 
     /// A block had this latency, and landed at this time since the beginning; the result, if that ends the search.
-    pub(super) fn landed(&mut self, latency_ns: u64, now_ns: u64) -> Option<Found> {
+    pub(super) fn landed(&mut self, latency_ns: u64, now_ns: u64) -> Option<DepthResult> {
         self.all += 1;
         self.fast += u64::from(u128::from(latency_ns) <= self.aim.latency.as_nanos());
         let over = u128::from(now_ns.saturating_sub(self.since_ns)) >= self.aim.window.as_nanos();
@@ -118,10 +118,10 @@ impl Search {
         let ended = self.good == self.most || self.good + 1 >= self.bad;
         match (ended, self.good) {
             (false, _) => None,
-            (true, 0) => Some(Found::Nothing),
+            (true, 0) => Some(DepthResult::Nothing),
             (true, good) => {
                 self.depth = good;
-                Some(Found::Depth(good))
+                Some(DepthResult::Depth(good))
             }
         }
     }
@@ -142,10 +142,15 @@ mod tests {
     use std::time::Duration;
 
     /// The depth that is found on a device where blocks are fast up to `limit` at a time.
-    fn found(limit: u32, most: u32, percentile: f64) -> Found {
+    fn found(limit: u32, most: u32, percentile: f64) -> DepthResult {
         let window = Duration::from_millis(1);
-        let aim = Aim { latency: Duration::from_micros(100), window, percentile, goes_on: false };
-        let mut search = Search::new(aim, most);
+        let aim = LatencyTarget {
+            latency: Duration::from_micros(100),
+            window,
+            percentile,
+            goes_on: false,
+        };
+        let mut search = DepthSearch::new(aim, most);
         for now in 0u64.. {
             // Every tenth block is slow, at any depth.
             let slow = search.depth > limit || percentile < 100.0 && now % 10 == 0;
@@ -155,7 +160,7 @@ mod tests {
             }
             assert!(search.depth <= most && now < 1_000_000);
         }
-        Found::Nothing
+        DepthResult::Nothing
     }
 
     #[test]
@@ -169,9 +174,13 @@ mod tests {
             (100, 64, 64),
             (5, 1, 1),
         ] {
-            assert_eq!(found(limit, most, 100.0), Found::Depth(expected), "{limit} of {most}");
-            assert_eq!(found(limit, most, 80.0), Found::Depth(expected), "{limit} of {most}");
+            assert_eq!(
+                found(limit, most, 100.0),
+                DepthResult::Depth(expected),
+                "{limit} of {most}"
+            );
+            assert_eq!(found(limit, most, 80.0), DepthResult::Depth(expected), "{limit} of {most}");
         }
-        assert_eq!(found(0, 64, 100.0), Found::Nothing);
+        assert_eq!(found(0, 64, 100.0), DepthResult::Nothing);
     }
 }

@@ -1,8 +1,8 @@
 //! Whole runs on real files: what was counted, what was written, when it ended, what went wrong.
 
-use super::{View, groups, run};
+use super::{RunView, groups, run};
 use crate::job::tests::job;
-use crate::job::{Amount, Engine, Job, Logs, Sizes, VerifyKind};
+use crate::job::{Amount, BlockSizes, EngineKind, Job, LogPrefixes, VerifyKind};
 use crate::layout::tests::Loop;
 use crate::layout::{Safety, lay_out};
 use crate::outcome::Outcome;
@@ -12,20 +12,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const KEEP: Safety = Safety { allow_overwrite: true, keep: true };
-const ENGINES: [Engine; 7] = [
-    Engine::Sync,
-    Engine::Psync,
-    Engine::Pvsync2,
-    Engine::Libaio,
-    Engine::IoUring,
-    Engine::Mmap,
-    Engine::Null,
+const ENGINES: [EngineKind; 7] = [
+    EngineKind::Sync,
+    EngineKind::Psync,
+    EngineKind::Pvsync2,
+    EngineKind::Libaio,
+    EngineKind::IoUring,
+    EngineKind::Mmap,
+    EngineKind::Null,
 ];
 
 /// A job with a file of so many KiB for each clone.
-fn sized(rw: &str, engine: Engine, folder: &Path, kib: u64) -> Job {
+fn sized(rw: &str, engine: EngineKind, folder: &Path, kib: u64) -> Job {
     let size = Some(Amount::Bytes(kib << 10));
-    let depth = if matches!(engine, Engine::IoUring | Engine::Libaio) { 8 } else { 1 };
+    let depth = if matches!(engine, EngineKind::IoUring | EngineKind::Libaio) { 8 } else { 1 };
     let directories = vec![folder.to_owned()];
     Job { engine, size, directories, depth, depth_low: depth, ..job(rw) }
 }
@@ -37,7 +37,7 @@ fn go(jobs: &[Job]) -> Vec<Outcome> {
 }
 
 #[track_caller]
-fn go_with(jobs: &[Job], stop: &AtomicBool, mut watch: impl FnMut(&View<'_>)) -> Vec<Outcome> {
+fn go_with(jobs: &[Job], stop: &AtomicBool, mut watch: impl FnMut(&RunView<'_>)) -> Vec<Outcome> {
     let layout = lay_out(jobs, &KEEP, stop).unwrap();
     run(jobs, &layout, stop, Duration::from_millis(20), &mut watch).unwrap()
 }
@@ -51,13 +51,13 @@ fn one(job: &Job) -> Outcome {
 }
 
 /// Returns whether this machine does not support the engine; the test is skipped then.
-fn is_missing(engine: Engine) -> bool {
+fn is_missing(engine: EngineKind) -> bool {
     let folder = tempfile::tempdir().unwrap();
     let outcome = go(&[sized("read", engine, folder.path(), 4)]).remove(0);
     outcome.error.is_some_and(|(_, why)| why.starts_with("ioengine="))
 }
 
-fn engines() -> impl Iterator<Item = Engine> {
+fn engines() -> impl Iterator<Item = EngineKind> {
     ENGINES.into_iter().filter(|engine| !is_missing(*engine))
 }
 
@@ -78,11 +78,11 @@ fn every_engine_reads_and_writes_each_block_once() {
             for side in &outcome.sides {
                 assert_eq!((side.bytes, side.short), (4096 * side.ios, 0));
                 assert_eq!((side.clat.count(), side.lat.count()), (side.ios, side.ios));
-                let waits = !matches!(engine, Engine::IoUring | Engine::Libaio);
+                let waits = !matches!(engine, EngineKind::IoUring | EngineKind::Libaio);
                 assert_eq!(side.slat.count(), if waits { 0 } else { side.ios });
             }
             assert_eq!(outcome.depths.level.iter().sum::<u64>(), 64, "{engine:?} {rw}");
-            if engine != Engine::Null {
+            if engine != EngineKind::Null {
                 let content = std::fs::read(folder.path().join("job.0.0")).unwrap();
                 assert_eq!(content.len(), 256 << 10);
                 let blocks: std::collections::HashSet<_> = content.chunks(4096).collect();
@@ -94,7 +94,7 @@ fn every_engine_reads_and_writes_each_block_once() {
 
 #[test]
 fn what_was_written_is_verified() {
-    for engine in engines().filter(|engine| *engine != Engine::Null) {
+    for engine in engines().filter(|engine| *engine != EngineKind::Null) {
         for rw in ["write", "randwrite", "randrw"] {
             let folder = tempfile::tempdir().unwrap();
             let verify = Some(VerifyKind::Crc32c);
@@ -109,7 +109,7 @@ fn what_was_written_is_verified() {
 
 #[test]
 fn reading_finds_a_flipped_bit() {
-    for engine in engines().filter(|engine| *engine != Engine::Null) {
+    for engine in engines().filter(|engine| *engine != EngineKind::Null) {
         let folder = tempfile::tempdir().unwrap();
         let verify = Some(VerifyKind::Sha256);
         one(&Job { verify, ..sized("write", engine, folder.path(), 128) });
@@ -129,7 +129,7 @@ fn reading_finds_a_flipped_bit() {
 
 #[test]
 fn nothing_is_written_outside_of_the_part() {
-    for engine in engines().filter(|engine| *engine != Engine::Null) {
+    for engine in engines().filter(|engine| *engine != EngineKind::Null) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         std::fs::write(&path, vec![7; 64 << 10]).unwrap();
@@ -150,7 +150,7 @@ fn nothing_is_written_outside_of_the_part() {
 #[test]
 fn sizes_loops_and_files() {
     let folder = tempfile::tempdir().unwrap();
-    let job = Job { files: 4, loops: 5, ..sized("read", Engine::Psync, folder.path(), 64) };
+    let job = Job { files: 4, loops: 5, ..sized("read", EngineKind::Psync, folder.path(), 64) };
     assert_eq!(ios(&one(&job)), [80, 0]);
     let job = Job { io_bytes: Some(24 << 10), ..job };
     assert_eq!(ios(&one(&job)), [30, 0]);
@@ -163,7 +163,8 @@ fn sizes_loops_and_files() {
 
 #[test]
 fn the_queue_is_as_deep_as_it_was_asked_to_be() {
-    for engine in [Engine::IoUring, Engine::Libaio].into_iter().filter(|e| !is_missing(*e)) {
+    for engine in [EngineKind::IoUring, EngineKind::Libaio].into_iter().filter(|e| !is_missing(*e))
+    {
         for clocks in [true, false] {
             let folder = tempfile::tempdir().unwrap();
             let mut job = sized("randread", engine, folder.path(), 1024);
@@ -188,19 +189,20 @@ fn the_queue_is_as_deep_as_it_was_asked_to_be() {
         }
     }
     let folder = tempfile::tempdir().unwrap();
-    let null = Job { depth: 4, depth_low: 4, ..sized("write", Engine::Null, folder.path(), 400) };
+    let null =
+        Job { depth: 4, depth_low: 4, ..sized("write", EngineKind::Null, folder.path(), 400) };
     let depths = one(&null).depths;
     assert_eq!((depths.level[2], depths.level.iter().sum()), (97, 100));
 }
 
 #[test]
 fn rings_are_tuned() {
-    if is_missing(Engine::IoUring) {
+    if is_missing(EngineKind::IoUring) {
         return;
     }
     for rw in ["randread", "randwrite"] {
         let folder = tempfile::tempdir().unwrap();
-        let mut job = sized(rw, Engine::IoUring, folder.path(), 512);
+        let mut job = sized(rw, EngineKind::IoUring, folder.path(), 512);
         (job.fixed_buffers, job.register_files, job.files) = (true, true, 4);
         job.verify = job.rw.writes.then_some(VerifyKind::Crc64);
         let outcome = one(&job);
@@ -222,14 +224,15 @@ fn syncs_are_counted_apart() {
         assert_eq!((ios(&outcome), outcome.sync.count()), ([0, 32], 10), "{engine:?}");
         (job.fsync_every, job.fdatasync_every, job.end_fsync) = (0, 0, true);
         let last = one(&job).sync.count();
-        assert_eq!(last, u64::from(engine != Engine::Null), "{engine:?}");
+        assert_eq!(last, u64::from(engine != EngineKind::Null), "{engine:?}");
     }
 }
 
 #[test]
 fn past_the_page_cache_means_o_direct() {
     let folder = tempfile::tempdir().unwrap();
-    for (direct, engine) in [(true, Engine::Psync), (true, Engine::IoUring), (false, Engine::Psync)]
+    for (direct, engine) in
+        [(true, EngineKind::Psync), (true, EngineKind::IoUring), (false, EngineKind::Psync)]
     {
         if is_missing(engine) {
             continue;
@@ -270,16 +273,16 @@ fn flags(name: &str) -> Vec<u32> {
 fn blocks_of_several_sizes_are_read_written_and_verified() {
     for engine in engines() {
         let folder = tempfile::tempdir().unwrap();
-        let sizes = Some(Sizes::Split(vec![(4096, 50), (16_384, 30), (1024, 20)]));
+        let sizes = Some(BlockSizes::Split(vec![(4096, 50), (16_384, 30), (1024, 20)]));
         let mut job = sized("write", engine, folder.path(), 512);
         job.block_bytes = [16_384; 2];
         job.sizes = [sizes.clone(), sizes];
-        job.verify = (engine != Engine::Null).then_some(VerifyKind::Xxhash);
+        job.verify = (engine != EngineKind::Null).then_some(VerifyKind::Xxhash);
         let outcome = one(&job);
         let side = &outcome.sides[1];
         assert!(side.bytes > (512 - 16) << 10 && side.bytes <= 512 << 10, "{engine:?}");
         assert_ne!(side.bytes, side.ios * 4096, "{engine:?}: not all of one size");
-        let verified = if engine == Engine::Null { 0 } else { side.ios };
+        let verified = if engine == EngineKind::Null { 0 } else { side.ios };
         assert_eq!((outcome.verified, outcome.verify_errors), (verified, 0), "{engine:?}");
     }
 }
@@ -290,13 +293,13 @@ fn every_checksum_finds_a_flipped_bit() {
     for kind in [Crc32, Crc32c, Crc64, Md5, Sha256, Sha512, Xxhash, Meta] {
         let folder = tempfile::tempdir().unwrap();
         let verify = Some(kind);
-        one(&Job { verify, ..sized("write", Engine::Psync, folder.path(), 64) });
+        one(&Job { verify, ..sized("write", EngineKind::Psync, folder.path(), 64) });
         let path = folder.path().join("job.0.0");
         let mut content = std::fs::read(&path).unwrap();
         // In the content; of a sum of nothing, in the header.
         content[4096 + if kind == Meta { 20 } else { 999 }] ^= 4;
         std::fs::write(&path, content).unwrap();
-        let read = Job { verify, ..sized("read", Engine::Psync, folder.path(), 64) };
+        let read = Job { verify, ..sized("read", EngineKind::Psync, folder.path(), 64) };
         let outcome = go(&[read]).remove(0);
         assert_eq!((outcome.verified, outcome.verify_errors), (16, 1), "{kind:?}");
     }
@@ -305,8 +308,11 @@ fn every_checksum_finds_a_flipped_bit() {
 #[test]
 fn so_many_blocks_end_a_job() {
     let folder = tempfile::tempdir().unwrap();
-    let job =
-        Job { blocks_max: Some(21), loops: 9, ..sized("read", Engine::Psync, folder.path(), 64) };
+    let job = Job {
+        blocks_max: Some(21),
+        loops: 9,
+        ..sized("read", EngineKind::Psync, folder.path(), 64)
+    };
     assert_eq!(ios(&one(&job)), [21, 0]);
 }
 
@@ -320,7 +326,7 @@ fn what_is_overwritten_was_written_before() {
             overwrite,
             reserve,
             create_only: true,
-            ..sized("write", Engine::Psync, folder.path(), 256)
+            ..sized("write", EngineKind::Psync, folder.path(), 256)
         };
         lay_out(&[job], &KEEP, &AtomicBool::new(false)).unwrap();
         let path = folder.path().join("job.0.0");
@@ -339,7 +345,7 @@ fn files_of_a_range_have_sizes_of_their_own() {
         files: 20,
         file_bytes: Some(4096),
         file_bytes_max: Some(1 << 20),
-        ..sized("read", Engine::Psync, folder.path(), 0)
+        ..sized("read", EngineKind::Psync, folder.path(), 0)
     };
     one(&job);
     let sizes = || -> Vec<u64> {
@@ -356,7 +362,7 @@ fn files_of_a_range_have_sizes_of_their_own() {
 
 #[test]
 fn a_file_that_ends_too_early_ends_the_job() {
-    for engine in engines().filter(|e| !matches!(e, Engine::Null | Engine::Mmap)) {
+    for engine in engines().filter(|e| !matches!(e, EngineKind::Null | EngineKind::Mmap)) {
         let folder = tempfile::tempdir().unwrap();
         let stop = AtomicBool::new(false);
         let jobs = [sized("read", engine, folder.path(), 64)];
@@ -369,7 +375,7 @@ fn a_file_that_ends_too_early_ends_the_job() {
         assert!(why.contains("the file ends there") && why.contains("job.0.0"), "{why}");
         assert!(why.contains("at 24576 of") || why.contains("at 28672 of"), "{engine:?} {why}");
         assert!(ios(&outcome)[0] <= 6, "{engine:?}");
-        if !matches!(engine, Engine::IoUring | Engine::Libaio) {
+        if !matches!(engine, EngineKind::IoUring | EngineKind::Libaio) {
             // The seventh went in part, and then there was nothing.
             assert_eq!((ios(&outcome)[0], outcome.sides[0].short), (6, 1), "{engine:?}");
         }
@@ -379,7 +385,7 @@ fn a_file_that_ends_too_early_ends_the_job() {
 #[test]
 fn a_device_that_takes_nothing_ends_the_job() {
     // The device knows no asynchronous I/O.
-    let others = [Engine::Null, Engine::Mmap, Engine::Libaio];
+    let others = [EngineKind::Null, EngineKind::Mmap, EngineKind::Libaio];
     for engine in engines().filter(|engine| !others.contains(engine)) {
         let folder = tempfile::tempdir().unwrap();
         let stop = AtomicBool::new(false);
@@ -399,7 +405,7 @@ fn devices_that_fail_are_reported() {
     let Some(device) = Loop::new(8, &[], "", "a device that fails") else { return };
     // The first MiB works, the second does not.
     device.lose(1);
-    for engine in engines().filter(|e| !matches!(e, Engine::Null | Engine::Mmap)) {
+    for engine in engines().filter(|e| !matches!(e, EngineKind::Null | EngineKind::Mmap)) {
         let mut job = sized("read", engine, Path::new("/nowhere"), 2048);
         (job.filenames, job.directories) = (vec![device.device.clone()], Vec::new());
         job.direct = true;
@@ -415,7 +421,7 @@ fn devices_that_fail_are_reported() {
 #[test]
 fn loop_devices_are_written_and_read_past_the_cache() {
     let Some(device) = Loop::new(4, &[], "", "O_DIRECT on a loop device") else { return };
-    for engine in engines().filter(|e| !matches!(e, Engine::Null | Engine::Mmap)) {
+    for engine in engines().filter(|e| !matches!(e, EngineKind::Null | EngineKind::Mmap)) {
         let mut job = sized("randwrite", engine, Path::new("/nowhere"), 4096);
         (job.filenames, job.direct) = (vec![device.device.clone()], true);
         job.directories = Vec::new();
@@ -430,7 +436,7 @@ fn loop_devices_are_written_and_read_past_the_cache() {
 fn what_cannot_begin_says_why() {
     let folder = tempfile::tempdir().unwrap();
     let stop = AtomicBool::new(false);
-    let jobs = [sized("read", Engine::Psync, folder.path(), 64)];
+    let jobs = [sized("read", EngineKind::Psync, folder.path(), 64)];
     let layout = lay_out(&jobs, &KEEP, &stop).unwrap();
     std::fs::remove_file(&layout.files[0].path).unwrap();
     let outcome = run(&jobs, &layout, &stop, Duration::ZERO, &mut |_| {}).unwrap().remove(0);
@@ -438,15 +444,15 @@ fn what_cannot_begin_says_why() {
     assert_eq!(errno, errno::ENOENT);
     assert!(why.starts_with("opening ") && why.contains("job.0.0"), "{why}");
     // The others of its group work all the same.
-    let mut lost = sized("read", Engine::Psync, folder.path(), 64);
+    let mut lost = sized("read", EngineKind::Psync, folder.path(), 64);
     lost.cpus = vec![1023];
-    let good = Job { name: "good".into(), ..sized("read", Engine::Psync, folder.path(), 64) };
+    let good = Job { name: "good".into(), ..sized("read", EngineKind::Psync, folder.path(), 64) };
     let outcomes = go(&[lost, good]);
     let (_, why) = outcomes[0].error.as_ref().unwrap();
     assert!(why.contains("CPUs [1023]"), "{why}");
     assert_eq!((ios(&outcomes[0]), ios(&outcomes[1])), ([0, 0], [16, 0]));
     assert_eq!(outcomes[1].error, None);
-    let mut job = sized("read", Engine::Mmap, folder.path(), 64);
+    let mut job = sized("read", EngineKind::Mmap, folder.path(), 64);
     job.direct = true;
     let (_, why) = go(&[job]).remove(0).error.unwrap();
     assert!(why.contains("mmap") && why.contains("direct"), "{why}");
@@ -456,7 +462,7 @@ fn what_cannot_begin_says_why() {
 fn threads_stay_on_their_cpus() {
     let folder = tempfile::tempdir().unwrap();
     let cpus = hakobu_sys::task::affinity(0).unwrap();
-    let mut job = sized("read", Engine::Psync, folder.path(), 64);
+    let mut job = sized("read", EngineKind::Psync, folder.path(), 64);
     (job.clones, job.time_based) = (2, true);
     (job.cpus, job.cpus_split) = (cpus.clone(), true);
     (job.runtime, job.name) = (Some(Duration::from_millis(150)), "bound".into());
@@ -477,13 +483,13 @@ fn threads_stay_on_their_cpus() {
 
 fn logged(average_ms: u64, folder: &Path) -> Job {
     let name = Some("log".into());
-    let logs = Logs {
+    let logs = LogPrefixes {
         bandwidth: name.clone(),
         latency: name.clone(),
         iops: name,
         average: Duration::from_millis(average_ms),
     };
-    Job { logs, ..sized("randrw", Engine::Psync, folder, 64) }
+    Job { logs, ..sized("randrw", EngineKind::Psync, folder, 64) }
 }
 
 #[test]
@@ -523,7 +529,7 @@ fn each_block_has_a_line_or_each_window() {
 #[test]
 fn rates_are_sampled_each_half_second() {
     let folder = tempfile::tempdir().unwrap();
-    let mut job = sized("randread", Engine::Psync, folder.path(), 64);
+    let mut job = sized("randread", EngineKind::Psync, folder.path(), 64);
     (job.runtime, job.time_based) = (Some(Duration::from_millis(1100)), true);
     job.rate_iops = [Some(2000), None];
     let outcome = one(&job);
@@ -539,7 +545,7 @@ fn rates_are_sampled_each_half_second() {
 #[test]
 fn threads_say_what_they_used() {
     let folder = tempfile::tempdir().unwrap();
-    let mut job = sized("randread", Engine::Psync, folder.path(), 64);
+    let mut job = sized("randread", EngineKind::Psync, folder.path(), 64);
     (job.runtime, job.time_based) = (Some(Duration::from_millis(300)), true);
     let outcome = one(&job);
     let busy = (outcome.user_ns + outcome.sys_ns) as f64 / outcome.runtime_ns as f64;
@@ -547,7 +553,7 @@ fn threads_say_what_they_used() {
     assert!(outcome.sys_ns > 0);
 }
 
-fn by_time(rw: &str, engine: Engine, folder: &Path, ms: u64) -> Job {
+fn by_time(rw: &str, engine: EngineKind, folder: &Path, ms: u64) -> Job {
     let runtime = Some(Duration::from_millis(ms));
     Job { runtime, time_based: true, ..sized(rw, engine, folder, 64) }
 }
@@ -591,7 +597,7 @@ fn time_ends_a_job_and_ramp_time_does_not_count() {
 #[test]
 fn a_job_may_end_before_its_time() {
     let folder = tempfile::tempdir().unwrap();
-    let mut job = by_time("read", Engine::Psync, folder.path(), 60_000);
+    let mut job = by_time("read", EngineKind::Psync, folder.path(), 60_000);
     job.time_based = false;
     assert_eq!(ios(&one(&job)), [16, 0]);
     // All of it was ramp time: nothing was measured.
@@ -602,15 +608,16 @@ fn a_job_may_end_before_its_time() {
 
 #[test]
 fn a_steady_job_ends() {
-    use crate::steady::{Criterion, Measure, Steady};
+    use crate::steady::{SteadyCriterion, SteadyMetric, SteadyState};
     // A rate that is held is steady: it ends long before its time.
-    let criterion = Criterion { of: Measure::Blocks, slope: false, limit: 30.0, percent: true };
+    let criterion =
+        SteadyCriterion { of: SteadyMetric::Blocks, slope: false, limit: 30.0, percent: true };
     for (limit, attained) in [(50.0, true), (1e-9, false)] {
         let folder = tempfile::tempdir().unwrap();
-        let mut job = by_time("randread", Engine::Psync, folder.path(), 60_000);
+        let mut job = by_time("randread", EngineKind::Psync, folder.path(), 60_000);
         job.rate_iops = [Some(200), None];
-        let criterion = Criterion { limit, ..criterion };
-        job.steady = Some(Steady { criterion, window_s: 2, ramp_s: 1, every_s: 1 });
+        let criterion = SteadyCriterion { limit, ..criterion };
+        job.steady = Some(SteadyState { criterion, window_s: 2, ramp_s: 1, every_s: 1 });
         if !attained {
             job.runtime = Some(Duration::from_secs(4));
         }
@@ -650,7 +657,7 @@ fn rates_are_held() {
 #[test]
 fn latency_counts_from_when_a_block_should_have_gone() {
     let folder = tempfile::tempdir().unwrap();
-    let mut job = by_time("read", Engine::Psync, folder.path(), 300);
+    let mut job = by_time("read", EngineKind::Psync, folder.path(), 300);
     job.rate_iops = [Some(1000), None];
     // Every 50 ms it does nothing for 25: what was due meanwhile is late.
     (job.think, job.think_blocks) = (Duration::from_millis(25), 50);
@@ -669,7 +676,7 @@ fn pauses_delays_and_walls_take_their_time() {
         (job.think, job.think_blocks) = (Duration::from_millis(10), 4);
         assert!(ms(&one(&job)) >= 39.9, "{engine:?}");
     }
-    let mut first = sized("read", Engine::Psync, folder.path(), 64);
+    let mut first = sized("read", EngineKind::Psync, folder.path(), 64);
     first.start_delay = Duration::from_millis(80);
     let mut second = Job { name: "second".into(), stonewall: true, ..first.clone() };
     let begun = Instant::now();
@@ -706,7 +713,7 @@ fn it_stops_when_it_is_told_to() {
     // A job that waits for its turn hears it as well.
     let folder = tempfile::tempdir().unwrap();
     let stop = AtomicBool::new(false);
-    let mut slow = by_time("read", Engine::Psync, folder.path(), 60_000);
+    let mut slow = by_time("read", EngineKind::Psync, folder.path(), 60_000);
     slow.rate_iops = [Some(1), None];
     let delayed =
         Job { name: "delayed".into(), start_delay: slow.runtime.unwrap(), ..slow.clone() };
@@ -718,7 +725,7 @@ fn it_stops_when_it_is_told_to() {
 #[test]
 fn many_clones_run_at_once() {
     let folder = tempfile::tempdir().unwrap();
-    let job = Job { clones: 128, ..by_time("randread", Engine::Psync, folder.path(), 100) };
+    let job = Job { clones: 128, ..by_time("randread", EngineKind::Psync, folder.path(), 100) };
     let outcomes = go_with(&[job], &AtomicBool::new(false), |view| {
         assert_eq!(view.progress.running + view.progress.done, 128);
     });

@@ -1,6 +1,6 @@
 //! Reads and checks written blocks (`verify`).
 
-use super::drive::Drive;
+use super::drive::CloneLoop;
 use crate::check;
 use crate::engine::{Engine, Failure};
 use crate::job::VerifyKind;
@@ -9,7 +9,7 @@ use hakobu_sys::cache;
 use hakobu_sys::links::Links;
 use std::path::Path;
 
-impl<E: Engine> Drive<'_, E> {
+impl<E: Engine> CloneLoop<'_, E> {
     /// Reads all blocks again that the last pass wrote: its first `blocks` ones are those that it
     /// began. From the device, where the page cache can be made to forget. None of this counts as
     /// work; but the job ends when its time is over, as in fio(1), and the rest is not read then.

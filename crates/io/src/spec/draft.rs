@@ -2,14 +2,14 @@
 //! options without effect.
 
 use super::units;
-use super::units::{Base, refuse, unless_zero};
+use super::units::{UnitBase, refuse, unless_zero};
 use super::values::{self, PrioritySplit};
 use crate::check::HEADER_BYTES;
 use crate::job::{
-    Aim, Amount, Dedupe, Distribution, Engine, ExitWhat, Flow, Ioprio, Job, Named, PriorityShare,
-    Sizes, Sync, VerifyKind, Zones,
+    Amount, BlockSizes, DedupeOptions, Distribution, EngineKind, ExitWhat, FlowShare, Ioprio, Job,
+    LatencyTarget, NameUse, PriorityShare, Sync, VerifyKind, Zones,
 };
-use crate::steady::{Criterion, Steady};
+use crate::steady::{SteadyCriterion, SteadyState};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -20,14 +20,14 @@ defaulted! {
         /// The values that stand by themselves.
         pub job: Job,
         /// Bytes of `k`.
-        pub base: Base,
+        pub base: UnitBase,
         /// `bsrange`, and `bssplit`, which goes before it and before `bs`.
-        pub range: [Option<Sizes>; 2],
-        pub split: [Option<Sizes>; 2],
+        pub range: [Option<BlockSizes>; 2],
+        pub split: [Option<BlockSizes>; 2],
         /// The part after the colon of `rw`.
         pub step: Option<String>,
         /// `steadystate`, its duration, its ramp time, and the time between two looks.
-        pub steady: (Option<Criterion>, u32, u32, u32) = (None, 0, 0, 1),
+        pub steady: (Option<SteadyCriterion>, u32, u32, u32) = (None, 0, 0, 1),
         /// `io_size` as percent of `size`.
         pub io_percent: Option<u8>,
         /// `iodepth_batch_submit`; 0 is as many as `iodepth`.
@@ -41,7 +41,7 @@ defaulted! {
         /// `flow`, and its id and its sleep.
         pub flow: (Option<u32>, u32, Duration),
         /// `latency_target`, and what belongs to it.
-        pub aim: (Option<Duration>, Aim) = (None, AIM),
+        pub aim: (Option<Duration>, LatencyTarget) = (None, AIM),
         /// `zonemode=strided`, and `zonesize`, `zonerange`, `zoneskip`.
         pub strided: bool,
         pub zone_bytes: [u64; 3],
@@ -73,8 +73,12 @@ pub struct PriorityOptions {
 }
 
 /// Defaults of the options that belong to `latency_target`.
-const AIM: Aim =
-    Aim { latency: Duration::ZERO, window: Duration::ZERO, percentile: 100.0, goes_on: false };
+const AIM: LatencyTarget = LatencyTarget {
+    latency: Duration::ZERO,
+    window: Duration::ZERO,
+    percentile: 100.0,
+    goes_on: false,
+};
 
 /// Returns the job, and notes about options without effect.
 pub fn job(mut draft: Draft) -> Result<(Job, Vec<String>), String> {
@@ -98,7 +102,7 @@ pub fn job(mut draft: Draft) -> Result<(Job, Vec<String>), String> {
     let (criterion, window_s, ramp_s, every_s) = draft.steady;
     job.steady = criterion.filter(|_| window_s > 0).map(|criterion| {
         // One look has no change.
-        Steady { criterion, window_s: window_s.max(2 * every_s), ramp_s, every_s }
+        SteadyState { criterion, window_s: window_s.max(2 * every_s), ramp_s, every_s }
     });
     // An explicit seed implies a repeatable sequence.
     job.random_repeat |= given("randseed");
@@ -126,7 +130,7 @@ pub fn job(mut draft: Draft) -> Result<(Job, Vec<String>), String> {
 /// Returns whether a job has one block in flight at a time.
 fn is_synchronous(job: &Job) -> bool {
     match job.engine {
-        Engine::Libaio | Engine::IoUring | Engine::Null => job.trims,
+        EngineKind::Libaio | EngineKind::IoUring | EngineKind::Null => job.trims,
         // Each block in flight has a thread of its own.
         _ => !job.offload || job.trims,
     }
@@ -137,7 +141,7 @@ fn groups(draft: &mut Draft) -> Result<(), String> {
     let job = &mut draft.job;
     job.among.exit = Some(draft.exit.1).filter(|_| draft.exit.0);
     let (weight, id, sleep) = draft.flow;
-    job.among.flow = weight.map(|weight| Flow { weight, id, sleep });
+    job.among.flow = weight.map(|weight| FlowShare { weight, id, sleep });
     let [work_bytes, range_bytes, skip_bytes] = draft.zone_bytes;
     job.spread.zones = None;
     if draft.strided {
@@ -152,11 +156,12 @@ fn groups(draft: &mut Draft) -> Result<(), String> {
     }
     let (percent, has_set, set_percent, global) = draft.dedupe;
     let working_set_percent = has_set.then(|| set_percent.unwrap_or(SET_PERCENT).max(1));
-    job.written.dedupe = (percent > 0).then_some(Dedupe { percent, working_set_percent, global });
+    job.written.dedupe =
+        (percent > 0).then_some(DedupeOptions { percent, working_set_percent, global });
     let (latency, aim) = draft.aim;
     job.aim = latency.map(|latency| {
         let window = if aim.window.is_zero() { WINDOW } else { aim.window };
-        Aim { latency, window, ..aim }
+        LatencyTarget { latency, window, ..aim }
     });
     Ok(())
 }
@@ -171,13 +176,13 @@ fn names(draft: &Draft) -> Result<(), String> {
     let job = &draft.job;
     let named = job.engine.named();
     refuse(
-        job.grows && matches!(named, Named::Seen { .. } | Named::Removed { .. }),
+        job.grows && matches!(named, NameUse::Seen { .. } | NameUse::Removed { .. }),
         "create_on_open=1 does not go with engines that look at names or remove them: these have \
          to be there",
     )?;
     let grows = job.grows || job.fills;
     refuse(
-        grows && job.engine == Engine::Mmap,
+        grows && job.engine == EngineKind::Mmap,
         "ioengine=mmap needs files as long as its blocks: not with create_on_open=1 or \
          fill_device=1",
     )?;
@@ -188,15 +193,15 @@ fn names(draft: &Draft) -> Result<(), String> {
     )?;
     let is_sequence = !job.rw.random && !job.rw.reads && !job.trims && job.skip_bytes == 0;
     refuse(
-        job.fills && (!is_sequence || named != Named::Content),
+        job.fills && (!is_sequence || named != NameUse::Content),
         "fill_device=1 is for files that are written in sequence (rw=write)",
     )?;
     refuse(
-        named == Named::Content && draft.open_files.is_some_and(|files| files < job.files),
+        named == NameUse::Content && draft.open_files.is_some_and(|files| files < job.files),
         "fewer openfiles than nrfiles is fio's and not supported here: all files of a job are open",
     )?;
     refuse(
-        job.engine == Engine::CpuIo && job.cpu.load_percent == 0,
+        job.engine == EngineKind::CpuIo && job.cpu.load_percent == 0,
         "ioengine=cpuio needs cpuload, from 1 to 100",
     )
 }
@@ -279,30 +284,36 @@ fn sizes(draft: &mut Draft) -> Result<(), String> {
 /// Refuses options that exclude each other.
 fn together(job: &Job) -> Result<(), String> {
     let any = |rates: &[Option<u64>; 2]| rates.iter().any(Option::is_some);
-    let is = |engine: Engine| job.engine == engine;
+    let is = |engine: EngineKind| job.engine == engine;
     refuse(
         any(&job.rate_bytes_per_s) && any(&job.rate_iops),
         "rate and rate_iops exclude each other",
     )?;
     refuse(
-        is(Engine::Mmap) && job.sync != Sync::None,
+        is(EngineKind::Mmap) && job.sync != Sync::None,
         "ioengine=mmap writes to memory; sync cannot be (fsync=1 can)",
     )?;
     refuse(
-        is(Engine::Mmap) && job.direct,
+        is(EngineKind::Mmap) && job.direct,
         "ioengine=mmap goes through the page cache; direct=1 cannot be",
     )?;
     let more_than_writes = job.rw.reads || job.trims;
     refuse(
-        is(Engine::Ftruncate) && more_than_writes,
+        is(EngineKind::Ftruncate) && more_than_writes,
         "ioengine=ftruncate knows writes only (rw=write, rw=randwrite)",
     )?;
-    let writes_whole = [Engine::Pvsync2, Engine::Libaio, Engine::IoUring];
+    let writes_whole = [EngineKind::Pvsync2, EngineKind::Libaio, EngineKind::IoUring];
     refuse(
         job.atomic && (!writes_whole.contains(&job.engine) || job.trims),
         "atomic=1 is for writes with ioengine=pvsync2, libaio or io_uring",
     )?;
-    let alone = [Engine::Sync, Engine::IoUring, Engine::Mmap, Engine::PageFault, Engine::CpuIo];
+    let alone = [
+        EngineKind::Sync,
+        EngineKind::IoUring,
+        EngineKind::Mmap,
+        EngineKind::PageFault,
+        EngineKind::CpuIo,
+    ];
     refuse(
         job.offload && (alone.contains(&job.engine) || job.engine.is_of_names()),
         "io_submit_mode=offload is for psync, pvsync2, libaio and null: others belong to the \
@@ -345,7 +356,7 @@ fn depth(draft: &mut Draft, warnings: &mut Vec<String>) {
 /// Checks options that a job needs to run, but not to be read.
 pub fn can_run(job: &Job) -> Result<(), String> {
     let (can, needs) = match job.engine {
-        Engine::CpuIo => (
+        EngineKind::CpuIo => (
             job.runtime.is_some() || job.cpu.ends_with_others,
             "ioengine=cpuio needs runtime= or exit_on_io_done=1",
         ),
@@ -445,9 +456,10 @@ fn useless(draft: &Draft) -> Vec<String> {
     let logs = logs.bandwidth.is_some() || logs.latency.is_some() || logs.iops.is_some();
     let rates = job.rate_bytes_per_s.iter().chain(&job.rate_iops).any(Option::is_some);
     // Only queues of the kernel have priorities of single blocks.
-    let takes_priorities = matches!(job.engine, Engine::IoUring | Engine::Libaio) && !job.trims;
+    let takes_priorities =
+        matches!(job.engine, EngineKind::IoUring | EngineKind::Libaio) && !job.trims;
     let mixes = job.rw.reads && job.rw.writes;
-    let isnt = |engine: Engine| job.engine != engine;
+    let isnt = |engine: EngineKind| job.engine != engine;
     let is_named = !job.filenames.is_empty();
     let rows: &[(bool, &[&str], &str)] = &[
         (!job.rw.writes, OF_WRITES, "the job does not write"),
@@ -458,7 +470,7 @@ fn useless(draft: &Draft) -> Vec<String> {
             "the order is sequential",
         ),
         (!mixes, &["rwmixread", "rwmixwrite"], "the job does not both read and write"),
-        (isnt(Engine::IoUring), &["fixedbufs", "registerfiles"], "only io_uring knows it"),
+        (isnt(EngineKind::IoUring), &["fixedbufs", "registerfiles"], "only io_uring knows it"),
         (job.steady.is_none(), OF_STEADY, "it takes steadystate and steadystate_duration"),
         (!rates, &["rate_process"], "there is neither rate nor rate_iops"),
         (job.think.is_zero(), &["thinktime_blocks"], "there is no thinktime"),
@@ -466,8 +478,8 @@ fn useless(draft: &Draft) -> Vec<String> {
         (!logs, &["log_avg_msec"], "no log is written"),
         (is_named, &["nrfiles", "filename_format"], "filename says which files there are"),
         (job.zero, &["refill_buffers"], "of zero_buffers"),
-        (isnt(Engine::CpuIo), OF_CPUIO, "only cpuio knows it"),
-        (isnt(Engine::FileStat), &["stat_type"], "only filestat knows it"),
+        (isnt(EngineKind::CpuIo), OF_CPUIO, "only cpuio knows it"),
+        (isnt(EngineKind::FileStat), &["stat_type"], "only filestat knows it"),
         (job.verify.is_none(), OF_VERIFY, "there is no verify"),
         (job.checks.backlog.is_none(), &["verify_backlog_batch"], "there is no verify_backlog"),
         (job.written.dedupe.is_none(), OF_DEDUPE, "there is no dedupe_percentage"),

@@ -1,6 +1,6 @@
 //! Lists of values that a sweep goes through: `1,2,4..128`, `read,randread`, `4k..1m`.
 
-use super::units::{self, Base};
+use super::units::{self, UnitBase};
 
 /// Values of one list, at most.
 const VALUES_MAX: usize = 1000;
@@ -43,7 +43,7 @@ pub fn values(text: &str) -> Result<Vec<String>, String> {
 /// The values after those that are there, up to `end`.
 fn continued(before: &[String], end: &str) -> Result<Vec<String>, String> {
     let number = |text: &str| {
-        let number = units::size(text, Base::Binary).map(i128::from);
+        let number = units::size(text, UnitBase::Binary).map(i128::from);
         number.map_err(|why| format!("cannot be continued: {text} {why}"))
     };
     let last = before.last().map_or(Ok(0), |text| number(text))?;

@@ -3,7 +3,7 @@
 //! Reading is in two steps. `source` takes apart what was written into sections of options with their origins. Then every
 //! job is made of the sections that are its own and those before it that hold for all (`options` says what an option
 //! sets, `draft` the defaults and the values that depend on each other). The second step is done again for each cell of
-//! a sweep. Nothing here touches files or the machine but through [`Outside`].
+//! a sweep. Nothing here touches files or the machine but through [`Environment`].
 
 mod draft;
 pub mod lists;
@@ -109,7 +109,7 @@ pub struct Request {
 }
 
 /// The environment that options and job files refer to.
-pub trait Outside {
+pub trait Environment {
     /// The text of a file that a job file includes.
     fn include(&self, path: &str) -> io::Result<String>;
     /// The value of an environment variable.
@@ -126,7 +126,7 @@ pub trait Outside {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct System;
 
-impl Outside for System {
+impl Environment for System {
     fn include(&self, path: &str) -> io::Result<String> {
         hakobu_core::lines::text(std::fs::File::open(path)?)
     }
@@ -158,7 +158,7 @@ impl Outside for System {
 pub fn read(
     arguments: &[(String, Option<String>)],
     job_files: &[(String, String)],
-    outside: &dyn Outside,
+    outside: &dyn Environment,
 ) -> Result<Request, String> {
     let source = Source::read(arguments, job_files, outside)?;
     let request = source.request(&[])?;

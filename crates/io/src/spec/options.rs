@@ -3,9 +3,9 @@
 
 use super::draft::Draft;
 use super::refused::{REFUSED, REMOVED};
-use super::units::{self, Bare, Base, one_of, unless_zero};
+use super::units::{self, BareTime, UnitBase, one_of, unless_zero};
 use super::{Eta, RunOptions, values};
-use crate::job::{Aim, Amount, Clocks, ExitWhat, StatCall};
+use crate::job::{Amount, Clocks, ExitWhat, LatencyTarget, StatCall};
 use std::time::Duration;
 
 /// Form of an option's value.
@@ -251,14 +251,14 @@ const JOBS: &[IoOption] = &[
         put(&mut d.job.clones, units::count(v, d.base, 1))
     }),
     value("runtime", "TIME", "end after this time", |d, v| {
-        put(&mut d.job.runtime, values::time(v, Bare::Seconds).map(unless_zero))
+        put(&mut d.job.runtime, values::time(v, BareTime::Seconds).map(unless_zero))
     })
     .alias(&["timeout"]),
     mark("time_based", "begin again until --runtime is over", |d, v| {
         put(&mut d.job.time_based, units::truth(v))
     }),
     value("ramp_time", "TIME", "time at the beginning that is not measured", |d, v| {
-        put(&mut d.job.ramp, values::time(v, Bare::Seconds))
+        put(&mut d.job.ramp, values::time(v, BareTime::Seconds))
     }),
     value(
         "steadystate",
@@ -285,12 +285,12 @@ const JOBS: &[IoOption] = &[
         "pause before the start; a range: each clone its own",
         |d, v| {
             (d.job.start_delay, d.job.start_delay_max) =
-                values::range(v, |one| values::time(one, Bare::Seconds))?;
+                values::range(v, |one| values::time(one, BareTime::Seconds))?;
             Ok(())
         },
     ),
     value("number_ios", "N", "end each clone after N blocks", |d, v| {
-        put(&mut d.job.blocks_max, units::size(v, Base::Decimal).map(unless_zero))
+        put(&mut d.job.blocks_max, units::size(v, UnitBase::Decimal).map(unless_zero))
     }),
     value("loops", "N", "repeat everything N times (default 1)", |d, v| {
         put(&mut d.job.loops, units::count(v, d.base, 1).map(u64::from))
@@ -331,7 +331,7 @@ const JOBS: &[IoOption] = &[
         "flow_sleep",
         "TIME",
         "pause of a job that is ahead, in microseconds without a unit",
-        |d, v| put(&mut d.flow.2, values::time(v, Bare::Micros)),
+        |d, v| put(&mut d.flow.2, values::time(v, BareTime::Micros)),
     ),
     mark("new_group", "begin a group of reports", |d, v| {
         put(&mut d.job.new_group, units::truth(v))
@@ -583,7 +583,7 @@ const RATE: &[IoOption] = &[
         |d, v| put(&mut d.job.poisson, one_of(v, &[("linear", false), ("poisson", true)])),
     ),
     value("thinktime", "TIME", "pause between blocks, in microseconds without a unit", |d, v| {
-        put(&mut d.job.think, values::time(v, Bare::Micros))
+        put(&mut d.job.think, values::time(v, BareTime::Micros))
     }),
     value("thinktime_blocks", "N", "pause after every N blocks (default 1)", |d, v| {
         put(&mut d.job.think_blocks, units::count(v, d.base, 1))
@@ -598,15 +598,15 @@ const RATE: &[IoOption] = &[
     })
     .commas(),
     value("rate_cycle", "MS", "interval at which these are checked (default 1000)", |d, v| {
-        let millis = units::count(v, Base::Decimal, 1)?;
+        let millis = units::count(v, UnitBase::Decimal, 1)?;
         put(&mut d.job.least.cycle, Ok(Duration::from_millis(millis.into())))
     })
     .alias(&["ratecycle"]),
     value("latency_target", "TIME", "find the greatest depth that meets this latency", |d, v| {
-        put(&mut d.aim.0, values::time(v, Bare::Micros).map(unless_zero))
+        put(&mut d.aim.0, values::time(v, BareTime::Micros).map(unless_zero))
     }),
     value("latency_window", "TIME", "time at each depth (default 1s)", |d, v| {
-        put(&mut d.aim.1.window, values::time(v, Bare::Micros))
+        put(&mut d.aim.1.window, values::time(v, BareTime::Micros))
     }),
     value(
         "latency_percentile",
@@ -615,7 +615,7 @@ const RATE: &[IoOption] = &[
         |d, v| {
             let percent = v.parse::<f64>().ok().filter(|of| *of > 0.0 && *of <= 100.0);
             let percentile = percent.ok_or("is not a percentage above 0 and up to 100")?;
-            d.aim.1 = Aim { percentile, ..d.aim.1 };
+            d.aim.1 = LatencyTarget { percentile, ..d.aim.1 };
             Ok(())
         },
     ),
@@ -626,7 +626,7 @@ const RATE: &[IoOption] = &[
         put(&mut d.job.cpu.load_percent, units::percent(v))
     }),
     value("cpuchunks", "US", "length of a computing period (default 50000)", |d, v| {
-        let micros = units::count(v, Base::Decimal, 1)?;
+        let micros = units::count(v, UnitBase::Decimal, 1)?;
         put(&mut d.job.cpu.chunk, Ok(Duration::from_micros(micros.into())))
     }),
     value("cpumode", "HOW", "noop (default), or qsort", |d, v| {
@@ -782,7 +782,7 @@ const REPORT: &[IoOption] = &[
         put(&mut d.job.stat, one_of(v, &calls))
     }),
     value("kb_base", "N", "k is 1024 (default) or 1000", |d, v| {
-        put(&mut d.base, one_of(v, &[("1024", Base::Binary), ("1000", Base::Decimal)]))
+        put(&mut d.base, one_of(v, &[("1024", UnitBase::Binary), ("1000", UnitBase::Decimal)]))
     })
     .commas(),
 ];
@@ -801,7 +801,7 @@ const RUN: &[IoOption] = &[
         "status-interval",
         "TIME",
         "report the measurements so far at this interval",
-        |run, v| put(&mut run.status_interval, values::time(v, Bare::Seconds).map(unless_zero)),
+        |run, v| put(&mut run.status_interval, values::time(v, BareTime::Seconds).map(unless_zero)),
     ),
     of_run("eta", "WHEN", "progress: auto (default, on a terminal), always, never", |run, v| {
         let times = [("auto", Eta::Auto), ("always", Eta::Always), ("never", Eta::Never)];

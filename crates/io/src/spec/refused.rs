@@ -1,7 +1,7 @@
 //! Options, engines and checksums that fio has and hakobu does not: refused by name, so that no user takes a job for
 //! done that is not.
 
-use crate::job::Engine;
+use crate::job::EngineKind;
 
 const NONE: &str = "";
 const TRIM: &str = "there are no trims";
@@ -287,7 +287,7 @@ pub(super) fn engine(text: &str) -> String {
     if let Some((_, instead)) = NOT_BUILT_IN.iter().find(|(known, _)| *known == name) {
         return format!("is not built in: hakobu io measures files and block devices; {instead}");
     }
-    let ours: Vec<&str> = Engine::NAMES.iter().map(|(name, _)| *name).collect();
+    let ours: Vec<&str> = EngineKind::NAMES.iter().map(|(name, _)| *name).collect();
     let ours = ours.join(", ");
     match ENGINES.contains(&name) {
         true => format!("an engine of fio's that is not supported here (supported: {ours})"),

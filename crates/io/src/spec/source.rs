@@ -3,7 +3,7 @@
 
 use super::draft::{self, Draft};
 use super::options::{Effect, IoOption, Takes, find};
-use super::{Axis, Job, Outside, Request, RunOptions, lists};
+use super::{Axis, Environment, Job, Request, RunOptions, lists};
 use std::borrow::Cow;
 use std::fmt;
 
@@ -91,7 +91,7 @@ fn is_global(name: &str) -> bool {
 
 /// Reader of a job file and those that it includes.
 struct JobFileReader<'a> {
-    outside: &'a dyn Outside,
+    outside: &'a dyn Environment,
     sections: Vec<Section>,
     included: usize,
 }
@@ -170,7 +170,7 @@ fn bare(line: &str) -> &str {
 }
 
 /// Reads `NAME=VALUE` or `NAME`.
-fn setting(line: &str, origin: Origin, outside: &dyn Outside) -> Setting {
+fn setting(line: &str, origin: Origin, outside: &dyn Environment) -> Setting {
     let (name, value) = match line.split_once('=') {
         Some((name, value)) => (name.trim_end(), Some(value.trim_start())),
         None => (line, None),
@@ -183,7 +183,7 @@ fn setting(line: &str, origin: Origin, outside: &dyn Outside) -> Setting {
 
 /// A value with `${VARIABLE}` and fio's keywords replaced; and the variables that there are not,
 /// which count as empty.
-fn expanded(value: &str, outside: &dyn Outside) -> (String, Vec<String>) {
+fn expanded(value: &str, outside: &dyn Environment) -> (String, Vec<String>) {
     let (mut out, mut unset) = (String::with_capacity(value.len()), Vec::new());
     let mut rest = value;
     while let Some(at) = rest.find("${") {
@@ -318,7 +318,7 @@ impl Source {
     pub(super) fn read(
         arguments: &[(String, Option<String>)],
         job_files: &[(String, String)],
-        outside: &dyn Outside,
+        outside: &dyn Environment,
     ) -> Result<Source, String> {
         let (own, mut sections) = typed(arguments)?;
         let wanted = |section: &Section| {

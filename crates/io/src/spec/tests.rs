@@ -1,14 +1,14 @@
 //! Command lines and job files, read into jobs.
 
 use super::*;
-use crate::job::{Amount, Clocks, Distribution, Engine, Rw, Sizes, Sync, VerifyKind};
-use crate::steady::{Criterion, Measure};
+use crate::job::{Amount, BlockSizes, Clocks, Distribution, EngineKind, Rw, Sync, VerifyKind};
+use crate::steady::{SteadyCriterion, SteadyMetric};
 use std::path::{Path, PathBuf};
 
 /// Files to include and variables, as pairs.
 struct World(Vec<(&'static str, &'static str)>);
 
-impl Outside for World {
+impl Environment for World {
     fn include(&self, path: &str) -> io::Result<String> {
         self.variable(path).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
@@ -74,7 +74,7 @@ fn defaults_are_fios() {
     assert_eq!(job.rw, Rw { reads: true, writes: false, random: false });
     assert_eq!((job.read_percent, job.block_bytes), (50, [4096, 4096]));
     assert_eq!((job.clones, job.files, job.loops, job.depth), (1, 1, 1, 1));
-    assert_eq!((job.engine, job.direct, job.invalidate), (Engine::Psync, false, true));
+    assert_eq!((job.engine, job.direct, job.invalidate), (EngineKind::Psync, false, true));
     assert_eq!((job.random_map, job.random_repeat), (true, true));
     assert!(job.clat_percentiles && !job.lat_percentiles);
     assert_eq!(job.percentiles.len(), 17);
@@ -95,7 +95,7 @@ fn values_reach_their_places() {
         write_bw_log write_lat_log=p log_avg_msec=100 create_only=1 unlink=1 rate=1m,500k");
     assert_eq!(job.rw, Rw { reads: true, writes: true, random: true });
     assert_eq!((job.read_percent, job.block_bytes), (70, [4096, 8192]));
-    assert_eq!((job.engine, job.depth, job.direct, job.clones), (Engine::IoUring, 32, true, 4));
+    assert_eq!((job.engine, job.depth, job.direct, job.clones), (EngineKind::IoUring, 32, true, 4));
     assert_eq!((job.size, job.io_bytes), (Some(Amount::Bytes(1 << 20)), Some(2 << 20)));
     assert_eq!((job.offset, job.offset_increment), (Amount::Percent(10), Amount::Bytes(4096)));
     assert_eq!((job.files, job.file_bytes), (3, Some(1 << 20)));
@@ -368,7 +368,7 @@ fn sweeps() {
 
 #[test]
 fn blocks_of_several_sizes() {
-    let split = |shares: &[(u64, u8)]| Some(Sizes::Split(shares.to_vec()));
+    let split = |shares: &[(u64, u8)]| Some(BlockSizes::Split(shares.to_vec()));
     let of = job("rw=randrw bssplit=4k/10:64k/50:32k/40,8k/ bs=16k");
     assert_eq!(of.sizes, [split(&[(4096, 10), (65_536, 50), (32_768, 40)]), None]);
     // The largest is what buffers are made for; one size is not a choice.
@@ -376,7 +376,7 @@ fn blocks_of_several_sizes() {
     // Sizes without a percentage share the rest.
     let of = job("rw=write bssplit=4k/:8k/:16k/");
     assert_eq!(of.sizes[1], split(&[(4096, 33), (8192, 33), (16_384, 34)]));
-    let range = Some(Sizes::Range { least: 1024, largest: 4096 });
+    let range = Some(BlockSizes::Range { least: 1024, largest: 4096 });
     let of = job("bs=64k bsrange=1k-4k,2k-2k");
     assert_eq!((of.sizes, of.block_bytes), ([range, None], [4096, 2048]));
     // The last of both counts.
@@ -389,7 +389,8 @@ fn blocks_of_several_sizes() {
 #[test]
 fn steady_states() {
     let of = job("ss=iops_slope:0.3% ss_dur=5 ss_ramp=2s").steady.unwrap();
-    let criterion = Criterion { of: Measure::Blocks, slope: true, limit: 0.3, percent: true };
+    let criterion =
+        SteadyCriterion { of: SteadyMetric::Blocks, slope: true, limit: 0.3, percent: true };
     assert_eq!((of.criterion, of.window_s, of.ramp_s), (criterion, 5, 2));
     let of = job("steadystate=bw:2m steadystate_duration=1m").steady.unwrap();
     assert_eq!((of.criterion.limit, of.criterion.percent, of.window_s), (2097152.0, false, 60));
@@ -463,7 +464,7 @@ fn variables_keywords_and_included_files() {
     let request = file(text).unwrap();
     let job = &request.jobs[0];
     assert_eq!(job.size, Some(Amount::Bytes(64 << 20)));
-    assert_eq!((job.clones, job.depth, job.engine), (12, 4, Engine::Libaio));
+    assert_eq!((job.clones, job.depth, job.engine), (12, 4, EngineKind::Libaio));
     assert_eq!(job.block_bytes, [8192; 2]);
     assert!(job.given.contains(&("description".to_owned(), "a b".to_owned())));
     assert!(request.command_line.ends_with("--description='a b'"), "{}", request.command_line);

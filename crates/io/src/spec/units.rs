@@ -5,7 +5,7 @@ use crate::job::Amount;
 
 /// Bytes of `k` (`kb_base`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Base {
+pub enum UnitBase {
     /// `k` is 1024 and `kib` is 1000: fio's default.
     #[default]
     Binary,
@@ -15,7 +15,7 @@ pub enum Base {
 
 /// The unit of a time without one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bare {
+pub enum BareTime {
     /// Seconds.
     Seconds,
     /// Microseconds.
@@ -59,7 +59,7 @@ fn number(text: &str) -> Result<(u64, String), String> {
 }
 
 /// Bytes in one `unit` (in small letters).
-fn multiple(unit: &str, base: Base) -> Option<u64> {
+fn multiple(unit: &str, base: UnitBase) -> Option<u64> {
     let mut letters = unit.chars();
     let power = match letters.next() {
         None => return Some(1),
@@ -72,12 +72,12 @@ fn multiple(unit: &str, base: Base) -> Option<u64> {
         "ib" => true,
         _ => return None,
     };
-    let binary = (base == Base::Binary) != swapped;
+    let binary = (base == UnitBase::Binary) != swapped;
     Some(if binary { 1024u64.pow(power) } else { 1000u64.pow(power) })
 }
 
 /// A number of bytes, or of anything: `4096`, `4k`, `0x1000`, `1mib`.
-pub fn size(text: &str, base: Base) -> Result<u64, String> {
+pub fn size(text: &str, base: UnitBase) -> Result<u64, String> {
     if is_expression(text) {
         let bytes = evaluate(text, &|term| size(term, base))?;
         return if bytes <= i64::MAX as u64 { Ok(bytes) } else { Err("is too large".to_owned()) };
@@ -93,7 +93,7 @@ pub fn size(text: &str, base: Base) -> Result<u64, String> {
 }
 
 /// A size, or percent of existing files.
-pub fn amount(text: &str, base: Base) -> Result<Amount, String> {
+pub fn amount(text: &str, base: UnitBase) -> Result<Amount, String> {
     match text.trim().strip_suffix('%') {
         None => Ok(Amount::Bytes(size(text, base)?)),
         Some(number) => Ok(Amount::Percent(percent(number)?)),
@@ -107,7 +107,7 @@ pub fn percent(text: &str) -> Result<u8, String> {
 }
 
 /// A whole number from `least` to 2^32 - 1. As in fio, `1k` is one.
-pub fn count(text: &str, base: Base, least: u32) -> Result<u32, String> {
+pub fn count(text: &str, base: UnitBase, least: u32) -> Result<u32, String> {
     let number = size(text, base)?;
     let number = u32::try_from(number).map_err(|_| "is too large".to_owned())?;
     if number < least {
@@ -117,12 +117,12 @@ pub fn count(text: &str, base: Base, least: u32) -> Result<u32, String> {
 }
 
 /// A time in microseconds: `30`, `500ms`, `2h`.
-pub fn time_us(text: &str, bare: Bare) -> Result<u64, String> {
+pub fn time_us(text: &str, bare: BareTime) -> Result<u64, String> {
     let (number, unit) = number(text)?;
     let found = TIMES_US.iter().find(|(name, _)| *name == unit).map(|(_, us)| *us);
     let us = match (unit.as_str(), bare) {
-        ("", Bare::Seconds) => Some(1_000_000),
-        ("", Bare::Micros) => Some(1),
+        ("", BareTime::Seconds) => Some(1_000_000),
+        ("", BareTime::Micros) => Some(1),
         _ => found,
     };
     let us = us.ok_or_else(|| format!("'{unit}' is not a unit of time (us, ms, s, m, h, d)"))?;
@@ -400,10 +400,10 @@ mod tests {
             ("20%", None, None),
             ("é", None, None),
         ] {
-            assert_eq!(size(text, Base::Binary).ok(), binary, "{text:?}");
-            assert_eq!(size(text, Base::Decimal).ok(), decimal, "{text:?} with kb_base=1000");
+            assert_eq!(size(text, UnitBase::Binary).ok(), binary, "{text:?}");
+            assert_eq!(size(text, UnitBase::Decimal).ok(), decimal, "{text:?} with kb_base=1000");
         }
-        assert!(size("3z", Base::Binary).is_err_and(|why| why.contains("zones")));
+        assert!(size("3z", UnitBase::Binary).is_err_and(|why| why.contains("zones")));
     }
 
     #[test]
@@ -417,7 +417,7 @@ mod tests {
             ("1.5%", None),
             ("%", None),
         ] {
-            assert_eq!(amount(text, Base::Binary).ok(), expected, "{text}");
+            assert_eq!(amount(text, UnitBase::Binary).ok(), expected, "{text}");
         }
         for (text, least, expected) in [
             ("1", 1, Some(1)),
@@ -429,7 +429,7 @@ mod tests {
             ("-1", 0, None),
             ("two", 0, None),
         ] {
-            assert_eq!(count(text, Base::Binary, least).ok(), expected, "{text}");
+            assert_eq!(count(text, UnitBase::Binary, least).ok(), expected, "{text}");
         }
     }
 
@@ -456,8 +456,8 @@ mod tests {
             ("", None, None),
             ("(1)", None, None),
         ] {
-            assert_eq!(time_us(text, Bare::Seconds).ok(), of_seconds, "{text:?}");
-            assert_eq!(time_us(text, Bare::Micros).ok(), of_micros, "{text:?} of microseconds");
+            assert_eq!(time_us(text, BareTime::Seconds).ok(), of_seconds, "{text:?}");
+            assert_eq!(time_us(text, BareTime::Micros).ok(), of_micros, "{text:?} of microseconds");
         }
     }
 
@@ -479,7 +479,7 @@ mod tests {
             ("4k,x", None),
             ("4k,8k,x", None),
         ] {
-            let found = sides(text, |one| size(one, Base::Binary));
+            let found = sides(text, |one| size(one, UnitBase::Binary));
             assert_eq!(found.ok(), expected, "{text:?}");
         }
     }
@@ -532,13 +532,13 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn any_text_is_a_value_or_none(text in "\\PC{0,12}|[0-9a-fx.,:%()kmgtpibszud-]{0,12}") {
-            for base in [Base::Binary, Base::Decimal] {
+            for base in [UnitBase::Binary, UnitBase::Decimal] {
                 if let Ok(bytes) = size(&text, base) {
                     proptest::prop_assert!(bytes <= i64::MAX as u64);
                 }
                 let _ = (amount(&text, base), count(&text, base, 1));
             }
-            for bare in [Bare::Seconds, Bare::Micros] {
+            for bare in [BareTime::Seconds, BareTime::Micros] {
                 if let Ok(us) = time_us(&text, bare) {
                     proptest::prop_assert!(us <= 1 << 53);
                 }
@@ -556,9 +556,9 @@ mod tests {
         #[test]
         fn sizes_scale(n in 0u64..1 << 20) {
             for (unit, bytes) in [("k", 1u64 << 10), ("m", 1 << 20), ("g", 1 << 30), ("kib", 1000), ("", 1)] {
-                proptest::prop_assert_eq!(size(&format!("{n}{unit}"), Base::Binary), Ok(n * bytes));
+                proptest::prop_assert_eq!(size(&format!("{n}{unit}"), UnitBase::Binary), Ok(n * bytes));
             }
-            proptest::prop_assert_eq!(size(&format!("{n:#x}"), Base::Binary), Ok(n));
+            proptest::prop_assert_eq!(size(&format!("{n:#x}"), UnitBase::Binary), Ok(n));
         }
     }
 
@@ -583,20 +583,20 @@ mod tests {
             ("9^99", None),
             ("(((((((((((((((((((((((((((((((((((1)))))))))))))))))))))))))))))))))))", None),
         ] {
-            assert_eq!(size(text, Base::Binary).ok(), expected, "{text}");
+            assert_eq!(size(text, UnitBase::Binary).ok(), expected, "{text}");
         }
     }
 
     proptest::proptest! {
         #[test]
         fn any_text_has_a_value_or_none(text in "[-+*/^()0-9km ä]{0,40}") {
-            let _ = size(&text, Base::Binary);
+            let _ = size(&text, UnitBase::Binary);
         }
 
         #[test]
         fn sums_and_products(a in 0u64..1 << 20, b in 0u64..1 << 20, c in 1u64..1 << 20) {
-            proptest::prop_assert_eq!(size(&format!("{a}+{b}*{c}"), Base::Binary), Ok(a + b * c));
-            proptest::prop_assert_eq!(size(&format!("({a}+{b})/{c}"), Base::Binary), Ok((a + b) / c));
+            proptest::prop_assert_eq!(size(&format!("{a}+{b}*{c}"), UnitBase::Binary), Ok(a + b * c));
+            proptest::prop_assert_eq!(size(&format!("({a}+{b})/{c}"), UnitBase::Binary), Ok((a + b) / c));
         }
     }
 }

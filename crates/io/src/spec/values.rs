@@ -3,10 +3,12 @@
 
 use super::options::find;
 use super::refused::{self, CHECKSUMS};
-use super::units::{self, Bare, Base};
+use super::units::{self, BareTime, UnitBase};
 use super::{Axis, Format, lists};
-use crate::job::{Distribution, Engine, Ioprio, Nodes, Rw, Share, Sizes, Sync, VerifyKind};
-use crate::steady::{Criterion, Measure};
+use crate::job::{
+    BlockSizes, Distribution, EngineKind, Ioprio, NumaNodes, Rw, Share, Sync, VerifyKind,
+};
+use crate::steady::{SteadyCriterion, SteadyMetric};
 use hakobu_sys::errno;
 use hakobu_sys::nodes::Policy;
 use std::cmp::Ordering;
@@ -28,7 +30,7 @@ pub fn rw(text: &str) -> Result<(Rw, bool, Option<String>), String> {
 }
 
 /// The step after each block of a sequence: a size with perhaps a minus before it.
-pub fn skip(text: &str, base: Base) -> Result<i64, String> {
+pub fn skip(text: &str, base: UnitBase) -> Result<i64, String> {
     let (turn, size) = match text.strip_prefix('-') {
         Some(size) => (-1, size),
         None => (1, text),
@@ -39,7 +41,7 @@ pub fn skip(text: &str, base: Base) -> Result<i64, String> {
 }
 
 /// A block that can be.
-pub fn block(text: &str, base: Base) -> Result<u64, String> {
+pub fn block(text: &str, base: UnitBase) -> Result<u64, String> {
     match units::size(text, base)? {
         0 => Err("must be at least 1".to_owned()),
         bytes if bytes > 1 << 31 => Err("is too large".to_owned()),
@@ -48,13 +50,13 @@ pub fn block(text: &str, base: Base) -> Result<u64, String> {
 }
 
 /// `bsrange`: `4k-16k`, for reads and writes apart with a comma.
-pub fn ranges(text: &str, base: Base) -> Result<[Option<Sizes>; 2], String> {
+pub fn ranges(text: &str, base: UnitBase) -> Result<[Option<BlockSizes>; 2], String> {
     both(text, |one| {
         let (least, largest) = one.split_once(['-', ':']).ok_or("is not a range such as 4k-16k")?;
         let (least, largest) = (block(least.trim(), base)?, block(largest.trim(), base)?);
         let (least, largest) = (least.min(largest), least.max(largest));
         match largest % least {
-            0 => Ok(Sizes::Range { least, largest }),
+            0 => Ok(BlockSizes::Range { least, largest }),
             _ => Err(format!("{largest} is not a multiple of {least}")),
         }
     })
@@ -62,7 +64,7 @@ pub fn ranges(text: &str, base: Base) -> Result<[Option<Sizes>; 2], String> {
 
 /// `bssplit`: `4k/10:64k/50:32k/`, for reads and writes apart with a comma. What has no percentage
 /// shares what the others leave.
-pub fn splits(text: &str, base: Base) -> Result<[Option<Sizes>; 2], String> {
+pub fn splits(text: &str, base: UnitBase) -> Result<[Option<BlockSizes>; 2], String> {
     both(text, |one| {
         let mut shares: Vec<(u64, Option<u8>)> = Vec::new();
         for part in one.split(':') {
@@ -88,15 +90,15 @@ pub fn splits(text: &str, base: Base) -> Result<[Option<Sizes>; 2], String> {
                 (if last == 0 { left - even * (open - 1) } else { even }) as u8
             })
         };
-        Ok(Sizes::Split(shares.into_iter().map(|(bytes, of)| (bytes, share(of))).collect()))
+        Ok(BlockSizes::Split(shares.into_iter().map(|(bytes, of)| (bytes, share(of))).collect()))
     })
 }
 
 /// For reads and for writes, which a comma separates; one is for both.
 fn both(
     text: &str,
-    each: impl Fn(&str) -> Result<Sizes, String>,
-) -> Result<[Option<Sizes>; 2], String> {
+    each: impl Fn(&str) -> Result<BlockSizes, String>,
+) -> Result<[Option<BlockSizes>; 2], String> {
     let parts: Vec<&str> = text.split(',').map(str::trim).collect();
     let side = |at: usize| match parts.get(at) {
         None | Some(&"") => Ok(None),
@@ -140,16 +142,16 @@ pub fn reserve(text: &str) -> Result<bool, String> {
 }
 
 /// `steadystate`: `iops:2%`, `bw_slope:0.1%`.
-pub fn steady(text: &str, base: Base) -> Result<Criterion, String> {
+pub fn steady(text: &str, base: UnitBase) -> Result<SteadyCriterion, String> {
     let (what, limit) = text.split_once(':').ok_or("is not a criterion such as iops:2%")?;
     let (name, slope) = what.strip_suffix("_slope").map_or((what, false), |name| (name, true));
     let of = match name {
-        "iops" => Measure::Blocks,
-        "bw" => Measure::Bytes,
-        "lat" => Measure::Latency,
+        "iops" => SteadyMetric::Blocks,
+        "bw" => SteadyMetric::Bytes,
+        "lat" => SteadyMetric::Latency,
         _ => return Err("is none of iops, bw, lat, iops_slope, bw_slope, lat_slope".to_owned()),
     };
-    let bytes = of == Measure::Bytes;
+    let bytes = of == SteadyMetric::Bytes;
     let (number, percent) = match limit.strip_suffix('%') {
         Some(number) => (number.trim().parse::<f64>().ok(), true),
         None if bytes => (units::size(limit, base).ok().map(|bytes| bytes as f64), false),
@@ -157,12 +159,12 @@ pub fn steady(text: &str, base: Base) -> Result<Criterion, String> {
     };
     let limit = number.filter(|limit| limit.is_finite() && *limit > 0.0);
     let limit = limit.ok_or("needs a limit above 0")?;
-    Ok(Criterion { of, slope, limit, percent })
+    Ok(SteadyCriterion { of, slope, limit, percent })
 }
 
 /// Whole seconds.
 pub fn seconds(text: &str) -> Result<u32, String> {
-    let seconds = time(text, Bare::Seconds)?.as_secs_f64().ceil();
+    let seconds = time(text, BareTime::Seconds)?.as_secs_f64().ceil();
     Ok(seconds.min(f64::from(u32::MAX)) as u32)
 }
 
@@ -205,13 +207,13 @@ pub fn verify(text: &str) -> Result<Option<VerifyKind>, String> {
 }
 
 /// A time, as the duration it is.
-pub fn time(text: &str, bare: Bare) -> Result<Duration, String> {
+pub fn time(text: &str, bare: BareTime) -> Result<Duration, String> {
     units::time_us(text, bare).map(Duration::from_micros)
 }
 
 /// `ioengine`.
-pub fn engine(text: &str) -> Result<Engine, String> {
-    let known = Engine::NAMES.iter().find(|(name, _)| *name == text);
+pub fn engine(text: &str) -> Result<EngineKind, String> {
+    let known = EngineKind::NAMES.iter().find(|(name, _)| *name == text);
     known.map(|(_, engine)| *engine).ok_or_else(|| refused::engine(text))
 }
 
@@ -222,10 +224,10 @@ const THETA: f64 = 1.1;
 const ENTRIES_MAX: usize = 256;
 
 /// A distribution, with its shares for reads and for writes, or its sequence of blocks.
-pub type Distributed = (Distribution, [Vec<Share>; 2], Vec<u64>);
+pub type ParsedDistribution = (Distribution, [Vec<Share>; 2], Vec<u64>);
 
 /// `random_distribution`.
-pub fn distribution(text: &str) -> Result<Distributed, String> {
+pub fn distribution(text: &str) -> Result<ParsedDistribution, String> {
     let (name, value) = text.split_once(':').map_or((text, None), |(name, v)| (name, Some(v)));
     let plain = |distribution| Ok((distribution, [Vec::new(), Vec::new()], Vec::new()));
     match (name, value) {
@@ -421,7 +423,7 @@ pub fn ignored(text: &str) -> Result<[Vec<i32>; 3], String> {
 }
 
 /// `numa_mem_policy`: `bind:0`, `interleave:0-1`, `prefer:0`, `local`, `default`.
-pub fn memory_policy(text: &str, nodes: &mut Nodes) -> Result<(), String> {
+pub fn memory_policy(text: &str, nodes: &mut NumaNodes) -> Result<(), String> {
     let (name, list) = text.split_once(':').map_or((text, None), |(name, of)| (name, Some(of)));
     nodes.policy = match name {
         "default" => Policy::Default,
@@ -472,7 +474,7 @@ fn digit(text: &str, most: u8) -> Option<u8> {
 }
 
 /// `cmdprio_bssplit`: `64k/25/1/1:64k/75`, for reads and writes apart with a comma.
-pub fn priority_split(text: &str, base: Base) -> Result<[Vec<PrioritySplit>; 2], String> {
+pub fn priority_split(text: &str, base: UnitBase) -> Result<[Vec<PrioritySplit>; 2], String> {
     let sides: Vec<&str> = text.split(',').collect();
     if sides.len() > 3 {
         return Err("has more than three lists (reads, writes, trims)".to_owned());
@@ -482,7 +484,7 @@ pub fn priority_split(text: &str, base: Base) -> Result<[Vec<PrioritySplit>; 2],
     Ok([of(0)?, of(1)?])
 }
 
-fn priority_parts(text: &str, base: Base) -> Result<Vec<PrioritySplit>, String> {
+fn priority_parts(text: &str, base: UnitBase) -> Result<Vec<PrioritySplit>, String> {
     let mut found: Vec<PrioritySplit> = Vec::new();
     for one in text.split(':').map(str::trim).filter(|one| !one.is_empty()) {
         let fields: Vec<&str> = one.split('/').map(str::trim).collect();
@@ -530,7 +532,7 @@ const REPEAT_MAX: u32 = 10_000;
 
 /// `repeat`.
 pub fn repeat(text: &str) -> Result<u32, String> {
-    match units::count(text, Base::Binary, 1)? {
+    match units::count(text, UnitBase::Binary, 1)? {
         times if times > REPEAT_MAX => Err(format!("is more than {REPEAT_MAX}")),
         times => Ok(times),
     }
@@ -611,7 +613,7 @@ mod tests {
     #[test]
     fn splits_have_sizes_shares_and_priorities() {
         let [reads, writes] =
-            priority_split("64k/25/1/1:64k/75/3/2:1m/10/2/0/3,8k/0", Base::Binary).unwrap();
+            priority_split("64k/25/1/1:64k/75/3/2:1m/10/2/0/3,8k/0", UnitBase::Binary).unwrap();
         let part = |bytes, percent, class, level, hint| PrioritySplit {
             bytes,
             percent,
@@ -624,7 +626,7 @@ mod tests {
         for wrong in
             ["4k/60:4k/50", "4k/10/4/0", "4k/10/1", "4k/10/1/8", "4k/10/1/1/2000", "x", "4k/101"]
         {
-            assert!(priority_split(wrong, Base::Binary).is_err(), "{wrong}");
+            assert!(priority_split(wrong, UnitBase::Binary).is_err(), "{wrong}");
         }
     }
 }
