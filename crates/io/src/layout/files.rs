@@ -209,7 +209,7 @@ fn divisor(a: u64, b: u64) -> u64 {
 const FILL_BYTES: u64 = 1 << 50;
 
 /// Checks of a job before anything is looked at.
-fn check(job: &Job) -> Result<(), String> {
+pub(super) fn check(job: &Job) -> Result<(), String> {
     for bytes in blocks(job) {
         if bytes == 0 || u32::try_from(bytes).is_err() {
             return Err(format!("bs: blocks of {bytes} bytes: from 1 to 4294967295 is possible"));

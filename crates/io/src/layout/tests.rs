@@ -1,6 +1,6 @@
 //! Layout on real file systems and devices: what is made, what is used, what is refused.
 
-use super::files::{extent as extent_of, names as names_of};
+use super::files::{check, extent as extent_of, names as names_of};
 use super::{Layout, Safety, lay_out};
 use crate::job::tests::job;
 use crate::job::{Amount, Job};
@@ -363,14 +363,14 @@ fn what_cannot_be_is_said() {
     job.offset_increment = Amount::Bytes(u64::MAX / 2);
     assert!(extent(&job, 9, 1, None).unwrap_err().contains("64 bits"));
     job.block_bytes = [4096, 0];
-    assert!(plan::check(&job).unwrap_err().starts_with("bs"));
+    assert!(check(&job).unwrap_err().starts_with("bs"));
     job.block_bytes = [4096, 1 << 32];
-    assert!(plan::check(&job).unwrap_err().starts_with("bs"));
+    assert!(check(&job).unwrap_err().starts_with("bs"));
     job.block_bytes = [16, 512];
     job.verify = Some(crate::job::VerifyKind::Crc32c);
-    assert_eq!(plan::check(&job), Ok(()), "only writes, of 512 bytes");
+    assert_eq!(check(&job), Ok(()), "only writes, of 512 bytes");
     job.block_bytes = [16, 72];
-    assert!(plan::check(&job).unwrap_err().starts_with("verify"));
+    assert!(check(&job).unwrap_err().starts_with("verify"));
 }
 
 #[test]

@@ -285,7 +285,7 @@ impl<'a, E: Engine> CloneLoop<'a, E> {
 
     /// Sends a block on its way.
     #[inline(always)]
-    fn send(&mut self, block: Block, intended: Option<u64>) -> Result<(), Failure> {
+    pub(super) fn send(&mut self, block: Block, intended: Option<u64>) -> Result<(), Failure> {
         let slot = if E::WAITS { 0 } else { self.free_slot()? };
         if let (true, Some(filler)) = (block.write, &mut self.filler) {
             let buffer = self.engine.buffer(slot);
