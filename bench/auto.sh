@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures `-j auto` against the best fixed number of jobs, for BENCHMARKS.md.
+# Measures `-j auto` against the best fixed number of jobs, for docs/benchmarks/jobs.md.
 #
 #   bench/auto.sh [--quick] [--rounds N] [--scale X] [--disk DIR] [--rows NAME,NAME…] RESULTS
 #

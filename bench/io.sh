@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures `hakobu io` beside fio, with the same options on the same files, for BENCHMARKS.md.
+# Measures `hakobu io` beside fio, with the same options on the same files, for docs/benchmarks/io.md.
 #
 #   bench/io.sh [--quick] [--rounds N] [--seconds S] [--rows NAME,NAME…] [--disk FOLDER] [--pin CPU] RESULTS
 #

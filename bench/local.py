@@ -1,4 +1,4 @@
-"""The rows of BENCHMARKS.md that need no network. Started by local.sh, which builds the tools and cleans up."""
+"""The rows of docs/benchmarks/local.md. Started by local.sh, which builds the tools and cleans up."""
 
 import os
 import platform

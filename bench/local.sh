@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Measures hakobu beside other copiers, for every figure of BENCHMARKS.md.
+# Measures hakobu beside other copiers, for every figure of docs/benchmarks/local.md.
 #
 #   bench/local.sh [--quick] [--rounds N] [--scale X] [--rows NAME,NAME…] RESULTS
 #
 # RESULTS is a folder for raw numbers (raw.tsv, one line for each run) and for report.md, the section for
-# BENCHMARKS.md. Needs root (loop mounts), about 14 GB of memory for all rows, gcc, python3; contenders
+# that page. Needs root (loop mounts), about 14 GB of memory for all rows, gcc, python3; contenders
 # that are not installed are left out with a line. --quick makes 3 rounds instead of 9, --scale makes
 # trees smaller, --rows picks rows (bench/local.sh --list names them).
 #

@@ -1,4 +1,4 @@
-"""Writes the first page of BENCHMARKS.md from raw numbers: the median of each program, and how many times as fast
+"""Writes the tables of local copies and of objects in BENCHMARKS.md from raw numbers: the median of each program, and how many times as fast
 hakobu is, with its 95 % interval. Called by bench/page.sh.
 
 usage: python3 bench/page.py [--scale X] FILE.tsv...

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes every figure of the first page of BENCHMARKS.md and of README.md: runs the rows that it shows with
+# Makes the tables of local copies and of objects in BENCHMARKS.md and README.md: runs the rows that it shows with
 # bench/local.sh and bench/s3.sh, and writes the page.
 #
 #   bench/page.sh [--from FILE.tsv,FILE.tsv…] [--rounds N] [--quick] RESULTS

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures hakobu beside s5cmd, aws and s3cmd against S3 servers on this machine, for BENCHMARKS.md.
+# Measures hakobu beside s5cmd, aws and s3cmd against S3 servers on this machine, for docs/benchmarks/s3.md.
 #
 #   bench/s3.sh [--quick] [--rounds N] [--scale X] [--rows NAME,NAME…] RESULTS
 #

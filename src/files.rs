@@ -4,7 +4,7 @@
 
 use crate::show::output::Output;
 use hakobu_core::error::{Cause, cannot};
-use hakobu_sys::links::Links;
+use hakobu_sys::paths::Links;
 use hakobu_sys::{AsFd, OwnedFd, dir, file};
 use std::ffi::CString;
 use std::fs::File;

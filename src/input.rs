@@ -1,9 +1,9 @@
 //! Input that the program waits for: standard input, and files that may be FIFOs or terminals. A signal ends the wait.
 
 use crate::stopped;
-use hakobu_sys::links::Links;
-use hakobu_sys::waiting::Input;
-use hakobu_sys::{dir, standard};
+use hakobu_sys::dir;
+use hakobu_sys::paths::Links;
+use hakobu_sys::stdio::{self, Input};
 use std::ffi::{CString, OsStr};
 use std::io::{self, BufReader};
 use std::os::unix::ffi::OsStrExt;
@@ -19,7 +19,7 @@ pub type Waiting = Input<fn() -> bool>;
 pub fn stdin() -> io::Result<MutexGuard<'static, BufReader<Waiting>>> {
     static STDIN: OnceLock<Mutex<BufReader<Waiting>>> = OnceLock::new();
     if STDIN.get().is_none() {
-        let file = standard::input()?;
+        let file = stdio::input()?;
         drop(STDIN.set(Mutex::new(BufReader::new(waiting(file.into())))));
     }
     let stdin = STDIN.get().ok_or(io::ErrorKind::NotFound)?;

@@ -5,7 +5,7 @@ use crate::options::{Blocks, Group, Opt, OptArg, Row, flag, parts, put, titled, 
 use crate::priority::{self, Priority};
 use hakobu_core::event::Remarks;
 use hakobu_core::unit::Jobs;
-use hakobu_core::{limit, size};
+use hakobu_core::{limit, number};
 use hakobu_sys::process;
 use hakobu_transfer::location::{Location, Sources};
 use hakobu_transfer::policy::Policy;
@@ -63,7 +63,7 @@ pub static BWLIMIT: Group<Limits> = titled("Limits").with(&[value(
 )
 .off(&["no-bwlimit"])
 .reads(|limits, arg| {
-    let rate = if arg.on { size::parse_rate(&arg.value) } else { Ok(None) };
+    let rate = if arg.on { number::parse_rate(&arg.value) } else { Ok(None) };
     put(&mut limits.bytes_per_s_max, rate.map_err(|why| arg.refuse(why))?)
 })]);
 

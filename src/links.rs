@@ -2,7 +2,7 @@
 //! read and written under that rule.
 
 use crate::options::{Group, flag, parts, titled};
-use hakobu_sys::links::Links;
+use hakobu_sys::paths::Links;
 use std::path::PathBuf;
 
 /// The link options read so far.

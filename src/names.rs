@@ -3,7 +3,7 @@
 use crate::input;
 use hakobu_core::error::cannot;
 use hakobu_core::lines::{self, LINE_BYTES_MAX, NAME_BYTES_MAX};
-use hakobu_sys::links::Links;
+use hakobu_sys::paths::Links;
 use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;

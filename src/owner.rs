@@ -1,6 +1,6 @@
 //! `--chown=USER:GROUP`: names or numbers.
 
-use hakobu_sys::user;
+use hakobu_sys::process;
 use hakobu_transfer::policy::IdMap;
 use std::ffi::OsStr;
 
@@ -49,9 +49,11 @@ impl Names {
 }
 
 /// The users of the system.
-pub const USERS: Names = Names { what: "user", id_of: user::uid_of, name_of: user::user_name };
+pub const USERS: Names =
+    Names { what: "user", id_of: process::uid_of, name_of: process::user_name };
 /// The groups of the system.
-pub const GROUPS: Names = Names { what: "group", id_of: user::gid_of, name_of: user::group_name };
+pub const GROUPS: Names =
+    Names { what: "group", id_of: process::gid_of, name_of: process::group_name };
 
 /// Parses the value of `--usermap` or `--groupmap`: comma-separated `FROM:TO`, where FROM is a name, a number, a
 /// range of numbers, `*`, or nothing for the numbers without a name.

@@ -1,6 +1,6 @@
 //! `--nice` as in nice(1) and `--ionice` as in ionice(1): CPU and I/O priority.
 
-use hakobu_sys::priority::{self, IoClass};
+use hakobu_sys::process::{self, IoClass};
 use std::ffi::OsStr;
 
 /// Default level of a class with levels: ionice(1).
@@ -75,11 +75,11 @@ impl Priority {
     /// A sentence that names the option.
     pub fn apply(self) -> Result<(), String> {
         if let Some(value) = self.nice {
-            priority::set_nice(value)
+            process::set_nice(value)
                 .map_err(|error| format!("cannot set --nice={value}: {error}"))?;
         }
         if let Some(IoNice { class, level }) = self.ionice {
-            priority::set_io_priority(class, level)
+            process::set_io_priority(class, level)
                 .map_err(|error| format!("cannot set --ionice (class {class:?}): {error}"))?;
         }
         Ok(())

@@ -30,7 +30,14 @@ pub fn check(data: &[u8]) {
         let count = words.len();
         let conditions =
             ["-n", "--no-clobber", "-no-clobber", "-s", "--if-size-differ", "-if-size-differ"];
-        let is_droppable = |word: &OsString| conditions.iter().any(|one| word == one);
+        // A switch may have a value, which may switch it off (`-u=0`).
+        let is_switch = |word: &OsString| {
+            let parts = word.to_str().and_then(|text| text.strip_prefix('-')?.split_once('='));
+            let values = ["1", "t", "true", "0", "f", "false"];
+            parts.is_some_and(|(_, value)| values.contains(&&*value.to_ascii_lowercase()))
+        };
+        let is_droppable =
+            |word: &OsString| conditions.iter().any(|one| word == one) || is_switch(word);
         let least = words.iter().filter(|word| !is_droppable(word)).count();
         // `-p -n 5` may become `-p 5`: the -p of cp before a file, which would be the part size of s5cmd if it were
         // read again.

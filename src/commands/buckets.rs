@@ -8,7 +8,7 @@ use crate::options::{Opt, Table, Typed, flag, parts};
 use crate::show::json::line;
 use crate::show::{Show, Wanted};
 use hakobu_s3::ops::{abort_upload, create_bucket, delete_bucket, list_uploads};
-use hakobu_s3::{Client, Error, Store};
+use hakobu_s3::{Client, Error, S3Session};
 use hakobu_transfer::run::{Control, Keys, Removal, RemovalTarget, remove_objects};
 use serde::Serialize;
 use std::ffi::OsString;
@@ -89,7 +89,7 @@ pub fn remove(arguments: Vec<OsString>) -> ExitCode {
 fn run(
     table: &Table<Plan>,
     arguments: &[OsString],
-    work: impl FnOnce(&Plan, &Arc<Store>) -> Result<u8, String>,
+    work: impl FnOnce(&Plan, &Arc<S3Session>) -> Result<u8, String>,
 ) -> ExitCode {
     let plan = |typed| plan(table, &typed);
     carry_out(table.parse(arguments), plan, |plan| work(&plan, &tool::open(&plan.objects)?))
@@ -117,7 +117,7 @@ struct Done<'a> {
 
 fn each(
     plan: &Plan,
-    store: &Arc<Store>,
+    store: &Arc<S3Session>,
     (operation, event): (&str, &'static str),
     work: impl AsyncFn(&Client, &str) -> Result<(), Error>,
 ) -> u8 {
@@ -128,7 +128,7 @@ fn each(
 }
 
 /// Removes all objects of a bucket; returns whether that succeeded.
-fn empty(plan: &Plan, store: &Arc<Store>, bucket: &str) -> Result<bool, String> {
+fn empty(plan: &Plan, store: &Arc<S3Session>, bucket: &str) -> Result<bool, String> {
     let control = Arc::new(Control::default());
     let wanted = Wanted { command: "rb", quiet: true, ..Wanted::default() };
     let show = Show::new(wanted, Arc::clone(&control))?;

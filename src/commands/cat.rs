@@ -13,15 +13,15 @@ use hakobu_core::limit::Limiter;
 use hakobu_core::meter::Meter;
 use hakobu_core::unit;
 use hakobu_s3::ops::Range;
-use hakobu_s3::{Error, Kind, Store};
-use hakobu_sys::{close, standard};
+use hakobu_s3::{Error, ErrorKind, S3Session};
+use hakobu_sys::{file, stdio};
 use hakobu_transfer::location::S3Url;
 use hakobu_transfer::object::list::{self, Choice, Listing, Pattern, Scope, StoreQuery};
 use hakobu_transfer::object::{StreamError, StreamParts, download_stream};
 use hakobu_transfer::policy::filter::Filter;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{BufWriter, ErrorKind, IsTerminal, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::unix::ffi::OsStringExt;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -129,14 +129,14 @@ struct Keys {
 }
 
 impl Keys {
-    fn of(plan: &Plan, store: &Arc<Store>, url: &S3Url) -> Result<Keys, Error> {
+    fn of(plan: &Plan, store: &Arc<S3Session>, url: &S3Url) -> Result<Keys, Error> {
         if !is_many(url, plan.objects.is_raw()) {
             return Ok(Keys { one: Some(url.key.clone()), listing: None, found: true });
         }
         let Scope { prefix, narrowed, pattern } = Scope::of(&url.key, false);
         let recursive = pattern.is_some();
         let choice = Choice::new(&prefix, pattern, plan.filter.as_ref());
-        let choice = choice.map_err(|why| Error::new(Kind::Invalid, "", why.to_string()))?;
+        let choice = choice.map_err(|why| Error::new(ErrorKind::Invalid, "", why.to_string()))?;
         let query =
             StoreQuery { prefix: prefix.clone(), narrowed, recursive, ..StoreQuery::default() };
         let listing = list::store(store, &url.bucket, query);
@@ -170,7 +170,9 @@ impl Keys {
         self.listing = None;
         match self.found {
             true => None,
-            false => Some(Err(Error::new(Kind::NotFound, "", "there is no such object or prefix"))),
+            false => {
+                Some(Err(Error::new(ErrorKind::NotFound, "", "there is no such object or prefix")))
+            }
         }
     }
 }
@@ -185,7 +187,7 @@ fn range(text: &OsStr) -> Option<Range> {
 
 fn show(plan: &Plan) -> Result<u8, String> {
     plan.limits.priority.apply()?;
-    let stdout = match standard::output() {
+    let stdout = match stdio::output() {
         Ok(stdout) => BufWriter::with_capacity(BUFFER_BYTES, stdout),
         Err(error) => {
             tool::fail(None, "write", "standard output", &Cause::System(error));
@@ -236,7 +238,9 @@ fn show(plan: &Plan) -> Result<u8, String> {
                     }
                 }
                 // The reader is gone (`| head`).
-                Err((_, StreamError::Write(error))) if error.kind() == ErrorKind::BrokenPipe => {
+                Err((_, StreamError::Write(error)))
+                    if error.kind() == io::ErrorKind::BrokenPipe =>
+                {
                     return Ok(code);
                 }
                 Err((_, StreamError::Write(error))) => {
@@ -270,7 +274,7 @@ impl Counted<'_> {
     /// after the exit code.
     fn deliver(&mut self) -> std::io::Result<()> {
         self.out.flush()?;
-        close::flush(self.out.get_ref())
+        file::flush(self.out.get_ref())
     }
 }
 

@@ -10,7 +10,7 @@ use super::{cat, pipe};
 use crate::exit;
 use crate::options::{OptArg, Refused};
 use crate::show::Wanted;
-use hakobu_core::error::{Cause, Class, Operation, Problem};
+use hakobu_core::error::{Cause, ErrorClass, Operation, Problem};
 use hakobu_core::event::{Event, Listener};
 use hakobu_transfer::location::Sources;
 use hakobu_transfer::policy::Symlinks;
@@ -75,7 +75,7 @@ fn copy(mut spec: Spec, wanted: Wanted) -> u8 {
                     source: Some(source.clone()),
                     target: None,
                     cause: Cause::Reason(reason),
-                    class: Class::Partial,
+                    class: ErrorClass::Partial,
                 }));
                 before.totals.failed += 1;
                 false

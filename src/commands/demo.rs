@@ -17,10 +17,10 @@ use crate::{exit, number, signals};
 use area::{Area, Data};
 use hakobu_core::error::Fatal;
 use hakobu_core::unit::{Jobs, Totals};
-use hakobu_s3::blocking::with_client;
 use hakobu_s3::ops::create_bucket;
-use hakobu_s3::{Addressing, Keys, Settings};
-use hakobu_testserver::{Conditions, Config, Kind, Server};
+use hakobu_s3::with_client;
+use hakobu_s3::{Addressing, Credentials, Settings};
+use hakobu_testserver::{Conditions, ServerConfig, ServerKind, TestServer};
 use hakobu_transfer::location::Location;
 use hakobu_transfer::object::JOBS_SEED;
 use hakobu_transfer::run::{Control, Outcome, Rates, transfer};
@@ -95,8 +95,8 @@ impl Demo<'_> {
         area.has_room(&data)?;
         let secret = tool::random_key().map_err(|e| format!("cannot make up a key: {e}"))?;
         let store = area.store();
-        let server = Server::start(Config {
-            kind: Kind::Folder {
+        let server = TestServer::start(ServerConfig {
+            kind: ServerKind::Folder {
                 dir: store.clone(),
                 access_key: ACCESS_KEY.into(),
                 secret_key: secret.clone(),
@@ -107,11 +107,12 @@ impl Demo<'_> {
             log: None,
         });
         let server = server.map_err(|e| format!("cannot serve {}: {e}", store.display()))?;
-        let keys = Keys { access_key: ACCESS_KEY.into(), secret_key: secret, session_token: None };
+        let credentials =
+            Credentials { access_key: ACCESS_KEY.into(), secret_key: secret, session_token: None };
         let settings = Settings {
             endpoint_url: Some(server.url()),
             region: Some("us-east-1".into()),
-            keys: Some(keys),
+            credentials: Some(credentials),
             addressing: Addressing::Path,
             ..Settings::default()
         };
@@ -175,7 +176,7 @@ impl Demo<'_> {
         let outcome = Outcome { stopped: false, ..outcome };
         let shown = show.finish(&outcome, code);
         let totals = &outcome.totals;
-        print_row(step, totals.files, totals.bytes, outcome.took, Some(outcome.requests.answered));
+        print_row(step, totals.files, totals.bytes, outcome.took, Some(outcome.requests.succeeded));
         if code != exit::OK || !shown {
             return Err(format!("{step}: it did not succeed"));
         }
@@ -242,7 +243,7 @@ impl Demo<'_> {
         if !show.finish(&shown, exit::FAILURE) || is_fatal {
             return Err(format!("{step}: it did not succeed"));
         }
-        let requests = Some(outcome.requests.answered).filter(|requests| *requests > 0);
+        let requests = Some(outcome.requests.succeeded).filter(|requests| *requests > 0);
         print_row(step, counts.files, counts.bytes, outcome.took, requests);
         if self.control.is_stopped() {
             return Err(format!("{step}: it was not finished"));

@@ -16,9 +16,9 @@ use crate::show::output::Output;
 use crate::show::progress::{Form, Progress};
 use hakobu_core::error::{Cause, Operation, quoted};
 use hakobu_core::unit::Kind;
-use hakobu_sys::links::Links;
+use hakobu_sys::paths::Links;
 use hakobu_transfer::run::steered;
-use hakobu_tree::usage::{Excludes, Measured, Meter};
+use hakobu_tree::usage::{Excludes, UsageMeter, UsageResult};
 use line::{Lines, Sum};
 use options::Plan;
 pub(super) use options::TABLE;
@@ -97,7 +97,7 @@ fn measure(plan: &Plan) -> Result<u8, String> {
     let ((sum, failures), _) = steered(&paths, plan.limits.jobs, plan.rates, |controls, limits| {
         progress.begins(&controls.meter);
         let meter =
-            Meter::new(plan.options, &tops, controls, limits.open_dirs_max, excludes, &failed);
+            UsageMeter::new(plan.options, &tops, controls, limits.open_dirs_max, excludes, &failed);
         let mut sum = Sum::default();
         for top in &tops {
             let measured = meter.measure(top, &mut |path, bytes| {
@@ -105,7 +105,7 @@ fn measure(plan: &Plan) -> Result<u8, String> {
                     lines.write(Some(path), None, Sum { bytes, objects: 0 });
                 }
             });
-            if let Measured::Bytes(bytes) = measured {
+            if let UsageResult::Bytes(bytes) = measured {
                 sum.bytes += bytes;
             }
         }

@@ -51,13 +51,9 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Option<Line>, String> {
     let Some(of) = find(COMMANDS, &line.command.to_string_lossy()) else {
         return Ok(Some(Line { arguments: rest, ..line }));
     };
-    let stored = rest.iter().any(objects::is_s3) || of.name == "run";
-    // Without a path, store options make `ls` list buckets.
-    let buckets = of.name == "ls"
-        && !rest.iter().any(|word| !word.as_bytes().starts_with(b"-"))
-        && args.iter().any(|(row, _)| is_stores(row));
+    let stored = rest.iter().any(objects::is_s3) || matches!(of.name, "run" | "ls");
     for (row, spelled) in args {
-        if is_stores(row) && !stored && !buckets {
+        if is_stores(row) && !stored {
             continue;
         }
         match of.has(row.name) {
@@ -69,9 +65,6 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Option<Line>, String> {
         }
     }
     line.arguments.extend(rest);
-    if buckets {
-        line.arguments.push("s3://".into());
-    }
     Ok(Some(line))
 }
 
@@ -140,8 +133,8 @@ mod tests {
             ("ls", "ls"),
             ("--endpoint-url U ls s3://b", "ls --endpoint-url=U s3://b"),
             ("--endpoint-url=U --json ls -R s3://b", "ls --endpoint-url=U --json -R s3://b"),
-            ("--endpoint-url U ls", "ls --endpoint-url=U s3://"),
-            ("--profile p ls .", "ls ."),
+            ("--endpoint-url U ls", "ls --endpoint-url=U"),
+            ("--profile p du .", "du ."),
             ("--profile p run f", "run --profile=p f"),
             ("--numworkers 5 -r 3 cp s3://b/k .", "cp --jobs=5 --retry-count=3 s3://b/k ."),
             ("--log error --stat mb s3://b", "mb --log=error s3://b"),

@@ -5,7 +5,7 @@ use super::tool;
 use crate::objects::{self, ObjectArgs};
 use crate::options::{JSON, Opt, Table, Typed, parts};
 use crate::show::json::push_line;
-use hakobu_s3::ops::{Head, head_bucket, head_object};
+use hakobu_s3::ops::{ObjectHead, head_bucket, head_object};
 use hakobu_s3::{Client, Error};
 use hakobu_transfer::location::S3Url;
 use serde::Serialize;
@@ -116,7 +116,7 @@ struct Object<'a> {
 }
 
 impl<'a> Object<'a> {
-    fn of(name: &'a str, head: &'a Head) -> Object<'a> {
+    fn of(name: &'a str, head: &'a ObjectHead) -> Object<'a> {
         let checksums = head.checksums.iter().map(|sum| (sum.algorithm.name(), sum.encode()));
         let metadata = head.metadata.iter().map(|(name, value)| (&**name, &**value));
         let headers = head.headers.iter().map(|(name, value)| {
@@ -139,7 +139,7 @@ impl<'a> Object<'a> {
 }
 
 /// Appends the most important values, and the other headers below.
-fn lines(name: &str, head: &Head, out: &mut Vec<u8>) {
+fn lines(name: &str, head: &ObjectHead, out: &mut Vec<u8>) {
     let object = Object::of(name, head);
     let mut line = |label: &str, value: &str| {
         // Values come from the server: they must not contain control characters.

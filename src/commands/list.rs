@@ -32,7 +32,7 @@ pub const COMMANDS: &[Command] = &[
     row("mv", "rename or move (mv's options)", Alone(mv::run), &mv::TABLE),
     row("verify", "compare two trees", Alone(verify::run), &verify::TABLE),
     row("rm", "remove files and trees (rm's options)", Alone(rm::run), &rm::TABLE),
-    row("ls", "list directories and files (ls's options)", Alone(ls::run), &ls::TABLE),
+    row("ls", "list buckets and objects", Alone(ls::run), &ls::TABLE),
     row("du", "report disk usage (du's options)", Alone(du::run), &du::TABLE),
     row("cat", "objects to standard output", Alone(cat::run), &cat::TABLE),
     row("pipe", "standard input to an object", Alone(pipe::run), &pipe::TABLE),

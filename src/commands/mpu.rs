@@ -8,8 +8,8 @@ use crate::options::{JSON, Opt, Table, Typed, flag, parts, put, value};
 use crate::show::json::{Paths, line};
 use crate::show::output::Output;
 use hakobu_s3::Error;
-use hakobu_s3::blocking::with_store;
 use hakobu_s3::ops::{Upload, abort_upload, list_uploads};
+use hakobu_s3::with_session;
 use hakobu_transfer::location::S3Url;
 use serde::Serialize;
 use std::ffi::OsString;
@@ -101,7 +101,7 @@ fn work(plan: &Plan) -> Result<u8, String> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
     let now_s = i64::try_from(now).unwrap_or(i64::MAX);
     let out = Output::stdout();
-    let done = with_store(&store, async |client| {
+    let done = with_session(&store, async |client| {
         let mut code = exit::OK;
         let uploads = list_uploads(&client, &plan.url.bucket, &plan.url.key).await?;
         // The start of uploads is by the server's clock.

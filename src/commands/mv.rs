@@ -10,7 +10,7 @@ use crate::exit;
 use crate::objects::Concerned;
 use crate::options::{OptArg, Refused, Typed};
 use crate::show::{Line, Wanted, ask};
-use hakobu_core::error::{Cause, Class, Operation, Problem, quoted};
+use hakobu_core::error::{Cause, ErrorClass, Operation, Problem, quoted};
 use hakobu_core::event::{Event, Listener};
 use hakobu_sys::meta::identity;
 use hakobu_transfer::location::{Location, Sources};
@@ -193,7 +193,7 @@ fn move_one(
                     source: Some(from.to_owned()),
                     target: Some(to.to_owned()),
                     cause: Cause::Reason("it was copied, but the source is still there"),
-                    class: Class::Partial,
+                    class: ErrorClass::Partial,
                 }));
                 outcome.totals.failed += 1;
             }

@@ -12,10 +12,10 @@ use crate::{exit, signals};
 use hakobu_core::error::{Cause, quoted};
 use hakobu_core::limit::Limiter;
 use hakobu_core::meter::Meter;
-use hakobu_s3::blocking::with_store;
 use hakobu_s3::ops::head_object;
-use hakobu_s3::{Error, Kind, Store};
-use hakobu_sys::standard;
+use hakobu_s3::with_session;
+use hakobu_s3::{Error, ErrorKind, S3Session};
+use hakobu_sys::stdio;
 use hakobu_transfer::location::S3Url;
 use hakobu_transfer::object::{Stream, content_type, upload_stream};
 use hakobu_transfer::run::Objects;
@@ -106,19 +106,19 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
 fn upload(Plan { objects, limits, keeps, json, path, url }: Plan) -> Result<u8, String> {
     limits.priority.apply()?;
     // A closed standard input is not an empty one: nothing is replaced.
-    let input = match standard::input() {
+    let input = match stdio::input() {
         Ok(input) => input,
         Err(error) => {
             let cause = Cause::System(error);
             return Ok(failed("read", &"standard input".into(), &cause, json));
         }
     };
-    let store = Store::open(&objects.target).map_err(|error| error.to_string())?;
+    let store = S3Session::open(&objects.target).map_err(|error| error.to_string())?;
     // Some servers ignore `If-None-Match`, so the object is also looked at.
     match keeps.then(|| is_there(&store, &url)) {
         Some(Ok(true)) => return Ok(kept(&path, json)),
         // An account that may only write relies on the condition of the upload.
-        Some(Err(error)) if error.kind == Kind::AccessDenied => {}
+        Some(Err(error)) if error.kind == ErrorKind::AccessDenied => {}
         Some(Err(error)) => return Ok(failed("look at", &path, &error, json)),
         Some(Ok(false)) | None => {}
     }
@@ -153,7 +153,7 @@ fn upload(Plan { objects, limits, keeps, json, path, url }: Plan) -> Result<u8, 
         Ok(_) => said(&path, "uploaded", json, exit::OK),
         Err(error)
             if keeps
-                && error.kind == Kind::Precondition
+                && error.kind == ErrorKind::Precondition
                 && is_there(&store, &url).is_ok_and(|there| there) =>
         {
             kept(&path, json)
@@ -163,11 +163,12 @@ fn upload(Plan { objects, limits, keeps, json, path, url }: Plan) -> Result<u8, 
 }
 
 /// Returns whether there is an object.
-fn is_there(store: &Arc<Store>, url: &S3Url) -> Result<bool, Error> {
-    match with_store(store, async |client| head_object(&client, &url.bucket, &url.key, None).await)
-    {
+fn is_there(store: &Arc<S3Session>, url: &S3Url) -> Result<bool, Error> {
+    match with_session(store, async |client| {
+        head_object(&client, &url.bucket, &url.key, None).await
+    }) {
         Ok(_) => Ok(true),
-        Err(error) if error.kind == Kind::NotFound => Ok(false),
+        Err(error) if error.kind == ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }
 }

@@ -7,7 +7,7 @@ use crate::objects::{self, ObjectArgs};
 use crate::options::{Opt, Table, Typed, flag, parts, put, value};
 use crate::show::json::{Paths, line};
 use crate::show::output::Output;
-use hakobu_s3::blocking::with_store;
+use hakobu_s3::with_session;
 use hakobu_s3::{Request, presign};
 use hakobu_transfer::location::S3Url;
 use http::Method;
@@ -86,7 +86,7 @@ fn show(plan: &Plan) -> Result<u8, String> {
         }
         let expires_s = plan.expires_s;
         let expires = Duration::from_secs(expires_s);
-        match with_store(&store, async |_| presign(&store, &request, expires).await) {
+        match with_session(&store, async |_| presign(&store, &request, expires).await) {
             Ok(url) if plan.json => {
                 let paths = Paths(&[("object", Some(Path::new(typed)))]);
                 out.write(&line(&Line { event: "url", paths, url: &url, expires_s }));

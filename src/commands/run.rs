@@ -21,8 +21,8 @@ use hakobu_core::lines as text_lines;
 use hakobu_core::threads::for_each;
 use hakobu_core::unit::Jobs;
 use hakobu_s3::without_secrets;
-use hakobu_sys::links::Links;
-use hakobu_sys::waiting;
+use hakobu_sys::paths::Links;
+use hakobu_sys::stdio;
 use hakobu_transfer::run::Together;
 use plan::{Plan, Running};
 use std::borrow::Cow;
@@ -146,7 +146,7 @@ fn all(plan: &Plan, commands: &'static [Command]) -> Result<u8, String> {
                     sort(plan, &running, number, &line, &mut groups, &known);
                 }
                 Ok(None) => break,
-                Err(error) if waiting::is_stopped(&error) => break,
+                Err(error) if stdio::is_stopped(&error) => break,
                 Err(error) => {
                     running.fail(number + 1, &Cause::System(error).to_string());
                     return Ok(exit::FAILURE);
@@ -216,13 +216,8 @@ fn sort(
     if of.name == "pipe" && (plan.file == "-" || running.input.swap(true, Ordering::Relaxed)) {
         return running.fail(number, "standard input is read by the lines, or by another one");
     }
-    let mut rest = of.table.with_values(rest);
-    // s5cmd lists buckets.
-    if of.name == "ls" && rest.iter().all(|word| word.as_bytes().starts_with(b"-")) {
-        rest.push("s3://".into());
-    }
-    let rest = &*rest;
-    let stored = rest.iter().any(is_s3);
+    let rest = &*of.table.with_values(rest);
+    let stored = of.name == "ls" || rest.iter().any(is_s3);
     let mut defaults = if stored { plan.defaults.clone() } else { Vec::new() };
     if stored && lines::has_patterns(rest) {
         defaults.push("--filter-style=s5cmd".into());

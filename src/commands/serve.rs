@@ -8,9 +8,9 @@ use super::tool::random_key;
 use crate::exit;
 use crate::options::Typed;
 use crate::show::output;
-use hakobu_sys::links::Links;
-use hakobu_sys::{process, waiting};
-use hakobu_testserver::{Conditions, Config, Kind, Server};
+use hakobu_sys::paths::Links;
+use hakobu_sys::{process, stdio};
+use hakobu_testserver::{Conditions, ServerConfig, ServerKind, TestServer};
 pub(super) use options::TABLE;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
@@ -64,7 +64,7 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
 /// Serves until a signal comes; returns the exit code.
 fn serve(plan: Plan) -> Result<u8, String> {
     // Before signals are caught: one that comes while the reader of a FIFO is waited for ends the program.
-    let open = |path| waiting::until_read(&|| false, || Links::Trusted.open_write(path, true));
+    let open = |path| stdio::until_read(&|| false, || Links::Trusted.open_write(path, true));
     let _log = plan.log.as_deref().map(open);
     // Before announcing the server: a script that waits for that may send a signal at once.
     let wanted = [SIGINT, SIGTERM, SIGHUP, SIGUSR1].into_iter();
@@ -73,7 +73,7 @@ fn serve(plan: Plan) -> Result<u8, String> {
     process::raise_open_files_limit();
     let mut made_up = String::new();
     let kind = match plan.dir {
-        None => Kind::Null { keys: plan.keys, object_bytes: plan.object_bytes },
+        None => ServerKind::Null { keys: plan.keys, object_bytes: plan.object_bytes },
         Some(dir) => {
             let mut key = |option: Option<String>, name: &str| {
                 let known =
@@ -87,14 +87,14 @@ fn serve(plan: Plan) -> Result<u8, String> {
             };
             let access_key = key(plan.access_key, "AWS_ACCESS_KEY_ID")?;
             let secret_key = key(plan.secret_key, "AWS_SECRET_ACCESS_KEY")?;
-            Kind::Folder { dir, access_key, secret_key }
+            ServerKind::Folder { dir, access_key, secret_key }
         }
     };
     let (listen, progress) = (plan.listen.clone(), plan.progress);
     let (threads, log, conditions) = (plan.threads, plan.log, plan.conditions);
-    let config = Config { kind, listen: plan.listen, threads, conditions, log };
+    let config = ServerConfig { kind, listen: plan.listen, threads, conditions, log };
     let server =
-        Server::start(config).map_err(|error| format!("cannot serve on {listen}: {error}"))?;
+        TestServer::start(config).map_err(|error| format!("cannot serve on {listen}: {error}"))?;
     output::text(&format!("listening on {}\n{made_up}", server.url()));
     let server = Arc::new(server);
     let live = live::Live::start(&server, progress);

@@ -9,7 +9,7 @@ mod spec;
 mod values;
 mod written;
 
-use super::cluster::whole::whole;
+use super::cluster;
 use super::line::refuse;
 use super::session::run_transfer;
 use crate::exit;
@@ -28,7 +28,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
     }
     let code = match read(&arguments) {
         Ok((spec, wanted, args)) if args.is_alone() => run_transfer(&spec, wanted, exit::of_sync),
-        Ok((spec, wanted, args)) => whole(&arguments, spec, wanted, &args),
+        Ok((spec, wanted, args)) => cluster::sync::run(&arguments, spec, wanted, &args),
         Err(refused) => refuse(refused, exit::SYNC_USAGE),
     };
     code.into()

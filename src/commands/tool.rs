@@ -8,8 +8,8 @@ use crate::show::json::{failure, operation_word};
 use crate::show::output::{self, Output};
 use crate::show::screen;
 use hakobu_core::error::{Cause, Operation, quoted};
-use hakobu_s3::blocking::with_store;
-use hakobu_s3::{Client, Error, Requests, Store};
+use hakobu_s3::with_session;
+use hakobu_s3::{Client, Error, RequestCounts, S3Session};
 use hakobu_transfer::location::{S3Url, s3_path};
 use hakobu_transfer::object::list::Choice;
 use std::ffi::{OsStr, OsString};
@@ -67,11 +67,11 @@ pub fn note_left_out(url: &S3Url, choice: &mut Choice) {
 }
 
 /// Prints the request counts of a store (`--stat`).
-pub fn print_requests(store: &Store) {
-    let requests = Requests::of(store);
+pub fn print_requests(store: &S3Session) {
+    let requests = RequestCounts::of(store);
     output::message(&format!(
         "{} requests, {} retried, {} slowed down, {} connections",
-        requests.answered, requests.retries, requests.throttled, requests.connections
+        requests.succeeded, requests.retries, requests.throttled, requests.connections
     ));
 }
 
@@ -79,21 +79,21 @@ pub fn print_requests(store: &Store) {
 ///
 /// # Errors
 /// The cause.
-pub fn open(args: &ObjectArgs) -> Result<Arc<Store>, String> {
-    Store::open(&args.settings()).map_err(|error| error.to_string())
+pub fn open(args: &ObjectArgs) -> Result<Arc<S3Session>, String> {
+    S3Session::open(&args.settings()).map_err(|error| error.to_string())
 }
 
 /// Does `work` for each place, typed and parsed, in one store, and prints the text that it returns. Failures are reported
 /// with the operation's name, with `json` also as lines. Returns the exit code.
 pub fn each<T>(
-    store: &Arc<Store>,
+    store: &Arc<S3Session>,
     json: bool,
     operation: &str,
     places: &[(OsString, T)],
     work: impl AsyncFn(&Client, &OsStr, &T) -> Result<Vec<u8>, Error>,
 ) -> u8 {
     let out = Output::stdout();
-    let done = with_store(store, async |client| {
+    let done = with_session(store, async |client| {
         let mut code = exit::OK;
         for (typed, place) in places {
             match work(&client, typed, place).await {

@@ -81,8 +81,11 @@ fn list() -> String {
 }
 
 /// Returns the topic of a document, if it is one. `document` is the target of a link without `.md`. A README is
-/// the topic of its folder.
+/// the topic of its folder. Figures (docs/benchmarks) are no topics.
 fn topic_of(document: &str) -> Option<&'static str> {
+    if document.contains("benchmarks/") {
+        return None;
+    }
     let document = document.strip_suffix("/README").unwrap_or(document);
     let name = document.rsplit('/').next()?;
     let guide = format!("{name}-guide");
@@ -115,6 +118,7 @@ mod tests {
         assert_eq!(topic_of("campaigns/c-fio-numjobs"), Some("c-fio-numjobs"));
         assert_eq!(topic_of("../compare"), Some("compare-guide"));
         assert_eq!(topic_of("../../BENCHMARKS"), None);
+        assert_eq!(topic_of("../benchmarks/io"), None);
     }
 
     #[test]

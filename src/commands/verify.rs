@@ -13,7 +13,7 @@ use crate::{exit, signals};
 use hakobu_core::control::Control;
 use hakobu_core::error::Fatal;
 use hakobu_core::unit::{Jobs, Totals};
-use hakobu_sys::links::Links;
+use hakobu_sys::paths::Links;
 use hakobu_transfer::location::Location;
 use hakobu_transfer::run::{Outcome, Rates, steered};
 use hakobu_transfer::verify::{self, Difference, ObjectSpec, Spec};
@@ -170,7 +170,7 @@ pub fn verify_trees(
 fn end(plan: &Plan, show: &Show, outcome: &verify::Outcome, fatal: Option<Fatal>, code: u8) -> u8 {
     show.end_progress();
     let counts = &outcome.counts;
-    let used = hakobu_sys::usage::Used::of_program();
+    let used = hakobu_sys::proc::ResourceUsage::of_program();
     if plan.read.json {
         show.print(&forms::summary(outcome, &used, code));
     } else if plan.read.stats {

@@ -1,4 +1,4 @@
-//! Filter rules for one local argument of a command that transfers nothing (`rm`, `ls`): names begin as those of a
+//! Filter rules for one local argument of a command that transfers nothing (`rm`, `du`): names begin as those of a
 //! source argument of a transfer do.
 
 use crate::names::strip_slashes;

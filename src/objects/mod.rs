@@ -6,8 +6,8 @@ mod options;
 mod value;
 
 pub use options::{
-    ACCEPTED, ALL_VERSIONS, CASES, COMMON, DEBUG, FLATTEN, NAMES, ONE, RAW, SIDES, SSE_C, STAT,
-    STOP, STORE, TRANSFER, UNBUILT, VERSION, WRITE,
+    ALL_VERSIONS, CASES, COMMON, DEBUG, FLATTEN, NAMES, ONE, RAW, SIDES, SSE_C, STAT, STOP, STORE,
+    TRANSFER, UNBUILT, VERSION, WRITE,
 };
 pub use value::{concurrency, part_bytes};
 

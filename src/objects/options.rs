@@ -101,7 +101,7 @@ pub static SIDES: Group<ObjectArgs> = titled(STORE_GROUP).with(&[
         .reads(|asked, arg| put(&mut asked.target.region, Some(text(arg)?))),
 ]);
 
-/// Options of every command with `s3://` except `ls`, whose `--color` is different.
+/// Options of every command with `s3://`.
 pub static COMMON: Blocks<ObjectArgs> = Blocks(&[&STORE, &ACCEPTED, &COLOR]);
 
 /// Options of commands that read single objects.
@@ -309,7 +309,7 @@ const SAME: &str = "source and target of one name are always refused";
 const ARCHIVED: &str = "archived objects are always asked for; one that is not restored is a failure, or \
      skipped with --ignore-glacier-warnings";
 
-/// `--color`, for all commands except ls, which has its own.
+/// `--color` of aws.
 pub const COLOR: Noted = Noted(&[options::value("color", None, "WHEN", "colours")
     .takes(Takes::PerhapsOneOf("WHEN", &["on", "off", "auto", "always", "never"]))
     .noted("there are no colours in lists")]);

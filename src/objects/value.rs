@@ -1,7 +1,7 @@
 //! Values of the options for `s3://`: texts, headers, sizes and numbers of parts.
 
 use crate::options::OptArg;
-use hakobu_core::size;
+use hakobu_core::number;
 use http::HeaderValue;
 
 const MIB: u64 = 1 << 20;
@@ -17,7 +17,7 @@ const CONCURRENCY_MAX: usize = 1000;
 /// # Errors
 /// Not a size, or out of range.
 pub fn part_bytes(arg: &OptArg) -> Result<u64, String> {
-    let bytes = size::parse(&arg.value, MIB).map_err(|why| arg.refuse(why))?;
+    let bytes = number::parse_size(&arg.value, MIB).map_err(|why| arg.refuse(why))?;
     match PART_BYTES.contains(&bytes) {
         true => Ok(bytes),
         false => Err(arg.refuse("is not between 1 MiB and 5 GiB")),

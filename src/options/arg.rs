@@ -1,7 +1,7 @@
 //! Parsing of option values, with messages for invalid ones.
 
 use super::OptArg;
-use hakobu_core::size;
+use hakobu_core::number;
 use hakobu_s3::without_secrets;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -80,7 +80,7 @@ impl OptArg {
     /// # Errors
     /// It is not a size.
     pub fn size(&self) -> Result<u64, String> {
-        size::parse(&self.value, 1).map_err(|why| self.refuse(why))
+        number::parse_size(&self.value, 1).map_err(|why| self.refuse(why))
     }
 
     /// Returns the value as a path.

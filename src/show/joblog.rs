@@ -1,7 +1,7 @@
 //! `--joblog`: one line per file in the columns of GNU parallel's job log, so that tools for it can read it.
 
 use super::escape::push_quoted;
-use hakobu_core::error::{Class, Problem};
+use hakobu_core::error::{ErrorClass, Problem};
 use hakobu_core::event::Item;
 use hakobu_core::unit::Kind;
 use std::os::unix::ffi::OsStrExt;
@@ -25,14 +25,14 @@ pub fn push_item(command: &str, seq: u64, item: &Item<'_>, out: &mut Vec<u8>) {
 
 /// Returns whether a problem has a line: if it means that a file has not arrived.
 pub fn has_problem_line(problem: &Problem) -> bool {
-    matches!(problem.class, Class::Partial | Class::Vanished | Class::Fatal)
+    matches!(problem.class, ErrorClass::Partial | ErrorClass::Vanished | ErrorClass::Fatal)
 }
 
 /// Appends the line of a file that failed at `now_s`.
 pub fn push_problem(command: &str, seq: u64, now_s: f64, problem: &Problem, out: &mut Vec<u8>) {
     let code = match problem.class {
-        Class::Vanished => crate::exit::SYNC_VANISHED,
-        Class::Fatal => crate::exit::SYNC_IO,
+        ErrorClass::Vanished => crate::exit::SYNC_VANISHED,
+        ErrorClass::Fatal => crate::exit::SYNC_IO,
         _ => crate::exit::SYNC_PARTIAL,
     };
     let paths = [problem.source.as_deref(), problem.target.as_deref()];

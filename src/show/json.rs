@@ -2,11 +2,11 @@
 //! `schema` counts incompatible changes.
 
 use super::{itemize, verdict};
-use hakobu_core::error::{Cause, Class, Operation, Problem};
+use hakobu_core::error::{Cause, ErrorClass, Operation, Problem};
 use hakobu_core::event::Change;
 use hakobu_core::event::Item;
 use hakobu_core::unit::Kind;
-use hakobu_sys::usage::Used;
+use hakobu_sys::proc::ResourceUsage;
 use hakobu_transfer::run::{Findings, Outcome};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -158,17 +158,17 @@ pub fn failure(operation: &str, path: &Path, cause: &str, message: &str) -> Vec<
         message: &'a str,
     }
     let paths = Paths(&[("source", Some(path))]);
-    let class = class_word(Class::Partial);
+    let class = class_word(ErrorClass::Partial);
     let operation = operation.replace(' ', "_");
     line(&Line { event: "problem", class, operation, paths, cause, message })
 }
 
-fn class_word(class: Class) -> &'static str {
+fn class_word(class: ErrorClass) -> &'static str {
     match class {
-        Class::Vanished => "vanished",
-        Class::Partial => "partial",
-        Class::Fatal => "fatal",
-        Class::Notice => "notice",
+        ErrorClass::Vanished => "vanished",
+        ErrorClass::Partial => "partial",
+        ErrorClass::Fatal => "fatal",
+        ErrorClass::Notice => "notice",
     }
 }
 
@@ -263,7 +263,12 @@ impl Steered {
 
 impl Summary {
     /// Makes the summary of a run that ended with `exit_code`.
-    pub fn new(command: &'static str, outcome: &Outcome, used: &Used, exit_code: u8) -> Summary {
+    pub fn new(
+        command: &'static str,
+        outcome: &Outcome,
+        used: &ResourceUsage,
+        exit_code: u8,
+    ) -> Summary {
         let totals = &outcome.totals;
         Summary {
             event: "summary",
@@ -282,7 +287,7 @@ impl Summary {
             sys_s: used.sys.as_secs_f64(),
             max_rss_bytes: used.rss_bytes_max,
             exit_code,
-            requests: outcome.requests.answered,
+            requests: outcome.requests.succeeded,
             steered: Steered::of(&outcome.findings),
         }
     }
@@ -293,7 +298,7 @@ mod tests {
     use super::super::itemize::tests::item;
     use super::*;
     use hakobu_core::unit::Totals;
-    use hakobu_transfer::run::Requests;
+    use hakobu_transfer::run::RequestCounts;
     use std::ffi::OsStr;
     use std::path::PathBuf;
     use std::time::Duration;
@@ -304,10 +309,10 @@ mod tests {
             totals: Totals { files: 1, bytes: 2, failed: 3, ..Totals::default() },
             took: Duration::from_millis(1500),
             jobs: 2,
-            requests: Requests { answered: 9, retries: 4, ..Requests::default() },
+            requests: RequestCounts { succeeded: 9, retries: 4, ..RequestCounts::default() },
             ..Outcome::default()
         };
-        let out = line(&Summary::new("sync", &outcome, &Used::default(), 23));
+        let out = line(&Summary::new("sync", &outcome, &ResourceUsage::default(), 23));
         assert_eq!(
             String::from_utf8_lossy(&out),
             "{\"event\":\"summary\",\"schema\":1,\"command\":\"sync\",\"files\":1,\"bytes\":2,\
@@ -349,7 +354,7 @@ mod tests {
             source: Some(PathBuf::from("/a")),
             target: None,
             cause: Cause::System(std::io::Error::from_raw_os_error(13)),
-            class: Class::Partial,
+            class: ErrorClass::Partial,
         };
         let out = super::problem(&problem, "cannot read '/a': Permission denied");
         assert_eq!(

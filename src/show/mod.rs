@@ -23,7 +23,7 @@ pub use wanted::{Line, Wanted};
 
 use crate::number;
 use escape::Escape;
-use hakobu_core::error::{Cause, Class, Problem, cannot, quoted};
+use hakobu_core::error::{Cause, ErrorClass, Problem, cannot, quoted};
 use hakobu_core::event::{Event, Item, Listener, Remark};
 use hakobu_transfer::run::{Control, Outcome};
 use jiff::tz::TimeZone;
@@ -221,7 +221,7 @@ impl Show {
     }
 
     fn problem(&self, problem: &Problem) {
-        if matches!(problem.class, Class::Partial | Class::Fatal) {
+        if matches!(problem.class, ErrorClass::Partial | ErrorClass::Fatal) {
             self.progress.failed();
         }
         if self.shows(problem) {
@@ -261,7 +261,7 @@ impl Show {
     fn shows(&self, problem: &Problem) -> bool {
         match problem.class {
             // `rm` prints nothing else, so it counts as quiet.
-            Class::Notice => !self.wanted.quiet || self.wanted.command == "rm",
+            ErrorClass::Notice => !self.wanted.quiet || self.wanted.command == "rm",
             _ => true,
         }
     }
@@ -276,7 +276,7 @@ impl Show {
     #[must_use]
     pub fn finish(&self, outcome: &Outcome, exit_code: u8) -> bool {
         self.progress.finish();
-        let used = hakobu_sys::usage::Used::of_program();
+        let used = hakobu_sys::proc::ResourceUsage::of_program();
         let groups = self.problems.lock();
         let fatal = outcome.fatal.as_ref().map(|fatal| fatal.message.as_str());
         for line in groups.lines(self.wanted.problems, fatal) {

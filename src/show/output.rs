@@ -5,8 +5,8 @@
 use super::{json, screen};
 use crate::stopped;
 use hakobu_core::error::without_number;
-use hakobu_sys::links::Links;
-use hakobu_sys::{close, standard, waiting};
+use hakobu_sys::paths::Links;
+use hakobu_sys::{file, stdio};
 use parking_lot::Mutex;
 use serde::Serialize;
 use std::fs::File;
@@ -27,7 +27,7 @@ pub struct Output {
 }
 
 /// A file whose reader is waited for until a signal comes.
-type Waiting = waiting::Output<fn() -> bool>;
+type Waiting = stdio::Output<fn() -> bool>;
 
 struct State {
     writer: Option<BufWriter<Waiting>>,
@@ -48,7 +48,7 @@ impl Output {
 
     /// Makes an output of standard output. If it is closed, writing is an error.
     pub fn stdout() -> Output {
-        Output::of(standard::output(), true)
+        Output::of(stdio::output(), true)
     }
 
     fn of(file: io::Result<File>, is_stdout: bool) -> Output {
@@ -77,7 +77,7 @@ impl Output {
     /// # Errors
     /// It cannot be opened; a signal came.
     pub fn file(path: &Path, append: bool, links: &Links) -> io::Result<Output> {
-        let opened = waiting::until_read(&stopped::is_stopped, || links.open_write(path, append));
+        let opened = stdio::until_read(&stopped::is_stopped, || links.open_write(path, append));
         opened.map(|fd| Output::new(File::from(fd)))
     }
 
@@ -122,7 +122,7 @@ impl Output {
         let written = state
             .writer
             .as_mut()
-            .map(|writer| writer.flush().and_then(|()| close::flush(writer.get_ref().file())));
+            .map(|writer| writer.flush().and_then(|()| file::flush(writer.get_ref().file())));
         if let Some(Err(error)) = written {
             state.fail(error);
         }
@@ -189,9 +189,9 @@ pub fn lost() -> Option<io::Error> {
 /// Writes to standard output at once; flushes it, as some file systems report errors only at close(2), after the exit
 /// code.
 fn write_stdout(bytes: &[u8]) {
-    let written = standard::output().and_then(|mut stdout| {
+    let written = stdio::output().and_then(|mut stdout| {
         stdout.write_all(bytes)?;
-        close::close(stdout)
+        file::close(stdout)
     });
     if let Err(error) = written {
         lose(error);

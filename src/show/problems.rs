@@ -2,7 +2,7 @@
 
 use super::escape::Escape;
 use crate::number::grouped;
-use hakobu_core::error::{Cause, Class, DIRECTORY_STAYS, ENTRY_STAYS, Operation, Problem};
+use hakobu_core::error::{Cause, DIRECTORY_STAYS, ENTRY_STAYS, ErrorClass, Operation, Problem};
 use hakobu_sys::{errno, process};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -21,8 +21,8 @@ pub fn sentence(problem: &Problem, escape: Escape) -> String {
     let (main, other) = if reads { (source, target) } else { (target, source) };
     let name = main.or(other).map(quote).unwrap_or_default();
     match problem.class {
-        Class::Vanished => format!("{name} vanished before it could be copied"),
-        Class::Notice => format!("skipped {name}: {}", problem.cause),
+        ErrorClass::Vanished => format!("{name} vanished before it could be copied"),
+        ErrorClass::Notice => format!("skipped {name}: {}", problem.cause),
         // GNU's words.
         _ if problem.operation == Operation::Overwrite => {
             let from = source.map(quote).unwrap_or_default();
@@ -68,7 +68,7 @@ fn advice_to(problem: &Problem, command: &str, is_root: bool) -> Option<&'static
     let error = match &problem.cause {
         Cause::System(error) => error,
         Cause::Said(_)
-            if problem.operation == Operation::Filter && problem.class == Class::Notice =>
+            if problem.operation == Operation::Filter && problem.class == ErrorClass::Notice =>
         {
             return Some(
                 "rules are read as rsync reads them; --filter-style=aws (or s5cmd) reads patterns as that program does",
@@ -214,7 +214,7 @@ struct Group {
     /// Sentences of the first problems.
     first: Vec<String>,
     advice: Option<&'static str>,
-    class: Class,
+    class: ErrorClass,
     more: u64,
 }
 
@@ -223,7 +223,7 @@ struct Group {
 pub struct Groups {
     command: &'static str,
     styled: bool,
-    places: HashMap<(Operation, Class, Reason), usize>,
+    places: HashMap<(Operation, ErrorClass, Reason), usize>,
     groups: Vec<Group>,
     ungrouped: u64,
 }
@@ -272,7 +272,7 @@ impl Groups {
             let hint = group.advice.map(|advice| format!("  hint: {advice}"));
             lines.extend(hint.filter(|hint| !lines.contains(hint)));
         };
-        let stopped = |group: &&Group| fatal.is_some() && group.class == Class::Fatal;
+        let stopped = |group: &&Group| fatal.is_some() && group.class == ErrorClass::Fatal;
         for group in self.groups.iter().filter(|group| !stopped(group)) {
             if !printed {
                 lines.extend(group.first.iter().cloned());
@@ -305,7 +305,7 @@ mod tests {
     use std::io;
     use std::path::PathBuf;
 
-    fn problem(operation: Operation, class: Class, code: i32, name: &str) -> Problem {
+    fn problem(operation: Operation, class: ErrorClass, code: i32, name: &str) -> Problem {
         Problem {
             operation,
             source: Some(PathBuf::from("/s").join(name)),
@@ -317,13 +317,14 @@ mod tests {
 
     #[test]
     fn sentences() {
-        let read = problem(Operation::Read, Class::Partial, errno::EACCES, "a\nb");
-        let make = problem(Operation::Create, Class::Partial, errno::ENOSPC, "a");
-        let gone = Problem { target: None, ..problem(Operation::Stat, Class::Vanished, 2, "a") };
+        let read = problem(Operation::Read, ErrorClass::Partial, errno::EACCES, "a\nb");
+        let make = problem(Operation::Create, ErrorClass::Partial, errno::ENOSPC, "a");
+        let gone =
+            Problem { target: None, ..problem(Operation::Stat, ErrorClass::Vanished, 2, "a") };
         let odd = Problem {
             cause: Cause::Reason("it is a device"),
             target: None,
-            ..problem(Operation::Read, Class::Notice, 0, "a")
+            ..problem(Operation::Read, ErrorClass::Notice, 0, "a")
         };
         for (problem, text) in [
             (read, "cannot read '/s/a\\#012b': Permission denied"),
@@ -339,10 +340,11 @@ mod tests {
     fn of_ten_thousand_three_are_named() {
         let mut groups = Groups::default();
         for n in 0..10_000 {
-            let problem = problem(Operation::Read, Class::Partial, errno::EACCES, &n.to_string());
+            let problem =
+                problem(Operation::Read, ErrorClass::Partial, errno::EACCES, &n.to_string());
             groups.add(&problem, Escape::Utf8);
         }
-        groups.add(&problem(Operation::Write, Class::Fatal, errno::ENOSPC, "x"), Escape::Utf8);
+        groups.add(&problem(Operation::Write, ErrorClass::Fatal, errno::ENOSPC, "x"), Escape::Utf8);
         assert_eq!(
             groups.lines(false, Some("cannot write '/t/x': No space left on device")),
             [
@@ -361,10 +363,10 @@ mod tests {
 
     #[test]
     fn advice_names_the_options_of_the_command() {
-        let refused = problem(Operation::SetOwner, Class::Partial, errno::EPERM, "a");
+        let refused = problem(Operation::SetOwner, ErrorClass::Partial, errno::EPERM, "a");
         let untried = Problem {
             cause: Cause::Reason("only the superuser may"),
-            ..problem(Operation::SetOwner, Class::Partial, 0, "a")
+            ..problem(Operation::SetOwner, ErrorClass::Partial, 0, "a")
         };
         for (command, option) in [("sync", "--chown"), ("cp", "--preserve"), ("mv", "as root")] {
             for problem in [&refused, &untried] {
@@ -372,9 +374,9 @@ mod tests {
                 assert!(text.is_some_and(|text| text.contains(option)));
             }
         }
-        let space = problem(Operation::SetXattr, Class::Partial, errno::ENOSPC, "a");
-        let link = problem(Operation::Link, Class::Partial, errno::EPERM, "a");
-        let acl = problem(Operation::SetAcl, Class::Partial, errno::EOPNOTSUPP, "a");
+        let space = problem(Operation::SetXattr, ErrorClass::Partial, errno::ENOSPC, "a");
+        let link = problem(Operation::Link, ErrorClass::Partial, errno::EPERM, "a");
+        let acl = problem(Operation::SetAcl, ErrorClass::Partial, errno::EOPNOTSUPP, "a");
         for (problem, of_sync, of_mv) in [
             (&refused, "leave -o, -g", "--no-preserve=ownership"),
             (&space, "leave -X out", "--no-preserve=xattr"),
@@ -392,7 +394,7 @@ mod tests {
     fn memory_has_a_bound() {
         let mut groups = Groups::default();
         for code in 1..=100 {
-            groups.add(&problem(Operation::Read, Class::Partial, code, "x"), Escape::Utf8);
+            groups.add(&problem(Operation::Read, ErrorClass::Partial, code, "x"), Escape::Utf8);
         }
         assert_eq!(groups.groups.len(), GROUPS_MAX);
         let last = groups.lines(false, None).pop();

@@ -3,7 +3,7 @@
 
 pub mod reserved;
 
-use hakobu_sys::terminal;
+use hakobu_sys::stdio;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use parking_lot::Mutex;
 use std::io::{self, IsTerminal, Write};
@@ -50,7 +50,7 @@ pub fn show(text: &str) {
 
 /// Returns a text as one line that fits into the terminal.
 fn fit(text: &str) -> String {
-    let columns = terminal::columns(io::stderr()).unwrap_or(80);
+    let columns = stdio::columns(io::stderr()).unwrap_or(80);
     let plain = text.chars().map(|c| if c.is_control() { ' ' } else { c });
     plain.take(columns.saturating_sub(1)).collect()
 }

@@ -2,7 +2,7 @@
 
 use crate::number::{self, Digits};
 use hakobu_core::unit::Totals;
-use hakobu_sys::usage::Used;
+use hakobu_sys::proc::ResourceUsage;
 use hakobu_transfer::run::Outcome;
 use std::fmt::Write;
 
@@ -68,7 +68,7 @@ pub fn ending(outcome: &Outcome, digits: Digits, dry_run: bool) -> String {
 }
 
 /// Returns s5cmd's `--stat`: operations, and resources used.
-pub fn requests(command: &str, outcome: &Outcome, used: &Used) -> String {
+pub fn requests(command: &str, outcome: &Outcome, used: &ResourceUsage) -> String {
     let totals = &outcome.totals;
     let done = totals.files + totals.links_created + totals.deleted;
     let failed = totals.failed + totals.vanished;
@@ -79,7 +79,7 @@ pub fn requests(command: &str, outcome: &Outcome, used: &Used) -> String {
          Connections opened: {}\nBytes: {}\n\
          Real: {:.3} s\nUser: {:.3} s\nSystem: {:.3} s\n",
         done + failed,
-        requests.answered,
+        requests.succeeded,
         requests.retries,
         requests.throttled,
         requests.connections,
@@ -91,7 +91,7 @@ pub fn requests(command: &str, outcome: &Outcome, used: &Used) -> String {
 }
 
 /// Returns the totals of a run as one line; `done` is the verb for the files.
-pub fn sentence(outcome: &Outcome, used: &Used, done: &str, dry_run: bool) -> String {
+pub fn sentence(outcome: &Outcome, used: &ResourceUsage, done: &str, dry_run: bool) -> String {
     let done = if dry_run { "to be copied" } else { done };
     let totals = &outcome.totals;
     let mut out = format!(
@@ -206,17 +206,17 @@ mod tests {
             ..Outcome::default()
         };
         assert_eq!(
-            sentence(&outcome, &Used::default(), "copied", false),
+            sentence(&outcome, &ResourceUsage::default(), "copied", false),
             "2,000 files and 8.19 MB copied, 3 new directories, 7 skipped, 1 failed; \
              0.25 s (user 0.00, sys 0.00), 8,000 files/s, 32.77 MB/s, 2 jobs"
         );
         let took = Duration::from_secs(5000);
         let slow = Outcome { totals: totals(), took, ..Outcome::default() };
-        let slow = sentence(&slow, &Used::default(), "copied", false);
+        let slow = sentence(&slow, &ResourceUsage::default(), "copied", false);
         assert!(slow.contains(", 0.4 files/s, 1.64 KB/s, "), "{slow}");
-        let moved = sentence(&outcome, &Used::default(), "moved", false);
+        let moved = sentence(&outcome, &ResourceUsage::default(), "moved", false);
         assert!(moved.contains("8.19 MB moved,"), "{moved}");
-        let dry = sentence(&outcome, &Used::default(), "copied", true);
+        let dry = sentence(&outcome, &ResourceUsage::default(), "copied", true);
         assert!(dry.contains("8.19 MB to be copied,") && !dry.contains("/s"), "{dry}");
     }
 }

@@ -2,9 +2,9 @@
 //! JSON.
 
 use crate::number;
-use hakobu_explain::tune::Step;
+use hakobu_explain::tune::TuningStep;
 pub use hakobu_explain::verdict::sentence;
-use hakobu_explain::verdict::{Evidence, Experiment, Facts, Says, Verdict, judge, measure};
+use hakobu_explain::verdict::{Conclusion, Evidence, Experiment, Facts, Verdict, judge, measure};
 use hakobu_transfer::run::Findings;
 use serde::Serialize;
 use std::fmt::Write;
@@ -17,7 +17,7 @@ pub fn of(findings: &Findings) -> Verdict {
 
 /// Returns the full verdict as lines: the sentence, each signal with its threshold and conclusion, the history of the
 /// number of jobs, the experiments.
-pub fn full(verdict: &Verdict, path: &[Step]) -> String {
+pub fn full(verdict: &Verdict, path: &[TuningStep]) -> String {
     let mut out = format!("{}\n", sentence(verdict));
     let rows: Vec<[String; 4]> = verdict
         .signals
@@ -53,9 +53,9 @@ pub fn full(verdict: &Verdict, path: &[Step]) -> String {
 fn experiment(made: &Experiment) -> String {
     let (mean, low, high) = made.elasticity;
     let says = match made.says {
-        Says::Binds => "binds",
-        Says::Loose => "does not bind",
-        Says::Unclear => "not clear",
+        Conclusion::Bottleneck => "binds",
+        Conclusion::NoEffect => "does not bind",
+        Conclusion::Unclear => "not clear",
     };
     format!(
         "  {} × {:.2}: {:.0} % ({:.0} to {:.0} %), {}: {says}\n",
@@ -69,7 +69,7 @@ fn experiment(made: &Experiment) -> String {
 }
 
 /// Returns the numbers of jobs in the order in which they were set, and the best of them.
-fn tried(path: &[Step]) -> String {
+fn tried(path: &[TuningStep]) -> String {
     let mut steps: Vec<usize> = path.iter().map(|step| step.jobs).collect();
     steps.dedup();
     let shown: Vec<String> = match steps.len() {
@@ -169,8 +169,8 @@ pub fn value(verdict: &Verdict) -> Value {
 
 /// Returns the history of the number of jobs for JSON: seconds since the start, units, content bytes and entries per
 /// second (`null` if no window counted).
-pub fn jobs_path(path: &[Step]) -> Vec<Jobs> {
-    let point = |step: &Step| Jobs {
+pub fn jobs_path(path: &[TuningStep]) -> Vec<Jobs> {
+    let point = |step: &TuningStep| Jobs {
         t_s: step.at.as_secs_f64(),
         jobs: step.jobs,
         rate: step.bytes_per_s,
@@ -198,11 +198,11 @@ mod tests {
         facts
     }
 
-    fn step(at_s: u64, jobs: usize, rate: Option<f64>) -> Step {
+    fn step(at_s: u64, jobs: usize, rate: Option<f64>) -> TuningStep {
         // Half of the goodput is content, half a credit for entries.
         let bytes_per_s = rate.map(|rate| rate / 2.0);
         let entries_per_s = rate.map(|_| 10.0);
-        Step { at: Duration::from_secs(at_s), jobs, rate, bytes_per_s, entries_per_s }
+        TuningStep { at: Duration::from_secs(at_s), jobs, rate, bytes_per_s, entries_per_s }
     }
 
     #[test]
@@ -227,7 +227,7 @@ mod tests {
             factor: 0.5,
             elasticity: (0.93, 0.85, 1.02),
             pairs: 6,
-            says: Says::Binds,
+            says: Conclusion::Bottleneck,
         }];
         let path = [step(0, 4, Some(1e6)), step(1, 8, Some(2e6)), step(2, 4, None)];
         let text = full(&judge(&facts), &path);
@@ -242,7 +242,7 @@ mod tests {
         ] {
             assert!(text.contains(line), "{line}\n{text}");
         }
-        let long: Vec<Step> = (1..40).map(|jobs| step(jobs as u64, jobs, None)).collect();
+        let long: Vec<TuningStep> = (1..40).map(|jobs| step(jobs as u64, jobs, None)).collect();
         assert!(full(&judge(&facts), &long).contains("→ 10 → … → 35 →"));
     }
 

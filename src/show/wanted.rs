@@ -3,7 +3,7 @@
 use super::format::Format;
 use crate::number::Digits;
 use crate::priority::Priority;
-use hakobu_sys::links::Links;
+use hakobu_sys::paths::Links;
 use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;

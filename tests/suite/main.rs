@@ -15,6 +15,8 @@ mod bench;
 mod cli;
 mod cluster;
 mod common;
+#[cfg(feature = "serve")]
+mod credentials;
 mod demo;
 mod docs;
 mod download;

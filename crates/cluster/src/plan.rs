@@ -1,7 +1,8 @@
-//! The plan of a run: options as words of the command line, both ends, and the table of shards.
-//! It is written last, and atomically: a folder with a plan has all its shards.
+//! The plan of a run: options as words of the command line, both ends, and the table of shards. It is written last, and
+//! atomically: a folder with a plan has all its shards. Then the phases of the run: the transfer of its shards and, where
+//! that is asked for, their verification.
 
-use crate::folder::{Folder, Trouble};
+use crate::folder::{self, RunError, RunFolder};
 use serde::{Deserialize, Serialize};
 
 /// Version of the files of a run folder.
@@ -20,7 +21,7 @@ pub const VERIFYING: &str = "verify.json";
 
 /// One transfer on many machines.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Plan {
+pub struct ClusterPlan {
     /// [`FORMAT`].
     pub format: u32,
     /// Version of the program, which reads the words.
@@ -33,7 +34,7 @@ pub struct Plan {
     pub folder: String,
     /// Local directories of both ends and their inodes: a machine that sees others has not mounted
     /// the file system.
-    pub ends: Vec<End>,
+    pub ends: Vec<EndDirectory>,
     /// Both ends are local paths.
     pub local: bool,
     /// Entries to transfer.
@@ -50,7 +51,7 @@ pub struct Plan {
 
 /// A local directory at one end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct End {
+pub struct EndDirectory {
     /// Its path, encoded.
     pub path: String,
     /// Its inode number; device numbers differ between machines.
@@ -67,34 +68,34 @@ pub struct Shard {
     /// Bytes of content.
     pub bytes: u64,
     /// Its files.
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<ShardFile>,
 }
 
 /// One file of a shard.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Piece {
+pub struct ShardFile {
     /// Its name below `shards/`.
     pub name: String,
     /// CRC64/NVME of the file, as 16 hexadecimal digits.
     pub crc64: String,
 }
 
-impl Plan {
+impl ClusterPlan {
     /// Reads and checks the plan of a folder.
     ///
     /// # Errors
     /// There is none, it is damaged, or another version of the program made it.
-    pub fn read(folder: &dyn Folder, version: &str) -> Result<Plan, Trouble> {
+    pub fn read(folder: &dyn RunFolder, version: &str) -> Result<ClusterPlan, RunError> {
         let shown = folder.shown();
         let Some(content) = folder.read(PLAN)? else {
             let why = match folder.read(BEGUN)? {
                 Some(_) => "its plan was not finished",
                 None => "it holds no plan",
             };
-            return Err(Trouble::lasting(format!("cannot use run folder {shown}: {why}")));
+            return Err(RunError::permanent(format!("cannot use run folder {shown}: {why}")));
         };
         let damaged = |why: String| {
-            Trouble::lasting(format!("cannot use the plan in {shown}: {why}\nhint: plan again"))
+            RunError::permanent(format!("cannot use the plan in {shown}: {why}\nhint: plan again"))
         };
         /// The part that every version of the program can read.
         #[derive(Deserialize)]
@@ -104,14 +105,15 @@ impl Plan {
         }
         let head: Head = serde_json::from_slice(&content).map_err(|e| damaged(e.to_string()))?;
         if head.version != version || head.format != FORMAT {
-            return Err(Trouble::lasting(format!(
+            return Err(RunError::permanent(format!(
                 "cannot use the plan in {shown}: hakobu {} made it, and this is hakobu {version}\n\
                  hint: use the same version on all machines",
                 head.version
             )));
         }
-        let plan: Plan = serde_json::from_slice(&content).map_err(|e| damaged(e.to_string()))?;
-        let safe = |piece: &Piece| {
+        let plan: ClusterPlan =
+            serde_json::from_slice(&content).map_err(|e| damaged(e.to_string()))?;
+        let safe = |piece: &ShardFile| {
             let fine = |byte: u8| byte.is_ascii_alphanumeric() || b"-.".contains(&byte);
             piece.name.bytes().all(fine) && !piece.name.starts_with('.')
         };
@@ -142,4 +144,82 @@ impl Plan {
 /// The part of file names that stands for a shard.
 pub fn number_text(number: u32) -> String {
     format!("{number:06}")
+}
+
+/// Work on the shards.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// They are transferred.
+    Transfer,
+    /// Their entries are compared at both ends. Each verification has a random name: one that was
+    /// made before the run was collected once more says nothing.
+    Verify(String),
+}
+
+/// The mark of a verification.
+#[derive(Serialize, Deserialize)]
+struct VerificationMark {
+    id: String,
+}
+
+impl Phase {
+    /// Folder of the claims.
+    pub fn claims(&self) -> String {
+        match self {
+            Phase::Transfer => "claims".to_owned(),
+            Phase::Verify(id) => format!("verify-{id}-claims"),
+        }
+    }
+
+    /// Folder of the results.
+    pub fn results(&self) -> String {
+        match self {
+            Phase::Transfer => "done".to_owned(),
+            Phase::Verify(id) => format!("verify-{id}"),
+        }
+    }
+
+    /// Reason why a worker of this phase must not go on; `None` while the phase lasts.
+    pub fn end_reason(&self, folder: &dyn RunFolder) -> Result<Option<&'static str>, RunError> {
+        match self {
+            Phase::Transfer => Ok(folder.read(COLLECTED)?.map(|_| "the run was collected")),
+            Phase::Verify(_) => {
+                let lasts = Phase::current_verification(folder)?.as_ref() == Some(self);
+                Ok((!lasts).then_some("the run is collected once more"))
+            }
+        }
+    }
+
+    /// The verification that was begun; `None` where there is none.
+    ///
+    /// # Errors
+    /// The mark names files outside of the folder.
+    pub fn current_verification(folder: &dyn RunFolder) -> Result<Option<Phase>, RunError> {
+        match folder::parsed::<VerificationMark>(folder, VERIFYING)? {
+            Some(VerificationMark { id }) if !folder::is_word(&id) => {
+                let shown = folder.shown();
+                Err(RunError::permanent(format!(
+                    "{VERIFYING} in {shown} is damaged: '{id:?}' is no name"
+                )))
+            }
+            mark => Ok(mark.map(|mark| Phase::Verify(mark.id))),
+        }
+    }
+
+    /// Begins the verification of a run that was collected, or joins the one that was begun; `None`
+    /// where the run was not collected yet.
+    pub fn begin_verification(folder: &dyn RunFolder) -> Result<Option<Phase>, RunError> {
+        if folder.read(REPORT)?.is_none() {
+            return Ok(None);
+        }
+        let mark = folder::json(&VerificationMark { id: format!("{:016x}", fastrand::u64(..)) })?;
+        folder.create(VERIFYING, &mark)?;
+        Phase::current_verification(folder)
+    }
+
+    /// Gives up a verification: the run is collected once more.
+    pub fn forget_report(folder: &dyn RunFolder) -> Result<(), RunError> {
+        folder.remove(REPORT)?;
+        folder.remove(VERIFYING)
+    }
 }

@@ -1,8 +1,8 @@
 //! The content of a shard: one record an entry, in frames of zstd. Frames are written as they fill, so that a plan takes
 //! little memory however many shards are open, and each is read without those before it.
 
-use crate::folder::{Folder, Trouble};
-use crate::plan::{Piece, Shard};
+use crate::folder::{RunError, RunFolder};
+use crate::plan::{Shard, ShardFile};
 use hakobu_core::unit::{Kind, Time};
 use std::io::{BufRead, BufReader};
 
@@ -15,7 +15,7 @@ const BUFFER_BYTES: usize = 64 << 10;
 
 /// One entry of a shard, as the plan saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct ShardEntry {
     /// Its type.
     pub kind: Kind,
     /// Bytes of content.
@@ -49,14 +49,14 @@ const SAME_ROOT: u8 = 16;
 /// The records of a frame that is being filled. A record holds what differs from the one before it: entries of a shard
 /// lie together, so that names share their beginnings.
 #[derive(Default)]
-pub struct Frame {
+pub struct ShardFrame {
     raw: Vec<u8>,
     last: Option<(Time, u32)>,
     name: Vec<u8>,
     next_name: Vec<u8>,
 }
 
-impl Frame {
+impl ShardFrame {
     /// Adds an entry; its name is `folder` followed by `name`.
     pub fn push(&mut self, (kind, size, mtime): (Kind, u64, Time), root: u32, name: [&[u8]; 2]) {
         self.next_name.clear();
@@ -93,18 +93,10 @@ impl Frame {
         self.raw.len()
     }
 
-    /// Returns whether it has no entries.
-    pub fn is_empty(&self) -> bool {
-        self.raw.is_empty()
-    }
-
     /// Compresses the entries and appends them to `out`; the next frame begins.
-    ///
-    /// # Errors
-    /// The library's.
-    pub fn pack(&mut self, out: &mut Vec<u8>) -> Result<(), Trouble> {
+    pub fn pack(&mut self, out: &mut Vec<u8>) -> Result<(), RunError> {
         let packed = zstd::bulk::compress(&self.raw, LEVEL)
-            .map_err(|error| Trouble::lasting(format!("cannot compress a shard: {error}")))?;
+            .map_err(|error| RunError::permanent(format!("cannot compress a shard: {error}")))?;
         out.extend_from_slice(&packed);
         self.raw.clear();
         self.last = None;
@@ -157,7 +149,7 @@ impl<R: BufRead> Records<R> {
     }
 
     /// Reads the next record; `None` at the end.
-    fn next(&mut self) -> Result<Option<Entry>, String> {
+    fn next(&mut self) -> Result<Option<ShardEntry>, String> {
         if self.from.fill_buf().map_err(|error| error.to_string())?.is_empty() {
             return Ok(None);
         }
@@ -191,7 +183,7 @@ impl<R: BufRead> Records<R> {
             return Err("a name is empty or holds a zero byte".into());
         }
         self.last = Some((mtime, root));
-        Ok(Some(Entry { kind, size, mtime, root, name: self.name.clone() }))
+        Ok(Some(ShardEntry { kind, size, mtime, root, name: self.name.clone() }))
     }
 }
 
@@ -203,9 +195,9 @@ pub fn crc64(content: &[u8]) -> String {
 
 /// A shard that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Broken {
+pub enum ShardError {
     /// The folder cannot be read.
-    Folder(Trouble),
+    Folder(RunError),
     /// Its content is not what was planned; a sentence.
     Damaged(String),
 }
@@ -213,12 +205,11 @@ pub enum Broken {
 /// Reads the entries of a shard and compares its files with their checksums.
 ///
 /// # Errors
-/// See [`Broken`].
-pub fn read(folder: &dyn Folder, shard: &Shard) -> Result<Vec<Entry>, Broken> {
+pub fn read(folder: &dyn RunFolder, shard: &Shard) -> Result<Vec<ShardEntry>, ShardError> {
     let mut entries = Vec::new();
-    for Piece { name, crc64: expected } in &shard.pieces {
-        let damaged = |why: &str| Broken::Damaged(format!("shards/{name} {why}"));
-        let read = folder.read(&format!("shards/{name}")).map_err(Broken::Folder)?;
+    for ShardFile { name, crc64: expected } in &shard.pieces {
+        let damaged = |why: &str| ShardError::Damaged(format!("shards/{name} {why}"));
+        let read = folder.read(&format!("shards/{name}")).map_err(ShardError::Folder)?;
         let content = read.ok_or_else(|| damaged("is missing"))?;
         if crc64(&content) != *expected {
             return Err(damaged("is damaged: its checksum differs from the plan's"));
@@ -228,12 +219,12 @@ pub fn read(folder: &dyn Folder, shard: &Shard) -> Result<Vec<Entry>, Broken> {
     }
     match entries.len() as u64 == shard.entries {
         true => Ok(entries),
-        false => Err(Broken::Damaged("its number of entries differs from the plan".into())),
+        false => Err(ShardError::Damaged("its number of entries differs from the plan".into())),
     }
 }
 
 /// Appends entries; of more than `most` none is kept.
-fn decode(content: &[u8], most: u64, entries: &mut Vec<Entry>) -> Result<(), String> {
+fn decode(content: &[u8], most: u64, entries: &mut Vec<ShardEntry>) -> Result<(), String> {
     let decoder = zstd::stream::read::Decoder::with_buffer(content).map_err(|e| e.to_string())?;
     let from = BufReader::with_capacity(BUFFER_BYTES, decoder);
     let mut records = Records { from, last: None, name: Vec::new() };
@@ -247,7 +238,7 @@ fn decode(content: &[u8], most: u64, entries: &mut Vec<Entry>) -> Result<(), Str
 }
 
 /// Returns an entry whose name, as a path, leaves its root.
-pub fn outside(entries: &[Entry]) -> Option<&Entry> {
+pub fn outside(entries: &[ShardEntry]) -> Option<&ShardEntry> {
     let leaves = |name: &[u8]| {
         name.first() == Some(&b'/') || name.split(|byte| *byte == b'/').any(|part| part == b"..")
     };
@@ -258,7 +249,7 @@ pub fn outside(entries: &[Entry]) -> Option<&Entry> {
 mod tests {
     use super::*;
 
-    fn pushed(frame: &mut Frame, entry: &Entry) {
+    fn pushed(frame: &mut ShardFrame, entry: &ShardEntry) {
         // Wherever a name is divided, the record is the same.
         let (folder, name) = entry.name.split_at(entry.name.len() / 2);
         frame.push((entry.kind, entry.size, entry.mtime), entry.root, [folder, name]);
@@ -280,10 +271,10 @@ mod tests {
                 let mtime = if *same == 0 { Time { s: *s, ns } } else { Time { s: -1, ns: 7 } };
                 // Names of a folder share its beginning.
                 let name = if *root == 0 { name } else { [b"folder/", &*name].concat() };
-                Entry { kind: KINDS[kind], size: size >> (s & 63), mtime, root: *root, name }
+                ShardEntry { kind: KINDS[kind], size: size >> (s & 63), mtime, root: *root, name }
             };
-            let entries: Vec<Entry> = names.into_iter().zip(&numbers).map(of).collect();
-            let (mut content, mut frame) = (Vec::new(), Frame::default());
+            let entries: Vec<ShardEntry> = names.into_iter().zip(&numbers).map(of).collect();
+            let (mut content, mut frame) = (Vec::new(), ShardFrame::default());
             for some in entries.chunks(7) {
                 some.iter().for_each(|entry| pushed(&mut frame, entry));
                 frame.pack(&mut content).unwrap();
@@ -305,16 +296,16 @@ mod tests {
     #[test]
     fn a_frame_needs_none_before_it() {
         let mtime = Time { s: 5, ns: 6 };
-        let entry = |name: &[u8]| Entry {
+        let entry = |name: &[u8]| ShardEntry {
             kind: Kind::File,
             size: 300,
             mtime,
             root: 1,
             name: name.to_vec(),
         };
-        let (mut first, mut frame) = (Vec::new(), Frame::default());
+        let (mut first, mut frame) = (Vec::new(), ShardFrame::default());
         pushed(&mut frame, &entry(b"a/b"));
-        assert!(!frame.is_empty() && frame.len() > 3);
+        assert!(frame.len() > 3);
         frame.pack(&mut first).unwrap();
         let mut second = Vec::new();
         pushed(&mut frame, &entry(b"a/c"));
@@ -328,7 +319,7 @@ mod tests {
 
     #[test]
     fn names_that_leave_their_root_are_found() {
-        let entry = |name: &str| Entry {
+        let entry = |name: &str| ShardEntry {
             kind: Kind::File,
             size: 0,
             mtime: Time { s: 0, ns: 0 },

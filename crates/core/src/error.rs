@@ -3,10 +3,9 @@
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
-use std::fmt;
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::{fmt, io};
 
 /// The operation that failed; the verb of the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -80,7 +79,7 @@ impl Operation {
 
 /// Class of a failure, for the exit code and for what may still be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Class {
+pub enum ErrorClass {
     /// The source disappeared between being listed and being read (rsync's code 24).
     Vanished,
     /// This entry was not (wholly) transferred; the others go on (rsync's code 23).
@@ -103,7 +102,7 @@ pub struct Problem {
     /// The cause.
     pub cause: Cause,
     /// Its class.
-    pub class: Class,
+    pub class: ErrorClass,
 }
 
 /// Reason of cp and mv to leave a directory that has the name of another entry. Messages have the names in it, as

@@ -1,4 +1,4 @@
-//! Shared by all rooms: units, sizes, errors, events, control, the meter of a run, its limiters and gate, buffers for file
+//! Shared by all rooms: units, numbers, errors, events, control, the meter of a run, its limiters and gate, buffers for file
 //! content, threads for a list of items, percent-encoding.
 //! Does no I/O.
 
@@ -8,10 +8,8 @@ pub mod error;
 pub mod event;
 pub mod limit;
 pub mod lines;
-pub mod machine;
 pub mod meter;
 pub mod number;
 pub mod percent;
-pub mod size;
 pub mod threads;
 pub mod unit;

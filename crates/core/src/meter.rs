@@ -2,16 +2,9 @@
 //! requests), which the controller of the run adds up. No clock is read for it: mean durations follow from the number
 //! of operations under way (Little's law), and the distribution of time from frequent samples of all workers.
 
-mod doing;
-mod progress;
-mod wire;
-
-pub use doing::{Doing, During};
-pub use progress::{Entries, Progress};
-pub use wire::{Look, Wire, WireCounts};
-
 use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
+use std::cell::Cell;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -75,7 +68,7 @@ pub struct Lane {
     done: AtomicU64,
     bytes_ahead: AtomicU64,
     undrained: AtomicU64,
-    wire: Wire,
+    wire: ConnectionCounters,
 }
 
 /// Adds without a locked instruction: only the owner writes.
@@ -89,7 +82,6 @@ macro_rules! add_up {
         $($sum.$field = $sum.$field.wrapping_add($from.$field.load(Ordering::Relaxed));)*
     };
 }
-use add_up;
 
 impl Lane {
     /// Content moved, in bytes, as it moves.
@@ -179,7 +171,7 @@ impl Lane {
     }
 
     /// Counters of its connections.
-    pub fn wire(&self) -> &Wire {
+    pub fn wire(&self) -> &ConnectionCounters {
         &self.wire
     }
 
@@ -225,7 +217,7 @@ impl Deref for SharedLane {
 
 /// Entries and bytes that were counted by threads that plan work for others.
 #[derive(Debug, Default)]
-struct Planned {
+struct PlannedCounts {
     found: AtomicU64,
     done: AtomicU64,
     bytes_ahead: AtomicU64,
@@ -236,7 +228,7 @@ struct Planned {
 pub struct Meter {
     /// Beside each other: adding them up reads ahead.
     lanes: Arc<[CachePadded<Lane>]>,
-    planned: CachePadded<Planned>,
+    planned: CachePadded<PlannedCounts>,
     /// Everything has been found.
     listed: AtomicBool,
     /// The present limit, where it is known.
@@ -294,8 +286,8 @@ impl Meter {
     }
 
     /// Counters of connections, the sum of all.
-    pub fn wire(&self) -> WireCounts {
-        let mut sum = WireCounts::default();
+    pub fn wire(&self) -> ConnectionCounts {
+        let mut sum = ConnectionCounts::default();
         self.lanes.iter().for_each(|lane| lane.wire.add_to(&mut sum));
         sum
     }
@@ -313,6 +305,298 @@ impl Meter {
         }
         sum
     }
+}
+
+/// One unit under way. It stays on the thread that writes the lane.
+#[derive(Debug)]
+pub struct Activity {
+    lane: SharedLane,
+    phase: Cell<Phase>,
+}
+
+impl Activity {
+    /// A unit that begins with `phase`.
+    pub fn new(lane: SharedLane, phase: Phase) -> Activity {
+        lane.enter(phase);
+        Activity { lane, phase: Cell::new(phase) }
+    }
+
+    /// The counters of its worker.
+    pub fn lane(&self) -> &Lane {
+        &self.lane
+    }
+
+    /// Sets the current activity and returns the previous one.
+    pub fn turn(&self, to: Phase) -> Phase {
+        let from = self.phase.replace(to);
+        if from != to {
+            self.lane.turn(from, to);
+        }
+        from
+    }
+
+    /// Sets the current activity until the guard is dropped, which restores the previous one.
+    pub fn during(&self, phase: Phase) -> ActivityGuard<'_> {
+        ActivityGuard { doing: self, before: self.turn(phase) }
+    }
+}
+
+impl Drop for Activity {
+    fn drop(&mut self) {
+        self.lane.leave(self.phase.get());
+    }
+}
+
+/// See [`Activity::during`].
+#[derive(Debug)]
+pub struct ActivityGuard<'a> {
+    doing: &'a Activity,
+    before: Phase,
+}
+
+impl Drop for ActivityGuard<'_> {
+    fn drop(&mut self) {
+        self.doing.turn(self.before);
+    }
+}
+
+/// A batch of entries that a planner found, with their sizes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FoundEntries {
+    /// Entries found.
+    pub found: u64,
+    /// Those of them for which nothing is left to do: up to date, left out, refused.
+    pub done: u64,
+    /// Content of the others, in bytes.
+    pub bytes_ahead: u64,
+}
+
+/// Progress of a run. The counters are read one after the other while the workers go on: a sum may be a few entries
+/// ahead of another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Entries found so far, without directories.
+    pub found: u64,
+    /// Those whose bytes to move are part of `bytes_ahead`, or which have none.
+    pub sized: u64,
+    /// Those that are finished: moved, up to date, left out, failed.
+    pub done: u64,
+    /// Content moved, in bytes, as it moves.
+    pub bytes: u64,
+    /// Content that is known to have to be moved, in bytes, from the beginning: at least `bytes` at rest.
+    pub bytes_ahead: u64,
+    /// Bytes of large files that are written and not on the device, where the kernel says.
+    pub undrained: u64,
+    /// Units under way now.
+    pub jobs: u64,
+    /// All entries were found.
+    pub listed: bool,
+    /// The present limit, in a word or two, where it is known.
+    pub limit: Option<&'static str>,
+}
+
+impl Meter {
+    /// Counts a batch that a planner found. Any thread may call it.
+    pub fn found(&self, entries: FoundEntries) {
+        let add = |counter: &AtomicU64, more| {
+            if more > 0 {
+                counter.fetch_add(more, Ordering::Relaxed);
+            }
+        };
+        // Add found entries before done ones, so that done never exceeds found.
+        add(&self.planned.found, entries.found);
+        add(&self.planned.bytes_ahead, entries.bytes_ahead);
+        add(&self.planned.done, entries.done);
+    }
+
+    /// Notes that nothing more will be found.
+    pub fn all_found(&self) {
+        self.listed.store(true, Ordering::Release);
+    }
+
+    /// Notes what limits the run now.
+    pub fn set_limit(&self, limit: Option<&'static str>) {
+        *self.limit.lock() = limit;
+    }
+
+    /// Progress of the run.
+    pub fn progress(&self) -> Progress {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let listed = self.listed.load(Ordering::Acquire);
+        let planned = &self.planned;
+        let mut sum = Progress { listed, limit: *self.limit.lock(), ..Progress::default() };
+        // Read done before found, so that done never exceeds found.
+        sum.done = load(&planned.done);
+        for lane in &*self.lanes {
+            add_up!(lane => sum, done bytes);
+        }
+        for lane in &*self.lanes {
+            add_up!(lane => sum, sized bytes_ahead undrained found);
+            for (phase, count) in lane.doing.iter().enumerate() {
+                let count = count.load(Ordering::Relaxed);
+                if phase != Phase::Idle as usize && count <= u32::MAX / 2 {
+                    sum.jobs += u64::from(count);
+                }
+            }
+        }
+        let by_planners = load(&planned.found);
+        sum.found = positive(sum.found.wrapping_add(by_planners)).max(sum.done);
+        sum.sized = positive(sum.sized.wrapping_add(by_planners)).clamp(sum.done, sum.found);
+        let bytes_ahead = sum.bytes_ahead.wrapping_add(load(&planned.bytes_ahead));
+        sum.bytes_ahead = positive(bytes_ahead).max(sum.bytes);
+        sum
+    }
+}
+
+/// A sum of which a part was seen that takes away what another part adds, before that part was.
+fn positive(sum: u64) -> u64 {
+    if sum > u64::MAX / 2 { 0 } else { sum }
+}
+
+impl std::ops::AddAssign for Progress {
+    /// Adds another run that goes on at the same time, or after this one.
+    fn add_assign(&mut self, other: Progress) {
+        self.found += other.found;
+        self.sized += other.sized;
+        self.done += other.done;
+        self.bytes += other.bytes;
+        self.bytes_ahead += other.bytes_ahead;
+        self.undrained += other.undrained;
+        self.jobs += other.jobs;
+        self.listed &= other.listed;
+        self.limit = other.limit.or(self.limit);
+    }
+}
+
+/// The counters of one core. One thread writes, others read.
+#[derive(Debug, Default)]
+pub struct ConnectionCounters {
+    answers: AtomicU64,
+    answer_us: AtomicU64,
+    answer_least_us: AtomicU64,
+    handshakes: AtomicU64,
+    handshake_us: AtomicU64,
+    looks: AtomicU64,
+    rtt_us: AtomicU64,
+    rtt_least_us: AtomicU64,
+    unsent: AtomicU64,
+    delivery_bytes_per_s: AtomicU64,
+    busy_us: AtomicU64,
+    receiver_us: AtomicU64,
+    buffer_us: AtomicU64,
+    retransmits: AtomicU64,
+}
+
+/// One look at a busy connection: states of now, and what grew since the look before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConnectionSample {
+    /// Smoothed round-trip time, microseconds; 0 where it is not known.
+    pub rtt_us: u64,
+    /// The least round-trip time of the connection, microseconds; 0 where it is not known.
+    pub rtt_least_us: u64,
+    /// Bytes wait in the kernel that were not sent once.
+    pub unsent: bool,
+    /// The rate at which the peer acknowledged last, bytes a second; 0 where it is not known.
+    pub delivery_bytes_per_s: u64,
+    /// Time in which there was something to send, microseconds.
+    pub busy_us: u64,
+    /// Part of `busy_us` spent waiting for the receive window of the peer.
+    pub receiver_us: u64,
+    /// Part of `busy_us` spent waiting for space in our send buffer.
+    pub buffer_us: u64,
+    /// Segments that were sent again.
+    pub retransmits: u64,
+}
+
+/// A sum over all cores, since the beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConnectionCounts {
+    /// Requests that were answered.
+    pub answers: u64,
+    /// From the last byte of a request being handed to the kernel to the head of its answer: the
+    /// sum over those, microseconds.
+    pub answer_us: u64,
+    /// The least of those of requests for content that succeeded, microseconds; `None` where there
+    /// was none.
+    pub answer_least_us: Option<u64>,
+    /// Handshakes that were timed.
+    pub handshakes: u64,
+    /// Round trips that the kernel saw in them, the sum, microseconds.
+    pub handshake_us: u64,
+    /// Looks at busy connections.
+    pub looks: u64,
+    /// Smoothed round-trip times, the sum over looks, microseconds.
+    pub rtt_us: u64,
+    /// The least round-trip time of any connection, microseconds; `None` where none is known.
+    pub rtt_least_us: Option<u64>,
+    /// Looks that found bytes waiting in the kernel that were not sent once.
+    pub unsent: u64,
+    /// Rates at which peers acknowledged, the sum over looks, bytes a second.
+    pub delivery_bytes_per_s: u64,
+    /// Time in which there was something to send, the sum over the connections looked at,
+    /// microseconds.
+    pub busy_us: u64,
+    /// Part of `busy_us` spent waiting for the receive windows of peers.
+    pub receiver_us: u64,
+    /// Part of `busy_us` spent waiting for space in our send buffers.
+    pub buffer_us: u64,
+    /// Segments that were sent again on the connections looked at.
+    pub retransmits: u64,
+}
+
+impl ConnectionCounters {
+    /// A request was answered so long after it was sent.
+    pub fn answered(&self, after_us: u64) {
+        add(&self.answers, 1);
+        add(&self.answer_us, after_us);
+    }
+
+    /// Records a request for content that succeeded `after_us` after it was sent. Other answers come faster and are no
+    /// basis for comparison.
+    pub fn succeeded(&self, after_us: u64) {
+        lower(&self.answer_least_us, after_us);
+    }
+
+    /// A TCP handshake took so long, as the kernel measured it.
+    pub fn handshake(&self, rtt_us: u64) {
+        add(&self.handshakes, 1);
+        add(&self.handshake_us, rtt_us);
+    }
+
+    /// A connection was looked at.
+    pub fn sampled(&self, look: &ConnectionSample) {
+        add(&self.looks, 1);
+        add(&self.rtt_us, look.rtt_us);
+        add(&self.unsent, u64::from(look.unsent));
+        add(&self.delivery_bytes_per_s, look.delivery_bytes_per_s);
+        add(&self.busy_us, look.busy_us);
+        add(&self.receiver_us, look.receiver_us);
+        add(&self.buffer_us, look.buffer_us);
+        add(&self.retransmits, look.retransmits);
+        if look.rtt_least_us > 0 {
+            lower(&self.rtt_least_us, look.rtt_least_us);
+        }
+    }
+
+    pub(crate) fn add_to(&self, sum: &mut ConnectionCounts) {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        add_up!(self => sum, answers answer_us handshakes handshake_us looks rtt_us unsent
+            delivery_bytes_per_s busy_us receiver_us buffer_us retransmits);
+        sum.answer_least_us = least(sum.answer_least_us, load(&self.answer_least_us));
+        sum.rtt_least_us = least(sum.rtt_least_us, load(&self.rtt_least_us));
+    }
+}
+
+/// Keeps the lower one. Only the owner writes. Complements are kept, so that the zero of the beginning means none.
+fn lower(least: &AtomicU64, us: u64) {
+    if !us > least.load(Ordering::Relaxed) {
+        least.store(!us, Ordering::Relaxed);
+    }
+}
+
+/// The smallest known value, of one that [`lower`] kept, too.
+fn least(known: Option<u64>, kept: u64) -> Option<u64> {
+    known.into_iter().chain((kept > 0).then_some(!kept)).min()
 }
 
 #[cfg(test)]
@@ -333,5 +617,100 @@ mod tests {
         meter.lane(1).turn(Phase::Read, Phase::Idle);
         assert_eq!(meter.counts().in_use(), 0);
         assert_eq!(meter.counts().doing[Phase::Idle as usize], 2);
+    }
+
+    #[test]
+    fn a_unit_is_in_one_phase_until_it_ends() {
+        let meter = Meter::new(1);
+        let of = |phase: Phase| meter.counts().doing[phase as usize];
+        let doing = Activity::new(meter.share(0), Phase::Idle);
+        assert_eq!((of(Phase::Idle), meter.counts().in_use()), (1, 0));
+        assert_eq!(doing.turn(Phase::Send), Phase::Idle);
+        {
+            let _limit = doing.during(Phase::Limit);
+            assert_eq!((of(Phase::Limit), of(Phase::Send)), (1, 0));
+        }
+        assert_eq!((of(Phase::Limit), of(Phase::Send)), (0, 1));
+        drop(doing);
+        assert_eq!(meter.counts().doing, [0; super::PHASES]);
+    }
+
+    #[test]
+    fn workers_and_planners_add_up() {
+        let meter = Meter::new(2);
+        meter.lane(0).found(10);
+        meter.lane(1).found(5);
+        meter.lane(1).lost();
+        meter.lane(0).sized();
+        meter.lane(0).ahead(1000);
+        meter.lane(0).bytes(400);
+        meter.lane(0).enter(Phase::Write);
+        meter.lane(1).enter(Phase::Idle);
+        meter.found(FoundEntries { found: 6, done: 2, bytes_ahead: 50 });
+        let expected = Progress {
+            found: 20,
+            sized: 7,
+            done: 2,
+            bytes: 400,
+            bytes_ahead: 1050,
+            jobs: 1,
+            ..Progress::default()
+        };
+        assert_eq!(meter.progress(), expected);
+        // It was shorter than it said, and another worker knows of that.
+        meter.lane(1).settle(1000, 400);
+        meter.lane(0).done(1);
+        meter.set_limit(Some("CPU"));
+        meter.all_found();
+        let after = meter.progress();
+        assert_eq!((after.bytes_ahead, after.done, after.listed), (450, 3, true));
+        assert_eq!(after.limit, Some("CPU"));
+    }
+
+    #[test]
+    fn sums_never_contradict_each_other() {
+        let meter = Meter::new(1);
+        meter.lane(0).done(3);
+        meter.lane(0).bytes(100);
+        meter.lane(0).settle(50, 0);
+        let now = meter.progress();
+        assert!(now.found >= now.done && now.sized >= now.done && now.bytes_ahead >= now.bytes);
+    }
+
+    #[test]
+    fn looks_of_all_cores_add_up() {
+        let meter = Meter::new(2);
+        assert_eq!(meter.wire(), ConnectionCounts::default());
+        let look = ConnectionSample {
+            rtt_us: 300,
+            rtt_least_us: 200,
+            unsent: true,
+            ..ConnectionSample::default()
+        };
+        meter.lane(0).wire().sampled(&look);
+        meter.lane(1).wire().sampled(&ConnectionSample {
+            rtt_us: 100,
+            rtt_least_us: 90,
+            busy_us: 7,
+            ..look
+        });
+        meter.lane(1).wire().sampled(&ConnectionSample::default());
+        meter.lane(1).wire().answered(50);
+        let wire = meter.wire();
+        assert_eq!((wire.looks, wire.rtt_us, wire.unsent, wire.busy_us), (3, 400, 2, 7));
+        assert_eq!((wire.rtt_least_us, wire.answers, wire.answer_us), (Some(90), 1, 50));
+        assert_eq!(wire.answer_least_us, None);
+    }
+
+    #[test]
+    fn answers_that_succeeded_have_a_least_and_handshakes_a_sum() {
+        let meter = Meter::new(2);
+        for (lane, us) in [(0, 70), (0, 60), (0, 80), (1, 65)] {
+            meter.lane(lane).wire().succeeded(us);
+            meter.lane(lane).wire().handshake(us);
+        }
+        let wire = meter.wire();
+        assert_eq!((wire.answer_least_us, wire.answers), (Some(60), 0));
+        assert_eq!((wire.handshakes, wire.handshake_us), (4, 275));
     }
 }

@@ -70,12 +70,12 @@ impl Algorithm {
     }
 
     /// XML element that carries it: `ChecksumCRC64NVME`; empty for MD5, which has none.
-    pub(super) fn element(self) -> &'static str {
+    pub(crate) fn element(self) -> &'static str {
         self.row().1
     }
 
     /// Algorithm of an XML element; `None` for other elements.
-    pub(super) fn of_element(name: &[u8]) -> Option<Algorithm> {
+    pub(crate) fn of_element(name: &[u8]) -> Option<Algorithm> {
         let known = Algorithm::ALL.into_iter().find(|known| known.element().as_bytes() == name);
         known.filter(|_| !name.is_empty())
     }

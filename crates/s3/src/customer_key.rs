@@ -1,8 +1,8 @@
 //! Encryption by the server with keys of the caller (SSE-C; Amazon S3 User Guide, "Using server-side encryption with
 //! customer-provided keys"): the key travels with every request that reads or writes content or headers of an object.
 
-use super::checksum::{Algorithm, Checksum};
-use super::header::plain;
+use crate::header::plain;
+use crate::{Algorithm, Checksum};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -54,14 +54,14 @@ impl CustomerKey {
     }
 
     /// Adds the headers that an operation needs.
-    pub(super) fn add(&self, operation: &str, headers: &mut HeaderMap) {
+    pub(crate) fn add(&self, operation: &str, headers: &mut HeaderMap) {
         if OPERATIONS.contains(&operation) {
             headers.extend(OBJECT.map(HeaderName::from_static).into_iter().zip(self.values()));
         }
     }
 
     /// The headers for the source of a copy.
-    pub(super) fn of_copy_source(&self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+    pub(crate) fn of_copy_source(&self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
         COPY_SOURCE.map(HeaderName::from_static).into_iter().zip(self.values())
     }
 
@@ -79,7 +79,7 @@ impl fmt::Debug for CustomerKey {
 }
 
 /// True if the headers of a response say that the object is encrypted with a key of the caller. Its ETag is not an MD5.
-pub(super) fn is_encrypted(headers: &HeaderMap) -> bool {
+pub(crate) fn is_encrypted(headers: &HeaderMap) -> bool {
     headers.contains_key(OBJECT[0])
 }
 

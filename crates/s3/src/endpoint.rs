@@ -1,14 +1,13 @@
-//! Endpoints: URL, AWS hosts by region, and bucket in host name or path. Pure.
+//! Where requests go: endpoint URL, AWS hosts by region, access points, and the bucket in host name or path. Pure, but for
+//! the comparison of two hosts.
 
-use super::access_point::AccessPoint;
-use super::proxy::{Proxies, Proxy};
-use super::sign::encode_path;
-use crate::without_secrets;
+use crate::proxy::{Proxies, Proxy};
+use crate::sign::encode_path;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::sync::Arc;
 
 /// Default region: AWS's oldest, which other servers expect as well.
-pub(super) const REGION: &str = "us-east-1";
+pub(crate) const REGION: &str = "us-east-1";
 
 /// Position of the bucket in URLs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -22,9 +21,9 @@ pub enum Addressing {
     Virtual,
 }
 
-/// Endpoint of a store.
+/// Endpoint of an account.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Endpoint {
+pub(crate) enum Endpoint {
     /// AWS: the host depends on the region.
     Aws {
         /// Dual-stack endpoints (IPv4 and IPv6).
@@ -47,7 +46,7 @@ pub(super) enum Endpoint {
 
 /// Target of requests for one bucket in one region.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(crate) struct Route {
     /// True for TLS.
     pub tls: bool,
     /// Host to resolve and to verify by the certificate; IPv6 without brackets.
@@ -99,7 +98,7 @@ impl Endpoint {
         Ok(Endpoint::Url { tls, host: host.to_ascii_lowercase(), port, path })
     }
 
-    /// True if both may be one server; see [`Store::may_be_one`](crate::Store::may_be_one).
+    /// True if both may be one server; see [`S3Session::may_be_one`](crate::Store::may_be_one).
     pub fn may_be(&self, other: &Endpoint) -> bool {
         let is_aws = |endpoint: &Endpoint| match endpoint {
             Endpoint::Aws { .. } => true,
@@ -139,7 +138,7 @@ impl Endpoint {
     }
 
     /// Target of requests for `bucket` (`None` for the account) in `region`.
-    pub fn place(&self, bucket: Option<&str>, region: &str, addressing: Addressing) -> Place {
+    pub fn route(&self, bucket: Option<&str>, region: &str, addressing: Addressing) -> Route {
         let point = bucket.and_then(AccessPoint::of);
         // An access point belongs to one region, regardless of the settings.
         let region = point.as_ref().map_or(region, |point| point.region);
@@ -173,7 +172,7 @@ impl Endpoint {
         }
         let shown = if host.contains(':') { format!("[{host}]") } else { host.clone() };
         let authority = if port == scheme_port(tls) { shown } else { format!("{shown}:{port}") };
-        Place { tls, host, port, authority, prefix, region: region.to_owned(), proxy: None }
+        Route { tls, host, port, authority, prefix, region: region.to_owned(), proxy: None }
     }
 }
 
@@ -188,9 +187,9 @@ fn share_an_address(a: &str, b: &str) -> bool {
     a.iter().any(|address| b.contains(address)) || here(&a) && here(&b)
 }
 
-impl Place {
+impl Route {
     /// Adds the applicable proxy.
-    pub fn via_proxy(mut self, proxies: &Proxies) -> Place {
+    pub fn via_proxy(mut self, proxies: &Proxies) -> Route {
         self.proxy = proxies.on_the_way(self.tls, &self.host, self.port);
         self
     }
@@ -254,6 +253,133 @@ fn is_dns_label(bucket: &str) -> bool {
         && bytes.last().is_some_and(alnum)
 }
 
+/// An access point of one region.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccessPoint<'a> {
+    /// Region.
+    pub region: &'a str,
+    /// Account: twelve digits.
+    pub account: &'a str,
+    /// Name.
+    pub name: &'a str,
+}
+
+/// Start of every ARN.
+const ARN: &str = "arn:";
+/// Message for a malformed ARN.
+const FORM: &str = "an access point is arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME";
+/// Ends of the names that S3 generates for access points: those of buckets, of Outposts, and of Object Lambda.
+const ALIASES: [&str; 3] = ["-s3alias", "--op-s3", "--ol-s3"];
+
+impl<'a> AccessPoint<'a> {
+    /// Splits the text after `s3://` into the ARN of an access point and what follows it: nothing, or a slash and a
+    /// key. `None` if it is not an ARN.
+    ///
+    /// # Errors
+    /// The reason that the ARN cannot be used.
+    pub fn split(text: &[u8]) -> Option<Result<(&str, &[u8]), &'static str>> {
+        text.starts_with(ARN.as_bytes()).then(|| {
+            let parts: Vec<&[u8]> = text.splitn(6, |byte| *byte == b':').collect();
+            let &[_, _, service, _, _, resource] = parts.as_slice() else {
+                return Err("an ARN has six parts: arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME");
+            };
+            if service != b"s3" {
+                return Err(other_service(service));
+            }
+            let kinds = [b"accesspoint/", b"accesspoint:"];
+            let Some(rest) = kinds.iter().find_map(|kind| resource.strip_prefix(*kind)) else {
+                return Err("only access points have ARNs that stand for buckets: \
+                            arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME");
+            };
+            let name = rest.iter().position(|byte| *byte == b'/').unwrap_or(rest.len());
+            let (arn, after) = text.split_at(text.len() - rest.len() + name);
+            let arn = std::str::from_utf8(arn).map_err(|_| FORM)?;
+            AccessPoint::checked(arn).map(|_| (arn, after))
+        })
+    }
+
+    /// Reads a bucket name; `None` if it is not the ARN of an access point.
+    pub fn of(bucket: &'a str) -> Option<AccessPoint<'a>> {
+        bucket.starts_with(ARN).then(|| AccessPoint::checked(bucket).ok())?
+    }
+
+    fn checked(arn: &'a str) -> Result<AccessPoint<'a>, &'static str> {
+        let mut parts = arn.splitn(6, ':').skip(1);
+        let mut next = || parts.next().ok_or(FORM);
+        let (partition, service, region, account) = (next()?, next()?, next()?, next()?);
+        let resource = next()?;
+        let name =
+            resource.strip_prefix("accesspoint").and_then(|rest| rest.strip_prefix(['/', ':']));
+        let name = name.ok_or(FORM)?;
+        if region.is_empty() {
+            return Err(
+                "multi-region access points need another signature (SigV4A), which is not \
+                        built: name an access point of one region",
+            );
+        }
+        let small = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+        let is_label = |text: &str| {
+            !text.is_empty()
+                && text.bytes().all(|byte| small(byte) || byte == b'-')
+                && !text.starts_with('-')
+                && !text.ends_with('-')
+        };
+        if service != "s3" || !is_label(partition) || !is_label(region) {
+            return Err(FORM);
+        }
+        if account.len() != 12 || !account.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err("the account of an access point has twelve digits");
+        }
+        if !(3..=50).contains(&name.len()) || !is_label(name) {
+            return Err(
+                "the name of an access point has 3 to 50 small letters, digits and hyphens",
+            );
+        }
+        Ok(AccessPoint { region, account, name })
+    }
+
+    /// True if a bucket name may stand for another bucket: it is the ARN or the alias of an access point.
+    pub fn may_name(bucket: &str) -> bool {
+        bucket.starts_with(ARN) || ALIASES.iter().any(|end| bucket.ends_with(end))
+    }
+
+    /// The first part of its host name.
+    pub fn label(&self) -> String {
+        format!("{}-{}", self.name, self.account)
+    }
+}
+
+fn other_service(service: &[u8]) -> &'static str {
+    match service {
+        b"s3-outposts" => {
+            "access points of Outposts have separate endpoints and signatures, which are not supported"
+        }
+        b"s3-object-lambda" => {
+            "access points of Object Lambda change what is read, so contents cannot be checked; \
+                               name the access point below it"
+        }
+        _ => "only ARNs of s3 stand for buckets",
+    }
+}
+
+/// URL for display: without user, password and query, even if malformed.
+pub fn without_secrets(url: &str) -> String {
+    let (scheme, rest) = match url.split_once("://") {
+        Some((scheme, rest)) if !scheme.contains('@') => (format!("{scheme}://"), rest),
+        _ => (String::new(), url),
+    };
+    // A password may contain any character, including those that end an authority.
+    let (hidden, rest) = match rest.rsplit_once('@') {
+        Some((_, rest)) => ("***@", rest),
+        None => ("", rest),
+    };
+    let (rest, query) = match rest.split_once(['?', '#']) {
+        Some((rest, _)) => (rest, "?***"),
+        None => (rest, ""),
+    };
+    format!("{scheme}{hidden}{rest}{query}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -288,7 +414,7 @@ mod tests {
         let want =
             Endpoint::Url { tls: false, host: "::1".into(), port: 9000, path: "/a/b".into() };
         assert_eq!(parsed, want);
-        assert_eq!(parsed.place(None, "r", Addressing::Auto).authority, "[::1]:9000");
+        assert_eq!(parsed.route(None, "r", Addressing::Auto).authority, "[::1]:9000");
         for wrong in [
             "",
             "host:1",
@@ -325,18 +451,18 @@ mod tests {
 
     #[test]
     fn a_port_shows_only_where_it_is_not_the_schemes() {
-        let place = |url| Endpoint::parse(url).unwrap().place(Some("b"), "r", Addressing::Auto);
-        assert_eq!(place("https://h:443").authority, "h");
-        assert_eq!(place("https://h:80").authority, "h:80");
-        assert_eq!(place("http://h:80/x").url(), "http://h");
-        assert_eq!(place("http://h:80/x").prefix, "/x/b");
+        let route = |url| Endpoint::parse(url).unwrap().route(Some("b"), "r", Addressing::Auto);
+        assert_eq!(route("https://h:443").authority, "h");
+        assert_eq!(route("https://h:80").authority, "h:80");
+        assert_eq!(route("http://h:80/x").url(), "http://h");
+        assert_eq!(route("http://h:80/x").prefix, "/x/b");
     }
 
     #[test]
     fn buckets_stand_in_the_host_where_they_can() {
         let host = |bucket, how| {
-            let place = aws().place(Some(bucket), "eu-west-1", how);
-            (place.authority, place.prefix)
+            let route = aws().route(Some(bucket), "eu-west-1", how);
+            (route.authority, route.prefix)
         };
         let s3 = "s3.eu-west-1.amazonaws.com";
         assert_eq!(host("abc", Addressing::Auto), (format!("abc.{s3}"), String::new()));
@@ -346,17 +472,17 @@ mod tests {
         assert_eq!(host("abc", Addressing::Path), (s3.to_owned(), "/abc".into()));
         assert_eq!(host("a.bc", Addressing::Virtual).0, format!("a.bc.{s3}"));
         let own = Endpoint::parse("http://minio:9000").unwrap();
-        assert_eq!(own.place(Some("abc"), "r", Addressing::Auto).prefix, "/abc");
-        let virt = own.place(Some("abc"), "r", Addressing::Virtual);
+        assert_eq!(own.route(Some("abc"), "r", Addressing::Auto).prefix, "/abc");
+        let virt = own.route(Some("abc"), "r", Addressing::Virtual);
         assert_eq!((virt.authority.as_str(), virt.prefix.as_str()), ("abc.minio:9000", ""));
     }
 
     #[test]
     fn access_points_have_hosts_in_their_regions() {
         let arn = |region: &str| format!("arn:aws:s3:{region}:123456789012:accesspoint/my-point");
-        let place = |endpoint: &Endpoint, region: &str| {
-            let place = endpoint.place(Some(&arn(region)), "us-east-1", Addressing::Path);
-            (place.authority, place.prefix, place.region)
+        let route = |endpoint: &Endpoint, region: &str| {
+            let route = endpoint.route(Some(&arn(region)), "us-east-1", Addressing::Path);
+            (route.authority, route.prefix, route.region)
         };
         let name = "my-point-123456789012";
         for (endpoint, region, host) in [
@@ -370,21 +496,96 @@ mod tests {
             (Endpoint::parse("http://minio:9000").unwrap(), "r", "minio:9000"),
         ] {
             let expected = (format!("{name}.{host}"), String::new(), region.to_owned());
-            assert_eq!(place(&endpoint, region), expected);
+            assert_eq!(route(&endpoint, region), expected);
         }
-        let alias = aws().place(Some("my-point-abc-s3alias"), "eu-west-1", Addressing::Auto);
+        let alias = aws().route(Some("my-point-abc-s3alias"), "eu-west-1", Addressing::Auto);
         assert_eq!(alias.authority, "my-point-abc-s3alias.s3.eu-west-1.amazonaws.com");
     }
 
     #[test]
     fn regions_have_their_hosts() {
         let host = |region: &str, dualstack, fips| {
-            Endpoint::Aws { dualstack, fips }.place(None, region, Addressing::Auto).host
+            Endpoint::Aws { dualstack, fips }.route(None, region, Addressing::Auto).host
         };
         assert_eq!(host("cn-north-1", false, false), "s3.cn-north-1.amazonaws.com.cn");
         assert_eq!(host("us-gov-west-1", false, true), "s3-fips.us-gov-west-1.amazonaws.com");
         assert_eq!(host("eu-west-1", true, false), "s3.dualstack.eu-west-1.amazonaws.com");
         assert_eq!(host("us-east-2", true, true), "s3-fips.dualstack.us-east-2.amazonaws.com");
         assert_eq!(host("aws-global", false, false), "s3.us-east-1.amazonaws.com");
+    }
+
+    const WHOLE: &str = "arn:aws:s3:eu-west-1:123456789012:accesspoint/my-point";
+
+    #[test]
+    fn an_arn_is_split_from_its_key() {
+        for (text, arn, rest) in [
+            (WHOLE.to_owned(), WHOLE.to_owned(), ""),
+            (format!("{WHOLE}/"), WHOLE.to_owned(), "/"),
+            (format!("{WHOLE}/a/b:c"), WHOLE.to_owned(), "/a/b:c"),
+            (WHOLE.replace("t/", "t:") + "/k", WHOLE.replace("t/", "t:"), "/k"),
+        ] {
+            let split = AccessPoint::split(text.as_bytes());
+            assert_eq!(split, Some(Ok((&*arn, rest.as_bytes()))), "{text}");
+            let point = AccessPoint::of(&arn).unwrap();
+            assert_eq!((point.region, &*point.label()), ("eu-west-1", "my-point-123456789012"));
+        }
+        let bytes = [WHOLE.as_bytes(), b"/\xff"].concat();
+        assert_eq!(AccessPoint::split(&bytes), Some(Ok((WHOLE, &b"/\xff"[..]))));
+        let bytes = [WHOLE.as_bytes(), b"\xff/k"].concat();
+        assert_eq!(AccessPoint::split(&bytes), Some(Err(FORM)));
+        assert_eq!(AccessPoint::split(b"bucket/arn:aws"), None);
+        assert_eq!(AccessPoint::of("bucket"), None);
+    }
+
+    #[test]
+    fn other_arns_are_refused_with_their_reason() {
+        let with = |from: &str, to: &str| WHOLE.replacen(from, to, 1);
+        for (text, why) in [
+            (with(":s3:", ":s3-outposts:"), "Outposts"),
+            (with(":s3:", ":s3-object-lambda:"), "Object Lambda"),
+            (with(":s3:", ":ec2:"), "only ARNs of s3"),
+            (with("eu-west-1", ""), "multi-region"),
+            (with("eu-west-1", "eu.evil.example"), "an access point is"),
+            (with("eu-west-1", "EU"), "an access point is"),
+            (with("123456789012", "1234"), "twelve digits"),
+            (with("123456789012", "12345678901x"), "twelve digits"),
+            (with("my-point", "my.point"), "3 to 50"),
+            (with("my-point", "x"), "3 to 50"),
+            (with("my-point", "-my"), "3 to 50"),
+            (with("my-point", ""), "3 to 50"),
+            (with("accesspoint/", "bucket/"), "only access points"),
+            ("arn:aws:s3".to_owned(), "six parts"),
+        ] {
+            let found = AccessPoint::split(text.as_bytes()).unwrap().unwrap_err();
+            assert!(found.contains(why), "{text}: {found}");
+            assert!(AccessPoint::of(&text).is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn aliases_may_be_other_buckets() {
+        for name in [WHOLE, "my-point-abcdef-s3alias", "x--ol-s3"] {
+            assert!(AccessPoint::may_name(name), "{name}");
+        }
+        assert!(!AccessPoint::may_name("bucket"));
+    }
+
+    #[test]
+    fn secrets_are_not_shown() {
+        for url in [
+            "http://user:s3cret@host:1/x",
+            "user:s3cret@host",
+            "http://user:s3/cr?et@host",
+            "http://s3cret@host@other",
+            "s3cret@http://host",
+            "http://host/?key=s3cret",
+            "http://host:x/#s3cret",
+            "http://user:s3cret@ho st",
+        ] {
+            let shown = without_secrets(url);
+            assert!(!shown.contains("cret"), "{shown}");
+        }
+        assert_eq!(without_secrets("http://u:p@h:1/x"), "http://***@h:1/x");
+        assert_eq!(without_secrets("http://h:1/x"), "http://h:1/x");
     }
 }

@@ -1,12 +1,12 @@
 //! Errors of requests: AWS's error codes mapped to few kinds, with one clear sentence.
 
-mod reply;
-
+use crate::xml::{Node, walk};
+use http::HeaderMap;
 use std::fmt;
 
 /// Kind of failure, by its consequences for the run and for retries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum ErrorKind {
     /// The bucket does not exist. Stops the run.
     NoSuchBucket,
     /// The key (or version, or upload) does not exist.
@@ -46,7 +46,7 @@ const ARCHIVED: &str = "InvalidObjectState";
 #[derive(Clone, Debug)]
 pub struct Error {
     /// Kind.
-    pub kind: Kind,
+    pub kind: ErrorKind,
     /// Operation in AWS's terms (`PutObject`).
     pub operation: &'static str,
     /// HTTP status; 0 without a response.
@@ -71,14 +71,14 @@ impl Error {
     }
 
     /// Creates an error that does not come from a response.
-    pub fn new(kind: Kind, operation: &'static str, message: impl Into<String>) -> Error {
+    pub fn new(kind: ErrorKind, operation: &'static str, message: impl Into<String>) -> Error {
         let (code, message) = (String::new(), message.into());
         Error { kind, operation, status: 0, code, message, tries: 1, region: None, unsure: false }
     }
 
     /// True if the same request may succeed later.
     pub fn is_transient(&self) -> bool {
-        use Kind::{Connection, Corrupt, Server, Throttled, TimedOut};
+        use ErrorKind::{Connection, Corrupt, Server, Throttled, TimedOut};
         matches!(self.kind, Throttled | Server | Connection | TimedOut | Corrupt)
     }
 
@@ -96,16 +96,22 @@ impl Error {
     }
 
     /// True if the server supports the operation but not its checksum.
-    pub(super) fn is_unknown_checksum(&self) -> bool {
+    pub(crate) fn is_unknown_checksum(&self) -> bool {
         let words = self.message.to_ascii_lowercase();
-        let invalid = matches!(self.kind, Kind::NotImplemented | Kind::Invalid);
+        let invalid = matches!(self.kind, ErrorKind::NotImplemented | ErrorKind::Invalid);
         let names = ["checksum", "crc64nvme", "not implemented"];
         invalid && (self.status == 501 || names.iter().any(|name| words.contains(name)))
     }
 
     /// True if all other requests would fail in the same way, so that the run should stop.
     pub fn stops_run(&self) -> bool {
-        matches!(self.kind, Kind::NoSuchBucket | Kind::Credentials | Kind::Region | Kind::Settings)
+        matches!(
+            self.kind,
+            ErrorKind::NoSuchBucket
+                | ErrorKind::Credentials
+                | ErrorKind::Region
+                | ErrorKind::Settings
+        )
     }
 }
 
@@ -121,3 +127,335 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// Fields of an error document; empty if missing.
+#[derive(Default)]
+struct ErrorDocument {
+    code: String,
+    message: String,
+    bucket: String,
+    key: String,
+    region: String,
+}
+
+impl Error {
+    /// Error of an unsuccessful response. `body` may be empty (HEAD), HTML of a proxy, or anything else.
+    pub(crate) fn from_response(
+        operation: &'static str,
+        status: u16,
+        headers: &HeaderMap,
+        body: &[u8],
+    ) -> Error {
+        let mut document = document(body);
+        if let Some(region) = headers.get("x-amz-bucket-region").and_then(|v| v.to_str().ok()) {
+            document.region = region.to_owned();
+        }
+        let (kind, sentence) = meaning(&document.code)
+            .or_else(|| by_operation(operation, status, &document))
+            .unwrap_or_else(|| of_status(status));
+        let message = sentence_of(kind, sentence, &document);
+        let told_region = !document.region.is_empty() && kind == ErrorKind::Region;
+        let region = told_region.then_some(document.region);
+        Error { status, code: document.code, region, ..Error::new(kind, operation, message) }
+    }
+
+    /// Error for one key of a successful request (DeleteObjects).
+    pub(crate) fn of_code(operation: &'static str, code: &str, message: &[u8]) -> Error {
+        let document = ErrorDocument { message: one_line(message), ..ErrorDocument::default() };
+        let (kind, sentence) = meaning(code).unwrap_or((ErrorKind::Server, ""));
+        let message = sentence_of(kind, sentence, &document);
+        Error { code: code.to_owned(), ..Error::new(kind, operation, message) }
+    }
+}
+
+fn document(body: &[u8]) -> ErrorDocument {
+    let mut document = ErrorDocument::default();
+    // A truncated document still provides its first fields.
+    let _ = walk(body, b"Error", |node| {
+        let Node::Leaf { parent: b"Error", name, text } = node else { return };
+        let field = match name {
+            b"Code" => &mut document.code,
+            b"Message" => &mut document.message,
+            b"BucketName" => &mut document.bucket,
+            b"Key" => &mut document.key,
+            b"Region" => &mut document.region,
+            _ => return,
+        };
+        *field = one_line(text);
+    });
+    document
+}
+
+/// Makes the server's message printable: one line of bounded length without control characters.
+fn one_line(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    let words = text.split(|c: char| c.is_whitespace() || c.is_control());
+    let mut line = String::new();
+    for word in words.filter(|word| !word.is_empty()) {
+        if line.chars().count() + word.chars().count() > 400 {
+            line.push_str(" …");
+            break;
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    line
+}
+
+/// Inserts names into a sentence, and appends the server's message if it adds information.
+fn sentence_of(kind: ErrorKind, sentence: &str, document: &ErrorDocument) -> String {
+    match (kind, document.bucket.as_str(), document.key.as_str()) {
+        (ErrorKind::NoSuchBucket, bucket, _) if !bucket.is_empty() => {
+            return format!("there is no bucket '{bucket}': check its name and the endpoint");
+        }
+        (ErrorKind::NotFound, _, key) if !key.is_empty() && document.code == "NoSuchKey" => {
+            return format!("there is no object '{key}'");
+        }
+        (ErrorKind::Region, ..) if !document.region.is_empty() => {
+            return format!(
+                "the bucket is in region {}: ask there (--region {})",
+                document.region, document.region
+            );
+        }
+        _ => {}
+    }
+    match (sentence, document.message.as_str()) {
+        ("", "") => "the server refused the request and did not say why".to_owned(),
+        ("", words) => words.to_owned(),
+        (sentence, "") => sentence.to_owned(),
+        (sentence, words) if says_more(kind) => format!("{sentence}: {words}"),
+        (sentence, _) => sentence.to_owned(),
+    }
+}
+
+/// True for kinds whose code alone does not name the problem.
+fn says_more(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::Invalid
+            | ErrorKind::AccessDenied
+            | ErrorKind::NotImplemented
+            | ErrorKind::Server
+    )
+}
+
+/// Makes a function of rows: kind, codes, and the sentence that explains them.
+macro_rules! meanings {
+    ($($kind:ident: $($code:pat_param)|+ => $sentence:literal;)*) => {
+        /// Kind and sentence of a code.
+        fn meaning(code: &str) -> Option<(ErrorKind, &'static str)> {
+            match code {
+                $($($code)|+ => Some((ErrorKind::$kind, $sentence)),)*
+                _ => None,
+            }
+        }
+    };
+}
+
+meanings! {
+    NoSuchBucket: "NoSuchBucket" => "the bucket does not exist: check its name";
+    NotFound: "NoSuchKey" => "there is no such object";
+    NotFound: "NoSuchVersion" => "there is no such version of the object";
+    NotFound: "NoSuchUpload" =>
+        "there is no such upload: it was completed, given up, or removed by a lifecycle rule";
+    AccessDenied: "AccessDenied" | "AllAccessDisabled" | "AccountProblem" | "UnauthorizedAccess" =>
+        "the account may not do this: check its policy and the bucket's";
+    AccessDenied: "Forbidden" => "the account may not do this";
+    AccessDenied: ARCHIVED =>
+        "the object is in an archive (Glacier): restore it first, then read it";
+
+    // Credentials, clocks and regions. The second code is versitygw's.
+    Credentials: "InvalidAccessKeyId" | "XAdminUserNotFound" =>
+        "the server does not know this access key: check the credentials, profile and endpoint";
+    Credentials: "SignatureDoesNotMatch" =>
+        "the secret key does not fit the access key: check the credentials (or a proxy changed \
+         the request)";
+    Credentials: "ExpiredToken" | "ExpiredTokenException" | "TokenRefreshRequired" | "RequestExpired" =>
+        "the credentials have expired: log in again or renew them";
+    Credentials: "InvalidToken" =>
+        "the session token does not fit the access key: unset AWS_SESSION_TOKEN or renew it";
+    Credentials: "RequestTimeTooSkewed" | "RequestInTheFuture" =>
+        "this machine's clock is more than 15 minutes off the server's: set it right";
+    Credentials: "CredentialsNotSupported" | "InvalidSecurity" | "NotSignedUp" =>
+        "the server does not take these credentials";
+    Region: "AuthorizationHeaderMalformed" | "AuthorizationQueryParametersError" =>
+        "the request was signed for another region than the bucket's: set --region";
+    Region: "PermanentRedirect" | "TemporaryRedirect" | "Redirect" | "301" | "307" =>
+        "the bucket is in another region: set --region or --endpoint-url to where it is";
+    Region: "IllegalLocationConstraintException" | "InvalidRegionName" =>
+        "the endpoint is of another region than the one that was named: set --region";
+
+    // Temporary failures.
+    Throttled: "SlowDown" | "ServiceUnavailable" | "TooManyRequests" | "Throttling" | "ThrottlingException"
+        | "RequestLimitExceeded" | "BandwidthLimitExceeded" | "ServerBusy" | "503 SlowDown" =>
+        "the server asks to slow down: use fewer requests (--jobs) or try later";
+    TimedOut: "RequestTimeout" => "the server waited too long for the request's body";
+    Server: "InternalError" | "InternalServerError" | "InternalFailure" => "the server failed";
+    Corrupt: "BadDigest" | "XAmzContentSHA256Mismatch" | "XAmzContentChecksumMismatch" | "IncompleteBody" =>
+        "the body arrived damaged: its checksum or length is not what was sent";
+    Precondition: "PreconditionFailed" | "NotModified" =>
+        "the object is another one than the condition allows";
+    Precondition: "ConditionalRequestConflict" | "OperationAborted" =>
+        "another request changed the same object or bucket at the same time: try again";
+    Precondition: "InvalidRange" => "the object is shorter than it was when it was listed";
+
+    // The request itself.
+    NotImplemented: "NotImplemented" => "the server does not know this operation";
+    Invalid: "InvalidPart" | "InvalidPartOrder" =>
+        "a part of the upload is missing or is not the one that was sent";
+    Invalid: "EntityTooLarge" => "the object is larger than the server takes in this way";
+    Invalid: "EntityTooSmall" => "a part is smaller than the server takes: use a larger --part-size";
+    Invalid: "BucketAlreadyExists" =>
+        "the bucket belongs to somebody else: names are shared by all accounts, take another";
+    Invalid: "BucketAlreadyOwnedByYou" => "the bucket already exists and is yours";
+    Invalid: "BucketNotEmpty" => "the bucket is not empty: remove its objects first";
+    Invalid: "InvalidBucketName" =>
+        "no bucket can have this name: 3 to 63 small letters, digits, dots, hyphens";
+    Invalid: "TooManyBuckets" => "the account has as many buckets as it may have";
+    Invalid: "KeyTooLongError" | "KeyTooLong" => "the key is too long: S3 takes at most 1,024 bytes";
+    Invalid: "InvalidURI" =>
+        "the server cannot read the key: S3 takes UTF-8 only, and some servers less";
+    Invalid: "MetadataTooLarge" => "the metadata is too large: S3 takes at most 2 KB of it";
+    Invalid: "QuotaExceeded" | "XMinioStorageFull" | "InsufficientStorage" | "StorageFull"
+        | "ServiceQuotaExceededException" =>
+        "the server has no room left, or the account's quota is used up";
+    Invalid: "InvalidStorageClass" => "the server does not have this storage class";
+    Invalid: "MethodNotAllowed" =>
+        "the server does not allow this on that object (a delete marker?)";
+    Invalid: "InvalidDigest" => "the server cannot read the checksum";
+}
+
+/// Responses to HEAD have no body, so that the operation determines what was not found.
+fn by_operation(
+    operation: &str,
+    status: u16,
+    document: &ErrorDocument,
+) -> Option<(ErrorKind, &'static str)> {
+    let of_bucket =
+        matches!(operation, "HeadBucket" | "ListObjects" | "ListObjectsV2" | "DeleteBucket");
+    match status {
+        404 if document.code.is_empty() && of_bucket => Some((
+            ErrorKind::NoSuchBucket,
+            "the bucket does not exist: check its name and the endpoint",
+        )),
+        400 if document.code.is_empty() && operation.starts_with("Head") => Some((
+            ErrorKind::Invalid,
+            "the server refused to look at it without saying why; an expired token, a wrong region, and an \
+             object with another --sse-c-key than the given one (or none) show like this",
+        )),
+        _ => None,
+    }
+}
+
+/// Kind and sentence of a status without a known code. With an empty sentence the server's message is used.
+fn of_status(status: u16) -> (ErrorKind, &'static str) {
+    match status {
+        301 | 307 | 308 => (ErrorKind::Region, "the bucket is in another region: set --region"),
+        304 | 412 => {
+            (ErrorKind::Precondition, "the object is another one than the condition allows")
+        }
+        401 => (ErrorKind::Credentials, "the server requires credentials, or other ones"),
+        403 => (ErrorKind::AccessDenied, "the account may not do this"),
+        404 => (ErrorKind::NotFound, "it does not exist"),
+        408 => (ErrorKind::TimedOut, "the server waited too long for the request"),
+        409 => (ErrorKind::Precondition, "another request is changing the same thing"),
+        416 => (ErrorKind::Precondition, "the object is shorter than it was when it was listed"),
+        429 | 503 => (ErrorKind::Throttled, "the server asks to slow down"),
+        501 | 505 => (ErrorKind::NotImplemented, "the server does not know this operation"),
+        507 => (ErrorKind::Invalid, "the server has no room left"),
+        500..=599 => (ErrorKind::Server, "the server failed"),
+        200..=299 => (ErrorKind::Server, "the server reported an error within a success"),
+        _ => (ErrorKind::Invalid, ""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    fn error(status: u16, code: &str, rest: &str) -> Error {
+        let body = format!("<?xml version=\"1.0\"?>\n<Error><Code>{code}</Code>{rest}</Error>");
+        Error::from_response("PutObject", status, &HeaderMap::new(), body.as_bytes())
+    }
+
+    #[test]
+    fn codes_say_more_than_statuses() {
+        let table = [
+            (404, "NoSuchBucket", ErrorKind::NoSuchBucket),
+            (404, "NoSuchUpload", ErrorKind::NotFound),
+            (403, "AccessDenied", ErrorKind::AccessDenied),
+            (403, "InvalidAccessKeyId", ErrorKind::Credentials),
+            (400, "ExpiredToken", ErrorKind::Credentials),
+            (400, "AuthorizationHeaderMalformed", ErrorKind::Region),
+            (503, "SlowDown", ErrorKind::Throttled),
+            (200, "InternalError", ErrorKind::Server),
+            (400, "RequestTimeout", ErrorKind::TimedOut),
+            (400, "BadDigest", ErrorKind::Corrupt),
+            (409, "BucketNotEmpty", ErrorKind::Invalid),
+            (409, "ConditionalRequestConflict", ErrorKind::Precondition),
+            (403, "InvalidObjectState", ErrorKind::AccessDenied),
+            (501, "NotImplemented", ErrorKind::NotImplemented),
+            (400, "SomethingNew", ErrorKind::Invalid),
+            (418, "SomethingNew", ErrorKind::Invalid),
+        ];
+        for (status, code, kind) in table {
+            let error = error(status, code, "");
+            assert_eq!((error.kind, error.status, error.code.as_str()), (kind, status, code));
+            assert_eq!(error.is_archived(), code == "InvalidObjectState");
+            assert!(!error.message.is_empty(), "{code}");
+        }
+    }
+
+    #[test]
+    fn names_and_words_of_the_server_are_used() {
+        let shown = error(404, "NoSuchBucket", "<BucketName>b-1</BucketName>").to_string();
+        let expected = "there is no bucket 'b-1': check its name and the endpoint";
+        assert_eq!(shown, format!("{expected} (NoSuchBucket, HTTP 404)"));
+        assert!(error(404, "NoSuchKey", "<Key>a&amp;b</Key>").message.contains("'a&b'"));
+        let strange = error(400, "New", "<Message>a \x1b[31m\n\n b</Message>").message;
+        assert_eq!(strange, "a [31m b");
+        let long = error(400, "New", &format!("<Message>{}</Message>", "wörd ".repeat(999)));
+        assert!(long.message.chars().count() < 410 && long.message.ends_with('…'));
+    }
+
+    #[test]
+    fn a_region_is_told_by_header_or_document() {
+        let by_document = error(400, "AuthorizationHeaderMalformed", "<Region>eu-west-1</Region>");
+        assert_eq!(by_document.region.as_deref(), Some("eu-west-1"));
+        let mut headers = HeaderMap::new();
+        headers.insert("x-amz-bucket-region", HeaderValue::from_static("eu-west-2"));
+        let by_header = Error::from_response("HeadBucket", 301, &headers, b"");
+        assert_eq!(
+            (by_header.kind, by_header.region.as_deref()),
+            (ErrorKind::Region, Some("eu-west-2"))
+        );
+        let other = Error::from_response("HeadObject", 404, &headers, b"");
+        assert_eq!((other.kind, other.region), (ErrorKind::NotFound, None));
+    }
+
+    #[test]
+    fn answers_without_a_document_are_judged_by_status() {
+        let of = |operation, status, body: &str| {
+            Error::from_response(operation, status, &HeaderMap::new(), body.as_bytes()).kind
+        };
+        assert_eq!(of("HeadObject", 404, ""), ErrorKind::NotFound);
+        assert_eq!(of("HeadBucket", 404, ""), ErrorKind::NoSuchBucket);
+        assert_eq!(of("HeadObject", 403, ""), ErrorKind::AccessDenied);
+        assert_eq!(of("GetObject", 502, "<html><br>bad gateway</html>"), ErrorKind::Server);
+        assert_eq!(of("GetObject", 503, "busy"), ErrorKind::Throttled);
+        assert_eq!(of("GetObject", 200, "<Error><Code>SlowDown</Code>"), ErrorKind::Throttled);
+    }
+
+    #[test]
+    fn expired_wrong_and_skewed_are_told_apart() {
+        let expired = error(400, "ExpiredToken", "");
+        assert!(expired.is_expired_token() && !expired.is_clock_skew());
+        assert!(!error(403, "InvalidAccessKeyId", "").is_expired_token());
+        assert!(error(403, "RequestTimeTooSkewed", "").is_clock_skew());
+        assert!(error(503, "SlowDown", "").is_transient());
+        assert!(!error(403, "AccessDenied", "").is_transient());
+    }
+}

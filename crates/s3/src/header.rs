@@ -1,8 +1,7 @@
 //! Headers of objects: encoding and decoding of ETags, checksums, metadata, tags.
 
-use super::checksum::{Algorithm, Checksum};
-use super::error::{Error, Kind};
-use super::sign::encode_query;
+use crate::sign::encode_query;
+use crate::{Algorithm, Checksum, Error, ErrorKind};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hakobu_core::percent::hex_byte;
@@ -31,7 +30,7 @@ pub fn tagging(tags: &[(String, String)]) -> HeaderValue {
 }
 
 /// Value known to be ASCII, such as a number or base64.
-pub(super) fn plain(text: &str) -> HeaderValue {
+pub(crate) fn plain(text: &str) -> HeaderValue {
     let value = value(text);
     debug_assert!(value.is_some(), "a value of ours with control characters: {text:?}");
     value.unwrap_or_else(|| HeaderValue::from_static(""))
@@ -41,25 +40,25 @@ pub(super) fn plain(text: &str) -> HeaderValue {
 ///
 /// # Errors
 /// `Corrupt` if it cannot be a header value. Without it the condition would hold for any object.
-pub(super) fn quoted(operation: &'static str, etag: &str) -> Result<HeaderValue, Error> {
+pub(crate) fn quoted(operation: &'static str, etag: &str) -> Result<HeaderValue, Error> {
     value(&format!("\"{}\"", unquoted(etag))).ok_or_else(|| {
-        Error::new(Kind::Corrupt, operation, "the server's ETag cannot be sent back to it")
+        Error::new(ErrorKind::Corrupt, operation, "the server's ETag cannot be sent back to it")
     })
 }
 
 /// ETag without quotes and weakness prefix.
-pub(super) fn unquoted(etag: &str) -> &str {
+pub(crate) fn unquoted(etag: &str) -> &str {
     let etag = etag.trim();
     etag.strip_prefix("W/").unwrap_or(etag).trim_matches('"')
 }
 
 /// Header as text; empty if missing.
-pub(super) fn text(headers: &HeaderMap, name: &str) -> String {
+pub(crate) fn text(headers: &HeaderMap, name: &str) -> String {
     headers.get(name).map(|value| readable(value.as_bytes())).unwrap_or_default()
 }
 
 /// Header as text; `None` if missing or empty.
-pub(super) fn some(headers: &HeaderMap, name: &str) -> Option<String> {
+pub(crate) fn some(headers: &HeaderMap, name: &str) -> Option<String> {
     Some(text(headers, name)).filter(|text| !text.is_empty())
 }
 
@@ -69,21 +68,21 @@ pub fn etag(headers: &HeaderMap) -> String {
 }
 
 /// For a checksum header: whether its value can be parsed; `None` for other headers.
-pub(super) fn is_checksum(name: &HeaderName, value: &HeaderValue) -> Option<bool> {
+pub(crate) fn is_checksum(name: &HeaderName, value: &HeaderValue) -> Option<bool> {
     let name = name.as_str().strip_prefix("x-amz-checksum-")?;
     let algorithm = Algorithm::parse(name)?;
     Some(value.to_str().is_ok_and(|text| Checksum::decode(algorithm, text).is_some()))
 }
 
 /// For a checksum element (`ChecksumCRC32`): whether its value can be parsed; `None` for others.
-pub(super) fn is_checksum_element(name: &[u8], text: &[u8]) -> Option<bool> {
+pub(crate) fn is_checksum_element(name: &[u8], text: &[u8]) -> Option<bool> {
     let algorithm = Algorithm::of_element(name)?;
     let text = std::str::from_utf8(text);
     Some(text.is_ok_and(|text| Checksum::decode(algorithm, text).is_some()))
 }
 
 /// Stored checksums in headers, of all algorithms except MD5.
-pub(super) fn checksums(headers: &HeaderMap) -> Vec<Checksum> {
+pub(crate) fn checksums(headers: &HeaderMap) -> Vec<Checksum> {
     let known = Algorithm::ALL.into_iter().filter(|algorithm| *algorithm != Algorithm::Md5);
     let found = known.filter_map(|algorithm| {
         let value = headers.get(algorithm.header())?.to_str().ok()?;
@@ -93,7 +92,7 @@ pub(super) fn checksums(headers: &HeaderMap) -> Vec<Checksum> {
 }
 
 /// User metadata: names without prefix, decoded values.
-pub(super) fn metadata_of(headers: &HeaderMap) -> Vec<(String, String)> {
+pub(crate) fn metadata_of(headers: &HeaderMap) -> Vec<(String, String)> {
     let named = headers.iter().filter_map(|(name, value)| {
         let name = name.as_str().strip_prefix(META)?;
         Some((name.to_owned(), decode_words(&readable(value.as_bytes()))))
@@ -184,7 +183,7 @@ mod tests {
         assert_eq!(unquoted("W/\"a-2\""), "a-2");
         assert_eq!(quoted("", "a").unwrap(), "\"a\"");
         assert_eq!(quoted("", "\"a\"").unwrap(), "\"a\"");
-        assert_eq!(quoted("", "a\nb").unwrap_err().kind, Kind::Corrupt);
+        assert_eq!(quoted("", "a\nb").unwrap_err().kind, ErrorKind::Corrupt);
     }
 
     #[test]

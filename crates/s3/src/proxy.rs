@@ -1,8 +1,7 @@
 //! HTTP proxies: selection by environment variables, and tunnels by CONNECT (RFC 9110, 9.3.6). Plain HTTP
 //! needs no tunnel: requests then contain the whole URL (RFC 9112, 3.2.2).
 
-use super::profile::Lookup;
-use crate::without_secrets;
+use crate::{Lookup, without_secrets};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hakobu_core::percent;
@@ -18,7 +17,7 @@ const HEAD_BYTES_MAX: usize = 16 * 1024;
 
 /// An HTTP proxy.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Proxy {
+pub(crate) struct Proxy {
     /// Host name or address, IPv6 without brackets.
     pub host: String,
     /// TCP port.
@@ -29,7 +28,7 @@ pub(super) struct Proxy {
 
 /// Proxies of the environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Proxies {
+pub(crate) struct Proxies {
     http: Option<Arc<Proxy>>,
     https: Option<Arc<Proxy>>,
     /// Hosts without a proxy (`NO_PROXY`).

@@ -1,17 +1,18 @@
-//! Signature Version 4 (Amazon S3 API Reference, "Authenticating Requests (AWS Signature Version 4)"). Pure:
-//! the caller supplies the time.
+//! Signature Version 4 (Amazon S3 API Reference, "Authenticating Requests (AWS Signature Version 4)"), in headers and in
+//! presigned URLs. Signing is pure: the caller supplies the time.
 
-use super::time;
+use crate::{Error, ErrorKind, Request, S3Session, time};
 use hakobu_core::percent::{encode, hex};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use ring::{digest, hmac};
 use std::fmt;
+use std::time::Duration;
 
 /// Placeholder for the hash of an unsigned body.
-pub(super) const UNSIGNED: &str = "UNSIGNED-PAYLOAD";
+pub(crate) const UNSIGNED: &str = "UNSIGNED-PAYLOAD";
 
 /// Longest validity of a presigned URL: seven days.
-pub(super) const EXPIRES_MAX_S: u64 = 7 * 86_400;
+pub(crate) const EXPIRES_MAX_S: u64 = 7 * 86_400;
 
 const X_AMZ_DATE: HeaderName = HeaderName::from_static("x-amz-date");
 const X_AMZ_CONTENT_SHA256: HeaderName = HeaderName::from_static("x-amz-content-sha256");
@@ -19,7 +20,7 @@ const X_AMZ_SECURITY_TOKEN: HeaderName = HeaderName::from_static("x-amz-security
 
 /// Credentials of an account.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Keys {
+pub struct Credentials {
     /// Access key id, `AKIA…`, public.
     pub access_key: String,
     /// Secret key, never shown.
@@ -28,17 +29,17 @@ pub struct Keys {
     pub session_token: Option<String>,
 }
 
-impl fmt::Debug for Keys {
+impl fmt::Debug for Credentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Keys").field("access_key", &self.access_key).finish_non_exhaustive()
+        f.debug_struct("Credentials").field("access_key", &self.access_key).finish_non_exhaustive()
     }
 }
 
 /// Signing key of an account, region, and day (UTC).
-pub(super) struct Signer {
+pub(crate) struct Signer {
     access_key: String,
     session_token: Option<HeaderValue>,
-    pub(super) region: String,
+    pub(crate) region: String,
     /// Days since 1970.
     day: i64,
     /// `20130524`.
@@ -50,21 +51,21 @@ pub(super) struct Signer {
 
 impl Signer {
     /// Derives the signing key for the day of `now_s` (seconds since 1970).
-    pub(super) fn new(keys: &Keys, region: &str, now_s: i64) -> Signer {
+    pub(crate) fn new(credentials: &Credentials, region: &str, now_s: i64) -> Signer {
         let date = time::stamp(now_s)[..8].to_owned();
         Signer {
-            access_key: keys.access_key.clone(),
-            session_token: keys.session_token.as_deref().map(header_value),
+            access_key: credentials.access_key.clone(),
+            session_token: credentials.session_token.as_deref().map(header_value),
             region: region.to_owned(),
             day: now_s.div_euclid(86_400),
             scope: format!("{date}/{region}/s3/aws4_request"),
-            key: signing_key(keys, &date, region, "s3"),
+            key: signing_key(credentials, &date, region, "s3"),
             date,
         }
     }
 
     /// True if it is valid for that region and time.
-    pub(super) fn is_for(&self, region: &str, now_s: i64) -> bool {
+    pub(crate) fn is_for(&self, region: &str, now_s: i64) -> bool {
         self.day == now_s.div_euclid(86_400) && self.region == region
     }
 
@@ -72,7 +73,7 @@ impl Signer {
     /// must be encoded, the query in canonical order; `host` is the value of the Host header; `payload_hash`
     /// is the body's SHA-256 in hexadecimal, or [`UNSIGNED`].
     #[expect(clippy::too_many_arguments, reason = "all that a signature covers")]
-    pub(super) fn sign(
+    pub(crate) fn sign(
         &self,
         method: &str,
         host: &str,
@@ -132,8 +133,8 @@ impl Signer {
     }
 }
 
-fn signing_key(keys: &Keys, date: &str, region: &str, service: &str) -> hmac::Key {
-    let secret = format!("AWS4{}", keys.secret_key);
+fn signing_key(credentials: &Credentials, date: &str, region: &str, service: &str) -> hmac::Key {
+    let secret = format!("AWS4{}", credentials.secret_key);
     let mut key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
     for part in [date, region, service, "aws4_request"] {
         let derived = hmac::sign(&key, part.as_bytes());
@@ -238,7 +239,7 @@ fn header_bytes(bytes: &[u8]) -> HeaderValue {
 /// A URL with a signature, valid for `expires_s` seconds from `now_s` (at most [`EXPIRES_MAX_S`], checked by
 /// the caller). `query` as for [`encode_query`]; only the Host header is signed.
 #[expect(clippy::too_many_arguments, reason = "all that a signature covers")]
-pub(super) fn presigned_url(
+pub(crate) fn presigned_url(
     signer: &Signer,
     method: &str,
     scheme: &str,
@@ -268,18 +269,18 @@ pub(super) fn presigned_url(
 }
 
 /// SHA-256 in hexadecimal, for `x-amz-content-sha256`.
-pub(super) fn sha256_hex(bytes: &[u8]) -> String {
+pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
     hex(digest::digest(&digest::SHA256, bytes).as_ref())
 }
 
 /// Appends a percent-encoded key or path. Slashes stay, and nothing is normalised: `//`, `.`, `..` and a
 /// leading `/` are parts of keys.
-pub(super) fn encode_path(bytes: &[u8], out: &mut String) {
+pub(crate) fn encode_path(bytes: &[u8], out: &mut String) {
     encode(bytes, true, out);
 }
 
 /// Encodes a query string in canonical order: by encoded name, then by encoded value.
-pub(super) fn encode_query(query: &[(&str, String)]) -> String {
+pub(crate) fn encode_query(query: &[(&str, String)]) -> String {
     let mut pairs: Vec<(String, String)> = query
         .iter()
         .map(|(name, value)| {
@@ -300,6 +301,42 @@ pub(super) fn encode_query(query: &[(&str, String)]) -> String {
         out.push_str(&value);
     }
     out
+}
+
+/// Creates a presigned URL, valid for `expires` (at most seven days) from now. Headers and body of the
+/// request are not signed.
+///
+/// # Errors
+/// `Credentials` if there are none, or expired ones cannot be refreshed; `Invalid` for a duration of zero or
+/// above the limit.
+pub async fn presign(
+    session: &S3Session,
+    request: &Request,
+    expires: Duration,
+) -> Result<String, Error> {
+    let wrong = |kind, what: &str| Err(Error::new(kind, request.operation, what));
+    let expires_s = expires.as_secs();
+    if !(1..=EXPIRES_MAX_S).contains(&expires_s) {
+        return wrong(ErrorKind::Invalid, "a presigned URL is valid for one second to seven days");
+    }
+    let now_s = session.server_now_s();
+    if session.credential_cache.claims_refresh(now_s) {
+        session.credential_cache.refresh_ahead(now_s).await;
+    }
+    let Some(credentials) = session.credential_cache.credentials() else {
+        return wrong(ErrorKind::Credentials, "a presigned URL needs credentials to sign with");
+    };
+    let route = session.route(request.bucket.as_deref());
+    Ok(presigned_url(
+        &Signer::new(&credentials, &route.region, now_s),
+        request.method.as_str(),
+        if route.tls { "https" } else { "http" },
+        &route.authority,
+        &route.path(request.key.as_deref()),
+        &request.query,
+        expires_s,
+        now_s,
+    ))
 }
 
 #[cfg(test)]

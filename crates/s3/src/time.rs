@@ -6,7 +6,7 @@ use jiff::fmt::{rfc2822, strtime, temporal};
 use jiff::tz::TimeZone;
 
 /// Formats seconds since 1970 as `20130524T000000Z`.
-pub(super) fn stamp(s: i64) -> String {
+pub(crate) fn stamp(s: i64) -> String {
     let zoned = clamped(s).to_zoned(TimeZone::UTC);
     strtime::format("%Y%m%dT%H%M%SZ", &zoned).unwrap_or_else(|_| "19700101T000000Z".to_owned())
 }
@@ -18,7 +18,7 @@ fn clamped(s: i64) -> Timestamp {
 
 /// Parses `2013-05-24T00:00:00.000Z`, the form in listings, on a fast path; other forms of ISO 8601 (offsets)
 /// on a slow one. `None` for anything else.
-pub(super) fn parse_iso(text: &[u8]) -> Option<Time> {
+pub(crate) fn parse_iso(text: &[u8]) -> Option<Time> {
     fast_iso(text).or_else(|| {
         let parsed = temporal::DateTimeParser::new().parse_timestamp(text).ok()?;
         Some(of(parsed))
@@ -26,7 +26,7 @@ pub(super) fn parse_iso(text: &[u8]) -> Option<Time> {
 }
 
 /// Parses an HTTP date. `None` for anything else.
-pub(super) fn parse_http(text: &str) -> Option<Time> {
+pub(crate) fn parse_http(text: &str) -> Option<Time> {
     let parser = rfc2822::DateTimeParser::new().relaxed_weekday(true);
     Some(of(parser.parse_timestamp(text).ok()?))
 }
@@ -98,7 +98,7 @@ fn days(year: i64, month: i64, day: i64) -> i64 {
 }
 
 /// Seconds since 1970 by this machine's clock.
-pub(super) fn now_s() -> i64 {
+pub(crate) fn now_s() -> i64 {
     let since = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .map_or(0, |d| d.as_secs());

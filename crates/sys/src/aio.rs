@@ -1,14 +1,9 @@
 //! Linux's native asynchronous I/O: io_submit(2), io_getevents(2). Only O_DIRECT is asynchronous; buffered
 //! I/O completes within the call. As in [`crate::ring`], the context owns the buffers.
 
-mod records;
-#[cfg(test)]
-mod tests;
-
 use crate::blocks::{RWF_ATOMIC, Transfer};
-use crate::slots::Slots;
+use crate::ring::Slots;
 use crate::{OwnedFd, errno};
-use records::{Event, HAS_PRIORITY, Iocb, PREAD, PWRITE, key_and_flags};
 use rustix::fd::AsRawFd;
 use std::collections::VecDeque;
 use std::io::{Error, Result};
@@ -200,3 +195,48 @@ impl Drop for Context<'_> {
         unsafe { libc::syscall(libc::SYS_io_destroy, self.number) };
     }
 }
+
+/// `struct iocb`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Iocb {
+    pub(crate) data: u64,
+    /// aio_key and aio_rw_flags, whose order depends on the endianness.
+    pub(crate) key_and_flags: [u32; 2],
+    pub(crate) opcode: u16,
+    pub(crate) priority: i16,
+    pub(crate) file: u32,
+    pub(crate) buffer: u64,
+    pub(crate) bytes: u64,
+    pub(crate) offset: i64,
+    pub(crate) reserved: u64,
+    pub(crate) flags: u32,
+    pub(crate) event_file: u32,
+}
+
+/// `struct io_event`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Event {
+    pub(crate) data: u64,
+    pub(crate) iocb: u64,
+    pub(crate) result: i64,
+    pub(crate) result2: i64,
+}
+
+const _: () = assert!(size_of::<Iocb>() == 64 && size_of::<Event>() == 32);
+
+/// IOCB_CMD_PREAD and IOCB_CMD_PWRITE.
+pub(crate) const PREAD: u16 = 0;
+pub(crate) const PWRITE: u16 = 1;
+
+/// IOCB_FLAG_IOPRIO: `priority` counts.
+pub(crate) const HAS_PRIORITY: u32 = 1 << 1;
+
+/// The pair of aio_key, which is zero, and aio_rw_flags, in the order of this machine.
+pub(crate) fn key_and_flags(flags: u32) -> [u32; 2] {
+    if cfg!(target_endian = "big") { [flags, 0] } else { [0, flags] }
+}
+
+#[cfg(test)]
+mod tests;

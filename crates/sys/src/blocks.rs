@@ -1,11 +1,97 @@
-//! Block I/O on open files for benchmarks: one system call each, without overhead. Returns the result of the
-//! call: the number of bytes, which may be short, or a negative errno.
+//! Files and devices to measure: open flags, O_DIRECT alignment, size and allocation; block I/O on them, one system call
+//! each, without overhead; and ranges: release (fallocate(2), ftruncate(2), BLKDISCARD) and exchange.
 
-use crate::{AsFd, OwnedFd};
-use rustix::fs::{Mode, OFlags, SeekFrom};
+use crate::meta::{self, Kind};
+use crate::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::AsRawFd;
+use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, SeekFrom, StatxFlags};
 use rustix::io::{Errno, ReadWriteFlags};
-use std::io::{IoSlice, IoSliceMut, Result};
+use std::io::{Error, IoSlice, IoSliceMut, Result};
 use std::path::Path;
+
+/// Opens an existing file or block device. `direct` bypasses the page cache (O_DIRECT); `exclusive` claims a
+/// block device against other claims, including mounts (O_EXCL).
+///
+/// # Errors
+/// Those of open(2): EINVAL if the file system does not support O_DIRECT, EBUSY if a device is in use, EROFS
+/// and EACCES if it is not writable.
+pub fn open_for_io(
+    path: &Path,
+    read: bool,
+    write: bool,
+    direct: bool,
+    exclusive: bool,
+) -> Result<OwnedFd> {
+    // Does not wait for the peer of a FIFO and does not acquire a controlling terminal; O_NONBLOCK has no
+    // effect on files and block devices.
+    let mut flags = OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+    flags |= match (read, write) {
+        (_, false) => OFlags::RDONLY,
+        (false, true) => OFlags::WRONLY,
+        (true, true) => OFlags::RDWR,
+    };
+    if direct {
+        flags |= OFlags::DIRECT;
+    }
+    if exclusive {
+        flags |= OFlags::EXCL;
+    }
+    Ok(rustix::fs::openat(rustix::fs::CWD, path, flags, Mode::empty())?)
+}
+
+/// Creates a file for writing; fails with EEXIST if the name exists.
+pub fn create_for_io(path: &Path) -> Result<OwnedFd> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    Ok(rustix::fs::openat(rustix::fs::CWD, path, flags, Mode::from_raw_mode(0o644))?)
+}
+
+/// Alignment required by O_DIRECT, bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Alignment {
+    /// Alignment of the buffer address.
+    pub memory_bytes: u64,
+    /// Alignment of offset and length.
+    pub offset_bytes: u64,
+}
+
+/// Alignment required by O_DIRECT for this file or block device: STATX_DIOALIGN of statx(2) (Linux 6.1), for
+/// block devices on older kernels the logical block size. `None` if unknown; zeros if O_DIRECT is
+/// unsupported.
+pub fn direct_alignment(fd: BorrowedFd<'_>) -> Option<Alignment> {
+    let flags = AtFlags::EMPTY_PATH;
+    if let Ok(stat) = rustix::fs::statx(fd, c"", flags, StatxFlags::DIOALIGN)
+        && stat.stx_mask & StatxFlags::DIOALIGN.bits() != 0
+    {
+        return Some(Alignment {
+            memory_bytes: stat.stx_dio_mem_align.into(),
+            offset_bytes: stat.stx_dio_offset_align.into(),
+        });
+    }
+    let block = u64::from(rustix::fs::ioctl_blksszget(fd).ok()?);
+    Some(Alignment { memory_bytes: block, offset_bytes: block })
+}
+
+/// Size of a regular file or block device in bytes; `None` for other types.
+///
+/// # Errors
+/// Those of fstat(2) or lseek(2).
+pub fn size_bytes(fd: BorrowedFd<'_>) -> Result<Option<u64>> {
+    let meta = meta::of_fd(fd)?;
+    match meta.kind {
+        Kind::File => Ok(Some(meta.size)),
+        Kind::BlockDevice => Ok(Some(crate::file::seek_size(fd)?).filter(|end| *end > 0)),
+        _ => Ok(None),
+    }
+}
+
+/// Extends a file and allocates its blocks: fallocate(2).
+///
+/// # Errors
+/// ENOSPC; EOPNOTSUPP if the file system does not support it.
+pub fn allocate(fd: impl AsFd, bytes: u64) -> Result<()> {
+    let allocate = || rustix::fs::fallocate(fd.as_fd(), FallocateFlags::empty(), 0, bytes);
+    Ok(rustix::io::retry_on_intr(allocate)?)
+}
 
 /// A transfer of a block, or the rest of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,6 +233,8 @@ fn result(mut call: impl FnMut() -> rustix::io::Result<usize>) -> i64 {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::meta::of_fd;
+    use std::os::unix::fs::FileExt;
     use std::path::PathBuf;
 
     /// A file of 64 blocks of 4096 bytes, each filled with its number.
@@ -183,4 +271,110 @@ pub(crate) mod tests {
         assert_eq!(seek(&only, u64::MAX), -i64::from(libc::EINVAL));
         std::fs::remove_file(&path).unwrap();
     }
+
+    #[test]
+    fn files_are_opened_as_told() {
+        let path = std::env::temp_dir().join(format!("hakobu-open-{}", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        let made = create_for_io(&path).unwrap();
+        assert_eq!(create_for_io(&path).unwrap_err().raw_os_error(), Some(libc::EEXIST));
+        match allocate(&made, 8192) {
+            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
+                crate::file::set_len(made.as_fd(), 8192).unwrap();
+            }
+            other => other.unwrap(),
+        }
+        assert_eq!(size_bytes(made.as_fd()).unwrap(), Some(8192));
+        let open = |read, write| {
+            std::fs::File::from(open_for_io(&path, read, write, false, false).unwrap())
+        };
+        let mut byte = [0];
+        assert!(open(true, false).read_at(&mut byte, 0).is_ok());
+        assert!(open(true, false).write_at(&byte, 0).is_err());
+        assert!(open(false, true).read_at(&mut byte, 0).is_err());
+        assert!(open(false, true).write_at(&byte, 0).is_ok());
+        let both = open(true, true);
+        assert!(both.read_at(&mut byte, 0).is_ok() && both.write_at(&byte, 0).is_ok());
+        std::fs::remove_file(&path).unwrap();
+        let error = open_for_io(&path, true, false, false, false).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ENOENT));
+    }
+
+    #[test]
+    fn what_has_no_size_says_so() {
+        let null = std::fs::File::open("/dev/null").unwrap();
+        assert_eq!(size_bytes(null.as_fd()).unwrap(), None);
+        assert_eq!(direct_alignment(null.as_fd()).map(|found| found.offset_bytes > 0), None);
+    }
+
+    #[test]
+    fn ranges_are_taken_and_given_back() {
+        let path = std::env::temp_dir().join(format!("hakobu-ranges-{}", std::process::id()));
+        std::fs::write(&path, [7u8; 8192]).unwrap();
+        let file: OwnedFd =
+            std::fs::File::options().read(true).write(true).open(&path).unwrap().into();
+        let keeps = take(&file, Take::Keep, 0, 65536);
+        if keeps == -i64::from(libc::EOPNOTSUPP) {
+            std::fs::remove_file(&path).unwrap();
+            return;
+        }
+        assert_eq!((keeps, std::fs::metadata(&path).unwrap().len()), (0, 8192));
+        assert_eq!(take(&file, Take::Grow, 0, 32768), 0);
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 32768);
+        assert_eq!(take(&file, Take::Punch, 0, 4096), 0);
+        let content = std::fs::read(&path).unwrap();
+        assert!(content[..4096].iter().all(|byte| *byte == 0));
+        assert!(content[4096..8192].iter().all(|byte| *byte == 7));
+        assert_eq!(cut(&file, 100), 0);
+        assert_eq!(of_fd(&file).unwrap().size, 100);
+        assert_eq!(take(&file, Take::Grow, 0, 0), -i64::from(libc::EINVAL));
+        assert!(discard(&file, 0, 4096) < 0, "no device");
+        std::fs::remove_file(&path).unwrap();
+    }
+}
+
+/// Operation on a range of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Take {
+    /// Allocates blocks; the file grows as far.
+    Grow,
+    /// Allocates blocks, also behind the end; the size of the file stays.
+    Keep,
+    /// Deallocates blocks; the range reads as zeros.
+    Punch,
+}
+
+/// fallocate(2).
+pub fn take(file: &OwnedFd, how: Take, offset: u64, bytes: u64) -> i64 {
+    let flags = match how {
+        Take::Grow => FallocateFlags::empty(),
+        Take::Keep => FallocateFlags::KEEP_SIZE,
+        Take::Punch => FallocateFlags::KEEP_SIZE | FallocateFlags::PUNCH_HOLE,
+    };
+    said(rustix::fs::fallocate(file, flags, offset, bytes))
+}
+
+/// ftruncate(2).
+pub fn cut(file: &OwnedFd, bytes: u64) -> i64 {
+    said(rustix::fs::ftruncate(file, bytes))
+}
+
+fn said(result: rustix::io::Result<()>) -> i64 {
+    result.map_or_else(|errno| -i64::from(errno.raw_os_error()), |()| 0)
+}
+
+/// BLKDISCARD of linux/fs.h: _IO(0x12, 119).
+const BLKDISCARD: libc::c_ulong = 0x1277;
+
+/// Returns whether this is a block device.
+pub fn is_device(file: &OwnedFd) -> bool {
+    crate::meta::of_fd(file).is_ok_and(|meta| meta.kind == crate::meta::Kind::BlockDevice)
+}
+
+/// Tells a block device that it may forget a range.
+pub fn discard(device: &OwnedFd, offset: u64, bytes: u64) -> i64 {
+    let range = [offset, bytes];
+    // SAFETY: the call reads two numbers, which outlive it.
+    let done = unsafe { libc::ioctl(device.as_raw_fd(), BLKDISCARD as _, range.as_ptr()) };
+    if done == 0 { 0 } else { -i64::from(crate::errno::of(&Error::last_os_error())) }
 }

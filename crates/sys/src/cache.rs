@@ -45,7 +45,7 @@ pub fn cached_bytes(fd: BorrowedFd<'_>) -> Option<u64> {
 /// True if a file of this size would evict everything else from the page cache: more than half of the
 /// available memory.
 pub fn is_too_large(bytes: u64) -> bool {
-    let available = crate::counters::kib_field("/proc/meminfo", "MemAvailable:");
+    let available = crate::proc::kib_field("/proc/meminfo", "MemAvailable:");
     available.is_some_and(|available| bytes > available / 2)
 }
 
@@ -100,7 +100,7 @@ pub fn read_ahead(fd: BorrowedFd<'_>, offset: u64, len: u64, window: u64) {
 
 /// Read-ahead for sequential reading of a range: advises the kernel, and on file systems with slow calls
 /// (`volume::is_foreign`) also requests data before it is needed. Small files cost no call.
-pub struct Ahead {
+pub struct ReadAhead {
     window: Option<u64>,
     asked: u64,
     end: u64,
@@ -113,15 +113,15 @@ const AHEAD_BYTES: u64 = 2 << 20;
 /// Default read-ahead window, bytes.
 const WINDOW_BYTES: u64 = 128 << 10;
 
-impl Ahead {
+impl ReadAhead {
     /// For `fd`, which is read from `start` to `end`.
-    pub fn new(fd: BorrowedFd<'_>, (start, end): (u64, u64)) -> Ahead {
+    pub fn new(fd: BorrowedFd<'_>, (start, end): (u64, u64)) -> ReadAhead {
         let mut window = None;
         if end.saturating_sub(start) >= IN_ORDER_BYTES_MIN {
             will_read_in_order(fd);
             window = window_bytes(fd);
         }
-        Ahead { window, asked: start, end }
+        ReadAhead { window, asked: start, end }
     }
 
     /// Must be called before a read at `offset`.
@@ -140,11 +140,11 @@ impl Ahead {
 /// Read-ahead window of a sequentially read file ([`will_read_in_order`]) on a network or FUSE file system,
 /// bytes: twice the default one. `None` elsewhere, where the kernel's read-ahead is sufficient.
 pub fn window_bytes(fd: BorrowedFd<'_>) -> Option<u64> {
-    if !crate::volume::is_foreign_fd(fd) {
+    if !crate::disk::is_foreign_fd(fd) {
         return None;
     }
     let dev = rustix::fs::fstat(fd).ok()?.st_dev;
-    let window = crate::volume::read_ahead_bytes(dev).filter(|bytes| *bytes > 0);
+    let window = crate::disk::read_ahead_bytes(dev).filter(|bytes| *bytes > 0);
     Some(2 * window.unwrap_or(WINDOW_BYTES))
 }
 

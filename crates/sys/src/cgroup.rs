@@ -57,7 +57,7 @@ pub fn hierarchies_of(groups: &[u8]) -> Vec<Hierarchy> {
 pub fn parse(groups: &[u8], mounts: &[u8]) -> Vec<Hierarchy> {
     let mut found: Vec<Hierarchy> = Vec::new();
     for line in mounts.split(|byte| *byte == b'\n') {
-        let Some(mount) = Mount::parse(line) else { continue };
+        let Some(mount) = CgroupMount::parse(line) else { continue };
         let Some(path) = groups.split(|byte| *byte == b'\n').find_map(|line| mount.group(line))
         else {
             continue;
@@ -77,15 +77,15 @@ pub fn parse(groups: &[u8], mounts: &[u8]) -> Vec<Hierarchy> {
 }
 
 /// A mount of a hierarchy.
-struct Mount {
+struct CgroupMount {
     controllers: Option<Vec<String>>,
     /// The mounted group.
     root: PathBuf,
     point: PathBuf,
 }
 
-impl Mount {
-    fn parse(line: &[u8]) -> Option<Mount> {
+impl CgroupMount {
+    fn parse(line: &[u8]) -> Option<CgroupMount> {
         let mut fields = line.split(|byte| *byte == b' ');
         let (root, point) = (fields.nth(3)?, fields.next()?);
         // Optional fields, a dash, the type, the source, the options of the file system.
@@ -96,7 +96,7 @@ impl Mount {
             b"cgroup" => Some(names(options).filter(|name| name != "rw" && name != "ro").collect()),
             _ => return None,
         };
-        Some(Mount { controllers, root: unescaped(root), point: unescaped(point) })
+        Some(CgroupMount { controllers, root: unescaped(root), point: unescaped(point) })
     }
 
     /// Path of this process's group in this hierarchy, if a line of /proc/self/cgroup describes it:
@@ -130,7 +130,7 @@ fn names(list: &[u8]) -> impl Iterator<Item = String> {
 }
 
 /// Decodes a path of mountinfo, in which a blank is `\040`.
-fn unescaped(text: &[u8]) -> PathBuf {
+pub(crate) fn unescaped(text: &[u8]) -> PathBuf {
     let mut path = Vec::with_capacity(text.len());
     let mut rest = text;
     while let [first, after @ ..] = rest {
@@ -159,10 +159,10 @@ mod tests {
     fn version_1_next_to_version_2() {
         let groups = "7:blkio:/\n4:memory:/jobs/a\n2:cpu,cpuacct:/x:y\n1:name=systemd:/\n0::/\n";
         let mounts = "22 27 0:21 / /proc rw,relatime - proc proc rw\n\
-            32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw,relatime shared:9 - cgroup cgroup rw,cpu,cpuacct\n\
-            35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n\
-            38 31 0:35 / /sys/fs/cgroup/blkio rw,relatime - cgroup cgroup rw,blkio\n\
-            41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw,nsdelegate\n";
+        32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw,relatime shared:9 - cgroup cgroup rw,cpu,cpuacct\n\
+        35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n\
+        38 31 0:35 / /sys/fs/cgroup/blkio rw,relatime - cgroup cgroup rw,blkio\n\
+        41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw,nsdelegate\n";
         let found = parse(groups.as_bytes(), mounts.as_bytes());
         assert_eq!(found.len(), 4, "{found:?}");
         let of = |name: &str| found.iter().find(|found| found.controls(name)).unwrap();

@@ -1,14 +1,19 @@
-//! Child processes: end, resource usage, and signals.
+//! Child processes: end, resource usage, signals; and the sessions of commands that this process starts apart from its
+//! terminal (credentials(7)): signals to all of their groups.
 
 use crate::errno;
-use crate::usage::Used;
+use crate::proc::ResourceUsage;
 use rustix::process::{WaitId, WaitIdOptions, waitid};
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, Once, PoisonError};
+use std::time::{Duration, Instant};
 
 /// End of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum ProcessEnd {
     /// Exited with a code.
     Exited(i32),
     /// Killed by a signal.
@@ -17,7 +22,7 @@ pub enum End {
 
 /// What a child does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum ChildState {
     /// It runs, sleeps or waits.
     Running,
     /// A signal stopped it.
@@ -38,7 +43,7 @@ pub fn wait_for_end(pid: u32) -> io::Result<()> {
 ///
 /// # Errors
 /// As [`wait_for_end`].
-pub fn wait_for_stop(pid: u32) -> io::Result<State> {
+pub fn wait_for_stop(pid: u32) -> io::Result<ChildState> {
     state(pid, WaitIdOptions::EXITED | WaitIdOptions::STOPPED)
 }
 
@@ -46,18 +51,18 @@ pub fn wait_for_stop(pid: u32) -> io::Result<State> {
 ///
 /// # Errors
 /// As [`wait_for_end`].
-pub fn look(pid: u32) -> io::Result<State> {
+pub fn look(pid: u32) -> io::Result<ChildState> {
     state(pid, WaitIdOptions::EXITED | WaitIdOptions::STOPPED | WaitIdOptions::NOHANG)
 }
 
-fn state(pid: u32, options: WaitIdOptions) -> io::Result<State> {
+fn state(pid: u32, options: WaitIdOptions) -> io::Result<ChildState> {
     let pid = number(pid)?;
     let options = options | WaitIdOptions::NOWAIT;
     let found = rustix::io::retry_on_intr(|| waitid(WaitId::Pid(pid), options))?;
     Ok(match found {
-        None => State::Running,
-        Some(found) if found.stopped() => State::Stopped(found.stopping_signal().unwrap_or(0)),
-        Some(_) => State::Ended,
+        None => ChildState::Running,
+        Some(found) if found.stopped() => ChildState::Stopped(found.stopping_signal().unwrap_or(0)),
+        Some(_) => ChildState::Ended,
     })
 }
 
@@ -66,7 +71,7 @@ fn state(pid: u32, options: WaitIdOptions) -> io::Result<State> {
 ///
 /// # Errors
 /// It is not a child of this process.
-pub fn collect(pid: u32) -> io::Result<(End, Used)> {
+pub fn collect(pid: u32) -> io::Result<(ProcessEnd, ResourceUsage)> {
     let pid = number(pid)?.as_raw_nonzero().get();
     let mut status = 0;
     let usage = loop {
@@ -85,11 +90,11 @@ pub fn collect(pid: u32) -> io::Result<(End, Used)> {
         }
     };
     let end = if libc::WIFSIGNALED(status) {
-        End::Killed(libc::WTERMSIG(status))
+        ProcessEnd::Killed(libc::WTERMSIG(status))
     } else {
-        End::Exited(libc::WEXITSTATUS(status))
+        ProcessEnd::Exited(libc::WEXITSTATUS(status))
     };
-    Ok((end, Used::from(&usage)))
+    Ok((end, ResourceUsage::from(&usage)))
 }
 
 /// Sends a signal to a process, kill(2).
@@ -145,19 +150,187 @@ fn number(pid: u32) -> io::Result<rustix::process::Pid> {
     pid.ok_or_else(|| io::Error::from_raw_os_error(libc::ESRCH))
 }
 
+/// Sessions under way, by their leaders.
+static UNDER_WAY: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+/// They are stopped because this process is.
+static PAUSED: AtomicBool = AtomicBool::new(false);
+/// Nanoseconds for which they were.
+static PAUSED_NS: AtomicU64 = AtomicU64::new(0);
+
+/// A session under way, until this is dropped. The keys that stop and quit this process (Ctrl-Z, Ctrl-\) reach it.
+#[derive(Debug)]
+pub struct SessionGuard(u32);
+
+impl SessionGuard {
+    /// Notes the session of a command that was started as its leader.
+    pub fn new(leader: u32) -> SessionGuard {
+        static LISTENS: Once = Once::new();
+        // Without a listener the keys act on this process alone.
+        LISTENS.call_once(|| drop(listen()));
+        sessions().push(leader);
+        SessionGuard(leader)
+    }
+}
+
+impl Drop for SessionGuard {
+    fn drop(&mut self) {
+        let mut sessions = sessions();
+        if let Some(at) = sessions.iter().position(|leader| *leader == self.0) {
+            sessions.swap_remove(at);
+        }
+    }
+}
+
+fn sessions() -> std::sync::MutexGuard<'static, Vec<u32>> {
+    UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Lets a command lead a session of its own, without a controlling terminal. With `dies` it is killed if the thread that
+/// starts it ends before it.
+pub fn lead_session(command: &mut std::process::Command, dies: bool) {
+    let prepare = move || {
+        rustix::process::setsid()?;
+        if dies {
+            let kill = rustix::process::Signal::KILL;
+            rustix::process::set_parent_process_death_signal(Some(kill))?;
+        }
+        Ok(())
+    };
+    // SAFETY: between fork(2) and exec(2) it makes two system calls, allocates nothing and takes no lock.
+    unsafe { command.pre_exec(prepare) };
+}
+
+/// Sends a signal to all processes of a session: to the group of its leader, and to those that job control made. The
+/// leader must not be reaped yet.
+///
+/// # Errors
+/// As [`send_to_group`], for the group of the leader.
+pub fn signal_session(leader: u32, signal: i32) -> io::Result<()> {
+    let sent = send_to_group(leader, signal);
+    for group in groups(leader) {
+        let _ = send_to_group(group, signal);
+    }
+    sent
+}
+
+/// Kills all processes of a session, also those that appear meanwhile.
+///
+/// # Errors
+/// As [`signal_session`].
+pub fn kill_session(leader: u32) -> io::Result<()> {
+    // A process may fork between the look and the signal, but not for ever.
+    for _ in 0..3 {
+        signal_session(leader, libc::SIGKILL)?;
+        if groups(leader).is_empty() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Process groups of a session other than that of its leader. None without /proc.
+fn groups(leader: u32) -> Vec<u32> {
+    let mut groups: Vec<u32> = Vec::new();
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    for entry in entries {
+        let name = entry.file_name();
+        if !name.as_encoded_bytes().first().is_some_and(u8::is_ascii_digit) {
+            continue;
+        }
+        let stat = std::fs::read(entry.path().join("stat")).unwrap_or_default();
+        // proc_pid_stat(5): the name in parentheses may hold any character.
+        let Some(end) = stat.iter().rposition(|byte| *byte == b')') else { continue };
+        let rest = String::from_utf8_lossy(stat.get(end + 1..).unwrap_or_default()).into_owned();
+        let mut fields = rest.split_ascii_whitespace().skip(2).map(str::parse::<u32>);
+        let (Some(Ok(group)), Some(Ok(session))) = (fields.next(), fields.next()) else { continue };
+        if session == leader && group != leader && !groups.contains(&group) {
+            groups.push(group);
+        }
+    }
+    groups
+}
+
+/// True while sessions are stopped because the terminal stopped this process.
+pub fn is_paused() -> bool {
+    PAUSED.load(Ordering::SeqCst)
+}
+
+/// Time for which sessions were stopped with this process until now.
+pub fn paused_time() -> Duration {
+    Duration::from_nanos(PAUSED_NS.load(Ordering::SeqCst))
+}
+
+fn listen() -> io::Result<()> {
+    let (mut reader, writer) = io::pipe()?;
+    let keys = [libc::SIGTSTP, libc::SIGQUIT];
+    tell_signals(&keys, &writer.into())?;
+    let read = move || {
+        let mut bytes = [0; 2];
+        while reader.read_exact(&mut bytes).is_ok() {
+            match i32::from(bytes[0]) {
+                libc::SIGTSTP => pause(),
+                number => quit(number),
+            }
+        }
+    };
+    std::thread::Builder::new().name("keys".into()).spawn(read).map(drop)
+}
+
+/// Stops the sessions and then this process, until it is continued.
+fn pause() {
+    let began = Instant::now();
+    PAUSED.store(true, Ordering::SeqCst);
+    // SIGTSTP would be ignored there: the group of a session's leader is an orphaned one.
+    let all = |number| sessions().iter().for_each(|leader| drop(signal_session(*leader, number)));
+    all(libc::SIGSTOP);
+    // The kernel ignores it where no shell could continue this process.
+    let _ = by_default(libc::SIGTSTP);
+    // First, as a command may end at once when it is continued.
+    let ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    PAUSED_NS.fetch_add(ns, Ordering::SeqCst);
+    all(libc::SIGCONT);
+    PAUSED.store(false, Ordering::SeqCst);
+}
+
+/// Passes a signal on that ends this process.
+fn quit(number: i32) {
+    // Held to the end: whoever waits for a session cannot go on, and exit, before this process has been ended.
+    let sessions = sessions();
+    for leader in sessions.iter() {
+        let _ = signal_session(*leader, number);
+        // What a shell without job control runs in the background ignores the keys of the terminal.
+        let _ = signal_session(*leader, libc::SIGTERM);
+    }
+    let _ = by_default(number);
+}
+
+/// Takes the default action of a signal in this thread.
+fn by_default(number: i32) -> io::Result<()> {
+    // SAFETY: sigaction is plain data, so all zeros is valid: the default action without flags. The calls read and
+    // write only these two values; raise(3) acts on this thread before it returns.
+    unsafe {
+        let (default, mut old): (libc::sigaction, libc::sigaction) =
+            (std::mem::zeroed(), std::mem::zeroed());
+        errno::check(libc::sigaction(number, &default, &mut old))?;
+        libc::raise(number);
+        errno::check(libc::sigaction(number, &old, std::ptr::null_mut()))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process;
     use std::io::Read;
-    use std::process::Command;
+    use std::process::{Command, Stdio};
 
     #[test]
     #[expect(clippy::zombie_processes, reason = "collect() waits")]
     fn ends_are_told_apart() {
         for (script, end) in [
-            ("exit 0", End::Exited(0)),
-            ("exit 77", End::Exited(77)),
-            ("kill -TERM $$", End::Killed(15)),
+            ("exit 0", ProcessEnd::Exited(0)),
+            ("exit 77", ProcessEnd::Exited(77)),
+            ("kill -TERM $$", ProcessEnd::Killed(15)),
         ] {
             let child = Command::new("sh").args(["-c", script]).spawn().unwrap();
             wait_for_end(child.id()).unwrap();
@@ -173,11 +346,11 @@ mod tests {
     #[test]
     fn a_stop_is_no_end() {
         let mut child = Command::new("sh").args(["-c", "kill -STOP $$; exit 3"]).spawn().unwrap();
-        assert_eq!(wait_for_stop(child.id()).unwrap(), State::Stopped(libc::SIGSTOP));
-        assert_eq!(look(child.id()).unwrap(), State::Stopped(libc::SIGSTOP));
+        assert_eq!(wait_for_stop(child.id()).unwrap(), ChildState::Stopped(libc::SIGSTOP));
+        assert_eq!(look(child.id()).unwrap(), ChildState::Stopped(libc::SIGSTOP));
         send(child.id(), libc::SIGCONT).unwrap();
         wait_for_end(child.id()).unwrap();
-        assert_eq!(look(child.id()).unwrap(), State::Ended);
+        assert_eq!(look(child.id()).unwrap(), ChildState::Ended);
         assert_eq!(child.wait().unwrap().code(), Some(3));
     }
 
@@ -189,5 +362,33 @@ mod tests {
         let mut bytes = [9; 2];
         reader.read_exact(&mut bytes).unwrap();
         assert_eq!(bytes, [libc::SIGWINCH as u8, 0]);
+    }
+
+    #[test]
+    fn a_session_ends_with_all_its_groups() {
+        // Job control gives each command in the background a group of its own. Older shells than this one want a
+        // terminal for it.
+        let script = "set -m; sleep 100 & sleep 100 & wait";
+        let mut command = Command::new("bash");
+        command.args(["-c", script]).stdin(Stdio::null()).stderr(Stdio::null());
+        lead_session(&mut command, true);
+        let mut child = command.spawn().unwrap();
+        let until = Instant::now() + Duration::from_secs(10);
+        while groups(child.id()).len() < 2 {
+            assert!(Instant::now() < until, "{:?}", groups(child.id()));
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let all = groups(child.id());
+        kill_session(child.id()).unwrap();
+        child.wait().unwrap();
+        while all.iter().any(|group| process::is_alive(*group) && !is_zombie(*group)) {
+            assert!(Instant::now() < until);
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn is_zombie(pid: u32) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.contains(") Z ") || stat.is_empty()
     }
 }

@@ -32,7 +32,7 @@ impl Clock {
     /// Current time, ticks.
     #[inline(always)]
     pub fn now(&self) -> u64 {
-        if self.counter { counter() } else { crate::counters::now_ns() }
+        if self.counter { counter() } else { crate::proc::now_ns() }
     }
 
     /// Converts ticks to nanoseconds.
@@ -84,7 +84,7 @@ fn calibrated() -> Option<Clock> {
 fn both() -> (u64, u64) {
     let attempts = (0..32).map(|_| {
         let before = counter();
-        let ns = crate::counters::now_ns();
+        let ns = crate::proc::now_ns();
         let after = counter();
         (after.saturating_sub(before), (before / 2 + after / 2, ns))
     });
@@ -101,7 +101,7 @@ fn counter() -> u64 {
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
 fn counter() -> u64 {
-    crate::counters::now_ns()
+    crate::proc::now_ns()
 }
 
 /// Sets the smallest timer slack for the calling thread (PR_SET_TIMERSLACK, prctl(2)); the default is 50 µs.

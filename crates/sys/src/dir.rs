@@ -1,8 +1,9 @@
-//! Directories: opening them safely, reading them, and calls that add, move and remove names.
+//! Directories: opening them safely, reading them, calls that add, move and remove names, and whether they ignore the case
+//! of names.
 
 use crate::meta::Kind;
 use crate::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, RenameFlags, ResolveFlags};
+use rustix::fs::{AtFlags, FileType, IFlags, Mode, OFlags, RawDir, RenameFlags, ResolveFlags};
 use std::ffi::{CStr, CString, OsStr};
 use std::io::Result;
 use std::mem::MaybeUninit;
@@ -32,7 +33,7 @@ pub fn open(dir: BorrowedFd<'_>, name: &CStr, follow: bool) -> Result<OwnedFd> {
 /// Opens a directory several components below `dir`, without symlinks and without leaving `dir`:
 /// `openat2(2)`, or component by component if that call is missing or forbidden.
 pub fn open_below(dir: BorrowedFd<'_>, path: &CStr) -> Result<OwnedFd> {
-    crate::beneath::open_with(dir, path, DIR, Mode::empty(), ResolveFlags::NO_SYMLINKS)
+    crate::paths::open_with(dir, path, DIR, Mode::empty(), ResolveFlags::NO_SYMLINKS)
 }
 
 /// True if this process may write to `name`, faccessat(2) for the effective user.
@@ -212,6 +213,87 @@ pub fn paths_in(folder: &Path, most: usize) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
+/// How a file system treats the case of names, as far as its type tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Case {
+    /// Names that differ in case are different names.
+    Sensitive,
+    /// Each directory has a flag, [`is_casefolded`].
+    ByDirectory,
+    /// A name of the other case has to be looked up.
+    Unknown,
+}
+
+/// Returns how the file system of `fd` treats the case of names (magic numbers in statfs(2) and linux/magic.h).
+pub fn case_of(fd: BorrowedFd<'_>) -> Case {
+    match rustix::fs::fstatfs(fd).map(|fs| fs.f_type as u32) {
+        // ext4, F2FS, tmpfs, bcachefs.
+        Ok(0xEF53 | 0xF2F5_2010 | 0x0102_1994 | 0xCA45_1A4E) => Case::ByDirectory,
+        // XFS, btrfs, ramfs, EROFS, squashfs, JFFS2, Ceph, Lustre.
+        Ok(
+            0x5846_5342 | 0x9123_683E | 0x8584_58F6 | 0xE0F5_E1E2 | 0x7371_7368 | 0x72B6
+            | 0x00C3_6400 | 0x0BD0_0BD0,
+        ) => Case::Sensitive,
+        // FAT, exFAT, NTFS, SMB, HFS+, ZFS, NFS, overlays, FUSE: depends on options, servers and lower layers.
+        _ => Case::Unknown,
+    }
+}
+
+/// Returns whether a directory has the flag `FS_CASEFOLD_FL` (ioctl_iflags(2)).
+///
+/// # Errors
+/// ENOTTY if the file system has no such flags.
+pub fn is_casefolded(dir: BorrowedFd<'_>) -> Result<bool> {
+    // Not named by rustix.
+    let casefold = IFlags::from_bits_retain(0x4000_0000);
+    Ok(rustix::fs::ioctl_getflags(dir)?.contains(casefold))
+}
+
+/// A list of C strings.
+#[derive(Clone, Debug, Default)]
+pub struct Strings {
+    /// The strings, each terminated by NUL.
+    bytes: Vec<u8>,
+    /// Offset behind each string and its terminator.
+    ends: Vec<usize>,
+}
+
+impl Strings {
+    /// Makes room for `count` more strings of `bytes` bytes each, with their terminators.
+    pub fn reserve(&mut self, count: usize, bytes: usize) {
+        self.ends.reserve(count);
+        self.bytes.reserve(count * bytes);
+    }
+
+    /// Adds a string.
+    #[inline]
+    pub fn push(&mut self, text: &CStr) {
+        self.bytes.extend_from_slice(text.to_bytes_with_nul());
+        self.ends.push(self.bytes.len());
+    }
+
+    /// Number of strings.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The string at an index; `None` behind the last one. Its length is known: no search for the terminator.
+    #[inline]
+    pub fn get(&self, index: usize) -> Option<&CStr> {
+        let end = *self.ends.get(index)?;
+        let start = index.checked_sub(1).and_then(|before| self.ends.get(before)).copied();
+        let bytes = self.bytes.get(start.unwrap_or(0)..end)?;
+        // SAFETY: `push` alone appends to the two lists, which never shrink. So these bytes are one C string with its
+        // terminator, and have no other NUL.
+        Some(unsafe { CStr::from_bytes_with_nul_unchecked(bytes) })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -223,5 +305,19 @@ mod tests {
         assert!(all.contains(&folder.join("dir.rs")) && all.len() > 20);
         assert_eq!(paths_in(&folder, 3).unwrap().len(), 3);
         assert!(paths_in(&folder.join("none"), 3).is_err());
+    }
+
+    #[test]
+    fn strings_come_back_by_index() {
+        let texts = [c"a", c"", c"a longer one, of thirty bytes..", c"b"];
+        let mut strings = Strings::default();
+        assert!(strings.is_empty() && strings.get(0).is_none());
+        strings.reserve(2, 3);
+        texts.iter().for_each(|text| strings.push(text));
+        assert_eq!(strings.len(), texts.len());
+        for (index, text) in texts.iter().enumerate() {
+            assert_eq!(strings.get(index), Some(*text));
+        }
+        assert_eq!(strings.get(texts.len()), None);
     }
 }

@@ -1,11 +1,15 @@
-//! Regular files: opening, creating, reading, writing, cloning.
+//! Regular files: opening, creating, reading, writing, cloning, blocks, closing; and sources several components below an
+//! open directory, which are opened in one call and read from the page cache.
+//!
+//! Late write errors: NFS, SMB, FUSE and others report at close(2) that data could not be written, so every close of a
+//! written file is checked.
 
-use crate::{AsFd, BorrowedFd, OwnedFd, errno};
-use rustix::fd::AsRawFd;
-use rustix::fs::{AtFlags, Mode, OFlags};
-use rustix::io::ReadWriteFlags;
+use crate::{AsFd, BorrowedFd, OwnedFd, errno, paths};
+use rustix::fd::{AsRawFd, IntoRawFd};
+use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, ResolveFlags, SeekFrom};
+use rustix::io::{Errno, ReadWriteFlags};
 use std::ffi::{CStr, CString};
-use std::io::{IoSlice, Result};
+use std::io::{IoSlice, IoSliceMut, Result};
 
 /// Opens a file for reading. Does not block on a FIFO and does not acquire a controlling terminal; `follow`
 /// allows the last component to be a symlink.
@@ -40,7 +44,7 @@ pub fn seek_size(fd: impl AsFd) -> Result<u64> {
 }
 
 /// Opens an existing file for writing in place, not through a symlink. Does not block: ENXIO for a FIFO without
-/// reader (see [`waiting`](crate::waiting)).
+/// reader (see [`stdio`](crate::stdio)).
 pub fn open_write(dir: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd> {
     let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY;
     Ok(rustix::fs::openat(dir, name, flags | OFlags::NONBLOCK, Mode::empty())?)
@@ -217,4 +221,303 @@ pub fn start_writeback(fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<()> 
             libc::SYNC_FILE_RANGE_WRITE,
         )
     })
+}
+
+/// Closes a descriptor and returns the result of `close(2)`.
+///
+/// # Errors
+/// ENOSPC, EDQUOT, EIO and others, if the file system flushes now. The descriptor is closed in any case and
+/// must not be closed again.
+pub fn close(fd: impl Into<OwnedFd>) -> Result<()> {
+    let fd = fd.into().into_raw_fd();
+    // SAFETY: the descriptor was owned by the argument, which has released it, so nothing else closes it.
+    crate::errno::check(unsafe { libc::close(fd) })
+}
+
+/// Makes the file system flush the file as close(2) does, by closing a duplicate of the descriptor. An
+/// interrupted flush is repeated, within a bound: a FUSE file system may return EINTR every time.
+///
+/// # Errors
+/// As [`close`]; EMFILE if the descriptor cannot be duplicated.
+pub fn flush(fd: impl AsFd) -> Result<()> {
+    crate::errno::until_uninterrupted(|| {
+        let copy = rustix::io::fcntl_dupfd_cloexec(fd.as_fd(), 0)?;
+        close(copy)
+    })
+}
+
+/// True if the file system of `fd` may report failed writes at close(2): network and FUSE file systems, and
+/// unknown ones. Local ones do not (magic numbers of linux/magic.h in statfs(2)).
+pub fn reports_late(fd: BorrowedFd<'_>) -> bool {
+    const LOCAL: [u32; 16] = [
+        0x0000_EF53, // ext2, ext3, ext4
+        0x5846_5342, // XFS
+        0x9123_683E, // btrfs
+        0x0102_1994, // tmpfs
+        0x8584_58F6, // ramfs
+        0x9584_58F6, // hugetlbfs
+        0xF2F5_2010, // F2FS
+        0xCA45_1A4E, // bcachefs
+        0x2FC1_2FC1, // ZFS
+        0x0000_4D44, // FAT
+        0x2011_BAB0, // exFAT
+        0x7366_746E, // NTFS (ntfs3)
+        0x3153_464A, // JFS
+        0x0000_3434, // NILFS
+        0x1501_3346, // UDF
+        0x5265_4973, // ReiserFS
+    ];
+    !rustix::fs::fstatfs(fd).is_ok_and(|fs| LOCAL.contains(&(fs.f_type as u32)))
+}
+
+/// Reserves blocks without changing the size, so that an unfinished file never has its full size.
+pub fn reserve(fd: BorrowedFd<'_>, len: u64) -> Result<()> {
+    Ok(rustix::fs::fallocate(fd, FallocateFlags::KEEP_SIZE, 0, len)?)
+}
+
+/// Punches a hole (`fallocate(2)`, `PUNCH_HOLE`). The file size stays.
+///
+/// # Errors
+/// EOPNOTSUPP if the file system does not support it.
+pub fn punch(fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<()> {
+    let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    Ok(rustix::fs::fallocate(fd, flags, offset, len)?)
+}
+
+/// Next extent of data at or after `offset` (`SEEK_DATA`, `SEEK_HOLE`): start and end. `None` if only a hole
+/// follows.
+///
+/// # Errors
+/// EINVAL if the file system does not support it.
+pub fn next_data(fd: BorrowedFd<'_>, offset: u64) -> Result<Option<(u64, u64)>> {
+    let start = match rustix::fs::seek(fd, SeekFrom::Data(offset)) {
+        Ok(start) => start,
+        Err(rustix::io::Errno::NXIO) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    Ok(Some((start, rustix::fs::seek(fd, SeekFrom::Hole(start))?)))
+}
+
+/// Most buffers per call (IOV_MAX of linux/limits.h).
+const BUFFERS_MAX: usize = 1024;
+
+/// Writes all buffers in order at the file's position.
+///
+/// # Errors
+/// Those of `writev(2)`; ENOSPC if a write makes no progress.
+pub fn write_all_vectored<'a>(
+    fd: BorrowedFd<'_>,
+    buffers: impl IntoIterator<Item = &'a [u8]>,
+) -> Result<()> {
+    let mut slices = slices(buffers);
+    run(&mut slices, |slices, _| rustix::io::writev(fd, slices))
+}
+
+/// Writes all buffers in order, starting at an offset.
+///
+/// # Errors
+/// As [`write_all_vectored`].
+pub fn write_all_vectored_at<'a>(
+    fd: BorrowedFd<'_>,
+    buffers: impl IntoIterator<Item = &'a [u8]>,
+    offset: u64,
+) -> Result<()> {
+    let mut slices = slices(buffers);
+    run(&mut slices, |slices, done| rustix::io::pwritev(fd, slices, offset + done))
+}
+
+fn slices<'a>(buffers: impl IntoIterator<Item = &'a [u8]>) -> Vec<IoSlice<'a>> {
+    buffers.into_iter().filter(|buffer| !buffer.is_empty()).map(IoSlice::new).collect()
+}
+
+/// Repeats `call` until everything is written; it gets the remaining buffers and the bytes done.
+fn run(
+    mut left: &mut [IoSlice<'_>],
+    mut call: impl FnMut(&[IoSlice<'_>], u64) -> rustix::io::Result<usize>,
+) -> Result<()> {
+    let mut done = 0;
+    while !left.is_empty() {
+        let now = left.get(..BUFFERS_MAX).unwrap_or(left);
+        match crate::errno::until_uninterrupted(|| call(now, done))? {
+            0 => return Err(std::io::Error::from_raw_os_error(libc::ENOSPC)),
+            wrote => {
+                done += wrote as u64;
+                IoSlice::advance_slices(&mut left, wrote);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Does not block on a FIFO and does not acquire a controlling terminal.
+const READ: OFlags =
+    OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
+const NAME: OFlags = OFlags::PATH.union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW);
+
+/// Symlinks that a path may follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Through {
+    /// None.
+    Nothing,
+    /// Those that stay below the directory.
+    Inside,
+    /// All.
+    Anything,
+}
+
+/// Opens a file for reading by a relative path below `dir`: `openat2(2)`, or component by component if that
+/// call is missing or forbidden.
+///
+/// # Errors
+/// ELOOP for a symlink that must not be followed, EXDEV for one that leads out.
+pub fn open_source(dir: BorrowedFd<'_>, path: &[u8], through: Through) -> Result<OwnedFd> {
+    match through {
+        Through::Nothing if !path.contains(&b'/') => {
+            let flags = READ.union(OFlags::NOFOLLOW);
+            Ok(rustix::fs::openat(dir, path, flags, Mode::empty())?)
+        }
+        Through::Nothing => {
+            paths::open_with(dir, path, READ, Mode::empty(), ResolveFlags::NO_SYMLINKS)
+        }
+        Through::Inside => paths::open_with(dir, path, READ, Mode::empty(), ResolveFlags::empty()),
+        Through::Anything => Ok(rustix::fs::openat(dir, path, READ, Mode::empty())?),
+    }
+}
+
+/// Opens an entry, usually a symlink, without access to its content (`O_PATH`), by a relative path below
+/// `dir` without symlinks.
+pub fn open_source_name(dir: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd> {
+    paths::open_with(dir, path, NAME, Mode::empty(), ResolveFlags::NO_SYMLINKS)
+}
+
+/// Target of the symlink opened by [`open_source_name`].
+pub fn link_text(link: BorrowedFd<'_>) -> Result<CString> {
+    crate::dir::read_link(link, c"")
+}
+
+/// Result of [`read_cached`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CachedRead {
+    /// Number of bytes; 0 at the end.
+    Got(usize),
+    /// Reading would wait for a device.
+    WouldWait,
+    /// Unsupported by the file system (old tmpfs, FUSE).
+    Unknown,
+}
+
+/// `preadv2(2)` with RWF_NOWAIT: reads the bytes at `offset` that are available at once. EINTR is retried.
+pub fn read_cached(fd: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> Result<CachedRead> {
+    crate::errno::until_uninterrupted(|| {
+        let mut space = [IoSliceMut::new(buffer)];
+        match rustix::io::preadv2(fd, &mut space, offset, ReadWriteFlags::NOWAIT) {
+            Ok(got) => Ok(CachedRead::Got(got)),
+            Err(Errno::AGAIN) => Ok(CachedRead::WouldWait),
+            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => Ok(CachedRead::Unknown),
+            Err(error) => Err(error),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::AsFd;
+    use crate::paths::open_each;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn an_answer_of_close_is_returned() {
+        let (reader, writer) = std::io::pipe().unwrap();
+        close(writer).unwrap();
+        let mut byte = [0];
+        assert_eq!(rustix::io::read(&reader, &mut byte).unwrap(), 0, "it is still open");
+        flush(&reader).unwrap();
+        assert_eq!(rustix::io::read(&reader, &mut byte).unwrap(), 0, "it is closed");
+    }
+
+    #[test]
+    fn what_is_not_known_may_report_late() {
+        // procfs represents all unknown file systems.
+        let proc = std::fs::File::open("/proc/self/stat").unwrap();
+        assert!(reports_late(proc.as_fd()));
+    }
+
+    /// Short writes are continued in order.
+    #[test]
+    fn short_writes_are_gone_on_with() {
+        for most in [1, 2, 3, 5, 100] {
+            let mut out = Vec::new();
+            let mut slices = slices([&b"ab"[..], b"", b"cde", b"f"]);
+            run(&mut slices, |slices, done| {
+                assert_eq!(done, out.len() as u64);
+                let all: Vec<u8> = slices.iter().flat_map(|slice| slice.to_vec()).collect();
+                let wrote = all.len().min(most);
+                out.extend_from_slice(&all[..wrote]);
+                Ok(wrote)
+            })
+            .expect("no error");
+            assert_eq!(out, b"abcdef");
+        }
+    }
+
+    #[test]
+    fn no_progress_is_a_full_disk() {
+        let mut slices = slices([&b"ab"[..]]);
+        let error = run(&mut slices, |_, _| Ok(0)).expect_err("full");
+        assert_eq!(error.raw_os_error(), Some(libc::ENOSPC));
+    }
+
+    #[test]
+    fn paths_lead_through_what_is_allowed_only() {
+        let top = std::env::temp_dir().join(format!("hakobu-source-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&top);
+        fs::create_dir_all(top.join("in/a/b")).unwrap();
+        fs::write(top.join("in/a/b/f"), "inside").unwrap();
+        fs::write(top.join("out"), "outside").unwrap();
+        symlink("a", top.join("in/dir")).unwrap();
+        symlink("../out", top.join("in/away")).unwrap();
+        symlink("b/f", top.join("in/a/here")).unwrap();
+        let dir = fs::File::open(top.join("in")).unwrap();
+        let read = |path: &str, through| {
+            let fd = open_source(dir.as_fd(), path.as_bytes(), through).ok()?;
+            let mut buffer = [0; 16];
+            let got = super::read_full_at(fd.as_fd(), &mut buffer, 0).unwrap();
+            Some(String::from_utf8(buffer[..got].to_vec()).unwrap())
+        };
+        use Through::{Anything, Inside, Nothing};
+        for (path, nothing, inside, anything) in [
+            ("a/b/f", true, true, true),
+            ("dir/b/f", false, true, true),
+            ("a/here", false, true, true),
+            ("away", false, false, true),
+            ("a/../../out", false, false, true),
+            ("absent", false, false, false),
+        ] {
+            assert_eq!(read(path, Nothing).is_some(), nothing, "{path}");
+            assert_eq!(read(path, Inside).is_some(), inside, "{path}");
+            assert_eq!(read(path, Anything).is_some(), anything, "{path}");
+            let each = open_each(dir.as_fd(), path.as_bytes(), READ, Mode::empty());
+            assert_eq!(each.is_ok(), nothing, "{path}");
+        }
+        assert_eq!(read("away", Anything).as_deref(), Some("outside"));
+        let link = open_source_name(dir.as_fd(), b"a/here").unwrap();
+        assert_eq!(link_text(link.as_fd()).unwrap().as_bytes(), b"b/f");
+        assert!(open_source_name(dir.as_fd(), b"dir/here").is_err());
+        let link = open_each(dir.as_fd(), b"a/here", NAME, Mode::empty()).unwrap();
+        assert_eq!(link_text(link.as_fd()).unwrap().as_bytes(), b"b/f");
+        fs::remove_dir_all(&top).unwrap();
+    }
+
+    #[test]
+    fn what_was_just_written_is_cached_or_unknown() {
+        let path = std::env::temp_dir().join(format!("hakobu-cached-{}", std::process::id()));
+        fs::write(&path, "four").unwrap();
+        let file = fs::File::open(&path).unwrap();
+        let mut buffer = [0; 16];
+        let cached = read_cached(file.as_fd(), &mut buffer, 0).unwrap();
+        assert!(matches!(cached, CachedRead::Got(4) | CachedRead::Unknown), "{cached:?}");
+        fs::remove_file(&path).unwrap();
+    }
 }

@@ -6,51 +6,25 @@
 
 #![allow(unsafe_code, reason = "the only crate with unsafe code")]
 
-pub mod about;
 pub mod aio;
-pub mod ancestors;
-pub mod below;
-pub mod beneath;
 pub mod blocks;
 pub mod cache;
-pub mod case;
 pub mod cgroup;
 pub mod child;
 pub mod clock;
-pub mod close;
-pub mod connections;
-pub mod counters;
 pub mod dir;
 pub mod disk;
 pub mod file;
-pub mod gather;
 pub mod host;
-mod kind;
-pub mod links;
 pub mod memory;
 pub mod meta;
-pub mod nodes;
-pub mod open;
-pub mod priority;
+pub mod paths;
+pub mod proc;
 pub mod process;
-pub mod ranges;
 pub mod ring;
-pub mod room;
-pub mod session;
-mod slots;
 pub mod socket;
-pub mod source;
-pub mod space;
-pub mod stamp;
-pub mod standard;
 pub mod start;
-pub mod strings;
-pub mod task;
-pub mod terminal;
-pub mod usage;
-pub mod user;
-pub mod volume;
-pub mod waiting;
+pub mod stdio;
 pub mod xattr;
 
 pub use rustix::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -1,8 +1,8 @@
-//! Page-aligned memory for O_DIRECT and registered I/O, and mapped files, mmap(2).
+//! Page-aligned memory for O_DIRECT and registered I/O, mapped files, mmap(2), and nodes of memory and CPUs (NUMA).
 
 use crate::errno;
 use rustix::fd::AsRawFd;
-use std::io::{Error, Result};
+use std::io::{Error, ErrorKind, Result};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
@@ -151,6 +151,75 @@ impl MappedFile {
     }
 }
 
+/// Memory policy of a thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MemoryPolicy {
+    /// MPOL_DEFAULT.
+    #[default]
+    Default,
+    /// MPOL_PREFERRED: this node first.
+    Prefer,
+    /// MPOL_BIND: these nodes only.
+    Bind,
+    /// MPOL_INTERLEAVE: these nodes in turn.
+    Interleave,
+    /// MPOL_LOCAL: the node of the CPU.
+    Local,
+}
+
+/// Numbers of nodes and CPUs, at most.
+const NUMBERS_MAX: u32 = 4096;
+
+/// CPUs of a node, in order.
+///
+/// # Errors
+/// NotFound where the machine has no such node.
+pub fn cpus_of_node(node: u32) -> Result<Vec<u32>> {
+    let path = format!("/sys/devices/system/node/node{node}/cpulist");
+    let text = std::fs::read_to_string(path)?;
+    list(text.trim()).ok_or_else(|| ErrorKind::InvalidData.into())
+}
+
+/// `0-3,5`.
+fn list(text: &str) -> Option<Vec<u32>> {
+    let mut all = Vec::new();
+    for part in text.split(',').filter(|part| !part.is_empty()) {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+        if last >= NUMBERS_MAX {
+            return None;
+        }
+        all.extend(first..=last);
+    }
+    Some(all)
+}
+
+/// Sets the policy of this thread's memory.
+///
+/// # Errors
+/// EINVAL where a node is not there; ENOSYS where the kernel knows no nodes.
+pub fn set_policy(policy: MemoryPolicy, nodes: &[u32]) -> Result<()> {
+    let mode: libc::c_int = match policy {
+        MemoryPolicy::Default => 0,
+        MemoryPolicy::Prefer => 1,
+        MemoryPolicy::Bind => 2,
+        MemoryPolicy::Interleave => 3,
+        MemoryPolicy::Local => 4,
+    };
+    const BITS: usize = libc::c_ulong::BITS as usize;
+    let mut mask: [libc::c_ulong; NUMBERS_MAX as usize / BITS] = [0; NUMBERS_MAX as usize / BITS];
+    for node in nodes {
+        let word = mask.get_mut(*node as usize / BITS).ok_or(ErrorKind::InvalidInput)?;
+        *word |= 1 << (*node as usize % BITS);
+    }
+    // One more than there are: the kernel takes one off.
+    let bits = if nodes.is_empty() { 0 } else { NUMBERS_MAX as usize + 1 };
+    let start = if nodes.is_empty() { std::ptr::null() } else { mask.as_ptr() };
+    // SAFETY: the call reads `bits` bits from `start`, which outlives it; with none it reads nothing. The last bit
+    // is not read.
+    errno::check(unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, start, bits) })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -189,5 +258,22 @@ mod tests {
         assert_eq!((only.read(0, &mut buffer), only.write(0, b"x")), (4, 0));
         assert_eq!(std::fs::read(&path).unwrap(), b"01234567ab");
         std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn lists_of_cpus() {
+        assert_eq!(list("0-3,5"), Some(vec![0, 1, 2, 3, 5]));
+        assert_eq!((list(""), list("x"), list("0-9999999")), (Some(vec![]), None, None));
+    }
+
+    #[test]
+    fn a_policy_is_this_threads() {
+        // Kernels without nodes have no node 0, and the call is often forbidden in containers.
+        if cpus_of_node(0).is_ok() && set_policy(MemoryPolicy::Bind, &[0]).is_ok() {
+            assert!(set_policy(MemoryPolicy::Bind, &[4095]).is_err());
+            set_policy(MemoryPolicy::Default, &[]).unwrap();
+        }
+        assert!(cpus_of_node(4095).is_err());
+        assert!(set_policy(MemoryPolicy::Bind, &[1 << 20]).is_err());
     }
 }

@@ -200,7 +200,7 @@ mod at {
     }
 
     /// True if the kernel has them, and no filter of calls (seccomp) refuses them.
-    pub(super) fn is_known() -> bool {
+    pub(crate) fn is_known() -> bool {
         let (here, path, none) = (libc::AT_FDCWD, c".".as_ptr(), std::ptr::null_mut::<u8>());
         // SAFETY: with a size of zero the kernel returns the size of the list and writes nothing.
         let list = result(unsafe { libc::syscall(LIST, here, path, 0, none, 0_usize) });
@@ -210,7 +210,7 @@ mod at {
         !lacks(list) && !lacks(set)
     }
 
-    pub(super) fn list(
+    pub(crate) fn list(
         dir: BorrowedFd<'_>,
         name: &CStr,
         space: &mut [u8],
@@ -222,7 +222,7 @@ mod at {
         })
     }
 
-    pub(super) fn get(
+    pub(crate) fn get(
         dir: BorrowedFd<'_>,
         name: &CStr,
         of: &CStr,
@@ -239,7 +239,7 @@ mod at {
         })
     }
 
-    pub(super) fn set(
+    pub(crate) fn set(
         dir: BorrowedFd<'_>,
         name: &CStr,
         of: &CStr,
@@ -257,7 +257,7 @@ mod at {
         done.map(drop)
     }
 
-    pub(super) fn remove(dir: BorrowedFd<'_>, name: &CStr, of: &CStr) -> rustix::io::Result<()> {
+    pub(crate) fn remove(dir: BorrowedFd<'_>, name: &CStr, of: &CStr) -> rustix::io::Result<()> {
         let (dir, flags) = (dir.as_raw_fd(), libc::AT_SYMLINK_NOFOLLOW);
         // SAFETY: both strings are live and NUL-terminated.
         let done = result(unsafe { libc::syscall(REMOVE, dir, name.as_ptr(), flags, of.as_ptr()) });

@@ -1,14 +1,18 @@
 //! Moves, verifies and journals bytes.
 //!
 //! The modules, in the order in which they may import each other (ARCHITECTURE.md has the details): `location` and
-//! `journal`; `policy` decides what happens to an entry; `engine` and `object` carry it out; `plan` and `verify`
-//! choose where to begin and compare the result; `run` combines all of it and is the entry point for programs.
+//! `journal`; `policy` decides what happens to an entry; `publish` gives files their names, and `compare` compares
+//! contents; `local` and `object` carry transfers out; `plan` and `verify` choose where to begin and compare the
+//! result; `run` combines all of it and is the entry point for programs.
 
-pub mod engine;
+mod compare;
+mod failure;
 pub mod journal;
+pub mod local;
 pub mod location;
 pub mod object;
 pub mod plan;
 pub mod policy;
+mod publish;
 pub mod run;
 pub mod verify;

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 #[test]
 fn adopted_orphans_are_counted() {
-    hakobu_sys::task::adopt_orphans().unwrap();
+    hakobu_sys::proc::adopt_orphans().unwrap();
     let mut sampler = Sampler::new(Watched::Children);
     sampler.read();
     // The intermediate shell ends at once, so the daemon is only visible through adoption.

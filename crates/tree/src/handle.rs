@@ -1,8 +1,8 @@
 //! A directory that stays reachable while its descriptor is closed and reopened.
 //!
 //! A walk over a tree needs an open descriptor for every unfinished directory, and a tree may be deeper than the
-//! limit of open files. So a [`Handle`] keeps its parent, its name and its identity (device and inode). A [`Budget`]
-//! closes the least recently opened descriptors; [`Handle::fd`] reopens them without following symlinks, and fails if
+//! limit of open files. So a [`DirectoryHandle`] keeps its parent, its name and its identity (device and inode). A [`HandleBudget`]
+//! closes the least recently opened descriptors; [`DirectoryHandle::fd`] reopens them without following symlinks, and fails if
 //! another directory is there now.
 
 use hakobu_core::unit::Meta;
@@ -18,20 +18,24 @@ use std::sync::{Arc, Weak};
 const PATH_BYTES_MAX: usize = 4000;
 
 /// Limit on the number of directory descriptors that are kept open.
-pub struct Budget {
+pub struct HandleBudget {
     max: usize,
     open: AtomicUsize,
     /// Oldest first; also holds closed and dropped handles until they are swept.
-    queue: Mutex<VecDeque<Weak<Handle>>>,
+    queue: Mutex<VecDeque<Weak<DirectoryHandle>>>,
 }
 
-impl Budget {
+impl HandleBudget {
     /// Allows `max` open directories; units in progress may keep more of them open.
-    pub fn new(max: usize) -> Arc<Budget> {
-        Arc::new(Budget { max: max.max(2), open: AtomicUsize::new(0), queue: Mutex::default() })
+    pub fn new(max: usize) -> Arc<HandleBudget> {
+        Arc::new(HandleBudget {
+            max: max.max(2),
+            open: AtomicUsize::new(0),
+            queue: Mutex::default(),
+        })
     }
 
-    fn attach(&self, handle: &Arc<Handle>) {
+    fn attach(&self, handle: &Arc<DirectoryHandle>) {
         let mut queue = self.queue.lock();
         queue.push_back(Arc::downgrade(handle));
         let open = self.open.fetch_add(1, Ordering::Relaxed) + 1;
@@ -52,9 +56,9 @@ impl Budget {
 }
 
 /// A directory of a tree.
-pub struct Handle {
-    budget: Arc<Budget>,
-    parent: Option<Arc<Handle>>,
+pub struct DirectoryHandle {
+    budget: Arc<HandleBudget>,
+    parent: Option<Arc<DirectoryHandle>>,
     /// One path component; for a top the path as typed, relative to the working directory.
     name: Box<CStr>,
     /// The name may be a symlink to the directory.
@@ -65,30 +69,38 @@ pub struct Handle {
     fd: Mutex<Option<Arc<OwnedFd>>>,
 }
 
-impl Handle {
+impl DirectoryHandle {
     /// Opens the top of a tree by its path from the command line; a symlink in its last component is followed only if
     /// `follow` is set or the path ends with a slash.
-    pub fn top(budget: &Arc<Budget>, path: &CStr, follow: bool) -> io::Result<(Arc<Handle>, Meta)> {
+    pub fn top(
+        budget: &Arc<HandleBudget>,
+        path: &CStr,
+        follow: bool,
+    ) -> io::Result<(Arc<DirectoryHandle>, Meta)> {
         let fd = dir::open(dir::cwd(), path, follow)?;
-        Handle::adopt_top(budget, path, fd)
+        DirectoryHandle::adopt_top(budget, path, fd)
     }
 
     /// Takes over an open descriptor of a top.
     pub fn adopt_top(
-        budget: &Arc<Budget>,
+        budget: &Arc<HandleBudget>,
         path: &CStr,
         fd: OwnedFd,
-    ) -> io::Result<(Arc<Handle>, Meta)> {
+    ) -> io::Result<(Arc<DirectoryHandle>, Meta)> {
         let meta = meta::of_fd(&fd)?;
         // The name may be a symlink: the identity is checked on reopening.
-        let handle = Handle::new(budget, None, path, fd, meta.identity(), true);
+        let handle = DirectoryHandle::new(budget, None, path, fd, meta.identity(), true);
         budget.attach(&handle);
         Ok((handle, meta))
     }
 
     /// Takes over an open descriptor of a top that has no path; it stays open as long as the handle lives.
-    pub fn pin(budget: &Arc<Budget>, fd: OwnedFd, identity: (u64, u64)) -> Arc<Handle> {
-        let mut handle = Handle::new(budget, None, c"", fd, identity, false);
+    pub fn pin(
+        budget: &Arc<HandleBudget>,
+        fd: OwnedFd,
+        identity: (u64, u64),
+    ) -> Arc<DirectoryHandle> {
+        let mut handle = DirectoryHandle::new(budget, None, c"", fd, identity, false);
         if let Some(handle) = Arc::get_mut(&mut handle) {
             handle.is_pinned = true;
         }
@@ -97,13 +109,17 @@ impl Handle {
     }
 
     /// Opens the directory `name` in this one.
-    pub fn child(self: &Arc<Self>, name: &CStr) -> io::Result<(Arc<Handle>, Meta)> {
+    pub fn child(self: &Arc<Self>, name: &CStr) -> io::Result<(Arc<DirectoryHandle>, Meta)> {
         let fd = dir::open((*self.fd()?).as_fd(), name, false)?;
         self.adopt(name, fd)
     }
 
     /// Takes over an open descriptor of the directory `name` in this one.
-    pub fn adopt(self: &Arc<Self>, name: &CStr, fd: OwnedFd) -> io::Result<(Arc<Handle>, Meta)> {
+    pub fn adopt(
+        self: &Arc<Self>,
+        name: &CStr,
+        fd: OwnedFd,
+    ) -> io::Result<(Arc<DirectoryHandle>, Meta)> {
         let meta = meta::of_fd(&fd)?;
         Ok((self.join(name, fd, meta.identity(), false), meta))
     }
@@ -116,21 +132,22 @@ impl Handle {
         fd: OwnedFd,
         identity: (u64, u64),
         follow: bool,
-    ) -> Arc<Handle> {
-        let handle = Handle::new(&self.budget, Some(Arc::clone(self)), name, fd, identity, follow);
+    ) -> Arc<DirectoryHandle> {
+        let handle =
+            DirectoryHandle::new(&self.budget, Some(Arc::clone(self)), name, fd, identity, follow);
         self.budget.attach(&handle);
         handle
     }
 
     fn new(
-        budget: &Arc<Budget>,
-        parent: Option<Arc<Handle>>,
+        budget: &Arc<HandleBudget>,
+        parent: Option<Arc<DirectoryHandle>>,
         name: &CStr,
         fd: OwnedFd,
         identity: (u64, u64),
         follow: bool,
-    ) -> Arc<Handle> {
-        Arc::new(Handle {
+    ) -> Arc<DirectoryHandle> {
+        Arc::new(DirectoryHandle {
             budget: Arc::clone(budget),
             parent,
             name: name.into(),
@@ -152,10 +169,10 @@ impl Handle {
         }
     }
 
-    /// Like [`Handle::fd`], but reopens by one `..` step from the open descriptor of a direct subdirectory.
+    /// Like [`DirectoryHandle::fd`], but reopens by one `..` step from the open descriptor of a direct subdirectory.
     ///
     /// # Errors
-    /// As [`Handle::fd`].
+    /// As [`DirectoryHandle::fd`].
     pub fn fd_from_below(self: &Arc<Self>, below: &OwnedFd) -> io::Result<Arc<OwnedFd>> {
         if let Some(fd) = self.opened() {
             return Ok(fd);
@@ -219,7 +236,7 @@ impl Handle {
     }
 
     /// Closes the descriptor of a finished directory. `above`: its parent, which is needed next.
-    pub fn close_below(&self, above: Option<&Arc<Handle>>) {
+    pub fn close_below(&self, above: Option<&Arc<DirectoryHandle>>) {
         if let (Some(above), Some(own)) = (above, self.opened())
             && !above.is_open()
         {
@@ -249,7 +266,7 @@ impl Handle {
     }
 
     /// Returns the budget of this handle.
-    pub fn budget(&self) -> &Arc<Budget> {
+    pub fn budget(&self) -> &Arc<HandleBudget> {
         &self.budget
     }
 
@@ -259,7 +276,7 @@ impl Handle {
     }
 }
 
-impl Drop for Handle {
+impl Drop for DirectoryHandle {
     fn drop(&mut self) {
         self.close();
         // Iterative: recursion over a chain of 100,000 parents would overflow the stack.
@@ -274,8 +291,8 @@ impl Drop for Handle {
 mod tests {
     use super::*;
 
-    fn chain(budget: &Arc<Budget>, base: &CStr, depth: usize) -> Vec<Arc<Handle>> {
-        let (top, _) = Handle::top(budget, base, false).unwrap();
+    fn chain(budget: &Arc<HandleBudget>, base: &CStr, depth: usize) -> Vec<Arc<DirectoryHandle>> {
+        let (top, _) = DirectoryHandle::top(budget, base, false).unwrap();
         let mut all = vec![top];
         for _ in 1..depth {
             let last = all.last().unwrap();
@@ -291,7 +308,7 @@ mod tests {
         let base = std::env::temp_dir().join(format!("hakobu-handle-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&base);
         std::fs::create_dir(&base).unwrap();
-        let budget = Budget::new(5);
+        let budget = HandleBudget::new(5);
         let path = CString::new(base.to_str().unwrap()).unwrap();
         let all = chain(&budget, &path, 1000);
         assert_eq!(all.iter().filter(|handle| handle.is_open()).count(), 5);
@@ -324,11 +341,11 @@ mod tests {
         std::fs::create_dir_all(base.join("real/below/deep")).unwrap();
         std::fs::create_dir(base.join("top")).unwrap();
         std::os::unix::fs::symlink("../real", base.join("top/link")).unwrap();
-        let budget = Budget::new(8);
+        let budget = HandleBudget::new(8);
         let path = CString::new(base.join("top").to_str().unwrap()).unwrap();
         let fd = dir::open(dir::cwd(), &path, false).unwrap();
         let identity = meta::of_fd(&fd).unwrap().identity();
-        let top = Handle::pin(&budget, fd, identity);
+        let top = DirectoryHandle::pin(&budget, fd, identity);
         let fd = dir::open((*top.fd().unwrap()).as_fd(), c"link", true).unwrap();
         let link = top.join(c"link", fd, identity_of(&base.join("real")), true);
         let (below, _) = link.child(c"below").unwrap();

@@ -2,7 +2,7 @@
 //! cost as much as handing over the list.
 
 use hakobu_core::unit::Kind;
-use hakobu_sys::strings::Strings;
+use hakobu_sys::dir::Strings;
 use std::cell::Cell;
 use std::ffi::CStr;
 

@@ -60,7 +60,7 @@ struct Common<U> {
     aside: Mutex<Vec<U>>,
 }
 
-struct Shared<'g, U> {
+struct PoolShared<'g, U> {
     gate: &'g Gate,
     /// One entry for each place, at least one.
     common: Vec<Common<U>>,
@@ -88,7 +88,7 @@ pub struct Queue<'a, U> {
     home: usize,
     /// The place of the current unit.
     here: Cell<usize>,
-    shared: &'a Shared<'a, U>,
+    shared: &'a PoolShared<'a, U>,
     /// Starts one more worker.
     recruit: &'a dyn Fn(),
 }
@@ -234,7 +234,7 @@ impl<U> Queue<'_, U> {
     }
 }
 
-impl<U> Shared<'_, U> {
+impl<U> PoolShared<'_, U> {
     /// Returns the index of a unit's place.
     fn place(&self, unit: &U) -> usize {
         if self.common.len() == 1 { 0 } else { (self.place)(unit) }
@@ -281,7 +281,7 @@ impl<U> Shared<'_, U> {
 struct Crew<'scope, 'env, W: Work> {
     scope: &'scope Scope<'scope, 'env>,
     work: &'env W,
-    shared: &'env Shared<'env, W::Unit>,
+    shared: &'env PoolShared<'env, W::Unit>,
     states: &'env Mutex<Vec<W::State>>,
     thread: fn() -> Builder,
 }
@@ -373,7 +373,7 @@ fn run_on<W: Work>(
         let place = work.place(unit);
         places.iter().position(|known| *known == place).unwrap_or(0)
     };
-    let shared = Shared {
+    let shared = PoolShared {
         gate,
         common: (0..places.len().max(1)).map(|_| common()).collect(),
         place: &place,

@@ -1,14 +1,12 @@
 //! Disk usage of a tree, counted by many workers; a file with several names counts once.
 
-mod lines;
-
-use super::handle::{Budget, Handle};
-use super::walk::{At, Closed, Dir, Names, Visit, walk};
+use crate::handle::{DirectoryHandle, HandleBudget};
+use crate::names::push_name;
+use crate::walk::{CloseOutcome, Dir, Visit, VisitContext, VisitNames, walk};
 use hakobu_core::error::{Cause, Operation};
 use hakobu_core::limit::Controls;
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_sys::{AsFd, dir, meta};
-use lines::{Id, Lines};
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
@@ -19,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Rules for counting, and the lines requested.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Options {
+pub struct UsageOptions {
     /// Counts sizes of contents instead of allocated blocks.
     pub apparent: bool,
     /// Counts a file with several names once for each of them.
@@ -52,7 +50,7 @@ pub enum Follow {
 
 /// Result of one argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Measured {
+pub enum UsageResult {
     /// Total in bytes.
     Bytes(u64),
     /// Counted already as part of an earlier argument.
@@ -62,27 +60,27 @@ pub enum Measured {
 }
 
 /// Receives failures, from all workers: path, operation, cause.
-pub type Failed<'a> = &'a (dyn Fn(&[u8], Operation, &Cause) + Sync);
+pub type FailureHook<'a> = &'a (dyn Fn(&[u8], Operation, &Cause) + Sync);
 
 /// Says whether an entry is left out, with everything below it: the argument as typed, the path below it (empty for the
 /// argument itself), and the type.
 pub type Excludes<'a> = &'a (dyn Fn(&[u8], &[u8], Kind) -> bool + Sync);
 
 /// Counts several trees one after the other; shared files count once.
-pub struct Meter<'a>(Shared<'a>);
+pub struct UsageMeter<'a>(UsageShared<'a>);
 
-struct Shared<'a> {
-    options: Options,
+struct UsageShared<'a> {
+    options: UsageOptions,
     controls: &'a Controls,
-    budget: Arc<Budget>,
+    budget: Arc<HandleBudget>,
     /// The arguments, and whether each was met already; empty for a single one.
     tops: Mutex<HashMap<(u64, u64), bool>>,
     /// Files with several names that were counted.
     linked: Mutex<HashSet<(u64, u64)>>,
     excludes: Option<Excludes<'a>>,
-    failed: Failed<'a>,
+    failed: FailureHook<'a>,
     failures: AtomicU64,
-    lines: Mutex<Lines>,
+    lines: Mutex<UsageLines>,
 }
 
 /// Directories above one that are compared with it.
@@ -95,7 +93,7 @@ struct Sum {
     identity: (u64, u64),
     /// Device of the top.
     device: u64,
-    line: Option<Id>,
+    line: Option<LineId>,
     /// With everything below.
     bytes: AtomicU64,
     /// Without its subdirectories.
@@ -103,30 +101,30 @@ struct Sum {
 }
 
 impl Sum {
-    fn new(depth: usize, meta: &Meta, device: u64, line: Option<Id>, bytes: u64) -> Arc<Sum> {
+    fn new(depth: usize, meta: &Meta, device: u64, line: Option<LineId>, bytes: u64) -> Arc<Sum> {
         let (bytes, own) = (AtomicU64::new(bytes), AtomicU64::new(bytes));
         Arc::new(Sum { depth, identity: meta.identity(), device, line, bytes, own })
     }
 }
 
-impl<'a> Meter<'a> {
+impl<'a> UsageMeter<'a> {
     /// Returns a meter for the arguments `tops` (paths as typed), with up to `open_dirs_max` directories open.
     pub fn new(
-        options: Options,
+        options: UsageOptions,
         tops: &[CString],
         controls: &'a Controls,
         open_dirs_max: usize,
         excludes: Option<Excludes<'a>>,
-        failed: Failed<'a>,
-    ) -> Meter<'a> {
-        let budget = Budget::new(open_dirs_max);
+        failed: FailureHook<'a>,
+    ) -> UsageMeter<'a> {
+        let budget = HandleBudget::new(open_dirs_max);
         let mut known = HashMap::new();
         if tops.len() > 1 && !options.count_links {
             let follow = options.follow != Follow::Never;
             let metas = tops.iter().filter_map(|top| meta::of(dir::cwd(), top, follow).ok());
             known.extend(metas.map(|meta| (meta.identity(), false)));
         }
-        Meter(Shared {
+        UsageMeter(UsageShared {
             options,
             controls,
             budget,
@@ -146,18 +144,18 @@ impl<'a> Meter<'a> {
 
     /// Counts one argument; `each` receives path and bytes of every requested line, depth first, sorted by name,
     /// directories after their content.
-    pub fn measure(&self, top: &CStr, each: &mut dyn FnMut(&[u8], u64)) -> Measured {
+    pub fn measure(&self, top: &CStr, each: &mut dyn FnMut(&[u8], u64)) -> UsageResult {
         let shared = &self.0;
         let meta = match meta::of(dir::cwd(), top, shared.options.follow != Follow::Never) {
             Ok(meta) => meta,
             Err(error) => {
                 shared.fail(top.to_bytes(), Operation::Stat, error);
-                return Measured::Failed;
+                return UsageResult::Failed;
             }
         };
         let excluded = |excludes: Excludes<'_>| excludes(top.to_bytes(), b"", meta.kind);
         if shared.excludes.is_some_and(excluded) || shared.is_known(&meta) {
-            return Measured::Again;
+            return UsageResult::Again;
         }
         let bytes = shared.bytes_of(&meta);
         let line = shared.lines.lock().add(None, top, bytes);
@@ -169,11 +167,11 @@ impl<'a> Meter<'a> {
         }
         let lines = std::mem::take(&mut *shared.lines.lock());
         lines.emit(each);
-        Measured::Bytes(total)
+        UsageResult::Bytes(total)
     }
 }
 
-impl Shared<'_> {
+impl UsageShared<'_> {
     fn bytes_of(&self, meta: &Meta) -> u64 {
         match meta.kind {
             _ if self.options.inodes => 1,
@@ -225,15 +223,21 @@ fn is_above(dir: &Arc<Dir<Arc<Sum>>>, identity: (u64, u64)) -> bool {
     above.take(ABOVE_MAX).any(|dir| dir.data.identity == identity)
 }
 
-impl Visit for Shared<'_> {
+impl Visit for UsageShared<'_> {
     type Dir = Arc<Sum>;
     type Task = Infallible;
     type State = ();
     const IS_PART: bool = true;
 
-    fn open(&self, dir: &Arc<Dir<Arc<Sum>>>, _: &mut At<'_, '_, Self>) -> Option<Vec<Arc<Handle>>> {
+    fn open(
+        &self,
+        dir: &Arc<Dir<Arc<Sum>>>,
+        _: &mut VisitContext<'_, '_, Self>,
+    ) -> Option<Vec<Arc<DirectoryHandle>>> {
         let opened = match &dir.parent {
-            None => Handle::top(&self.budget, &dir.name, self.options.follow != Follow::Never),
+            None => {
+                DirectoryHandle::top(&self.budget, &dir.name, self.options.follow != Follow::Never)
+            }
             Some(parent) if self.options.follow == Follow::All => {
                 parent.handle(0).and_then(|parent| {
                     let fd = dir::open((*parent.fd()?).as_fd(), &dir.name, true)?;
@@ -251,8 +255,8 @@ impl Visit for Shared<'_> {
         &self,
         dir: &Arc<Dir<Arc<Sum>>>,
         _: usize,
-        names: Names<'_, '_, Self>,
-        at: &mut At<'_, '_, Self>,
+        names: VisitNames<'_, '_, Self>,
+        at: &mut VisitContext<'_, '_, Self>,
     ) {
         let fd = match dir.fd(0) {
             Ok(fd) => fd,
@@ -297,13 +301,13 @@ impl Visit for Shared<'_> {
         dir: &Arc<Dir<Arc<Sum>>>,
         _: usize,
         error: io::Error,
-        _: &mut At<'_, '_, Self>,
+        _: &mut VisitContext<'_, '_, Self>,
     ) {
         self.fail(&dir.path(None), Operation::List, error);
     }
 
     /// Completes the sum of a directory and adds it to its parent's.
-    fn close(&self, dir: &Arc<Dir<Arc<Sum>>>, _: &mut At<'_, '_, Self>) -> Closed {
+    fn close(&self, dir: &Arc<Dir<Arc<Sum>>>, _: &mut VisitContext<'_, '_, Self>) -> CloseOutcome {
         let bytes = dir.data.bytes.load(Ordering::Relaxed);
         if let Some(line) = dir.data.line {
             let own = || dir.data.own.load(Ordering::Relaxed);
@@ -312,10 +316,119 @@ impl Visit for Shared<'_> {
         if let Some(parent) = &dir.parent {
             parent.data.bytes.fetch_add(bytes, Ordering::Relaxed);
         }
-        Closed::Done
+        CloseOutcome::Done
     }
 
-    fn task(&self, task: Infallible, _: &mut At<'_, '_, Self>) {
+    fn task(&self, task: Infallible, _: &mut VisitContext<'_, '_, Self>) {
         match task {}
+    }
+}
+
+/// Number of a line.
+pub type LineId = u32;
+
+/// Stands for no line; the number of lines stays below it.
+const NONE: LineId = LineId::MAX;
+
+struct Line {
+    /// [`NONE`] for a top.
+    parent: LineId,
+    name: Box<[u8]>,
+    bytes: u64,
+}
+
+/// Lines being collected.
+#[derive(Default)]
+pub struct UsageLines(Vec<Line>);
+
+impl UsageLines {
+    /// Adds a line below another one, or a top.
+    pub fn add(&mut self, parent: Option<LineId>, name: &CStr, bytes: u64) -> LineId {
+        let id = LineId::try_from(self.0.len()).unwrap_or(LineId::MAX);
+        let parent = parent.unwrap_or(NONE);
+        self.0.push(Line { parent, name: name.to_bytes().into(), bytes });
+        id
+    }
+
+    /// Sets the size of a line in bytes.
+    pub fn set(&mut self, id: LineId, bytes: u64) {
+        if let Some(line) = self.0.get_mut(id as usize) {
+            line.bytes = bytes;
+        }
+    }
+
+    /// Calls `each` with path and size of every line.
+    pub fn emit(self, each: &mut dyn FnMut(&[u8], u64)) {
+        let lines = self.0;
+        let mut order: Vec<LineId> =
+            (0..lines.len()).filter_map(|id| LineId::try_from(id).ok()).collect();
+        let line = |id: &LineId| lines.get(*id as usize);
+        order.sort_unstable_by(|a, b| {
+            let key = |id| line(id).map(|line| (line.parent, &line.name));
+            key(a).cmp(&key(b))
+        });
+        // The children of a line are adjacent now; `first` holds where they start.
+        let mut first = vec![usize::MAX; lines.len()];
+        for (at, id) in order.iter().enumerate().rev() {
+            if let Some(line) = line(id)
+                && let Some(slot) = first.get_mut(line.parent as usize)
+            {
+                *slot = at;
+            }
+        }
+        let mut path = Vec::new();
+        for top in order.iter().filter(|id| line(id).is_some_and(|line| line.parent == NONE)) {
+            // For each line on the current path: the line, the position of its next child, and the length of the path
+            // without it.
+            let mut stack = vec![(*top, first.get(*top as usize).copied(), 0)];
+            path.clear();
+            path.extend_from_slice(line(top).map(|line| &*line.name).unwrap_or_default());
+            while let Some((id, next, parent_len)) = stack.last_mut() {
+                let at = next.unwrap_or(usize::MAX);
+                let child = order.get(at).copied().and_then(|child| {
+                    line(&child).filter(|line| line.parent == *id).map(|l| (child, l))
+                });
+                match child {
+                    Some((child, found)) => {
+                        *next = Some(at + 1);
+                        let len = path.len();
+                        push_name(&mut path, &found.name);
+                        stack.push((child, first.get(child as usize).copied(), len));
+                    }
+                    None => {
+                        each(&path, line(id).map_or(0, |line| line.bytes));
+                        path.truncate(*parent_len);
+                        stack.pop();
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_come_depth_first_sorted_and_parents_last() {
+        let mut lines = UsageLines::default();
+        let top = lines.add(None, c"b/", 1);
+        let b = lines.add(Some(top), c"b", 2);
+        let a = lines.add(Some(top), c"a", 3);
+        lines.add(Some(b), c"z", 4);
+        lines.add(Some(a), c"y", 5);
+        lines.add(Some(top), c"a.b", 6);
+        lines.add(Some(b), c"c", 7);
+        let other = lines.add(None, c"other", 0);
+        lines.set(other, 8);
+        let mut lines_out = Vec::new();
+        lines.emit(&mut |path, bytes| {
+            lines_out.push(format!("{bytes} {}", String::from_utf8_lossy(path)));
+        });
+        assert_eq!(
+            lines_out,
+            ["5 b/a/y", "3 b/a", "6 b/a.b", "7 b/b/c", "4 b/b/z", "2 b/b", "1 b/", "8 other"]
+        );
     }
 }

@@ -11,23 +11,19 @@
 //!
 //! Where operations are limited, each name that a visitor takes, each directory and each first task is one.
 
-mod directory;
-
-pub use directory::Dir;
-
-use super::handle::Handle;
-use super::names::{ByInode, Cursor, NameList};
-use super::pool::{self, Queue, Work};
+use crate::handle::DirectoryHandle;
+use crate::names::{ByInode, Cursor, NameList, push_name};
+use crate::pool::{self, Queue, Work};
 use hakobu_core::limit::Controls;
-use hakobu_core::meter::{Doing, Phase};
+use hakobu_core::meter::{Activity, Phase};
 use hakobu_core::unit::Kind;
-use hakobu_sys::dir::Reader;
-use hakobu_sys::{AsFd, dir};
+use hakobu_sys::dir::{self, Reader};
+use hakobu_sys::{AsFd, OwnedFd, errno};
 use std::ffi::{CStr, CString};
 use std::io;
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// Minimum number of names that is divided between two workers.
 const SPLIT_MIN: usize = 16;
@@ -36,7 +32,7 @@ const SORTED_MAX: usize = 64 << 10;
 
 /// The result of [`Visit::close`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Closed {
+pub enum CloseOutcome {
     /// The directory is finished.
     Done,
     /// It must be listed again: something appeared in it.
@@ -61,8 +57,8 @@ pub trait Visit: Sync + Sized {
     fn open(
         &self,
         dir: &Arc<Dir<Self::Dir>>,
-        at: &mut At<'_, '_, Self>,
-    ) -> Option<Vec<Arc<Handle>>>;
+        at: &mut VisitContext<'_, '_, Self>,
+    ) -> Option<Vec<Arc<DirectoryHandle>>>;
 
     /// Returns whether a listed name is passed to [`Visit::names`]. Called while the directory is being read.
     fn wants(&self, dir: &Dir<Self::Dir>, side: usize, name: &CStr) -> bool {
@@ -75,8 +71,8 @@ pub trait Visit: Sync + Sized {
         &self,
         dir: &Arc<Dir<Self::Dir>>,
         side: usize,
-        names: Names<'_, '_, Self>,
-        at: &mut At<'_, '_, Self>,
+        names: VisitNames<'_, '_, Self>,
+        at: &mut VisitContext<'_, '_, Self>,
     );
 
     /// Called when a side could not be listed to its end.
@@ -85,27 +81,28 @@ pub trait Visit: Sync + Sized {
         dir: &Arc<Dir<Self::Dir>>,
         side: usize,
         error: io::Error,
-        at: &mut At<'_, '_, Self>,
+        at: &mut VisitContext<'_, '_, Self>,
     );
 
     /// Called when everything found in the directory is finished.
-    fn close(&self, dir: &Arc<Dir<Self::Dir>>, at: &mut At<'_, '_, Self>) -> Closed;
+    fn close(&self, dir: &Arc<Dir<Self::Dir>>, at: &mut VisitContext<'_, '_, Self>)
+    -> CloseOutcome;
 
-    /// Runs a task that [`At::push`] took.
-    fn task(&self, task: Self::Task, at: &mut At<'_, '_, Self>);
+    /// Runs a task that [`VisitContext::push`] took.
+    fn task(&self, task: Self::Task, at: &mut VisitContext<'_, '_, Self>);
 }
 
 /// The worker that runs a unit.
-pub struct At<'a, 'q, V: Visit> {
+pub struct VisitContext<'a, 'q, V: Visit> {
     /// The visitor's state of this worker.
     pub state: &'a mut V::State,
     /// The phase and the counters of this worker. A unit begins with [`Phase::Look`].
-    pub doing: &'a Doing,
+    pub doing: &'a Activity,
     queue: &'a Queue<'q, Unit<V>>,
     unlisted: &'a Unlisted,
 }
 
-impl<V: Visit> At<'_, '_, V> {
+impl<V: Visit> VisitContext<'_, '_, V> {
     /// Walks the directory `name` of `parent` as well.
     pub fn enter(&self, parent: &Arc<Dir<V::Dir>>, name: CString, data: V::Dir) {
         parent.pending.fetch_add(1, Ordering::Relaxed);
@@ -161,33 +158,33 @@ fn has_names(names: &NameList) -> bool {
 }
 
 /// Waits until the limit allows one more operation.
-fn pace(controls: &Controls, doing: &Doing) {
+fn pace(controls: &Controls, doing: &Activity) {
     if let Some(limiter) = &controls.operations {
         limiter.pace(1, doing);
     }
 }
 
 /// Counts opening or reading a directory as work, like a name, so that workers with directories contribute.
-fn count_call(doing: &Doing) {
+fn count_call(doing: &Activity) {
     let lane = doing.lane();
     lane.items(1);
     lane.completions(1);
 }
 
 /// Iterator over the names of one unit. A name counts as finished when the next one is requested.
-pub struct Names<'a, 'q, V: Visit> {
+pub struct VisitNames<'a, 'q, V: Visit> {
     dir: &'a Arc<Dir<V::Dir>>,
     side: usize,
     names: Cursor<'a>,
     controls: &'a Controls,
-    doing: &'a Doing,
+    doing: &'a Activity,
     queue: &'a Queue<'q, Unit<V>>,
     unlisted: &'a Unlisted,
     /// The type of the current name.
     begun: Option<Kind>,
 }
 
-impl<'a, V: Visit> Iterator for Names<'a, '_, V> {
+impl<'a, V: Visit> Iterator for VisitNames<'a, '_, V> {
     type Item = (&'a CStr, Kind);
 
     fn next(&mut self) -> Option<(&'a CStr, Kind)> {
@@ -260,7 +257,7 @@ struct Walk<'a, V> {
 
 struct State<S> {
     reader: Reader,
-    doing: Doing,
+    doing: Activity,
     own: S,
 }
 
@@ -269,7 +266,7 @@ impl<V: Visit> Work for Walk<'_, V> {
     type State = State<V::State>;
 
     fn start(&self, index: usize) -> Self::State {
-        let doing = Doing::new(self.controls.meter.share(index), Phase::Idle);
+        let doing = Activity::new(self.controls.meter.share(index), Phase::Idle);
         State { reader: Reader::default(), doing, own: V::State::default() }
     }
 
@@ -281,7 +278,7 @@ impl<V: Visit> Work for Walk<'_, V> {
         if matches!(unit, Unit::Enter(_) | Unit::First(_)) {
             pace(controls, doing);
         }
-        let at = &mut At { state: own, doing, queue, unlisted };
+        let at = &mut VisitContext { state: own, doing, queue, unlisted };
         match unit {
             Unit::Enter(dir) => match visit.open(&dir, at) {
                 Some(sides) => {
@@ -301,7 +298,8 @@ impl<V: Visit> Work for Walk<'_, V> {
                 let leads_on = may_lead_on(&names);
                 let names = names.cursor();
                 let begun = None;
-                let names = Names { dir, side, names, controls, doing, queue, unlisted, begun };
+                let names =
+                    VisitNames { dir, side, names, controls, doing, queue, unlisted, begun };
                 visit.names(dir, side, names, at);
                 if leads_on {
                     self.listed();
@@ -333,7 +331,7 @@ impl<V: Visit> Walk<'_, V> {
         mut side: usize,
         mut position: u64,
         reader: &mut Reader,
-        at: &mut At<'_, '_, V>,
+        at: &mut VisitContext<'_, '_, V>,
     ) {
         at.doing.turn(Phase::List);
         while dir.handle(side).is_ok() {
@@ -357,7 +355,7 @@ impl<V: Visit> Walk<'_, V> {
         side: usize,
         position: u64,
         reader: &mut Reader,
-        at: &At<'_, '_, V>,
+        at: &VisitContext<'_, '_, V>,
     ) -> io::Result<Option<u64>> {
         let (queue, lane) = (at.queue, at.doing.lane());
         let (mut names, mut sorted) = (NameList::default(), ByInode::default());
@@ -385,15 +383,92 @@ impl<V: Visit> Walk<'_, V> {
     }
 
     /// Decrements the directory's count of unfinished units; at zero, closes it and continues with its parents.
-    fn finish(&self, mut dir: Arc<Dir<V::Dir>>, at: &mut At<'_, '_, V>) {
+    fn finish(&self, mut dir: Arc<Dir<V::Dir>>, at: &mut VisitContext<'_, '_, V>) {
         while dir.pending.fetch_sub(1, Ordering::AcqRel) == 1 {
-            if self.visit.close(&dir, at) == Closed::Again {
+            if self.visit.close(&dir, at) == CloseOutcome::Again {
                 dir.pending.store(1, Ordering::Relaxed);
                 self.unlisted.add();
                 return at.queue.push(Unit::List(dir, 0, 0));
             }
             let Some(parent) = dir.parent.clone() else { return };
             dir = parent;
+        }
+    }
+}
+
+/// A directory of a walk.
+pub struct Dir<D> {
+    /// The directory that contains it; `None` for a top.
+    pub parent: Option<Arc<Dir<D>>>,
+    /// One path component; for a top its path as typed.
+    pub name: CString,
+    /// The visitor's own data.
+    pub data: D,
+    /// Set when it is open, one handle for each side.
+    pub(crate) sides: OnceLock<Vec<Arc<DirectoryHandle>>>,
+    /// Units and directories in it that are unfinished, and its listing.
+    pub(crate) pending: AtomicUsize,
+}
+
+impl<D> Dir<D> {
+    pub(crate) fn new(parent: Option<Arc<Dir<D>>>, name: CString, data: D) -> Arc<Dir<D>> {
+        let (sides, pending) = (OnceLock::new(), AtomicUsize::new(1));
+        Arc::new(Dir { parent, name, data, sides, pending })
+    }
+
+    /// Returns the handle of one side.
+    ///
+    /// # Errors
+    /// EBADF if it is not open, or has no such side.
+    pub fn handle(&self, side: usize) -> io::Result<&Arc<DirectoryHandle>> {
+        let handle = self.sides.get().and_then(|sides| sides.get(side));
+        handle.ok_or_else(|| io::Error::from_raw_os_error(errno::EBADF))
+    }
+
+    /// Returns an open descriptor of one side; it stays open as long as the returned value lives.
+    ///
+    /// # Errors
+    /// As [`Dir::handle`] and [`DirectoryHandle::fd`].
+    pub fn fd(&self, side: usize) -> io::Result<Arc<OwnedFd>> {
+        self.handle(side)?.fd()
+    }
+
+    /// Returns the path of this directory, or of a name in it, starting with the top as typed.
+    pub fn path(&self, name: Option<&CStr>) -> Vec<u8> {
+        let (top, mut names) = self.way(name);
+        names.push(&top.name);
+        join(&names)
+    }
+
+    /// Returns the path of a name in this directory, relative to the top.
+    pub fn path_below(&self, name: &CStr) -> Vec<u8> {
+        join(&self.way(Some(name)).1)
+    }
+
+    /// Returns the top, and the names below it in reverse order.
+    fn way<'a>(&'a self, name: Option<&'a CStr>) -> (&'a Dir<D>, Vec<&'a CStr>) {
+        let mut names: Vec<&CStr> = name.into_iter().collect();
+        let mut here = self;
+        while let Some(parent) = here.parent.as_deref() {
+            names.push(&here.name);
+            here = parent;
+        }
+        (here, names)
+    }
+}
+
+fn join(backwards: &[&CStr]) -> Vec<u8> {
+    let mut path = Vec::new();
+    backwards.iter().rev().for_each(|name| push_name(&mut path, name.to_bytes()));
+    path
+}
+
+impl<D> Drop for Dir<D> {
+    fn drop(&mut self) {
+        // Iterative: recursion over a chain of 100,000 parents would overflow the stack.
+        let mut parent = self.parent.take();
+        while let Some(mut last) = parent.and_then(Arc::into_inner) {
+            parent = last.parent.take();
         }
     }
 }

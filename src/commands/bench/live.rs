@@ -6,7 +6,7 @@ use crate::show::progress::{Form, Progress};
 use crate::show::screen;
 use hakobu_lab::campaign::run::Event;
 use hakobu_lab::results::Cell;
-use hakobu_sys::session;
+use hakobu_sys::child;
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -107,7 +107,7 @@ impl Live {
 
     fn draw(&mut self, what: What) {
         *self.line.shown.lock() =
-            Some(Shown { since: Instant::now(), paused: session::paused(), what });
+            Some(Shown { since: Instant::now(), paused: child::paused_time(), what });
         self.line.draw();
         if self.ticks.is_none() {
             let (sender, ends) = mpsc::channel();
@@ -147,7 +147,7 @@ impl Line {
 
 impl Shown {
     fn words(&self) -> String {
-        let paused = session::paused().saturating_sub(self.paused);
+        let paused = child::paused_time().saturating_sub(self.paused);
         self.what.words(self.since.elapsed().saturating_sub(paused).as_secs_f64())
     }
 }

@@ -34,7 +34,7 @@ pub fn screen(no_color: bool) -> (usize, bool) {
     let is_terminal = io::stdout().is_terminal();
     // https://no-color.org: any non-empty value disables colours.
     let is_plain = std::env::var_os("NO_COLOR").is_some_and(|text| !text.is_empty());
-    let columns = hakobu_sys::terminal::columns(io::stdout()).filter(|_| is_terminal);
+    let columns = hakobu_sys::stdio::columns(io::stdout()).filter(|_| is_terminal);
     (columns.unwrap_or(COLUMNS), is_terminal && !no_color && !is_plain)
 }
 

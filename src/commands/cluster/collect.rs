@@ -1,27 +1,31 @@
-//! `hakobu cluster collect`: the last word, an ordinary sync over both ends, and the report.
+//! `hakobu cluster collect`: the last word, an ordinary sync over both ends; then, where that is asked for, the
+//! verification by workers, and by collect itself where none takes part; and the report of the run.
 
-use super::super::session::Session;
-use super::ending::{self, Form, Problem};
-use super::opened::{AGAIN, Invocation, Opened, open, parse, unusable};
-use super::prove;
+use super::{
+    AGAIN, OpenRun, RunArguments, WorkerJob, open_run, parse_run, report_error, run_worker,
+};
 use crate::commands::line::told;
+use crate::commands::session::Session;
 use crate::exit;
 use crate::number::{Digits, things};
-use crate::show::output;
-use hakobu_cluster::phase::{self, Phase};
-use hakobu_cluster::plan::{COLLECTED, REPORT};
-use hakobu_cluster::status::{Results, Share, Sums, outlook, owners};
-use hakobu_cluster::verdict::Summed;
-use hakobu_cluster::{Folder, Plan, Trouble, beat, comparing};
-use hakobu_transfer::journal::Owner;
+use crate::show::{Wanted, output};
+use hakobu_cluster::folder::{RunError, RunFolder};
+use hakobu_cluster::plan::{COLLECTED, ClusterPlan, Phase, REPORT};
+use hakobu_cluster::results::{
+    RunResults, RunVerdict, ShardSums, WorkerShare, outlook, worker_owners,
+};
+use hakobu_cluster::{heartbeat, verify};
+use hakobu_transfer::journal::{self, Owner};
 use serde::Serialize;
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Options of collect.
 #[derive(Clone, Copy)]
-pub struct How {
+pub struct CollectOptions {
     /// Time without a sign of life after which a worker counts as gone.
     pub stale: Duration,
     /// Workers that are at work are waited for.
@@ -34,56 +38,62 @@ pub struct How {
 
 /// Runs the subcommand.
 pub fn run(arguments: &[OsString]) -> Result<u8, u8> {
-    let Invocation { args, run, .. } = parse("collect", arguments, exit::SYNC_USAGE)?;
-    let how = How { stale: args.stale(), waits: args.wait, json: args.json, verifies: args.verify };
-    finish(open(&run, &args.settings()).map_err(unusable)?, how)
+    let RunArguments { args, run, .. } = parse_run("collect", arguments, exit::SYNC_USAGE)?;
+    let how = CollectOptions {
+        stale: args.stale(),
+        waits: args.wait,
+        json: args.json,
+        verifies: args.verify,
+    };
+    finish(open_run(&run, &args.settings()).map_err(report_error)?, how)
 }
 
 /// Collects a run, and verifies it where that is asked for. A verification that was begun goes on
 /// without collecting once more. The error is an exit code, with its message already told.
-pub fn finish(opened: Opened, how: How) -> Result<u8, u8> {
+pub fn finish(opened: OpenRun, how: CollectOptions) -> Result<u8, u8> {
     if !how.verifies {
         return collect(&opened, how);
     }
-    comparing::refuse_unfit(&opened.spec)
-        .map_err(|fatal| told(exit::SYNC_USAGE, &fatal.message))?;
-    let code = match phase::current(&*opened.folder).map_err(unusable)? {
+    verify::refuse_unfit(&opened.spec).map_err(|fatal| told(exit::SYNC_USAGE, &fatal.message))?;
+    let code = match Phase::current_verification(&*opened.folder).map_err(report_error)? {
         Some(_) => exit::OK,
         None => collect(&opened, how)?,
     };
-    match prove::is_collected(code) {
-        true => prove::finish(opened, how.stale, how.json),
+    match is_collected(code) {
+        true => finish_verification(opened, how.stale, how.json),
         false => Ok(code),
     }
 }
 
 /// Waits for workers that are gone to be so for sure, marks the run as collected, and runs the
 /// ordinary sync.
-fn collect(opened: &Opened, how: How) -> Result<u8, u8> {
-    let Opened { folder, plan, spec, wanted } = opened;
+fn collect(opened: &OpenRun, how: CollectOptions) -> Result<u8, u8> {
+    let OpenRun { folder, plan, spec, wanted } = opened;
     let (folder, mut wanted) = (&**folder, wanted.clone());
-    let mut results = Results::default();
+    let mut results = RunResults::default();
     wait_for_workers(folder, &mut results, how.stale, how.waits)?;
     let marked = folder
         .replace(COLLECTED, b"{}\n")
-        .and_then(|()| phase::forget(folder))
-        .and_then(|()| owners(folder));
+        .and_then(|()| Phase::forget_report(folder))
+        .and_then(|()| worker_owners(folder));
     // Their unfinished files are removed, on whichever machine they ran.
     let me = Owner::me();
-    Owner::give_up(marked.map_err(unusable)?.into_iter().filter(|owner| *owner != me).collect());
+    Owner::give_up(
+        marked.map_err(report_error)?.into_iter().filter(|owner| *owner != me).collect(),
+    );
     let updated = results.update(folder, plan, &Phase::Transfer);
-    if let Err(trouble) = &updated {
-        output::message(&trouble.message);
+    if let Err(error) = &updated {
+        output::message(&error.message);
     }
     wanted.resume = "collect again to continue";
     wanted.json |= how.json;
-    let form = Form::of(&wanted, how.json);
+    let form = ReportForm::of(&wanted, how.json);
     let session = Session::start(wanted, exit::of_sync)?;
     let outcome = session.run(spec);
     let code = session.end(outcome);
     let report = Report::of(&results, plan, code);
     let content = serde_json::to_vec_pretty(&report)
-        .map_err(|error| Trouble::lasting(format!("cannot write the report: {error}")));
+        .map_err(|error| RunError::permanent(format!("cannot write the report: {error}")));
     let written = content.and_then(|content| folder.replace(REPORT, &content));
     Ok(match form.end(&report, code, written, || report.tell(plan)) {
         exit::OK if updated.is_err() => exit::SYNC_IO,
@@ -94,14 +104,14 @@ fn collect(opened: &Opened, how: How) -> Result<u8, u8> {
 /// Waits until no worker can publish anything any more. A worker that gave no sign of life for
 /// `stale`, as this process saw, has lost the right to.
 fn wait_for_workers(
-    folder: &dyn Folder,
-    results: &mut Results,
+    folder: &dyn RunFolder,
+    results: &mut RunResults,
     stale: Duration,
     waits: bool,
 ) -> Result<(), u8> {
     let mut first = BTreeMap::new();
     loop {
-        let alive = results.alive(folder, stale).map_err(unusable)?;
+        let alive = results.alive(folder, stale).map_err(report_error)?;
         if alive.is_empty() {
             return Ok(());
         }
@@ -116,7 +126,7 @@ fn wait_for_workers(
                 ));
             }
         }
-        std::thread::sleep(beat::interval(stale));
+        std::thread::sleep(heartbeat::interval(stale));
     }
 }
 
@@ -129,17 +139,17 @@ struct Report {
     shards: usize,
     planned_entries: u64,
     planned_bytes: u64,
-    done: Sums,
-    workers: BTreeMap<String, Share>,
-    problems: Vec<Problem>,
+    done: ShardSums,
+    workers: BTreeMap<String, WorkerShare>,
+    problems: Vec<RunProblem>,
     damaged: Vec<(u32, String)>,
-    verdict: Option<Summed>,
+    verdict: Option<RunVerdict>,
     outlook: Option<String>,
     exit_code: u8,
 }
 
 impl Report {
-    fn of(results: &Results, plan: &Plan, exit_code: u8) -> Report {
+    fn of(results: &RunResults, plan: &ClusterPlan, exit_code: u8) -> Report {
         Report {
             event: "cluster",
             schema: 1,
@@ -149,7 +159,7 @@ impl Report {
             planned_bytes: plan.bytes,
             done: results.sums,
             workers: results.shares(),
-            problems: ending::problems(results),
+            problems: problems(results),
             damaged: results.damaged.clone(),
             verdict: results.verdict(),
             outlook: outlook(results, plan.shards.len() as u64),
@@ -158,9 +168,9 @@ impl Report {
     }
 
     /// Tells what the workers did, for a reader.
-    fn tell(&self, plan: &Plan) {
+    fn tell(&self, plan: &ClusterPlan) {
         let digits = Digits::default();
-        let Sums { shards, files, bytes, redone, changed, .. } = self.done;
+        let ShardSums { shards, files, bytes, redone, changed, .. } = self.done;
         output::message(&format!(
             "{} did {shards} of {}: {}, {} bytes",
             things(self.workers.len() as u64, "worker"),
@@ -181,7 +191,7 @@ impl Report {
         for (number, why) in &self.damaged {
             output::message(&format!("shard {number} was left to collect: {why}"));
         }
-        ending::tell_problems("workers", &self.problems);
+        tell_problems("workers", &self.problems);
         let slowest = self.workers.values().map(|share| share.to_s).fold(0.0, f64::max);
         let median = median(self.workers.values().map(|share| share.to_s).collect());
         if self.workers.len() > 2 && slowest > 1.5 * median && slowest > median + 1.0 {
@@ -213,7 +223,8 @@ impl Report {
             ));
         }
         let mut hosts: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-        let judged = |share: &&Share| share.verdict.as_ref().is_some_and(Summed::is_known);
+        let judged =
+            |share: &&WorkerShare| share.verdict.as_ref().is_some_and(RunVerdict::is_known);
         for share in self.workers.values().filter(judged) {
             let named = share.verdict.as_ref().map_or("", |verdict| verdict.named);
             hosts.entry(named).or_default().insert(&share.host);
@@ -230,4 +241,185 @@ impl Report {
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or_default()
+}
+
+/// Exit codes of a collect whose result can be verified: everything was looked at.
+const VERIFIABLE: [u8; 4] =
+    [exit::OK, exit::SYNC_PARTIAL, exit::SYNC_VANISHED, exit::SYNC_MAX_DELETE];
+
+/// Whether a run that was collected with this code can be verified.
+pub fn is_collected(code: u8) -> bool {
+    VERIFIABLE.contains(&code)
+}
+
+/// The verification of a run, begun where there is none, and the exit code that the run was
+/// collected with.
+///
+/// # Errors
+/// The run was not collected, or not to its end; the folder's.
+pub fn verification(folder: &dyn RunFolder) -> Result<(Phase, u8), RunError> {
+    let later = |why: &str| RunError::transient(format!("cannot verify {}: {why}", folder.shown()));
+    let Some(report) = folder.read(REPORT)? else {
+        return Err(later("the run was not collected yet"));
+    };
+    let report: Value = serde_json::from_slice(&report).unwrap_or_default();
+    let code =
+        report.get("exit_code").and_then(Value::as_u64).and_then(|code| code.try_into().ok());
+    let code = code.ok_or_else(|| later("its report is damaged; collect again"))?;
+    if !is_collected(code) {
+        return Err(later(&format!("collect ended with exit code {code}; collect again")));
+    }
+    let phase = Phase::begin_verification(folder)?;
+    phase.map(|phase| (phase, code)).ok_or_else(|| later("it is collected once more"))
+}
+
+/// The result of a verification.
+#[derive(Serialize)]
+struct VerifyReport {
+    event: &'static str,
+    schema: u32,
+    run: String,
+    shards: usize,
+    verified: ShardSums,
+    workers: BTreeMap<String, WorkerShare>,
+    problems: Vec<RunProblem>,
+    damaged: Vec<(u32, String)>,
+    exit_code: u8,
+}
+
+/// Verifies the shards that no worker has verified, waits for those in progress, and reports all results. Returns the
+/// exit code, of an early end as an error.
+fn finish_verification(opened: OpenRun, stale: Duration, json: bool) -> Result<u8, u8> {
+    let folder = Arc::clone(&opened.folder);
+    let folder = &*folder;
+    let (phase, collected) = verification(folder).map_err(report_error)?;
+    let plan = opened.plan.clone();
+    let form = ReportForm::of(&opened.wanted, json);
+    let at_once = exit::SYNC_INTERRUPTED;
+    let job =
+        WorkerJob { phase: phase.clone(), stale, workers: 1, command: "cluster collect", at_once };
+    let end = run_worker(opened, job).map_err(|message| told(exit::SYNC_IO, &message))?;
+    if let Some(why) = end.why {
+        return Err(match why.starts_with("interrupted") {
+            true => told(at_once, "interrupted: collect --verify again to continue"),
+            false => told(end.code, &why),
+        });
+    }
+    let mut results = RunResults::default();
+    let updated = results.update(folder, &plan, &phase);
+    updated.map_err(report_error)?;
+    let sums = results.sums;
+    let whole = sums.shards as usize == plan.shards.len()
+        && sums.differences + sums.failed == 0
+        && results.damaged.is_empty();
+    let exit_code = match (collected, whole) {
+        (exit::OK, false) => exit::SYNC_PARTIAL,
+        (code, _) => code,
+    };
+    let proof = VerifyReport {
+        event: "cluster-verify",
+        schema: 1,
+        run: plan.id.clone(),
+        shards: plan.shards.len(),
+        verified: sums,
+        workers: results.shares(),
+        problems: problems(&results),
+        damaged: results.damaged,
+        exit_code,
+    };
+    Ok(form.end(&proof, exit_code, record(folder, &proof), || proof.tell()))
+}
+
+/// Adds the result to the report of the run.
+fn record(folder: &dyn RunFolder, proof: &VerifyReport) -> Result<(), RunError> {
+    let failed = |error| RunError::permanent(format!("cannot write the report: {error}"));
+    let content = folder.read(REPORT)?.unwrap_or_default();
+    let mut report: Value = serde_json::from_slice(&content).map_err(failed)?;
+    let proof = serde_json::to_value(proof).map_err(failed)?;
+    if let Some(report) = report.as_object_mut() {
+        report.insert("verify".to_owned(), proof);
+    }
+    let content = serde_json::to_vec_pretty(&report).map_err(failed)?;
+    folder.replace(REPORT, &content)
+}
+
+impl VerifyReport {
+    fn tell(&self) {
+        let ShardSums { shards, files, bytes, differences, failed, .. } = self.verified;
+        let verdict = match (differences, failed) {
+            (0, 0) if self.damaged.is_empty() => "the same".to_owned(),
+            (0, 0) => "no difference found".to_owned(),
+            (1, 0) => "1 name differs".to_owned(),
+            (found, 0) => format!("{} differ", things(found, "name")),
+            (found, failed) => {
+                let (found, failed) = (things(found, "name"), things(failed, "name"));
+                format!("difference of {found}, {failed} could not be compared")
+            }
+        };
+        output::message(&format!(
+            "{} verified {shards} of {}: {}, {} bytes: {verdict}",
+            things(self.workers.len() as u64, "worker"),
+            things(self.shards as u64, "shard"),
+            things(files, "name"),
+            Digits::default().size(bytes)
+        ));
+        tell_problems("verify", &self.problems);
+        for (number, why) in &self.damaged {
+            output::message(&format!("shard {number} was not verified: {why}"));
+        }
+    }
+}
+
+/// A problem of workers: a sentence without names, how many names have it, and the first one's path.
+pub type RunProblem = (String, u64, String);
+
+/// Problems of all results, in the order of their sentences.
+pub fn problems(results: &RunResults) -> Vec<RunProblem> {
+    let problems = results.problems.iter();
+    problems.map(|(what, (count, first))| (what.clone(), *count, first.clone())).collect()
+}
+
+/// Tells of problems, each on a line of its own after `who`.
+pub fn tell_problems(who: &str, problems: &[RunProblem]) {
+    for (what, count, first) in problems {
+        let path = String::from_utf8_lossy(&journal::bytes(first)).into_owned();
+        output::message(&format!("{who}: {what}: {} ('{path}')", things(*count, "name")));
+    }
+}
+
+/// Form of a report.
+#[derive(Clone, Copy)]
+pub struct ReportForm {
+    json: bool,
+    quiet: bool,
+}
+
+impl ReportForm {
+    /// Returns the form that the transfer's options ask for; `json` asks for JSON in any case.
+    pub fn of(wanted: &Wanted, json: bool) -> ReportForm {
+        ReportForm { json: json || wanted.json, quiet: wanted.quiet }
+    }
+
+    /// Shows a report: `tell` does that for a reader. `written`: whether the run folder has it. Returns the exit code, which
+    /// is not 0 where the folder lacks the report.
+    pub fn end(
+        self,
+        report: &impl Serialize,
+        code: u8,
+        written: Result<(), RunError>,
+        tell: impl FnOnce(),
+    ) -> u8 {
+        if let Err(error) = &written {
+            output::message(&error.message);
+        }
+        if self.json {
+            output::line(report);
+        } else if !self.quiet {
+            tell();
+        }
+        match (code, written) {
+            (exit::OK, Err(_)) => exit::SYNC_IO,
+            (code, _) => code,
+        }
+    }
 }

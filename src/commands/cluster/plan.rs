@@ -1,14 +1,15 @@
 //! `hakobu cluster plan`: a dry run whose result goes into a run folder.
 
-use super::super::session::{Session, ended};
-use super::opened::{VERSION, absolute, ends};
 use super::options::Args;
+use super::{VERSION, absolute, end_directories};
 use crate::commands::line::{refuse, told};
+use crate::commands::session::{Session, ended};
 use crate::commands::sync::read::read;
 use crate::exit;
 use crate::number::{Digits, things};
 use crate::show::{Line, Wanted, output};
-use hakobu_cluster::{Plan, folder, planner};
+use hakobu_cluster::plan::ClusterPlan;
+use hakobu_cluster::{folder, planner};
 use hakobu_core::error::{Fatal, quoted};
 use hakobu_s3::without_secrets;
 use hakobu_transfer::journal;
@@ -45,7 +46,7 @@ pub fn make(
     spec: &Spec,
     mut wanted: Wanted,
     args: &Args,
-) -> Result<(u8, Plan), u8> {
+) -> Result<(u8, ClusterPlan), u8> {
     let refused = |message: String| told(exit::SYNC_USAGE, &message);
     if wanted.stop_after.is_some() {
         return Err(refused(
@@ -81,20 +82,20 @@ pub fn make(
     spec.objects.inventory = inventory;
     let spec = &spec;
     let folder = folder::open(&run, &spec.objects.target, true);
-    let folder = folder.map_err(|trouble| told(exit::SYNC_IO, &trouble.message))?;
+    let folder = folder.map_err(|error| told(exit::SYNC_IO, &error.message))?;
     let encoded = |word: &OsString| journal::text(word.as_bytes());
     let here = std::env::current_dir().map_err(|error| {
         told(exit::SYNC_IO, &format!("cannot tell the working directory: {error}"))
     })?;
     let here = here.into_os_string();
-    let request = planner::Request {
+    let request = planner::PlanRequest {
         spec: spec.clone(),
         words: arguments.iter().map(encoded).collect(),
         folder: encoded(&here),
         version: VERSION,
         workers: args.workers.unwrap_or(WORKERS),
         shard_bytes: args.shard_bytes,
-        ends: ends(spec),
+        ends: end_directories(spec),
         local: !spec.has_store(),
     };
     (wanted.command, wanted.done) = ("cluster plan", "planned");

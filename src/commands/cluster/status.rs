@@ -1,18 +1,16 @@
 //! `hakobu cluster status`: one screen, live where it is a terminal.
 
-use super::ending::{Problem, problems};
-use super::opened::{Invocation, VERSION, parse, unusable};
+use super::collect::{RunProblem, problems};
+use super::{RunArguments, VERSION, parse_run, report_error};
 use crate::commands::line::told;
 use crate::exit;
 use crate::files::Target;
 use crate::number::{Digits, things};
 use crate::show::output;
-use hakobu_cluster::beat::{self, Beat, State};
-use hakobu_cluster::phase::{self, Phase};
-use hakobu_cluster::plan::COLLECTED;
-use hakobu_cluster::status::{Results, Sums};
-use hakobu_cluster::verdict::Summed;
-use hakobu_cluster::{Folder, Plan, Trouble, folder};
+use hakobu_cluster::folder::{self, RunError, RunFolder};
+use hakobu_cluster::heartbeat::{self, Heartbeat, WorkerState};
+use hakobu_cluster::plan::{COLLECTED, ClusterPlan, Phase};
+use hakobu_cluster::results::{RunResults, RunVerdict, ShardSums};
 use hakobu_core::error::quoted;
 use hakobu_transfer::journal;
 use serde::Serialize;
@@ -29,16 +27,16 @@ const RATE_MIN_S: f64 = 0.5;
 
 /// Runs the subcommand.
 pub fn run(arguments: &[OsString]) -> Result<u8, u8> {
-    let Invocation { args, run, .. } = parse("status", arguments, exit::USAGE)?;
-    let failed = |why: Trouble| {
-        unusable(why);
+    let RunArguments { args, run, .. } = parse_run("status", arguments, exit::USAGE)?;
+    let failed = |why: RunError| {
+        report_error(why);
         exit::FAILURE
     };
     let opened = folder::open(&run, &args.settings(), false);
     let folder = opened.map_err(failed)?;
-    let plan = Plan::read(&*folder, VERSION).map_err(failed)?;
+    let plan = ClusterPlan::read(&*folder, VERSION).map_err(failed)?;
     let live = std::io::stdout().is_terminal() && !args.json && !args.once;
-    let (mut results, mut proven) = (Results::default(), Results::default());
+    let (mut results, mut proven) = (RunResults::default(), RunResults::default());
     let started = Instant::now();
     let mut first = None;
     loop {
@@ -72,7 +70,7 @@ pub fn run(arguments: &[OsString]) -> Result<u8, u8> {
 
 /// A run at one moment.
 #[derive(Serialize)]
-struct Now {
+struct RunState {
     event: &'static str,
     schema: u32,
     run: String,
@@ -80,34 +78,34 @@ struct Now {
     shards: usize,
     planned_entries: u64,
     planned_bytes: u64,
-    done: Sums,
+    done: ShardSums,
     /// Bytes moved, those of shards in hand included.
     bytes_now: u64,
-    workers: Vec<Beat>,
+    workers: Vec<Heartbeat>,
     /// Verdict on each worker that has one.
-    verdicts: BTreeMap<String, Summed>,
+    verdicts: BTreeMap<String, RunVerdict>,
     /// Verdict on all of them.
-    verdict: Option<Summed>,
+    verdict: Option<RunVerdict>,
     /// The verification, where one was begun.
-    verified: Option<Sums>,
-    problems: Vec<Problem>,
+    verified: Option<ShardSums>,
+    problems: Vec<RunProblem>,
     damaged: Vec<(u32, String)>,
 }
 
 fn look(
-    folder: &dyn Folder,
-    plan: &Plan,
-    results: &mut Results,
-    proven: &mut Results,
-) -> Result<Now, Trouble> {
+    folder: &dyn RunFolder,
+    plan: &ClusterPlan,
+    results: &mut RunResults,
+    proven: &mut RunResults,
+) -> Result<RunState, RunError> {
     results.update(folder, plan, &Phase::Transfer)?;
-    let verifying = phase::current(folder)?;
+    let verifying = Phase::current_verification(folder)?;
     if let Some(phase) = &verifying {
         proven.update(folder, plan, phase)?;
     }
-    let workers = beat::read_all(folder)?;
+    let workers = heartbeat::read_all(folder)?;
     let shares = results.shares().into_iter();
-    Ok(Now {
+    Ok(RunState {
         event: "cluster-status",
         schema: 1,
         run: plan.id.clone(),
@@ -126,9 +124,9 @@ fn look(
     })
 }
 
-fn screen(now: &Now, rate: f64, live: bool) -> String {
+fn screen(now: &RunState, rate: f64, live: bool) -> String {
     let digits = Digits::default();
-    let Sums { shards, entries, planned_bytes, failed, .. } = now.done;
+    let ShardSums { shards, entries, planned_bytes, failed, .. } = now.done;
     let share = match (now.planned_bytes, now.shards) {
         (0, 0) => 100.0,
         (0, all) => shards as f64 / all as f64 * 100.0,
@@ -144,7 +142,7 @@ fn screen(now: &Now, rate: f64, live: bool) -> String {
     if now.collected {
         out.push_str("the run was collected\n");
     }
-    if let Some(Sums { shards, files, bytes, differences, .. }) = now.verified {
+    if let Some(ShardSums { shards, files, bytes, differences, .. }) = now.verified {
         out.push_str(&format!(
             "verified {shards} of {}, {}, {} bytes: {differences} differ\n",
             things(now.shards as u64, "shard"),
@@ -159,11 +157,13 @@ fn screen(now: &Now, rate: f64, live: bool) -> String {
     }
     for beat in &now.workers {
         let doing = match (beat.state, beat.shard) {
-            (State::Working, Some(shard)) if beat.verifies => format!("verifies shard {shard}"),
-            (State::Working, Some(shard)) => format!("shard {shard}"),
-            (State::Working, None) => "between shards".to_owned(),
-            (State::Waiting, _) => "waits for others".to_owned(),
-            (State::Ended, _) => {
+            (WorkerState::Working, Some(shard)) if beat.verifies => {
+                format!("verifies shard {shard}")
+            }
+            (WorkerState::Working, Some(shard)) => format!("shard {shard}"),
+            (WorkerState::Working, None) => "between shards".to_owned(),
+            (WorkerState::Waiting, _) => "waits for others".to_owned(),
+            (WorkerState::Ended, _) => {
                 let why = beat.message.as_deref().map(|why| format!(": {why}"));
                 format!("ended{}", why.unwrap_or_default())
             }
@@ -194,10 +194,10 @@ fn screen(now: &Now, rate: f64, live: bool) -> String {
 }
 
 /// Writes metrics in Prometheus' text format: beside its place, then renamed, as the exporter asks.
-fn write_textfile(path: &OsStr, now: &Now) -> Result<(), String> {
-    let Sums { shards, entries, bytes, failed, redone, .. } = now.done;
+fn write_textfile(path: &OsStr, now: &RunState) -> Result<(), String> {
+    let ShardSums { shards, entries, bytes, failed, redone, .. } = now.done;
     let verified = now.verified.unwrap_or_default();
-    let working = now.workers.iter().filter(|beat| beat.state != State::Ended).count() as u64;
+    let working = now.workers.iter().filter(|beat| beat.state != WorkerState::Ended).count() as u64;
     let metrics = [
         ("shards", "Shards of the plan.", now.shards as u64),
         ("shards_done", "Shards that are done.", shards),

@@ -6,7 +6,7 @@ use crate::objects::{Concerned, landing};
 use crate::options::Typed;
 use crate::show::{Line, Wanted};
 use crate::{backups, filters, names};
-use hakobu_sys::links::Links;
+use hakobu_sys::paths::Links;
 use hakobu_transfer::policy::{ChmodRules, Content, Reflink, Sparse, Symlinks};
 use hakobu_transfer::run::{Layout, Spec};
 use std::ffi::OsString;

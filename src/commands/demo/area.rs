@@ -4,7 +4,7 @@
 use crate::number;
 use hakobu_core::error::{Cause, quoted};
 use hakobu_lab::campaign::own::{Mark, Own};
-use hakobu_sys::{AsFd, volume};
+use hakobu_sys::{AsFd, disk};
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
@@ -74,7 +74,7 @@ impl Area {
     /// # Errors
     /// A sentence, with a workaround.
     pub fn has_room(&self, data: &Data) -> Result<(), String> {
-        let Ok(room) = File::open(&self.dir).and_then(|dir| volume::space(dir.as_fd())) else {
+        let Ok(room) = File::open(&self.dir).and_then(|dir| disk::space(dir.as_fd())) else {
             return Ok(()); // a failure shows when writing
         };
         let one = data.bytes().unwrap_or(u64::MAX);

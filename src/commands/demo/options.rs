@@ -3,7 +3,6 @@
 use super::area::Data;
 use crate::number;
 use crate::options::{Opt, OptArg, Table, flag, parts, put, value};
-use hakobu_core::size;
 
 /// The command line of `demo`.
 pub static TABLE: Table<Reading> = Table {
@@ -53,5 +52,5 @@ fn files(arg: &OptArg) -> Result<u64, String> {
 }
 
 fn bytes(arg: &OptArg) -> Result<u64, String> {
-    size::parse(&arg.value, 1).map_err(|why| arg.wrong(why))
+    hakobu_core::number::parse_size(&arg.value, 1).map_err(|why| arg.wrong(why))
 }

@@ -10,9 +10,9 @@ use crate::exit;
 use crate::objects;
 use crate::options::Typed;
 use crate::show::output::Output;
-use hakobu_s3::blocking::with_store;
 use hakobu_s3::ops::head_object;
-use hakobu_s3::{Error, Kind, Store};
+use hakobu_s3::with_session;
+use hakobu_s3::{Error, ErrorKind, S3Session};
 use hakobu_transfer::location::S3Url;
 use hakobu_transfer::object::list::{Choice, Scope};
 use hakobu_transfer::policy::filter::FilterError;
@@ -96,8 +96,13 @@ pub fn measure(plan: &Plan) -> Result<u8, String> {
 }
 
 /// Returns the size of one version of an object.
-fn one_version(plan: &Plan, store: &Arc<Store>, url: &S3Url, version: &str) -> Result<Sums, Error> {
-    let head = with_store(store, async |client| {
+fn one_version(
+    plan: &Plan,
+    store: &Arc<S3Session>,
+    url: &S3Url,
+    version: &str,
+) -> Result<Sums, Error> {
+    let head = with_session(store, async |client| {
         head_object(&client, &url.bucket, &url.key, Some(version)).await
     })?;
     let mut sums = Sums::default();
@@ -115,10 +120,10 @@ fn is_below(key: &[u8], typed: &[u8]) -> bool {
 }
 
 /// Sums up an argument, and writes the lines of its prefixes.
-fn place(store: &Arc<Store>, url: &S3Url, lines: &Lines<'_>) -> Result<Sums, Error> {
+fn place(store: &Arc<S3Session>, url: &S3Url, lines: &Lines<'_>) -> Result<Sums, Error> {
     let plan = lines.plan;
     let scope = Scope::of(&url.key, plan.objects.is_raw());
-    let invalid = |why: FilterError| Error::new(Kind::Invalid, "", why.to_string());
+    let invalid = |why: FilterError| Error::new(ErrorKind::Invalid, "", why.to_string());
     let choice = Choice::new(&scope.prefix, scope.pattern.clone(), plan.filter.as_ref());
     let mut choice = choice.map_err(invalid)?;
     let summed = plan.group || plan.levels == Some(0);
@@ -146,7 +151,7 @@ fn place(store: &Arc<Store>, url: &S3Url, lines: &Lines<'_>) -> Result<Sums, Err
     })?;
     tool::note_left_out(url, &mut choice);
     if !found {
-        return Err(Error::new(Kind::NotFound, "", "there is no such object or prefix"));
+        return Err(Error::new(ErrorKind::NotFound, "", "there is no such object or prefix"));
     }
     if !plan.group {
         whole.add(tree.end());

@@ -8,7 +8,7 @@ use crate::options::{JSON, Opt, Table, flag, parts, put, value};
 use hakobu_transfer::location::S3Url;
 use hakobu_transfer::policy::filter::Filter;
 use hakobu_transfer::run::Rates;
-use hakobu_tree::usage::{Follow, Options};
+use hakobu_tree::usage::{Follow, UsageOptions};
 use std::ffi::OsString;
 use std::sync::Arc;
 
@@ -161,7 +161,7 @@ impl Threshold {
 /// The parsed command line.
 #[derive(Debug, Default)]
 pub struct Plan {
-    pub(super) options: Options,
+    pub(super) options: UsageOptions,
     pub(super) summarize: bool,
     /// `-s`, which is 0, or `--max-depth`, whichever comes last.
     pub(super) levels: Option<usize>,
@@ -276,7 +276,7 @@ const OPTIONS: &[Opt<Plan>] = &[
     JSON.sets(|it, on| it.json = on),
 ];
 
-const UNBUILT: &[(&str, &str)] = &[("--time --time-style", "hakobu ls -lR shows times")];
+const UNBUILT: &[(&str, &str)] = &[("--time --time-style", "ls -lR shows times")];
 
 #[cfg(test)]
 mod tests {

@@ -16,7 +16,7 @@ use hakobu_io::run::{self, Progress, run as run_jobs};
 use hakobu_io::spec::{Eta, Format, Request};
 use hakobu_lab::campaign::run::fingerprint;
 use hakobu_lab::sweep::precondition;
-use hakobu_sys::links::Links;
+use hakobu_sys::paths::Links;
 use hakobu_transfer::run::Control;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -22,7 +22,7 @@ use hakobu_lab::results::Cell;
 use hakobu_lab::results::read::read;
 use hakobu_lab::results::store::Store;
 use hakobu_lab::sweep::{Matrix, Setting, plan, settings};
-use hakobu_sys::terminal;
+use hakobu_sys::stdio;
 use hakobu_transfer::run::Control;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -266,7 +266,7 @@ impl MedianTable {
         if !self.is_drawn {
             return;
         }
-        let columns = terminal::columns(io::stderr()).unwrap_or(80);
+        let columns = stdio::columns(io::stderr()).unwrap_or(80);
         let lines = self.lines(columns.saturating_sub(1), state);
         screen::show(&lines.join("\n"));
     }

@@ -54,7 +54,8 @@ const EXAMPLES: &[(&str, &[Example])] = &[
     (
         "ls",
         &[
-            ("hakobu ls -lh src", "List a folder with sizes for people."),
+            ("hakobu ls", "List buckets."),
+            ("hakobu ls -h s3://data/photos/", "List a prefix with sizes for people."),
             ("hakobu ls -R --summarize s3://data/", "List everything in a bucket."),
         ],
     ),

@@ -10,7 +10,7 @@ use crate::links;
 use crate::objects::{self, ObjectArgs};
 use crate::options::{JSON, Opt, Table, flag, parts, put, value};
 use crate::show::{Wanted, ask};
-use hakobu_transfer::engine::Carried;
+use hakobu_transfer::local::Carried;
 use hakobu_transfer::plan::mv::{Existing, Options};
 use hakobu_transfer::policy::Symlinks;
 use std::ffi::OsString;

@@ -7,9 +7,9 @@ use crate::show::{Show, confirmed};
 use hakobu_core::error::{Cause, Operation};
 use hakobu_core::limit::Limiter;
 use hakobu_core::unit::{Kind, Totals};
-use hakobu_sys::dir::Reader;
-use hakobu_sys::{AsFd, BorrowedFd, dir, meta};
-use hakobu_tree::remove::{Entry, Removal, remove_tree};
+use hakobu_sys::dir::{self, Reader};
+use hakobu_sys::{AsFd, BorrowedFd, meta};
+use hakobu_tree::remove::{Removal, RemovalEntry, remove_tree};
 use std::ffi::CStr;
 use std::io;
 
@@ -44,7 +44,8 @@ pub fn remove(plan: &Plan, tops: &[Top], show: &Show, totals: &mut Totals) {
 impl Asking<'_> {
     /// Handles `-d` without `-r`.
     fn empty_dir(&mut self, path: &CStr) {
-        let entry = Entry { dir: dir::cwd(), name: path, path: path.to_bytes(), kind: Kind::Dir };
+        let entry =
+            RemovalEntry { dir: dir::cwd(), name: path, path: path.to_bytes(), kind: Kind::Dir };
         if !confirmed(&format!("hakobu rm: remove directory {}? ", shown(entry.path))) {
             return;
         }
@@ -56,7 +57,7 @@ impl Asking<'_> {
 }
 
 impl Removal for Asking<'_> {
-    fn keep(&mut self, entry: &Entry<'_>) -> bool {
+    fn keep(&mut self, entry: &RemovalEntry<'_>) -> bool {
         let below = entry.path.get(self.top.count_bytes() + 1..).unwrap_or_default();
         if self.plan.kept.excludes(self.top.to_bytes(), below, entry.kind) {
             return true;
@@ -80,12 +81,12 @@ impl Removal for Asking<'_> {
         keep
     }
 
-    fn keep_emptied(&mut self, entry: &Entry<'_>) -> bool {
+    fn keep_emptied(&mut self, entry: &RemovalEntry<'_>) -> bool {
         std::mem::take(&mut self.asked) != entry.path
             && !confirmed(&format!("hakobu rm: remove directory {}? ", shown(entry.path)))
     }
 
-    fn removed(&mut self, entry: &Entry<'_>) {
+    fn removed(&mut self, entry: &RemovalEntry<'_>) {
         if let Some(limiter) = &self.limiter {
             limiter.wait(1, || false);
         }
@@ -93,7 +94,7 @@ impl Removal for Asking<'_> {
         report_removed(self.plan, self.show, entry.path, entry.kind);
     }
 
-    fn failed(&mut self, entry: &Entry<'_>, operation: Operation, cause: Cause) {
+    fn failed(&mut self, entry: &RemovalEntry<'_>, operation: Operation, cause: Cause) {
         self.totals.failed += 1;
         fail(self.show, entry.path, operation, cause);
     }

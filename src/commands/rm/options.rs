@@ -5,7 +5,7 @@ use crate::limits::{self, Limits};
 use crate::objects::{self, ObjectArgs};
 use crate::options::{JSON, Noted, Opt, Table, Takes, flag, parts, put, value};
 use hakobu_transfer::run::Rates;
-use hakobu_tree::remove::Options;
+use hakobu_tree::remove::RemoveOptions;
 use std::ffi::OsString;
 
 /// The command line of `rm`.
@@ -85,9 +85,9 @@ impl Plan {
     }
 
     /// Returns the options of the walk.
-    pub(super) fn removal(&self) -> Options {
+    pub(super) fn removal(&self) -> RemoveOptions {
         let Plan { one_file_system, dry_run, keep_dirs, .. } = *self;
-        Options { one_file_system, dry_run, keep_dirs, ..Options::default() }
+        RemoveOptions { one_file_system, dry_run, keep_dirs, ..RemoveOptions::default() }
     }
 }
 

@@ -11,7 +11,7 @@ use hakobu_core::event::{Event, Listener};
 use hakobu_core::unit::{Kind, Totals};
 use hakobu_sys::{dir, errno};
 use hakobu_transfer::run::steered;
-use hakobu_tree::remove::parallel::{Place, Watch, remove_all};
+use hakobu_tree::remove::{ParallelRemoval, RemovalPath, remove_all};
 use parking_lot::Mutex;
 use std::ffi::{CStr, CString};
 use std::io::{self, IsTerminal};
@@ -66,8 +66,8 @@ fn remove_empty(plan: &Plan, path: &CStr) -> io::Result<()> {
     }
 }
 
-impl Watch for Watcher<'_> {
-    fn keep(&self, place: &Place<'_>) -> bool {
+impl ParallelRemoval for Watcher<'_> {
+    fn keep(&self, place: &RemovalPath<'_>) -> bool {
         if !self.plan.kept.is_empty() {
             let (top, below) = place.below_top();
             if self.plan.kept.excludes(top.to_bytes(), &below, place.kind) {
@@ -86,13 +86,13 @@ impl Watch for Watcher<'_> {
         !confirmed(&format!("hakobu rm: remove write-protected {what} {shown}{rest}? "))
     }
 
-    fn removed(&self, place: &Place<'_>) {
+    fn removed(&self, place: &RemovalPath<'_>) {
         if self.plan.tells() {
             report_removed(self.plan, self.show, &place.path(), place.kind);
         }
     }
 
-    fn failed(&self, place: &Place<'_>, operation: Operation, cause: Cause) {
+    fn failed(&self, place: &RemovalPath<'_>, operation: Operation, cause: Cause) {
         fail(self.show, &place.path(), operation, cause);
     }
 }

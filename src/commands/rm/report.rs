@@ -5,7 +5,7 @@ use crate::commands::tool;
 use crate::show::Show;
 use crate::show::itemize::push_local_removal;
 use crate::show::json::{Paths, kind_word, push_line};
-use hakobu_core::error::{Cause, Class, Operation, Problem};
+use hakobu_core::error::{Cause, ErrorClass, Operation, Problem};
 use hakobu_core::event::{Event, Listener};
 use hakobu_core::unit::Kind;
 use serde::Serialize;
@@ -45,6 +45,6 @@ pub fn report_removed(plan: &Plan, show: &Show, path: &[u8], kind: Kind) {
 /// Reports that an entry could not be removed.
 pub fn fail(show: &Show, path: &[u8], operation: Operation, cause: Cause) {
     let target = Some(PathBuf::from(OsString::from_vec(path.to_vec())));
-    let problem = Problem { operation, source: None, target, cause, class: Class::Partial };
+    let problem = Problem { operation, source: None, target, cause, class: ErrorClass::Partial };
     show.event(Event::Problem(&problem));
 }

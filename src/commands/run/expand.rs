@@ -83,7 +83,7 @@ fn name_of(word: &OsStr) -> &str {
 /// In `cp`, `mv` and `sync` to a store, local sources with `*` or `?` are replaced by the matching names, which keep
 /// their folders from the first wildcard on. `cp` of a folder gets `-r` and follows symlinks. `sync` decides as s5cmd
 /// does unless it has options that s5cmd does not know. `rm` of a local folder gets `-r --keep-dirs`. `-f` of `cp` and
-/// `mv` is `--flatten`. In `rm`, `ls` and `du` of local names wildcards are replaced as well.
+/// `mv` is `--flatten`. In `rm` and `du` of local names wildcards are replaced as well.
 /// With `--raw` all names are literal.
 ///
 /// # Errors
@@ -97,7 +97,7 @@ pub fn lines(
     match command {
         "cp" | "mv" | "sync" => transfer(command, typed, words),
         "rm" if !typed.paths.iter().any(is_s3) => removals(typed, words),
-        "ls" | "du" if !typed.paths.iter().any(is_s3) => lookups(command, typed, words),
+        "du" if !typed.paths.iter().any(is_s3) => usages(typed, words),
         _ => Ok(vec![words.to_vec()]),
     }
 }
@@ -239,25 +239,14 @@ fn removals(typed: Words, words: &[OsString]) -> Result<Vec<Vec<OsString>>, Stri
     Ok(names.chunks(NAMES_MAX).map(|names| line(&options, names, OsStr::new(""))).collect())
 }
 
-/// Lines that look at local names: wildcards, and in `ls` patterns, as s5cmd reads them.
-fn lookups(command: &str, typed: Words, words: &[OsString]) -> Result<Vec<Vec<OsString>>, String> {
-    let is_wild = |path: &OsString| Pattern::parse(path.as_bytes()).is_some();
-    let filtered = command == "ls" && typed.has(&["--exclude", "--include"]);
-    if !(filtered || typed.paths.iter().any(is_wild)) {
+/// Sizes of local names.
+fn usages(typed: Words, words: &[OsString]) -> Result<Vec<Vec<OsString>>, String> {
+    if !typed.paths.iter().any(|path| Pattern::parse(path.as_bytes()).is_some()) {
         return Ok(vec![words.to_vec()]);
     }
-    // Only the names of folders, and of what is in them, begin elsewhere than their last component.
-    let is_below =
-        |name: &OsStr, base| name.as_bytes()[base..].contains(&b'/') || Path::new(name).is_dir();
-    let names = local_names(&typed.paths, false, |name, base| {
-        if filtered && is_below(&name, base) { marked(&name, base) } else { name }
-    })?;
-    let mut options = typed.options;
-    if filtered {
-        in_style(&mut options);
-    }
-    let lines = names.chunks(NAMES_MAX).map(|names| line(&options, names, OsStr::new("")));
-    Ok(if names.is_empty() { vec![options] } else { lines.collect() })
+    let names = local_names(&typed.paths, false, |name, _| name)?;
+    let lines = names.chunks(NAMES_MAX);
+    Ok(lines.map(|names| line(&typed.options, names, OsStr::new(""))).collect())
 }
 
 /// Adds s5cmd's style of patterns, if there is no other.

@@ -7,7 +7,7 @@ use crate::objects::Concerned;
 use crate::options::{OptArg, Refused};
 use crate::show::escape::Escape;
 use crate::show::{Show, Wanted, output, problems};
-use hakobu_core::error::Class;
+use hakobu_core::error::ErrorClass;
 use hakobu_core::event::{Event, Listener};
 use hakobu_core::unit::Jobs;
 use hakobu_transfer::location::s3_path;
@@ -278,7 +278,7 @@ impl Listener for Numbered<'_> {
         let number = names.into_iter().flatten().find_map(|name| self.index.find(name));
         let sentence = problems::sentence(problem, self.escape);
         match (problem.class, number) {
-            (Class::Notice, Some(number)) => {
+            (ErrorClass::Notice, Some(number)) => {
                 output::message(&format!("line {number}: {sentence}"));
             }
             (_, Some(number)) => {

@@ -1,7 +1,6 @@
 //! A line that runs as a process: started, read, and stopped with the run.
 
-use hakobu_sys::child::send;
-use hakobu_sys::session::{self, UnderWay};
+use hakobu_sys::child::{self, SessionGuard, send};
 use hakobu_transfer::run::Control;
 use signal_hook::consts::SIGTERM;
 use std::io::{self, Read};
@@ -25,9 +24,9 @@ pub fn run(
 ) -> io::Result<(ExitStatus, Vec<u8>)> {
     command.stdin(if reads { Stdio::inherit() } else { Stdio::null() });
     command.stdout(Stdio::inherit()).stderr(Stdio::piped());
-    session::lead(&mut command, false);
+    child::lead_session(&mut command, false);
     let mut child = command.spawn()?;
-    let _under_way = UnderWay::new(child.id());
+    let _under_way = SessionGuard::new(child.id());
     let (sender, receiver) = channel();
     let stderr = child.stderr.take();
     std::thread::scope(|scope| {

@@ -2,7 +2,7 @@
 
 use crate::number::{bytes, grouped, things};
 use crate::show::output;
-use hakobu_testserver::{Server, Totals};
+use hakobu_testserver::{ServerTotals, TestServer};
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ const LINE: Duration = Duration::from_secs(1);
 
 /// The display of a server's totals.
 pub struct Live {
-    server: Arc<Server>,
+    server: Arc<TestServer>,
     over: Arc<(Mutex<bool>, Condvar)>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
@@ -20,7 +20,7 @@ pub struct Live {
 impl Live {
     /// Starts the display; with `lines` a line per second while requests come. If no thread can be started there are
     /// no lines.
-    pub fn start(server: &Arc<Server>, lines: bool) -> Live {
+    pub fn start(server: &Arc<TestServer>, lines: bool) -> Live {
         let over = Arc::new((Mutex::new(false), Condvar::new()));
         let thread = lines.then(|| {
             let (server, over) = (Arc::clone(server), Arc::clone(&over));
@@ -47,8 +47,8 @@ impl Live {
     }
 }
 
-fn watch(server: &Server, over: &(Mutex<bool>, Condvar)) {
-    let (mut last, mut since) = (Totals::default(), Instant::now());
+fn watch(server: &TestServer, over: &(Mutex<bool>, Condvar)) {
+    let (mut last, mut since) = (ServerTotals::default(), Instant::now());
     let mut ended = over.0.lock();
     while !*ended {
         over.1.wait_for(&mut ended, LINE);
@@ -65,8 +65,8 @@ fn watch(server: &Server, over: &(Mutex<bool>, Condvar)) {
 }
 
 /// Returns the totals as text, with rates since an earlier sample.
-fn line(now: &Totals, since: Option<(&Totals, Duration)>) -> String {
-    let rate = |of: fn(&Totals) -> u64| {
+fn line(now: &ServerTotals, since: Option<(&ServerTotals, Duration)>) -> String {
+    let rate = |of: fn(&ServerTotals) -> u64| {
         let (before, elapsed) = since?;
         Some((of(now).saturating_sub(of(before)) as f64 / elapsed.as_secs_f64()) as u64)
     };
@@ -74,7 +74,7 @@ fn line(now: &Totals, since: Option<(&Totals, Duration)>) -> String {
         Some(rate) => format!("{text} ({rate}/s)"),
         None => text,
     };
-    let of_bytes = |what: &str, of: fn(&Totals) -> u64| {
+    let of_bytes = |what: &str, of: fn(&ServerTotals) -> u64| {
         with_rate(format!("{} {what}", bytes(of(now))), rate(of).map(bytes))
     };
     let mut parts =
@@ -93,8 +93,9 @@ mod tests {
 
     #[test]
     fn totals_and_rates() {
-        let before = Totals { requests: 1000, ..Totals::default() };
-        let now = Totals { requests: 3000, failed: 2, received_bytes: 4_000_000, sent_bytes: 0 };
+        let before = ServerTotals { requests: 1000, ..ServerTotals::default() };
+        let now =
+            ServerTotals { requests: 3000, failed: 2, received_bytes: 4_000_000, sent_bytes: 0 };
         assert_eq!(line(&now, None), "3,000 requests, 2 failed, 4.00 MB received, 0 bytes sent");
         let text = line(&now, Some((&before, Duration::from_secs(2))));
         assert!(

@@ -131,5 +131,5 @@ fn share(arg: &OptArg) -> Result<f64, String> {
 }
 
 fn size(arg: &OptArg) -> Result<u64, String> {
-    hakobu_core::size::parse(&arg.value, 1).map_err(|why| arg.wrong(why))
+    hakobu_core::number::parse_size(&arg.value, 1).map_err(|why| arg.wrong(why))
 }

@@ -5,7 +5,7 @@ use crate::number::{bytes, grouped, things};
 use crate::show::escape::Escape;
 use crate::show::json::{self, Paths, kind_word};
 use hakobu_core::unit::{Kind, Meta, Time};
-use hakobu_sys::usage::Used;
+use hakobu_sys::proc::ResourceUsage;
 use hakobu_transfer::verify::{Aspect, Counts, Difference, Finding, Outcome};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -129,7 +129,7 @@ pub fn json(difference: &Difference<'_>) -> Vec<u8> {
 }
 
 /// Returns the JSON line that ends a comparison.
-pub fn summary(outcome: &Outcome, used: &Used, exit_code: u8) -> Vec<u8> {
+pub fn summary(outcome: &Outcome, used: &ResourceUsage, exit_code: u8) -> Vec<u8> {
     #[derive(Serialize)]
     struct Summary {
         event: &'static str,
@@ -196,7 +196,7 @@ pub fn stats(counts: &Counts) -> String {
 }
 
 /// Returns the amount compared and the resources used, as one line.
-pub fn sentence(outcome: &Outcome, used: &Used) -> String {
+pub fn sentence(outcome: &Outcome, used: &ResourceUsage) -> String {
     let counts = &outcome.counts;
     let seconds = outcome.took.as_secs_f64();
     let verdict = match (counts.differences, counts.failed) {

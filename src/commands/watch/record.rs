@@ -10,13 +10,12 @@ use crate::files::Target;
 use crate::show::screen::reserved::Line;
 use crate::show::{output, verdict};
 use hakobu_core::error::{Cause, cannot};
-use hakobu_explain::command::Observer;
+use hakobu_explain::observer::Observer;
 use hakobu_explain::sample::{Sample, Sampler, Watched};
 use hakobu_explain::verdict::{Verdict, judge};
 use hakobu_lab::record::{Command, Document, Kept, Machine, Recorder, Row, Summary, picture};
-use hakobu_sys::child;
-use hakobu_sys::start::{self, Started};
-use hakobu_sys::{host, process};
+use hakobu_sys::start::{self, StartedCommand};
+use hakobu_sys::{child, host, process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -108,7 +107,7 @@ fn listen(sender: &Sender<Event>) -> io::Result<()> {
 }
 
 /// Starts the command and a thread that waits for its end; the error is an exit code.
-fn spawn(words: &[OsString], sender: &Sender<Event>) -> Result<Started, u8> {
+fn spawn(words: &[OsString], sender: &Sender<Event>) -> Result<StartedCommand, u8> {
     let name = words.first().ok_or(exit::USAGE)?;
     let started = start::Command::new(words.to_vec()).start().map_err(|error| {
         let code = if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_RUN };
@@ -192,7 +191,7 @@ impl Recording {
         &mut self,
         plan: &Plan,
         events: &Receiver<Event>,
-        running: Option<Started>,
+        running: Option<StartedCommand>,
     ) -> Option<Instant> {
         let of_process = match plan.subject {
             Subject::Pid(pid) => Some((pid, process::start_ticks(pid))),
@@ -303,7 +302,7 @@ struct End {
 /// Returns how the command ended, its resource usage, and the exit code.
 fn collect(
     words: &[OsString],
-    running: Started,
+    running: StartedCommand,
     ended: Option<Instant>,
 ) -> io::Result<(Command, u8)> {
     let (end, used) = running.collect()?;
@@ -311,8 +310,8 @@ fn collect(
     let real_s = ended.saturating_duration_since(running.began).as_secs_f64();
     let (user_s, sys_s) = (used.user.as_secs_f64(), used.sys.as_secs_f64());
     let (exit_code, signal, code) = match end {
-        child::End::Exited(code) => (Some(code), None, code),
-        child::End::Killed(signal) => (None, Some(signal), 128 + signal),
+        child::ProcessEnd::Exited(code) => (Some(code), None, code),
+        child::ProcessEnd::Killed(signal) => (None, Some(signal), 128 + signal),
     };
     let command = Command {
         argv: words.iter().map(|word| word.to_string_lossy().into_owned()).collect(),

@@ -3,7 +3,7 @@
 use crate::number;
 use crate::show::output::Output;
 use hakobu_lab::record::Row;
-use hakobu_sys::terminal;
+use hakobu_sys::stdio;
 use std::fmt::Write as _;
 use std::io;
 use std::time::Duration;
@@ -50,8 +50,8 @@ impl View {
     pub fn draw(&mut self, row: &Row) {
         let mut text = String::new();
         if self.out.is_terminal() {
-            let columns = terminal::columns(io::stdout()).unwrap_or(80);
-            let rows = terminal::rows(io::stdout()).unwrap_or(24);
+            let columns = stdio::columns(io::stdout()).unwrap_or(80);
+            let rows = stdio::rows(io::stdout()).unwrap_or(24);
             if self.height > 0 {
                 let _ = write!(text, "\x1b[{}A\x1b[J", self.height);
             }

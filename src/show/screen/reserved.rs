@@ -1,7 +1,7 @@
 //! A line for a display beside another program's output: the last line of the terminal, protected by a scrolling
 //! region above it (DECSTBM; ECMA-48, VT100). A display below the output would erase a part of that program's line.
 
-use hakobu_sys::terminal;
+use hakobu_sys::stdio;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ impl Line {
         if !super::redraws() {
             return None;
         }
-        let rows = terminal::rows(io::stderr()).filter(|rows| *rows >= ROWS_MIN)?;
+        let rows = stdio::rows(io::stderr()).filter(|rows| *rows >= ROWS_MIN)?;
         write(&region(rows));
         Some(Line { rows, drawn: None })
     }
@@ -34,7 +34,7 @@ impl Line {
             return;
         }
         self.drawn = Some(Instant::now());
-        let Some(rows) = terminal::rows(io::stderr()).filter(|rows| *rows >= ROWS_MIN) else {
+        let Some(rows) = stdio::rows(io::stderr()).filter(|rows| *rows >= ROWS_MIN) else {
             return;
         };
         if rows != self.rows {

@@ -27,6 +27,17 @@ pub struct Before {
     /// Files whose contents the rules of the command let go.
     pub may_go: BTreeSet<PathBuf>,
     links: BTreeMap<PathBuf, (u64, u64)>,
+    /// The target directory.
+    root: Option<PathBuf>,
+}
+
+impl Before {
+    /// The folder of backups is the target itself: rsync lets backups replace each other there.
+    pub fn backs_up_into_target(&self, site: &Site, line: &Line) -> bool {
+        let dir = line.value("--backup-dir").map(|dir| PathBuf::from(site.fill(dir)));
+        let (Some(root), Some(dir)) = (&self.root, dir) else { return false };
+        site.real(&root.join(dir)).is_some_and(|real| Some(real) == site.real(root))
+    }
 }
 
 struct Model<'a> {
@@ -55,8 +66,9 @@ pub fn before(site: &Site, line: &Line) -> Before {
     };
     let root = if as_name { named() } else { real.clone() };
     let Some(root) = root else {
-        return Before { tree, given: Vec::new(), may_go: BTreeSet::new(), links };
+        return Before { tree, given: Vec::new(), may_go: BTreeSet::new(), links, root: None };
     };
+    let folder = root.clone();
     let mut model = Model {
         site,
         line,
@@ -70,7 +82,7 @@ pub fn before(site: &Site, line: &Line) -> Before {
     model.give(as_name);
     let may_go = model.may_go();
     let given = model.given;
-    Before { tree, given, may_go, links }
+    Before { tree, given, may_go, links, root: Some(folder) }
 }
 
 impl Model<'_> {
@@ -274,6 +286,14 @@ impl Model<'_> {
                         going.insert(path.clone());
                     }
                 }
+                // What is mounted in the target is deleted through it, as by rsync.
+                for (place, of) in &self.site.binds {
+                    let Ok(rest) = place.strip_prefix(&dir.to) else { continue };
+                    let Some(first) = rest.components().next() else { continue };
+                    if !wanted.contains(dir.to.join(first).as_path()) {
+                        going.extend(self.tree.keys().filter(|path| path.starts_with(of)).cloned());
+                    }
+                }
             }
         }
         let may = if line.has("-b") { self.at_backups(&going) } else { going };
@@ -345,7 +365,11 @@ pub fn after(site: &Site, line: &Line, before: &Before, code: i32) -> Vec<String
             && before.given.iter().any(|given| given.to == path && given.real != path)
     };
     let mut wrong = Vec::new();
-    let tree = site.scan();
+    let mut tree = site.scan();
+    if let (Some(dir), Some(root)) = (line.value("--backup-dir"), &before.root) {
+        // It may be outside of all that is looked through.
+        site.scan_dir(&site.at(&root.join(site.fill(dir))), &mut tree);
+    }
     let (had, has) = (contents(&before.tree), contents(&tree));
     for number in had.difference(&has) {
         let at: Vec<&PathBuf> = before
@@ -389,6 +413,15 @@ fn clashes(site: &Site, line: &Line, before: &Before, tree: &Tree, wrong: &mut V
             .any(|other| given.to.starts_with(&other.real) || other.real.starts_with(&given.to))
     });
     if overlap || line.value("--compare-dest").is_some() {
+        return;
+    }
+    // Sources of the name of a folder for parts are left out, as by rsync.
+    let partial = line.value("--partial-dir").filter(|name| !name.contains('/'));
+    if partial.is_some_and(|name| {
+        before.given.iter().any(|given| {
+            given.to.components().any(|part| part.as_os_str() == std::ffi::OsStr::new(name))
+        })
+    }) {
         return;
     }
     // A folder and a file of one name: one of them is left out.

@@ -178,7 +178,7 @@ impl Site {
         tree
     }
 
-    fn scan_dir(&self, dir: &Path, tree: &mut Tree) {
+    pub fn scan_dir(&self, dir: &Path, tree: &mut Tree) {
         // Directories without end are seen by their number.
         if tree.len() > 2000 {
             return;

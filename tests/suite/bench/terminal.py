@@ -1,5 +1,6 @@
 """Commands on a terminal of their own, with the keys of a user: terminal.py SCENARIO HAKOBU, in an empty folder."""
 
+import itertools
 import json
 import os
 import pty
@@ -114,8 +115,10 @@ LONG = "set -m; echo $$ >pids; sleep 100 & echo $! >>pids; wait"
 
 def interrupted():
     """Ctrl-C and Ctrl-\\ end all that the command started, also what has a process group of its own."""
-    for options, key, code in (([], "\x03", 130), (["-p", LONG], "\x03", 130), ([], "\x1c", -3)):
-        terminal = bench("-r", "1", *options, LONG if not options else "true")
+    cases = (([], "\x03", 130), (["-p", LONG], "\x03", 130), ([], "\x1c", -3))
+    # Not every sh has job control without a terminal: what it runs in the background ignores both keys then.
+    for shell, (options, key, code) in itertools.product(("bash", "sh"), cases):
+        terminal = bench("-r", "1", "-S", shell, *options, LONG if not options else "true")
         terminal.wait("the command", lambda: len(numbers("pids")) == 2)
         pids = numbers("pids")
         terminal.type(key)

@@ -130,7 +130,8 @@ fn a_closed_pipe() {
         for n in 0..3000 {
             std::fs::write(c.src().join(format!("file-{n:05}")), "x").unwrap();
         }
-        for line in ["sync -ai SRC/ DST", "sync -a --json -v SRC/ DST", "ls SRC", "sync --help"] {
+        for line in ["sync -ai SRC/ DST", "sync -a --json -v SRC/ DST", "du -a SRC", "sync --help"]
+        {
             let mut command = Command::new(program());
             command.args(c.words(line, &c.dst())).stdout(Stdio::piped()).stderr(Stdio::piped());
             let mut child = command.spawn().unwrap();
@@ -138,7 +139,7 @@ fn a_closed_pipe() {
             let output = child.wait_with_output().unwrap();
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
             assert!(!said.contains("panicked"), "{line}: {said}");
-            // As cp and ls in a pipe: done, an error that is told, or the end by the signal.
+            // As cp and du in a pipe: done, an error that is told, or the end by the signal.
             let code = output.status.code().unwrap_or_else(|| {
                 let signal = output.status.signal();
                 assert_eq!(signal, Some(Signal::PIPE.as_raw()), "{line}: {said}");

@@ -18,7 +18,7 @@ fn children_are_seen_where_their_ends_are_ignored() {
     std::fs::create_dir(area.join("src")).unwrap();
     std::fs::write(area.join("src/f"), "content").unwrap();
     // The second line is one that a process of its own runs.
-    std::fs::write(area.join("lines"), "cp -r src dst\nls .\n").unwrap();
+    std::fs::write(area.join("lines"), "cp -r src dst\ndu .\n").unwrap();
     let cases: [(&[&str], i32); 7] = [
         (&["watch", "--", "sh", "-c", "exit 3"], 3),
         (&["watch", "--", "sh", "-c", "kill -TERM $$"], 143),

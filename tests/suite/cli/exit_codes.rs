@@ -171,11 +171,9 @@ fn a_failed_move_never_says_0() {
 
 #[test]
 fn list_tools_say_what_they_cannot_see() {
-    case("ls SRC/missing", |c| {
+    case("du SRC/missing", |c| {
         files(&c.src(), &["a"]);
         assert_ne!(c.run().code, 0);
-        assert_ne!(c.run_line("du SRC/missing").code, 0);
-        c.run_line("ls SRC").ok();
         c.run_line("du SRC").ok();
     });
 }

@@ -141,7 +141,6 @@ fn help_promises_nothing_that_is_refused() {
         ("cp", "-r OPT SRC DST", 2),
         ("mv", "OPT SRC DST", 2),
         ("rm", "-r OPT SRC", 2),
-        ("ls", "OPT SRC", 2),
         ("du", "OPT SRC", 2),
         ("verify", "OPT SRC SRC", 2),
     ] {
@@ -208,7 +207,6 @@ fn options_of_stores_need_one() {
         ("cp -r --storage-class=GLACIER SRC DST", "--storage-class"),
         ("mv --dry-run SRC DST", "--dry-run"),
         ("rm -r --all-versions SRC", "--all-versions"),
-        ("ls --endpoint-url=http://x SRC", "--endpoint-url"),
         ("du --objects SRC", "--objects"),
     ] {
         case(line, |c| {
@@ -232,6 +230,7 @@ fn options_of_files_mean_nothing_in_stores() {
         ("cp -rx SRC s3://bucket/p/", "--one-file-system"),
         ("mv -b SRC s3://bucket/p/", "-b"),
         ("ls -t s3://bucket", "-t"),
+        ("ls -a s3://bucket", "-a"),
         ("du -x s3://bucket", "--one-file-system"),
         ("rm -i s3://bucket/key", "-i"),
         ("rm -r --filter=-_x s3://bucket/p/", "--filter"),

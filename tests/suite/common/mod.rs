@@ -16,14 +16,28 @@ pub mod terminal;
 pub mod undo;
 pub mod xattr;
 
+use signal_hook::consts::{SIGINT, SIGQUIT};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Once};
 
 /// The program under test. `HAKOBU_BIN` names another one, such as an installed release.
 pub fn program() -> PathBuf {
+    static SIGNALS: Once = Once::new();
+    SIGNALS.call_once(hear_keys);
     std::env::var_os("HAKOBU_BIN")
         .map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_hakobu")), PathBuf::from)
+}
+
+/// Programs that tests start end by SIGINT and SIGQUIT, also where a script started the tests in its background: sh(1)
+/// lets such a command ignore both, and execve(2) keeps that, but not a handler.
+fn hear_keys() {
+    for signal in [SIGINT, SIGQUIT] {
+        let is_default = Arc::new(AtomicBool::new(true));
+        signal_hook::flag::register_conditional_default(signal, is_default).unwrap();
+    }
 }
 
 /// Runs cases side by side: for those that mostly wait. Fails if one of them does.

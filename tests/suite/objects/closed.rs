@@ -36,7 +36,7 @@ fn printing() -> Vec<(&'static str, i32)> {
         ("man", 1),
         ("man sync", 1),
         ("completions bash", 1),
-        ("ls AREA", 2),
+        ("ls", 2),
         ("ls -l BKT", 2),
         ("ls --json BKT/", 2),
         ("du AREA", 1),

@@ -112,7 +112,6 @@ fn failures_of_json_runs_are_json() {
             "s3://no-such-bucket",
         ),
         ("mpu ls --json s3://no-such-bucket", "list_uploads_of", "s3://no-such-bucket"),
-        ("ls --json SRC/none", "stat", "none"),
         ("du --json SRC/none", "stat", "none"),
     ] {
         let run = stage.run(line);

@@ -1,6 +1,8 @@
 //! Commands for inspection and administration: ls, du, cat, head, presign, verify, mb, rb, mpu.
 
-use crate::objects::stage::{Stage, content, file, on_servers};
+use crate::common::have;
+use crate::common::terminal::on_terminal;
+use crate::objects::stage::{Stage, content, file, on_servers, stage};
 use serde_json::Value;
 
 fn fill(stage: &Stage) {
@@ -37,10 +39,30 @@ fn ls_lists() {
             all.map(Some).into_iter().zip(sizes).collect::<Vec<_>>()
         );
         assert!(stage.ok("ls s3://").out().contains(&stage.bucket));
+        assert_eq!(stage.ok("ls").out(), stage.ok("ls s3://").out());
         stage.run("ls SPOT/none").expect(2);
         let run = stage.ok("ls -R --summarize SPOT/");
         assert!(run.out().contains('5') && run.out().contains("4321"), "{run}");
     });
+}
+
+/// A key may hold any characters: on a terminal they do nothing, elsewhere its bytes are printed.
+#[test]
+fn hostile_keys_do_nothing_to_a_terminal() {
+    if !have("script", "a terminal") {
+        return;
+    }
+    let stage = stage();
+    stage.put("place/esc\u{1b}[31m", b"x");
+    for line in ["ls", "ls -l", "ls -R", "ls --show-fullpath", "ls --all-versions", "du -a"] {
+        let line = format!("{line} SPOT/");
+        let shown = on_terminal(&stage.command(&line)).ok().out();
+        assert!(shown.contains("esc\\#033[31m"), "{line}: {shown:?}");
+        assert!(!shown.contains('\u{1b}'), "{line}: {shown:?}");
+    }
+    let literal = on_terminal(&stage.command("ls -N SPOT/")).ok().out();
+    assert!(literal.contains("esc\u{1b}[31m"), "{literal:?}");
+    assert!(stage.ok("ls SPOT/").out().contains("esc\u{1b}[31m\n"));
 }
 
 #[test]

@@ -455,7 +455,7 @@ fn one_listed_name_gets_the_name_of_the_target() {
     place.sh(
         "mkdir -p src/d have; echo a > src/f; echo b > src/d/g; echo x > file; echo f > one; echo d/g > deep; \
          echo d > dir; echo d/ > slash; printf 'f\\nf\\n' > twice; printf 'f\\nnone\\n' > gone; \
-         printf 'f\\nd/g\\n' > two",
+         printf 'f\\nd/g\\n' > two; touch -d @1500000000 src/f src/d/g file",
     );
     for list in ["one", "deep", "dir", "slash", "twice", "gone", "two"] {
         for line in [

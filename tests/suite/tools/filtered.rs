@@ -1,4 +1,4 @@
-//! Filters of `rm` and `ls` for local names: entries that a rule excludes stay, or are not listed.
+//! Filters of `rm` for local names: entries that a rule excludes stay.
 
 use crate::common::have_root;
 use crate::tools::place::Place;
@@ -158,7 +158,6 @@ fn rules_that_may_remove_more_than_meant_are_refused() {
         ("rm -r --filter=nosuch t", &["nosuch"]),
         ("rm -r --exclude-from=nowhere t", &["nowhere"]),
         ("rm -d --keep-dirs t", &["contradict"]),
-        ("ls --filter=:_.rules t", &["per-directory"]),
     ] {
         place.run(line).expect(2).says(words);
         assert_eq!(place.tree("."), before, "{line}");
@@ -176,8 +175,6 @@ fn an_excluded_folder_is_not_entered() {
         ("rm -rn --exclude=other t", 1, "t\nt/closed\nt/closed/f\nt/empty\nt/f\n"),
         // One that cannot be listed is removed only if it is empty, and never with --keep-dirs.
         ("rm -r --keep-dirs --exclude=closed t", 1, "t\nt/closed\nt/closed/f\nt/empty\n"),
-        ("ls -R --exclude=closed --exclude=empty t", 0, ""),
-        ("ls -R --exclude=other t", 1, ""),
     ] {
         let place = Place::new();
         place.sh("mkdir -p t/closed t/empty; touch t/f t/closed/f; chown -R 65534:65534 t
@@ -186,54 +183,6 @@ fn an_excluded_folder_is_not_entered() {
         let out = place.try_sh(&format!("{nobody} $H {line}"));
         out.expect(code);
         assert_eq!(out.err().is_empty(), code == 0, "{line}: {}", out.err());
-        if line.starts_with("rm") {
-            assert_eq!(place.sh("find t | LC_ALL=C sort"), left_over, "{line}");
-        }
+        assert_eq!(place.sh("find t | LC_ALL=C sort"), left_over, "{line}");
     }
-}
-
-#[test]
-fn ls_hides_as_coreutils_ignores() {
-    let place = Place::new();
-    place.sh(SAMPLE);
-    place.sh("touch t/.hidden t/a/.z");
-    for options in ["", "-R", "-lR", "-aR", "-AR", "-lA", "-F", "-p", "-R --zero"] {
-        for pattern in ["*.txt", "keep", "b", "new*", "link", "nothing", ".*"] {
-            let ours = place.run(&format!("ls {options} --exclude={pattern} t/"));
-            // A pattern of coreutils for names with a dot hides the two that are always there.
-            if pattern == ".*" && options.contains('a') {
-                assert!(ours.out().contains("..\n") && !ours.out().contains(".hidden"));
-                continue;
-            }
-            let theirs = place.other(&format!("ls {options} --ignore={pattern} t/"), b"");
-            assert_eq!(ours.stdout, theirs.stdout, "{options} {pattern}");
-            assert_eq!((ours.code, ours.err()), (0, String::new()), "{options} {pattern}");
-        }
-    }
-}
-
-#[test]
-fn rules_of_ls_see_whole_paths() {
-    let place = Place::new();
-    place.sh("mkdir -p t/a/b; touch t/x.txt t/a/y.txt t/a/b/z.txt t/f");
-    for (line, expected) in [
-        ("ls --exclude=*.txt t", "a\nf\n"),
-        ("ls --exclude=/a t/", "f\nx.txt\n"),
-        ("ls --exclude=/t/a t", "f\nx.txt\n"),
-        ("ls --exclude=/a t", "a\nf\nx.txt\n"),
-        ("ls -R --exclude=a/b t", "t:\na\nf\nx.txt\n\nt/a:\ny.txt\n"),
-        ("ls -R --exclude=a/b t/", "t/:\na\nf\nx.txt\n\nt/a:\ny.txt\n"),
-        ("ls -R --filter-style=s5cmd --exclude=a/* t", "t:\na\nf\nx.txt\n\nt/a:\nb\n\nt/a/b:\n"),
-        ("ls -R --include=*/ --include=*.txt --exclude=* t/a", "t/a:\nb\ny.txt\n\nt/a/b:\nz.txt\n"),
-        ("ls --exclude=*.txt t/x.txt t/f", "t/f\n"),
-        ("ls --exclude=a t/a t/f", "t/f\n"),
-        ("ls --exclude=t t", ""),
-        ("ls --exclude=*", ""),
-        ("ls --exclude=nowhere t/a", "b\ny.txt\n"),
-    ] {
-        let out = place.run(line);
-        assert_eq!((out.code, out.out(), out.err()), (0, expected.into(), String::new()), "{line}");
-    }
-    let json = place.run("ls --json --exclude=*.txt t").ok().out();
-    assert_eq!(json.lines().count(), 2, "{json}");
 }

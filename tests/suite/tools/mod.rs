@@ -1,4 +1,4 @@
-//! `verify`, `rm`, `du` and `ls`, compared with similar programs.
+//! `verify`, `rm` and `du`, compared with similar programs; `ls` of paths.
 
 mod calls;
 mod coreutils;

@@ -1,10 +1,9 @@
 //! Limits of this process: usable CPUs and quota, memory, disk rates. Read once at the start; usage is
 //! counted by the control groups and can be read repeatedly.
 
-use super::parse::{fields, lines, number};
+use crate::sample::parse::{fields, lines, number};
 use hakobu_sys::cgroup::{self, Hierarchy};
-use hakobu_sys::counters::Counters;
-use hakobu_sys::task;
+use hakobu_sys::proc::{self, Counters};
 use std::path::{Path, PathBuf};
 
 /// Version 1 represents "unlimited" by a number of 2^60 or more.
@@ -74,7 +73,7 @@ const CEILINGS: [(&str, &str, bool, bool); 4] = [
 impl Limits {
     /// Reads the limits. Unreadable ones count as no limit.
     pub fn read() -> Limits {
-        Limits::of(&cgroup::hierarchies(), task::affinity(0).unwrap_or_default())
+        Limits::of(&cgroup::hierarchies(), proc::affinity(0).unwrap_or_default())
     }
 
     /// Limits of a process with these groups, see [`cgroup::groups_of`], and this affinity.
@@ -82,7 +81,7 @@ impl Limits {
         Limits::of(&cgroup::hierarchies_of(groups), affinity)
     }
 
-    pub(super) fn of(hierarchies: &[Hierarchy], affinity: Vec<u32>) -> Limits {
+    pub(crate) fn of(hierarchies: &[Hierarchy], affinity: Vec<u32>) -> Limits {
         let mut limits = Limits { affinity, ..Limits::default() };
         for hierarchy in hierarchies {
             let unified = hierarchy.controllers.is_none();
@@ -126,7 +125,7 @@ impl Limits {
     }
 
     /// Counters of the quota's periods, kept open.
-    pub(super) fn quota_counters(&self) -> Option<Counters> {
+    pub(crate) fn quota_counters(&self) -> Option<Counters> {
         Counters::open(&self.quota_group.as_ref()?.join("cpu.stat"))
     }
 
@@ -213,13 +212,13 @@ fn share(quota_us: u64, period_us: u64) -> Option<f64> {
 }
 
 /// `cpu.max`: quota and period in microseconds; `max` means no quota.
-pub(super) fn cpu_max(text: &[u8]) -> Option<f64> {
+pub(crate) fn cpu_max(text: &[u8]) -> Option<f64> {
     let mut values = fields(text);
     share(number(values.next()?)?, values.next().map_or(Some(100_000), number)?)
 }
 
 /// `cpu.stat`: periods of the quota, and throttled ones.
-pub(super) fn quota_periods(text: &[u8]) -> Option<(u64, u64)> {
+pub(crate) fn quota_periods(text: &[u8]) -> Option<(u64, u64)> {
     let value = |key: &[u8]| lines(text).find_map(|line| number(line.strip_prefix(key)?));
     Some((value(b"nr_periods ")?, value(b"nr_throttled ")?))
 }
@@ -231,18 +230,18 @@ fn of_device(text: &[u8], dev: (u32, u32)) -> impl Iterator<Item = &[u8]> {
 }
 
 /// Value in `io.max` or `io.stat`: `8:0 rbps=max wbps=125000000`; `max` means no limit.
-pub(super) fn keyed(text: &[u8], dev: (u32, u32), key: &[u8]) -> Option<u64> {
+pub(crate) fn keyed(text: &[u8], dev: (u32, u32), key: &[u8]) -> Option<u64> {
     let line = of_device(text, dev).next()?;
     fields(line).find_map(|field| number(field.strip_prefix(key)?))
 }
 
 /// Limit in `blkio.throttle.*_device`: `8:0 3000`.
-pub(super) fn throttle(text: &[u8], dev: (u32, u32)) -> Option<u64> {
+pub(crate) fn throttle(text: &[u8], dev: (u32, u32)) -> Option<u64> {
     fields(of_device(text, dev).next()?).next().and_then(number)
 }
 
 /// Reads and writes in `blkio.throttle.io_serviced` or `io_service_bytes`: `8:0 Read 17`.
-pub(super) fn served(text: &[u8], dev: (u32, u32)) -> Option<(u64, u64)> {
+pub(crate) fn served(text: &[u8], dev: (u32, u32)) -> Option<(u64, u64)> {
     let value = |key: &[u8]| {
         of_device(text, dev)
             .find_map(|line| fields(line.strip_prefix(key)?).next().and_then(number))

@@ -2,22 +2,17 @@
 //! and rates between two samples. Values that a kernel, a container or missing permission hides are `None` or
 //! empty, never an error.
 
-mod idle;
 mod limits;
-mod links;
 mod parse;
 mod process;
 mod rates;
-mod sampler;
-mod tree;
 
-#[cfg(test)]
-mod tests;
-
-pub use idle::IdleTime;
+use crate::sample::process::{OwnProcess, ProcessTree};
+use hakobu_sys::disk::{self, Interface};
+use hakobu_sys::proc::{self, Counters, MachineFile};
 pub use limits::{IoCeiling, Limits, Served, usable_cpus};
 pub use rates::{CpuRates, DiskRates, LinkRates, PressureRates, ProcessRates, Rates};
-pub use sampler::{Sampler, Watched};
+use std::time::Duration;
 
 /// CPU time by kind since boot, nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -207,7 +202,7 @@ pub struct Sample {
     pub quota_periods: Option<(u64, u64)>,
 }
 
-/// True if a kernel function, as named by [`hakobu_sys::task::waiting_in`], is one in which a thread waits
+/// True if a kernel function, as named by [`hakobu_sys::proc::waiting_in`], is one in which a thread waits
 /// for a directory's lock: the lock function (older kernels), or the function that takes it for create,
 /// mkdir, link, rename, unlink or lookup. Inlined functions have the name of their caller; the compiler may
 /// add a suffix (`.isra.0`).
@@ -233,3 +228,233 @@ pub fn is_directory_lock(function: &str) -> bool {
     let name = function.split('.').next().unwrap_or_default();
     name.contains("rwsem_down_") || PLACES.contains(&name)
 }
+
+/// Process counters to read in addition to the machine's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Watched {
+    /// None.
+    Machine,
+    /// This process and each of its threads.
+    ThisProcess,
+    /// A process and its descendants.
+    Tree(u32),
+    /// Children of this process and their descendants, living and ended, since this process began. After
+    /// [`hakobu_sys::proc::adopt_orphans`] this includes orphans.
+    Children,
+}
+
+/// Reads samples; files stay open in between.
+#[derive(Debug)]
+pub struct Sampler {
+    began_ns: u64,
+    buffer: Vec<u8>,
+    stat: Option<Counters>,
+    memory: Option<Counters>,
+    paging: Option<Counters>,
+    disks: Option<Counters>,
+    links: Option<Counters>,
+    protocols: Option<Counters>,
+    pressure: [Option<Counters>; 3],
+    quota: Option<Counters>,
+    known: LinkCache,
+    watching: Watching,
+}
+
+#[derive(Debug)]
+enum Watching {
+    Nobody,
+    Own(Box<OwnProcess>),
+    Tree(Box<ProcessTree>),
+}
+
+impl Sampler {
+    /// Opens the available files. Never fails: missing files are missing in samples.
+    pub fn new(of: Watched) -> Sampler {
+        Sampler {
+            began_ns: proc::now_ns(),
+            buffer: Vec::new(),
+            stat: Counters::machine(MachineFile::Stat),
+            memory: Counters::machine(MachineFile::Memory),
+            paging: Counters::machine(MachineFile::Paging),
+            disks: Counters::machine(MachineFile::Disks),
+            links: Counters::machine(MachineFile::Links),
+            protocols: Counters::machine(MachineFile::Protocols),
+            pressure: [
+                MachineFile::PressureCpu,
+                MachineFile::PressureIo,
+                MachineFile::PressureMemory,
+            ]
+            .map(Counters::machine),
+            quota: limits::Limits::read().quota_counters(),
+            known: LinkCache::default(),
+            watching: match of {
+                Watched::Machine => Watching::Nobody,
+                Watched::ThisProcess => Watching::Own(Box::new(OwnProcess::new())),
+                Watched::Tree(root) => Watching::Tree(Box::new(ProcessTree::new(Some(root)))),
+                Watched::Children => Watching::Tree(Box::new(ProcessTree::new(None))),
+            },
+        }
+    }
+
+    /// Takes a sample. To include all usage of a process, sample after it has ended and before it is waited
+    /// for.
+    pub fn read(&mut self) -> Sample {
+        let now_ns = proc::now_ns();
+        let mut sample =
+            Sample { at_ns: now_ns.saturating_sub(self.began_ns), ..Sample::default() };
+        self.known.age(sample.at_ns);
+        // Process counters first, closest to the recorded time.
+        sample.process = match &mut self.watching {
+            Watching::Nobody => Process::default(),
+            Watching::Own(own) => own.read(&mut self.buffer),
+            Watching::Tree(tree) => tree.read(&mut self.buffer),
+        };
+        self.machine(&mut sample);
+        sample
+    }
+
+    fn machine(&mut self, sample: &mut Sample) {
+        let buffer = &mut self.buffer;
+        if let Some(text) = read(&self.stat, buffer) {
+            parse::stat(text, proc::ticks_per_s(), sample);
+        }
+        sample.memory = read(&self.memory, buffer).map_or_else(Memory::default, parse::memory);
+        if let Some(text) = read(&self.paging, buffer) {
+            parse::paging(text, proc::page_bytes(), sample);
+        }
+        if let Some(text) = read(&self.disks, buffer) {
+            sample.disks = self.known.disks(text);
+        }
+        if let Some(text) = read(&self.links, buffer) {
+            sample.links = self.known.links(text);
+        }
+        let quota = self.quota.as_ref().and_then(|file| file.read_short(buffer));
+        sample.quota_periods = quota.and_then(limits::quota_periods);
+        sample.tcp = read(&self.protocols, buffer).and_then(parse::tcp);
+        let [cpu, io, memory] = &self.pressure;
+        let mut pressure = |file: &Option<Counters>| {
+            let text = file.as_ref().and_then(|file| file.read_short(buffer));
+            text.map_or((None, None), parse::pressure)
+        };
+        let (io_some_us, io_full_us) = pressure(io);
+        sample.pressure = PressureTimes {
+            cpu_some_us: pressure(cpu).0,
+            io_some_us,
+            io_full_us,
+            memory_some_us: pressure(memory).0,
+        };
+    }
+}
+
+fn read<'a>(file: &Option<Counters>, buffer: &'a mut Vec<u8>) -> Option<&'a [u8]> {
+    file.as_ref()?.read(buffer)
+}
+
+/// Reads idle times; the file stays open in between.
+#[derive(Debug)]
+pub struct IdleTime {
+    stat: Option<Counters>,
+    /// The CPUs that this process may use, by number; empty if unknown.
+    allowed: Vec<u32>,
+    buffer: Vec<u8>,
+}
+
+impl IdleTime {
+    /// Opens the file. Never fails: [`IdleTime::read`] then returns `None`.
+    pub fn open() -> IdleTime {
+        IdleTime {
+            stat: Counters::machine(MachineFile::Stat),
+            allowed: proc::affinity(0).unwrap_or_default(),
+            buffer: Vec::new(),
+        }
+    }
+
+    /// Returns the mean time that these CPUs were idle since boot, with or without I/O in flight; proc_stat(5). Its
+    /// resolution is a tick (10 ms) per CPU. Time that a hypervisor took away is not idle.
+    pub fn read(&mut self) -> Option<Duration> {
+        let text = self.stat.as_ref()?.read(&mut self.buffer)?;
+        let ticks_per_s = proc::ticks_per_s();
+        let idle_ns: Vec<u64> = parse::lines(text)
+            .filter_map(|line| parse::cpu(line, ticks_per_s))
+            .filter(|(cpu, _)| self.allowed.is_empty() || self.allowed.contains(cpu))
+            .map(|(_, times)| times.idle_ns.saturating_add(times.iowait_ns))
+            .collect();
+        let sum_ns = idle_ns.iter().fold(0, |sum: u64, one| sum.saturating_add(*one));
+        Some(Duration::from_nanos(sum_ns.checked_div(idle_ns.len() as u64)?))
+    }
+}
+
+/// Lifetime of a cached entry, nanoseconds.
+const AGE_MAX_NS: u64 = 5_000_000_000;
+
+/// Interfaces and disks seen so far.
+#[derive(Debug, Default)]
+pub struct LinkCache {
+    links: Vec<(String, Interface)>,
+    disks: Vec<((u32, u32), Part)>,
+    since_ns: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Whole,
+    Stacked,
+    Partition,
+}
+
+impl LinkCache {
+    /// Drops outdated entries.
+    pub fn age(&mut self, now_ns: u64) {
+        if now_ns.saturating_sub(self.since_ns) > AGE_MAX_NS {
+            self.links.clear();
+            self.disks.clear();
+            self.since_ns = now_ns;
+        }
+    }
+
+    /// Interfaces that are up.
+    pub fn links(&mut self, text: &[u8]) -> Vec<Link> {
+        let mut found: Vec<Link> = parse::links(text).collect();
+        found.retain_mut(|link| {
+            let known = match self.links.iter().find(|(name, _)| *name == link.name) {
+                Some((_, known)) => *known,
+                None => {
+                    let known = disk::interface(&link.name);
+                    self.links.push((link.name.clone(), known));
+                    known
+                }
+            };
+            link.bits_per_s = known.bits_per_s;
+            // Without /sys the state is unknown: an interface with traffic is up.
+            known.up || link.rx_bytes > 0 || link.tx_bytes > 0
+        });
+        found
+    }
+
+    /// Whole disks with any I/O so far.
+    pub fn disks(&mut self, text: &[u8]) -> Vec<Disk> {
+        let mut found = parse::disks(text);
+        found.retain_mut(|disk| {
+            let part = self.part(disk.dev);
+            disk.stacked = part == Part::Stacked;
+            part != Part::Partition
+        });
+        found
+    }
+
+    fn part(&mut self, dev: (u32, u32)) -> Part {
+        if let Some((_, part)) = self.disks.iter().find(|(known, _)| *known == dev) {
+            return *part;
+        }
+        let part = match (disk::is_partition(dev), disk::is_stacked(dev)) {
+            (true, _) => Part::Partition,
+            (_, true) => Part::Stacked,
+            _ => Part::Whole,
+        };
+        self.disks.push((dev, part));
+        part
+    }
+}
+
+#[cfg(test)]
+mod tests;

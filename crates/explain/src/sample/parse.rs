@@ -1,7 +1,7 @@
 //! Parsers for the texts of proc(5): pure functions over arbitrary bytes. Missing columns and lines yield
 //! zero or `None`; unknown ones are ignored.
 
-use super::{CpuTimes, Disk, Link, Memory, Sample, Tcp};
+use crate::sample::{CpuTimes, Disk, Link, Memory, Sample, Tcp};
 
 /// Lines without line ends.
 pub fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {

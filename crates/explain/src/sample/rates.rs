@@ -1,7 +1,7 @@
 //! Rates between two samples, per second or as shares of time. A counter that decreased (a recreated
 //! interface or disk) counts as zero.
 
-use super::{CpuTimes, Disk, Memory, Process, Sample};
+use crate::sample::{CpuTimes, Disk, Memory, Process, Sample};
 
 /// All rates between two samples.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -10,7 +10,7 @@
 //! tick, and one of x/2 %, which varies slowly (first-order autoregressive, time constant 100 ms): the
 //! average of a second has a deviation of about a quarter of x %.
 
-use super::{ENTRY_CREDIT_BYTES, Reading, Tuner};
+use crate::tune::{ENTRY_CREDIT_BYTES, Tuner, WorkCounters};
 use fastrand::Rng;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -129,7 +129,7 @@ pub struct Run<'a> {
     in_effect: Option<usize>,
     now_s: f64,
     exact: [f64; 4],
-    reading: Reading,
+    reading: WorkCounters,
 }
 
 fn normal(rng: &mut Rng) -> f64 {
@@ -139,7 +139,7 @@ fn normal(rng: &mut Rng) -> f64 {
 impl<'a> Run<'a> {
     pub fn new(world: &'a World, noise: f64, seed: u64) -> Run<'a> {
         let rng = Rng::with_seed(seed);
-        let (past, reading) = (VecDeque::new(), Reading::default());
+        let (past, reading) = (VecDeque::new(), WorkCounters::default());
         Run {
             world,
             noise,
@@ -191,13 +191,13 @@ impl<'a> Run<'a> {
         *bytes += units * answer.bytes;
         *done += units;
         *refused += answer.refused * TICK_S;
-        self.reading = Reading {
+        self.reading = WorkCounters {
             bytes: *bytes as u64,
             items: *done as u64,
             completions: *done as u64,
             in_use,
             throttled: *refused as u64,
-            ..Reading::default()
+            ..WorkCounters::default()
         };
         self.now_s += TICK_S;
         units * (answer.bytes + ENTRY_CREDIT_BYTES as f64)
@@ -288,4 +288,160 @@ pub fn score(
     let fewest = world.knee(15.0, jobs_max, 0.97).0;
     score.jobs = used[used.len() / 2] as f64 / fewest as f64;
     (score, tuner)
+}
+
+/// Steps of a tick.
+const STEPS: u32 = 10;
+/// Content of a request, bytes.
+const REQUEST_BYTES: u64 = 100_000;
+
+/// A server and its surroundings.
+#[derive(Clone, Copy, Debug)]
+pub struct Server {
+    pub cpus: f64,
+    /// CPU time of a request.
+    pub request_s: f64,
+    pub round_trip_s: f64,
+    /// Smallest and largest share of the CPUs that it gets, redrawn after each slice.
+    pub share: (f64, f64),
+    pub slice_s: f64,
+    /// CPU time of a new connection.
+    pub connection_s: f64,
+}
+
+impl Server {
+    /// Fewest jobs that keep its CPUs busy on average.
+    pub fn knee(&self) -> f64 {
+        let share = (self.share.0 + self.share.1) / 2.0;
+        (self.cpus * share * (self.round_trip_s + self.request_s) / self.request_s).max(self.cpus)
+    }
+
+    /// Mean rate with all of its CPUs busy.
+    pub fn most_per_s(&self) -> f64 {
+        self.cpus * (self.share.0 + self.share.1) / 2.0 / self.request_s
+    }
+}
+
+/// A simulated run.
+#[derive(Debug)]
+pub struct Simulation {
+    server: Server,
+    rng: Rng,
+    now_s: f64,
+    share: f64,
+    next_slice_s: f64,
+    connections: usize,
+    /// On the way there, with the time of arrival, that of sending, and the work left.
+    sent: VecDeque<(f64, f64, f64)>,
+    /// At the server, in order of arrival: time of sending, work left.
+    queue: VecDeque<(f64, f64)>,
+    /// On the way back, with the time of arrival.
+    back: VecDeque<(f64, f64)>,
+    in_flight: usize,
+    quickest_s: f64,
+    pub reading: WorkCounters,
+}
+
+impl Simulation {
+    pub fn new(server: Server, seed: u64) -> Simulation {
+        Simulation {
+            server,
+            rng: Rng::with_seed(seed),
+            now_s: 0.0,
+            share: server.share.1,
+            next_slice_s: 0.0,
+            connections: 0,
+            sent: VecDeque::new(),
+            queue: VecDeque::new(),
+            back: VecDeque::new(),
+            in_flight: 0,
+            quickest_s: f64::INFINITY,
+            reading: WorkCounters::default(),
+        }
+    }
+
+    /// Begins requests up to this number.
+    fn fill(&mut self, jobs: usize) {
+        let server = self.server;
+        while self.in_flight < jobs {
+            let is_new = self.in_flight >= self.connections;
+            self.connections += usize::from(is_new);
+            let work_s = server.request_s + if is_new { server.connection_s } else { 0.0 };
+            let at_s = self.now_s + server.round_trip_s / 2.0;
+            self.sent.push_back((at_s, self.now_s, work_s));
+            self.in_flight += 1;
+            self.reading.bytes += REQUEST_BYTES;
+        }
+    }
+
+    fn step(&mut self, jobs: usize, dt_s: f64) {
+        let server = self.server;
+        self.fill(jobs);
+        self.now_s += dt_s;
+        if self.now_s >= self.next_slice_s {
+            let (low, high) = server.share;
+            self.share = low + (high - low) * self.rng.f64();
+            self.next_slice_s = self.now_s + server.slice_s * (0.5 + self.rng.f64());
+        }
+        while self.sent.front().is_some_and(|(at_s, ..)| *at_s <= self.now_s) {
+            let Some((_, sent_s, work_s)) = self.sent.pop_front() else { break };
+            self.queue.push_back((sent_s, work_s));
+        }
+        // A request is on one CPU at a time; what that has left in this step goes to the next request.
+        let busy = (self.queue.len() as f64).min(server.cpus);
+        let mut left_s = busy * self.share * dt_s;
+        while let Some((sent_s, work_s)) = self.queue.front_mut() {
+            if *work_s > left_s {
+                *work_s -= left_s;
+                break;
+            }
+            left_s -= *work_s;
+            let sent_s = *sent_s;
+            self.queue.pop_front();
+            self.back.push_back((self.now_s + server.round_trip_s / 2.0, sent_s));
+        }
+        while self.back.front().is_some_and(|(at_s, _)| *at_s <= self.now_s) {
+            let Some((_, sent_s)) = self.back.pop_front() else { break };
+            self.quickest_s = self.quickest_s.min((self.now_s - sent_s).max(dt_s));
+            self.in_flight -= 1;
+            self.reading.items += 1;
+            self.reading.completions += 1;
+        }
+        self.fill(jobs);
+    }
+
+    /// Simulates a tick with these jobs.
+    pub fn tick(&mut self, jobs: usize) {
+        for _ in 0..STEPS {
+            self.step(jobs, TICK_S / f64::from(STEPS));
+        }
+        // This process uses a tenth of the CPUs; nobody is idle.
+        self.reading.cpu += Duration::from_secs_f64(0.1 * TICK_S);
+        self.reading.idle = Some((Duration::from_secs_f64(self.now_s), Duration::ZERO));
+        self.reading.in_use = self.in_flight;
+        self.reading.answering = self.in_flight;
+        let known = self.quickest_s.is_finite();
+        self.reading.quickest = known.then(|| Duration::from_secs_f64(self.quickest_s));
+    }
+}
+
+/// Numbers of jobs at each tick, and requests finished, of a run of `seconds`. `from`: the first number, and whether it is
+/// a remembered one.
+pub fn jobs(
+    server: Server,
+    seed: u64,
+    from: (usize, bool),
+    jobs_max: usize,
+    seconds: u32,
+) -> (Vec<usize>, u64) {
+    let mut simulation = Simulation::new(server, seed);
+    let mut tuner = Tuner::new(jobs_max, from.0, from.1);
+    let mut jobs = from.0;
+    let mut all = Vec::new();
+    for _ in 0..seconds * 100 {
+        simulation.tick(jobs);
+        all.push(jobs);
+        jobs = tuner.step(Duration::from_secs_f64(simulation.now_s), &simulation.reading);
+    }
+    (all, simulation.reading.completions)
 }

@@ -1,7 +1,7 @@
 //! The tuner on simulated workloads.
 
-use super::sim::{Score, World, best_fixed, ramp_bound, score};
 use super::*;
+use crate::tune::sim::{self, Score, World, best_fixed, ramp_bound, score};
 use proptest::prelude::*;
 
 /// A workload and the start of the search.
@@ -170,7 +170,7 @@ fn more_jobs_are_not_tried_while_the_cpus_are_used_up() {
         (0.3, Some(0.0), 16),
     ] {
         let mut tuner = Tuner::new(64, 2, false);
-        let (mut reading, mut most) = (Reading::default(), 0);
+        let (mut reading, mut most) = (WorkCounters::default(), 0);
         for tick in 0..30 {
             let jobs = tuner.step(Duration::from_millis(10 * tick), &reading);
             most = most.max(jobs);
@@ -194,7 +194,7 @@ fn more_jobs_are_not_tried_while_the_cpus_are_used_up() {
 fn fewer_jobs_are_tried_late_while_the_cpus_are_used_up() {
     for (cpu, early) in [(0.95, false), (0.5, true)] {
         let mut tuner = Tuner::new(2, 2, true);
-        let mut reading = Reading::default();
+        let mut reading = WorkCounters::default();
         let mut first_s = None;
         for tick in 0..400 {
             let jobs = tuner.step(Duration::from_millis(10 * tick), &reading);
@@ -213,8 +213,8 @@ fn fewer_jobs_are_tried_late_while_the_cpus_are_used_up() {
 }
 
 /// A server on two CPUs beside the client and other programs: CPU time of a request, and the share that it gets.
-fn contended(request_ms: f64, share: (f64, f64)) -> queue::Server {
-    queue::Server {
+fn contended(request_ms: f64, share: (f64, f64)) -> sim::Server {
+    sim::Server {
         cpus: 2.0,
         request_s: request_ms / 1000.0,
         round_trip_s: 0.0002,
@@ -234,7 +234,7 @@ fn a_server_that_queues_is_not_flooded() {
         ("slow", contended(20.0, (0.1, 0.9))),
     ] {
         let runs: Vec<_> =
-            SEEDS.map(|seed| queue::jobs(server, seed, (32, false), 512, 20)).collect();
+            SEEDS.map(|seed| sim::jobs(server, seed, (32, false), 512, 20)).collect();
         let mut late = Vec::new();
         let (mut most, mut longest_s, mut least) = (0, 0.0_f64, f64::INFINITY);
         for (jobs, done) in &runs {
@@ -267,7 +267,7 @@ fn a_server_that_queues_is_not_flooded() {
 #[test]
 fn a_number_from_a_faster_day_is_given_up() {
     let server = contended(5.0, (0.05, 0.6));
-    let late = SEEDS.map(|seed| queue::jobs(server, seed, (256, true), 512, 20).0[1700]);
+    let late = SEEDS.map(|seed| sim::jobs(server, seed, (256, true), 512, 20).0[1700]);
     let mut late: Vec<usize> = late.collect();
     late.sort_unstable();
     println!("from 256: {late:?}");
@@ -277,7 +277,7 @@ fn a_number_from_a_faster_day_is_given_up() {
 #[test]
 fn without_work_that_waits_nothing_moves() {
     let mut tuner = Tuner::new(64, 8, false);
-    let mut reading = Reading { in_use: 3, ..Reading::default() };
+    let mut reading = WorkCounters { in_use: 3, ..WorkCounters::default() };
     for tick in 0..2000 {
         let jobs = tuner.step(Duration::from_millis(10 * tick), &reading);
         // Growth is per completion: up to twice the number before it is known that no work waits.
@@ -298,7 +298,7 @@ proptest! {
             (0_u64..3000, prop::array::uniform5(prop::num::u64::ANY), 0_usize..400, 0_u8..4), 1..400),
     ) {
         let mut tuner = Tuner::new(jobs_max, seed, remembered);
-        let mut reading = Reading::default();
+        let mut reading = WorkCounters::default();
         let mut at_ms = 0;
         for (ms, [bytes, items, completions, throttled, timed_out], in_use, kind) in rounds {
             match kind {
@@ -319,7 +319,7 @@ proptest! {
                     let cpu = Duration::from_micros(ms);
                     let idle = (ms % 2 == 0).then(|| (cpu, Duration::from_micros(bytes % 1_000_000)));
                     reading =
-                        Reading {
+                        WorkCounters {
                             bytes,
                             items,
                             completions,
@@ -342,4 +342,17 @@ proptest! {
         let best = tuner.best().map(|(_, rate)| rate);
         prop_assert!(rates.chain(best).all(|rate| rate.is_finite() && rate >= 0.0));
     }
+}
+
+#[test]
+fn seeds() {
+    use Medium::*;
+    assert_eq!(jobs(Jobs::Auto, &[Memory, Memory], 2), 2);
+    assert_eq!(jobs(Jobs::Auto, &[Memory, Solid], 2), 4);
+    assert_eq!(jobs(Jobs::Auto, &[Solid, Rotating], 8), 1);
+    assert_eq!(jobs(Jobs::Auto, &[Memory, Foreign], 2), 32);
+    assert_eq!(jobs(Jobs::Auto, &[Foreign, Solid], 24), 48);
+    assert_eq!(jobs(Jobs::Auto, &[Foreign, Rotating], 8), 1);
+    assert_eq!(jobs(Jobs::Fixed(7), &[Rotating], 2), 7);
+    assert_eq!(jobs(Jobs::Fixed(0), &[Solid], 2), 1);
 }

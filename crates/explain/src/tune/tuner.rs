@@ -1,12 +1,11 @@
 //! The state machine that combines the stages.
 
-use super::brake::Brake;
-use super::gauge::{Gauge, WINDOW_S_MIN, Window};
-use super::ramp::{Plateau, Ramp, Rates, Verdict};
-use super::stage::{Hold, PROBE_S_MIN, Shrink, Stage, half_more, quarter_less};
-use super::trace::Trace;
-use super::trial::{Noise, Outcome, Trial};
-use super::{Reading, Step};
+use crate::tune::stages::{
+    Brake, Hold, Noise, PROBE_S_MIN, Plateau, Ramp, RampOutcome, RampRates, Shrink, Stage, Trial,
+    TrialOutcome, half_more, quarter_less,
+};
+use crate::tune::window::{Gauge, Trace, WINDOW_S_MIN, Window};
+use crate::tune::{TuningStep, WorkCounters};
 use std::time::Duration;
 
 /// Accepted deficit to the best for fewer units: 3 %.
@@ -112,7 +111,7 @@ impl Tuner {
 
     /// Returns the number of jobs from now on. `now` is the time since the start of the run; call about every
     /// 10 ms.
-    pub fn step(&mut self, now: Duration, reading: &Reading) -> usize {
+    pub fn step(&mut self, now: Duration, reading: &WorkCounters) -> usize {
         self.now = self.now.max(now);
         let news = self.gauge.tick(self.now, reading);
         let now_s = self.now_s();
@@ -130,7 +129,7 @@ impl Tuner {
     }
 
     /// Numbers of jobs in order of use, with measured goodput; at most 500, older ones thinned out.
-    pub fn path(&self) -> &[Step] {
+    pub fn path(&self) -> &[TuningStep] {
         self.trace.steps()
     }
 
@@ -220,9 +219,9 @@ impl Tuner {
         let queued = needed.is_some_and(|needed| queue(round, needed));
         let Stage::Ramp(ramp) = &mut self.stage else { return };
         let done_per_s = needed.map(|_| window.done_per_s);
-        let rates = Rates { goodput: window.rate, done_per_s };
+        let rates = RampRates { goodput: window.rate, done_per_s };
         match ramp.judge(rates, queued) {
-            Verdict::Up => {
+            RampOutcome::Up => {
                 // After a doubtful gain it is not the value of this round.
                 let value = ramp.round;
                 let next = value.saturating_mul(2).min(most);
@@ -236,27 +235,27 @@ impl Tuner {
                 // As in any round, the first completions belong to the previous one.
                 self.gauge.open(self.now, next, false);
             }
-            Verdict::Down => {
+            RampOutcome::Down => {
                 let value = ramp.round;
                 if value <= 1 {
                     let plateau = Plateau { lost: true, ..ramp.plateau() };
                     return self.level_off(plateau);
                 }
                 let next = value / 2;
-                (ramp.round, ramp.grown, ramp.doubted) = (next, 0, Some(Rates::default()));
+                (ramp.round, ramp.grown, ramp.doubted) = (next, 0, Some(RampRates::default()));
                 self.apply(next);
             }
-            Verdict::Back => {
+            RampOutcome::Back => {
                 ramp.grown = 0;
                 let value = ramp.round;
                 self.apply(value);
             }
-            Verdict::Confirm => {
+            RampOutcome::Confirm => {
                 let grown = self.jobs != round;
                 self.apply(round);
                 self.gauge.open(self.now, round, grown);
             }
-            Verdict::Over(plateau) => {
+            RampOutcome::Over(plateau) => {
                 if plateau.collapsed {
                     self.brake.remember(self.now.as_secs_f64(), round);
                 }
@@ -311,12 +310,12 @@ impl Tuner {
                 false => trial.missed(),
             };
             match outcome {
-                Outcome::Next => {
+                TrialOutcome::Next => {
                     self.apply(trial.value());
                     self.trial = Some(trial);
                 }
-                Outcome::Decided(taken, ratio_ln) => self.conclude(&trial, taken, ratio_ln),
-                Outcome::GivenUp => {
+                TrialOutcome::Decided(taken, ratio_ln) => self.conclude(&trial, taken, ratio_ln),
+                TrialOutcome::GivenUp => {
                     match &mut self.stage {
                         Stage::Hold(hold) => hold.back_off(self.now.as_secs_f64()),
                         // The same would be tried without end.

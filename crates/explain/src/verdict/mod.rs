@@ -1,21 +1,17 @@
 //! The verdict: the resource that limits a transfer, with evidence and level. Pure.
 
-mod advice;
 mod facts;
-mod judge;
 mod proof;
 mod rules;
 mod signals;
-mod thresholds;
-mod view;
 mod words;
 
+use crate::verdict::facts::View;
+use crate::verdict::rules::Claim;
 pub use facts::*;
-pub use judge::judge;
-pub use proof::{Progress, Prover, Trial};
-pub use words::{level_words, measure, sentence, words};
-
+pub use proof::{Progress, ProofTrial, Prover};
 use std::borrow::Cow;
+pub use words::{level_words, measure, sentence, words};
 
 /// The limiting resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -104,6 +100,136 @@ pub struct Signal {
     pub evidence: Evidence,
     /// Its meaning, in a few words.
     pub says: &'static str,
+}
+
+/// Shorter transfers have no steady part.
+const SPAN_MIN_S: f64 = 0.5;
+/// Shorter commands consist mostly of start-up and exit.
+const COMMAND_SPAN_MIN_S: f64 = 2.0;
+/// Fewest active units or threads (mean) for a verdict.
+const BUSY_MIN: f64 = 0.05;
+
+/// Determines the limiting resource, its evidence and the level.
+///
+/// Takes means over the steady part of a run. Returns one resource, or [`Resource::None`] at
+/// [`Level::NotDetermined`] if fewer than two independent signals name one, if signals disagree, or if there
+/// is too little to judge.
+pub fn judge(facts: &Facts) -> Verdict {
+    let v = View::new(facts);
+    let mut verdict = Verdict {
+        resource: Resource::None,
+        named: Resource::None.words(),
+        level: Level::NotDetermined,
+        evidence: Vec::new(),
+        advice: String::new(),
+        open: Vec::new(),
+        signals: v.all(),
+        experiments: facts.experiments.clone(),
+    };
+    if let Some(why) = too_little(&v) {
+        verdict.advice = why.to_owned();
+        return verdict;
+    }
+    let found = rules::claims(&v);
+    if let Some((claim, made)) = proven(facts, &found) {
+        let mut evidence = vec![signals::experiment(made)];
+        evidence.extend(claim.map(|claim| claim.evidence.clone()).unwrap_or_default());
+        return verdict.naming(&v, made.resource, Level::Proven, evidence);
+    }
+    let (refuted, left): (Vec<Claim>, Vec<Claim>) =
+        found.into_iter().partition(|claim| facts.refutes(claim.resource));
+    // A user's limit that units wait for is certain.
+    let own_limit = left.iter().find(|claim| claim.resource == Resource::UserLimit);
+    if let Some(Claim { resource, level, evidence }) = own_limit.or(single(&left)).cloned() {
+        return verdict.naming(&v, resource, level, evidence);
+    }
+    verdict.open = left.iter().map(|claim| claim.resource).collect();
+    verdict.evidence = left.into_iter().flat_map(|claim| claim.evidence).collect();
+    if verdict.evidence.is_empty() {
+        let against = |made: &&Experiment| {
+            made.has_no_effect() && refuted.iter().any(|claim| claim.resource == made.resource)
+        };
+        verdict.evidence.extend(facts.experiments.iter().filter(against).map(signals::experiment));
+        verdict.evidence.extend(hints(&v));
+    }
+    verdict.advice = words::undetermined(&v, &verdict.open);
+    verdict
+}
+
+impl Verdict {
+    fn naming(
+        self,
+        v: &View<'_>,
+        resource: Resource,
+        level: Level,
+        evidence: Vec<Evidence>,
+    ) -> Verdict {
+        let named = words::named(v, resource);
+        Verdict {
+            resource,
+            named,
+            level,
+            evidence,
+            advice: words::advice(v, resource, level),
+            ..self
+        }
+    }
+}
+
+/// Reason why there is too little to judge.
+fn too_little(v: &View<'_>) -> Option<&'static str> {
+    let (span_s, idle) = (v.f.span_s, v.busy < BUSY_MIN);
+    match v.f.about {
+        About::Transfer if span_s < SPAN_MIN_S || idle => {
+            Some("There was too little work to tell what would make it faster.")
+        }
+        About::Command if span_s < COMMAND_SPAN_MIN_S => {
+            Some("The command was too short to judge: that takes 2 seconds or more.")
+        }
+        About::Command if idle && !v.waits_for_peer() => {
+            Some("The command was idle: it slept nearly all of the time.")
+        }
+        _ => None,
+    }
+}
+
+/// The only claim, or the only one at a known ceiling.
+fn single(claims: &[Claim]) -> Option<&Claim> {
+    let mut reached = claims.iter().filter(|claim| claim.level == Level::AtLimit);
+    match (claims, reached.next(), reached.next()) {
+        ([one], ..) => Some(one),
+        (_, at_limit, None) => at_limit,
+        _ => None,
+    }
+}
+
+/// The experiment that proves a resource. Reducing a resource can also hurt if it was not scarce before (half
+/// of the CPUs, of which two thirds were used), so that proves only resources that the signals name as well.
+fn proven<'a>(facts: &'a Facts, found: &'a [Claim]) -> Option<(Option<&'a Claim>, &'a Experiment)> {
+    let proofs = facts.experiments.iter().filter(|made| made.is_bottleneck()).filter_map(|made| {
+        let claim = found.iter().find(|claim| claim.resource == made.resource);
+        let counts = match made.resource {
+            Resource::Latency if facts.about == About::Transfer => made.factor > 1.0,
+            _ => made.factor > 1.0 || claim.is_some(),
+        };
+        counts.then_some((claim, made))
+    });
+    proofs.max_by(|(_, a), (_, b)| a.elasticity.0.total_cmp(&b.elasticity.0))
+}
+
+/// Evidence if no resource can be named: CPUs, and where the time went.
+fn hints(v: &View<'_>) -> Vec<Evidence> {
+    let mut evidence: Vec<Evidence> =
+        Some(v.cpu_used()).filter(|_| v.f.cpus > 0.0).into_iter().collect();
+    evidence.extend(v.machine_used());
+    let mut phases = v.all_phases();
+    phases.truncate(2);
+    evidence.extend(phases);
+    evidence.extend(v.blocked_share());
+    evidence.extend(v.disks_busy());
+    evidence.extend(v.memory_pressure().filter(|of| of.value >= of.limit));
+    evidence.extend(v.jobs_elasticity());
+    evidence
 }
 
 #[cfg(test)]

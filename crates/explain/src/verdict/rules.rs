@@ -1,17 +1,14 @@
 //! The rules: for each resource, the signals that together name it, and those that exclude it. Two signals
 //! have to come from different counters.
 
-use super::signals::{busy, ceiling, dirty, queue, user_limit};
-use super::thresholds::{
-    BACKLOG_BYTES, BLOCKED, IOWAIT, LOCKED, PRESSURE, QUOTA, RUN_DELAY, THROTTLED,
-};
-use super::view::{CPU_FULL, CPU_NEED, CPU_PART, FLAT, REACHED, READS, View, WRITES};
-use super::{About, Direction, DiskFacts, Evidence, Level, OwnVerdict, Resource, Side};
+use crate::verdict::facts::{CPU_FULL, CPU_NEED, CPU_PART, FLAT, REACHED, READS, View, WRITES};
+use crate::verdict::signals::{busy, ceiling, dirty, queue, user_limit};
+use crate::verdict::{About, Direction, DiskFacts, Evidence, Level, OwnVerdict, Resource, Side};
 use hakobu_core::meter::Phase;
 
 /// A resource named by the signals.
 #[derive(Clone, Debug)]
-pub(super) struct Claim {
+pub(crate) struct Claim {
     pub resource: Resource,
     pub level: Level,
     pub evidence: Vec<Evidence>,
@@ -27,7 +24,7 @@ fn claim<const N: usize>(
 }
 
 /// All claims. A single one is the answer.
-pub(super) fn claims(v: &View<'_>) -> Vec<Claim> {
+pub(crate) fn claims(v: &View<'_>) -> Vec<Claim> {
     // The measured program knows more than the machine's counters show.
     if let Some(own_verdict) = &v.f.own_verdict {
         let OwnVerdict { resource, level, evidence } = own_verdict.clone();
@@ -53,7 +50,7 @@ pub(super) fn claims(v: &View<'_>) -> Vec<Claim> {
 /// Units wait for the user's rate limit, and it is reached.
 fn user_limit_(v: &View<'_>) -> Option<Claim> {
     let waits = v.busy_share(Phase::Limit) >= 0.3;
-    let most = |limit: &&super::UserLimit| limit.reached >= REACHED * limit.limit;
+    let most = |limit: &&crate::verdict::UserLimit| limit.reached >= REACHED * limit.limit;
     let limit = v.f.limits.iter().filter(|limit| limit.limit > 0.0).find(most)?;
     if !waits {
         return None;
@@ -440,3 +437,27 @@ fn own(v: &View<'_>) -> Option<Claim> {
         [Some(v.phase(Phase::Room)), Some(v.cpu_used()), v.machine_used()],
     )
 }
+
+/// Share of time waiting for a CPU from which threads lack CPUs.
+pub(crate) const RUN_DELAY: f64 = 0.1;
+/// The same for pressure, which includes threads of other processes.
+pub(crate) const PRESSURE: f64 = 0.3;
+/// Share of the time in which a thread has to be on a CPU or waiting for one, if others' use of CPUs limits the work: it
+/// is never left to itself.
+pub(crate) const RUNNABLE: f64 = 0.9;
+/// Throttled share of quota periods.
+pub(crate) const QUOTA: f64 = 0.1;
+/// Stolen share of each CPU.
+pub(crate) const STOLEN: f64 = 0.1;
+/// Share of the threads' time blocked.
+pub(crate) const BLOCKED: f64 = 0.4;
+/// Share of the CPUs' time idle with I/O in flight.
+pub(crate) const IOWAIT: f64 = 0.1;
+/// Traffic from which a command may be limited by the network.
+pub(crate) const TRAFFIC_BYTES_PER_S: f64 = 65_536.0;
+/// Share of samples with a thread that waits for a lock.
+pub(crate) const LOCKED: f64 = 0.3;
+/// Share of answers that ask to slow down.
+pub(crate) const THROTTLED: f64 = 0.01;
+/// Bytes in queueing disciplines from which packets count as queued.
+pub(crate) const BACKLOG_BYTES: f64 = 65_536.0;

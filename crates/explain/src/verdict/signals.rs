@@ -1,11 +1,11 @@
 //! Signals with their references, and the list of all signals with their meaning.
 
-use super::thresholds::{
+use crate::verdict::facts::{CPU_FREE, CPU_FULL, FLAT, NOTHING, REACHED, RISING, View};
+use crate::verdict::rules::{
     BACKLOG_BYTES, BLOCKED, IOWAIT, LOCKED, PRESSURE, QUOTA, RUN_DELAY, STOLEN, THROTTLED,
     TRAFFIC_BYTES_PER_S,
 };
-use super::view::{CPU_FREE, CPU_FULL, FLAT, NOTHING, REACHED, RISING, View};
-use super::{
+use crate::verdict::{
     About, Ceiling, Direction, DiskFacts, Evidence, Experiment, NetworkFacts, Signal, UserLimit,
 };
 use hakobu_core::meter::Phase;
@@ -22,7 +22,7 @@ macro_rules! signals {
     ($($(#[$doc:meta])* $function:ident, $signal:literal, |$v:ident| $value:expr, $limit:expr;)*) => {
         impl View<'_> {
             $($(#[$doc])*
-            pub(super) fn $function(&self) -> Option<Evidence> {
+            pub(crate) fn $function(&self) -> Option<Evidence> {
                 let $v = self;
                 Some(evidence($signal, $value, $limit))
             })*
@@ -64,12 +64,12 @@ impl View<'_> {
         self.f.network.as_ref()
     }
 
-    pub(super) fn cpu_used(&self) -> Evidence {
+    pub(crate) fn cpu_used(&self) -> Evidence {
         evidence("cpu_used_cpus", self.f.cpu_used, self.f.cpus)
     }
 
     /// CPU use by this process and by all.
-    pub(super) fn cpus(&self) -> Vec<Evidence> {
+    pub(crate) fn cpus(&self) -> Vec<Evidence> {
         let full = |of: &Evidence| self.is_one_cpu() && of.value >= of.limit;
         let busiest = self.busiest_cpu().filter(full);
         match (self.f.about, busiest) {
@@ -78,13 +78,13 @@ impl View<'_> {
         }
     }
 
-    pub(super) fn busiest_cpu(&self) -> Option<Evidence> {
+    pub(crate) fn busiest_cpu(&self) -> Option<Evidence> {
         let of = self.f.busiest_cpu?;
         let name = of.number.map_or("one CPU".to_owned(), |number| format!("cpu{number}"));
         Some(Evidence { of: name, ..evidence("cpu_busy_share", of.used, CPU_FULL) })
     }
 
-    pub(super) fn run_delay(&self) -> Option<Evidence> {
+    pub(crate) fn run_delay(&self) -> Option<Evidence> {
         let of = match self.f.about {
             About::Command => "the command".to_owned(),
             About::Transfer | About::Cell => String::new(),
@@ -94,7 +94,7 @@ impl View<'_> {
 
     /// Share of the busy units' time in a phase, so that the shares of all phases add up to 100 %; for idle units their
     /// share of all units, which is a signal of its own.
-    pub(super) fn phase(&self, phase: Phase) -> Evidence {
+    pub(crate) fn phase(&self, phase: Phase) -> Evidence {
         let (value, limit) = match phase {
             Phase::Idle => (self.idle_share(), 0.5),
             Phase::Limit => (self.busy_share(phase), 0.3),
@@ -106,7 +106,7 @@ impl View<'_> {
     }
 
     /// Those of these phases with at least a tenth of the time, longest first.
-    pub(super) fn phases(&self, phases: &[Phase]) -> Vec<Evidence> {
+    pub(crate) fn phases(&self, phases: &[Phase]) -> Vec<Evidence> {
         let mut all: Vec<_> = phases.iter().map(|phase| self.phase(*phase)).collect();
         all.retain(|phase| phase.value >= 0.1);
         all.sort_by(|a, b| b.value.total_cmp(&a.value));
@@ -114,7 +114,7 @@ impl View<'_> {
     }
 
     /// [`View::phases`] of all phases.
-    pub(super) fn all_phases(&self) -> Vec<Evidence> {
+    pub(crate) fn all_phases(&self) -> Vec<Evidence> {
         self.phases(&PHASES.map(|(phase, _)| phase))
     }
 
@@ -131,12 +131,12 @@ impl View<'_> {
         all
     }
 
-    pub(super) fn throttled(&self) -> Option<Evidence> {
+    pub(crate) fn throttled(&self) -> Option<Evidence> {
         self.has_store().then(|| evidence("throttled_share", self.throttled_share(), THROTTLED))
     }
 
     /// Round-trip time: of handshakes if there were any.
-    pub(super) fn round_trip(&self) -> Option<Evidence> {
+    pub(crate) fn round_trip(&self) -> Option<Evidence> {
         let network = self.network()?;
         let least = network.rtt_min_ms?;
         match network.handshake_ms {
@@ -146,7 +146,7 @@ impl View<'_> {
     }
 
     /// All signals with their meaning.
-    pub(super) fn all(&self) -> Vec<Signal> {
+    pub(crate) fn all(&self) -> Vec<Signal> {
         let mut all = vec![self.cpu_used()];
         all.extend(self.machine_used());
         all.extend(self.busiest_cpu());
@@ -215,7 +215,7 @@ const _: () = {
 };
 
 /// A disk's ceiling, and the rate reached.
-pub(super) fn ceiling(disk: &DiskFacts, of: &Ceiling) -> Evidence {
+pub(crate) fn ceiling(disk: &DiskFacts, of: &Ceiling) -> Evidence {
     let signal = match (of.operations, of.direction) {
         (true, Direction::Reads) => "disk_read_iops",
         (true, Direction::Writes) => "disk_write_iops",
@@ -227,20 +227,20 @@ pub(super) fn ceiling(disk: &DiskFacts, of: &Ceiling) -> Evidence {
     Evidence { signal: signal.into(), of: disk.name.clone(), value: of.reached, limit: of.limit }
 }
 
-pub(super) fn busy(disk: &DiskFacts) -> Evidence {
+pub(crate) fn busy(disk: &DiskFacts) -> Evidence {
     Evidence { of: disk.name.clone(), ..evidence("disk_busy_share", disk.busy, 0.9) }
 }
 
-pub(super) fn queue(disk: &DiskFacts) -> Option<Evidence> {
+pub(crate) fn queue(disk: &DiskFacts) -> Option<Evidence> {
     Some(Evidence { of: disk.name.clone(), ..evidence("disk_queue", disk.queue?, 4.0) })
 }
 
-pub(super) fn dirty(disk: &DiskFacts) -> Option<Evidence> {
+pub(crate) fn dirty(disk: &DiskFacts) -> Option<Evidence> {
     let (value, limit) = disk.dirty_bytes?;
     Some(Evidence { of: disk.name.clone(), ..evidence("dirty_bytes", value, limit) })
 }
 
-pub(super) fn user_limit(of: &UserLimit) -> Evidence {
+pub(crate) fn user_limit(of: &UserLimit) -> Evidence {
     let signal = match of.option {
         "--bwlimit" => "user_limit_bytes_per_s",
         _ => "user_limit_per_s",
@@ -248,7 +248,7 @@ pub(super) fn user_limit(of: &UserLimit) -> Evidence {
     Evidence { of: of.option.to_owned(), ..evidence(signal, of.reached, of.limit) }
 }
 
-pub(super) fn experiment(made: &Experiment) -> Evidence {
+pub(crate) fn experiment(made: &Experiment) -> Evidence {
     let of = made.resource.name().to_owned();
     Evidence { of, ..evidence("experiment_elasticity", made.elasticity.0, 0.7) }
 }

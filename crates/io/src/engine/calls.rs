@@ -4,9 +4,9 @@
 
 use super::{Engine, REFUSED, Submission, Transfer, part, sync_file};
 use crate::job::{NameUse, StatCall};
+use hakobu_sys::blocks::{self, Take};
 use hakobu_sys::memory::Aligned;
-use hakobu_sys::ranges::{self, Take};
-use hakobu_sys::{OwnedFd, blocks, dir, errno, file, meta};
+use hakobu_sys::{OwnedFd, dir, errno, file, meta};
 use std::ffi::{CStr, CString};
 use std::io::{Error, Result};
 use std::marker::PhantomData;
@@ -70,7 +70,7 @@ call!(
     /// ftruncate(2) to where a block begins: `ftruncate`.
     Cutting,
     no_read,
-    |file, buffer: &[u8], offset| whole(ranges::cut(file, offset), buffer),
+    |file, buffer: &[u8], offset| whole(blocks::cut(file, offset), buffer),
 );
 call!(
     /// Trims: the blocks of a range are given back, of a file (fallocate(2)) or of a device (BLKDISCARD).
@@ -85,12 +85,12 @@ fn whole(said: i64, buffer: &[u8]) -> i64 {
 }
 
 fn take(file: &OwnedFd, take: Take, buffer: &[u8], offset: u64) -> i64 {
-    whole(ranges::take(file, take, offset, buffer.len() as u64), buffer)
+    whole(blocks::take(file, take, offset, buffer.len() as u64), buffer)
 }
 
 fn trim(file: &OwnedFd, buffer: &[u8], offset: u64) -> i64 {
-    match ranges::is_device(file) {
-        true => whole(ranges::discard(file, offset, buffer.len() as u64), buffer),
+    match blocks::is_device(file) {
+        true => whole(blocks::discard(file, offset, buffer.len() as u64), buffer),
         false => take(file, Take::Punch, buffer, offset),
     }
 }

@@ -36,7 +36,7 @@ impl Mmap {
         write: bool,
         bytes: usize,
     ) -> Result<Mmap> {
-        let page = hakobu_sys::counters::page_bytes();
+        let page = hakobu_sys::proc::page_bytes();
         let map = |(file, extent): (&OwnedFd, &Extent)| {
             let begin_bytes = extent.begin_bytes / page * page;
             let bytes = extent.begin_bytes - begin_bytes + extent.bytes;

@@ -6,7 +6,7 @@ mod blocks;
 use crate::steady::SteadyState;
 pub use blocks::{BlockSizes, Ioprio, Priorities, PriorityShare};
 pub use hakobu_sys::blocks::Sync;
-use hakobu_sys::nodes::Policy;
+use hakobu_sys::memory::MemoryPolicy;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -571,7 +571,7 @@ pub struct NumaNodes {
     /// Nodes on whose CPUs it runs (`numa_cpu_nodes`); empty is all.
     pub cpus: Vec<u32>,
     /// Policy of its memory (`numa_mem_policy`).
-    pub policy: Policy,
+    pub policy: MemoryPolicy,
     /// Nodes of the policy.
     pub memory: Vec<u32>,
 }

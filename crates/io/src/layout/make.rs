@@ -6,7 +6,7 @@ use super::files::FilePlan;
 use super::safety::{FileState, explain, try_open};
 use crate::content::Filler;
 use crate::job::Job;
-use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, errno, file, meta, open, xattr};
+use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, blocks, errno, file, meta, xattr};
 use std::ffi::CStr;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,12 +18,12 @@ const BATCH_BYTES: u64 = 64 << 20;
 
 /// Creates a file, empty.
 pub(super) fn create(plan: &FilePlan<'_>) -> Result<OwnedFd, String> {
-    open::create_for_io(&plan.path).map_err(|error| explain(&error, false))
+    blocks::create_for_io(&plan.path).map_err(|error| explain(&error, false))
 }
 
 /// Opens a file that is too short.
 pub(super) fn reopen(plan: &FilePlan<'_>) -> Result<OwnedFd, String> {
-    let fd = open::open_for_io(&plan.path, false, true, false, false);
+    let fd = blocks::open_for_io(&plan.path, false, true, false, false);
     fd.map_err(|error| explain(&error, false))
 }
 
@@ -41,7 +41,7 @@ pub(super) fn grow(
     let set_len = || file::set_len(fd.as_fd(), plan.need_bytes).map_err(|error| error.to_string());
     if !plan.grows() {
         let reserved = match plan.reserves() {
-            true => open::allocate(fd, plan.need_bytes).map(|()| true).or_else(|error| {
+            true => blocks::allocate(fd, plan.need_bytes).map(|()| true).or_else(|error| {
                 if errno::is(&error, errno::EOPNOTSUPP) { Ok(false) } else { Err(error) }
             }),
             false => Ok(false),

@@ -13,7 +13,7 @@ pub(crate) mod tests;
 use crate::job::Job;
 use crate::pattern::Extent;
 use files::FilePlan;
-use hakobu_sys::{AsFd, OwnedFd, meta, open};
+use hakobu_sys::{AsFd, OwnedFd, blocks, meta};
 use safety::FileState;
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
@@ -97,7 +97,7 @@ pub fn lay_out(jobs: &[Job], safety: &Safety, stop: &AtomicBool) -> Result<Layou
             safety::try_open(plan).map_err(here)?;
         }
         if matches!(plan.found, FileState::Device { .. }) && plan.writes() {
-            let claim = open::open_for_io(&plan.path, false, true, false, true);
+            let claim = blocks::open_for_io(&plan.path, false, true, false, true);
             claims.push(claim.map_err(|error| here(safety::explain(&error, false)))?);
         }
     }
@@ -213,7 +213,7 @@ impl Layout {
 /// Marks a file as the run left it.
 fn mark_again(made: &Made) -> Result<(), String> {
     let here = |error: std::io::Error| format!("{}: {error}", made.path.display());
-    let fd = match open::open_for_io(&made.path, true, false, false, false) {
+    let fd = match blocks::open_for_io(&made.path, true, false, false, false) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         fd => fd.map_err(here)?,
     };

@@ -5,7 +5,7 @@ use super::Safety;
 use super::files::FilePlan;
 use super::make;
 use crate::job::NameUse;
-use hakobu_sys::{AsFd, disk, errno, meta, open, volume};
+use hakobu_sys::{AsFd, blocks, disk, errno, meta};
 use std::collections::BTreeMap;
 use std::io::Error;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -44,8 +44,8 @@ impl FileState {
             };
             return Err(format!("is {what}, not a file or a block device"));
         }
-        let fd = open::open_for_io(path, true, false, false, false).map_err(|e| e.to_string())?;
-        let bytes = open::size_bytes(fd.as_fd()).map_err(|error| error.to_string())?;
+        let fd = blocks::open_for_io(path, true, false, false, false).map_err(|e| e.to_string())?;
+        let bytes = blocks::size_bytes(fd.as_fd()).map_err(|error| error.to_string())?;
         let meta = meta::of_fd(&fd).map_err(|error| error.to_string())?;
         if kind.is_block_device() {
             let bytes = bytes.ok_or("the kernel does not say how large this device is")?;
@@ -166,9 +166,9 @@ pub(super) fn try_open(plan: &FilePlan<'_>) -> Result<(), String> {
     for user in &plan.uses {
         // Writers also need read access: for mappings and for verify.
         let direct = user.direct;
-        let opened = open::open_for_io(&plan.path, true, user.writes, direct, false);
+        let opened = blocks::open_for_io(&plan.path, true, user.writes, direct, false);
         let fd = opened.map_err(|error| explain(&error, direct))?;
-        let alignment = if direct { open::direct_alignment(fd.as_fd()) } else { None };
+        let alignment = if direct { blocks::direct_alignment(fd.as_fd()) } else { None };
         match alignment.map(|alignment| alignment.offset_bytes) {
             Some(0) => return Err(NO_DIRECT.to_owned()),
             Some(multiple) if user.step_bytes % multiple != 0 => {
@@ -232,7 +232,7 @@ pub(super) fn check_room(plans: &[FilePlan<'_>]) -> Result<(), String> {
 fn fits_room(demand: &Demand) -> Result<(), String> {
     let Demand { bytes, files, place } = demand;
     let place = place.display();
-    let space = std::fs::File::open(&demand.place).and_then(|at| volume::space(at.as_fd()));
+    let space = std::fs::File::open(&demand.place).and_then(|at| disk::space(at.as_fd()));
     let space = space.map_err(|error| format!("{place}: {error}"))?;
     if space.read_only {
         return Err(format!("{place}: its file system is mounted read-only"));

@@ -5,7 +5,7 @@ use super::{Layout, Safety, lay_out};
 use crate::job::tests::job;
 use crate::job::{Amount, Job};
 use crate::pattern::Extent;
-use hakobu_sys::open::open_for_io;
+use hakobu_sys::blocks::open_for_io;
 use parking_lot::Mutex;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;

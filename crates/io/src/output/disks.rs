@@ -1,8 +1,8 @@
 //! Work of disks during a run: counters of the kernel before and after, as fio's `disk_util` has
 //! them (proc_diskstats(5)).
 
-use hakobu_sys::counters::{Counters, Machine};
 use hakobu_sys::disk;
+use hakobu_sys::proc::{Counters, MachineFile};
 use std::collections::BTreeSet;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
@@ -87,7 +87,7 @@ fn since(before: &DiskCounts, after: &DiskCounts) -> DiskCounts {
 /// All disks; none where the kernel does not show them.
 fn counts() -> Vec<(String, DiskCounts)> {
     let mut buffer = Vec::new();
-    let counters = Counters::machine(Machine::Disks);
+    let counters = Counters::machine(MachineFile::Disks);
     let text = counters.as_ref().and_then(|counters| counters.read(&mut buffer));
     String::from_utf8_lossy(text.unwrap_or_default()).lines().filter_map(parse).collect()
 }

@@ -9,7 +9,7 @@ use crate::job::{Ioprio, Job};
 use crate::outcome::Outcome;
 use crate::stats::Histogram;
 use crate::steady::{SteadyMetric, SteadyResult, SteadyState};
-use hakobu_core::machine::Machine;
+use hakobu_core::unit::Machine;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use std::borrow::Cow;

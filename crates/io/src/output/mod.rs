@@ -14,7 +14,7 @@ use crate::outcome::{DepthCounts, Outcome};
 use crate::stats::{Histogram, Series};
 use crate::steady::{SteadyResult, SteadyState};
 use disks::DiskUse;
-use hakobu_core::machine::Machine;
+use hakobu_core::unit::Machine;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

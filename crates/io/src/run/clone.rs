@@ -15,11 +15,11 @@ use crate::outcome::Outcome;
 use crate::pattern::Extent;
 use crate::random::{Random, seed_of};
 use hakobu_sys::aio::Context;
-use hakobu_sys::nodes::{self, Policy};
-use hakobu_sys::open::size_bytes;
-use hakobu_sys::priority::{IoClass, set_io_priority};
+use hakobu_sys::blocks::size_bytes;
+use hakobu_sys::memory::{self, MemoryPolicy};
+use hakobu_sys::process::{IoClass, set_io_priority};
 use hakobu_sys::ring::{Ring, Settings};
-use hakobu_sys::{AsFd, OwnedFd, blocks, cache, errno, task};
+use hakobu_sys::{AsFd, OwnedFd, blocks, cache, errno, proc};
 use std::borrow::Cow;
 use std::io::{Error, ErrorKind};
 use std::path::Path;
@@ -367,7 +367,7 @@ impl CloneTask<'_> {
 fn bind(job: &Job, clone: u32) -> Result<(), Failure> {
     let mut of_nodes = Vec::new();
     for node in &job.nodes.cpus {
-        let cpus = nodes::cpus(*node).map_err(|error| no_node(*node, &error))?;
+        let cpus = memory::cpus_of_node(*node).map_err(|error| no_node(*node, &error))?;
         of_nodes.extend(cpus);
     }
     // Both together: the CPUs of these nodes that are allowed.
@@ -382,7 +382,7 @@ fn bind(job: &Job, clone: u32) -> Result<(), Failure> {
         _ => cpus.as_slice(),
     };
     if !cpus.is_empty() {
-        task::set_affinity(0, cpus).map_err(|error| {
+        proc::set_affinity(0, cpus).map_err(|error| {
             Failure::of(&error, format!("cannot be bound to CPUs {cpus:?}: {error}"))
         })?;
     }
@@ -409,14 +409,14 @@ fn priority(job: &Job) -> Result<(), Failure> {
 /// Sets where memory comes from.
 fn memory(job: &Job) -> Result<(), Failure> {
     let policy = job.nodes.policy;
-    if policy == Policy::Default {
+    if policy == MemoryPolicy::Default {
         return Ok(());
     }
     let list = &job.nodes.memory;
     for node in list {
-        nodes::cpus(*node).map_err(|error| no_node(*node, &error))?;
+        memory::cpus_of_node(*node).map_err(|error| no_node(*node, &error))?;
     }
-    nodes::set_policy(policy, list).map_err(|error| {
+    memory::set_policy(policy, list).map_err(|error| {
         let what = "numa_mem_policy: memory of nodes";
         Failure::of(&error, format!("{what} {list:?} cannot be had: {error}"))
     })

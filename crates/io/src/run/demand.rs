@@ -3,7 +3,7 @@
 
 use super::groups;
 use crate::job::{Amount, EngineKind, Job, NameUse};
-use hakobu_sys::room::{self, Of, Room};
+use hakobu_sys::process::{self, Headroom, LimitedResource};
 
 /// Memory that a clone touches besides its buffers: stacks, histograms, the kernel's part. A quarter
 /// more than what was measured.
@@ -18,11 +18,11 @@ const SUBMITTER_BYTES: u64 = 192 << 10;
 
 /// Describes the resources that jobs lack.
 pub fn check(jobs: &[Job]) -> Result<(), String> {
-    refuse(jobs, &room::left())
+    refuse(jobs, &process::headroom())
 }
 
 /// Demand of one clone.
-fn of_clone(job: &Job, of: Of) -> u64 {
+fn of_clone(job: &Job, of: LimitedResource) -> u64 {
     let block_bytes = job.block_bytes.into_iter().max().unwrap_or_default();
     let buffers = block_bytes.saturating_mul(job.depth.max(1).into());
     let files = u64::from(job.files.max(1)).max(job.filenames.len() as u64);
@@ -34,15 +34,15 @@ fn of_clone(job: &Job, of: Of) -> u64 {
         _ => 0,
     };
     match of {
-        Of::Threads => 1 + submitters,
-        Of::Memory => {
+        LimitedResource::Threads => 1 + submitters,
+        LimitedResource::Memory => {
             CLONE_BYTES.saturating_add(buffers).saturating_add(own).saturating_add(stacks / 16)
         }
-        Of::Addresses => {
+        LimitedResource::Addresses => {
             ADDRESS_BYTES.saturating_add(buffers).saturating_add(own).saturating_add(stacks)
         }
         // A stack and one for signals, each with a guard, and buffers; rings and files besides.
-        Of::Mappings => match job.engine {
+        LimitedResource::Mappings => match job.engine {
             _ if job.offload => 5 + 6 * submitters,
             EngineKind::IoUring => 8,
             EngineKind::Libaio => 6,
@@ -50,14 +50,14 @@ fn of_clone(job: &Job, of: Of) -> u64 {
             EngineKind::Mmap => 5 + files,
             _ => 5,
         },
-        Of::Files if job.engine.named() == NameUse::Nothing => 0,
+        LimitedResource::Files if job.engine.named() == NameUse::Nothing => 0,
         // One at a time.
-        Of::Files if job.engine.is_of_names() => 1,
-        Of::Files => files + u64::from(job.engine == EngineKind::IoUring),
+        LimitedResource::Files if job.engine.is_of_names() => 1,
+        LimitedResource::Files => files + u64::from(job.engine == EngineKind::IoUring),
     }
 }
 
-fn refuse(jobs: &[Job], rooms: &[Room]) -> Result<(), String> {
+fn refuse(jobs: &[Job], rooms: &[Headroom]) -> Result<(), String> {
     let records = jobs.iter().map(|job| {
         let files = u64::from(job.clones).saturating_mul(job.files.max(1).into());
         files.saturating_add(job.clones.into()).saturating_mul(RECORD_BYTES)
@@ -72,7 +72,7 @@ fn refuse(jobs: &[Job], rooms: &[Room]) -> Result<(), String> {
             each.fold(0, u64::saturating_add)
         });
         let mut need = needs.max().unwrap_or(0);
-        if matches!(room.of, Of::Memory | Of::Addresses) {
+        if matches!(room.of, LimitedResource::Memory | LimitedResource::Addresses) {
             need = need.saturating_add(records);
         }
         if need <= room.left {
@@ -80,11 +80,11 @@ fn refuse(jobs: &[Job], rooms: &[Room]) -> Result<(), String> {
         }
         let clones = jobs.iter().map(|job| u64::from(job.clones)).fold(0, u64::saturating_add);
         let what = match room.of {
-            Of::Threads => "threads",
-            Of::Memory => "bytes of memory",
-            Of::Addresses => "bytes of address space",
-            Of::Mappings => "mappings of memory",
-            Of::Files => "open files",
+            LimitedResource::Threads => "threads",
+            LimitedResource::Memory => "bytes of memory",
+            LimitedResource::Addresses => "bytes of address space",
+            LimitedResource::Mappings => "mappings of memory",
+            LimitedResource::Files => "open files",
         };
         let (name, left) = (room.name, room.left);
         return Err(format!(
@@ -103,18 +103,18 @@ mod tests {
         Job { clones, ..Job::default() }
     }
 
-    fn room(of: Of, left: u64) -> Vec<Room> {
-        vec![Room { of, name: "the-limit", left }]
+    fn room(of: LimitedResource, left: u64) -> Vec<Headroom> {
+        vec![Headroom { of, name: "the-limit", left }]
     }
 
     #[test]
     fn every_limit_is_named() {
         for (of, enough) in [
-            (Of::Threads, 100),
-            (Of::Mappings, 500),
-            (Of::Files, 100),
-            (Of::Memory, 100 * ((64 << 10) + 4096 + 2048)),
-            (Of::Addresses, 100 * ((320 << 10) + 4096 + 2048)),
+            (LimitedResource::Threads, 100),
+            (LimitedResource::Mappings, 500),
+            (LimitedResource::Files, 100),
+            (LimitedResource::Memory, 100 * ((64 << 10) + 4096 + 2048)),
+            (LimitedResource::Addresses, 100 * ((320 << 10) + 4096 + 2048)),
         ] {
             assert_eq!(refuse(&[job(100)], &room(of, enough)), Ok(()), "{of:?}");
             let why = refuse(&[job(100)], &room(of, enough - 1)).unwrap_err();
@@ -127,14 +127,14 @@ mod tests {
     #[test]
     fn groups_follow_each_other() {
         let later = Job { stonewall: true, ..job(60) };
-        let threads = room(Of::Threads, 100);
+        let threads = room(LimitedResource::Threads, 100);
         assert_eq!(refuse(&[job(60), later.clone()], &threads), Ok(()));
         assert!(refuse(&[job(60), job(60)], &threads).is_err());
         let only_made = Job { create_only: true, ..job(60) };
         assert_eq!(refuse(&[job(60), only_made], &threads), Ok(()));
         let null = Job { engine: EngineKind::Null, ..job(60) };
-        assert_eq!(refuse(&[null], &room(Of::Files, 0)), Ok(()));
+        assert_eq!(refuse(&[null], &room(LimitedResource::Files, 0)), Ok(()));
         let deep = Job { depth: 1 << 20, ..job(1) };
-        assert!(refuse(&[deep], &room(Of::Memory, 1 << 30)).is_err());
+        assert!(refuse(&[deep], &room(LimitedResource::Memory, 1 << 30)).is_err());
     }
 }

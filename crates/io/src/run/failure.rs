@@ -6,7 +6,7 @@ use super::pace::DepthResult;
 use crate::engine::{Engine, Failure, Submission};
 use crate::job::{EngineKind, NameUse};
 use crate::pattern::Block;
-use hakobu_sys::{errno, ranges};
+use hakobu_sys::{blocks, errno};
 use std::io::Error;
 
 impl<E: Engine> CloneLoop<'_, E> {
@@ -59,10 +59,10 @@ impl<E: Engine> CloneLoop<'_, E> {
         for (number, file) in self.files.iter().enumerate() {
             let unsent = self.unsent.iter().filter(|block| block.file as usize == number);
             let Some(end) = unsent.map(|block| block.offset).min() else { continue };
-            if ranges::is_device(file) {
+            if blocks::is_device(file) {
                 continue;
             }
-            let said = ranges::cut(file, end);
+            let said = blocks::cut(file, end);
             if said < 0 {
                 let error = Error::from_raw_os_error(i32::try_from(-said).unwrap_or(errno::EIO));
                 return Err(

@@ -9,7 +9,7 @@ use crate::job::{Clocks, Job};
 use crate::outcome::{DepthCounts, DirectionStats, LogEntry, Outcome};
 use crate::stats::Histogram;
 use hakobu_sys::clock::Clock;
-use hakobu_sys::usage::Used;
+use hakobu_sys::proc::ResourceUsage;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -130,7 +130,7 @@ pub(super) struct Meter<'a> {
     /// Blocks and bytes at the last sample, and those of ramp time.
     before: [(u64, u64); 2],
     ramp: [(u64, u64); 2],
-    used: Used,
+    used: ResourceUsage,
     /// Blocks until the next look at the clock, how many these are, and when the last one was.
     left: u32,
     stride: u32,
@@ -177,7 +177,7 @@ impl<'a> Meter<'a> {
             least_seen: (0, [(0, 0); 2]),
             before: [(0, 0); 2],
             ramp: [(0, 0); 2],
-            used: Used::default(),
+            used: ResourceUsage::default(),
             left: 1,
             stride: 1,
             looked: 0,
@@ -220,7 +220,7 @@ impl<'a> Meter<'a> {
     /// Begins to count.
     fn count_from(&mut self, now: u64) {
         self.counted = now;
-        self.used = Used::of_thread();
+        self.used = ResourceUsage::of_thread();
         self.before = [(0, 0); 2];
         (self.sampled, self.logged) = (now, now);
         if self.clocks.bandwidth {
@@ -485,7 +485,7 @@ impl Meter<'_> {
 
     /// Fills in the counters so far, without logs.
     fn measured(&self, now: u64, counted: Counted, outcome: &mut Outcome) {
-        let used = Used::of_thread().since(&self.used);
+        let used = ResourceUsage::of_thread().since(&self.used);
         outcome.runtime_ns = self.clock.between_ns(self.counted, now);
         outcome.user_ns = used.user.as_nanos() as u64;
         outcome.sys_ns = used.sys.as_nanos() as u64;

@@ -225,7 +225,7 @@ const NAP: Duration = Duration::from_millis(2);
 pub struct RunView<'a> {
     /// Its progress.
     pub progress: Progress,
-    pub(super) tasks: &'a [CloneTask<'a>],
+    tasks: &'a [CloneTask<'a>],
     /// Measurements of clones of earlier groups.
     pub(super) ended: &'a [Outcome],
     /// Measurements of those of this group that have ended.

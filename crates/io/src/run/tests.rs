@@ -461,18 +461,18 @@ fn what_cannot_begin_says_why() {
 #[test]
 fn threads_stay_on_their_cpus() {
     let folder = tempfile::tempdir().unwrap();
-    let cpus = hakobu_sys::task::affinity(0).unwrap();
+    let cpus = hakobu_sys::proc::affinity(0).unwrap();
     let mut job = sized("read", EngineKind::Psync, folder.path(), 64);
     (job.clones, job.time_based) = (2, true);
     (job.cpus, job.cpus_split) = (cpus.clone(), true);
     (job.runtime, job.name) = (Some(Duration::from_millis(150)), "bound".into());
     let mut seen = std::collections::HashSet::new();
     let outcomes = go_with(&[job], &AtomicBool::new(false), |_| {
-        for tid in hakobu_sys::task::own_threads() {
+        for tid in hakobu_sys::proc::own_threads() {
             let own = Path::new("/proc").join(format!("self/task/{tid}/comm"));
             let Ok(name) = std::fs::read_to_string(own) else { continue };
             if let Some(clone) = name.trim().strip_prefix("bound/") {
-                seen.insert((clone.to_owned(), hakobu_sys::task::affinity(tid).unwrap()));
+                seen.insert((clone.to_owned(), hakobu_sys::proc::affinity(tid).unwrap()));
             }
         }
     });

@@ -6,7 +6,7 @@ use crate::engine::{Engine, Failure};
 use crate::job::VerifyKind;
 use crate::pattern::Block;
 use hakobu_sys::cache;
-use hakobu_sys::links::Links;
+use hakobu_sys::paths::Links;
 use std::path::Path;
 
 impl<E: Engine> CloneLoop<'_, E> {

@@ -140,11 +140,11 @@ impl Environment for System {
     }
 
     fn page_bytes(&self) -> u64 {
-        hakobu_sys::counters::page_bytes()
+        hakobu_sys::proc::page_bytes()
     }
 
     fn memory_mib(&self) -> u64 {
-        hakobu_sys::room::memory_bytes().unwrap_or(0) >> 20
+        hakobu_sys::process::memory_bytes().unwrap_or(0) >> 20
     }
 }
 

@@ -10,7 +10,7 @@ use crate::job::{
 };
 use crate::steady::{SteadyCriterion, SteadyMetric};
 use hakobu_sys::errno;
-use hakobu_sys::nodes::Policy;
+use hakobu_sys::memory::MemoryPolicy;
 use std::cmp::Ordering;
 use std::time::Duration;
 
@@ -426,14 +426,14 @@ pub fn ignored(text: &str) -> Result<[Vec<i32>; 3], String> {
 pub fn memory_policy(text: &str, nodes: &mut NumaNodes) -> Result<(), String> {
     let (name, list) = text.split_once(':').map_or((text, None), |(name, of)| (name, Some(of)));
     nodes.policy = match name {
-        "default" => Policy::Default,
-        "local" => Policy::Local,
-        "bind" => Policy::Bind,
-        "interleave" => Policy::Interleave,
-        "prefer" => Policy::Prefer,
+        "default" => MemoryPolicy::Default,
+        "local" => MemoryPolicy::Local,
+        "bind" => MemoryPolicy::Bind,
+        "interleave" => MemoryPolicy::Interleave,
+        "prefer" => MemoryPolicy::Prefer,
         _ => return Err("is none of default, local, prefer:N, bind:N, interleave:N".to_owned()),
     };
-    let needs = !matches!(nodes.policy, Policy::Default | Policy::Local);
+    let needs = !matches!(nodes.policy, MemoryPolicy::Default | MemoryPolicy::Local);
     nodes.memory = match list {
         Some(list) if needs => units::cpus(list)?,
         None if !needs => Vec::new(),

@@ -10,7 +10,7 @@ use super::sweeps::{Row, others};
 use super::view::View;
 use super::{CellSummary, Interval, Lang, Proof, knee};
 use crate::results::Cell;
-use hakobu_explain::verdict::{Experiment, Level, Resource, Says};
+use hakobu_explain::verdict::{Conclusion, Experiment, Level, Resource};
 
 /// Experiments with a smaller factor prove only a resource that the signals name as well.
 const NAMED_FIRST: f64 = 0.5;
@@ -19,7 +19,7 @@ const NAMED_FIRST: f64 = 0.5;
 pub(super) struct Found {
     pub proof: Proof,
     /// `None` with fewer than three pairs.
-    pub says: Option<Says>,
+    pub says: Option<Conclusion>,
     pairs: usize,
     /// First part of the sentence: the measurement.
     measured: String,
@@ -154,16 +154,16 @@ fn found(
 }
 
 /// Conclusion from an elasticity (for ends: a share of the time).
-fn says(changed: &str, Interval { low, mid, high }: Interval) -> Says {
+fn says(changed: &str, Interval { low, mid, high }: Interval) -> Conclusion {
     let is_end = matches!(changed, "source" | "sink");
     match mid {
         // Another endpoint is clearly faster: the first one or its network path limits.
-        _ if changed == "endpoint" && low >= 0.1 => Says::Binds,
-        _ if changed == "endpoint" && low >= -0.1 && high <= 0.1 => Says::Loose,
-        _ if changed == "endpoint" => Says::Unclear,
+        _ if changed == "endpoint" && low >= 0.1 => Conclusion::Bottleneck,
+        _ if changed == "endpoint" && low >= -0.1 && high <= 0.1 => Conclusion::NoEffect,
+        _ if changed == "endpoint" => Conclusion::Unclear,
         // If half of the time is spent there, no other resource can account for more.
-        0.5.. if is_end && low >= 0.3 => Says::Binds,
-        _ => Says::of((mid, low, high)),
+        0.5.. if is_end && low >= 0.3 => Conclusion::Bottleneck,
+        _ => Conclusion::of((mid, low, high)),
     }
 }
 
@@ -203,7 +203,9 @@ pub(super) fn experiments(cell: u32, found: &[Found]) -> Vec<Experiment> {
 
 /// Withdraws the conclusion of experiments that reduced a resource which the signals do not name.
 pub(super) fn settle(found: &mut [Found], cells: &[CellSummary], lang: Lang) {
-    let taken = found.iter_mut().filter(|made| made.says == Some(Says::Binds) && made.factor < 1.0);
+    let taken = found
+        .iter_mut()
+        .filter(|made| made.says == Some(Conclusion::Bottleneck) && made.factor < 1.0);
     for made in taken {
         let changed = &made.proof.changed;
         let is_proven = cells.iter().any(|of| {
@@ -216,7 +218,7 @@ pub(super) fn settle(found: &mut [Found], cells: &[CellSummary], lang: Lang) {
                 "減らすと遅くなりますが、増やせば速くなるとは限りません",
             );
             made.proof.sentence = words::sentence(&made.measured, follows, lang);
-            made.says = Some(Says::Unclear);
+            made.says = Some(Conclusion::Unclear);
         }
     }
 }

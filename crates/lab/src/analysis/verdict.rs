@@ -9,7 +9,7 @@ use super::say::{Join, beside, capital, is_many, listed, percent, rate, sentence
 use super::view::View;
 use super::{Analysis, Knee, Lang, Model, SENTENCES_MAX, Sweep};
 use crate::analysis::limits::{Limiting, Stretch, by};
-use hakobu_explain::verdict::Says;
+use hakobu_explain::verdict::Conclusion;
 
 /// Most sweeps named in a sentence.
 const SWEEPS_MAX: usize = 3;
@@ -161,7 +161,7 @@ fn place(view: &View<'_>, sweeps: &[&Sweep]) -> String {
 
 /// True if an experiment has a conclusion.
 fn is_clear(found: &Found) -> bool {
-    matches!(found.says, Some(Says::Binds | Says::Loose))
+    matches!(found.says, Some(Conclusion::Bottleneck | Conclusion::NoEffect))
 }
 
 /// The limit: from experiments if one found it, else from the signals; then experiments without effect.
@@ -174,8 +174,8 @@ fn limits(
 ) -> Option<String> {
     let lang = view.lang;
     let mut clear: Vec<&Found> = found.iter().filter(|of| is_clear(of)).collect();
-    clear.sort_by_key(|of| of.says == Some(Says::Loose));
-    let mut told: Vec<(&str, Option<Says>)> = Vec::new();
+    clear.sort_by_key(|of| of.says == Some(Conclusion::NoEffect));
+    let mut told: Vec<(&str, Option<Conclusion>)> = Vec::new();
     clear.retain(|of| {
         let key = (of.proof.changed.as_str(), of.says);
         let is_new = !told.contains(&key);
@@ -186,7 +186,7 @@ fn limits(
     let shown: Vec<String> = clear.iter().map(|of| of.short.clone()).collect();
     let shown = shown.join(lang.pick("; ", "、"));
     match clear.first() {
-        Some(first) if first.says == Some(Says::Binds) => {
+        Some(first) if first.says == Some(Conclusion::Bottleneck) => {
             let of =
                 if is_alone { String::new() } else { view.cell(first.proof.cell)?.series.clone() };
             let follows = match (of.is_empty(), lang) {

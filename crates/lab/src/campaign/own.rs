@@ -4,9 +4,9 @@
 
 use hakobu_core::error::{Cause, Operation, cannot, quoted};
 use hakobu_core::unit::Kind;
-use hakobu_sys::links::Links;
+use hakobu_sys::paths::Links;
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, errno, file, meta, process};
-use hakobu_tree::remove::{Entry, Options, Removal, remove_tree};
+use hakobu_tree::remove::{Removal, RemovalEntry, RemoveOptions, remove_tree};
 use std::ffi::{CStr, CString};
 use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStrExt;
@@ -218,7 +218,7 @@ fn create(dir: BorrowedFd<'_>, name: &CStr, path: &Path) -> Result<(), String> {
 
 /// Removes an entry with everything below it.
 fn remove(dir: BorrowedFd<'_>, name: &CStr, path: &Path) -> Result<(), String> {
-    let options = Options { make_writable: true, ..Options::default() };
+    let options = RemoveOptions { make_writable: true, ..RemoveOptions::default() };
     let mut problem = Problem(None);
     let bytes = path.as_os_str().as_bytes();
     let kind = match meta::of(dir, name, false) {
@@ -234,9 +234,9 @@ fn remove(dir: BorrowedFd<'_>, name: &CStr, path: &Path) -> Result<(), String> {
 struct Problem(Option<String>);
 
 impl Removal for Problem {
-    fn removed(&mut self, _: &Entry<'_>) {}
+    fn removed(&mut self, _: &RemovalEntry<'_>) {}
 
-    fn failed(&mut self, entry: &Entry<'_>, _: Operation, cause: Cause) {
+    fn failed(&mut self, entry: &RemovalEntry<'_>, _: Operation, cause: Cause) {
         let path = Path::new(std::ffi::OsStr::from_bytes(entry.path));
         self.0.get_or_insert_with(|| format!("cannot remove {}: {cause}", quoted(path)));
     }

@@ -14,7 +14,7 @@ pub mod read;
 pub mod store;
 pub mod write;
 
-pub use hakobu_core::machine::Machine;
+pub use hakobu_core::unit::Machine;
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -3,7 +3,7 @@
 
 use super::Run;
 use hakobu_core::error::cannot;
-use hakobu_sys::links::Links;
+use hakobu_sys::paths::Links;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

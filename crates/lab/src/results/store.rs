@@ -5,7 +5,7 @@ use super::outputs;
 use super::read::{CURVES_FILE, RUNS_FILE, read};
 use super::{Curves, End, Header, Line, Run, SCHEMA};
 use hakobu_core::error::{cannot, quoted};
-use hakobu_sys::links::Links;
+use hakobu_sys::paths::Links;
 use serde::Serialize;
 use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};

@@ -1,13 +1,11 @@
 //! Sources of credentials, and refreshing.
 
 use super::*;
-use crate::script::Opened;
-use crate::script::{Server, answer, block_on, refusal};
-use crate::settings::Settings;
-use crate::store::Store;
-use crate::{Client, Kind, Request};
+use crate::script::{Server, ServerSession, answer, block_on, refusal};
+use crate::{Client, ErrorKind, Request, S3Session, Settings};
 use aws_credential_types::Credentials;
-use aws_credential_types::provider::{error::CredentialsError, future};
+use aws_credential_types::provider::error::CredentialsError;
+use aws_credential_types::provider::future;
 use http::Method;
 use std::process::Command;
 use std::sync::atomic::AtomicU32;
@@ -36,65 +34,65 @@ impl ProvideCredentials for Numbered {
     }
 }
 
-fn vault(valid_s: u64, fails_from: u32) -> (Vault, Arc<AtomicU32>) {
+fn credential_cache(valid_s: u64, fails_from: u32) -> (CredentialCache, Arc<AtomicU32>) {
     let calls = Arc::new(AtomicU32::new(0));
     let valid = Duration::from_secs(valid_s);
-    (Vault::fetched(Numbered { calls: Arc::clone(&calls), valid, fails_from }), calls)
+    (CredentialCache::fetched(Numbered { calls: Arc::clone(&calls), valid, fails_from }), calls)
 }
 
 #[test]
 fn keys_are_fetched_once_for_all_who_find_them_expired() {
-    let (vault, calls) = vault(3600, 99);
+    let (credential_cache, calls) = credential_cache(3600, 99);
     block_on(async {
-        assert_eq!(vault.refresh(1).await, Ok(true));
-        assert_eq!(vault.keys().unwrap().access_key, "AK1");
+        assert_eq!(credential_cache.refresh(1).await, Ok(true));
+        assert_eq!(credential_cache.credentials().unwrap().access_key, "AK1");
         // Other requests failed with the old version.
-        assert_eq!(vault.refresh(1).await, Ok(true));
+        assert_eq!(credential_cache.refresh(1).await, Ok(true));
         assert_eq!(calls.load(Ordering::Relaxed), 1);
-        assert_eq!(vault.refresh(vault.version()).await, Ok(true));
-        assert_eq!(vault.keys().unwrap().access_key, "AK2");
+        assert_eq!(credential_cache.refresh(credential_cache.version()).await, Ok(true));
+        assert_eq!(credential_cache.credentials().unwrap().access_key, "AK2");
     });
 }
 
 #[test]
 fn keys_are_fetched_ahead_by_one_core() {
-    let (vault, _) = vault(3600, 3);
+    let (credential_cache, _) = credential_cache(3600, 3);
     let now_s = crate::time::now_s();
     block_on(async {
-        vault.refresh(1).await.unwrap();
-        assert!(!vault.claims_refresh(now_s));
-        assert!(!vault.claims_refresh(now_s + 3600 - AHEAD_S - 10));
+        credential_cache.refresh(1).await.unwrap();
+        assert!(!credential_cache.claims_refresh(now_s));
+        assert!(!credential_cache.claims_refresh(now_s + 3600 - AHEAD_S - 10));
         let due_s = now_s + 3600 - AHEAD_S + 10;
-        assert!(vault.claims_refresh(due_s));
-        assert!(!vault.claims_refresh(due_s), "a second core fetches, too");
-        vault.refresh_ahead(due_s).await;
-        assert_eq!(vault.keys().unwrap().access_key, "AK2");
+        assert!(credential_cache.claims_refresh(due_s));
+        assert!(!credential_cache.claims_refresh(due_s), "a second core fetches, too");
+        credential_cache.refresh_ahead(due_s).await;
+        assert_eq!(credential_cache.credentials().unwrap().access_key, "AK2");
         // The next fetch fails: the keys stay, and a pause follows.
         let due_s = now_s + 2 * 3600;
-        assert!(vault.claims_refresh(due_s));
-        vault.refresh_ahead(due_s).await;
-        assert_eq!(vault.keys().unwrap().access_key, "AK2");
-        assert!(!vault.claims_refresh(due_s + PAUSE_S - 1));
-        assert!(vault.claims_refresh(due_s + PAUSE_S));
+        assert!(credential_cache.claims_refresh(due_s));
+        credential_cache.refresh_ahead(due_s).await;
+        assert_eq!(credential_cache.credentials().unwrap().access_key, "AK2");
+        assert!(!credential_cache.claims_refresh(due_s + PAUSE_S - 1));
+        assert!(credential_cache.claims_refresh(due_s + PAUSE_S));
     });
 }
 
 #[test]
 fn keys_of_a_short_life_are_not_fetched_all_the_time() {
-    let (vault, _) = vault(100, 99);
+    let (credential_cache, _) = credential_cache(100, 99);
     let now_s = crate::time::now_s();
-    block_on(vault.refresh(1)).unwrap();
-    assert!(!vault.claims_refresh(now_s + 40));
-    assert!(vault.claims_refresh(now_s + 55));
+    block_on(credential_cache.refresh(1)).unwrap();
+    assert!(!credential_cache.claims_refresh(now_s + 40));
+    assert!(credential_cache.claims_refresh(now_s + 55));
 }
 
 #[test]
 fn fixed_keys_that_expired_are_an_error() {
     let server = Server::start(|_| refusal("400 Bad Request", "", "ExpiredToken"));
-    let client = Client::new(&server.store(Settings::default()));
+    let client = Client::new(&server.session(Settings::default()));
     let put = Request::new("PutObject", Method::PUT, Some("bucket")).key(b"k").body("x");
     let error = block_on(client.send(&put)).unwrap_err();
-    assert_eq!((error.kind, server.seen().len()), (Kind::Credentials, 1));
+    assert_eq!((error.kind, server.seen().len()), (ErrorKind::Credentials, 1));
 }
 
 /// Runs the test below in its own process with a clean environment.
@@ -148,7 +146,7 @@ fn a_process_hands_out_new_keys_when_the_old_ones_expired() {
         profile: Some("p".into()),
         ..Settings::default()
     };
-    let client = Client::new(&Store::open(&settings).unwrap());
+    let client = Client::new(&S3Session::open(&settings).unwrap());
     let put = Request::new("PutObject", Method::PUT, Some("bucket")).key(b"k").body("x");
     block_on(async {
         client.send(&put).await.unwrap();
@@ -181,9 +179,9 @@ fn a_profile_in_quotes_has_its_keys() {
     }
     let named = Settings { profile: Some("my profile".into()), ..Settings::default() };
     for settings in [Settings::default(), named] {
-        let store = Store::open(&settings).unwrap();
-        assert_eq!(store.vault.keys().unwrap().access_key, "AKQ");
-        assert_eq!(store.resolved.region, "eu-north-1");
+        let session = S3Session::open(&settings).unwrap();
+        assert_eq!(session.credential_cache.credentials().unwrap().access_key, "AKQ");
+        assert_eq!(session.resolved.region, "eu-north-1");
     }
 }
 
@@ -204,8 +202,8 @@ fn a_container_hands_out_keys_over_http() {
         assert!(server.seen().iter().any(|seen| seen.line.starts_with("GET /keys ")));
         return;
     }
-    let store = Store::open(&Settings::default()).unwrap();
-    assert_eq!(store.vault.keys().unwrap().access_key, "AKC");
+    let session = S3Session::open(&Settings::default()).unwrap();
+    assert_eq!(session.credential_cache.credentials().unwrap().access_key, "AKC");
 }
 
 #[test]
@@ -213,8 +211,8 @@ fn no_keys_at_all_are_one_clear_sentence() {
     if !is_child() {
         return child("no_keys_at_all_are_one_clear_sentence", &[("HOME", "/nowhere")]);
     }
-    let error = Store::open(&Settings::default()).map(|_| ()).unwrap_err();
-    assert_eq!(error.kind, Kind::Credentials);
+    let error = S3Session::open(&Settings::default()).map(|_| ()).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Credentials);
     assert!(error.message.starts_with("no credentials: "), "{}", error.message);
     assert!(error.message.contains("--no-sign-request"), "{}", error.message);
 }
@@ -223,7 +221,7 @@ fn no_keys_at_all_are_one_clear_sentence() {
 fn half_a_pair_of_keys_is_named() {
     let lookup = |name: &str| (name == "AWS_ACCESS_KEY_ID").then(|| "AK".to_owned());
     let settings = Settings { endpoint_url: Some("http://h".into()), ..Settings::default() };
-    let error = Store::open_with(&settings, &lookup).map(|_| ()).unwrap_err();
-    assert_eq!(error.kind, Kind::Credentials);
+    let error = S3Session::open_with(&settings, &lookup).map(|_| ()).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Credentials);
     assert!(error.message.contains("AWS_SECRET_ACCESS_KEY is not"), "{}", error.message);
 }

@@ -1,11 +1,11 @@
 //! DeleteObject, also with a condition, and DeleteObjects.
 
-use super::head::{check_version, head_object};
-use super::put::with_document;
-use super::{read, send_and_read, string};
 use crate::header::quoted;
+use crate::ops::get::check_version;
+use crate::ops::put::with_document;
+use crate::ops::{head_object, read, send_and_read, string};
 use crate::xml::{Node, escaped};
-use crate::{Client, Error, Kind, Reply, Request};
+use crate::{Client, Error, ErrorKind, Request, Response};
 use futures_util::stream::{self, StreamExt};
 use http::Method;
 use http::header::IF_MATCH;
@@ -26,7 +26,7 @@ pub struct ObjectId {
 }
 
 /// Result for one object of a batch.
-pub type Deleted = Result<(), Error>;
+pub type DeleteResult = Result<(), Error>;
 
 /// Deletes an object or one version of it. Like in S3, a missing key is not an error.
 ///
@@ -42,7 +42,7 @@ pub async fn delete_object(
     match client.send(&request.query_if("versionId", version)).await {
         Err(error) if error.code == "NoSuchKey" => Ok(()), // sent by some servers
         Err(error) => Err(error),
-        Ok(reply) => check_version(ONE, "deleted", version, &reply.headers),
+        Ok(response) => check_version(ONE, "deleted", version, &response.headers),
     }
 }
 
@@ -63,9 +63,9 @@ pub async fn delete_object_if(
         .header(IF_MATCH, quoted(ONE, etag)?);
     match client.send(&request).await {
         Err(error) if error.code == "NoSuchKey" => Ok(()),
-        Err(error) if error.kind == Kind::Precondition && error.unsure => {
+        Err(error) if error.kind == ErrorKind::Precondition && error.unsure => {
             match head_object(client, bucket, key, None).await {
-                Err(gone) if gone.kind == Kind::NotFound => Ok(()),
+                Err(gone) if gone.kind == ErrorKind::NotFound => Ok(()),
                 _ => Err(error),
             }
         }
@@ -83,14 +83,14 @@ pub async fn delete_objects(
     client: &Client,
     bucket: &str,
     objects: &[ObjectId],
-) -> Result<Vec<Deleted>, Error> {
+) -> Result<Vec<DeleteResult>, Error> {
     let Batch { request, sent } = batch(bucket, objects);
-    let mut results: Vec<Option<Deleted>> = vec![None; objects.len()];
+    let mut results: Vec<Option<DeleteResult>> = vec![None; objects.len()];
     if !sent.is_empty() {
-        let answers = send_and_read(client, &request, answers).await?;
-        place(answers, objects, &sent, &mut results)?;
+        let found = send_and_read(client, &request, key_results).await?;
+        assign(found, objects, &sent, &mut results)?;
     }
-    let one = async |(object, result): (&ObjectId, Option<Deleted>)| match result {
+    let one = async |(object, result): (&ObjectId, Option<DeleteResult>)| match result {
         Some(result) => result,
         None => delete_object(client, bucket, &object.key, object.version.as_deref()).await,
     };
@@ -131,18 +131,18 @@ fn batch(bucket: &str, objects: &[ObjectId]) -> Batch {
 
 /// A result in the response.
 #[derive(Debug)]
-struct Answer {
+struct KeyResult {
     key: Vec<u8>,
     version: Option<String>,
-    result: Deleted,
+    result: DeleteResult,
 }
 
 /// Results in the response, in its order.
-fn answers(reply: &Reply) -> Result<Vec<Answer>, Error> {
-    let mut answers = Vec::new();
+fn key_results(response: &Response) -> Result<Vec<KeyResult>, Error> {
+    let mut found = Vec::new();
     let (mut key, mut version, mut code, mut message) =
         (Vec::new(), None, String::new(), Vec::new());
-    read(NAME, reply, b"DeleteResult", |node| match node {
+    read(NAME, response, b"DeleteResult", |node| match node {
         Node::Leaf { parent: b"Error" | b"Deleted", name, text } => match name {
             b"Key" => key = text.to_vec(),
             b"VersionId" if !text.is_empty() => version = Some(string(text)),
@@ -155,28 +155,32 @@ fn answers(reply: &Reply) -> Result<Vec<Answer>, Error> {
             // Some servers report a missing key.
             let gone = name == b"Deleted" || code == "NoSuchKey";
             let result = if gone { Ok(()) } else { Err(Error::of_code(NAME, &code, &message)) };
-            answers.push(Answer { key: std::mem::take(&mut key), version: version.take(), result });
+            found.push(KeyResult {
+                key: std::mem::take(&mut key),
+                version: version.take(),
+                result,
+            });
         }
         _ => {}
     })?;
-    Ok(answers)
+    Ok(found)
 }
 
 /// Assigns results to objects. A failure without a key applies to all sent objects.
 ///
 /// # Errors
 /// `Corrupt` for an object that was not sent.
-fn place(
-    answers: Vec<Answer>,
+fn assign(
+    found: Vec<KeyResult>,
     objects: &[ObjectId],
     sent: &[usize],
-    results: &mut [Option<Deleted>],
+    results: &mut [Option<DeleteResult>],
 ) -> Result<(), Error> {
     let mut numbers: HashMap<&[u8], Vec<usize>> = HashMap::with_capacity(sent.len());
     for at in sent {
         numbers.entry(&objects[*at].key).or_default().push(*at);
     }
-    for Answer { key, version, result } in answers {
+    for KeyResult { key, version, result } in found {
         let named = match numbers.get(key.as_slice()) {
             Some(named) => named.as_slice(),
             None if key.is_empty() && result.is_err() => sent,
@@ -206,7 +210,7 @@ fn unnamed(key: &[u8], version: Option<&str>) -> Error {
     let key = String::from_utf8_lossy(key);
     let of = version.map(|version| format!("version '{version}' of ")).unwrap_or_default();
     let what = format!("the server answered about {of}'{key}', which was not named");
-    Error::new(Kind::Corrupt, NAME, what)
+    Error::new(ErrorKind::Corrupt, NAME, what)
 }
 
 #[cfg(test)]
@@ -214,8 +218,8 @@ mod tests {
     use super::*;
     use crate::{Algorithm, Checksum};
 
-    fn reply(body: &str) -> Reply {
-        Reply::of(body.to_owned())
+    fn response(body: &str) -> Response {
+        Response::of(body.to_owned())
     }
 
     fn object(key: &[u8], version: Option<&str>) -> ObjectId {
@@ -242,8 +246,8 @@ mod tests {
     #[test]
     fn every_key_gets_its_own_answer() {
         let answer = "<DeleteResult><Deleted><Key>x</Key></Deleted><Error><Key>a&amp;b</Key>\
-            <Code>AccessDenied</Code><Message>no &lt;</Message></Error><Error><Key> d&#xA;</Key>\
-            <Code>NoSuchKey</Code></Error></DeleteResult>";
+        <Code>AccessDenied</Code><Message>no &lt;</Message></Error><Error><Key> d&#xA;</Key>\
+        <Code>NoSuchKey</Code></Error></DeleteResult>";
         let mut keys = keys();
         keys.extend([object(b"x", None), object(b"y", None)]);
         let results = placed(answer, &keys, &[0, 3, 4, 5, 6]).unwrap();
@@ -251,7 +255,7 @@ mod tests {
             .iter()
             .map(|result| result.as_ref().map(|result| result.as_ref().map_err(|e| e.kind).err()))
             .collect();
-        let denied = Some(Some(Kind::AccessDenied));
+        let denied = Some(Some(ErrorKind::AccessDenied));
         assert_eq!(kinds, [denied, None, None, denied, Some(None), Some(None), None]);
         let error = results[0].as_ref().unwrap().as_ref().unwrap_err();
         assert!(error.message.ends_with("no <"));
@@ -261,9 +265,9 @@ mod tests {
         answer: &str,
         keys: &[ObjectId],
         sent: &[usize],
-    ) -> Result<Vec<Option<Deleted>>, Error> {
+    ) -> Result<Vec<Option<DeleteResult>>, Error> {
         let mut results = vec![None; keys.len()];
-        place(answers(&reply(answer))?, keys, sent, &mut results).map(|()| results)
+        assign(key_results(&response(answer))?, keys, sent, &mut results).map(|()| results)
     }
 
     #[test]
@@ -272,12 +276,12 @@ mod tests {
             "<DeleteResult><Deleted><Key>other</Key></Deleted></DeleteResult>",
             "<DeleteResult><Error><Key>other</Key><Code>NoSuchKey</Code></Error></DeleteResult>",
             "<DeleteResult><Deleted><Key>a&amp;b</Key></Deleted><Deleted><Key/></Deleted>\
-                </DeleteResult>",
+            </DeleteResult>",
         ] {
-            assert_eq!(placed(answer, &keys(), &[0, 3]).unwrap_err().kind, Kind::Corrupt);
+            assert_eq!(placed(answer, &keys(), &[0, 3]).unwrap_err().kind, ErrorKind::Corrupt);
         }
         let both = "<DeleteResult><Error><Key>a&amp;b</Key><Code>AccessDenied</Code></Error>\
-            <Deleted><Key>a&amp;b</Key></Deleted></DeleteResult>";
+        <Deleted><Key>a&amp;b</Key></Deleted></DeleteResult>";
         assert!(placed(both, &keys(), &[0, 3]).unwrap()[0].as_ref().unwrap().is_err());
     }
 
@@ -307,7 +311,7 @@ mod tests {
         let one = failed.replace("</Key>", "</Key><VersionId>1</VersionId>");
         assert_eq!(done(&(one + &deleted("k", "1"))), [Some(false), None, None, None]);
         for other in [deleted("k", "3"), deleted("l", "1"), deleted("m", "1")] {
-            assert_eq!(of(&other).unwrap_err().kind, Kind::Corrupt, "{other}");
+            assert_eq!(of(&other).unwrap_err().kind, ErrorKind::Corrupt, "{other}");
         }
     }
 
@@ -316,8 +320,8 @@ mod tests {
         let answer = "<DeleteResult><Error><Code>InternalError</Code></Error></DeleteResult>";
         let results = placed(answer, &keys(), &[0, 3]).unwrap();
         assert_eq!(results.iter().flatten().filter(|r| r.is_err()).count(), 2);
-        assert!(answers(&reply("<DeleteResult/>")).unwrap().is_empty());
-        assert!(answers(&reply("<DeleteResult><Error><Key>a</Key></Error>")).is_err());
-        assert_eq!(answers(&reply("")).unwrap_err().kind, Kind::Corrupt);
+        assert!(key_results(&response("<DeleteResult/>")).unwrap().is_empty());
+        assert!(key_results(&response("<DeleteResult><Error><Key>a</Key></Error>")).is_err());
+        assert_eq!(key_results(&response("")).unwrap_err().kind, ErrorKind::Corrupt);
     }
 }

@@ -1,8 +1,9 @@
 //! Invariants of list parsers for arbitrary bytes, for the fuzzer and a test over its seeds only.
 
-use super::list::{ListQuery, Version, page_of};
-use super::versions::{ObjectVersion, first_page_of};
-use crate::Reply;
+use crate::Response;
+use crate::ops::listing::{ListVersion, page_of};
+use crate::ops::versions::first_page_of;
+use crate::ops::{ListQuery, ObjectVersion};
 use crate::xml::{escaped, walk, walk_plain};
 use hakobu_core::percent;
 
@@ -19,8 +20,8 @@ pub fn listing(document: &[u8]) {
         assert!(read.is_ok(), "only the fast reader takes it");
         assert_eq!(fast, thorough);
     }
-    let reply = Reply::of(document.to_vec());
-    match page_of(&reply, &ListQuery::default(), Version::Two) {
+    let response = Response::of(document.to_vec());
+    match page_of(&response, &ListQuery::default(), ListVersion::Two) {
         Ok(page) => {
             assert!(read.is_ok());
             assert!(page.objects.iter().all(|object| !object.key.is_empty()));
@@ -28,7 +29,7 @@ pub fn listing(document: &[u8]) {
         }
         Err(error) => drop(error.to_string()),
     }
-    match first_page_of(&reply) {
+    match first_page_of(&response) {
         Ok(page) => {
             let is_whole =
                 |version: &ObjectVersion| !version.key.is_empty() && !version.id.is_empty();
@@ -48,6 +49,7 @@ pub fn listing(document: &[u8]) {
 
 #[cfg(test)]
 mod tests {
+
     #[test]
     fn seeds() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/listing");

@@ -1,39 +1,32 @@
 //! Operations, one per file: typed functions that build a [`Request`](super::Request) and parse the response.
 
 mod bucket;
-mod copy;
 mod delete;
-mod etag;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
 mod get;
-mod head;
-mod list;
+mod listing;
 mod multipart;
 mod put;
-mod tagging;
-mod trust;
-mod uploads;
-mod versioning;
 mod versions;
 
-pub use bucket::{Bucket, create_bucket, delete_bucket, head_bucket, list_buckets};
-pub use copy::{CopySource, copy_object, upload_part_copy};
-pub use delete::{Deleted, ObjectId, delete_object, delete_object_if, delete_objects};
-pub use etag::Etag;
-pub use get::{Range, Wanted, get_object};
-pub use head::{Head, head_object, head_of};
-pub use list::{ListPage, ListQuery, Listed, Pages, list_objects};
-pub use multipart::{Begun, Part, abort_upload, complete_upload, create_upload, upload_part};
-pub use put::{Put, put_object};
-pub use tagging::get_tags;
-pub use uploads::{Upload, list_parts, list_uploads};
-pub use versioning::{Versioning, get_versioning, put_versioning};
+pub use bucket::{
+    Bucket, Versioning, create_bucket, delete_bucket, get_versioning, head_bucket, list_buckets,
+    put_versioning,
+};
+pub use delete::{DeleteResult, ObjectId, delete_object, delete_object_if, delete_objects};
+pub use get::{GetOptions, ObjectHead, Range, get_object, get_tags, head_object, head_of};
+pub use listing::{Etag, ListPage, ListQuery, ListedObject, ObjectPages, list_objects};
+pub use multipart::{
+    CreatedUpload, Part, Upload, abort_upload, complete_upload, create_upload, list_parts,
+    list_uploads, upload_part,
+};
+pub use put::{CopySource, PutResult, copy_object, put_object, upload_part_copy};
 pub use versions::{ObjectVersion, VersionPage, VersionPages, VersionQuery};
 
-use super::answer::unexpected_document;
-use super::xml::{Node, walk};
-use super::{Client, Error, Kind, Reply, Request};
+use crate::response::unexpected_document;
+use crate::xml::{Node, walk};
+use crate::{Client, Error, ErrorKind, Request, Response};
 use http::{HeaderName, HeaderValue};
 
 /// Headers of an upload (or of the target of a copy): `Content-Type`, `x-amz-storage-class`, `x-amz-meta-*`,
@@ -43,23 +36,24 @@ pub type Headers = Vec<(HeaderName, HeaderValue)>;
 /// Parses the document of a successful response; an error document becomes an error.
 fn read(
     operation: &'static str,
-    reply: &Reply,
+    response: &Response,
     root: &[u8],
     visit: impl FnMut(Node<'_>),
 ) -> Result<(), Error> {
-    walk(&reply.body, root, visit).map_err(|wrong| unexpected_document(operation, reply, wrong))
+    walk(&response.body, root, visit)
+        .map_err(|wrong| unexpected_document(operation, response, wrong))
 }
 
 /// Sends a request whose 2xx response may contain an error, and retries in that case as well.
 async fn send_and_read<T>(
     client: &Client,
     request: &Request,
-    read: impl Fn(&Reply) -> Result<T, Error>,
+    read: impl Fn(&Response) -> Result<T, Error>,
 ) -> Result<T, Error> {
     let mut tries = 1;
     loop {
-        let reply = client.send(request).await?;
-        match read(&reply) {
+        let response = client.send(request).await?;
+        match read(&response) {
             Ok(result) => return Ok(result),
             Err(error) => {
                 let error = Error { tries, ..error };
@@ -84,7 +78,7 @@ fn query_key(request: Request, name: &'static str, bytes: &[u8]) -> Result<Reque
         Ok(text) => Ok(request.query(name, text)),
         Err(_) => {
             let what = format!("'{}' is not UTF-8, as keys of S3 are", string(bytes));
-            Err(Error::new(Kind::Invalid, request.operation, what))
+            Err(Error::new(ErrorKind::Invalid, request.operation, what))
         }
     }
 }

@@ -1,10 +1,13 @@
-//! PutObject.
+//! PutObject; CopyObject and UploadPartCopy: copies by the server.
 
-use super::head::head_object;
-use super::{Headers, send_and_read};
 use crate::customer_key::is_encrypted;
-use crate::header::{checksums, etag, plain, some};
-use crate::{Algorithm, Checksum, Client, Error, Kind, Reply, Request};
+use crate::header::{checksums, etag, plain, quoted, some, unquoted};
+use crate::ops::{Headers, Part, Range, head_object, read, send_and_read, string};
+use crate::sign::{encode_path, encode_query};
+use crate::xml::Node;
+use crate::{
+    AccessPoint, Algorithm, Checksum, Client, CustomerKey, Error, ErrorKind, Request, Response,
+};
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderName, Method};
@@ -13,7 +16,7 @@ const SDK_ALGORITHM: HeaderName = HeaderName::from_static("x-amz-sdk-checksum-al
 
 /// Result of an upload or a copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Put {
+pub struct PutResult {
     /// ETag without quotes.
     pub etag: String,
     /// `x-amz-version-id`.
@@ -35,7 +38,7 @@ pub async fn put_object(
     body: Bytes,
     checksum: Option<&Checksum>,
     headers: &Headers,
-) -> Result<Put, Error> {
+) -> Result<PutResult, Error> {
     let request = request(bucket, key, body, checksum, headers);
     send_checked(client, &request, checksum).await
 }
@@ -44,20 +47,20 @@ pub async fn put_object(
 ///
 /// # Errors
 /// `Corrupt`; `Precondition`; those of the request.
-pub(super) async fn send_checked(
+pub(crate) async fn send_checked(
     client: &Client,
     request: &Request,
     checksum: Option<&Checksum>,
-) -> Result<Put, Error> {
+) -> Result<PutResult, Error> {
     // A second attempt with this condition would fail because of the first one.
     let once = request.headers.iter().any(|(name, _)| *name == http::header::IF_NONE_MATCH);
-    let read = |reply: &Reply| put_of(request.operation, reply, checksum);
+    let read = |response: &Response| put_of(request.operation, response, checksum);
     let ended = match once {
-        true => client.send(request).await.and_then(|reply| read(&reply)),
+        true => client.send(request).await.and_then(|response| read(&response)),
         false => send_and_read(client, request, read).await,
     };
     match ended {
-        Err(error) if error.kind == Kind::Precondition && error.unsure => {
+        Err(error) if error.kind == ErrorKind::Precondition && error.unsure => {
             stored_before(client, request, checksum, error).await
         }
         ended => ended,
@@ -73,18 +76,18 @@ async fn stored_before(
     request: &Request,
     checksum: Option<&Checksum>,
     refused: Error,
-) -> Result<Put, Error> {
+) -> Result<PutResult, Error> {
     let (Some(bucket), Some(key)) = (&request.bucket, &request.key) else { return Err(refused) };
     let head = match head_object(client, bucket, key, None).await {
         Ok(head) => head,
-        Err(gone) if gone.kind == Kind::NotFound => return Err(refused),
+        Err(gone) if gone.kind == ErrorKind::NotFound => return Err(refused),
         Err(error) => return Err(error),
     };
     let same_checksum = checksum.is_some_and(|sent| head.checksums.contains(sent));
     let same_etag =
         || Checksum::of(Algorithm::Md5, &request.body).etag() == Some(head.etag.clone());
     match head.size == request.body.len() as u64 && (same_checksum || same_etag()) {
-        true => Ok(Put {
+        true => Ok(PutResult {
             checksum: checksum.filter(|_| same_checksum).cloned(),
             etag: head.etag,
             version: head.version,
@@ -106,7 +109,7 @@ fn request(
 }
 
 /// Adds the checksum of the body to a request.
-pub(super) fn with_checksum(request: Request, checksum: Option<&Checksum>) -> Request {
+pub(crate) fn with_checksum(request: Request, checksum: Option<&Checksum>) -> Request {
     let Some(checksum) = checksum else { return request };
     let name = checksum.algorithm.name();
     let request = request.header(checksum.algorithm.header(), plain(&checksum.encode()));
@@ -117,21 +120,25 @@ pub(super) fn with_checksum(request: Request, checksum: Option<&Checksum>) -> Re
 }
 
 /// Adds a document and its checksums to a request: newer servers require any checksum, older ones an MD5.
-pub(super) fn with_document(request: Request, body: String) -> Request {
+pub(crate) fn with_document(request: Request, body: String) -> Request {
     let sums = [Algorithm::Md5, Algorithm::Crc32].map(|of| Checksum::of(of, body.as_bytes()));
     let request = request.header(CONTENT_TYPE, plain("application/xml")).body(body);
     sums.iter().fold(request, |request, sum| with_checksum(request, Some(sum)))
 }
 
 /// Parses the headers of a response to an upload, and compares the stored object with the sent content.
-fn put_of(operation: &'static str, reply: &Reply, sent: Option<&Checksum>) -> Result<Put, Error> {
-    let headers = &reply.headers;
+fn put_of(
+    operation: &'static str,
+    response: &Response,
+    sent: Option<&Checksum>,
+) -> Result<PutResult, Error> {
+    let headers = &response.headers;
     let mut stored = checksums(headers);
     let etag = etag(headers);
     if let Some(sent) = sent {
         let other = stored.iter().find(|one| one.algorithm == sent.algorithm && *one != sent);
         if let Some(other) = other {
-            return Err(content_mismatch(operation, reply, &other.encode(), &sent.encode()));
+            return Err(content_mismatch(operation, response, &other.encode(), &sent.encode()));
         }
         // With KMS and keys of the caller an ETag looks like an MD5, but is none.
         let plainly = some(headers, "x-amz-server-side-encryption").is_none_or(|v| v == "AES256")
@@ -140,18 +147,135 @@ fn put_of(operation: &'static str, reply: &Reply, sent: Option<&Checksum>) -> Re
         if let Some(own) = sent.etag().filter(|_| plainly && is_md5)
             && !own.eq_ignore_ascii_case(&etag)
         {
-            return Err(content_mismatch(operation, reply, &etag, &own));
+            return Err(content_mismatch(operation, response, &etag, &own));
         }
         stored.retain(|one| one.algorithm == sent.algorithm);
     }
     let version = some(headers, "x-amz-version-id");
-    Ok(Put { etag, version, checksum: stored.into_iter().next() })
+    Ok(PutResult { etag, version, checksum: stored.into_iter().next() })
 }
 
-fn content_mismatch(operation: &'static str, reply: &Reply, stored: &str, sent: &str) -> Error {
+fn content_mismatch(
+    operation: &'static str,
+    response: &Response,
+    stored: &str,
+    sent: &str,
+) -> Error {
     let message = format!("the body arrived damaged: the server stored {stored}, {sent} was sent");
-    let status = reply.status.as_u16();
-    Error { status, ..Error::new(Kind::Corrupt, operation, message) }
+    let status = response.status.as_u16();
+    Error { status, ..Error::new(ErrorKind::Corrupt, operation, message) }
+}
+
+const COPY_SOURCE: HeaderName = HeaderName::from_static("x-amz-copy-source");
+const COPY_SOURCE_IF_MATCH: HeaderName = HeaderName::from_static("x-amz-copy-source-if-match");
+const COPY_SOURCE_RANGE: HeaderName = HeaderName::from_static("x-amz-copy-source-range");
+
+/// Source of a copy.
+#[derive(Clone, Debug)]
+pub struct CopySource<'a> {
+    /// Bucket.
+    pub bucket: &'a str,
+    /// Key.
+    pub key: &'a [u8],
+    /// Version.
+    pub version: Option<&'a str>,
+    /// The key that encrypts it, if the caller has one.
+    pub customer_key: Option<&'a CustomerKey>,
+    /// ETag: the copy fails with `Precondition` if the object has changed.
+    pub etag: Option<&'a str>,
+}
+
+/// Copies an object of at most 5 GiB. An error in the body of a 200 response is treated and retried as an
+/// error. `headers` contains `x-amz-metadata-directive` and related headers.
+///
+/// # Errors
+/// `NotFound`, `Precondition`; those of the request.
+pub async fn copy_object(
+    client: &Client,
+    source: &CopySource<'_>,
+    bucket: &str,
+    key: &[u8],
+    headers: &Headers,
+) -> Result<PutResult, Error> {
+    let mut request = Request::new("CopyObject", Method::PUT, Some(bucket)).key(key);
+    request.headers = headers.clone();
+    let request = with_source(request, source)?;
+    send_and_read(client, &request, |response| {
+        let (etag, checksum) = copy_result(request.operation, response, b"CopyObjectResult")?;
+        Ok(PutResult { etag, version: some(&response.headers, "x-amz-version-id"), checksum })
+    })
+    .await
+}
+
+/// Copies a range of an object to a part of an upload.
+///
+/// # Errors
+/// As [`copy_object`]; `Invalid` for an empty range.
+pub async fn upload_part_copy(
+    client: &Client,
+    source: &CopySource<'_>,
+    range: Range,
+    bucket: &str,
+    key: &[u8],
+    upload: &str,
+    number: u32,
+) -> Result<Part, Error> {
+    const NAME: &str = "UploadPartCopy";
+    let bytes =
+        range.header().ok_or_else(|| Error::new(ErrorKind::Invalid, NAME, "an empty range"))?;
+    let request = Request::new(NAME, Method::PUT, Some(bucket))
+        .key(key)
+        .query("partNumber", number.to_string())
+        .query("uploadId", upload)
+        .header(COPY_SOURCE_RANGE, bytes);
+    let request = with_source(request, source)?;
+    send_and_read(client, &request, |response| {
+        let (etag, checksum) = copy_result(NAME, response, b"CopyPartResult")?;
+        Ok(Part { number, size: range.end - range.start, etag, checksum })
+    })
+    .await
+}
+
+fn with_source(request: Request, source: &CopySource<'_>) -> Result<Request, Error> {
+    // With an access point a resource type stands before the key (API reference, CopyObject).
+    let kind = if AccessPoint::of(source.bucket).is_some() { "object/" } else { "" };
+    let mut path = format!("{}/{kind}", source.bucket);
+    encode_path(source.key, &mut path);
+    if let Some(version) = source.version {
+        path.push('?');
+        path.push_str(&encode_query(&[("versionId", version.to_owned())]));
+    }
+    let mut request = request.header(COPY_SOURCE, plain(&path));
+    request.headers.extend(source.customer_key.into_iter().flat_map(CustomerKey::of_copy_source));
+    let Some(etag) = source.etag else { return Ok(request) };
+    let etag = quoted(request.operation, etag)?;
+    Ok(request.header(COPY_SOURCE_IF_MATCH, etag))
+}
+
+/// ETag and checksum of a copy.
+fn copy_result(
+    operation: &'static str,
+    response: &Response,
+    root: &[u8],
+) -> Result<(String, Option<Checksum>), Error> {
+    let (mut etag, mut checksum) = (String::new(), None);
+    read(operation, response, root, |node| {
+        let Node::Leaf { parent, name, text } = node else { return };
+        if parent == root && name == b"ETag" {
+            etag = unquoted(&string(text)).to_owned();
+        } else if parent == root && checksum.is_none() {
+            checksum = element(name, text);
+        }
+    })?;
+    if etag.is_empty() {
+        return Err(Error::new(ErrorKind::Corrupt, operation, "the server copied without an ETag"));
+    }
+    Ok((etag, checksum))
+}
+
+/// Checksum in an element such as `ChecksumCRC32`.
+pub(crate) fn element(name: &[u8], text: &[u8]) -> Option<Checksum> {
+    Checksum::decode(Algorithm::of_element(name)?, std::str::from_utf8(text).ok()?)
 }
 
 #[cfg(test)]
@@ -159,12 +283,12 @@ mod tests {
     use super::*;
     use http::{HeaderMap, HeaderValue, StatusCode};
 
-    fn reply(pairs: &[(&'static str, &str)]) -> Reply {
+    fn response(pairs: &[(&'static str, &str)]) -> Response {
         let mut headers = HeaderMap::new();
         for (name, value) in pairs {
             headers.insert(*name, HeaderValue::from_str(value).unwrap());
         }
-        Reply { status: StatusCode::OK, headers, body: Bytes::new() }
+        Response { status: StatusCode::OK, headers, body: Bytes::new() }
     }
 
     #[test]
@@ -184,12 +308,12 @@ mod tests {
     #[test]
     fn what_the_server_stored_is_compared() {
         let crc = Checksum::of(Algorithm::Crc32, b"123456789");
-        let good = reply(&[("x-amz-checksum-crc32", "y/Q5Jg=="), ("etag", "\"e\"")]);
+        let good = response(&[("x-amz-checksum-crc32", "y/Q5Jg=="), ("etag", "\"e\"")]);
         let put = put_of("PutObject", &good, Some(&crc)).unwrap();
         assert_eq!((put.etag.as_str(), put.checksum), ("e", Some(crc.clone())));
-        let bad = reply(&[("x-amz-checksum-crc32", "AAAAAA==")]);
-        assert_eq!(put_of("PutObject", &bad, Some(&crc)).unwrap_err().kind, Kind::Corrupt);
-        let other = reply(&[("x-amz-checksum-crc64nvme", "AAAAAAAAAAA=")]);
+        let bad = response(&[("x-amz-checksum-crc32", "AAAAAA==")]);
+        assert_eq!(put_of("PutObject", &bad, Some(&crc)).unwrap_err().kind, ErrorKind::Corrupt);
+        let other = response(&[("x-amz-checksum-crc64nvme", "AAAAAAAAAAA=")]);
         assert_eq!(put_of("PutObject", &other, Some(&crc)).unwrap().checksum, None);
     }
 
@@ -197,13 +321,49 @@ mod tests {
     fn an_etag_is_compared_where_it_is_an_md5() {
         let md5 = Checksum::of(Algorithm::Md5, b"abc");
         let other = "00000000000000000000000000000000";
-        let of = |reply: Reply| put_of("PutObject", &reply, Some(&md5)).map(|_| ());
-        assert_eq!(of(reply(&[("etag", "\"900150983CD24FB0D6963F7D28E17F72\"")])).ok(), Some(()));
-        assert_eq!(of(reply(&[("etag", other)])).unwrap_err().kind, Kind::Corrupt);
-        let kms = reply(&[("etag", other), ("x-amz-server-side-encryption", "aws:kms")]);
+        let of = |response: Response| put_of("PutObject", &response, Some(&md5)).map(|_| ());
+        assert_eq!(
+            of(response(&[("etag", "\"900150983CD24FB0D6963F7D28E17F72\"")])).ok(),
+            Some(())
+        );
+        assert_eq!(of(response(&[("etag", other)])).unwrap_err().kind, ErrorKind::Corrupt);
+        let kms = response(&[("etag", other), ("x-amz-server-side-encryption", "aws:kms")]);
         assert!(of(kms).is_ok());
         let own = "x-amz-server-side-encryption-customer-algorithm";
-        assert!(of(reply(&[("etag", other), (own, "AES256")])).is_ok());
-        assert!(of(reply(&[("etag", "\"abc-1\"")])).is_ok());
+        assert!(of(response(&[("etag", other), (own, "AES256")])).is_ok());
+        assert!(of(response(&[("etag", "\"abc-1\"")])).is_ok());
+    }
+
+    fn of(body: &str) -> Result<(String, Option<Checksum>), Error> {
+        copy_result("CopyObject", &Response::of(body.to_owned()), b"CopyObjectResult")
+    }
+
+    #[test]
+    fn a_source_is_encoded() {
+        let source = CopySource {
+            bucket: "b",
+            key: b"/a b//../%",
+            version: Some("v+1"),
+            customer_key: None,
+            etag: Some("e"),
+        };
+        let request =
+            with_source(Request::new("CopyObject", Method::PUT, Some("t")), &source).unwrap();
+        assert_eq!(request.headers[0].1, "b//a%20b//../%25?versionId=v%2B1");
+        assert_eq!(request.headers[1].1, "\"e\"");
+    }
+
+    #[test]
+    fn a_success_may_be_an_error() {
+        let error = of("<Error><Code>InternalError</Code></Error>").unwrap_err();
+        assert_eq!((error.kind, error.code.as_str()), (ErrorKind::Server, "InternalError"));
+        assert!(error.is_transient());
+        for body in ["", "<CopyObjectResult/>", "<CopyObjectResult><ETag>\"e\"</ETag>"] {
+            assert_eq!(of(body).unwrap_err().kind, ErrorKind::Corrupt, "{body}");
+        }
+        let body = "<CopyObjectResult><ETag>&quot;e&quot;</ETag><ChecksumCRC32>y/Q5Jg==\
+        </ChecksumCRC32></CopyObjectResult>";
+        let crc = Checksum::of(Algorithm::Crc32, b"123456789");
+        assert_eq!(of(body).unwrap(), ("e".to_owned(), Some(crc)));
     }
 }

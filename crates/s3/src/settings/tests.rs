@@ -26,14 +26,14 @@ fn resolve(
     settings: &Settings,
     home: &Path,
     variables: &[(&str, &str)],
-) -> Result<Resolved, String> {
+) -> Result<ResolvedSettings, String> {
     settings.resolve(&|name| {
         let set = variables.iter().find(|(of, _)| *of == name).map(|(_, v)| (*v).to_owned());
         set.or_else(|| (name == "HOME").then(|| home.display().to_string()))
     })
 }
 
-fn plain(variables: &[(&str, &str)]) -> Result<Resolved, String> {
+fn plain(variables: &[(&str, &str)]) -> Result<ResolvedSettings, String> {
     resolve(&Settings::default(), Path::new("/nowhere"), variables)
 }
 
@@ -45,7 +45,10 @@ fn url(text: &str) -> Endpoint {
 fn nothing_said_is_aws_in_its_first_region() {
     let resolved = plain(&[]).unwrap();
     assert_eq!(resolved.endpoint, Endpoint::Aws { dualstack: false, fips: false });
-    assert_eq!((resolved.region.as_str(), resolved.attempts), ("us-east-1", Attempts::default()));
+    assert_eq!(
+        (resolved.region.as_str(), resolved.attempts),
+        ("us-east-1", RetryAttempts::default())
+    );
     assert_eq!(resolved.algorithm, Some(Algorithm::Crc64Nvme));
     assert!(resolved.checks_downloads);
 }
@@ -99,7 +102,7 @@ fn the_profile_says_what_the_environment_does_not() {
     assert_eq!(resolved.region, "ap-east-1");
     let resolved = resolve(&settings, &home.0, &[]).unwrap();
     assert_eq!(resolved.region, "eu-north-1");
-    assert_eq!(resolved.attempts, Attempts::exactly(9));
+    assert_eq!(resolved.attempts, RetryAttempts::exactly(9));
     assert_eq!(resolved.ca_bundle, Some(PathBuf::from("/c.pem")));
     assert_eq!((resolved.algorithm, resolved.checks_downloads), (None, false));
     assert_eq!(resolved.addressing, Addressing::Virtual);
@@ -131,11 +134,12 @@ fn what_is_wrong_is_named() {
     assert!(missing.contains("no profile `q`") && missing.contains(".aws/config"), "{missing}");
     assert!(resolve(&asked("p"), &home.0, &[]).unwrap_err().contains("`odd`"));
     assert!(plain(&[("AWS_PROFILE", "q")]).unwrap_err().contains("no profile `q`"));
-    let keys = Keys { access_key: "A".into(), secret_key: "hush".into(), session_token: None };
-    let own = Settings { keys: Some(keys), ..Settings::default() };
+    let credentials =
+        Credentials { access_key: "A".into(), secret_key: "hush".into(), session_token: None };
+    let own = Settings { credentials: Some(credentials), ..Settings::default() };
     assert!(resolve(&own, &home.0, &[("AWS_PROFILE", "q")]).is_ok());
     let shown = format!("{own:?}");
-    assert!(shown.contains("Keys") && !shown.contains("hush"), "{shown}");
+    assert!(shown.contains("Credentials") && !shown.contains("hush"), "{shown}");
     for (variable, value) in [
         ("AWS_MAX_ATTEMPTS", "0"),
         ("AWS_MAX_ATTEMPTS", "many"),
@@ -151,4 +155,35 @@ fn what_is_wrong_is_named() {
     assert!(plain(&[("AWS_RETRY_MODE", "Standard"), ("AWS_USE_FIPS_ENDPOINT", "TRUE")]).is_ok());
     let broken = Home::new("[profile p\n");
     assert!(resolve(&Settings::default(), &broken.0, &[]).is_err());
+}
+
+#[test]
+fn names_in_quotes_become_identifiers() {
+    let config = EnvConfigFileKind::Config;
+    for (line, expected) in [
+        ("[profile 'my profile']\n", "[profile my%20profile]\n"),
+        ("[profile \"my profile\"]\n", "[profile my%20profile]\n"),
+        ("[profile my\\ profile] # mine\n", "[profile my%20profile] # mine\n"),
+        ("[profile 'dev']", "[profile dev]"),
+        ("[sso-session 'a b']\n", "[sso-session a%20b]\n"),
+        ("source_profile = my profile # base\n", "source_profile = my%20profile\n"),
+        ("source_profile = base\n", "source_profile = base\n"),
+        ("region = 'my region'\n", "region = 'my region'\n"),
+        // aws ignores these as well.
+        ("[profile my profile]\n", "[profile my profile]\n"),
+        ("[profile 'open]\n", "[profile 'open]\n"),
+        ("[default]\n", "[default]\n"),
+    ] {
+        assert_eq!(with_identifiers(line, config), expected, "{line}");
+    }
+    let credentials = EnvConfigFileKind::Credentials;
+    for (line, expected) in [
+        ("[my profile]\n", "[my%20profile]\n"),
+        ("[ dev ]\n", "[ dev ]\n"),
+        ("[profile x]\n", "[profile x]\n"),
+    ] {
+        assert_eq!(with_identifiers(line, credentials), expected, "{line}");
+    }
+    assert_eq!(identifier("100% é"), "100%25%20%C3%A9");
+    assert_eq!(identifier("a%20b"), "a%20b");
 }

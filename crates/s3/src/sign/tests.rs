@@ -1,13 +1,16 @@
 //! Signatures from the S3 documentation and AWS's published test suite.
 
 use super::*;
+use crate::Settings;
+use crate::script::{Server, ServerSession, answer, block_on};
+use http::Method;
 use proptest::prelude::*;
 
 const DAY_S: i64 = 1_369_353_600; // 20130524T000000Z
 const HOST: &str = "examplebucket.s3.amazonaws.com";
 
-fn keys(token: Option<&str>) -> Keys {
-    Keys {
+fn credentials(token: Option<&str>) -> Credentials {
+    Credentials {
         access_key: "AKIAIOSFODNN7EXAMPLE".to_owned(),
         secret_key: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY".to_owned(),
         session_token: token.map(str::to_owned),
@@ -15,7 +18,7 @@ fn keys(token: Option<&str>) -> Keys {
 }
 
 fn signed(method: &str, path: &str, query: &str, given: &[(&str, &str)], body: &[u8]) -> String {
-    let signer = Signer::new(&keys(None), "us-east-1", DAY_S);
+    let signer = Signer::new(&credentials(None), "us-east-1", DAY_S);
     let mut headers = HeaderMap::new();
     for (name, value) in given {
         headers.insert(HeaderName::try_from(*name).unwrap(), value.parse().unwrap());
@@ -60,14 +63,14 @@ fn the_examples_of_the_documentation() {
 /// "Authenticating Requests: Using Query Parameters".
 #[test]
 fn the_presigned_example_of_the_documentation() {
-    let signer = Signer::new(&keys(None), "us-east-1", DAY_S);
+    let signer = Signer::new(&credentials(None), "us-east-1", DAY_S);
     let url = presigned_url(&signer, "GET", "https", HOST, "/test.txt", &[], 86_400, DAY_S);
     let expected = "https://examplebucket.s3.amazonaws.com/test.txt?X-Amz-Algorithm=AWS4-HMAC-SHA256\
         &X-Amz-Credential=AKIAIOSFODNN7EXAMPLE%2F20130524%2Fus-east-1%2Fs3%2Faws4_request\
         &X-Amz-Date=20130524T000000Z&X-Amz-Expires=86400&X-Amz-SignedHeaders=host\
         &X-Amz-Signature=aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404";
     assert_eq!(url, expected);
-    let signer = Signer::new(&keys(Some("a/b+c==")), "us-east-1", DAY_S);
+    let signer = Signer::new(&credentials(Some("a/b+c==")), "us-east-1", DAY_S);
     let query = [("versionId", "v".to_owned())];
     let url = presigned_url(&signer, "GET", "http", "h:1", "/b/k", &query, 1, DAY_S + 61);
     assert!(url.contains("&X-Amz-Date=20130524T000101Z&"), "{url}");
@@ -78,16 +81,16 @@ fn the_presigned_example_of_the_documentation() {
 /// The suite signs for a service called "service" and without a payload hash header, so its requests are
 /// tested below `sign`.
 fn suite(method: &str, path: &str, query: &[(&str, &str)], given: &[(&str, &str)]) -> String {
-    let keys = Keys {
+    let credentials = Credentials {
         access_key: "AKIDEXAMPLE".to_owned(),
         secret_key: "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY".to_owned(),
         session_token: None,
     };
     let (stamp, at) = ("20150830T123600Z", 1_440_938_160);
-    let mut signer = Signer::new(&keys, "us-east-1", at);
+    let mut signer = Signer::new(&credentials, "us-east-1", at);
     assert_eq!(signer.stamp(at), stamp);
     signer.scope = "20150830/us-east-1/service/aws4_request".to_owned();
-    signer.key = signing_key(&keys, "20150830", "us-east-1", "service");
+    signer.key = signing_key(&credentials, "20150830", "us-east-1", "service");
     let mut headers = HeaderMap::new();
     for (name, value) in given {
         headers.append(HeaderName::try_from(*name).unwrap(), HeaderValue::from_str(value).unwrap());
@@ -130,7 +133,7 @@ fn the_published_test_suite() {
 
 #[test]
 fn what_a_connection_may_change_is_not_signed_and_a_token_is() {
-    let signer = Signer::new(&keys(Some("TOKEN")), "us-east-1", DAY_S);
+    let signer = Signer::new(&credentials(Some("TOKEN")), "us-east-1", DAY_S);
     let mut headers = HeaderMap::new();
     for name in ["user-agent", "content-length", "host", "authorization", "x-amz-meta-a"] {
         headers.insert(HeaderName::from_static(name), HeaderValue::from_static("1"));
@@ -145,7 +148,7 @@ fn what_a_connection_may_change_is_not_signed_and_a_token_is() {
 
 #[test]
 fn a_key_is_good_for_one_day_and_region() {
-    let signer = Signer::new(&keys(None), "eu-west-1", DAY_S);
+    let signer = Signer::new(&credentials(None), "eu-west-1", DAY_S);
     assert!(signer.is_for("eu-west-1", DAY_S + 86_399));
     assert!(!signer.is_for("eu-west-1", DAY_S + 86_400));
     assert!(!signer.is_for("eu-west-1", DAY_S - 1));
@@ -155,7 +158,7 @@ fn a_key_is_good_for_one_day_and_region() {
 
 #[test]
 fn credentials_that_no_header_can_carry_do_not_end_the_program() {
-    let mut bad = keys(Some("to\nken"));
+    let mut bad = credentials(Some("to\nken"));
     bad.access_key = "AK\r\nX: y".to_owned();
     let mut headers = HeaderMap::new();
     Signer::new(&bad, "r", 0).sign("GET", "h", "/", "", &mut headers, UNSIGNED, 0);
@@ -180,4 +183,28 @@ proptest! {
         prop_assert!(text.bytes().all(|b| b.is_ascii_graphic()));
         prop_assert_eq!(hakobu_core::percent::decode(text.as_bytes(), true), bytes);
     }
+}
+
+#[test]
+fn a_url_says_where_and_for_how_long() {
+    let server = Server::start(|_| answer("200 OK", "", ""));
+    let session = server.session(Settings { region: Some("eu-x-1".into()), ..Settings::default() });
+    let get = Request::new("GetObject", Method::GET, Some("b")).key(b"a/ b");
+    let url = block_on(presign(&session, &get, Duration::from_secs(60))).unwrap();
+    assert!(url.starts_with(&format!("{}/b/a/%20b?X-Amz-", server.url)), "{url}");
+    assert!(url.contains("X-Amz-Expires=60&") && url.contains("%2Feu-x-1%2Fs3%2F"), "{url}");
+}
+
+#[test]
+fn what_cannot_be_signed_is_refused() {
+    let server = Server::start(|_| answer("200 OK", "", ""));
+    let get = Request::new("GetObject", Method::GET, Some("b")).key(b"k");
+    let kind = |session: &S3Session, s| {
+        block_on(presign(session, &get, Duration::from_secs(s))).map_err(|e| e.kind).unwrap_err()
+    };
+    let session = server.session(Settings::default());
+    assert_eq!(kind(&session, 0), ErrorKind::Invalid);
+    assert_eq!(kind(&session, EXPIRES_MAX_S + 1), ErrorKind::Invalid);
+    let anonymous = Settings { no_sign_request: true, ..Settings::default() };
+    assert_eq!(kind(&server.session(anonymous), 60), ErrorKind::Credentials);
 }

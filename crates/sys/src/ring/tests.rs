@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// A file of numbered blocks.
-pub(super) fn file(name: &str) -> (PathBuf, OwnedFd) {
+pub(crate) fn file(name: &str) -> (PathBuf, OwnedFd) {
     let path = numbered(&format!("ring-{name}"));
     let open = blocks::open(&path, true, false).unwrap();
     (path, open)
@@ -121,4 +121,27 @@ fn a_ring_that_goes_waits_for_what_is_in_flight() {
     drop(ring);
     assert!(!std::fs::read(&path).unwrap().contains(&99));
     std::fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn what_is_in_flight_is_out_of_reach() {
+    let mut slots = Slots::new(3, 5000).unwrap();
+    for slot in 0..3 {
+        slots.buffer(slot).unwrap().fill(slot as u8 + 1);
+    }
+    assert!(slots.buffer(3).is_none());
+    assert!(slots.send(1, 4000, 1001).is_none() && slots.send(1, usize::MAX, 2).is_none());
+    assert!(slots.send(3, 0, 1).is_none());
+    assert!(slots.send(1, 4000, 1000).is_some());
+    assert!(slots.send(1, 0, 1).is_none() && slots.buffer(1).is_none());
+    assert_eq!(slots.flying(), 1);
+    assert_eq!(slots.buffer(0).unwrap(), [1; 5000]);
+    assert!(slots.complete(1) && !slots.complete(1) && !slots.complete(9));
+    assert_eq!(slots.buffer(1).unwrap(), [2; 5000]);
+    let vectors = slots.vectors();
+    assert_eq!(vectors.len(), 3);
+    assert!(vectors.iter().all(|vector| {
+        vector.iov_len == 5000 && (vector.iov_base as usize).is_multiple_of(4096)
+    }));
+    assert!(Slots::new(usize::MAX, 5000).is_err());
 }

@@ -1,28 +1,29 @@
-//! Listings of a folder, in byte order of keys, page by page. Metadata are read only for entries of the page, and names
-//! once for the pages of version 2.
+//! Listings of a folder. Names that later pages return are kept, so that a page costs its own entries and not those of the
+//! folder: a listing sees what was there when it began. They are kept for seconds; without them the next page reads the
+//! folder.
 
-use super::object::is_absent;
-use super::rests::{self, Found};
-use super::root::Place;
-use super::store::Folder;
-use super::sums::Sidecar;
-use crate::xml;
+use super::object::{Sidecar, is_absent};
+use super::paths::LastDirectory;
+use super::store::FolderStore;
+use crate::protocol;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hakobu_core::unit::Kind;
+use parking_lot::Mutex;
 use s3s::dto::{
     CommonPrefix, ETag, EncodingType, ListObjectsInput, ListObjectsOutput, ListObjectsV2Input,
     ListObjectsV2Output, Object, ObjectStorageClass, Timestamp,
 };
 use s3s::{S3Result, s3_error};
+use std::collections::VecDeque;
 use std::io;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Most entries per page.
 const PAGE_MAX: i32 = 1000;
 
 /// A requested page.
-struct Query<'a> {
+struct ListingQuery<'a> {
     bucket: &'a str,
     prefix: &'a str,
     delimiter: &'a str,
@@ -36,7 +37,7 @@ struct Query<'a> {
 /// Reads the fields that both versions of the operation have.
 macro_rules! query_of {
     ($input:expr, $after:expr, $rest:expr) => {
-        Query {
+        ListingQuery {
             bucket: &$input.bucket,
             prefix: $input.prefix.as_deref().unwrap_or(""),
             delimiter: $input.delimiter.as_deref().unwrap_or(""),
@@ -49,16 +50,19 @@ macro_rules! query_of {
 }
 
 /// A page, with the name to continue after if it is truncated.
-struct Page {
+struct ListingPage {
     objects: Vec<Object>,
     prefixes: Vec<CommonPrefix>,
     next: Option<String>,
     /// Begin of the listing, and the names that follow the page.
-    rest: (Instant, Found),
+    rest: (Instant, ListedKeys),
 }
 
 /// `GET ?list-type=2`.
-pub fn objects_v2(folder: &Folder, input: ListObjectsV2Input) -> S3Result<ListObjectsV2Output> {
+pub fn objects_v2(
+    folder: &FolderStore,
+    input: ListObjectsV2Input,
+) -> S3Result<ListObjectsV2Output> {
     let token = match input.continuation_token.as_deref().map(parse_token) {
         Some(None) => return Err(s3_error!(InvalidArgument, "the continuation token is wrong")),
         token => token.flatten(),
@@ -89,7 +93,7 @@ pub fn objects_v2(folder: &Folder, input: ListObjectsV2Input) -> S3Result<ListOb
 }
 
 /// `GET` of a bucket, version 1.
-pub fn objects(folder: &Folder, input: ListObjectsInput) -> S3Result<ListObjectsOutput> {
+pub fn objects(folder: &FolderStore, input: ListObjectsInput) -> S3Result<ListObjectsOutput> {
     let query = query_of!(input, input.marker.as_deref(), None);
     let (page, entries_max, encodes) = (page(folder, &query)?, query.entries_max, query.encodes);
     let shown = |text: Option<String>| text.map(|text| encoded(text, encodes));
@@ -127,11 +131,11 @@ pub fn is_url(encoding: Option<&EncodingType>) -> bool {
 }
 
 pub fn encoded(text: String, encodes: bool) -> String {
-    if encodes { xml::encoded(text.as_bytes()) } else { text }
+    if encodes { protocol::encoded(text.as_bytes()) } else { text }
 }
 
-impl Query<'_> {
-    fn scope(&self) -> rests::Scope {
+impl ListingQuery<'_> {
+    fn scope(&self) -> ListingScope {
         (self.bucket.to_owned(), self.prefix.to_owned(), self.delimiter.to_owned())
     }
 
@@ -146,8 +150,8 @@ impl Query<'_> {
 ///
 /// # Errors
 /// Those of reading its folders.
-pub fn has_files(folder: &Folder, bucket: &str) -> io::Result<bool> {
-    let query = Query {
+pub fn has_files(folder: &FolderStore, bucket: &str) -> io::Result<bool> {
+    let query = ListingQuery {
         bucket,
         prefix: "",
         delimiter: "",
@@ -160,11 +164,11 @@ pub fn has_files(folder: &Folder, bucket: &str) -> io::Result<bool> {
     walk(folder, &query, "", &mut found)?;
     Ok(found.iter().any(|(key, path)| {
         let path = path.as_ref().unwrap_or(key);
-        folder.root.look(&format!("{bucket}/{path}"), &mut Place::default()).is_ok()
+        folder.root.look(&format!("{bucket}/{path}"), &mut LastDirectory::default()).is_ok()
     }))
 }
 
-fn page(folder: &Folder, query: &Query<'_>) -> S3Result<Page> {
+fn page(folder: &FolderStore, query: &ListingQuery<'_>) -> S3Result<ListingPage> {
     folder.bucket(query.bucket)?;
     // A start that is a common prefix skips everything below it.
     let passed = query.common_prefix_len(query.after) == Some(query.after.len());
@@ -175,7 +179,7 @@ fn page(folder: &Folder, query: &Query<'_>) -> S3Result<Page> {
     };
     let (mut objects, mut prefixes, mut next) = (Vec::new(), Vec::new(), None);
     let mut last = if passed { query.after.to_owned() } else { String::new() };
-    let mut place = Place::default();
+    let mut place = LastDirectory::default();
     while let Some((key, path)) = found.pop_front() {
         let folded = query.common_prefix_len(&key).map(|length| &key[..length]);
         if folded.is_some_and(|prefix| prefix == last) {
@@ -200,11 +204,11 @@ fn page(folder: &Folder, query: &Query<'_>) -> S3Result<Page> {
             }
         }
     }
-    Ok(Page { objects, prefixes, next, rest: (began, found) })
+    Ok(ListingPage { objects, prefixes, next, rest: (began, found) })
 }
 
 /// Names that fit a request, in order.
-fn read(folder: &Folder, query: &Query<'_>) -> io::Result<Found> {
+fn read(folder: &FolderStore, query: &ListingQuery<'_>) -> io::Result<ListedKeys> {
     let mut found = Vec::new();
     walk(folder, query, "", &mut found)?;
     found.sort_unstable();
@@ -215,11 +219,11 @@ fn read(folder: &Folder, query: &Query<'_>) -> io::Result<Found> {
 
 /// Entry of an object; `None` if it has been deleted.
 fn object(
-    folder: &Folder,
-    query: &Query<'_>,
+    folder: &FolderStore,
+    query: &ListingQuery<'_>,
     key: &str,
     path: &str,
-    place: &mut Place,
+    place: &mut LastDirectory,
 ) -> Option<Object> {
     let _lock = folder.locks.read(query.bucket, key);
     // A link that leads out of the folder is not an object.
@@ -238,8 +242,8 @@ fn object(
 /// Collects keys and their paths below a folder of a bucket (`below` ends in a slash or is empty), skipping
 /// folders without matching keys.
 fn walk(
-    folder: &Folder,
-    query: &Query<'_>,
+    folder: &FolderStore,
+    query: &ListingQuery<'_>,
     below: &str,
     found: &mut Vec<(String, Option<String>)>,
 ) -> io::Result<()> {
@@ -277,4 +281,95 @@ fn walk(
         }
     }
     Ok(())
+}
+
+/// Age of a listing at which its rest is forgotten.
+const AGE_MAX: Duration = Duration::from_secs(10);
+/// Names in all rests.
+const NAMES_MAX: usize = 1 << 20;
+
+/// Keys in order, with the paths of those that are not their own.
+pub type ListedKeys = VecDeque<(String, Option<String>)>;
+
+/// The request that a rest belongs to: bucket, prefix and delimiter.
+pub type ListingScope = (String, String, String);
+
+#[derive(Debug)]
+struct PendingListing {
+    id: u64,
+    began: Instant,
+    scope: ListingScope,
+    found: ListedKeys,
+}
+
+/// Rests, the oldest first.
+#[derive(Debug, Default)]
+pub struct PendingListings {
+    kept: Mutex<VecDeque<PendingListing>>,
+}
+
+impl PendingListings {
+    /// Keeps the rest of a listing, and returns its number for [`PendingListings::take`].
+    pub fn keep(&self, scope: ListingScope, began: Instant, found: ListedKeys) -> u64 {
+        let id = fastrand::u64(..);
+        let mut kept = self.kept.lock();
+        kept.push_back(PendingListing { id, began, scope, found });
+        let mut names: usize = kept.iter().map(|rest| rest.found.len()).sum();
+        while let Some(oldest) = kept.front()
+            && (names > NAMES_MAX || oldest.began.elapsed() > AGE_MAX)
+        {
+            names -= oldest.found.len();
+            kept.pop_front();
+        }
+        id
+    }
+
+    /// Takes the rest with a number, and the time when its listing began; `None` if it is too old, was taken before, or
+    /// does not continue after `after`.
+    pub fn take(
+        &self,
+        id: u64,
+        scope: &ListingScope,
+        after: &str,
+    ) -> Option<(Instant, ListedKeys)> {
+        let mut kept = self.kept.lock();
+        let at = kept.iter().position(|rest| rest.id == id)?;
+        let PendingListing { began, scope: of, found, .. } = kept.remove(at)?;
+        let continues = found.front().is_none_or(|(key, _)| key.as_str() > after);
+        (of == *scope && continues && began.elapsed() <= AGE_MAX).then_some((began, found))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn some(keys: &[&str]) -> ListedKeys {
+        keys.iter().map(|key| ((*key).to_owned(), None)).collect()
+    }
+
+    #[test]
+    fn a_rest_continues_its_own_listing_only_and_once() {
+        let rests = PendingListings::default();
+        let scope = |bucket: &str| (bucket.to_owned(), "p/".to_owned(), String::new());
+        let now = Instant::now();
+        let keep = |began| rests.keep(scope("b"), began, some(&["p/c", "p/d"]));
+        let id = keep(now);
+        assert_eq!(rests.take(id, &scope("b"), "p/b"), Some((now, some(&["p/c", "p/d"]))));
+        assert_eq!(rests.take(id, &scope("b"), "p/b"), None);
+        assert_eq!(rests.take(keep(now), &scope("other"), "p/b"), None);
+        assert_eq!(rests.take(keep(now), &scope("b"), "p/c"), None);
+        let old = now.checked_sub(AGE_MAX * 2).unwrap();
+        assert_eq!(rests.take(keep(old), &scope("b"), "p/b"), None);
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let rests = PendingListings::default();
+        let many: ListedKeys = (0..NAMES_MAX / 2).map(|_| (String::new(), None)).collect();
+        let ids: Vec<u64> = (0..4)
+            .map(|_| rests.keep(ListingScope::default(), Instant::now(), many.clone()))
+            .collect();
+        assert!(rests.kept.lock().iter().map(|rest| rest.id).eq(ids[2..].iter().copied()));
+    }
 }

@@ -1,13 +1,13 @@
 //! Multipart uploads. Parts are checked on arrival, and by ETag and size on completion; the completed object
 //! gets a checksum of the whole before it becomes visible.
 
-use super::attributes::Attributes;
-use super::customer_key;
 use super::list::{encoded, is_url};
-use super::object::{blocking, md5_of};
-use super::root::{Root, Temporary};
-use super::store::{Folder, add_checksums, checksums_of, full_object};
-use super::sums::{self, Sidecar};
+use super::object::{self, Sidecar, blocking, md5_of};
+use super::paths::{ServedRoot, TempFile};
+use super::store::{
+    FolderStore, ObjectAttributes, add_checksums, check_same_key, checksums_of, customer_key_etag,
+    full_object,
+};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hakobu_core::percent::hex;
@@ -34,13 +34,13 @@ fn begun_file(upload: &str) -> String {
 
 /// Starts an upload of an object stored as `name`; returns its id.
 pub fn begin(
-    folder: &Folder,
+    folder: &FolderStore,
     bucket: &str,
     name: &str,
-    attributes: &Attributes,
+    attributes: &ObjectAttributes,
 ) -> io::Result<String> {
     let upload = format!("{:032x}", fastrand::u128(..));
-    let mut file = Temporary::new(&folder.root)?;
+    let mut file = TempFile::new(&folder.root)?;
     file.file.write_all(b"null")?;
     Sidecar::of_upload(&folder.root, bucket, name, &upload).write_attributes(attributes)?;
     file.publish(&begun_file(&upload), true)?;
@@ -48,7 +48,7 @@ pub fn begin(
 }
 
 /// Checks that an upload exists. Malformed ids could be paths to elsewhere.
-pub fn check_upload(folder: &Folder, upload: &str) -> S3Result<()> {
+pub fn check_upload(folder: &FolderStore, upload: &str) -> S3Result<()> {
     let plain = upload.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     match plain && folder.root.is_file(&begun_file(upload)) {
         true => Ok(()),
@@ -58,14 +58,14 @@ pub fn check_upload(folder: &Folder, upload: &str) -> S3Result<()> {
 
 /// Checks that the key of a part is that of its upload.
 pub fn check_key(
-    folder: &Folder,
+    folder: &FolderStore,
     bucket: &str,
     name: &str,
     upload: &str,
     key: Option<&str>,
 ) -> S3Result<()> {
     let begun = Sidecar::of_upload(&folder.root, bucket, name, upload).attributes();
-    customer_key::fits(begun.customer_key_md5.as_deref(), key)
+    check_same_key(begun.customer_key_md5.as_deref(), key)
 }
 
 /// Checks the range of a part number.
@@ -83,8 +83,8 @@ pub fn part_path(upload: &str, number: i32) -> String {
 
 /// Publishes a received part with its checksums.
 pub fn keep(
-    folder: &Folder,
-    temporary: &mut Temporary,
+    folder: &FolderStore,
+    temporary: &mut TempFile,
     upload: &str,
     number: i32,
     etag: &str,
@@ -104,7 +104,7 @@ pub fn keep(
 
 /// Compares the parts named by a client with existing ones; returns their numbers and ETags.
 fn check_parts(
-    folder: &Folder,
+    folder: &FolderStore,
     upload: &str,
     parts: &[CompletedPart],
 ) -> S3Result<Vec<(i32, Option<String>)>> {
@@ -143,19 +143,19 @@ fn missing(number: i32) -> S3Error {
 /// Concatenates parts in a temporary file, and checks that they are those that were named: another one may have
 /// replaced one of them. Also returns the ETag of the whole. `key_md5` is that of the caller's key.
 fn join(
-    root: &Arc<Root>,
+    root: &Arc<ServedRoot>,
     upload: &str,
     parts: &[(i32, Option<String>)],
     key_md5: Option<&String>,
     hasher: ChecksumHasher,
-) -> S3Result<(Temporary, String, Checksum)> {
-    let mut temporary = Temporary::new(root).map_err(S3Error::internal_error)?;
+) -> S3Result<(TempFile, String, Checksum)> {
+    let mut temporary = TempFile::new(root).map_err(S3Error::internal_error)?;
     let mut md5 = Md5::new();
     let mut to = Hashing { file: &mut temporary.file, hasher };
     for (number, etag) in parts {
         let (part, _) = root.file(&part_path(upload, *number)).map_err(|_| missing(*number))?;
         let own = md5_of(&part, 0..u64::MAX, &mut to).map_err(S3Error::internal_error)?;
-        let found = customer_key::etag(hex(&own), key_md5);
+        let found = customer_key_etag(hex(&own), key_md5);
         // Parts that are copied have the MD5 itself.
         if etag.as_ref().is_some_and(|etag| *etag != found && *etag != hex(&own)) {
             return Err(missing(*number));
@@ -186,7 +186,7 @@ impl Write for Hashing<'_> {
 
 /// Completes an upload; `name` is the file of the object.
 pub async fn complete(
-    folder: &Folder,
+    folder: &FolderStore,
     req: S3Request<CompleteMultipartUploadInput>,
     name: String,
 ) -> S3Result<S3Response<CompleteMultipartUploadOutput>> {
@@ -202,11 +202,11 @@ pub async fn complete(
     let conditions = (matches.as_ref(), none_match.as_ref());
     folder.check_write(&bucket, &name, conditions)?;
     let mut sent = checksums_of!(input);
-    let (root, of, hasher) = (Arc::clone(&folder.root), upload.clone(), sums::hasher(&mut sent));
+    let (root, of, hasher) = (Arc::clone(&folder.root), upload.clone(), object::hasher(&mut sent));
     let key_md5 = attributes.customer_key_md5.clone();
     let joined = blocking(move || join(&root, &of, &parts, key_md5.as_ref(), hasher)).await?;
     let (temporary, etag, mut sums) = joined?;
-    if !sums::agree(&mut sent, &mut sums) {
+    if !object::agree(&mut sent, &mut sums) {
         return Err(s3_error!(BadDigest, "the whole is not what its checksum says"));
     }
     {
@@ -230,7 +230,7 @@ pub async fn complete(
 }
 
 /// Removes an aborted or completed upload: its marker first, then its parts.
-pub fn forget(folder: &Folder, upload: &str) -> io::Result<()> {
+pub fn forget(folder: &FolderStore, upload: &str) -> io::Result<()> {
     folder.root.remove(&begun_file(upload))?;
     let start = format!(".upload_id-{upload}.");
     let mut names = Vec::new();
@@ -241,7 +241,7 @@ pub fn forget(folder: &Folder, upload: &str) -> io::Result<()> {
 }
 
 /// Lists the parts of an upload.
-pub fn parts(folder: &Folder, input: ListPartsInput) -> S3Result<ListPartsOutput> {
+pub fn parts(folder: &FolderStore, input: ListPartsInput) -> S3Result<ListPartsOutput> {
     check_upload(folder, &input.upload_id)?;
     let after = input.part_number_marker.unwrap_or(0);
     let parts_max = input.max_parts.unwrap_or(1000).clamp(0, 1000);
@@ -283,7 +283,7 @@ pub fn parts(folder: &Folder, input: ListPartsInput) -> S3Result<ListPartsOutput
 
 /// Lists the unfinished uploads of a bucket on one page, up to a thousand.
 pub fn uploads(
-    folder: &Folder,
+    folder: &FolderStore,
     input: ListMultipartUploadsInput,
 ) -> S3Result<ListMultipartUploadsOutput> {
     folder.bucket(&input.bucket)?;

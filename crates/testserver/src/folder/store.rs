@@ -1,40 +1,45 @@
-//! The folder as a store: files of objects, conditions of reads, writes and copies, and receiving of bodies.
+//! The folder as a store: files of objects, conditions of reads, writes and copies, and receiving of bodies; the
+//! attributes of objects, the keys of the caller (SSE-C), and the locks of objects and parts.
 
-use super::attributes::Attributes;
-use super::customer_key;
-use super::locks::Locks;
-use super::names::Names;
-use super::object::{Stored, is_absent, md5_hex, receive};
-use super::rests::Rests;
-use super::root::{Root, Temporary};
-use super::sums::{Checked, Sidecar, Verdict, taken};
+use super::list::PendingListings;
+use super::object::{
+    BodyVerdict, CheckedBody, Sidecar, StoredObject, is_absent, md5_hex, receive, take_verdict,
+};
+use super::paths::{KeyNames, ServedRoot, TempFile};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use s3s::crypto::{Checksum as _, Md5};
 use s3s::dto::{
     Checksum, ChecksumType, CopyObjectInput, CopySource, ETag, ETagCondition, StreamingBlob,
-    Timestamp,
+    Timestamp, TimestampFormat,
 };
 use s3s::path::check_bucket_name;
 use s3s::{Body, S3Error, S3Result, TrailingHeaders, s3_error};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hash, RandomState};
 use std::io::ErrorKind;
 use std::ops::Range as Span;
 use std::sync::Arc;
 
 /// A folder served as a store.
-pub struct Folder {
-    pub root: Arc<Root>,
-    pub names: Names,
-    pub rests: Rests,
-    pub locks: Locks,
+pub struct FolderStore {
+    pub root: Arc<ServedRoot>,
+    pub names: KeyNames,
+    pub rests: PendingListings,
+    pub locks: ObjectLocks,
 }
 
 /// Bucket, key and file of an object.
-pub type Named<'a> = (&'a str, &'a str, &'a str);
+pub type ObjectName<'a> = (&'a str, &'a str, &'a str);
 
 /// `If-Match` and `If-None-Match`.
-pub type Conditions<'a> = (Option<&'a ETagCondition>, Option<&'a ETagCondition>);
+pub type ETagConditions<'a> = (Option<&'a ETagCondition>, Option<&'a ETagCondition>);
 
-impl Folder {
+impl FolderStore {
     /// Checks that a bucket exists.
     pub fn bucket(&self, bucket: &str) -> S3Result<()> {
         match check_bucket_name(bucket) && self.root.is_dir(bucket) {
@@ -62,25 +67,25 @@ impl Folder {
         bucket: &str,
         key: &str,
         key_md5: Option<&str>,
-    ) -> S3Result<(Stored, Attributes)> {
+    ) -> S3Result<(StoredObject, ObjectAttributes)> {
         let (found, attributes) = {
             let _lock = self.locks.read(bucket, key);
             let name = self.find(bucket, key)?;
-            let found = Stored::find(&self.root, bucket, &name)?.ok_or_else(no_such_key)?;
+            let found = StoredObject::find(&self.root, bucket, &name)?.ok_or_else(no_such_key)?;
             (found, Sidecar::of_metadata(&self.root, bucket, &name).attributes())
         };
         let stored = found.with_etag().await?;
-        customer_key::fits(attributes.customer_key_md5.as_deref(), key_md5)?;
+        check_same_key(attributes.customer_key_md5.as_deref(), key_md5)?;
         Ok((stored, attributes))
     }
 
     /// Publishes a received file, and stores its metadata: of several requests for one key, one is kept as a whole.
     pub fn keep(
         &self,
-        temporary: Temporary,
-        object: Named<'_>,
-        conditions: Conditions<'_>,
-        attributes: &Attributes,
+        temporary: TempFile,
+        object: ObjectName<'_>,
+        conditions: ETagConditions<'_>,
+        attributes: &ObjectAttributes,
         etag: &str,
         sums: &Checksum,
     ) -> S3Result<()> {
@@ -89,13 +94,13 @@ impl Folder {
         self.keep_locked(temporary, object, conditions, attributes, etag, sums)
     }
 
-    /// As [`Folder::keep`], for a caller that holds the lock of the object.
+    /// As [`FolderStore::keep`], for a caller that holds the lock of the object.
     pub fn keep_locked(
         &self,
-        mut temporary: Temporary,
-        (bucket, _, name): Named<'_>,
-        conditions: Conditions<'_>,
-        attributes: &Attributes,
+        mut temporary: TempFile,
+        (bucket, _, name): ObjectName<'_>,
+        conditions: ETagConditions<'_>,
+        attributes: &ObjectAttributes,
         etag: &str,
         sums: &Checksum,
     ) -> S3Result<()> {
@@ -145,12 +150,12 @@ impl Folder {
         &self,
         bucket: &str,
         name: &str,
-        (matches, none_match): Conditions<'_>,
+        (matches, none_match): ETagConditions<'_>,
     ) -> S3Result<()> {
         if matches.is_none() && none_match.is_none() {
             return Ok(());
         }
-        let etag = match Stored::find(&self.root, bucket, name)? {
+        let etag = match StoredObject::find(&self.root, bucket, name)? {
             None => None,
             Some(there) => match there.etag {
                 Some(etag) => Some(etag),
@@ -176,13 +181,13 @@ impl Folder {
         md5: Option<String>,
         headers: &HeaderMap,
         trailers: Option<TrailingHeaders>,
-    ) -> S3Result<(Temporary, String, Verdict)> {
+    ) -> S3Result<(TempFile, String, BodyVerdict)> {
         let body = body.unwrap_or_else(|| StreamingBlob::from(Body::from(Bytes::new())));
         let trailer = headers.get("x-amz-trailer").and_then(|value| value.to_str().ok());
         let trailer = trailer.unwrap_or_default();
-        let (body, verdict) = Checked::wrap(body, sent, md5, trailer, trailers);
+        let (body, verdict) = CheckedBody::wrap(body, sent, md5, trailer, trailers);
         let received = receive(&self.root, body).await;
-        let verdict = taken(&verdict);
+        let verdict = take_verdict(&verdict);
         if verdict.is_wrong {
             return Err(s3_error!(BadDigest, "the body is not what its checksum says"));
         }
@@ -242,10 +247,10 @@ macro_rules! checked_body {
 }
 pub(super) use checked_body;
 
-/// Opens the source of a copy, as [`Folder::read`].
+/// Opens the source of a copy, as [`FolderStore::read`].
 macro_rules! source_of {
     ($folder:expr, $input:expr) => {{
-        let key_md5 = $crate::folder::customer_key::check((
+        let key_md5 = $crate::folder::store::check_customer_key((
             $input.copy_source_sse_customer_algorithm.take(),
             $input.copy_source_sse_customer_key.take(),
             $input.copy_source_sse_customer_key_md5.take(),
@@ -330,5 +335,218 @@ pub fn check_copy(
     match holds && is_new {
         true => Ok(()),
         false => Err(s3_error!(PreconditionFailed, "the source is not as the conditions say")),
+    }
+}
+
+/// Attributes of an object, stored as JSON beside it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ObjectAttributes {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_metadata: Option<HashMap<String, String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content_encoding: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content_type: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content_disposition: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content_language: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_control: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub website_redirect_location: Option<String>,
+    /// MD5 of the caller's key for the object (SSE-C). The content is stored as it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub customer_key_md5: Option<String>,
+}
+
+/// Extracts the attributes of a request.
+macro_rules! attributes_of {
+    ($input:expr) => {
+        $crate::folder::store::ObjectAttributes {
+            user_metadata: $input.metadata.take(),
+            content_encoding: $input.content_encoding.take(),
+            content_type: $input.content_type.take(),
+            content_disposition: $input.content_disposition.take(),
+            content_language: $input.content_language.take(),
+            cache_control: $input.cache_control.take(),
+            website_redirect_location: $input.website_redirect_location.take(),
+            ..Default::default()
+        }
+        .expiring($input.expires.take())
+    };
+}
+pub(super) use attributes_of;
+
+/// Adds the attributes to a response.
+macro_rules! add_attributes {
+    ($output:expr, $attributes:expr) => {
+        let attributes = $attributes;
+        $output.expires = attributes.expires();
+        $output.metadata = attributes.user_metadata;
+        $output.content_encoding = attributes.content_encoding;
+        $output.content_type = attributes.content_type;
+        $output.content_disposition = attributes.content_disposition;
+        $output.content_language = attributes.content_language;
+        $output.cache_control = attributes.cache_control;
+        $output.website_redirect_location = attributes.website_redirect_location;
+        $crate::folder::store::add_customer_key!($output, attributes.customer_key_md5);
+    };
+}
+pub(super) use add_attributes;
+
+impl ObjectAttributes {
+    pub fn expiring(mut self, at: Option<Timestamp>) -> ObjectAttributes {
+        let mut text = Vec::new();
+        let written = at.map(|at| at.format(TimestampFormat::DateTime, &mut text));
+        self.expires =
+            written.and_then(|done| done.ok()).and_then(|()| String::from_utf8(text).ok());
+        self
+    }
+
+    pub fn expires(&self) -> Option<Timestamp> {
+        Timestamp::parse(TimestampFormat::DateTime, self.expires.as_deref()?).ok()
+    }
+}
+
+/// Headers of a request: algorithm, key, and MD5 of the key.
+pub type CustomerKeyHeaders = (Option<String>, Option<String>, Option<String>);
+
+/// Takes the headers of a request, and checks them.
+macro_rules! customer_key_of {
+    ($input:expr) => {
+        $crate::folder::store::check_customer_key((
+            $input.sse_customer_algorithm.take(),
+            $input.sse_customer_key.take(),
+            $input.sse_customer_key_md5.take(),
+        ))?
+    };
+}
+pub(super) use customer_key_of;
+
+/// Adds the MD5 of a key to a response, if there is one.
+macro_rules! add_customer_key {
+    ($output:expr, $md5:expr) => {
+        let md5: Option<String> = $md5;
+        $output.sse_customer_algorithm = md5.as_ref().map(|_| "AES256".to_owned());
+        $output.sse_customer_key_md5 = md5;
+    };
+}
+pub(super) use add_customer_key;
+
+/// Returns the MD5 of a sent key, if there is one.
+pub fn check_customer_key(sent: CustomerKeyHeaders) -> S3Result<Option<String>> {
+    let (algorithm, key, md5) = match sent {
+        (None, None, None) => return Ok(None),
+        (Some(algorithm), Some(key), Some(md5)) => (algorithm, key, md5),
+        _ => return Err(s3_error!(InvalidArgument, "algorithm, key and MD5 go together")),
+    };
+    let key = STANDARD.decode(key).ok().filter(|key| key.len() == 32 && algorithm == "AES256");
+    let Some(key) = key else {
+        return Err(s3_error!(InvalidArgument, "the key is not one of AES-256"));
+    };
+    let mut hasher = Md5::new();
+    hasher.update(&key);
+    match STANDARD.encode(hasher.finalize()) == md5 {
+        true => Ok(Some(md5)),
+        false => Err(s3_error!(InvalidArgument, "the MD5 is not that of the key")),
+    }
+}
+
+/// Checks that the sent key is that of the object.
+pub fn check_same_key(stored: Option<&str>, sent: Option<&str>) -> S3Result<()> {
+    match (stored, sent) {
+        (Some(stored), Some(sent)) if stored != sent => {
+            Err(s3_error!(AccessDenied, "the object has another key"))
+        }
+        (Some(_), None) => Err(s3_error!(InvalidRequest, "the object is encrypted with a key")),
+        (None, Some(_)) => Err(s3_error!(InvalidRequest, "the object has no key")),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the ETag of content with an MD5: another text of the same form if a key encrypts it.
+pub fn customer_key_etag(md5: String, key: Option<&String>) -> String {
+    match key {
+        None => md5,
+        Some(_) => md5.chars().rev().collect(),
+    }
+}
+
+/// Number of locks; names share them. They are held for a few system calls, and never while a body is received.
+const LOCKS: usize = 64;
+
+/// The locks of a server. Nobody holds two of them, except whoever holds all.
+#[derive(Debug)]
+pub struct ObjectLocks {
+    hasher: RandomState,
+    objects: [RwLock<()>; LOCKS],
+    parts: [RwLock<()>; LOCKS],
+}
+
+impl Default for ObjectLocks {
+    fn default() -> ObjectLocks {
+        let locks = || std::array::from_fn(|_| RwLock::new(()));
+        ObjectLocks { hasher: RandomState::new(), objects: locks(), parts: locks() }
+    }
+}
+
+impl ObjectLocks {
+    fn place(&self, of: impl Hash) -> usize {
+        (self.hasher.hash_one(of) % LOCKS as u64) as usize
+    }
+
+    /// Keeps an object as it is.
+    pub fn read(&self, bucket: &str, key: &str) -> RwLockReadGuard<'_, ()> {
+        self.objects[self.place((bucket, key))].read()
+    }
+
+    /// Allows to change an object.
+    pub fn write(&self, bucket: &str, key: &str) -> RwLockWriteGuard<'_, ()> {
+        self.objects[self.place((bucket, key))].write()
+    }
+
+    /// Keeps all objects as they are.
+    pub fn write_all(&self) -> Vec<RwLockWriteGuard<'_, ()>> {
+        self.objects.iter().map(RwLock::write).collect()
+    }
+
+    /// Allows to change a part of an upload.
+    pub fn part(&self, upload: &str, number: i32) -> RwLockWriteGuard<'_, ()> {
+        self.parts[self.place((upload, number))].write()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_checked() {
+        let key = [5; 32];
+        let md5 = |key: &[u8]| {
+            let mut hasher = Md5::new();
+            hasher.update(key);
+            Some(STANDARD.encode(hasher.finalize()))
+        };
+        let some = |text: &str| Some(text.to_owned());
+        let whole = (some("AES256"), Some(STANDARD.encode(key)), md5(&key));
+        assert_eq!(check_customer_key(whole.clone()).unwrap(), md5(&key));
+        assert_eq!(check_customer_key((None, None, None)).unwrap(), None);
+        for wrong in [
+            (some("DES"), whole.1.clone(), whole.2.clone()),
+            (whole.0.clone(), some("AAAA"), md5(&[0; 3])),
+            (whole.0.clone(), whole.1.clone(), md5(&[6; 32])),
+            (whole.0.clone(), whole.1.clone(), None),
+        ] {
+            assert!(check_customer_key(wrong).is_err());
+        }
+        assert!(check_same_key(Some("a"), Some("a")).is_ok() && check_same_key(None, None).is_ok());
+        assert!(check_same_key(Some("a"), Some("b")).is_err());
+        assert!(
+            check_same_key(Some("a"), None).is_err() && check_same_key(None, Some("a")).is_err()
+        );
     }
 }

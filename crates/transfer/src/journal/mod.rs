@@ -7,19 +7,24 @@
 
 mod job_hints;
 mod ledger;
-mod owner;
-mod record;
 
-pub use job_hints::{Damaged, JobHints, Key};
-pub use ledger::{Ledger, Scope, Target};
-pub use owner::{Life, Owner, digits};
-pub use record::{Checked, Identity, Part, Place, Record, Source, bytes, text};
-
+pub use crate::journal::job_hints::Damaged;
+pub use crate::journal::job_hints::JobHints;
+pub use crate::journal::job_hints::Key;
+pub use crate::journal::ledger::Ledger;
+pub use crate::journal::ledger::Scope;
+pub use crate::journal::ledger::Target;
+use hakobu_core::unit::{Meta, Time};
 use hakobu_sys::dir::paths_in;
+use hakobu_sys::{host, process};
+use ring::digest::{Context, SHA256};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// Locks of one record that are taken and found to be removed, at most: each is that of another process which has
 /// just finished.
@@ -140,7 +145,7 @@ impl Claim {
     /// # Errors
     /// Errors of writing and renaming.
     pub fn save(&self, record: &Record) -> io::Result<()> {
-        let text = record::encode(&self.identity, record).map_err(io::Error::other)?;
+        let text = encode(&self.identity, record).map_err(io::Error::other)?;
         // Only the lock holder writes, so a fixed name suffices.
         let temporary = self.folder.join(self.identity.file_name("new"));
         replace(&temporary, &self.folder.join(self.identity.file_name("json")), &text)
@@ -170,7 +175,7 @@ fn replace(temporary: &Path, path: &Path, text: &[u8]) -> io::Result<()> {
     let mut options = OpenOptions::new();
     let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(temporary)?;
     file.write_all(text)?;
-    hakobu_sys::close::close(file)?;
+    hakobu_sys::file::close(file)?;
     fs::rename(temporary, path)
 }
 
@@ -215,8 +220,546 @@ fn remove_free(path: &Path) -> io::Result<()> {
 fn read(path: &Path) -> Option<(Identity, Record)> {
     let mut text = Vec::new();
     File::open(path).ok()?.take(RECORD_BYTES_MAX).read_to_end(&mut text).ok()?;
-    record::decode(&text)
+    decode(&text)
+}
+
+// The process that made something which outlives it: a temporary name, or the record of a run.
+
+/// See [`Owner::give_up`].
+static GIVEN_UP: OnceLock<Vec<Owner>> = OnceLock::new();
+
+/// Identity of a process for other processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// Hash of host and pid namespace.
+    pub host: u32,
+    /// Hash of the boot ID of the kernel.
+    pub boot: u32,
+    /// Process ID.
+    pub pid: u32,
+    /// Start of the process, in clock ticks since the boot.
+    pub start: u64,
+}
+
+/// State of the process of an [`Owner`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Life {
+    /// It runs; includes this process.
+    Alive,
+    /// It ended during the current boot.
+    Dead,
+    /// The machine was rebooted since.
+    Rebooted,
+    /// It belongs to another host or pid namespace, so its state is unknown.
+    Elsewhere,
+}
+
+impl Owner {
+    /// Returns this process; computed once.
+    pub fn me() -> Owner {
+        static ME: OnceLock<Owner> = OnceLock::new();
+        *ME.get_or_init(|| {
+            let (host, boot, pid) = (host::host_id(), host::boot_id(), std::process::id());
+            Owner { host, boot, pid, start: process::start_ticks(pid).unwrap_or(0) }
+        })
+    }
+
+    /// Parses a text made by [`Owner::text`].
+    pub fn parse(text: &str) -> Option<Owner> {
+        let mut fields = text.split('-').map(|field| u64::from_str_radix(field, 16).ok());
+        let mut next = || fields.next().flatten();
+        let (host, boot, pid, start) = (next()?, next()?, next()?, next()?);
+        let small = |value: u64| u32::try_from(value).ok();
+        Some(Owner { host: small(host)?, boot: small(boot)?, pid: small(pid)?, start })
+    }
+
+    /// Parses the end of a file name: the four numbers and another one of `width` digits, all in lower-case hexadecimal
+    /// digits of fixed widths.
+    pub fn of_name(text: &[u8], width: usize) -> Option<Owner> {
+        let mut fields = text.split(|byte| *byte == b'-');
+        let mut values = [0; 5];
+        for (value, width) in values.iter_mut().zip([8, 8, 8, 12, width]) {
+            *value = digits(fields.next().filter(|field| field.len() == width)?)?;
+        }
+        let [host, boot, pid, start, _] = values;
+        // Eight digits each: the widths were checked.
+        let owner = Owner { host: host as u32, boot: boot as u32, pid: pid as u32, start };
+        fields.next().is_none().then_some(owner)
+    }
+
+    /// Returns the process as text, for records that other machines read.
+    pub fn text(&self) -> String {
+        let Owner { host, boot, pid, start } = self;
+        format!("{host:08x}-{boot:08x}-{pid:x}-{start:x}")
+    }
+
+    /// Registers processes that have abandoned their writes, on any machine: for the rest of this process they count
+    /// as dead. Only the first call has an effect.
+    pub fn give_up(owners: Vec<Owner>) {
+        drop(GIVEN_UP.set(owners));
+    }
+
+    /// Determines whether another process runs.
+    pub fn judge(&self, other: &Owner) -> Life {
+        if GIVEN_UP.get().is_some_and(|owners| owners.contains(other)) {
+            return Life::Dead;
+        }
+        if other.host != self.host {
+            return Life::Elsewhere;
+        }
+        if other.boot != self.boot {
+            return Life::Rebooted;
+        }
+        if other == self {
+            return Life::Alive;
+        }
+        let runs = process::is_alive(other.pid)
+            && process::start_ticks(other.pid).is_none_or(|start| start == other.start);
+        if runs { Life::Alive } else { Life::Dead }
+    }
+}
+
+/// Parses a fixed number of lower-case hexadecimal digits.
+pub fn digits(text: &[u8]) -> Option<u64> {
+    let lower = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    let text = std::str::from_utf8(text).ok().filter(|_| text.iter().all(lower))?;
+    u64::from_str_radix(text, 16).ok()
+}
+
+// The format of a record: plain values, readable without the S3 client and the engines.
+
+/// Incremented when a field changes its meaning: records of another schema are not read.
+const SCHEMA: u32 = 1;
+
+/// Source and target of an object; they name a record.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Identity {
+    source: String,
+    target: String,
+    endpoint: String,
+}
+
+/// The state of one unfinished object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// Its identity when the work began; on any difference the work starts over.
+    pub source: Source,
+    /// Location of the finished parts.
+    pub place: Place,
+    /// Bytes of every part except the last.
+    pub part_bytes: u64,
+    /// The algorithm of the parts' checksums as S3 spells it (`CRC64NVME`); empty for none.
+    pub algorithm: String,
+    /// Finished parts, in no order.
+    pub parts: Vec<Part>,
+}
+
+/// The source of an unfinished object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// A local file.
+    File {
+        /// Device.
+        dev: u64,
+        /// Inode.
+        ino: u64,
+        /// Bytes.
+        size: u64,
+        /// Last change of the content: seconds, nanoseconds.
+        mtime: (i64, u32),
+        /// Last change of the inode: seconds, nanoseconds.
+        ctime: (i64, u32),
+    },
+    /// An object.
+    Object {
+        /// Bytes.
+        size: u64,
+        /// ETag without quotes.
+        etag: String,
+        /// Its version, if one was specified.
+        version: Option<String>,
+    },
+}
+
+/// Location of the finished parts of an unfinished object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// In the multipart upload with this ID.
+    Upload(String),
+    /// Not known yet: an upload was requested and the answer is unknown. The store may have an upload without parts
+    /// whose ID is not recorded.
+    Asked,
+    /// In a file beside the target, with this name, device and inode.
+    File {
+        /// Its name, encoded as in [`Identity`].
+        name: String,
+        /// Device.
+        dev: u64,
+        /// Inode.
+        ino: u64,
+    },
+}
+
+/// A finished part.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// Starts at 1; the part begins at offset (number - 1) × `part_bytes`.
+    pub number: u32,
+    /// Bytes.
+    pub bytes: u64,
+    /// ETag of an uploaded part, without quotes; else empty.
+    pub etag: String,
+    /// Checksum as S3 writes it (base64); empty if none was computed.
+    pub checksum: String,
+}
+
+/// A record as stored on disk.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    schema: u32,
+    identity: Identity,
+    record: Record,
+}
+
+/// Result of [`Record::check`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checked {
+    /// The source is unchanged and the parts are consistent.
+    Good,
+    /// The source has changed.
+    SourceChanged,
+    /// The record is inconsistent.
+    Broken,
+}
+
+impl Identity {
+    /// Makes an identity from an absolute local path or an `s3://` URL on each side, and their endpoints (one, or
+    /// both joined by a space).
+    pub fn new(source: &[u8], target: &[u8], endpoint: &str) -> Identity {
+        Identity { source: text(source), target: text(target), endpoint: endpoint.to_owned() }
+    }
+
+    /// Returns the source as text: `%` and bytes that are not UTF-8 are percent-encoded.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Returns the target in the same form.
+    pub fn target(&self) -> &str {
+        &self.target
+    }
+
+    /// Returns the endpoints of both sides.
+    pub fn endpoint(&self) -> &str {
+        &self.endpoint
+    }
+
+    pub(super) fn file_name(&self, end: &str) -> String {
+        let mut hash = Context::new(&SHA256);
+        for field in [&self.source, &self.target, &self.endpoint] {
+            hash.update(&(field.len() as u64).to_be_bytes());
+            hash.update(field.as_bytes());
+        }
+        let hash = hash.finish();
+        let mut name: String = hash.as_ref().iter().take(16).map(|b| format!("{b:02x}")).collect();
+        name.push('.');
+        name.push_str(end);
+        name
+    }
+}
+
+impl Source {
+    /// Returns the source of a file.
+    pub fn of_file(meta: &Meta) -> Source {
+        let pair = |time: Time| (time.s, time.ns);
+        Source::File {
+            dev: meta.dev,
+            ino: meta.ino,
+            size: meta.size,
+            mtime: pair(meta.mtime),
+            ctime: pair(meta.ctime),
+        }
+    }
+
+    /// Returns the size in bytes.
+    pub fn size(&self) -> u64 {
+        match self {
+            Source::File { size, .. } | Source::Object { size, .. } => *size,
+        }
+    }
+}
+
+impl Record {
+    /// Checks that this record is about the current `source` and consistent: parts lie inside the source, none twice,
+    /// each with the length that its number implies.
+    pub fn check(&self, source: &Source) -> Checked {
+        if self.source != *source {
+            return Checked::SourceChanged;
+        }
+        let size = source.size();
+        let mut numbers = std::collections::HashSet::new();
+        let possible = |part: &Part| {
+            let start = u64::from(part.number.checked_sub(1)?).checked_mul(self.part_bytes)?;
+            let wanted = size.checked_sub(start)?.min(self.part_bytes);
+            (wanted > 0 && wanted == part.bytes).then_some(())
+        };
+        let good = self.part_bytes > 0
+            && self
+                .parts
+                .iter()
+                .all(|part| numbers.insert(part.number) && possible(part).is_some());
+        if good { Checked::Good } else { Checked::Broken }
+    }
+}
+
+/// Encodes bytes reversibly as text: `%` and bytes that are not UTF-8 become `%XX`.
+pub fn text(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        out.push_str(&chunk.valid().replace('%', "%25"));
+        for byte in chunk.invalid() {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}
+
+/// Decodes a text made by [`text`].
+pub fn bytes(text: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((byte, after)) = rest.split_first() {
+        let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(code) if *byte == b'%' => {
+                out.push(code);
+                rest = &after[2..];
+            }
+            _ => {
+                out.push(*byte);
+                rest = after;
+            }
+        }
+    }
+    out
+}
+
+pub(super) fn encode(identity: &Identity, record: &Record) -> serde_json::Result<Vec<u8>> {
+    let stored = Stored { schema: SCHEMA, identity: identity.clone(), record: record.clone() };
+    serde_json::to_vec(&stored)
+}
+
+pub(super) fn decode(text: &[u8]) -> Option<(Identity, Record)> {
+    let stored: Stored = of_schema(text, SCHEMA).ok()??;
+    Some((stored.identity, stored.record))
+}
+
+/// Decodes a JSON file that says its schema; `None` if it is of another one.
+pub(super) fn of_schema<T: DeserializeOwned>(
+    text: &[u8],
+    schema: u32,
+) -> serde_json::Result<Option<T>> {
+    /// Only the version: the rest may have another form.
+    #[derive(Deserialize)]
+    struct Versioned {
+        schema: u32,
+    }
+    let versioned: Versioned = serde_json::from_slice(text)?;
+    if versioned.schema != schema {
+        return Ok(None);
+    }
+    serde_json::from_slice(text).map(Some)
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Folder {
+            let name = format!("hakobu-journal-{name}-{}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            let _ = fs::remove_dir_all(&path);
+            Folder(path)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn record() -> Record {
+        Record {
+            source: Source::File { dev: 1, ino: 2, size: 25, mtime: (-3, 4), ctime: (5, 6) },
+            place: Place::Upload("id+/=\"".into()),
+            part_bytes: 10,
+            algorithm: "CRC64NVME".into(),
+            parts: vec![
+                Part { number: 3, bytes: 5, etag: "e".into(), checksum: "AAAAAAAAAAA=".into() },
+                Part { number: 1, bytes: 10, etag: "f".into(), checksum: String::new() },
+            ],
+        }
+    }
+
+    #[test]
+    fn a_record_comes_back_and_is_private() {
+        let folder = Folder::new("round");
+        let journal = Journal::at(folder.0.join("a/b"));
+        let identity = Identity::new(b"/a\xff%", b"s3://b/k", "http://h");
+        assert_eq!(identity.source(), "/a%FF%25");
+        assert_eq!(bytes(identity.source()), b"/a\xff%");
+        assert_eq!(bytes("%4%zz%\u{e9}"), "%4%zz%\u{e9}".as_bytes());
+        let claim = journal.claim(&identity).unwrap().unwrap();
+        assert_eq!(claim.load(), None);
+        claim.save(&record()).unwrap();
+        assert_eq!(claim.load(), Some(record()));
+        assert_eq!(journal.list().unwrap(), [(identity.clone(), record())]);
+        let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o7777;
+        assert_eq!(mode(&folder.0.join("a/b")), 0o700);
+        for name in fs::read_dir(folder.0.join("a/b")).unwrap() {
+            assert_eq!(mode(&name.unwrap().path()), 0o600);
+        }
+        claim.remove().unwrap();
+        assert_eq!(fs::read_dir(folder.0.join("a/b")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn ended_work_is_tidied_away() {
+        let folder = Folder::new("tidy");
+        let journal = Journal::at(folder.0.clone());
+        let named = |name: &str| Identity::new(name.as_bytes(), b"s3://b/k", "");
+        let put = |name: &str| {
+            let claim = journal.claim(&named(name)).unwrap().unwrap();
+            claim.save(&record()).unwrap();
+            claim
+        };
+        drop((put("/over"), put("/goes-on")));
+        let (held, lock) = (put("/held"), journal.claim(&named("/only-a-lock")).unwrap());
+        drop(lock);
+        fs::write(folder.0.join(named("/only-a-lock").file_name("new")), "{").unwrap();
+        fs::write(folder.0.join("seeds.lock"), "").unwrap();
+        journal.tidy(|identity, _| identity.source() != "/goes-on").unwrap();
+        let mut left: Vec<_> =
+            fs::read_dir(&folder.0).unwrap().map(|name| name.unwrap().file_name()).collect();
+        let mut expected: Vec<std::ffi::OsString> = vec!["seeds.lock".into()];
+        for name in ["/goes-on", "/held"] {
+            expected.extend(["json", "lock"].map(|end| named(name).file_name(end).into()));
+        }
+        left.sort();
+        expected.sort();
+        assert_eq!(left, expected);
+        drop(held);
+        Journal::at(folder.0.join("missing")).tidy(|_, _| true).unwrap();
+    }
+
+    #[test]
+    fn one_object_has_one_claim() {
+        let folder = Folder::new("claim");
+        let journal = Journal::at(folder.0.clone());
+        let one = Identity::new(b"/a", b"s3://b/k", "");
+        let other = Identity::new(b"/as", b"3://b/k", "");
+        let claim = journal.claim(&one).unwrap().unwrap();
+        assert!(journal.claim(&one).unwrap().is_none());
+        assert!(journal.claim(&other).unwrap().is_some());
+        drop(claim);
+        let claim = journal.claim(&one).unwrap().unwrap();
+        claim.remove().unwrap();
+        assert!(journal.claim(&one).unwrap().is_some());
+    }
+
+    #[test]
+    fn broken_records_are_no_records() {
+        let folder = Folder::new("broken");
+        let journal = Journal::at(folder.0.clone());
+        let identity = Identity::new(b"/a", b"s3://b/k", "");
+        let claim = journal.claim(&identity).unwrap().unwrap();
+        claim.save(&record()).unwrap();
+        let path = folder.0.join(identity.file_name("json"));
+        let whole = fs::read(&path).unwrap();
+        for cut in 0..whole.len() {
+            fs::write(&path, whole.get(..cut).unwrap()).unwrap();
+            assert_eq!(claim.load(), None, "cut at {cut}");
+        }
+        let newer =
+            String::from_utf8(whole.clone()).unwrap().replace("\"schema\":1", "\"schema\":2");
+        fs::write(&path, newer).unwrap();
+        assert_eq!(claim.load(), None);
+        // A record of something else under this name: a collision, or a copied file.
+        let other = Identity::new(b"/b", b"s3://b/k", "");
+        fs::write(&path, encode(&other, &record()).unwrap()).unwrap();
+        assert_eq!(claim.load(), None);
+        fs::write(&path, whole).unwrap();
+        assert_eq!(claim.load(), Some(record()));
+    }
+
+    #[test]
+    fn a_record_is_checked_against_its_source() {
+        let good = record();
+        assert_eq!(good.check(&good.source), Checked::Good);
+        let Source::File { dev, ino, size, mtime, ctime } = good.source else { panic!() };
+        for changed in [
+            Source::File { dev: dev + 1, ino, size, mtime, ctime },
+            Source::File { dev, ino: ino + 1, size, mtime, ctime },
+            Source::File { dev, ino, size: size + 1, mtime, ctime },
+            Source::File { dev, ino, size, mtime: (mtime.0, mtime.1 + 1), ctime },
+            Source::File { dev, ino, size, mtime, ctime: (ctime.0 + 1, ctime.1) },
+            Source::Object { size, etag: String::new(), version: None },
+        ] {
+            assert_eq!(record().check(&changed), Checked::SourceChanged);
+        }
+        let breaks: [fn(&mut Record); 6] = [
+            |record| record.part_bytes = 0,
+            |record| record.parts[0].number = 0,
+            |record| record.parts[0].number = 4,
+            |record| record.parts[0].number = 1,
+            |record| record.parts[1].bytes = 9,
+            |record| record.parts[0].number = u32::MAX,
+        ];
+        for (number, change) in breaks.iter().enumerate() {
+            let mut broken = record();
+            change(&mut broken);
+            let source = broken.source.clone();
+            assert_eq!(broken.check(&source), Checked::Broken, "{number}");
+        }
+    }
+
+    #[test]
+    fn a_process_is_told_from_others() {
+        let me = Owner::me();
+        assert_eq!(me.judge(&me), Life::Alive);
+        for (other, life) in [
+            (Owner { host: me.host ^ 1, ..me }, Life::Elsewhere),
+            (Owner { boot: me.boot ^ 1, ..me }, Life::Rebooted),
+            (Owner { start: me.start + 1, ..me }, Life::Dead),
+            (Owner { pid: 0x0fff_fff0, ..me }, Life::Dead),
+        ] {
+            assert_eq!(me.judge(&other), life, "{other:?}");
+        }
+        let parent = std::os::unix::process::parent_id();
+        let start = process::start_ticks(parent).expect("the parent runs");
+        assert_eq!(me.judge(&Owner { pid: parent, start, ..me }), Life::Alive);
+    }
+
+    #[test]
+    fn a_process_has_a_text() {
+        let me = Owner::me();
+        assert_eq!(Owner::parse(&me.text()), Some(me));
+        for other in ["", "1-2-3", "100000000-2-3-4", "x-2-3-4"] {
+            assert_eq!(Owner::parse(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn digits_are_of_one_form() {
+        assert_eq!(digits(b"00ff"), Some(255));
+        for other in [&b"00FF"[..], b"+0ff", b"0x1f", b"", b"00f ", b"\xff\xff"] {
+            assert_eq!(digits(other), None, "{other:?}");
+        }
+    }
+}

@@ -1,20 +1,23 @@
 //! Server-side copies: up to 5 GiB in one request, larger ones in parts. If the server cannot copy, the object goes
 //! through this machine.
 
-use super::between::{self, Sent, Upload, carried, is_metadata};
-use super::core::{Core, Engine};
-use super::cut::Cut;
-use super::ends::{CHANGED, Object, Target, read_failed};
-use super::failed::Failed;
-use super::moving::{Done, Moving, Step};
-use super::permits::{Large, Permits};
+use super::entry::{CHANGED, Done, Failed, Moving, Object, Step, Target, read_failed};
+use super::parts::Cut;
+use super::queue::{Large, Permits};
+use super::runtime::{Core, Engine};
 use super::{ObjectOptions, Side, relay};
 use hakobu_core::error::Operation;
 use hakobu_s3::ops::{
-    Begun, CopySource, Head, Headers, copy_object, create_upload, upload_part_copy,
+    CopySource, CreatedUpload, Headers, ObjectHead, Part, abort_upload, complete_upload,
+    copy_object, create_upload, upload_part_copy,
 };
-use hakobu_s3::{Algorithm, Checksum, Error, Kind};
+use hakobu_s3::{Algorithm, Checksum, Error, ErrorKind};
+use http::header::{
+    CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_TYPE, EXPIRES,
+    IF_MATCH, IF_NONE_MATCH,
+};
 use http::{HeaderName, HeaderValue};
+use parking_lot::Mutex;
 use std::sync::Arc;
 
 /// Maximum bytes that CopyObject copies (API reference, CopyObject).
@@ -37,7 +40,7 @@ const OTHER_COPY: &str = "the copy has another size or checksum than its source"
 pub struct LargeCopy {
     upload: Upload,
     /// The source's metadata when it began.
-    head: Head,
+    head: ObjectHead,
     /// The source's checksum, if it can be combined from those of parts.
     whole: Option<Checksum>,
 }
@@ -64,7 +67,7 @@ pub(super) async fn begin(core: &Core<'_>, moving: &Arc<Moving>) -> Result<Step,
         _ => open(core, moving, &source, &target).await,
     };
     match copied {
-        Err(Failed::Request(_, _, error)) if error.kind == Kind::NotImplemented => {
+        Err(Failed::Request(_, _, error)) if error.kind == ErrorKind::NotImplemented => {
             relay::begin(core, moving).await
         }
         other => other,
@@ -75,7 +78,7 @@ pub(super) async fn begin(core: &Core<'_>, moving: &Arc<Moving>) -> Result<Step,
 async fn is_there(target: &Target<'_>) -> Result<bool, Failed> {
     match target.head().await {
         Ok(_) => Ok(true),
-        Err(Failed::Request(_, _, error)) if error.kind == Kind::NotFound => Ok(false),
+        Err(Failed::Request(_, _, error)) if error.kind == ErrorKind::NotFound => Ok(false),
         Err(failed) => Err(failed),
     }
 }
@@ -94,7 +97,7 @@ async fn is_copied(
     };
     let there = match target.head().await {
         Ok(head) => head,
-        Err(Failed::Request(_, _, error)) if error.kind == Kind::NotFound => return Ok(false),
+        Err(Failed::Request(_, _, error)) if error.kind == ErrorKind::NotFound => return Ok(false),
         Err(failed) => return Err(failed),
     };
     let same_sum = from.checksums.iter().any(|sum| there.checksums.contains(sum));
@@ -105,18 +108,18 @@ async fn head_source(
     core: &Core<'_>,
     moving: &Moving,
     source: &Object<'_>,
-) -> Result<Head, Failed> {
+) -> Result<ObjectHead, Failed> {
     let head = source.head(core.store(Side::Source)?).await.map_err(read_failed)?;
-    between::same_source(&head, source, moving)?;
+    same_source(&head, source, moving)?;
     Ok(head)
 }
 
 /// Returns the headers of a copy. The server copies all of the source's metadata or (`replace_metadata`) none;
 /// changing only some of it requires the source's `head`.
-fn copy_headers(options: &ObjectOptions, head: Option<&Head>, key: &[u8]) -> Headers {
+fn copy_headers(options: &ObjectOptions, head: Option<&ObjectHead>, key: &[u8]) -> Headers {
     let mut headers = match head {
         Some(head) => carried(head, options, key),
-        None if options.replace_metadata => carried(&Head::default(), options, key),
+        None if options.replace_metadata => carried(&ObjectHead::default(), options, key),
         None => options.headers.clone(),
     };
     if head.is_some() || options.replace_metadata {
@@ -157,7 +160,7 @@ async fn whole(
     };
     let etag = source.etag.or(head.as_ref().map(|head| head.etag.as_str()));
     let mut headers = copy_headers(options, head.as_ref(), key);
-    headers.extend(between::condition(core, moving));
+    headers.extend(condition(core, moving));
     let from = copy_source(core, source, etag.filter(|etag| !etag.is_empty()));
     let size = moving.entry.meta.size;
     match copy_object(client, &from, bucket, key, &headers).await {
@@ -187,20 +190,22 @@ async fn copy_failed(
 ) -> Result<Done, Failed> {
     let changed = Err(Failed::Reason(Operation::Read, Side::Source, CHANGED));
     match error.kind {
-        Kind::NotFound => Err(Failed::Vanished(Operation::Read)),
+        ErrorKind::NotFound => Err(Failed::Vanished(Operation::Read)),
         // An earlier try may have created the object that made the condition fail.
-        Kind::Precondition if error.unsure && is_copied(core, moving, source, target).await? => {
+        ErrorKind::Precondition
+            if error.unsure && is_copied(core, moving, source, target).await? =>
+        {
             Ok(Done { bytes: moving.entry.meta.size, ..Done::default() })
         }
-        Kind::Precondition if core.engine.setup.options.if_none_match => {
+        ErrorKind::Precondition if core.engine.setup.options.if_none_match => {
             if is_there(target).await? { Ok(Done::SKIPPED) } else { changed }
         }
-        Kind::Precondition if core.engine.setup.control.is_leased() => {
+        ErrorKind::Precondition if core.engine.setup.control.is_leased() => {
             // The source is what it was, so the target is not.
             head_source(core, moving, source).await?;
             Ok(Done::SKIPPED)
         }
-        Kind::Precondition => changed,
+        ErrorKind::Precondition => changed,
         _ => Err(Failed::at_target(Operation::Write)(error)),
     }
 }
@@ -221,7 +226,7 @@ async fn open(
     let whole = head.checksums.iter().find(is_full).cloned();
     let algorithm = options.algorithm.or(whole.as_ref().map(|sum| sum.algorithm));
     let begun = create_upload(client, bucket, key, algorithm, &headers).await;
-    let Begun { id, algorithm } = begun.map_err(Failed::at_target(Operation::Create))?;
+    let CreatedUpload { id, algorithm } = begun.map_err(Failed::at_target(Operation::Create))?;
     let whole = whole.filter(|sum| algorithm == Some(sum.algorithm));
     let cut = Cut::new(head.size, options.part_bytes.unwrap_or(PART_BYTES));
     let (upload, permits) = Upload::begun(core, moving, id, cut, None);
@@ -247,7 +252,7 @@ impl Large for LargeCopy {
         let id = &self.upload.id;
         let part = upload_part_copy(client, &from, range, bucket, &key, id, number).await;
         let part = part.map_err(|error| match error.kind {
-            Kind::Precondition => Failed::Reason(Operation::Read, Side::Source, CHANGED),
+            ErrorKind::Precondition => Failed::Reason(Operation::Read, Side::Source, CHANGED),
             _ => Failed::at_target(Operation::Write)(error),
         })?;
         core.doing.lane().bytes(self.upload.cut.bytes(number));
@@ -262,7 +267,7 @@ impl Large for LargeCopy {
             self.upload.abort(core).await;
         }
         let step = match ended {
-            Err(Failed::Request(_, _, error)) if error.kind == Kind::NotImplemented => {
+            Err(Failed::Request(_, _, error)) if error.kind == ErrorKind::NotImplemented => {
                 relay::begin(core, moving).await
             }
             ended => ended.map(Step::Done),
@@ -290,6 +295,179 @@ async fn complete(core: &Core<'_>, large: &LargeCopy) -> Result<Done, Failed> {
     Ok(done)
 }
 
+// Shared by server-side copies and copies through this machine: headers that a target takes over, and an upload
+// whose parts several cores send. Uploads share the condition for writing an object.
+
+/// System metadata that CopyObject copies (API reference, CopyObject, "Metadata").
+const CARRIED: [HeaderName; 6] =
+    [CONTENT_TYPE, CONTENT_ENCODING, CONTENT_DISPOSITION, CONTENT_LANGUAGE, CACHE_CONTROL, EXPIRES];
+/// The prefix of the names of user metadata.
+pub(super) const META: &str = "x-amz-meta-";
+
+/// Checks that an object is still the one that was listed.
+///
+/// # Errors
+/// It is not, or its size contradicts its ETag.
+pub(super) fn same_source(
+    head: &ObjectHead,
+    source: &Object<'_>,
+    moving: &Moving,
+) -> Result<(), Failed> {
+    if moving.is_unknown() {
+        return Ok(());
+    }
+    let etag = source.etag.unwrap_or_default();
+    match head.is_still(etag, moving.entry.meta.size).map_err(read_failed)? {
+        true => Ok(()),
+        false => Err(Failed::Reason(Operation::Read, Side::Source, CHANGED)),
+    }
+}
+
+/// Returns whether a header is metadata of the object itself, which CopyObject copies from the source unless it is
+/// told to replace all metadata.
+pub(super) fn is_metadata(name: &HeaderName) -> bool {
+    CARRIED.contains(name) || name.as_str().starts_with(META)
+}
+
+/// Returns the headers of a newly written target: those of its source, overridden by the requested ones. With
+/// `--metadata-directive REPLACE` only the latter.
+pub(super) fn carried(head: &ObjectHead, options: &ObjectOptions, key: &[u8]) -> Headers {
+    let asked = &options.headers;
+    let mut headers = Headers::new();
+    if !options.replace_metadata {
+        for (name, value) in &head.headers {
+            // Left over from a client's transfer encoding; does not describe the object.
+            let leftover = *name == CONTENT_ENCODING && value.as_bytes() == b"aws-chunked";
+            let again = asked.iter().any(|(other, _)| other == name);
+            if is_metadata(name) && !leftover && !again {
+                headers.push((name.clone(), value.clone()));
+            }
+        }
+    } else if options.guess_content_type && !asked.iter().any(|(name, _)| *name == CONTENT_TYPE) {
+        let name = String::from_utf8_lossy(key);
+        let guess = mime_guess::from_path(&*name).first_raw();
+        headers.extend(guess.map(|kind| (CONTENT_TYPE, HeaderValue::from_static(kind))));
+    }
+    // Conditions belong to the request that creates the target.
+    headers.extend(asked.iter().filter(|(name, _)| *name != IF_NONE_MATCH).cloned());
+    headers
+}
+
+/// Returns the condition for writing an object. One of several workers replaces only what it saw when it decided: it
+/// may have been suspended since, while another one did its work.
+pub(super) fn condition(core: &Core<'_>, moving: &Moving) -> Option<(HeaderName, HeaderValue)> {
+    let setup = &core.engine.setup;
+    let new = || (IF_NONE_MATCH, HeaderValue::from_static("*"));
+    if setup.options.if_none_match {
+        return Some(new());
+    }
+    if !setup.control.is_leased() {
+        return None;
+    }
+    let Some(there) = &moving.existing else { return Some(new()) };
+    let etag = HeaderValue::try_from(format!("\"{}\"", there.etag)).ok()?;
+    (!there.etag.is_empty()).then_some((IF_MATCH, etag))
+}
+
+/// Returns the result of a failed write to the target: skipped if its condition did not hold.
+pub(super) fn refused(core: &Core<'_>, error: Error) -> Result<Done, Failed> {
+    let setup = &core.engine.setup;
+    let is_conditional = setup.options.if_none_match || setup.control.is_leased();
+    match error.kind == ErrorKind::Precondition && is_conditional {
+        true => Ok(Done::SKIPPED),
+        false => Err(Failed::at_target(Operation::Write)(error)),
+    }
+}
+
+/// A multipart upload in progress.
+pub(super) struct Upload {
+    /// The move that it is part of.
+    pub moving: Arc<Moving>,
+    /// Its upload ID.
+    pub id: String,
+    /// The parts of the whole object.
+    pub cut: Cut,
+    /// Permits to work on it.
+    pub permits: Permits,
+    /// Number of parts that fit into memory.
+    fit: u64,
+    done: Mutex<Vec<Sent>>,
+}
+
+/// A part that arrived.
+pub(super) struct Sent {
+    /// The part as the server stores it.
+    pub part: Part,
+    /// CRC-64/NVME of the part, if it was computed.
+    pub crc64: Option<Checksum>,
+}
+
+impl Upload {
+    /// Returns a new upload, and the number of permits to hand out. `room_bytes`: bytes of parts that may be held at
+    /// once, if parts are held at all.
+    pub fn begun(
+        core: &Core<'_>,
+        moving: &Arc<Moving>,
+        id: String,
+        cut: Cut,
+        room_bytes: Option<u64>,
+    ) -> (Upload, usize) {
+        let fit = room_bytes.map_or(u64::MAX, |bytes| bytes / cut.part_bytes);
+        let (permits, count) = Permits::new(cut.numbers().collect(), core.engine.streams(fit));
+        let (moving, done) = (Arc::clone(moving), Mutex::default());
+        (Upload { moving, id, cut, permits, fit, done }, count)
+    }
+
+    /// Returns how many parts may be in flight now.
+    pub fn streams_max(&self, engine: &Engine<'_>) -> usize {
+        engine.streams(self.fit)
+    }
+
+    /// Records a part that arrived.
+    pub fn note(&self, sent: Sent) {
+        self.done.lock().push(sent);
+    }
+
+    /// Takes all parts in order, or the failure. Called once.
+    pub fn parts(&self) -> Result<Vec<Sent>, Failed> {
+        if let Some(failed) = self.permits.failure() {
+            return Err(failed);
+        }
+        let mut parts = std::mem::take(&mut *self.done.lock());
+        parts.sort_by_key(|sent| sent.part.number);
+        Ok(parts)
+    }
+
+    /// Makes the object of its parts. `whole` is its checksum, of the upload's algorithm.
+    ///
+    /// # Errors
+    /// Those of the request, unless its condition did not hold.
+    pub async fn complete(
+        &self,
+        core: &Core<'_>,
+        sent: Vec<Sent>,
+        whole: Option<&Checksum>,
+    ) -> Result<Done, Failed> {
+        let parts: Vec<_> = sent.into_iter().map(|sent| sent.part).collect();
+        let Target { client, bucket, key } = Target::of(core, &self.moving)?;
+        let headers: Headers = condition(core, &self.moving).into_iter().collect();
+        let (id, size) = (&self.id, self.cut.size);
+        let made = complete_upload(client, bucket, &key, id, &parts, size, whole, &headers).await;
+        match made {
+            Ok(_) => Ok(Done { bytes: size, ..Done::default() }),
+            Err(error) => refused(core, error),
+        }
+    }
+
+    /// Frees the server's storage of a failed upload. If that fails, too, the upload stays in the list of unfinished
+    /// ones; only the first failure is reported.
+    pub async fn abort(&self, core: &Core<'_>) {
+        if let Ok(Target { client, bucket, key }) = Target::of(core, &self.moving) {
+            let _ = abort_upload(client, bucket, &key, &self.id).await;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -310,7 +488,7 @@ mod tests {
         assert_eq!(text(copy_headers(&options, None, b"k")), ["x-amz-storage-class=STANDARD_IA"]);
         options.headers = vec![header("content-type", "a/b")];
         let carried = [header("content-type", "c/d"), header("x-amz-meta-k", "v")];
-        let head = Head { headers: carried.into_iter().collect(), ..Head::default() };
+        let head = ObjectHead { headers: carried.into_iter().collect(), ..ObjectHead::default() };
         assert_eq!(
             text(copy_headers(&options, Some(&head), b"k")),
             ["x-amz-meta-k=v", "content-type=a/b", "x-amz-metadata-directive=REPLACE"]
@@ -324,6 +502,46 @@ mod tests {
                 "x-amz-metadata-directive=REPLACE",
                 "x-amz-tagging-directive=REPLACE"
             ]
+        );
+    }
+
+    #[test]
+    fn requested_headers_override_carried_ones() {
+        let headers = [
+            header("content-type", "text/plain"),
+            header("content-encoding", "aws-chunked"),
+            header("cache-control", "no-store"),
+            header("x-amz-meta-mtime", "12.5"),
+            header("x-amz-meta-who", "me"),
+            header("x-amz-storage-class", "GLACIER"),
+            header("etag", "\"x\""),
+        ];
+        let head = ObjectHead { headers: headers.into_iter().collect(), ..ObjectHead::default() };
+        let asked = vec![header("x-amz-meta-who", "you"), header("x-amz-acl", "private")];
+        let mut options = ObjectOptions { headers: asked, ..ObjectOptions::default() };
+        let names = |options: &ObjectOptions| {
+            let mut all: Vec<_> = carried(&head, options, b"a.html")
+                .into_iter()
+                .map(|(name, value)| format!("{name}={}", value.to_str().unwrap()))
+                .collect();
+            all.sort();
+            all
+        };
+        assert_eq!(
+            names(&options),
+            [
+                "cache-control=no-store",
+                "content-type=text/plain",
+                "x-amz-acl=private",
+                "x-amz-meta-mtime=12.5",
+                "x-amz-meta-who=you"
+            ]
+        );
+        options.replace_metadata = true;
+        options.guess_content_type = true;
+        assert_eq!(
+            names(&options),
+            ["content-type=text/html", "x-amz-acl=private", "x-amz-meta-who=you"]
         );
     }
 }

@@ -9,8 +9,8 @@
 use super::ObjectOptions;
 use crate::policy::Policy;
 use hakobu_core::unit::{Kind, Meta, Time};
-use hakobu_s3::ops::Head;
 use hakobu_s3::ops::Headers;
+use hakobu_s3::ops::ObjectHead;
 use http::{HeaderName, HeaderValue};
 
 const MTIME: HeaderName = HeaderName::from_static("x-amz-meta-mtime");
@@ -214,7 +214,7 @@ fn parse_mode(text: &str) -> Option<u32> {
 }
 
 /// Returns whether an object is marked as a symlink.
-pub(crate) fn says_symlink(head: &Head) -> bool {
+pub(crate) fn says_symlink(head: &ObjectHead) -> bool {
     read(&head.metadata).kind == Some(Kind::Symlink)
 }
 

@@ -9,42 +9,36 @@
 //! Small objects are one task and one request. Larger ones become [`core::Parts`], which go back into the queue in
 //! front of further tasks, so that all cores work on them.
 
-mod between;
-mod budget;
-mod checkpoint;
 mod compare;
 mod copy;
-mod core;
-mod cut;
 mod delete;
-mod ends;
-mod failed;
-mod finish;
+mod download_file;
+mod entry;
+mod folded;
+mod folders;
 mod get;
-mod helper;
 pub mod list;
 mod mapping;
 mod metadata;
-mod moving;
-mod permits;
+mod parts;
 mod put;
 mod queue;
-mod reader;
 mod relay;
-mod remembered;
-mod sums;
-mod tasks;
+mod runtime;
+mod stream;
 
-pub use self::core::{Engine, Setup};
+pub use crate::object::parts::tidy;
+pub use crate::object::runtime::run;
+pub use crate::object::runtime::{Engine, Setup};
 pub use compare::{Checked, Checking, Finding};
-pub(crate) use get::CASE;
-pub use get::{Folded, StreamError, StreamParts, download_stream};
+pub(crate) use folded::CASE;
+pub use folded::Folded;
 pub use mapping::{NameError, key_of, path_of};
 pub(crate) use metadata::says_symlink;
-pub use put::content_type;
-pub use put::stream::{Stream, upload_stream};
-pub use remembered::tidy;
-pub use tasks::run;
+pub use put::of_name_alone as content_type;
+pub use stream::{Stream, StreamError, StreamParts, download_stream, upload_stream};
+
+pub use crate::location::Side;
 
 use hakobu_core::unit::Meta;
 use hakobu_s3::Algorithm;
@@ -52,15 +46,6 @@ use hakobu_s3::ops::Etag;
 use hakobu_sys::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
-
-/// One of the two ends of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// The end that objects come from.
-    Source,
-    /// The end that they go to.
-    Target,
-}
 
 /// Base of the relative names of one source argument.
 #[derive(Clone)]

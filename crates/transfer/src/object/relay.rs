@@ -2,21 +2,23 @@
 //! against the source store's checksum.
 
 use super::Side;
-use super::between::{self, Sent, Upload, carried, refused};
-use super::core::{Core, Engine};
-use super::cut::Cut;
-use super::ends::{CHANGED, Object, Target, read_failed};
-use super::failed::Failed;
-use super::moving::{Done, Moving, Step};
-use super::permits::{Large, Permits};
+use super::copy as between;
+use super::copy::{Sent, Upload, carried, refused};
+use super::entry::Failed;
+use super::entry::{CHANGED, Object, Target, read_failed};
+use super::entry::{Done, Moving, Step};
+use super::parts::Cut;
+use super::parts::Reader;
+use super::parts::joined;
+use super::put::PART_BYTES_MIN;
 use super::put::TOO_LARGE;
-use super::put::cut::PART_BYTES_MIN;
-use super::reader::Reader;
-use super::sums::{cheapest, joined};
+use super::queue::{Large, Permits};
+use super::runtime::{Core, Engine};
+use crate::compare::evidence::cheapest;
 use hakobu_core::error::Operation;
 use hakobu_core::meter::Phase;
 use hakobu_s3::ops::{
-    Begun, Head, Headers, Range, create_upload, get_tags, put_object, upload_part,
+    CreatedUpload, Headers, ObjectHead, Range, create_upload, get_tags, put_object, upload_part,
 };
 use hakobu_s3::{Algorithm, Checksum};
 use http::{HeaderName, HeaderValue};
@@ -34,7 +36,7 @@ const CORRUPT: &str = "what arrived is not what its store has the checksum of";
 pub struct LargeRelay {
     upload: Upload,
     /// The source's headers when it began.
-    head: Head,
+    head: ObjectHead,
     /// The checksum algorithm of each part sent to the target.
     algorithm: Option<Algorithm>,
 }
@@ -60,7 +62,7 @@ pub(super) async fn begin(core: &Core<'_>, moving: &Arc<Moving>) -> Result<Step,
 pub(super) async fn tags(
     core: &Core<'_>,
     source: &Object<'_>,
-    head: &Head,
+    head: &ObjectHead,
     asked: &Headers,
 ) -> Result<Option<(HeaderName, HeaderValue)>, Failed> {
     let count = head.headers.get(TAGGING_COUNT).map_or("0", |count| count.to_str().unwrap_or(""));
@@ -92,12 +94,12 @@ async fn small(core: &Core<'_>, moving: &Arc<Moving>, source: &Object<'_>) -> Re
     }
     let body = reader.all().await.map_err(read_failed)?;
     core.doing.turn(Phase::Compute);
-    let checked = cheapest(&head.checksums).filter(|_| from.store().checks_downloads());
+    let checked = cheapest(&head.checksums).filter(|_| from.session().checks_downloads());
     let ours = checked.map(|sum| Checksum::of(sum.algorithm, &body));
     if ours.as_ref() != checked {
         return Err(Failed::Reason(Operation::Read, Side::Source, CORRUPT));
     }
-    let algorithm = client.store().upload_checksum();
+    let algorithm = client.session().upload_checksum();
     let sum = match ours.filter(|sum| Some(sum.algorithm) == algorithm) {
         Some(sum) => Some(sum),
         None => algorithm.map(|algorithm| Checksum::of(algorithm, &body)),
@@ -125,9 +127,9 @@ async fn open(core: &Core<'_>, moving: &Arc<Moving>, source: &Object<'_>) -> Res
     }
     let mut headers = carried(&head, options, &key);
     headers.extend(tags(core, source, &head, &headers).await?);
-    let algorithm = client.store().upload_checksum();
+    let algorithm = client.session().upload_checksum();
     let begun = create_upload(client, bucket, &key, algorithm, &headers).await;
-    let Begun { id, algorithm } = begun.map_err(Failed::at_target(Operation::Write))?;
+    let CreatedUpload { id, algorithm } = begun.map_err(Failed::at_target(Operation::Write))?;
     let (upload, permits) = Upload::begun(core, moving, id, cut, Some(memory_bytes));
     Ok(Step::Parts(Arc::new(LargeRelay { upload, head, algorithm }), permits))
 }
@@ -183,7 +185,7 @@ impl Large for LargeRelay {
 async fn complete(core: &Core<'_>, large: &LargeRelay) -> Result<Done, Failed> {
     let sent = large.upload.parts()?;
     let whole = joined(sent.iter().map(|sent| (sent.crc64.as_ref(), sent.part.size)));
-    let checks = core.store(Side::Source)?.store().checks_downloads();
+    let checks = core.store(Side::Source)?.session().checks_downloads();
     if checks && large.whole().is_some_and(|stored| Some(stored) != whole.as_ref()) {
         return Err(Failed::Reason(Operation::Read, Side::Source, CORRUPT));
     }

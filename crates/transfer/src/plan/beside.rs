@@ -1,10 +1,10 @@
 //! Folders and files that options name, compared with sources and target by identity before anything is moved: none of
 //! them may have to be two things at once.
 
-use super::path::c_path;
+use super::arguments::c_path;
 use super::target::{basis_dirs, without_parents};
 use super::{Argument, Layout, Place, Spec};
-use crate::engine::sources::{Identity, Sources, path_below};
+use crate::local::guard::{Identity, Sources, path_below};
 use crate::policy::{Basis, Delete, Policy};
 use hakobu_core::error::{Fatal, quoted};
 use hakobu_sys::{AsFd, OwnedFd, dir, errno, meta};
@@ -129,6 +129,7 @@ pub fn compare_beside(
                     ));
                 }
                 policy.backup_dir = None;
+                policy.backup_dir_is_target = true;
             } else if let Some(typed) = source_of(&spot).filter(|_| policy.suffix.is_empty()) {
                 return refused(format!(
                     "--backup-dir {} holds the source {}: a backup would have its name",

@@ -1,16 +1,14 @@
 //! A move of one entry: a rename if source and target share a file system, else the policy of the copy that replaces
 //! it. Decides and renames; copies nothing itself.
 
-use super::path::{open_folder, parent};
-use crate::engine::failure::c_string;
-use crate::engine::publish;
+use super::arguments::{open_folder, parent};
+use crate::failure::c_string;
 use crate::journal::{Journal, Ledger, Scope};
 use crate::policy::{Ask, Grain, Numbering, Policy, Preserve, Symlinks, is_newer};
-use hakobu_core::error::{Cause, Class, DIRECTORY_STAYS, ENTRY_STAYS, Operation, Problem};
+use crate::publish;
+use hakobu_core::error::{Cause, DIRECTORY_STAYS, ENTRY_STAYS, ErrorClass, Operation, Problem};
 use hakobu_core::unit::{Kind, Meta};
-use hakobu_sys::ancestors::ancestors;
-use hakobu_sys::below::Below;
-use hakobu_sys::links::Links;
+use hakobu_sys::paths::{Links, PathBelow, ancestors};
 use hakobu_sys::{AsFd, dir, errno, meta};
 use std::collections::HashSet;
 use std::ffi::{CString, OsStr};
@@ -116,7 +114,7 @@ pub fn rename_or_copy(
             Refused::Other(cause) => (Operation::Move, cause),
         };
         let (source, target) = (Some(from.to_owned()), Some(to.to_owned()));
-        Problem { operation, source, target, cause, class: Class::Partial }
+        Problem { operation, source, target, cause, class: ErrorClass::Partial }
     };
     try_move(from, to, options, moves).map_err(problem)
 }
@@ -375,7 +373,7 @@ fn stays(source: &Meta, target: &Meta, options: &Options) -> bool {
 /// Returns whether the target is a half-written file of another run (`journal::Ledger`).
 fn is_unfinished(source: &Meta, target: &Meta, to: &Path) -> bool {
     let ledger = Ledger::new(&Journal::of_user(), Scope::default());
-    ledger.is_unfinished_at(source, target, || Below::typed(to))
+    ledger.is_unfinished_at(source, target, || PathBelow::typed(to))
 }
 
 fn may_replace(source: &Meta, target: &Meta, to: &Path, new: &CString, options: &Options) -> bool {

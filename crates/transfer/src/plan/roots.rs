@@ -1,23 +1,19 @@
 //! The first units of a walk, and the directory nodes that they belong to.
 
-mod chosen;
-mod looking;
-
-pub use chosen::chosen_roots;
-
-use super::path::{c_path, open_folder, or_here};
+use super::arguments::{c_path, open_folder, or_here};
 use super::target::basis_dirs;
-use super::{Argument, Place};
-use crate::engine::failure::{Failure, c_string};
-use crate::engine::node::{Node, Selection};
-use crate::engine::{Ends, Engine, Unit};
-use crate::policy::Policy;
+use super::{Argument, Chosen, Place};
+use crate::failure::{Failure, c_string};
+use crate::local::target_dir::{Node, Selection};
+use crate::local::{Ends, Engine, Unit};
+use crate::policy::{MissingArgs, Policy, Symlinks};
 use hakobu_core::error::Operation;
-use hakobu_core::unit::Kind;
-use hakobu_sys::{AsFd, OwnedFd, dir, errno, meta};
+use hakobu_core::unit::{Kind, Meta};
+use hakobu_sys::paths::Links;
+use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, errno, meta};
 use hakobu_tree::names::push_name;
 use std::collections::HashMap;
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, OsStr};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -579,5 +575,223 @@ impl Roots<'_, '_> {
         }
         self.nodes.insert(key, node.clone());
         Ok(node)
+    }
+}
+
+// Entries that an earlier run chose (`Spec::chosen`). They are not examined here, one after the other: workers do
+// that as they come to them.
+
+/// Makes the units of chosen entries below a folder. Directories above them are created where they are missing, and
+/// not searched for leftovers: other runs write there at the same time.
+pub fn chosen_roots(
+    engine: &Engine<'_>,
+    policy: &Policy,
+    place: &Place,
+    folder: &Path,
+    chosen: &Chosen,
+) -> Vec<Unit> {
+    let mut roots = Roots::new(engine, policy, place);
+    (roots.swept, roots.sweeps) = (true, false);
+    let mut argument = Argument {
+        typed: folder.to_owned(),
+        folder: folder.to_owned(),
+        names: Vec::new(),
+        relative: true,
+        dot: false,
+        follow: false,
+        top: Some(Arc::from(folder)),
+        dir_only: false,
+    };
+    let mut known: Option<(&[u8], Option<Arc<Node>>)> = None;
+    for (path, kind) in &chosen.names {
+        let (above, name) = match path.iter().rposition(|byte| *byte == b'/') {
+            Some(at) => (path.get(..at).unwrap_or_default(), path.get(at + 1..)),
+            None => (&b""[..], Some(&**path)),
+        };
+        let name = name.unwrap_or_default();
+        let entered = match &known {
+            Some((folder, node)) if *folder == above => Ok(node.clone()),
+            _ => roots.enter(&mut argument, above, name),
+        };
+        let added = entered.and_then(|node| {
+            if let Some(node) = &node {
+                roots.add(node, name, *kind)?;
+            }
+            known = Some((above, node));
+            Ok(())
+        });
+        if let Err(failure) = added {
+            known = None;
+            engine.argument_failed(failure, &folder.join(OsStr::from_bytes(path)));
+        }
+    }
+    engine.all_found();
+    roots.into_units()
+}
+
+impl<'e, 'p> Roots<'e, 'p> {
+    pub(super) fn new(
+        engine: &'e Engine<'p>,
+        policy: &'e Policy,
+        place: &'e Place,
+    ) -> Roots<'e, 'p> {
+        let (nodes, held, units) = Default::default();
+        let (swept, sweeps, owner) = (false, true, None);
+        Roots { engine, policy, place, units, nodes, held, swept, sweeps, owner }
+    }
+
+    pub(super) fn into_units(self) -> Vec<Unit> {
+        let Roots { engine, units, held, nodes, .. } = self;
+        drop(nodes);
+        for node in held.iter().rev() {
+            engine.release_hold(node);
+        }
+        units
+    }
+}
+
+impl Roots<'_, '_> {
+    /// Returns the node of the directory `above`, which has the entry `name`; `None` if nothing is transferred there.
+    fn enter(
+        &mut self,
+        argument: &mut Argument,
+        above: &[u8],
+        name: &[u8],
+    ) -> Result<Option<Arc<Node>>, Failure> {
+        let mut node = self.base(argument, name)?;
+        let mut end = 0;
+        for step in above.split(|byte| *byte == b'/').filter(|_| !above.is_empty()) {
+            let path = above.get(..end + step.len()).unwrap_or_default();
+            end += step.len() + 1;
+            let step = c_string(step).map_err(Failure::of(Operation::Read))?;
+            match self.implied(argument, path, &node, &step)? {
+                Some(next) => node = next,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(node))
+    }
+
+    fn add(&mut self, node: &Arc<Node>, name: &[u8], kind: Kind) -> Result<(), Failure> {
+        let name = c_string(name).map_err(Failure::of(Operation::Read))?;
+        self.engine.add_known(&mut self.units, node, &name, kind);
+        Ok(())
+    }
+}
+
+// Examines arguments before anything is created: their types, symlinks in their paths, and those that are missing
+// (`--delete-missing-args`).
+
+impl Roots<'_, '_> {
+    /// Opens the folder of an argument.
+    pub(super) fn open_folder(&self, argument: &Argument) -> io::Result<OwnedFd> {
+        let below = argument
+            .top
+            .as_deref()
+            .and_then(|top| Some((top, argument.folder.strip_prefix(top).ok()?)));
+        match (below, &self.policy.links) {
+            (Some((top, below)), links)
+                if *links != Links::Any && !below.as_os_str().is_empty() =>
+            {
+                let below = c_path(below)?;
+                // Sources are not confined.
+                Links::Trusted.open_dir(open_folder(top)?.as_fd(), &below)
+            }
+            _ => open_folder(&argument.folder),
+        }
+    }
+
+    /// Rejects a disallowed symlink in the path of a listed name.
+    pub(super) fn check_link(
+        &self,
+        argument: &Argument,
+        dir: BorrowedFd<'_>,
+        name: &CStr,
+    ) -> io::Result<()> {
+        match argument.top {
+            Some(_) => self.policy.links.check(dir, name),
+            None => Ok(()),
+        }
+    }
+
+    /// Of names that are the same at the target only the first existing one is transferred, as in rsync. Earlier ones
+    /// stay in the list, to be reported.
+    pub(super) fn first_wins(&self, group: &[Numbered<'_>], alone: &mut [bool]) {
+        let there = |(_, argument): &Numbered<'_>| self.look(argument).is_ok();
+        let after = group.iter().position(there).map_or(group.len(), |first| first + 1);
+        for (number, argument) in group.iter().skip(after) {
+            if let Some(alone) = alone.get_mut(*number)
+                && self.look(argument).is_ok()
+            {
+                *alone = false;
+            }
+        }
+    }
+
+    /// Returns the metadata of an argument: with a slash at its end of a directory, also through a symlink.
+    pub(super) fn look(&self, argument: &Argument) -> io::Result<Meta> {
+        let path = c_path(&argument.path())?;
+        self.look_at(dir::cwd(), &path, argument)
+    }
+
+    pub(super) fn look_at(
+        &self,
+        dir: BorrowedFd<'_>,
+        name: &CStr,
+        argument: &Argument,
+    ) -> io::Result<Meta> {
+        if argument.follow && !argument.dir_only {
+            // rsync's rule: the slash counts if it leads to a directory.
+            match meta::of(dir, name, true) {
+                Ok(named) if named.kind == Kind::Dir => {
+                    self.check_link(argument, dir, name)?;
+                    return Ok(named);
+                }
+                _ => {}
+            }
+        }
+        let follow = argument.dir_only
+            || self.policy.follow_args
+            || self.policy.symlinks == Symlinks::Follow;
+        let source = meta::of(dir, name, follow)?;
+        if argument.dir_only && source.kind != Kind::Dir {
+            return Err(io::Error::from_raw_os_error(errno::ENOTDIR));
+        }
+        Ok(source)
+    }
+
+    /// Returns whether an argument is copied as a directory.
+    pub(super) fn is_dir(&self, argument: &Argument) -> io::Result<bool> {
+        let source = self.look(argument)?;
+        let path = c_path(&argument.path())?;
+        let dirlink = self.policy.copy_dirlinks
+            && meta::of(dir::cwd(), &path, true).is_ok_and(|named| named.kind == Kind::Dir);
+        Ok(source.kind == Kind::Dir || dirlink)
+    }
+
+    pub(super) fn is_followed(&self, argument: &Argument) -> bool {
+        let leads = || self.look(argument).is_ok_and(|source| source.kind == Kind::Dir);
+        self.policy.follow_args || argument.follow && leads()
+    }
+
+    /// Returns whether a missing argument is removed from the target.
+    pub(super) fn is_removed(&self, failure: &Failure) -> bool {
+        self.policy.missing_args == MissingArgs::Delete && errno::is(&failure.error, errno::ENOENT)
+    }
+
+    /// Removes the target entry of a missing argument.
+    pub(super) fn remove_missing(&mut self, argument: &Argument) -> Result<(), Failure> {
+        let Some((last, above)) = argument.names.split_last() else { return Ok(()) };
+        let c = |name: &[u8]| c_string(name).map_err(Failure::of(Operation::Remove));
+        let mut node = self.base(argument, last)?;
+        for (depth, name) in above.iter().enumerate() {
+            let path = argument.names[..=depth].join(&b'/');
+            match self.implied(argument, &path, &node, &c(name)?)? {
+                Some(next) => node = next,
+                None => return Ok(()),
+            }
+        }
+        let name = c(last)?;
+        self.engine.remove_missing(&node, self.place.name.as_deref().unwrap_or(&name))
     }
 }

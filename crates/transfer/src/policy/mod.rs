@@ -2,25 +2,25 @@
 //! entries, and the filter rules. Makes no file system call.
 
 mod chmod;
-mod chosen;
 mod decide;
 pub mod filter;
 mod grain;
-mod owners;
-mod symlinks;
-
-pub use chmod::{ChmodError, ChmodRules};
-pub use chosen::{Chosen, NOT_AS_PLANNED};
-pub use decide::{Action, Reason, compare, decide};
-pub use grain::Grain;
-pub(crate) use grain::{is_newer, same_time};
-pub use owners::IdMap;
-pub use symlinks::is_unsafe_link;
 
 use self::filter::XattrSides;
+pub use crate::policy::chmod::ChmodError;
+pub use crate::policy::chmod::ChmodRules;
+pub use crate::policy::decide::Action;
+pub use crate::policy::decide::Reason;
+pub use crate::policy::decide::compare;
+pub use crate::policy::decide::decide;
+pub use crate::policy::grain::Grain;
+pub(crate) use crate::policy::grain::is_newer;
+pub(crate) use crate::policy::grain::same_time;
 use hakobu_core::error::Fatal;
-use hakobu_core::unit::{Kind, Meta};
-use hakobu_sys::links::Links;
+use hakobu_core::unit::{Kind, Meta, Time};
+use hakobu_sys::paths::Links;
+use std::collections::HashMap;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -378,6 +378,8 @@ pub struct Policy {
     pub numbering: Numbering,
     /// They are moved to the same path below this folder, which is relative to the target.
     pub backup_dir: Option<PathBuf>,
+    /// That folder is the target itself: backups are beside their files, and never extraneous.
+    pub backup_dir_is_target: bool,
     /// Trees that are searched for unchanged files; relative ones are relative to the target.
     pub basis_dirs: Vec<PathBuf>,
     /// Handling of an unchanged file found there.
@@ -503,5 +505,163 @@ impl Policy {
             return Err(Fatal::new(1, "--suffix cannot contain a slash"));
         }
         Ok(())
+    }
+}
+
+// Entries that an earlier run chose, as they were then.
+
+/// Reason for leaving out an entry that is not what an earlier run chose.
+pub const NOT_AS_PLANNED: &str = "it has changed since the plan was made";
+
+/// Entries that an earlier run chose: names below the source, and type, size and time that they had then.
+#[derive(Clone, Debug, Default)]
+pub struct Chosen {
+    /// The names, entries of one folder together, with their types.
+    pub names: Vec<(Box<[u8]>, Kind)>,
+    /// State of each name.
+    pub states: HashMap<Box<[u8]>, (Kind, u64, Time)>,
+}
+
+impl Chosen {
+    /// Returns whether an entry is what was chosen. A directory may have changed in all but its type.
+    pub fn is_still(&self, name: &[u8], meta: &Meta) -> bool {
+        self.states.get(name).is_some_and(|(kind, size, mtime)| {
+            let same = (*size, *mtime) == (meta.size, meta.mtime);
+            *kind == meta.kind && (*kind == Kind::Dir || same)
+        })
+    }
+}
+
+// Symlinks that point out of the tree.
+
+/// Returns whether the text of a symlink points out of the transferred tree (rsync(1), `--safe-links`,
+/// `--copy-unsafe-links`): absolute, empty, or with more `..` than the link's depth. `path` is the link's own path in
+/// the transfer.
+pub fn is_unsafe_link(text: &[u8], path: &[u8]) -> bool {
+    if text.is_empty() || text.starts_with(b"/") {
+        return true;
+    }
+    let deep = path.split(|byte| *byte == b'/').filter(|part| !part.is_empty() && *part != b".");
+    let mut depth = deep.count() as i64 - 1;
+    let parts: Vec<&[u8]> = text.split(|byte| *byte == b'/').collect();
+    let mut named = false;
+    for part in &parts {
+        match *part {
+            b"" | b"." => {}
+            b".." => {
+                // rsync distrusts `..` after a name: that name may itself be a symlink.
+                if named {
+                    return true;
+                }
+                depth -= 1;
+                if depth < 0 {
+                    return true;
+                }
+            }
+            _ => {
+                named = true;
+                depth += 1;
+            }
+        }
+    }
+    false
+}
+
+// Mapping of user and group IDs (`--usermap`, `--groupmap`).
+
+/// Sets of IDs and their targets. The first set that contains an ID counts.
+#[derive(Clone, Debug, Default)]
+pub struct IdMap {
+    sets: Vec<(IdSet, u32)>,
+}
+
+/// A set of IDs.
+#[derive(Clone, Debug)]
+enum IdSet {
+    Range(RangeInclusive<u32>),
+    /// Those for which the system has no name, which the function looks up.
+    Nameless(fn(u32) -> Option<String>),
+}
+
+impl IdSet {
+    fn contains(&self, id: u32) -> bool {
+        match self {
+            IdSet::Range(range) => range.contains(&id),
+            IdSet::Nameless(name_of) => name_of(id).is_none(),
+        }
+    }
+}
+
+impl IdMap {
+    /// Returns whether it maps nothing.
+    pub fn is_empty(&self) -> bool {
+        self.sets.is_empty()
+    }
+
+    /// Appends a range.
+    pub fn add(&mut self, from: RangeInclusive<u32>, to: u32) {
+        self.sets.push((IdSet::Range(from), to));
+    }
+
+    /// Appends all IDs for which `name_of` returns no name.
+    pub fn add_nameless(&mut self, name_of: fn(u32) -> Option<String>, to: u32) {
+        self.sets.push((IdSet::Nameless(name_of), to));
+    }
+
+    /// Treats all IDs as nameless (`--numeric-ids`).
+    pub fn forget_names(&mut self) {
+        for (set, _) in &mut self.sets {
+            if matches!(set, IdSet::Nameless(_)) {
+                *set = IdSet::Range(0..=u32::MAX);
+            }
+        }
+    }
+
+    /// Returns the mapped ID; unmapped IDs are returned as they are.
+    pub fn of(&self, id: u32) -> u32 {
+        self.sets.iter().find(|(from, _)| from.contains(id)).map_or(id, |(_, to)| *to)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_unsafe_link;
+
+    #[test]
+    fn links_that_lead_out_are_unsafe() {
+        let cases: [(&[u8], &[u8], bool); 9] = [
+            (b"x", b"link", false),
+            (b"/etc/passwd", b"link", true),
+            (b"", b"link", true),
+            (b"../x", b"link", true),
+            (b"../x", b"a/link", false),
+            (b"../../x", b"a/link", true),
+            (b"../../x", b"a/b/link", false),
+            (b"b/../../x", b"a/link", true),
+            (b"./x/y", b"link", false),
+        ];
+        for (text, path, unsafe_) in cases {
+            assert_eq!(is_unsafe_link(text, path), unsafe_, "{text:?} at {path:?}");
+        }
+    }
+    use super::*;
+
+    #[test]
+    fn ids_without_a_name() {
+        let mut map = IdMap::default();
+        map.add_nameless(|id| (id == 5).then(|| "five".to_owned()), 100);
+        map.add(0..=9, 1);
+        assert_eq!([map.of(5), map.of(6), map.of(20)], [1, 100, 100]);
+        map.forget_names();
+        assert_eq!(map.of(5), 100);
+    }
+
+    #[test]
+    fn the_first_range_counts() {
+        let mut map = IdMap::default();
+        assert_eq!(map.of(7), 7);
+        map.add(5..=9, 100);
+        map.add(0..=u32::MAX, 1);
+        assert_eq!([map.of(4), map.of(5), map.of(9), map.of(10)], [1, 100, 100, 1]);
     }
 }

@@ -1,20 +1,20 @@
 //! Transfers with S3 on one side or both.
 
-use super::scope;
-use super::stages::{Job, Resources, Run, passes};
 use super::steer::Terms;
-use crate::engine::Pass;
 use crate::journal::{Journal, Ledger};
+use crate::local::Pass;
 use crate::object::{self, Engine, Folded, Root, Setup};
 use crate::plan::objects::{self, BaseNames, Claims, Known, PlannedSource, Stores, What};
 use crate::plan::{Lines, Spec};
 use crate::policy::{Delete, Policy};
+use crate::run as scope;
+use crate::run::{Job, Resources, Run, passes};
 use hakobu_core::control::Control;
 use hakobu_core::error::{Fatal, Problem};
 use hakobu_core::event::Listener;
 use hakobu_core::threads::for_each;
 use hakobu_core::unit::Totals;
-use hakobu_s3::{Requests, Settings, Store};
+use hakobu_s3::{RequestCounts, S3Session, Settings};
 use hakobu_sys::process;
 use std::ops::Add;
 use std::sync::Arc;
@@ -42,7 +42,8 @@ impl<'a> StoreSession<'a> {
     /// A store that cannot be opened.
     pub fn open(spec: &'a Spec, run: &Run<'a>) -> Result<StoreSession<'a>, Fatal> {
         let open = |settings: &Settings| {
-            let store = Store::open(settings).map_err(|error| Fatal::new(1, error.to_string()))?;
+            let store =
+                S3Session::open(settings).map_err(|error| Fatal::new(1, error.to_string()))?;
             store.set_control(run.control.flag());
             Ok::<_, Fatal>(store)
         };
@@ -104,9 +105,9 @@ impl<'a> StoreSession<'a> {
         Terms::of(self.spec, &self.stores)
     }
 
-    pub fn requests(&self) -> Requests {
-        let requests = self.stores.all().map(|store| Requests::of(store));
-        requests.fold(Requests::default(), Add::add)
+    pub fn requests(&self) -> RequestCounts {
+        let requests = self.stores.all().map(|store| RequestCounts::of(store));
+        requests.fold(RequestCounts::default(), Add::add)
     }
 }
 
@@ -178,7 +179,7 @@ impl Job for Stored<'_> {
     fn ledger(&self) -> Ledger {
         Ledger::new(
             &Journal::of_user(),
-            scope::with_store(self.session.spec, &self.planned_sources),
+            scope::with_session(self.session.spec, &self.planned_sources),
         )
     }
 
@@ -217,7 +218,7 @@ impl Job for Stored<'_> {
         }
     }
 
-    fn requests(&self) -> Requests {
+    fn requests(&self) -> RequestCounts {
         self.session.requests()
     }
 }

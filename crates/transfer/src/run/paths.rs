@@ -1,23 +1,22 @@
 //! Transfers between paths, and from paths to `null:`.
 
-use super::scope;
-use super::stages::{Job, Resources, Run, passes};
 use super::steer::Terms;
-use crate::engine::failure::c_string;
-use crate::engine::guard::Guard;
-use crate::engine::sources::Sources;
-use crate::engine::{Engine, Pass, Removal, SEGMENT_BYTES_MAX, Setup, TargetMode};
+use crate::failure::c_string;
 use crate::journal::{Journal, Ledger};
+use crate::local::guard::Guard;
+use crate::local::guard::Sources;
+use crate::local::{Engine, Pass, SEGMENT_BYTES_MAX, Setup, SourceRemoval, TargetMode};
 use crate::plan::objects::Stores;
 use crate::plan::{self, Argument, Layout, Place, Spec};
 use crate::policy::{Delete, Policy, Symlinks};
+use crate::run as scope;
+use crate::run::{Job, Resources, Run, passes};
 use hakobu_core::control::Control;
 use hakobu_core::error::{Cause, Fatal, quoted};
 use hakobu_core::event::{Event, Listener, Remark};
 use hakobu_core::unit::{Jobs, Kind, Totals};
-use hakobu_sys::ancestors::ancestors;
-use hakobu_sys::links::Refused;
-use hakobu_sys::{AsFd, OwnedFd, dir, errno, meta, process, volume};
+use hakobu_sys::paths::{RefusedLink, ancestors};
+use hakobu_sys::{AsFd, OwnedFd, dir, disk, errno, meta, process};
 use hakobu_tree::pool;
 use parking_lot::Mutex;
 use std::collections::HashSet;
@@ -43,7 +42,7 @@ pub(super) struct Paths<'a> {
     /// What the sources hold, as far as options need it.
     sources: Arc<Sources>,
     /// Sources to remove after the last pass.
-    removals: Mutex<Vec<Removal>>,
+    removals: Mutex<Vec<SourceRemoval>>,
     /// Sources and names of this run that it must not lose to itself.
     guard: Guard,
     /// The need for space that is counted beside the transfer.
@@ -87,7 +86,10 @@ impl<'a> Paths<'a> {
         }
         let sources = Arc::new(plan::compare_beside(spec, &place, &arguments, &mut policy)?);
         // Each name of a list is resolved, so only where something depends on it.
-        let guards = policy.delete != Delete::No || policy.force || policy.remove_source_files;
+        let guards = policy.delete != Delete::No
+            || policy.force
+            || policy.remove_source_files
+            || spec.files_from.is_none();
         let guard = Guard::default();
         let inside_source = guards && protect(&guard, &policy, &place, &arguments);
         if policy.delete == Delete::After {
@@ -138,7 +140,7 @@ impl Job for Paths<'_> {
     fn pass(&self, pass: Pass, resources: &Resources) -> Result<(Totals, Option<Fatal>), Fatal> {
         let Paths { spec, place, mode, .. } = self;
         let limits = resources.limits;
-        let is_xfs = place.dir.as_ref().is_some_and(|fd| volume::is_xfs(fd.as_fd()));
+        let is_xfs = place.dir.as_ref().is_some_and(|fd| disk::is_xfs(fd.as_fd()));
         let batches = is_xfs && limits.jobs_max > 1;
         // The part of the budget that is not in queues and stacks.
         let share = |budget| budget / (2 * limits.jobs_max as u64);
@@ -318,7 +320,7 @@ fn check_bases(spec: &Spec, place: &Place, listener: &dyn Listener) -> Result<u6
         let name = c_string(path.as_os_str().as_bytes());
         match name.and_then(|name| spec.policy.links.open_dir(dir::cwd(), &name)) {
             Ok(_) => {}
-            Err(error) if is_absent(&error) || Refused::is_foreign(&error) => {
+            Err(error) if is_absent(&error) || RefusedLink::is_foreign(&error) => {
                 failed += u64::from(!is_absent(&error));
                 let cause = Cause::System(error);
                 let message = format!("{option} {} is not used: {cause}", quoted(&path));

@@ -6,24 +6,18 @@
 //! groups cost an entry each while they are incomplete.
 
 mod aspects;
-mod attributes;
-mod content;
-mod links;
 mod objects;
-mod pair;
-mod report;
-mod rules;
-mod walk;
+mod paths;
 
+pub use crate::verify::aspects::{Counts, Difference, Finding, Outcome, Spec};
 pub use aspects::{Aspect, Aspects, Times, differences};
 pub use objects::{ObjectSpec, verify_named_objects, verify_objects};
-pub use report::{Counts, Difference, Finding, Outcome, Spec};
 
 use hakobu_core::control::Control;
 use hakobu_core::error::Fatal;
 use hakobu_core::event::Listener;
 use hakobu_core::limit::Controls;
-use hakobu_s3::Requests;
+use hakobu_s3::RequestCounts;
 use std::time::Instant;
 
 /// Compares two trees, or two single entries. Differences go to `report`, from all workers concurrently; failures and
@@ -38,8 +32,8 @@ pub fn verify(
     listener: &dyn Listener,
 ) -> Result<Outcome, Fatal> {
     let started = Instant::now();
-    let counts = walk::run(spec, controls, report, listener)?;
-    let (jobs, requests) = (controls.gate.jobs(), Requests::default());
+    let counts = paths::run(spec, controls, report, listener)?;
+    let (jobs, requests) = (controls.gate.jobs(), RequestCounts::default());
     Ok(Outcome { counts, took: started.elapsed(), jobs, requests })
 }
 
@@ -58,7 +52,7 @@ pub fn verify_named(
     listener: &dyn Listener,
 ) -> Result<Outcome, Fatal> {
     let started = Instant::now();
-    let counts = walk::listed::run(spec, names, control, controls, report, listener)?;
-    let (jobs, requests) = (controls.gate.jobs(), Requests::default());
+    let counts = paths::run_named(spec, names, control, controls, report, listener)?;
+    let (jobs, requests) = (controls.gate.jobs(), RequestCounts::default());
     Ok(Outcome { counts, took: started.elapsed(), jobs, requests })
 }

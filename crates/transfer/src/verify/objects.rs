@@ -4,29 +4,32 @@
 //! Directories are not compared: S3 has none, and zero-byte markers (`a/`) have no content. A symlink is compared
 //! with a stored symlink by text, and followed next to any other object.
 
-mod place;
-
-use super::aspects::{Aspect, Aspects, Times, differences};
-use super::report::{Counts, Difference, Finding, Outcome};
+use super::aspects::{Aspect, Aspects, Counts, Difference, Finding, Outcome, Times, differences};
+use crate::failure::c_string;
 use crate::journal::Journal;
-use crate::location::Location;
-use crate::object::list::{Listing, Merge, Merged, NameFilter, Trouble, merge_files};
+use crate::local::read_merge_file;
+use crate::location::{Location, S3Url};
+use crate::object::list::{
+    self, Listing, LocalQuery, Merge, Merged, NameFilter, StoreQuery, Trouble, merge_files,
+};
 use crate::object::{
     self, Checked, Checking, Engine, Entry, Finding as Found, How, ObjectOptions, Pair, Root,
     Setup, Side, Task, Work, key_of, path_of,
 };
-use crate::policy::filter::{Filter, Origin};
+use crate::policy::filter::{DirRules, Filter, FilterError, Origin};
 use crate::policy::{Policy, Symlinks};
 use hakobu_core::control::Control;
-use hakobu_core::error::{Class, Fatal};
+use hakobu_core::error::{Cause, ErrorClass, Fatal, quoted};
 use hakobu_core::event::{Event, Listener};
 use hakobu_core::limit::{Controls, Limiter};
 use hakobu_core::unit::{Kind, Meta};
-use hakobu_s3::{Requests, Settings, Store};
-use hakobu_sys::links::Links;
-use hakobu_sys::process;
-use place::{Place, What};
+use hakobu_s3::{RequestCounts, S3Session, Settings};
+use hakobu_sys::paths::Links;
+use hakobu_sys::{BorrowedFd, dir, meta, process};
+use std::io;
 use std::ops::Add;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Instant;
@@ -111,8 +114,8 @@ fn compare(
     let started = Instant::now();
     let (source, target) = open(spec, control)?;
     let find = |location: &Location, store: &Opened| match names {
-        None => place::find(location, store.as_ref(), spec.symlinks()),
-        Some(_) => place::folder(location, store.as_ref()),
+        None => find(location, store.as_ref(), spec.symlinks()),
+        Some(_) => folder(location, store.as_ref()),
     };
     let from = find(&spec.source, &source)?;
     let to = find(&spec.target, &target)?;
@@ -170,16 +173,18 @@ fn compare(
     }
     let same = matches!((&source, &target), (Some(one), Some(other)) if Arc::ptr_eq(one, other));
     let stores = source.iter().chain(target.iter().filter(|_| !same));
-    let requests = stores.map(|store| Requests::of(store)).fold(Requests::default(), Add::add);
+    let requests =
+        stores.map(|store| RequestCounts::of(store)).fold(RequestCounts::default(), Add::add);
     Ok(Outcome { counts, took: started.elapsed(), jobs: spec.jobs, requests })
 }
 
-type Opened = Option<Arc<Store>>;
+type Opened = Option<Arc<S3Session>>;
 
 fn open(spec: &ObjectSpec, control: &Control) -> Result<(Opened, Opened), Fatal> {
     let of = |location: &Location, settings: &Settings| match location {
         Location::S3(_) => {
-            let store = Store::open(settings).map_err(|error| Fatal::new(2, error.to_string()))?;
+            let store =
+                S3Session::open(settings).map_err(|error| Fatal::new(2, error.to_string()))?;
             store.set_control(control.flag());
             Ok(Some(store))
         }
@@ -348,7 +353,7 @@ impl Feed<'_> {
     fn trouble(&mut self, side: Side, trouble: Trouble) {
         match trouble {
             Trouble::Problem { problem, .. } => {
-                self.counts.failed += u64::from(problem.class != Class::Notice);
+                self.counts.failed += u64::from(problem.class != ErrorClass::Notice);
                 self.listener.event(Event::Problem(&problem));
             }
             Trouble::Failed(error) => {
@@ -356,7 +361,7 @@ impl Feed<'_> {
                     Side::Source => &self.spec.source,
                     Side::Target => &self.spec.target,
                 };
-                let shown = place::spell(location);
+                let shown = spell(location);
                 self.fatal.get_or_insert(Fatal::new(2, format!("cannot list {shown}: {error}")));
             }
         }
@@ -419,6 +424,189 @@ fn judge(checked: &Checked, aspects: Aspects, times: Times) -> (Aspects, Option<
         }
         _ => (set, None),
     }
+}
+
+// The arguments of a comparison: a tree (a folder, a prefix) or a single file or object.
+
+/// A resolved argument.
+pub(super) struct Place {
+    /// The root of its names.
+    pub root: Root,
+    /// The store of an S3 root.
+    pub store: Option<Arc<S3Session>>,
+    /// Its kind.
+    pub what: What,
+}
+
+/// The kind of an argument.
+pub(super) enum What {
+    /// A tree of entries.
+    Tree,
+    /// A single file or object, with its name relative to the root.
+    One(Entry),
+}
+
+impl Place {
+    /// Lists the entries. With `encode` local names sort by their percent-encoded keys.
+    pub fn list(&self, symlinks: Symlinks, encode: bool) -> Listing {
+        let query = LocalQuery { symlinks, encode, ..LocalQuery::default() };
+        list::below(&self.root, self.store.as_ref(), Vec::new(), query)
+    }
+
+    /// Lists those of the names that exist.
+    pub fn list_names(&self, names: Vec<Vec<u8>>, symlinks: Symlinks, encode: bool) -> Listing {
+        list::from_names(&self.root, self.store.as_ref(), symlinks, encode, names, false)
+    }
+}
+
+/// Resolves a folder or prefix; in a store nothing needs to exist below it.
+///
+/// # Errors
+/// Code 2: the folder cannot be opened.
+pub(super) fn folder(location: &Location, store: Option<&Arc<S3Session>>) -> Result<Place, Fatal> {
+    let root = match location {
+        Location::Local(path) => {
+            let opened = c_string(path.as_os_str().as_bytes())
+                .and_then(|name| dir::open_root(&name))
+                .map_err(|error| cannot(&spell(location), &Cause::System(error).to_string()))?;
+            Root::Local { dir: Arc::new(opened), shown: path.clone() }
+        }
+        Location::S3(url) => {
+            let mut prefix = url.key.clone();
+            if !prefix.is_empty() && !prefix.ends_with(b"/") {
+                prefix.push(b'/');
+            }
+            Root::Store { bucket: url.bucket.clone(), prefix }
+        }
+        Location::Null => {
+            return Err(cannot(&spell(location), "only files and objects can be compared"));
+        }
+    };
+    Ok(Place { root, store: store.cloned(), what: What::Tree })
+}
+
+/// Returns an argument as the user typed it, for messages.
+pub(super) fn spell(location: &Location) -> String {
+    quoted(location.as_typed())
+}
+
+/// Resolves an argument. A symlink to a directory is treated as the directory.
+///
+/// # Errors
+/// Code 2: it does not exist, or cannot be examined.
+pub(super) fn find(
+    location: &Location,
+    store: Option<&Arc<S3Session>>,
+    symlinks: Symlinks,
+) -> Result<Place, Fatal> {
+    let shown = spell(location);
+    match (location, store) {
+        (Location::Local(path), _) => {
+            local(path, symlinks).map_err(|error| cannot(&shown, &Cause::System(error).to_string()))
+        }
+        (Location::S3(url), Some(store)) => object(url, store, &shown),
+        _ => Err(cannot(&shown, "only files and objects can be compared")),
+    }
+}
+
+fn cannot(shown: &str, why: &str) -> Fatal {
+    Fatal::new(2, format!("cannot look at {shown}: {why}"))
+}
+
+fn local(path: &Path, symlinks: Symlinks) -> io::Result<Place> {
+    let name = c_string(path.as_os_str().as_bytes())?;
+    let itself = meta::of(dir::cwd(), &name, false)?;
+    let there = match (itself.kind, meta::of(dir::cwd(), &name, true)) {
+        (Kind::Symlink, Ok(there)) if there.kind == Kind::Dir => there,
+        (Kind::Symlink, _) if symlinks == Symlinks::Keep => itself,
+        (_, there) => there?,
+    };
+    if there.kind == Kind::Dir {
+        let dir = Arc::new(dir::open_root(&name)?);
+        let root = Root::Local { dir, shown: path.to_owned() };
+        return Ok(Place { root, store: None, what: What::Tree });
+    }
+    let folder = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+        _ => PathBuf::from("."),
+    };
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let dir = Arc::new(dir::open_root(&c_string(folder.as_os_str().as_bytes())?)?);
+    let entry = Entry { name: name.as_bytes().into(), meta: there, etag: "".into() };
+    let root = Root::Local { dir, shown: folder };
+    Ok(Place { root, store: None, what: What::One(entry) })
+}
+
+/// Returns the first entry whose key has this prefix.
+fn first(store: &Arc<S3Session>, bucket: &str, prefix: &[u8]) -> Option<Result<Entry, Trouble>> {
+    let query = StoreQuery { prefix: prefix.to_vec(), parallel: 1, ..StoreQuery::default() };
+    list::store(store, bucket, query).next()
+}
+
+fn object(url: &S3Url, store: &Arc<S3Session>, shown: &str) -> Result<Place, Fatal> {
+    let failed = |trouble: Trouble| cannot(shown, &trouble.into_error().to_string());
+    let place = |prefix: Vec<u8>, what| {
+        let root = Root::Store { bucket: url.bucket.clone(), prefix };
+        Ok(Place { root, store: Some(Arc::clone(store)), what })
+    };
+    if url.bucket.is_empty() {
+        return Err(cannot(shown, "name a bucket"));
+    }
+    let found = first(store, &url.bucket, &url.key).transpose().map_err(failed)?;
+    // An empty bucket is an empty tree.
+    if url.key.is_empty() {
+        return place(Vec::new(), What::Tree);
+    }
+    match found {
+        None => Err(cannot(shown, "there is no such object, and nothing below it")),
+        Some(_) if url.key.ends_with(b"/") => place(url.key.clone(), What::Tree),
+        Some(entry) if entry.name.is_empty() => place(url.key.clone(), What::One(entry)),
+        Some(_) => {
+            let prefix = [&*url.key, b"/"].concat();
+            match first(store, &url.bucket, &prefix).transpose().map_err(failed)? {
+                Some(_) => place(prefix, What::Tree),
+                None => Err(cannot(shown, "there is no such object, and nothing below it")),
+            }
+        }
+    }
+}
+
+// Filter rules in a comparison: an entry that a rule hides in the source is not compared, and one that a rule
+// protects in the target is not a difference, as in `sync --delete`.
+
+/// Returns the rules in force in the two tops.
+///
+/// # Errors
+/// Code 2: a rule file above the trees or in the source's top cannot be read or parsed.
+pub fn top(
+    filter: &Filter,
+    source: &Path,
+    target: &Path,
+    fd: BorrowedFd<'_>,
+) -> Result<Arc<DirRules>, Fatal> {
+    let absolute = |path: &Path| {
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        path.into_os_string().into_encoded_bytes()
+    };
+    let (source, target) = (absolute(source), absolute(target));
+    let origin = Origin { source: &source, target: &target, first: b"" };
+    let mut above = |path: &[u8]| read_merge_file(&Links::Trusted, dir::cwd(), path);
+    let root = filter.root(&origin, &mut above);
+    root.and_then(|root| enter(filter, &root, b"", fd))
+        .map_err(|error| Fatal::new(2, error.to_string()))
+}
+
+/// Returns the rules in force in the directory `path`, which is open in the source.
+///
+/// # Errors
+/// A rule file in it cannot be read or parsed.
+pub fn enter(
+    filter: &Filter,
+    above: &Arc<DirRules>,
+    path: &[u8],
+    fd: BorrowedFd<'_>,
+) -> Result<Arc<DirRules>, FilterError> {
+    filter.enter(above, path, &mut |name| read_merge_file(&Links::Trusted, fd, name))
 }
 
 #[cfg(test)]

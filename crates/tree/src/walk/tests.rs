@@ -1,8 +1,7 @@
 //! The meter reports the progress of any walk.
 
-use crate::remove;
-use crate::remove::parallel::{Place, Watch, remove_all};
-use crate::usage::{Measured, Meter, Options};
+use crate::remove::{self, ParallelRemoval, RemovalPath, remove_all};
+use crate::usage::{UsageMeter, UsageOptions, UsageResult};
 use hakobu_core::error::{Cause, Operation};
 use hakobu_core::limit::Controls;
 use std::ffi::CString;
@@ -12,9 +11,9 @@ use std::path::{Path, PathBuf};
 
 struct Quiet;
 
-impl Watch for Quiet {
-    fn removed(&self, _: &Place<'_>) {}
-    fn failed(&self, place: &Place<'_>, _: Operation, _: Cause) {
+impl ParallelRemoval for Quiet {
+    fn removed(&self, _: &RemovalPath<'_>) {}
+    fn failed(&self, place: &RemovalPath<'_>, _: Operation, _: Cause) {
         panic!("{:?} was not removed", String::from_utf8_lossy(&place.path()));
     }
 }
@@ -49,8 +48,8 @@ fn names_are_found_when_listed_and_done_when_visited() {
         let controls = Controls::fixed(jobs);
         let failed = |_: &[u8], _: Operation, _: &Cause| panic!("nothing fails here");
         let tops = [top.clone()];
-        let meter = Meter::new(Options::default(), &tops, &controls, 64, None, &failed);
-        assert!(matches!(meter.measure(&top, &mut |_, _| ()), Measured::Bytes(_)));
+        let meter = UsageMeter::new(UsageOptions::default(), &tops, &controls, 64, None, &failed);
+        assert!(matches!(meter.measure(&top, &mut |_, _| ()), UsageResult::Bytes(_)));
         let now = controls.meter.progress();
         assert_eq!((now.found, now.done), (NAMES, NAMES), "{now:?}");
     }
@@ -58,7 +57,7 @@ fn names_are_found_when_listed_and_done_when_visited() {
     fs::write(base.with_extension("file"), "x").unwrap();
     let controls = Controls::fixed(3);
     let tops = [top, path(&base.with_extension("file"))];
-    let removed = remove_all(&tops, remove::Options::default(), &controls, 64, &Quiet);
+    let removed = remove_all(&tops, remove::RemoveOptions::default(), &controls, 64, &Quiet);
     assert_eq!((removed.files, removed.dirs), (NAMES + 1, 20 + 3 + 2));
     let now = controls.meter.progress();
     assert_eq!((now.found, now.done, now.listed), (NAMES + 1, NAMES + 1, true), "{now:?}");
@@ -71,7 +70,7 @@ fn one_of_several_walks_does_not_end_the_listing() {
     let controls = Controls::fixed(2);
     let failed = |_: &[u8], _: Operation, _: &Cause| panic!("nothing fails here");
     let tops = [top.clone(), path(Path::new("/dev/null"))];
-    let meter = Meter::new(Options::default(), &tops, &controls, 64, None, &failed);
+    let meter = UsageMeter::new(UsageOptions::default(), &tops, &controls, 64, None, &failed);
     meter.measure(&top, &mut |_, _| ());
     let now = controls.meter.progress();
     assert_eq!((now.found, now.done, now.listed), (NAMES, NAMES, false), "{now:?}");

@@ -2,9 +2,9 @@
 
 use crate::commands::du::options::Plan;
 use crate::commands::tool::class;
-use hakobu_s3::blocking::with_store;
-use hakobu_s3::ops::{ListQuery, Pages, VersionPages, VersionQuery};
-use hakobu_s3::{Error, Store};
+use hakobu_s3::ops::{ListQuery, ObjectPages, VersionPages, VersionQuery};
+use hakobu_s3::with_session;
+use hakobu_s3::{Error, S3Session};
 use hakobu_transfer::object::list::{self, Scope, StoreQuery};
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub struct Found<'a> {
 /// Those of the listing.
 pub fn each(
     plan: &Plan,
-    store: &Arc<Store>,
+    store: &Arc<S3Session>,
     bucket: &str,
     scope: &Scope,
     mut take: impl FnMut(Found<'_>),
@@ -34,7 +34,7 @@ pub fn each(
     let cut = scope.prefix.len();
     if plan.objects.all_versions() {
         let mut pages = VersionPages::new(VersionQuery { prefix, delimiter: None });
-        return with_store(store, async |client| {
+        return with_session(store, async |client| {
             while let Some(page) = pages.next(&client, bucket).await? {
                 for version in &page.versions {
                     let class = (!version.is_delete_marker).then(|| class(&version.storage_class));
@@ -45,8 +45,8 @@ pub fn each(
         });
     }
     if plan.group {
-        let mut pages = Pages::new(ListQuery { prefix, ..ListQuery::default() });
-        return with_store(store, async |client| {
+        let mut pages = ObjectPages::new(ListQuery { prefix, ..ListQuery::default() });
+        return with_session(store, async |client| {
             while let Some(page) = pages.next(&client, bucket).await? {
                 for object in &page.objects {
                     let class = Some(class(&object.storage_class));

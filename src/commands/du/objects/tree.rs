@@ -1,7 +1,7 @@
 //! Sums of the prefixes of a sorted listing.
 
 use crate::commands::du::line::{Lines, Sum};
-use hakobu_sys::below::split;
+use hakobu_sys::paths::split;
 use hakobu_transfer::location::s3_path;
 use std::os::unix::ffi::OsStrExt;
 

@@ -111,19 +111,15 @@ fn local_removals_leave_folders() {
 }
 
 #[test]
-fn lookups_see_what_a_wildcard_matches() {
+fn du_counts_what_a_wildcard_matches() {
     let dir = filled();
     let root = dir.path().to_str().unwrap();
     for (command, line, expected) in [
-        ("ls", "R/a1/*", "R/a1/x R/a1/y"),
-        ("ls", "-l R/b/d", "-l R/b/d"),
-        ("ls", "R/z*", "R/z*"),
-        ("ls", "--exclude x R/a1", "--exclude x --filter-style=s5cmd R/a1"),
-        ("ls", "--exclude y R/a1/*", "--exclude y --filter-style=s5cmd R/a1/x R/a1/y"),
-        ("ls", "--exclude a2/x R/a*/x", "--exclude a2/x --filter-style=s5cmd R/./a1/x R/./a2/x"),
-        ("ls", "--exclude d/* R/b/*", "--exclude d/* --filter-style=s5cmd R/b/./d R/b/x"),
-        ("ls", "--exclude x s3://b/*", "--exclude x s3://b/*"),
+        ("du", "R/a1/*", "R/a1/x R/a1/y"),
+        ("du", "-a R/b/d", "-a R/b/d"),
+        ("du", "R/z*", "R/z*"),
         ("du", "-s R/a*", "-s R/a1 R/a2"),
+        ("ls", "--exclude x s3://b/*", "--exclude x s3://b/*"),
     ] {
         assert_eq!(expanded(root, command, line), expected, "{command} {line}");
     }

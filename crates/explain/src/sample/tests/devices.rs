@@ -1,7 +1,7 @@
 //! A loop device: known I/O against the counters, and a ceiling of a control group.
 
-use super::super::*;
-use super::skip;
+use crate::sample::tests::skip;
+use crate::sample::*;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

@@ -1,6 +1,6 @@
 //! Limits of control groups simulated by plain files.
 
-use super::super::limits::{Limits, Served};
+use crate::sample::{Limits, Served};
 use hakobu_sys::cgroup::Hierarchy;
 use std::path::{Path, PathBuf};
 
@@ -50,7 +50,7 @@ fn version_2_counts_all_groups_above() {
     assert_eq!((limits.quota_cpus, limits.cpus()), (Some(1.5), 1.5));
     assert_eq!(limits.memory_bytes, Some(1_000_000));
     let text = limits.quota_counters().unwrap();
-    let periods = super::super::limits::quota_periods(text.read(&mut Vec::new()).unwrap());
+    let periods = crate::sample::limits::quota_periods(text.read(&mut Vec::new()).unwrap());
     assert_eq!(periods, Some((40, 10)));
     let ceilings = limits.io_ceilings((8, 0));
     let short: Vec<_> = ceilings.iter().map(|c| (c.operations, c.writes, c.per_s)).collect();

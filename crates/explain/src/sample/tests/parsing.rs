@@ -1,8 +1,8 @@
 //! Parsers on texts of real kernels and on malformed texts.
 
-use super::super::limits::{cpu_max, keyed, quota_periods, served, throttle};
-use super::super::parse::*;
-use super::super::*;
+use crate::sample::limits::{cpu_max, keyed, quota_periods, served, throttle};
+use crate::sample::parse::*;
+use crate::sample::*;
 
 #[test]
 fn stat_of_a_machine() {

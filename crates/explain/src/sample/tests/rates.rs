@@ -1,6 +1,6 @@
 //! Rates between synthetic samples.
 
-use super::super::*;
+use crate::sample::*;
 
 fn sample(at_s: u64) -> Sample {
     Sample { at_ns: at_s * 1_000_000_000, ..Sample::default() }

@@ -1,6 +1,6 @@
 //! Samples of this machine, compared with other sources.
 
-use super::super::*;
+use crate::sample::*;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ fn times_of_cpus_are_those_of_the_machine() {
     let sum_ns = sample.cpus.iter().fold(0, |sum, (_, times)| {
         sum + times.user_ns + times.system_ns + times.iowait_ns + times.idle_ns + times.steal_ns
     });
-    let tick_ns = 1_000_000_000 / hakobu_sys::counters::ticks_per_s();
+    let tick_ns = 1_000_000_000 / hakobu_sys::proc::ticks_per_s();
     let found = sum_ns / tick_ns;
     // The kernel rounds each number down, and idle time may decrease by a tick.
     let slack = 8 * sample.cpus.len() as u64 + 2;
@@ -64,7 +64,7 @@ fn a_spinning_thread_is_the_busiest() {
     let (stop, spinner) = (AtomicBool::new(false), AtomicU32::new(0));
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            spinner.store(hakobu_sys::task::own_thread(), Ordering::SeqCst);
+            spinner.store(hakobu_sys::proc::own_thread(), Ordering::SeqCst);
             while !stop.load(Ordering::Relaxed) {
                 std::hint::black_box(0);
             }
@@ -105,10 +105,10 @@ fn what_this_process_writes_is_counted() {
     let after = sampler.read().process;
     std::fs::remove_dir_all(&dir).unwrap();
     let (Some(from), Some(to)) = (before.device_write_bytes, after.device_write_bytes) else {
-        return super::skip("nobody shows this process' I/O");
+        return crate::sample::tests::skip("nobody shows this process' I/O");
     };
     if !on_disk {
-        return super::skip("temporary files are on no disk");
+        return crate::sample::tests::skip("temporary files are on no disk");
     }
     assert!(to - from >= 4 << 20, "{from} {to}");
 }
@@ -156,8 +156,8 @@ fn waiting_for_a_directory_is_seen() {
         }
         let began = Instant::now();
         while !seen && began.elapsed() < Duration::from_secs(10) {
-            for tid in hakobu_sys::task::own_threads() {
-                let place = hakobu_sys::task::waiting_in(tid);
+            for tid in hakobu_sys::proc::own_threads() {
+                let place = hakobu_sys::proc::waiting_in(tid);
                 seen |= place.as_deref().is_some_and(is_directory_lock);
                 places.extend(place);
             }
@@ -166,7 +166,34 @@ fn waiting_for_a_directory_is_seen() {
     });
     std::fs::remove_dir_all(&dir).unwrap();
     if places.is_empty() {
-        return super::skip("nobody says what threads wait for");
+        return crate::sample::tests::skip("nobody says what threads wait for");
     }
     assert!(seen, "{places:?}");
+}
+
+#[test]
+fn idle_time_passes_no_faster_than_time() {
+    let mut idle = IdleTime::open();
+    let (began, first) = (Instant::now(), idle.read().unwrap());
+    std::thread::sleep(Duration::from_millis(100));
+    let (took, last) = (began.elapsed(), idle.read().unwrap());
+    assert!(last >= first);
+    // A tick at each end.
+    assert!(last - first <= took + Duration::from_millis(20), "{:?} of {took:?}", last - first);
+}
+
+#[test]
+fn a_busy_cpu_is_not_idle() {
+    let cpu = proc::affinity(0).unwrap()[0];
+    let mut idle = IdleTime { allowed: vec![cpu], ..IdleTime::open() };
+    std::thread::spawn(move || {
+        proc::set_affinity(0, &[cpu]).unwrap();
+        let (began, first) = (Instant::now(), idle.read().unwrap());
+        while began.elapsed() < Duration::from_millis(200) {
+            std::hint::black_box(());
+        }
+        assert!(idle.read().unwrap() - first <= Duration::from_millis(20));
+    })
+    .join()
+    .unwrap();
 }

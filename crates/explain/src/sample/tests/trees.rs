@@ -1,6 +1,6 @@
 //! Trees of processes, compared with `times` of sh(1).
 
-use super::super::*;
+use crate::sample::*;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 

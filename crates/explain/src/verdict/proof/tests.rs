@@ -13,7 +13,7 @@ fn run(machine: Machine, facts: &Facts, jobs: usize, noise: f64, seed: u64) -> V
     let mut prover = Prover::new(facts, jobs, budget);
     let mut random = fastrand::Rng::with_seed(seed);
     let (mut now, mut done) = (Duration::ZERO, 0.0);
-    let mut set = Trial::Baseline;
+    let mut set = ProofTrial::Baseline;
     let mut factor = 1.0;
     let tick = Duration::from_millis(10);
     for turn in 0.. {
@@ -31,10 +31,10 @@ fn run(machine: Machine, facts: &Facts, jobs: usize, noise: f64, seed: u64) -> V
         }
         let (mut at, mut cpus, mut limit) = (jobs as f64, facts.cpus, 1.0);
         match set {
-            Trial::Baseline => {}
-            Trial::Jobs(count) => at = count as f64,
-            Trial::Cpus(count) => cpus = count as f64,
-            Trial::Limits(share) => limit = share,
+            ProofTrial::Baseline => {}
+            ProofTrial::Jobs(count) => at = count as f64,
+            ProofTrial::Cpus(count) => cpus = count as f64,
+            ProofTrial::Limits(share) => limit = share,
         }
         // Drift of a tenth in ten seconds.
         let drift = 1.0 + 0.01 * now.as_secs_f64();
@@ -42,7 +42,7 @@ fn run(machine: Machine, facts: &Facts, jobs: usize, noise: f64, seed: u64) -> V
         now += tick;
         assert!(now < budget + Duration::from_secs(5), "it ends");
     }
-    assert_eq!(set, Trial::Baseline);
+    assert_eq!(set, ProofTrial::Baseline);
     prover.results
 }
 
@@ -60,8 +60,8 @@ fn counts(machine: Machine, facts: &Facts, noise: f64) -> impl Fn(Resource) -> (
     move |resource| {
         let of = made.iter().filter(|made| made.resource == resource);
         (
-            of.clone().filter(|made| made.says == Says::Binds).count(),
-            of.filter(|made| made.says == Says::Loose).count(),
+            of.clone().filter(|made| made.says == Conclusion::Bottleneck).count(),
+            of.filter(|made| made.says == Conclusion::NoEffect).count(),
         )
     }
 }
@@ -134,11 +134,11 @@ fn nothing_to_try_or_no_time() {
     facts.jobs_max = 8;
     facts.cpu_used = 0.1;
     let mut prover = Prover::new(&facts, 4, Duration::from_secs(9));
-    let mut set = Trial::Baseline;
+    let mut set = ProofTrial::Baseline;
     for turn in 0..2000 {
         let now = Duration::from_millis(10 * turn);
         set = prover.step(now, Progress::default()).unwrap_or(set);
     }
     assert!(prover.is_over() && prover.experiments().is_empty());
-    assert_eq!(set, Trial::Baseline);
+    assert_eq!(set, ProofTrial::Baseline);
 }

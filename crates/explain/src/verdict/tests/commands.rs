@@ -1,6 +1,6 @@
 //! Verdicts on commands, observed from outside.
 
-use super::*;
+use crate::verdict::tests::*;
 
 /// A command of ten seconds on a machine with two CPUs and an almost idle disk.
 fn command() -> Facts {

@@ -1,6 +1,6 @@
 //! Verdicts on transfers between volumes.
 
-use super::*;
+use crate::verdict::tests::*;
 
 /// One CPU by affinity, small files between file systems in memory.
 fn one_cpu() -> Facts {

@@ -6,7 +6,7 @@ mod slack;
 mod statements;
 mod stores;
 
-use super::*;
+use crate::verdict::*;
 use hakobu_core::meter::Phase;
 
 /// A local transfer with two CPUs and no further facts.
@@ -70,5 +70,5 @@ const UNKNOWN: (Resource, Level) = (Resource::None, Level::NotDetermined);
 
 /// A result of `--prove`.
 fn made(resource: Resource, factor: f64, elasticity: (f64, f64, f64)) -> Experiment {
-    Experiment { resource, factor, elasticity, pairs: 6, says: Says::of(elasticity) }
+    Experiment { resource, factor, elasticity, pairs: 6, says: Conclusion::of(elasticity) }
 }

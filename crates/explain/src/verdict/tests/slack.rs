@@ -1,6 +1,6 @@
 //! For arbitrary facts: no resource is named that has headroom by the same facts.
 
-use super::*;
+use crate::verdict::tests::*;
 use proptest::prelude::*;
 
 fn share() -> impl Strategy<Value = f64> {
@@ -39,7 +39,7 @@ fn disk() -> impl Strategy<Value = DiskFacts> {
 }
 
 prop_compose! {
-    pub(super) fn anything()(
+    pub(crate) fn anything()(
         about in prop_oneof![Just(About::Transfer), Just(About::Cell), Just(About::Command)],
         (own, others, cpus) in (share(), share(), 1..9_u8),
         (thread, delay, quota) in (maybe(), maybe(), maybe()),

@@ -1,8 +1,8 @@
 //! For arbitrary facts: what is said agrees with the numbers beside it, statements agree with each other, and shares add
 //! up.
 
-use super::slack::anything;
-use super::*;
+use crate::verdict::tests::slack::anything;
+use crate::verdict::tests::*;
 use proptest::prelude::*;
 
 /// Whether a statement is true of a value and its reference, as a reader understands it. `None`: not known here, which is
@@ -113,7 +113,7 @@ prop_compose! {
         if let Some((mean, half, is_cpu)) = made {
             let resource = if is_cpu { Resource::Cpu } else { Resource::Latency };
             let factor = if is_cpu { 0.5 } else { 1.5 };
-            facts.experiments = vec![super::made(resource, factor, (mean, mean - half, mean + half))];
+            facts.experiments = vec![crate::verdict::tests::made(resource, factor, (mean, mean - half, mean + half))];
         }
         facts
     }

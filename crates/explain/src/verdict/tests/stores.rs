@@ -1,6 +1,6 @@
 //! Verdicts on transfers with a store.
 
-use super::*;
+use crate::verdict::tests::*;
 
 /// A server with a latency of 50 ms; few jobs.
 fn far(jobs: f64) -> Facts {

@@ -2,7 +2,7 @@
 
 use crate::analysis::say::{beside, number, span, things, times};
 use crate::analysis::{Interval, Lang};
-use hakobu_explain::verdict::Says;
+use hakobu_explain::verdict::Conclusion;
 
 /// Smaller differences of speed are worded as no change, if the experiment found none.
 const NOTHING: f64 = 0.03;
@@ -31,11 +31,11 @@ pub(super) fn short(
     changed: &str,
     factor: f64,
     speed: f64,
-    says: Option<Says>,
+    says: Option<Conclusion>,
     lang: Lang,
 ) -> String {
     let change = change(changed, factor, lang);
-    let is_nothing = says == Some(Says::Loose) && (speed - 1.0).abs() < NOTHING;
+    let is_nothing = says == Some(Conclusion::NoEffect) && (speed - 1.0).abs() < NOTHING;
     match (is_nothing, lang) {
         (true, Lang::En) => format!("{change} changed nothing"),
         (true, Lang::Ja) => format!("{change}と変化なし"),
@@ -93,16 +93,16 @@ pub(super) fn limits(changed: &str, lang: Lang) -> String {
 }
 
 /// Conclusion as a sentence.
-pub(super) fn follows(says: Option<Says>, changed: &str, pairs: usize, lang: Lang) -> String {
+pub(super) fn follows(says: Option<Conclusion>, changed: &str, pairs: usize, lang: Lang) -> String {
     let of = subject(changed, lang);
     match (says, lang) {
         (None, Lang::En) => format!("{} are too few to tell", things(pairs, "pair")),
         (None, Lang::Ja) => format!("{pairs} 組では少なすぎて判断できません"),
-        (Some(Says::Binds), _) => limits(changed, lang),
-        (Some(Says::Loose), Lang::En) => format!("{of} does not limit"),
-        (Some(Says::Loose), Lang::Ja) => format!("{of}は制限要因ではありません"),
-        (Some(Says::Unclear), Lang::En) => format!("not clear whether {of} limits"),
-        (Some(Says::Unclear), Lang::Ja) => format!("{of}が制限要因かどうかは判断できません"),
+        (Some(Conclusion::Bottleneck), _) => limits(changed, lang),
+        (Some(Conclusion::NoEffect), Lang::En) => format!("{of} does not limit"),
+        (Some(Conclusion::NoEffect), Lang::Ja) => format!("{of}は制限要因ではありません"),
+        (Some(Conclusion::Unclear), Lang::En) => format!("not clear whether {of} limits"),
+        (Some(Conclusion::Unclear), Lang::Ja) => format!("{of}が制限要因かどうかは判断できません"),
     }
 }
 

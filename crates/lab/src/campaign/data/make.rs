@@ -3,8 +3,7 @@
 
 use super::{Content, FOR_CONTENT, Random, Recipe, Totals};
 use crate::campaign::own::{Mark, Own};
-use hakobu_sys::AsFd;
-use hakobu_sys::volume;
+use hakobu_sys::{AsFd, disk};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -99,7 +98,7 @@ fn look(folder: &Path) -> io::Result<Totals> {
 
 /// Fails if there is not enough free space.
 fn fits(recipe: &Recipe, totals: Totals, folder: &Path) -> io::Result<()> {
-    let Ok(space) = File::open(folder).and_then(|file| volume::space(file.as_fd())) else {
+    let Ok(space) = File::open(folder).and_then(|file| disk::space(file.as_fd())) else {
         return Ok(()); // unknown: a failing write will report it
     };
     let entries = recipe.count.saturating_add(recipe.symlinks).saturating_add(recipe.leaves());

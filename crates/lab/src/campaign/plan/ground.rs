@@ -1,7 +1,7 @@
 //! What a plan depends on besides the campaign: the user's options, and properties of the machine.
 
 use super::throttle::Throttle;
-use hakobu_sys::{AsFd, volume};
+use hakobu_sys::{AsFd, disk};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -68,5 +68,5 @@ fn is_one_fs(one: &Path, other: &Path) -> bool {
 /// Looks at the file system of a folder, which need not exist yet.
 fn is_memory(folder: &Path) -> bool {
     let there = folder.ancestors().find_map(|path| File::open(path).ok());
-    there.is_some_and(|file| volume::is_memory(file.as_fd()))
+    there.is_some_and(|file| disk::is_memory(file.as_fd()))
 }

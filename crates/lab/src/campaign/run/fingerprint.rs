@@ -6,7 +6,7 @@ use crate::campaign::{Plan, tools};
 use crate::results::{Header, Machine, SCHEMA, Tool};
 use hakobu_core::number::bytes;
 use hakobu_explain::sample::{Limits, Sampler, Watched};
-use hakobu_sys::{AsFd, about, host, volume as room};
+use hakobu_sys::{AsFd, disk as room, host};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -142,10 +142,10 @@ fn there(path: &Path) -> PathBuf {
 fn volume(path: &Path) -> String {
     let path = there(path);
     let mut words = Vec::new();
-    if let Some(mount) = about::mount(&path) {
+    if let Some(mount) = host::mount(&path) {
         words.push(format!("{} ({})", mount.kind, mount.options.join(",")));
     }
-    if let Some(disk) = about::disk(&path) {
+    if let Some(disk) = host::disk(&path) {
         let mut about = vec![disk.name];
         about.extend(disk.model);
         about.extend(disk.scheduler.map(|scheduler| format!("scheduler {scheduler}")));

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-/// Parses a size in bytes like all options ([`hakobu_core::size`]); a space may precede the unit.
+/// Parses a size in bytes like all options ([`hakobu_core::number`]); a space may precede the unit.
 pub fn size(text: &str) -> Option<u64> {
     let digits = text.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
     let (number, unit) = text.split_at(digits);
-    hakobu_core::size::parse(format!("{number}{}", unit.trim_start()).as_ref(), 1).ok()
+    hakobu_core::number::parse_size(format!("{number}{}", unit.trim_start()).as_ref(), 1).ok()
 }
 
 /// Parses a duration: a number with `us`, `ms`, `s`, `m` or `h`. `None` if invalid.

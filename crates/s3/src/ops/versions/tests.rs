@@ -1,10 +1,10 @@
 //! Pages of versions, and every reason to distrust one.
 
 use super::*;
-use crate::Kind;
+use crate::ErrorKind;
 
-fn reply(body: &str) -> Reply {
-    Reply::of(body.to_owned())
+fn response(body: &str) -> Response {
+    Response::of(body.to_owned())
 }
 
 fn version(element: &str, key: &str, id: &str) -> String {
@@ -40,7 +40,7 @@ fn a_page_is_read() {
         + "<CommonPrefixes><Prefix>p/d/</Prefix></CommonPrefixes><EncodingType>url</EncodingType>";
     let body = document(&inner, Some(("p/%C3%A9", "2")));
     let query = below("p/", Some(b'/'));
-    let page = page_of(&reply(&body), &query, &Marker::default()).unwrap();
+    let page = page_of(&response(&body), &query, &PageMarker::default()).unwrap();
     let found: Vec<_> = page
         .versions
         .iter()
@@ -51,12 +51,12 @@ fn a_page_is_read() {
     let kinds: Vec<_> = page.versions.iter().map(|version| version.is_delete_marker).collect();
     assert_eq!(kinds, [true, false, false]);
     assert_eq!(page.prefixes, [b"p/d/"]);
-    assert_eq!(page.next, Some(Marker { key: accent.to_vec(), id: "2".to_owned() }));
+    assert_eq!(page.next, Some(PageMarker { key: accent.to_vec(), id: "2".to_owned() }));
 }
 
 #[test]
 fn a_query_names_where_it_goes_on() {
-    let from = Marker { key: b"p/a".to_vec(), id: "v".to_owned() };
+    let from = PageMarker { key: b"p/a".to_vec(), id: "v".to_owned() };
     let asked = request("b", &below("p/", Some(b'/')), &from).unwrap();
     let pairs: Vec<_> = asked.query.iter().map(|(n, v)| format!("{n}={v}")).collect();
     let expected = [
@@ -69,7 +69,7 @@ fn a_query_names_where_it_goes_on() {
     ];
     assert_eq!(pairs, expected);
     let bad = VersionQuery { prefix: b"\xff".to_vec(), delimiter: None };
-    assert_eq!(request("b", &bad, &from).unwrap_err().kind, Kind::Invalid);
+    assert_eq!(request("b", &bad, &from).unwrap_err().kind, ErrorKind::Invalid);
 }
 
 #[test]
@@ -79,8 +79,8 @@ fn a_page_that_cannot_be_trusted_is_refused() {
         + &version("DeleteMarker", "p/a", "3")
         + &version("DeleteMarker", "p/b", "4");
     let whole = document(&inner, Some(("p/b", "2")));
-    let from = Marker { key: b"p/a".to_vec(), id: "0".to_owned() };
-    let of = |body: &str| page_of(&reply(body), &below("p/", None), &from);
+    let from = PageMarker { key: b"p/a".to_vec(), id: "0".to_owned() };
+    let of = |body: &str| page_of(&response(body), &below("p/", None), &from);
     assert_eq!(of(&whole).unwrap().versions.len(), 4);
     for (from, to) in [
         ("<Key>p/a</Key>", "<Key>q/a</Key>"),
@@ -108,13 +108,13 @@ fn a_page_that_cannot_be_trusted_is_refused() {
     ] {
         let broken = whole.replacen(from, to, if to.ends_with("Result>") { 2 } else { 1 });
         assert!(broken != whole, "{from}");
-        assert_eq!(of(&broken).unwrap_err().kind, Kind::Corrupt, "{from} {to}");
+        assert_eq!(of(&broken).unwrap_err().kind, ErrorKind::Corrupt, "{from} {to}");
     }
     // gofakes3 names the root differently.
     let other = whole.replace("ListVersionsResult>", "ListBucketVersionsResult>");
     assert_eq!(of(&other).unwrap().versions, of(&whole).unwrap().versions);
     let second = whole.replacen("<Key>p/b</Key>", "<Key>p/0</Key>", 2);
-    assert_eq!(of(&second).unwrap_err().kind, Kind::Corrupt);
+    assert_eq!(of(&second).unwrap_err().kind, ErrorKind::Corrupt);
 }
 
 /// Pages of a listing, one after the other; the last one's error.
@@ -123,7 +123,7 @@ fn followed(pages: &[String]) -> Result<Vec<String>, String> {
     let mut ids = Vec::new();
     for page in pages {
         assert!(!listing.over, "{page}");
-        let page = page_of(&reply(page), &listing.query, &listing.from);
+        let page = page_of(&response(page), &listing.query, &listing.from);
         let mut page = page.map_err(|error| error.message)?;
         listing.follow(&mut page)?;
         ids.extend(page.versions.into_iter().map(|version| version.id));

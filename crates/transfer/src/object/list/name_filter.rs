@@ -1,13 +1,30 @@
 //! Filter rules for whole names: a name is hidden if a folder above it is. Names mostly come in order, so the folders
 //! of the last one are cached.
 
+use super::bucket::{StoreQuery, in_runtime};
+use super::local::{self, LocalQuery};
+use super::{Item, Listing, PAGE_ENTRIES, Page, Trouble, bucket as store, key_of, send_all};
+use crate::local::read_merge_file;
+use crate::location::s3_path;
+use crate::object::get::check;
+use crate::object::{Entry, Root};
+use crate::policy::Symlinks;
 use crate::policy::filter::{Decision, DirRules, Filter, FilterError, Origin, ReadFile};
-use hakobu_core::error::quoted;
-use hakobu_sys::below::split;
-use std::ffi::OsStr;
+use futures_util::stream::{StreamExt, iter};
+use hakobu_core::error::{Cause, ErrorClass, Operation, Problem, quoted};
+use hakobu_core::unit::{Kind, Meta};
+use hakobu_s3::ops::{GetOptions, get_object, head_object};
+use hakobu_s3::with_session;
+use hakobu_s3::{Client, Error, ErrorKind, S3Session};
+use hakobu_sys::paths::{Links, PathBelow, split};
+use hakobu_sys::{AsFd, OwnedFd, dir, errno, meta};
+use std::ffi::{CString, OsStr};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use tokio::sync::mpsc::Sender;
 
 /// Reads a per-directory file: the folder (from the listing's root, without a slash at its end; empty for the root)
 /// and the file's name in it; `Ok(None)` if there is none.
@@ -202,4 +219,387 @@ impl NameFilter {
 
 fn or(a: Decision, b: Decision) -> Decision {
     Decision { hide: a.hide || b.hide, protect: a.protect || b.protect }
+}
+
+// Per-directory files of filter rules, read from the source of a listing: below an open folder, or below a prefix
+// with one request for each folder.
+
+/// Maximum size of a rule file, in bytes.
+const BYTES_MAX: u64 = 1 << 20;
+
+/// Returns a reader of the per-directory rule files below an open folder, through symlinks that `links` allows.
+pub fn merge_files(top: Arc<OwnedFd>, links: Links) -> ReadMergeFile {
+    Box::new(move |folder, name| {
+        if folder.is_empty() {
+            return read_merge_file(&links, (*top).as_fd(), name);
+        }
+        match dir::open_below((*top).as_fd(), &CString::new(folder)?) {
+            Ok(opened) => read_merge_file(&links, opened.as_fd(), name),
+            // A folder that only the other side has.
+            Err(error) if errno::is_gone(&error) || errno::is_no_dir(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    })
+}
+
+/// A key to read, and the channel for the answer.
+type Question = (Vec<u8>, SyncSender<io::Result<Option<Vec<u8>>>>);
+
+/// Returns a reader of the per-directory rule files below a prefix. Its thread and its connection start with the
+/// first request.
+pub fn merge_objects(store: &Arc<S3Session>, bucket: &str, prefix: &[u8]) -> ReadMergeFile {
+    let (store, bucket, prefix) = (Arc::clone(store), bucket.to_owned(), prefix.to_vec());
+    let mut reader: Option<SyncSender<Question>> = None;
+    Box::new(move |folder, name| {
+        let leaves = name.split(|byte| *byte == b'/').any(|part| part == b"..");
+        if leaves || name.starts_with(b"/") {
+            return Err(io::Error::other("it lies outside the prefix"));
+        }
+        let slash = if folder.is_empty() { &b""[..] } else { b"/" };
+        let key = [&*prefix, folder, slash, name].concat();
+        let questions = match &mut reader {
+            Some(questions) => questions,
+            None => {
+                let (questions, asked) = sync_channel(1);
+                let (store, bucket) = (Arc::clone(&store), bucket.clone());
+                std::thread::Builder::new()
+                    .name("filter-files".to_owned())
+                    .spawn(move || answer(&store, &bucket, &asked))?;
+                reader.insert(questions)
+            }
+        };
+        let gone = |_| io::Error::other("the thread that reads it has ended");
+        let (reply, answered) = sync_channel(1);
+        questions.send((key, reply)).map_err(|_| gone(()))?;
+        answered.recv().map_err(|_| gone(()))?
+    })
+}
+
+/// Answers requests until the sender is gone.
+fn answer(store: &Arc<S3Session>, bucket: &str, asked: &Receiver<Question>) {
+    let done = with_session(store, async |client| {
+        while let Ok((key, reply)) = asked.recv() {
+            // The receiver may be gone.
+            let _ = reply.send(read(&client, bucket, &key).await);
+        }
+        Ok(())
+    });
+    if let Err(error) = done
+        && let Ok((_, reply)) = asked.recv()
+    {
+        let _ = reply.send(Err(io::Error::other(error.to_string())));
+    }
+}
+
+/// Returns the content of a rule object; `None` if there is none.
+async fn read(client: &Client, bucket: &str, key: &[u8]) -> io::Result<Option<Vec<u8>>> {
+    let mut tried = 1;
+    loop {
+        match whole(client, bucket, key).await {
+            Ok(content) => return Ok(Some(content)),
+            Err(error) if error.kind == ErrorKind::NotFound => return Ok(None),
+            Err(error)
+                if error.kind == ErrorKind::Corrupt && client.may_retry(tried, &error).await =>
+            {
+                tried += 1;
+            }
+            Err(error) => return Err(io::Error::other(error.to_string())),
+        }
+    }
+}
+
+async fn whole(client: &Client, bucket: &str, key: &[u8]) -> Result<Vec<u8>, Error> {
+    let mut download = get_object(client, bucket, key, &GetOptions::default()).await?;
+    if download.size() > BYTES_MAX {
+        return Err(Error::new(ErrorKind::Invalid, "GetObject", "too large for a file of rules"));
+    }
+    let mut frames = Vec::new();
+    while let Some(frame) = download.chunk().await? {
+        frames.push(frame);
+    }
+    if client.session().checks_downloads() {
+        check(&download.headers, &frames)?;
+    }
+    Ok(frames.concat())
+}
+
+// Wildcards in keys as in s5cmd: `*` matches any run of characters, slashes included, `?` one character. There is no
+// escaping: `--raw` takes a key literally.
+
+/// A key with wildcards.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pattern {
+    text: Vec<u8>,
+}
+
+impl Pattern {
+    /// Returns the pattern, or `None` if the text has no wildcard and so is a plain key.
+    pub fn parse(text: &[u8]) -> Option<Pattern> {
+        let wild = text.iter().any(|byte| is_wild(*byte));
+        wild.then(|| Pattern { text: text.to_vec() })
+    }
+
+    /// Returns the pattern as typed.
+    pub fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// Returns the common prefix of all matching keys.
+    pub fn literal(&self) -> &[u8] {
+        let end = self.text.iter().position(|byte| is_wild(*byte));
+        &self.text[..end.unwrap_or(self.text.len())]
+    }
+
+    /// Returns the literal part up to and including its last slash: relative names begin there.
+    pub fn root(&self) -> &[u8] {
+        let (root, _) = split(self.literal());
+        root
+    }
+
+    /// Returns whether a whole key matches. Linear in key times number of stars; no recursion.
+    pub fn matches(&self, key: &[u8]) -> bool {
+        let (mut at, mut in_text) = (0, 0);
+        // Position to continue from if the text after the last star does not match: one character later.
+        let mut again: Option<(usize, usize)> = None;
+        loop {
+            let step = match self.text.get(in_text) {
+                Some(b'*') => {
+                    again = Some((at, in_text + 1));
+                    in_text += 1;
+                    continue;
+                }
+                Some(b'?') => character_len(&key[at..]),
+                Some(byte) => usize::from(key.get(at) == Some(byte)),
+                None if at == key.len() => return true,
+                None => 0,
+            };
+            if step > 0 {
+                (at, in_text) = (at + step, in_text + 1);
+                continue;
+            }
+            let Some((from, after_star)) = again else { return false };
+            let skipped = character_len(&key[from..]);
+            if skipped == 0 {
+                return false;
+            }
+            again = Some((from + skipped, after_star));
+            (at, in_text) = (from + skipped, after_star);
+        }
+    }
+}
+
+fn is_wild(byte: u8) -> bool {
+    matches!(byte, b'*' | b'?')
+}
+
+/// Returns the length in bytes of the first character: of UTF-8, or 1 for invalid bytes; 0 at the end.
+fn character_len(bytes: &[u8]) -> usize {
+    let Some(first) = bytes.first() else { return 0 };
+    let len = match first {
+        0xc2..=0xdf => 2,
+        0xe0..=0xef => 3,
+        0xf0..=0xf4 => 4,
+        _ => 1,
+    };
+    bytes.get(..len).filter(|bytes| std::str::from_utf8(bytes).is_ok()).map_or(1, <[u8]>::len)
+}
+
+// Listings below a root: of everything, or of names from a list (`--files-from`), sorted, without duplicates, each
+// examined.
+
+/// Concurrent HEAD requests.
+const PARALLEL: usize = 32;
+
+/// Lists everything below a root. `store` is the one of a root in S3, `narrowed` a further common prefix of its names;
+/// `query` is for a folder.
+pub fn below(
+    root: &Root,
+    store: Option<&Arc<S3Session>>,
+    narrowed: Vec<u8>,
+    query: LocalQuery,
+) -> Listing {
+    match (root, store) {
+        (Root::Store { bucket, prefix }, Some(store)) => {
+            let query = StoreQuery { prefix: prefix.clone(), narrowed, ..StoreQuery::default() };
+            store::store(store, bucket, query)
+        }
+        (Root::Local { dir, shown }, _) => local::local(Arc::clone(dir), shown, query),
+        // `null:` is empty.
+        _ => Listing::empty(),
+    }
+}
+
+/// Lists the given names below a root; `store` is the one of a root in S3. A name that is not a file is a problem; so is
+/// a missing one with `must_exist`, otherwise it is skipped. `symlinks`: handling of a local name that is one. With
+/// `encode` local names sort by their percent-encoded keys. In local names `./` and doubled slashes are removed; those
+/// with `..` are problems.
+pub fn from_names(
+    root: &Root,
+    store: Option<&Arc<S3Session>>,
+    symlinks: Symlinks,
+    encode: bool,
+    names: Vec<Vec<u8>>,
+    must_exist: bool,
+) -> Listing {
+    match (root, store) {
+        (Root::Local { dir, shown }, _) => {
+            let (sender, listing) = Listing::channel(encode, false);
+            let names = sorted(names.iter().map(|name| plain(name)).collect(), encode);
+            let (top, shown) = (Arc::clone(dir), shown.clone());
+            Listing::start(sender, "list-names", move |sender| {
+                let look = |name: &[u8]| match looked_at(&top, name, symlinks) {
+                    Ok(meta) => Some(Ok(Entry { name: name.into(), meta, etag: "".into() })),
+                    Err(Cause::System(error))
+                        if !must_exist && errno::is(&error, errno::ENOENT) =>
+                    {
+                        None
+                    }
+                    Err(cause) => {
+                        let path = shown.join(OsStr::from_bytes(name));
+                        Some(Err(problem(name, path, cause)))
+                    }
+                };
+                send_all(&sender, names.iter().filter_map(|name| look(name)));
+            });
+            listing
+        }
+        (Root::Store { bucket, prefix }, Some(store)) => {
+            let (sender, listing) = Listing::channel(false, false);
+            let names = sorted(names, false);
+            let (store, bucket, prefix) = (Arc::clone(store), bucket.clone(), prefix.clone());
+            Listing::start(sender, "list-names", move |sender| {
+                let client = Client::new(&store);
+                in_runtime(&sender, heads(&client, &bucket, &prefix, names, &sender, must_exist));
+            });
+            listing
+        }
+        _ => Listing::empty(),
+    }
+}
+
+fn sorted(mut names: Vec<Vec<u8>>, encode: bool) -> Vec<Vec<u8>> {
+    names.retain(|name| !name.is_empty());
+    names.sort_by(|a, b| key_of(a, encode).cmp(&key_of(b, encode)));
+    names.dedup();
+    names
+}
+
+/// Normalises a local name.
+pub fn plain(name: &[u8]) -> Vec<u8> {
+    let parts = name.split(|byte| *byte == b'/').filter(|part| !matches!(*part, b"" | b"."));
+    parts.collect::<Vec<_>>().join(&b'/')
+}
+
+fn problem(name: &[u8], path: PathBuf, cause: Cause) -> Trouble {
+    let (operation, class) = (Operation::Stat, ErrorClass::Partial);
+    let problem = Problem { operation, source: Some(path), target: None, cause, class };
+    Trouble::Problem { name: name.into(), problem }
+}
+
+fn looked_at(top: &OwnedFd, name: &[u8], symlinks: Symlinks) -> Result<Meta, Cause> {
+    if name.split(|byte| *byte == b'/').any(|part| part == b"..") {
+        return Err(Cause::Reason("a name with '..' may leave the folder"));
+    }
+    let look = || -> io::Result<Meta> {
+        let follow = symlinks == Symlinks::Follow;
+        let below = PathBelow::find(top.as_fd(), name)?;
+        meta::of(below.dir(), below.name(), follow)
+    };
+    let found = look().map_err(Cause::System)?;
+    match found.kind {
+        Kind::File => Ok(found),
+        Kind::Symlink if symlinks == Symlinks::Keep => Ok(found),
+        Kind::Symlink => {
+            Err(Cause::Reason("it is a symlink (-l keeps it, -L copies what it points to)"))
+        }
+        Kind::Dir => {
+            Err(Cause::Reason("it is a directory, and only files can be named one by one"))
+        }
+        _ => Err(Cause::Reason("it is not a regular file, and no object can be one")),
+    }
+}
+
+async fn heads(
+    client: &Client,
+    bucket: &str,
+    prefix: &[u8],
+    names: Vec<Vec<u8>>,
+    sender: &Sender<Page>,
+    must_exist: bool,
+) {
+    let looked = iter(names).map(|name| async move {
+        let key = [prefix, &name].concat();
+        let head = head_object(client, bucket, &key, None).await;
+        (name, key, head)
+    });
+    // In order, and sent as soon as results are known: each may take a while.
+    let mut looked = looked.buffered(PARALLEL).ready_chunks(PAGE_ENTRIES);
+    while let Some(chunk) = looked.next().await {
+        let mut items: Vec<Item> = Vec::with_capacity(chunk.len());
+        for (name, key, head) in chunk {
+            items.push(match head {
+                Ok(head) => Ok(Entry {
+                    name: name.into(),
+                    meta: Meta::bare(Kind::File, head.size, head.mtime),
+                    etag: head.etag.into(),
+                }),
+                Err(error) if error.stops_run() => Err(Trouble::Failed(error)),
+                Err(error) if !must_exist && error.kind == hakobu_s3::ErrorKind::NotFound => {
+                    continue;
+                }
+                Err(error) => {
+                    let path = s3_path(bucket, &[&key]);
+                    Err(problem(&name, path, Cause::Said(error.to_string())))
+                }
+            });
+        }
+        if sender.send(Page::Items(items)).await.is_err() {
+            return;
+        }
+    }
+    let _ = sender.send(Page::End).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Matches characters by definition: every star tries every length.
+    fn naive(pattern: &[char], key: &[char]) -> bool {
+        match (pattern.split_first(), key.split_first()) {
+            (None, None) => true,
+            (Some(('*', rest)), _) => (0..=key.len()).any(|len| naive(rest, &key[len..])),
+            (Some(('?', rest)), Some((_, key))) => naive(rest, key),
+            (Some((a, rest)), Some((b, key))) => a == b && naive(rest, key),
+            _ => false,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn matches_as_the_definition_does(pattern in "[ab/ä*?]{0,8}", key in "[ab/ä]{0,9}") {
+            let (chars, keys): (Vec<_>, Vec<_>) = (pattern.chars().collect(), key.chars().collect());
+            let Some(parsed) = Pattern::parse(pattern.as_bytes()) else {
+                prop_assert!(!pattern.contains(['*', '?']));
+                return Ok(());
+            };
+            let is = parsed.matches(key.as_bytes());
+            prop_assert_eq!(is, naive(&chars, &keys));
+            prop_assert!(!is || key.as_bytes().starts_with(parsed.literal()));
+        }
+    }
+
+    #[test]
+    fn patterns() {
+        let pattern = Pattern::parse(b"logs/2024-*/x?.gz").unwrap();
+        assert_eq!(pattern.literal(), b"logs/2024-");
+        assert_eq!(pattern.root(), b"logs/");
+        assert!(pattern.matches(b"logs/2024-01/deep/er/x1.gz"));
+        assert!(!pattern.matches(b"logs/2024-01/x.gz"));
+        assert!(Pattern::parse(b"a?").unwrap().matches(b"a\xff"));
+        assert_eq!(Pattern::parse(b"plain [x] \\ key"), None);
+        let long = [b'a'; 20_000];
+        assert!(!Pattern::parse(b"*a*a*a*b").unwrap().matches(&long));
+    }
 }

@@ -3,13 +3,12 @@
 
 use std::{borrow::Cow, io, sync::Arc};
 
-use super::{
-    cvs::CvsPattern,
-    deciding::{Doubtful, Written},
-    error::{FilterError, line_of, line_text},
-    matcher::{Anchor, Rule},
-    rule::{self, Directive, Flags, MatchRule, MergeRule},
-};
+use super::pattern::{Anchor, Rule};
+use super::rule;
+use super::rule::CvsPattern;
+use super::rule::{Directive, Flags, MatchRule, MergeRule};
+use super::rule::{FilterError, line_of, line_text};
+use crate::policy::filter::{Doubtful, Written};
 
 /// Maximum nesting of merge files, as in rsync. Stops a file that merges itself.
 const DEPTH_MAX: usize = 32;

@@ -12,38 +12,21 @@
 //!   rsync's receiving side does not know them when it sets attributes;
 //! - in word-split files `- foo` is one rule, as in the manual page; rsync rejects it.
 
-mod builder;
-mod cvs;
-mod deciding;
-mod error;
-mod glob;
 mod list;
-mod matcher;
-mod origin;
 mod pattern;
 mod rule;
-mod sides;
 #[cfg(test)]
 mod tests;
-mod xattrs;
 
+use self::list::{Item, Loader, Options, Place, Visit};
+use self::rule::{Flags, MatchRule};
+pub use super::filter::list::ReadFile;
+pub use super::filter::rule::Style;
+use crate::policy::filter::pattern::{Anchor, Ends, Entry, Rule};
+pub use crate::policy::filter::rule::FilterBuilder;
+pub use crate::policy::filter::rule::FilterError;
+use crate::policy::filter::rule::line_text;
 use std::sync::Arc;
-
-pub use self::{
-    builder::FilterBuilder,
-    deciding::{Deciding, Doubtful},
-    error::FilterError,
-    list::ReadFile,
-    origin::Origin,
-    rule::Style,
-    sides::SidedRules,
-    xattrs::XattrSides,
-};
-use self::{
-    list::{Item, Loader, Options, Place, Visit},
-    matcher::{Anchor, Ends, Entry, Rule},
-    xattrs::XattrRules,
-};
 
 /// The decision of the rules for one entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -297,4 +280,324 @@ fn flatten(items: &[Item], into: &mut Vec<Arc<Rule>>) {
             Item::Merge(_, held) => flatten(held, into),
         }
     }
+}
+
+// Rules as messages show them: which one decides about an entry (rsync(1), `--debug=FILTER`), and which ones of the
+// options hold something that is probably not meant.
+
+/// Maximum length of a pattern, as in rsync (PATH_MAX without its NUL).
+const PATTERN_BYTES_MAX: usize = 4095;
+
+/// The rule that decides about an entry on one side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deciding<'a> {
+    /// The entry is transferred, or may be deleted.
+    pub include: bool,
+    /// Its pattern; `None` for a rule that a file contains, the text of which is not repeated.
+    pub pattern: Option<&'a [u8]>,
+    /// The list that it is part of, besides that of the options: `per-dir NAME` or `global CVS`.
+    pub list: Option<&'a [u8]>,
+}
+
+/// Where a rule was written.
+#[derive(Clone, Debug, Default)]
+struct Written {
+    /// In a file, instead of the command line.
+    pub in_file: bool,
+    /// See [`Deciding::list`].
+    pub list: Option<Arc<[u8]>>,
+}
+
+/// Rules of the options that deserve a message, each as a part of rsync's.
+#[derive(Clone, Debug, Default)]
+pub struct Doubtful {
+    /// Patterns that are too long to match anything, and so are not used; those of files by their origin.
+    pub overlong: Vec<Vec<u8>>,
+    /// Rules of the command line that end in a space or a tab, in rsync's short form.
+    pub spaced: Vec<Vec<u8>>,
+}
+
+impl Doubtful {
+    /// Adds a rule to the lists that it belongs to. Returns whether it is used.
+    fn check(&mut self, rule: &MatchRule, in_file: bool, origin: &str) -> bool {
+        let pattern = &rule.pattern;
+        if rule.flags.style == Style::Rsync && pattern.len() > PATTERN_BYTES_MAX {
+            self.overlong.push(if in_file { line_text(origin) } else { pattern.clone() });
+            return false;
+        }
+        if !in_file && matches!(pattern.last(), Some(b' ' | b'\t')) {
+            self.spaced.push(short(rule));
+        }
+        true
+    }
+}
+
+/// Returns a rule in rsync's short form: `-s PATTERN` for `H PATTERN`.
+fn short(rule: &MatchRule) -> Vec<u8> {
+    let Flags { absolute, negate, perishable, xattr, sender, receiver, style: _ } = rule.flags;
+    let modifiers = [
+        (absolute, b'/'),
+        (negate, b'!'),
+        (xattr, b'x'),
+        (sender, b's'),
+        (receiver, b'r'),
+        (perishable, b'p'),
+    ];
+    let mut text = vec![if rule.include { b'+' } else { b'-' }];
+    text.extend(modifiers.iter().filter(|(on, _)| *on).map(|(_, letter)| *letter));
+    text.push(b' ');
+    text.extend_from_slice(&rule.pattern);
+    text
+}
+
+// The rules of one directory on both sides of a transfer. The source's files exclude entries, the target's own files
+// protect entries from deletion; the source's files protect as well.
+
+/// The rules in force in one directory.
+#[derive(Clone, Debug)]
+pub struct SidedRules {
+    source: Arc<DirRules>,
+    target: Target,
+}
+
+/// The rules of the target's per-directory files.
+#[derive(Clone, Debug)]
+enum Target {
+    /// Not read: nothing is deleted here, or no rule names such files.
+    AsSource,
+    Own(Arc<DirRules>),
+    /// One of them could not be read: it may protect anything.
+    Unknown,
+}
+
+impl SidedRules {
+    /// Makes the rules of a directory whose target side is not needed.
+    #[must_use]
+    pub fn new(source: Arc<DirRules>) -> SidedRules {
+        SidedRules { source, target: Target::AsSource }
+    }
+
+    /// Adds the rules of the target's files; `None` if they are not known.
+    #[must_use]
+    pub fn with_target(self, target: Option<Arc<DirRules>>) -> SidedRules {
+        SidedRules { target: target.map_or(Target::Unknown, Target::Own), ..self }
+    }
+
+    /// Returns the source's rules.
+    #[must_use]
+    pub fn source(&self) -> &Arc<DirRules> {
+        &self.source
+    }
+
+    /// Returns the rules that the target's files extend further down; `None` if they are not known.
+    #[must_use]
+    pub fn target(&self) -> Option<&Arc<DirRules>> {
+        match &self.target {
+            Target::AsSource => Some(&self.source),
+            Target::Own(rules) => Some(rules),
+            Target::Unknown => None,
+        }
+    }
+
+    /// Returns the rules for extended attributes of the entries in the directory.
+    #[must_use]
+    pub fn xattrs(&self) -> XattrSides {
+        let (target, is_unknown) = match &self.target {
+            Target::AsSource => (None, false),
+            Target::Own(rules) => (rules.xattrs.clone(), false),
+            Target::Unknown => (None, true),
+        };
+        XattrSides { source: self.source.xattrs.clone(), target, is_unknown }
+    }
+
+    /// Enters the directory `path` that only the target has. `read` loads its per-directory files.
+    ///
+    /// # Errors
+    /// As [`Filter::enter`]; everything in that directory is protected then.
+    pub fn enter_target(
+        &self,
+        filter: &Filter,
+        path: &[u8],
+        read: &mut ReadFile<'_>,
+    ) -> (SidedRules, Result<(), FilterError>) {
+        let Some(target) = self.target() else { return (self.clone(), Ok(())) };
+        // The source has no such directory: its inherited rules apply.
+        let inherited = filter.enter(&self.source, path, &mut |_| Ok(None));
+        let source = inherited.unwrap_or_else(|_| Arc::clone(&self.source));
+        match filter.enter(target, path, read) {
+            Ok(rules) => (SidedRules::new(source).with_target(Some(rules)), Ok(())),
+            Err(error) => (SidedRules::new(source).with_target(None), Err(error)),
+        }
+    }
+
+    /// Returns whether the sending side excludes the entry. See [`Filter::check`].
+    #[must_use]
+    pub fn hides(&self, path: &[u8], is_dir: bool) -> bool {
+        self.source.decide(Entry::new(path, is_dir), false).hide
+    }
+
+    /// Returns the rule that decides whether the sending side excludes the entry, for messages.
+    #[must_use]
+    pub fn sending(&self, path: &[u8], is_dir: bool) -> Option<Deciding<'_>> {
+        self.source.sending(Entry::new(path, is_dir)).map(Rule::shown)
+    }
+
+    /// Returns the rule that decides whether the receiving side keeps the entry, for messages; `None` also where that
+    /// is not known. See [`SidedRules::protects`].
+    #[must_use]
+    pub fn receiving(
+        &self,
+        path: &[u8],
+        is_dir: bool,
+        in_deleted_dir: bool,
+    ) -> Option<Deciding<'_>> {
+        let entry = Entry::new(path, is_dir);
+        let found = match &self.target {
+            Target::AsSource => self.source.receiving(entry, in_deleted_dir),
+            Target::Own(target) => {
+                let own = target.receiving(entry, in_deleted_dir);
+                let of_source = || self.source.protecting_file(entry, in_deleted_dir);
+                own.filter(|rule| !rule.include).or_else(of_source).or(own)
+            }
+            Target::Unknown => None,
+        };
+        found.map(Rule::shown)
+    }
+
+    /// Returns whether the receiving side keeps the entry: rsync's result, which uses the target's files only, or a
+    /// rule of the source's files. See [`Filter::check`].
+    #[must_use]
+    pub fn protects(&self, path: &[u8], is_dir: bool, in_deleted_dir: bool) -> bool {
+        let entry = Entry::new(path, is_dir);
+        let protect = |rules: &DirRules| rules.decide(entry, in_deleted_dir).protect;
+        match &self.target {
+            Target::AsSource => protect(&self.source),
+            Target::Own(target) => {
+                protect(target) || self.source.protecting_file(entry, in_deleted_dir).is_some()
+            }
+            Target::Unknown => true,
+        }
+    }
+}
+
+// Rules for names of extended attributes (the modifier `x`). The first rule that applies decides, for each side
+// separately. Those of a directory's own files concern what is in it.
+
+/// The rules with the modifier `x` of one side, in the order in which they are checked.
+#[derive(Debug, Default)]
+struct XattrRules(Vec<Arc<Rule>>);
+
+impl XattrRules {
+    /// Takes them out of the rules of a directory; `None` if there are none.
+    fn take(order: &mut Vec<Arc<Rule>>) -> Option<Arc<XattrRules>> {
+        let found: Vec<_> = order.extract_if(.., |rule| rule.xattr).collect();
+        (!found.is_empty()).then(|| Arc::new(XattrRules(found)))
+    }
+
+    fn allow(&self, name: &[u8], decides: impl Fn(&Rule) -> bool) -> bool {
+        let entry = Entry::new(name, false);
+        let mut rules = self.0.iter().filter(|rule| decides(rule));
+        rules.find(|rule| rule.applies(entry, b"")).is_none_or(|rule| rule.include)
+    }
+}
+
+/// The rules with the modifier `x` that are in force in one directory.
+#[derive(Clone, Debug, Default)]
+pub struct XattrSides {
+    /// Those of the options and of the source's files.
+    source: Option<Arc<XattrRules>>,
+    /// Those of the options and of the target's files, where these are read.
+    target: Option<Arc<XattrRules>>,
+    /// One of the target's files could not be read: it may keep any attribute.
+    pub(super) is_unknown: bool,
+}
+
+impl XattrSides {
+    /// Returns whether there are rules: they replace the limits to namespaces, as in rsync.
+    #[must_use]
+    pub fn any(&self) -> bool {
+        self.source.is_some() || self.target.is_some()
+    }
+
+    /// Returns whether an attribute of the source is copied: neither side excludes its name.
+    #[must_use]
+    pub fn copies(&self, name: &[u8]) -> bool {
+        let sends = |rules: &Arc<XattrRules>| rules.allow(name, |rule| rule.sender);
+        self.source.as_ref().is_none_or(sends) && self.takes(name)
+    }
+
+    /// Returns whether an attribute that only the target has is removed: its side does not exclude the name.
+    #[must_use]
+    pub fn removes(&self, name: &[u8]) -> bool {
+        !self.is_unknown && self.takes(name)
+    }
+
+    fn takes(&self, name: &[u8]) -> bool {
+        let takes = |rules: &Arc<XattrRules>| rules.allow(name, |rule| rule.receiver);
+        [&self.source, &self.target].into_iter().flatten().all(takes)
+    }
+}
+
+// The absolute paths of a transfer's two ends, for rules that refer to places outside of it: those with absolute
+// paths and those that read files above it.
+
+/// The paths of one source argument.
+#[derive(Clone, Copy, Debug)]
+pub struct Origin<'a> {
+    /// The absolute path of the directory that transfer paths start in: `/a/b` for `/a/b/`, `/a` for `/a/b`.
+    pub source: &'a [u8],
+    /// The absolute path of the target directory.
+    pub target: &'a [u8],
+    /// The transfer path of the first walked directory: empty for `/a/b/`, `b` for `/a/b`.
+    pub first: &'a [u8],
+}
+
+impl Origin<'_> {
+    fn ends(&self) -> Ends {
+        let end = |path: &[u8]| normal(&[path]).get(1..).unwrap_or_default().to_vec();
+        Ends { source: end(self.source), target: end(self.target) }
+    }
+
+    /// Returns the directories above the first walked one, from the root down. All end in a slash.
+    fn above(&self) -> Vec<Vec<u8>> {
+        let first = normal(&[self.source, self.first]);
+        let inner = first.get(..first.len() - 1).unwrap_or_default();
+        let slashes = inner.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+        slashes.map(|(at, _)| first.get(..=at).unwrap_or_default().to_vec()).collect()
+    }
+
+    /// Returns whether a dir-merge rule with the directory part `lead` reads its file in `dir`, which is above the
+    /// first walked directory. A relative `lead` starts in that one.
+    fn covers(&self, lead: &[u8], dir: &[u8]) -> bool {
+        let from = if lead.starts_with(b"/") {
+            normal(&[lead])
+        } else {
+            normal(&[self.source, self.first, lead])
+        };
+        dir.starts_with(&from)
+    }
+
+    /// Returns where patterns anchored in `dir` begin. `dir` ends in a slash.
+    fn anchor(&self, dir: &[u8]) -> Anchor {
+        let source = normal(&[self.source]);
+        match (source.strip_prefix(dir), dir.strip_prefix(&*source)) {
+            (_, Some(below)) => Anchor::Below(below.to_vec()),
+            (Some(lead), None) => Anchor::Above(lead.to_vec()),
+            // Unreachable: `dir` is above or below the source.
+            (None, None) => Anchor::Below(Vec::new()),
+        }
+    }
+}
+
+/// Joins the parts to one absolute path without `.`, `..` and doubled slashes, ending in a slash.
+fn normal(parts: &[&[u8]]) -> Vec<u8> {
+    let mut kept: Vec<&[u8]> = Vec::new();
+    for component in parts.iter().flat_map(|part| part.split(|byte| *byte == b'/')) {
+        match component {
+            b"" | b"." => {}
+            b".." => drop(kept.pop()),
+            _ => kept.push(component),
+        }
+    }
+    [b'/'].into_iter().chain(kept.iter().flat_map(|part| [part, &b"/"[..]].concat())).collect()
 }

@@ -1,6 +1,12 @@
 //! Parser of one rule. Pure: reads no file and knows no directory. The grammar is that of rsync(1), FILTER RULES IN
 //! DEPTH, FILTER RULE MODIFIERS and MERGE-FILE FILTER RULES.
 
+use super::Filter;
+use super::list::{Draft, Loader, Options, Place, Spot};
+use super::pattern::Anchor;
+use hakobu_sys::errno;
+use std::{error, fmt, io};
+
 /// Meaning of one rule.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Directive {
@@ -356,5 +362,329 @@ fn is_end(byte: u8, nul: bool, words: bool) -> bool {
         (true, _) => matches!(byte, b' ' | b'\t'..=b'\r') || (nul && byte == 0),
         (false, true) => byte == 0,
         (false, false) => matches!(byte, b'\n' | b'\r'),
+    }
+}
+
+// Collects filter options in command-line order and builds a [`Filter`] from them.
+
+/// Collects the filter options in command-line order. See rsync(1), FILTER RULES.
+#[derive(Debug, Default)]
+pub struct FilterBuilder {
+    rules: Vec<ParsedRule>,
+    per_directory_count: usize,
+    cvs_exclude: bool,
+    cvs_home: Option<Vec<u8>>,
+    cvs_env: Option<Vec<u8>>,
+    delete_excluded: bool,
+    from0: bool,
+}
+
+/// A parsed rule, its text and its origin.
+#[derive(Debug)]
+struct ParsedRule {
+    directive: Directive,
+    text: Vec<u8>,
+    origin: String,
+}
+
+impl FilterBuilder {
+    /// Adds `--filter=RULE`, `-f RULE`: one rule with its name.
+    ///
+    /// # Errors
+    /// The rule has an unknown name, a modifier that it does not allow, or lacks its argument.
+    pub fn rule(&mut self, text: &[u8]) -> Result<(), FilterError> {
+        self.add(text, Syntax::Full, "--filter")
+    }
+
+    /// Adds `--include=PATTERN`: a pattern; a leading `- ` makes it an exclude, `!` clears the list.
+    ///
+    /// # Errors
+    /// There is nothing after `- ` or `+ `.
+    pub fn include(&mut self, pattern: &[u8]) -> Result<(), FilterError> {
+        self.add(pattern, Syntax::Simple { include: true }, "--include")
+    }
+
+    /// Adds `--exclude=PATTERN`: a pattern; a leading `+ ` makes it an include, `!` clears the list.
+    ///
+    /// # Errors
+    /// There is nothing after `- ` or `+ `.
+    pub fn exclude(&mut self, pattern: &[u8]) -> Result<(), FilterError> {
+        self.add(pattern, Syntax::Simple { include: false }, "--exclude")
+    }
+
+    /// Adds all `--include` (true) and `--exclude` patterns of a command line, in order, with the meaning they have
+    /// in aws or s5cmd. They become rules where the first match counts.
+    pub fn styled(&mut self, style: Style, patterns: &[(bool, Vec<u8>)]) {
+        let mut rules: Vec<(bool, Vec<u8>)> = patterns.to_vec();
+        match style {
+            Style::Rsync => {}
+            // In aws the last match counts.
+            Style::Aws => rules.reverse(),
+            Style::S5cmd => {
+                rules.sort_by_key(|(include, _)| *include);
+                if rules.iter().any(|(include, _)| *include) {
+                    rules.push((false, b"*".to_vec()));
+                }
+            }
+        }
+        self.rules.extend(rules.into_iter().map(|(include, pattern)| {
+            let flags = Flags { style, ..Flags::default() };
+            let origin = if include { "--include" } else { "--exclude" }.to_owned();
+            let text = pattern.clone();
+            ParsedRule {
+                directive: Directive::Match(MatchRule { include, flags, pattern }),
+                text,
+                origin,
+            }
+        }));
+    }
+
+    /// Adds `--include-from=FILE`: the file's content, one pattern per line (or NUL-terminated with `nul`, for
+    /// `--from0`). `origin` names the file in messages.
+    ///
+    /// # Errors
+    /// As for [`Self::include`], with the line.
+    pub fn include_from(
+        &mut self,
+        content: &[u8],
+        origin: &str,
+        nul: bool,
+    ) -> Result<(), FilterError> {
+        self.add_all(content, origin, nul, Syntax::Simple { include: true })
+    }
+
+    /// Adds `--exclude-from=FILE`: the file's content, as for [`Self::include_from`].
+    ///
+    /// # Errors
+    /// As for [`Self::exclude`], with the line.
+    pub fn exclude_from(
+        &mut self,
+        content: &[u8],
+        origin: &str,
+        nul: bool,
+    ) -> Result<(), FilterError> {
+        self.add_all(content, origin, nul, Syntax::Simple { include: false })
+    }
+
+    /// Adds `-F`: the first call reads `.rsync-filter` in every directory from the root of the file system down, the
+    /// second (`-FF`) excludes these files; further calls change nothing.
+    ///
+    /// # Errors
+    /// None in practice; the rules are fixed.
+    pub fn per_directory(&mut self) -> Result<(), FilterError> {
+        self.per_directory_count += 1;
+        match self.per_directory_count {
+            1 => self.add(b"dir-merge /.rsync-filter", Syntax::Full, "-F"),
+            2 => self.add(b"exclude .rsync-filter", Syntax::Full, "-FF"),
+            _ => Ok(()),
+        }
+    }
+
+    /// Adds `--cvs-exclude`, `-C`: the rules `:C` and `-C` after all others, regardless of the option's position.
+    pub fn cvs_exclude(&mut self) {
+        self.cvs_exclude = true;
+    }
+
+    /// Sets the content of `~/.cvsignore` and the value of `$CVSIGNORE`, for [`Self::cvs_exclude`] and the rule `-C`.
+    pub fn cvs_ignores(&mut self, home: Option<&[u8]>, env: Option<&[u8]>) {
+        self.cvs_home = home.map(<[u8]>::to_vec);
+        self.cvs_env = env.map(<[u8]>::to_vec);
+    }
+
+    /// Sets `--delete-excluded`: rules that name no side become the sender's, so they protect nothing.
+    pub fn delete_excluded(&mut self, on: bool) {
+        self.delete_excluded = on;
+    }
+
+    /// Sets `--from0`, `-0`: rules in merge files end at NUL instead of the end of the line.
+    pub fn from0(&mut self, on: bool) {
+        self.from0 = on;
+    }
+
+    /// Returns whether there are no rules, so that no filter is needed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty() && !self.cvs_exclude
+    }
+
+    /// Builds the filter. `read` loads a file that a merge rule (`. FILE`) names, as written: relative to the working
+    /// directory, `-` for standard input.
+    ///
+    /// # Errors
+    /// A merge file cannot be read or holds an invalid rule.
+    pub fn build(
+        self,
+        read: &mut dyn FnMut(&[u8]) -> io::Result<Vec<u8>>,
+    ) -> Result<Filter, FilterError> {
+        let options = Options {
+            delete_excluded: self.delete_excluded,
+            from0: self.from0,
+            cvs: patterns(self.cvs_home.as_deref(), self.cvs_env.as_deref()),
+        };
+        let mut rules = self.rules;
+        if self.cvs_exclude {
+            rules.extend(ParsedRule::new(b":C", Syntax::Full, "--cvs-exclude")?);
+            rules.extend(ParsedRule::new(b"-C", Syntax::Full, "--cvs-exclude")?);
+        }
+        let place = Place {
+            anchor: Anchor::Below(Vec::new()),
+            lead: Vec::new(),
+            shown: Vec::new(),
+            scanned: false,
+        };
+        let mut draft = Draft::default();
+        let mut read = |name: &[u8]| read(name).map(Some);
+        let mut loader = Loader::new(&options, &mut read, &[]);
+        for ParsedRule { directive, text, origin } in rules {
+            let spot = Spot { text: &text, origin: &origin, place: &place, depth: 0 };
+            loader.add(&mut draft, directive, spot)?;
+        }
+        let doubtful = std::mem::take(&mut loader.doubtful);
+        Ok(Filter::new(draft.items, options, doubtful))
+    }
+
+    fn add(&mut self, text: &[u8], syntax: Syntax, origin: &str) -> Result<(), FilterError> {
+        self.rules.extend(ParsedRule::new(text, syntax, origin)?);
+        Ok(())
+    }
+
+    fn add_all(
+        &mut self,
+        content: &[u8],
+        origin: &str,
+        nul: bool,
+        syntax: Syntax,
+    ) -> Result<(), FilterError> {
+        for (line, parsed) in parse_all(content, nul, false, syntax, Flags::default()) {
+            let origin = line_of(Some(origin.as_bytes()), "", line);
+            let parsed =
+                parsed.map_err(|refused| FilterError::new(&[], &origin, refused.reason()))?;
+            let text = Vec::new();
+            self.rules.extend(parsed.map(|directive| ParsedRule { directive, text, origin }));
+        }
+        Ok(())
+    }
+}
+
+impl ParsedRule {
+    fn new(text: &[u8], syntax: Syntax, origin: &str) -> Result<Option<Self>, FilterError> {
+        let parsed = parse(text, syntax, Flags::default())
+            .map_err(|refused| FilterError::new(text, origin, refused.reason()))?;
+        Ok(parsed.map(|directive| Self {
+            directive,
+            text: text.to_vec(),
+            origin: origin.to_owned(),
+        }))
+    }
+}
+
+// The names that `--cvs-exclude` skips: rsync(1)'s list, then the user's `~/.cvsignore` and `$CVSIGNORE`.
+
+/// The names that the manual page lists under `--cvs-exclude`.
+const DEFAULT: &[u8] = b"RCS SCCS CVS CVS.adm RCSLOG cvslog.* tags TAGS .make.state .nse_depinfo *~ #* .#* ,* _$* *$ \
+*.old *.bak *.BAK *.orig *.rej .del-* *.a *.olb *.o *.obj *.so *.exe *.Z *.elc *.ln core .svn/ .git/ .hg/ .bzr/";
+
+/// One name to ignore.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct CvsPattern {
+    pub pattern: Vec<u8>,
+    /// True for the default list only: the user's own names still protect inside directories being deleted.
+    pub perishable: bool,
+    /// It is from the user's file.
+    pub in_file: bool,
+}
+
+/// Returns the whole list, in order. A lone `!` in the user's names drops the names before it.
+pub(super) fn patterns(home: Option<&[u8]>, env: Option<&[u8]>) -> Vec<CvsPattern> {
+    let mut list = Vec::new();
+    let sources = [(Some(DEFAULT), true, false), (home, false, true), (env, false, false)];
+    for (source, perishable, in_file) in sources {
+        for (_, word) in split_rules(source.unwrap_or_default(), false, true) {
+            if word == b"!" {
+                list.clear();
+            } else {
+                list.push(CvsPattern { pattern: word.to_vec(), perishable, in_file });
+            }
+        }
+    }
+    list
+}
+
+// Errors in filter rules and rule files.
+//
+// A message repeats what the command line says, but no line of a file, and no path that only a file names: a rule may
+// name any file that the user can read, and the messages may be read by others.
+
+/// An invalid rule, or a rule file that cannot be read, with the rule, its origin and the reason.
+#[derive(Debug)]
+pub struct FilterError {
+    /// As written; empty for one of a file.
+    pub(super) rule: Vec<u8>,
+    /// The option, or the file and line.
+    pub(super) origin: String,
+    reason: String,
+    cause: Option<io::Error>,
+}
+
+impl FilterError {
+    pub(super) fn new(rule: &[u8], origin: &str, reason: impl Into<String>) -> Self {
+        Self { rule: rule.to_vec(), origin: origin.to_owned(), reason: reason.into(), cause: None }
+    }
+
+    /// Returns the error of a file that a rule names. The path is shown only if the rule is (`rule` is not empty).
+    pub(super) fn unreadable(rule: &[u8], origin: &str, file: &[u8], cause: io::Error) -> Self {
+        let reason = match rule {
+            // rsync's words, for a path that is too long together with its directory.
+            [] if cause.raw_os_error() == Some(errno::ENAMETOOLONG) => {
+                format!("merge-file name overflows: {cause}")
+            }
+            [] => format!("cannot read the file that it names: {cause}"),
+            _ => format!("cannot read {}: {cause}", file.escape_ascii()),
+        };
+        Self { cause: Some(cause), ..Self::new(rule, origin, reason) }
+    }
+}
+
+impl fmt::Display for FilterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &*self.rule {
+            [] => write!(f, "filter rule at {}: {}", self.origin, self.reason),
+            rule => {
+                write!(
+                    f,
+                    "filter rule \"{}\" ({}): {}",
+                    rule.escape_ascii(),
+                    self.origin,
+                    self.reason
+                )
+            }
+        }
+    }
+}
+
+const NAMED_AT: &str = " of a file named at ";
+const EARLIER: &str = " (a file read earlier)";
+
+/// Returns the origin of a line of a file. `shown`: path of the file; `None` for one that a line of a file names, the
+/// origin of which is `named_at`.
+pub(super) fn line_of(shown: Option<&[u8]>, named_at: &str, line: usize) -> String {
+    match shown {
+        Some(path) => format!("{} line {line}", path.escape_ascii()),
+        None => {
+            let first = named_at.split_once(NAMED_AT).map_or(named_at, |(_, first)| first);
+            let first = first.strip_suffix(EARLIER).unwrap_or(first);
+            format!("line {line}{NAMED_AT}{first}{EARLIER}")
+        }
+    }
+}
+
+/// Returns the text that stands for a rule in a file.
+pub(super) fn line_text(origin: &str) -> Vec<u8> {
+    format!("<rule from {origin}>").into_bytes()
+}
+
+impl error::Error for FilterError {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        self.cause.as_ref().map(|cause| cause as _)
     }
 }

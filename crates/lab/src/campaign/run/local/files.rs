@@ -75,7 +75,7 @@ fn forget(name: &Path) -> io::Result<(u64, u64)> {
         if left.0 == 0 {
             break;
         }
-        if asked == 0 && hakobu_sys::volume::is_memory(file.as_fd()) {
+        if asked == 0 && hakobu_sys::disk::is_memory(file.as_fd()) {
             break;
         }
     }

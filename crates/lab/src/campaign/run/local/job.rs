@@ -8,12 +8,11 @@ use crate::campaign::run::bench::{Ending, Measured};
 use crate::campaign::{Launch, Sink};
 use crate::results::Run;
 use hakobu_core::error::{Cause, cannot, quoted};
-use hakobu_sys::child::State;
-use hakobu_sys::links::Links;
-use hakobu_sys::session::{self, UnderWay};
-use hakobu_sys::start::{self, Command, Place};
-use hakobu_sys::usage::Used;
-use hakobu_sys::{OwnedFd, child, counters, task};
+use hakobu_sys::OwnedFd;
+use hakobu_sys::child::{self, ChildState, SessionGuard};
+use hakobu_sys::paths::Links;
+use hakobu_sys::proc::{self, ResourceUsage};
+use hakobu_sys::start::{self, Command, Placement};
 use std::ffi::{CString, OsString};
 use std::fs::File;
 use std::io;
@@ -83,22 +82,22 @@ impl Job<'_> {
             let watching = watching.map_err(failed)?;
             // From here until the command ends the lab starts nothing.
             let _ = is_ready.recv();
-            let own_before = Used::of_process();
-            let started_before = counters::started();
+            let own_before = ResourceUsage::of_process();
+            let started_before = proc::started();
             let started = command.start().map_err(failed)?;
             let (pid, began) = (started.pid, started.began);
             // Close our copies of its pipe ends, else the output would never end.
             drop(ends);
             let _ = sender.send(Message::Began(pid, began));
             running.add(pid);
-            let under_way = UnderWay::new(pid);
-            let paused_before = session::paused();
+            let under_way = SessionGuard::new(pid);
+            let paused_before = child::paused_time();
             let waited = wait(pid);
             let ended = Instant::now();
-            let paused = session::paused().saturating_sub(paused_before);
+            let paused = child::paused_time().saturating_sub(paused_before);
             // The command has ended: further work does not disturb it.
-            let own_after = Used::of_process();
-            let started_after = counters::started();
+            let own_after = ResourceUsage::of_process();
+            let started_after = proc::started();
             // The process id stays reserved until it is reaped, so a kill cannot hit another process.
             let _ = sender.send(Message::Ended);
             let watched = watching.join();
@@ -117,8 +116,8 @@ impl Job<'_> {
                 ending: match (end, stopped) {
                     _ if watched.timed_out => Ending::TimedOut,
                     (_, Some(signal)) => Ending::Stopped(signal),
-                    (child::End::Exited(code), _) => Ending::Exited(code),
-                    (child::End::Killed(signal), _) => Ending::Killed(signal),
+                    (child::ProcessEnd::Exited(code), _) => Ending::Exited(code),
+                    (child::ProcessEnd::Killed(signal), _) => Ending::Killed(signal),
                 },
                 costs: Run {
                     // Without the time for which Ctrl-Z stopped both.
@@ -187,14 +186,14 @@ impl Job<'_> {
         command.env.extend(launch.env.iter().map(|(name, value)| (name.into(), value.into())));
         // Not in the background of our terminal, where a shell with job control, or whoever reads from the terminal,
         // would be stopped (SIGTTOU, SIGTTIN).
-        command.place = Place::Session;
+        command.place = Placement::Session;
         command.stdio = stdio;
         if let Some(dir) = &launch.dir {
             let dir = CString::new(dir.as_os_str().as_bytes());
             command.dir = Some(dir.map_err(|_| "the working directory holds a NUL")?);
         }
         if let Some(count) = launch.cpus {
-            let own = task::affinity(0).map_err(|error| Cause::System(error).to_string())?;
+            let own = proc::affinity(0).map_err(|error| Cause::System(error).to_string())?;
             command.cpus = own.into_iter().take(count.max(1)).collect();
         }
         Ok((command, ends, outputs))
@@ -208,16 +207,16 @@ fn wait(pid: u32) -> io::Result<Option<i32>> {
     let mut change = child::wait_for_stop(pid)?;
     loop {
         match change {
-            State::Ended => return Ok(None),
+            ChildState::Ended => return Ok(None),
             // Ctrl-Z stopped it with us.
-            State::Stopped(_) if session::is_paused() => since = None,
-            State::Stopped(signal) => {
+            ChildState::Stopped(_) if child::is_paused() => since = None,
+            ChildState::Stopped(signal) => {
                 if since.get_or_insert_with(Instant::now).elapsed() >= STOPPED_MAX {
-                    let _ = session::kill(pid);
+                    let _ = child::kill_session(pid);
                     return child::wait_for_end(pid).map(|()| Some(signal));
                 }
             }
-            State::Running => {
+            ChildState::Running => {
                 since = None;
                 change = child::wait_for_stop(pid)?;
                 continue;
@@ -247,10 +246,10 @@ fn watch(
     let Ok(Message::Began(pid, began)) = messages.recv() else { return watched };
     let mut kill_at: Option<Instant> = None;
     let mut next = began + TICK;
-    let paused_before = session::paused();
+    let paused_before = child::paused_time();
     loop {
         // The time for which Ctrl-Z stopped it does not count.
-        let paused = session::paused().saturating_sub(paused_before);
+        let paused = child::paused_time().saturating_sub(paused_before);
         let deadline = timeout.map(|timeout| began + timeout + paused);
         let due = deadline.filter(|_| !watched.timed_out).map_or(next, |at| next.min(at));
         match messages.recv_timeout(due.saturating_duration_since(Instant::now())) {
@@ -260,14 +259,14 @@ fn watch(
         let now = Instant::now();
         if deadline.is_some_and(|at| now >= at) && !watched.timed_out {
             watched.timed_out = true;
-            let _ = session::kill(pid);
+            let _ = child::kill_session(pid);
         }
         if stop.load(Ordering::Relaxed) && kill_at.is_none() {
             kill_at = Some(now + PATIENCE);
-            let _ = session::signal(pid, TERMINATE);
+            let _ = child::signal_session(pid, TERMINATE);
         }
         if kill_at.is_some_and(|at| now >= at) {
-            let _ = session::kill(pid);
+            let _ = child::kill_session(pid);
         }
         if now >= next {
             if let Some(recording) = &mut recording {

@@ -1,7 +1,7 @@
 //! Records started sessions for a later run, and ends them by signals.
 
-use hakobu_sys::links::Links;
-use hakobu_sys::{host, process, session};
+use hakobu_sys::paths::Links;
+use hakobu_sys::{child, host, process};
 use std::fs::File;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -67,7 +67,7 @@ impl Running {
             if pid == std::process::id() || !is_same() {
                 continue;
             }
-            let _ = session::kill(pid);
+            let _ = child::kill_session(pid);
             let until = Instant::now() + Duration::from_secs(2);
             while is_same() && Instant::now() < until {
                 std::thread::sleep(Duration::from_millis(10));

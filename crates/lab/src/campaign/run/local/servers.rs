@@ -5,7 +5,7 @@ use super::running::{KILL, TERMINATE};
 use crate::campaign::ServerPlan;
 use hakobu_core::error::{Cause, cannot};
 use hakobu_sys::child;
-use hakobu_sys::links::Links;
+use hakobu_sys::paths::Links;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;

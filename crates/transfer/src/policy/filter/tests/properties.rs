@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 
 use super::{Files, TOP};
-use crate::policy::filter::{FilterBuilder, glob::Text, pattern::Pattern};
+use crate::policy::filter::FilterBuilder;
+use crate::policy::filter::pattern::{Pattern, Text};
 
 /// Returns whether `pattern` matches all of `text`, by backtracking over every choice.
 fn glob(pattern: &[u8], text: &[u8]) -> bool {

@@ -1,0 +1,98 @@
+//! Failed operations without the entry that they belong to.
+
+use crate::location::Side;
+use hakobu_core::error::{Cause, Operation};
+use hakobu_sys::stdio;
+use std::ffi::CString;
+use std::{fmt, io};
+
+/// A failed operation without the names of its entry.
+#[derive(Debug)]
+pub struct Failure {
+    /// The operation.
+    pub operation: Operation,
+    /// The error of the system.
+    pub error: io::Error,
+}
+
+impl Failure {
+    /// Returns a closure for `map_err`.
+    pub fn of(operation: Operation) -> impl FnOnce(io::Error) -> Failure {
+        move |error| Failure { operation, error }
+    }
+
+    /// Returns a failure known only by its errno.
+    pub fn code(operation: Operation, errno: i32) -> Failure {
+        Failure { operation, error: io::Error::from_raw_os_error(errno) }
+    }
+
+    /// Returns a failure that no system call reported.
+    pub fn reason(operation: Operation, reason: &'static str) -> Failure {
+        Failure { operation, error: io::Error::other(Reason(reason)) }
+    }
+
+    /// Returns the cause for reports.
+    pub fn cause(error: io::Error) -> Cause {
+        match error.get_ref().and_then(|inner| inner.downcast_ref::<Reason>()) {
+            Some(Reason(text)) => Cause::Reason(text),
+            None => Cause::System(error),
+        }
+    }
+}
+
+/// A reason of our own inside an error.
+#[derive(Debug)]
+struct Reason(&'static str);
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl std::error::Error for Reason {}
+
+/// Reason that work on an entry stopped early.
+#[derive(Debug)]
+pub enum Stop {
+    /// A call failed.
+    Failed(Failure),
+    /// The source is shorter than when it was opened.
+    Changed,
+    /// The run was asked to stop.
+    Asked,
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Stop {
+        match stdio::is_stopped(&failure.error) {
+            true => Stop::Asked,
+            false => Stop::Failed(failure),
+        }
+    }
+}
+
+pub(crate) fn reading(error: io::Error) -> Stop {
+    Failure { operation: Operation::Read, error }.into()
+}
+
+pub(crate) fn writing(error: io::Error) -> Stop {
+    Failure { operation: Operation::Write, error }.into()
+}
+
+/// Makes a C string of bytes from the command line.
+///
+/// # Errors
+/// EINVAL if there is a NUL inside.
+pub fn c_string(bytes: &[u8]) -> io::Result<CString> {
+    CString::new(bytes).map_err(|_| io::Error::from_raw_os_error(hakobu_sys::errno::EINVAL))
+}
+
+impl From<(Side, io::Error)> for Stop {
+    fn from((side, error): (Side, io::Error)) -> Stop {
+        match side {
+            Side::Source => reading(error),
+            Side::Target => Failure { operation: Operation::Compare, error }.into(),
+        }
+    }
+}

@@ -1,0 +1,636 @@
+//! Regular files, from an open source to a target under its final name.
+//!
+//! A program killed at any moment leaves no file under its final name that a later run would take for finished, and
+//! never damages an existing file. A copy has three steps, so that the steps of several files can be combined
+//! (`local/file.rs`): the target is created, filled and published.
+
+use super::attributes::{Have, Want};
+use super::content::{Content, Onto};
+use super::engine::{Chunk, Context, Engine, Pass, Rest, TargetMode, Worker};
+use super::entry::{CLASH, Decided, Done, Entry, Outcome};
+use super::fake_super as fake;
+use super::publisher::{LocalDraft, Publisher};
+use super::report::Report;
+use super::target_dir::TargetDir;
+use crate::failure::{Failure, Stop};
+use crate::policy::{self, Append};
+use crate::publish::{DirName, TempEntry};
+use hakobu_core::error::Operation;
+use hakobu_core::event::Change;
+use hakobu_core::meter::Phase;
+use hakobu_core::unit::{Kind, Meta};
+use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, errno, file, meta};
+use std::ffi::CStr;
+use std::ops::ControlFlow::{self, Break, Continue};
+use std::sync::Arc;
+
+/// Maximum number of tries for a source that changes while it is read.
+const TRIES: usize = 3;
+
+/// Initial and wanted attributes of a target file.
+struct Shape {
+    want: Want,
+    /// Attributes that the kernel gives a new file.
+    own: Have,
+    /// The mode to create it with.
+    mode: u32,
+    /// Its mode comes from the directory's default ACL.
+    inherits: bool,
+}
+
+/// A file between two steps of its copy.
+pub(super) struct Copying<'a> {
+    entry: Entry<'a>,
+    from: OwnedFd,
+    source: Meta,
+    existing: Option<Meta>,
+    dir_info: &'a TargetDir,
+    shape: Shape,
+    draft: LocalDraft<'a>,
+}
+
+impl Copying<'_> {
+    /// Returns whether it has its final name already, so that publishing only closes it.
+    pub(super) fn is_public(&self) -> bool {
+        self.draft.draft.is_public()
+    }
+}
+
+/// Copies regular files. One instance serves all workers.
+pub(super) struct Files<'a> {
+    context: Context<'a>,
+    publisher: Arc<Publisher<'a>>,
+}
+
+impl<'a> Files<'a> {
+    pub(super) fn new((context, publisher): (Context<'a>, Arc<Publisher<'a>>)) -> Files<'a> {
+        Files { context, publisher }
+    }
+
+    /// Copies a regular file to a new name (`existing` is `None`), or over an existing entry. `opened` is the source
+    /// if the caller has opened it.
+    ///
+    /// # Errors
+    /// [`Stop`], with nothing incomplete under the final name. EEXIST of `Create` means that an entry appeared there
+    /// in the meantime.
+    pub(super) fn copy(
+        &self,
+        worker: &mut Worker<'_>,
+        entry: &Entry<'_>,
+        opened: Option<OwnedFd>,
+        source: &Meta,
+        existing: Option<&Meta>,
+    ) -> Result<Done, Stop> {
+        let mut opened = opened;
+        let mut source = *source;
+        for _ in 0..TRIES {
+            let from = match opened.take() {
+                Some(fd) => fd,
+                None => {
+                    worker.at.step(Phase::Look, 1);
+                    let (dir, name) = entry.source()?;
+                    let opening = self.context.open_source((dir, name), entry.follow);
+                    let fd = opening.map_err(Failure::of(Operation::Read))?;
+                    source =
+                        self.context.source_of_fd(&fd).map_err(Failure::of(Operation::Stat))?;
+                    if source.kind != Kind::File {
+                        return Err(Stop::Changed);
+                    }
+                    fd
+                }
+            };
+            match self.copy_once(worker, entry, from, &source, existing) {
+                Err(Stop::Changed) => {}
+                other => return other,
+            }
+        }
+        Err(Stop::Changed)
+    }
+
+    fn copy_once(
+        &self,
+        worker: &mut Worker<'_>,
+        entry: &Entry<'_>,
+        from: OwnedFd,
+        source: &Meta,
+        existing: Option<&Meta>,
+    ) -> Result<Done, Stop> {
+        if self.context.mode == TargetMode::Null {
+            let (from, helpers) = (from.as_fd(), entry.helpers());
+            let (to, target_dev, onto) = (from, 0, Onto::New);
+            let content = Content { from, to, source, target_dev, onto, helpers };
+            return Ok(Done::content(worker.mover.copy(&worker.at, content)?));
+        }
+        let Some(place) = entry.place() else { return Ok(Done::content(source.size)) };
+        let policy = self.context.policy;
+        let into = |there: &Meta| {
+            policy.inplace && there.kind == Kind::File || policy.appends(source, there)
+        };
+        if policy.backup && existing.is_some_and(into) {
+            self.back_up_copy(worker, place, &entry.node.path_of(place.1))?;
+        }
+        worker.at.step(Phase::Create, 1);
+        let Some(copying) = self.create(worker, entry, from, source, existing)? else {
+            return Ok(Done::content(source.size));
+        };
+        match self.fill(worker, &copying) {
+            Ok(done) => {
+                if !copying.is_public() {
+                    worker.at.step(Phase::Create, 1);
+                }
+                self.publish(copying)?;
+                Ok(done)
+            }
+            Err(stop) => Err(self.give_up(copying, stop)),
+        }
+    }
+
+    /// First step: creates the target. Returns `None` if there is no target directory.
+    pub(super) fn create<'e>(
+        &'e self,
+        worker: &Worker<'_>,
+        entry: &Entry<'e>,
+        from: OwnedFd,
+        source: &Meta,
+        existing: Option<&Meta>,
+    ) -> Result<Option<Copying<'e>>, Failure> {
+        let (Some((_, dir_info)), Some(place)) = (entry.target, entry.place()) else {
+            return Ok(None);
+        };
+        let shape = self.shape(worker, dir_info, source, existing);
+        let dev = dir_info.meta.dev;
+        let draft = self.publisher.open(place, dev, source, existing, shape.mode)?;
+        let (entry, source, existing) = (*entry, *source, existing.copied());
+        Ok(Some(Copying { entry, from, source, existing, dir_info, shape, draft }))
+    }
+
+    /// Returns how to create the target of `source`. Attributes that the kernel sets need no further call: if owner
+    /// and group are right, it gets its final mode at once.
+    fn shape(
+        &self,
+        worker: &Worker<'_>,
+        dir_info: &TargetDir,
+        source: &Meta,
+        existing: Option<&Meta>,
+    ) -> Shape {
+        let want = worker.attributes.want(source, existing, Some(dir_info));
+        let (uid, gid) = (self.context.euid, dir_info.default_gid(self.context.egid));
+        let own = Have { mode: want.mode, uid, gid, dev: dir_info.meta.dev };
+        let same_owner =
+            want.uid.is_none_or(|uid| uid == own.uid) && want.gid.is_none_or(|gid| gid == own.gid);
+        // The group bits hold an ACL's mask: until the ACL is set they would admit the owning group.
+        let simple = same_owner
+            && want.mode & 0o6000 == 0
+            && (want.mode & 0o200 != 0 || !worker.attributes.lends_write())
+            && dir_info.default_bits.is_none()
+            && !self.context.policy.preserve.acls;
+        let inherits = dir_info.default_bits.is_some() && !self.context.policy.preserve.mode;
+        let mode = if simple || inherits { want.mode } else { 0o600 };
+        Shape { want, own, mode, inherits }
+    }
+
+    /// Second step: writes the content and sets the attributes. On failure the caller discards the target.
+    pub(super) fn fill(
+        &self,
+        worker: &mut Worker<'_>,
+        copying: &Copying<'_>,
+    ) -> Result<Done, Stop> {
+        let Copying { entry, from, source, existing, dir_info, shape, draft } = copying;
+        let overwrite = draft.is_in_place();
+        let device = overwrite && existing.is_some_and(|there| there.kind != Kind::File);
+        let to = draft.draft.fd.as_fd();
+        let onto = match (overwrite, device) {
+            (_, true) => Onto::Stream,
+            (true, false) => Onto::Existing,
+            (false, false) => Onto::New,
+        };
+        let (target_dev, helpers) = (dir_info.meta.dev, entry.helpers());
+        let content = Content { from: from.as_fd(), to, source, target_dev, onto, helpers };
+        let start = existing
+            .as_ref()
+            .filter(|there| overwrite && self.context.policy.appends(source, there));
+        let start = start.map_or(Ok(None), |there| self.appends_from(worker, copying, there))?;
+        let (bytes, moved) = match start {
+            _ if self.context.policy.attributes_only => (0, 0),
+            Some(start) => {
+                let (ends, range) = ((from.as_fd(), to), (start, source.size));
+                (source.size, worker.mover.append(&worker.at, ends, range)?)
+            }
+            None => {
+                let bytes = worker.mover.copy(&worker.at, content)?;
+                (bytes, bytes)
+            }
+        };
+        if overwrite && !device {
+            file::set_len(to, bytes).map_err(Failure::of(Operation::Write))?;
+        }
+        // Before setting the times: without them no later run takes the file for finished, and setting them could
+        // receive the error of a write and hide it from close(2).
+        if !device && worker.mover.pair.reports_late(to) {
+            worker.at.step(Phase::Write, 1);
+            file::flush(to).map_err(Failure::of(Operation::Write))?;
+        }
+        let mut want = shape.want;
+        let mut fresh = dir_info.default_bits.is_none() && !overwrite;
+        let mut have = match existing {
+            Some(there) if overwrite => Have::from(there),
+            // With a default ACL the kernel has set the mode already.
+            _ if shape.inherits => shape.own,
+            _ => Have { mode: draft.mode, ..shape.own },
+        };
+        if draft.foreign {
+            // It was created by the rules of another directory.
+            have =
+                Have::from(&self.context.target_of_fd(to).map_err(Failure::of(Operation::Stat))?);
+            fresh = false;
+            if shape.inherits {
+                want.mode &= !self.context.umask;
+            }
+        }
+        // Attributes that cannot be set are reported; the content is right and stays.
+        let attributes = match device {
+            true => Ok(()),
+            false => {
+                let attributes = worker.attributes.within(entry.node.rules.as_ref());
+                attributes.settle(&worker.at, Some(from.as_fd()), to, &want, have, fresh)
+            }
+        };
+        let unprivileged = worker.attributes.count_unprivileged(source, &shape.want);
+        let settled = attributes.is_ok() && !unprivileged;
+        let checked = match self.context.policy.remove_source_files && settled {
+            true => still_copied(from, source, to, bytes).map(|()| true),
+            false => Ok(false),
+        };
+        if self.context.policy.fsync && !device {
+            worker.at.step(Phase::Settle, 1);
+            file::sync(to).map_err(Failure::of(Operation::Sync))?;
+        }
+        let (checked, kept) = match checked {
+            Ok(checked) => (checked, None),
+            Err(failure) => (false, Some(failure)),
+        };
+        Ok(Done { bytes: moved, checked, kept, attributes: attributes.err(), unprivileged })
+    }
+
+    /// Returns the offset where appending to a target begins; `None` if it is rewritten.
+    fn appends_from(
+        &self,
+        worker: &mut Worker<'_>,
+        copying: &Copying<'_>,
+        there: &Meta,
+    ) -> Result<Option<u64>, Stop> {
+        // A source is removed only if all of its target was compared or written.
+        let policy = self.context.policy;
+        if policy.append == Append::Verified || policy.remove_source_files {
+            let Some((dir, name)) = copying.entry.place() else { return Ok(None) };
+            worker.at.step(Phase::Look, 1);
+            let fd = file::open_read(dir, name, false).map_err(Failure::of(Operation::Compare))?;
+            let ends = (copying.from.as_fd(), fd.as_fd());
+            if !worker.mover.begins_like(&worker.at, ends, there.size)? {
+                return Ok(None);
+            }
+        }
+        Ok(Some(there.size))
+    }
+
+    /// Third step: closes the target and gives it its name, if it has none yet.
+    pub(super) fn publish(&self, copying: Copying<'_>) -> Result<(), Stop> {
+        let Copying { entry, source, existing, draft, .. } = copying;
+        let policy = self.context.policy;
+        let delays = policy.delay_updates && !(policy.hard_links && source.nlink > 1);
+        self.publisher.publish(draft, existing.as_ref(), entry.node, delays)
+    }
+
+    /// Replaces the third step: removes the remains of a failed or stopped copy, or keeps them with `--partial`.
+    pub(super) fn give_up(&self, copying: Copying<'_>, stop: Stop) -> Stop {
+        if self.publisher.give_up(copying.draft, &stop, copying.entry.node) {
+            copying.entry.node.touch();
+        }
+        stop
+    }
+
+    /// Keeps a copy of a file that is about to be overwritten under its backup name.
+    fn back_up_copy(
+        &self,
+        worker: &mut Worker<'_>,
+        (dir_fd, name): DirName<'_>,
+        path: &[u8],
+    ) -> Result<(), Stop> {
+        let (folder, backup) = self.publisher.backups.place(name, path)?;
+        let folder_fd = folder.as_ref().map_or(dir_fd, |folder| folder.as_fd());
+        worker.at.step(Phase::Create, 2);
+        let from = file::open_read(dir_fd, name, false).map_err(Failure::of(Operation::Compare))?;
+        let old = self.context.target_of_fd(&from).map_err(Failure::of(Operation::Compare))?;
+        let temp = self.publisher.drafts.temp_names.make();
+        let to =
+            file::create_new(folder_fd, &temp, 0o600).map_err(Failure::of(Operation::Create))?;
+        // Removed if anything fails.
+        let mut entry = TempEntry::new(folder_fd, temp);
+        let made = meta::of_fd(&to).map_err(Failure::of(Operation::Stat))?;
+        {
+            let (from, to) = (from.as_fd(), to.as_fd());
+            let (source, target_dev, onto) = (&old, made.dev, Onto::New);
+            let content = Content { from, to, source, target_dev, onto, helpers: None };
+            worker.mover.copy(&worker.at, content)?;
+            if worker.mover.pair.reports_late(to) {
+                file::flush(to).map_err(Failure::of(Operation::Write))?;
+            }
+            let root = self.context.is_root();
+            let (uid, gid) = (root.then_some(old.uid), root.then_some(old.gid));
+            let times = Some((None, Some(old.mtime)));
+            let want = Want { mode: old.mode, uid, gid, times, rdev: 0 };
+            let (attributes, have) = (worker.attributes.within(None), Have::from(&made));
+            attributes.settle(&worker.at, Some(from), to, &want, have, false)?;
+        }
+        file::close(to).map_err(Failure::of(Operation::Write))?;
+        worker.at.step(Phase::Create, 1);
+        entry.rename((folder_fd, &backup), false).map_err(Failure::of(Operation::Rename))?;
+        self.publisher.backups.report(&|| path.to_vec());
+        Ok(())
+    }
+}
+
+/// Checks that the source is unchanged and the target complete: only then may the source be removed.
+fn still_copied(
+    from: &OwnedFd,
+    source: &Meta,
+    to: BorrowedFd<'_>,
+    bytes: u64,
+) -> Result<(), Failure> {
+    let now = meta::of_fd(from).map_err(Failure::of(Operation::Stat))?;
+    let target = meta::of_fd(to).map_err(Failure::of(Operation::Compare))?;
+    // Adding or removing another name changes the change time, too.
+    let same = now.size == source.size
+        && now.mtime == source.mtime
+        && (now.ctime == source.ctime || now.nlink != source.nlink);
+    let cause = if now.kind.is_device() {
+        "it is a device, which is kept"
+    } else if !same {
+        "it changed while it was copied; it is kept"
+    } else if target.size != bytes {
+        "its copy does not have its size; it is kept"
+    } else {
+        return Ok(());
+    };
+    Err(Failure::reason(Operation::Remove, cause))
+}
+
+// The new regular files of a chunk, handled step by step instead of file by file: open all sources, create all
+// targets, fill all.
+//
+// Creating a name holds the lock of its directory, and on XFS that is most of the work for a small file (57 %).
+// Workers that take the lock for each file spend their time spinning on it and moving its cache lines; here a worker
+// creates a whole chunk while the others fill theirs. Other file systems and small directories are slower with it
+// (BENCHMARKS.md).
+
+/// Maximum size of a file in a batch, in bytes; for larger files the gain at creation is negligible.
+const BATCHED_BYTES_MAX: u64 = 1 << 20;
+
+impl Engine<'_> {
+    /// Returns whether new files of a chunk are copied in steps.
+    pub(super) fn batches(&self, chunk: &Chunk) -> bool {
+        let full = chunk.names.is_full();
+        self.batch_max > 1
+            && (full || !self.publisher.drafts.direct.is_allowed())
+            && self.context.pass == Pass::Transfer
+            && !chunk.is_root
+            && self.context.mode == TargetMode::Real
+            && self.context.policy.content == policy::Content::Copy
+            && self.context.policy.basis_dirs.is_empty()
+    }
+
+    /// Handles a chunk of an empty target directory; `of` makes the entry of a name.
+    pub(super) fn batch<'e>(
+        &'e self,
+        worker: &mut Worker<'_>,
+        rest: &'e Rest<'e>,
+        of: impl Fn(&'e std::ffi::CStr) -> Entry<'e>,
+    ) {
+        let mut waiting = Vec::with_capacity(self.batch_max);
+        while let Some((name, kind)) = rest.next() {
+            if self.is_over() {
+                break;
+            }
+            let mut decided = Decided::new(of(name));
+            match self.join_batch(worker, &mut decided, kind) {
+                Ok(Continue(())) => waiting.push(decided),
+                Ok(Break(outcome)) => self.ended(worker, &decided.entry, Ok(outcome)),
+                Err(stop) => self.ended(worker, &decided.entry, Err(stop)),
+            }
+            if waiting.len() >= self.batch_max {
+                self.copy_together(worker, &mut waiting);
+            }
+            if rest.queue.is_shut_out() {
+                self.hand_over(rest);
+            }
+        }
+        self.copy_together(worker, &mut waiting);
+    }
+
+    /// Examines a new name and decides; continues if it is to be copied together with others.
+    fn join_batch(
+        &self,
+        worker: &mut Worker<'_>,
+        decided: &mut Decided<'_>,
+        kind: Kind,
+    ) -> Result<ControlFlow<Outcome>, Stop> {
+        if let Break(outcome) = self.look(worker, decided, kind, true)? {
+            return Ok(Break(outcome));
+        }
+        match self.is_batched(decided) {
+            true => self.decide(worker, decided, true),
+            false => self.transfer(worker, decided, true).map(Break),
+        }
+    }
+
+    /// Returns whether a source is a small regular file that is open.
+    fn is_batched(&self, decided: &Decided<'_>) -> bool {
+        let Decided { source, opened, .. } = decided;
+        opened.is_some()
+            && source.kind == Kind::File
+            && source.size <= BATCHED_BYTES_MAX
+            && !self.is_grouped(&decided.entry, source)
+    }
+
+    /// Performs each step of a copy for all files before the next step.
+    fn copy_together<'e>(&'e self, worker: &mut Worker<'_>, waiting: &mut Vec<Decided<'e>>) {
+        let Some(node) = waiting.first().map(|decided| decided.entry.node) else { return };
+        let mut created = Vec::with_capacity(waiting.len());
+        // Wait for the limits before taking the lock.
+        worker.at.step(Phase::Create, waiting.len() as u64);
+        {
+            let _turn = node.creating.lock();
+            for mut decided in waiting.drain(..) {
+                let Some(from) = decided.opened.take() else { continue };
+                let (entry, source) = (&decided.entry, &decided.source);
+                let copying = self.files.create(worker, entry, from, source, None);
+                created.push((decided, copying));
+            }
+        }
+        let mut filled = Vec::new();
+        for (mut decided, copying) in created {
+            let missing = || Failure::code(Operation::MakeDir, errno::ENOENT);
+            let copying = copying.and_then(|copying| copying.ok_or_else(missing));
+            let copied = copying.map_err(Stop::from).and_then(|it| self.fill(worker, it));
+            match copied {
+                Ok((copying, done)) if copying.is_public() => {
+                    let result = self.files.publish(copying);
+                    self.published(worker, &mut decided, result, done);
+                }
+                Ok((copying, done)) => filled.push((decided, copying, done)),
+                Err(stop) => self.again(worker, &mut decided, stop),
+            }
+        }
+        if filled.is_empty() {
+            return;
+        }
+        let mut published = Vec::with_capacity(filled.len());
+        worker.at.step(Phase::Create, filled.len() as u64);
+        {
+            let _turn = node.creating.lock();
+            for (decided, copying, done) in filled {
+                published.push((decided, self.files.publish(copying), done));
+            }
+        }
+        for (mut decided, result, done) in published {
+            self.published(worker, &mut decided, result, done);
+        }
+    }
+
+    fn fill<'e>(
+        &self,
+        worker: &mut Worker<'_>,
+        copying: Copying<'e>,
+    ) -> Result<(Copying<'e>, Done), Stop> {
+        let filled = match self.is_over() {
+            true => Err(Stop::Asked),
+            false => self.files.fill(worker, &copying),
+        };
+        match filled {
+            Ok(done) => Ok((copying, done)),
+            Err(stop) => Err(self.files.give_up(copying, stop)),
+        }
+    }
+
+    fn published(
+        &self,
+        worker: &mut Worker<'_>,
+        decided: &mut Decided<'_>,
+        result: Result<(), Stop>,
+        done: Done,
+    ) {
+        match result {
+            Ok(()) => {
+                let change = Change { created: true, transferred: true, ..Change::default() };
+                let bytes_moved = done.bytes;
+                let begun = decided.begun;
+                let report = Report { change, bytes_moved, begun, ..Report::default() };
+                self.arrived(worker, decided, report, done);
+                self.ended(worker, &decided.entry, Ok(Outcome::Finished));
+            }
+            Err(stop) => self.again(worker, decided, stop),
+        }
+    }
+
+    /// Retries a name that appeared in the meantime or a source that changed, on its own; reports other failures.
+    fn again(&self, worker: &mut Worker<'_>, decided: &mut Decided<'_>, stop: Stop) {
+        let anew = match &stop {
+            Stop::Changed => true,
+            Stop::Failed(failure) => errno::is(&failure.error, errno::EEXIST),
+            Stop::Asked => false,
+        };
+        let outcome = match anew {
+            true => self.transfer_again(worker, decided, &stop),
+            false => Err(stop),
+        };
+        self.ended(worker, &decided.entry, outcome);
+    }
+
+    fn transfer_again(
+        &self,
+        worker: &mut Worker<'_>,
+        decided: &mut Decided<'_>,
+        stop: &Stop,
+    ) -> Result<Outcome, Stop> {
+        if matches!(stop, Stop::Failed(_))
+            && let Some(place) = decided.entry.place()
+            && self.may_be_ours(place)?
+        {
+            return Err(Failure::reason(Operation::Overwrite, CLASH).into());
+        }
+        self.transfer(worker, decided, false)
+    }
+}
+
+// Entries without content: symlinks, devices, FIFOs, sockets.
+
+/// Creates special files. One instance serves all workers.
+pub(super) struct Specials<'a> {
+    context: Context<'a>,
+    publisher: Arc<Publisher<'a>>,
+}
+
+impl<'a> Specials<'a> {
+    pub(super) fn new((context, publisher): (Context<'a>, Arc<Publisher<'a>>)) -> Specials<'a> {
+        Specials { context, publisher }
+    }
+
+    /// Creates a symlink with this text, or the source's device, FIFO or socket, and replaces an existing entry.
+    ///
+    /// # Errors
+    /// The first failure; an existing entry is unchanged then.
+    pub(super) fn make(
+        &self,
+        worker: &mut Worker<'_>,
+        entry: &Entry<'_>,
+        source: &Meta,
+        existing: Option<&Meta>,
+        text: Option<&CStr>,
+    ) -> Result<Done, Failure> {
+        let (Some(place), Some((dir, dir_info))) = (entry.place(), entry.target) else {
+            return Ok(Done::default());
+        };
+        let want = worker.attributes.want(source, existing, Some(dir_info));
+        let kind = if text.is_some() { Kind::Symlink } else { source.kind };
+        let make = |name: &CStr| match text {
+            _ if self.context.policy.fake.target => fake::make(dir, name, text),
+            Some(text) => dir::symlink(text, dir, name),
+            None => dir::make_node(dir, name, source.kind, want.mode & 0o777, source.rdev),
+        };
+        // A temporary name makes the new entry appear complete, as a later run may not examine it again.
+        let temp = (existing.is_some() || !self.publisher.drafts.direct.is_allowed())
+            .then(|| self.publisher.drafts.temp_names.make());
+        let name = temp.as_deref().unwrap_or(entry.target_name);
+        worker.at.step(Phase::Create, 1);
+        make(name).map_err(Failure::of(Operation::Create))?;
+        let inherits = dir_info.default_bits.is_some() && !self.context.policy.preserve.mode;
+        let attributes = settle(worker, entry, (dir, name), kind, want, inherits);
+        if let Some(temp) = temp {
+            worker.at.step(Phase::Create, 1);
+            let mut made = TempEntry::new(dir, temp);
+            self.publisher.rename(&mut made, place, existing, entry.node)?;
+        }
+        let unprivileged = worker.attributes.count_unprivileged(source, &want);
+        let checked = attributes.is_ok() && !unprivileged;
+        Ok(Done { checked, attributes: attributes.err(), unprivileged, ..Done::default() })
+    }
+}
+
+/// Sets the attributes of a new entry; `inherits`: it keeps the mode that it was created with.
+fn settle(
+    worker: &mut Worker<'_>,
+    entry: &Entry<'_>,
+    to: DirName<'_>,
+    kind: Kind,
+    mut want: Want,
+    inherits: bool,
+) -> Result<(), Failure> {
+    let have = meta::of(to.0, to.1, false).map_err(Failure::of(Operation::Create))?;
+    if inherits {
+        want.mode = have.mode;
+    }
+    let sets_xattrs = worker.attributes.wants_xattrs();
+    let (from, have) = (entry.source()?, Have::from(&have));
+    let attributes = worker.attributes.within(entry.node.rules.as_ref());
+    attributes.settle_named(&worker.at, (from, to), kind, &want, have, sets_xattrs)
+}

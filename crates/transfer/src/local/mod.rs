@@ -1,0 +1,45 @@
+//! Transfers between volumes: workers that walk two trees at once and copy as they go.
+//!
+//! A unit is a directory to open, a listing to continue, or a chunk of at most 64 names of one directory; the worker
+//! holds descriptors of both directories and passes only single names to the kernel. [`Engine`] walks and decides;
+//! the parts handle an entry, independent of the walk and of each other's data:
+//!
+//! | part | does |
+//! |---|---|
+//! | `content` | bytes of a file, alone or with other workers |
+//! | `attributes` | mode, owner, times, ACLs and extended attributes |
+//! | `fake` | attributes of `--fake-super`, kept in extended attributes |
+//! | `guard` | sources and names of this run that it must not lose to itself |
+//! | `publish` | temporary and final names, backups, links |
+//! | `file` | a regular file, from the three above |
+//! | `special` | symlinks, devices, FIFOs |
+//! | `links` | groups of hard links |
+//! | `prune` | leftovers and extraneous entries |
+
+pub(crate) mod attributes;
+mod backup;
+mod basis;
+mod content;
+mod engine;
+mod entry;
+mod fake_super;
+mod file;
+pub mod guard;
+mod links;
+mod prune;
+mod publisher;
+mod report;
+mod roots;
+mod shared_copy;
+pub mod target_dir;
+#[cfg(test)]
+mod tests;
+mod unchanged;
+mod walk;
+
+pub(crate) use content::SEGMENT_BYTES_MAX;
+pub use engine::{Engine, Pass, Setup, TargetMode, Unit};
+pub use links::Carried;
+pub use prune::SourceRemoval;
+pub use roots::Ends;
+pub(crate) use walk::read_merge_file;
