@@ -1,12 +1,15 @@
-//! Compares the bytes and the holes of two open files.
+//! Whether two files have the same content: byte by byte, and hole by hole. `--checksum`, `--append-verify`, `verify` and
+//! the checks of campaigns all ask here; what follows from an answer is theirs.
 
-use crate::location::Side;
 use hakobu_core::buffer::{AlignedBytes, is_same};
 use hakobu_core::limit::Limiter;
 use hakobu_core::meter::Activity;
+use hakobu_core::unit::Side;
 use hakobu_sys::cache::ReadAhead;
-use hakobu_sys::{BorrowedFd, file};
+use hakobu_sys::{AsFd, BorrowedFd, file};
+use std::fs::File;
 use std::io;
+use std::path::Path;
 
 /// Returns the start of the next data of either file, at or after `offset`; `end` if there is none. A file system
 /// that does not report holes has data everywhere.
@@ -30,7 +33,7 @@ fn skip_holes(source: BorrowedFd<'_>, target: BorrowedFd<'_>, offset: u64, end: 
 ///
 /// # Errors
 /// The file that could not be read, and the reason; those of `begin`.
-pub(crate) fn first_difference<E: From<(Side, io::Error)>>(
+pub fn first_difference<E: From<(Side, io::Error)>>(
     (source, target): (BorrowedFd<'_>, BorrowedFd<'_>),
     (from, to): (u64, u64),
     (left, right): (&mut [u8], &mut [u8]),
@@ -148,12 +151,25 @@ fn coarse(fd: BorrowedFd<'_>, offset: u64, size: u64) -> io::Result<(u64, u64)> 
     Ok((start, end))
 }
 
+/// Returns the offset of the first byte in which two files differ, `None` if there is none: for callers that compare a few
+/// files once.
+///
+/// # Errors
+/// A file cannot be opened or read.
+pub fn first_difference_of_files(source: &Path, target: &Path) -> io::Result<Option<u64>> {
+    let (source, target) = (File::open(source)?, File::open(target)?);
+    let size = source.metadata()?.len().max(target.metadata()?.len());
+    let mut buffers = Buffers::default();
+    let (fds, buffers) =
+        ((source.as_fd(), target.as_fd()), (&mut *buffers.source, &mut *buffers.target));
+    let begin = |_| Ok::<(), (Side, io::Error)>(());
+    first_difference(fds, (0, size), buffers, false, begin, |_, _| ()).map_err(|(_, error)| error)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use hakobu_core::meter::{Meter, Phase};
-    use hakobu_sys::AsFd;
-    use std::fs::File;
     use std::os::unix::fs::FileExt;
 
     fn file(name: &str, parts: &[(u64, &[u8])], len: u64) -> File {
