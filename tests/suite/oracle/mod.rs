@@ -2,6 +2,7 @@
 
 mod clashes;
 mod copy;
+mod decisions;
 mod devices;
 mod fake;
 mod filters;

@@ -1,7 +1,7 @@
 //! The machine without a command: vmstat's lines and numbers.
 
+use super::{run, watch};
 use crate::common::{have, must};
-use crate::{run, watch};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 

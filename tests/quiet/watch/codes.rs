@@ -1,7 +1,7 @@
 //! Exit codes, signals, and streams.
 
+use super::{run, watch};
 use crate::common::area::Area;
-use crate::{run, watch};
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};

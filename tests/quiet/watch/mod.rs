@@ -1,18 +1,5 @@
 //! `hakobu watch`: the real binary with real commands, compared with time(1) and vmstat(8).
 
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::print_stdout,
-    clippy::unreachable,
-    clippy::unwrap_used,
-    reason = "a test fails by panicking"
-)]
-
-#[path = "../suite/common/mod.rs"]
-mod common;
-
 mod codes;
 mod files;
 mod numbers;
@@ -20,8 +7,8 @@ mod own;
 mod verdict;
 mod view;
 
-use common::case::Run;
-use common::program;
+use crate::common::case::Run;
+use crate::common::program;
 use std::path::Path;
 use std::process::{Command, Stdio};
 

@@ -1,8 +1,8 @@
 //! History of the number of jobs in the summary.
 
+use super::files;
 use crate::common::busy::Busy;
 use crate::common::case::{Run, case};
-use crate::files;
 use crate::server::Stage;
 use serde_json::Value;
 

@@ -82,7 +82,7 @@ fn conditions_have_memories_of_their_own() {
 fn one_cpu_teaches_nothing_to_others() {
     let stage = Stage::new();
     for folder in 0..10 {
-        crate::files(&stage.src().join(format!("d{folder}")), 1500, 100);
+        super::files(&stage.src().join(format!("d{folder}")), 1500, 100);
     }
     let copy = |before: &str, more: &str| {
         let _ = std::fs::remove_dir_all(stage.dst());

@@ -1,9 +1,9 @@
 //! Verdicts of `watch` on commands whose limit is known regardless of other load.
 
+use super::{record, run, watch};
 use crate::common::area::Area;
 use crate::common::case::Run;
 use crate::common::have;
-use crate::{record, run, watch};
 use serde_json::Value;
 use std::io::Write;
 use std::process::Stdio;

@@ -1,8 +1,8 @@
 //! Final output of a run, and its destination.
 
+use super::files;
 use crate::common::area::Fs;
 use crate::common::case::{case, case_on};
-use crate::files;
 
 fn source(c: &crate::common::case::Case) {
     files(&c.src(), 6, 1 << 20);

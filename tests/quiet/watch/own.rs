@@ -1,7 +1,7 @@
 //! Reported usage is that of the command, without the process before exec(2).
 
+use super::number;
 use crate::common::{have, must, program};
-use crate::number;
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Stdio};

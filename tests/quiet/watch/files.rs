@@ -1,8 +1,8 @@
 //! CSV, JSON and SVG of commands of any length: well-formed and consistent.
 
+use super::{number, run};
 use crate::common::area::Area;
 use crate::common::{have, must};
-use crate::{number, run};
 use std::path::Path;
 use std::process::Command;
 

@@ -1,8 +1,8 @@
 //! Measurements compared with time(1), and with commands of known behaviour.
 
+use super::{number, record, watch};
 use crate::common::area::{Fs, Volume};
 use crate::common::{have, must};
-use crate::{number, record, watch};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
