@@ -1,8 +1,8 @@
 //! History of the number of jobs in the summary.
 
 use super::files;
-use crate::common::busy::Busy;
 use crate::common::case::{Run, case};
+use crate::common::machine::Busy;
 use crate::server::Stage;
 use serde_json::Value;
 

@@ -8,7 +8,6 @@ mod fake;
 mod filters;
 mod folders;
 mod generated;
-mod habits;
 mod itemize;
 mod layout;
 mod links;
