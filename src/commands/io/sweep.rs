@@ -13,12 +13,12 @@ use hakobu_io::Job;
 use hakobu_io::layout::Layout;
 use hakobu_io::run::check;
 use hakobu_io::spec::{self, Request, lists};
-use hakobu_lab::campaign::Plan;
-use hakobu_lab::campaign::run::{self, Local, fingerprint};
+use hakobu_lab::campaign::CampaignPlan;
+use hakobu_lab::campaign::run::{self, LocalBench, fingerprint};
 use hakobu_lab::campaign::tools::line;
 use hakobu_lab::results::read::read;
-use hakobu_lab::results::store::Store;
-use hakobu_lab::sweep::{Matrix, Setting, plan, settings};
+use hakobu_lab::results::store::ResultsStore;
+use hakobu_lab::sweep::{SweepMatrix, SweepSetting, plan, settings};
 use hakobu_transfer::run::Control;
 use std::path::Path;
 
@@ -76,20 +76,20 @@ fn measure(args: &Args, jobs: &[Job], layout: &Layout, control: &Control) -> Res
         Some(folder) => folder.clone(),
         None => new_folder(&xdg::results()?, &plan.header.name, &start)?,
     };
-    let facts = fingerprint::Facts {
+    let facts = fingerprint::HeaderFacts {
         program: concat!("hakobu ", env!("CARGO_PKG_VERSION")).into(),
         start: start.clone(),
         scale: 1.0,
         machine_name: None,
     };
-    let probe = Local::new(program.clone(), None, control.flag());
+    let probe = LocalBench::new(program.clone(), None, control.flag());
     let header = fingerprint::header(&plan, &facts, ec2::kind, &probe);
-    let mut store = Store::open(&folder, &header, &start)?;
+    let mut store = ResultsStore::open(&folder, &header, &start)?;
     output::message(&format!("results go to {}", quoted(&folder)));
-    let mut local = Local::new(program, Some(&folder), control.flag());
+    let mut local = LocalBench::new(program, Some(&folder), control.flag());
     let mut table = Table::new(&plan);
-    let how = run::How { prove: false, cpus: hakobu_sys::process::cpus() };
-    let mut show = |event: run::Event<'_>| table.show(&event);
+    let how = run::SessionOptions { prove: false, cpus: hakobu_sys::process::cpus() };
+    let mut show = |event: run::CampaignEvent<'_>| table.show(&event);
     let outcome = run::run(&plan, &how, &mut store, &mut local, &mut show);
     screen::clear();
     drop(store);
@@ -105,12 +105,12 @@ fn measure(args: &Args, jobs: &[Job], layout: &Layout, control: &Control) -> Res
     Ok(if outcome.failed > 0 { exit::FAILURE } else { exit::OK })
 }
 
-fn planned(args: &Args, layout: &Layout, program: &Path) -> Result<Plan, String> {
+fn planned(args: &Args, layout: &Layout, program: &Path) -> Result<CampaignPlan, String> {
     let request = &args.request;
     let typed: Vec<String> = args.words.iter().map(word).collect();
     let all = ["hakobu", "io"].into_iter().chain(typed.iter().map(String::as_str));
     let line = line(all.chain(args.files.iter().map(String::as_str)));
-    let matrix = Matrix {
+    let matrix = SweepMatrix {
         axes: &request.sweep,
         repeat: request.run.repeat.max(1),
         seed: SEED,
@@ -125,7 +125,7 @@ fn planned(args: &Args, layout: &Layout, program: &Path) -> Result<Plan, String>
 
 /// The arguments of this program for one cell: what was typed, with one value in the place of each
 /// list.
-fn cell_words(args: &Args, setting: &Setting, is_ours: bool) -> Vec<String> {
+fn cell_words(args: &Args, setting: &SweepSetting, is_ours: bool) -> Vec<String> {
     let mut words = vec!["io".to_owned()];
     for (name, value) in &args.words {
         if OF_SWEEP.contains(&name.as_str()) {
@@ -148,7 +148,7 @@ fn cell_words(args: &Args, setting: &Setting, is_ours: bool) -> Vec<String> {
 }
 
 /// Returns the value of an option in a cell.
-fn in_cell(name: &str, value: Option<&str>, setting: &Setting) -> Option<String> {
+fn in_cell(name: &str, value: Option<&str>, setting: &SweepSetting) -> Option<String> {
     let chosen = |option: &str| setting.iter().find(|(known, _)| known == option);
     if let (true, Some((option, _))) = (name == "sweep", value.and_then(|v| v.split_once('='))) {
         let canonical = spec::options().find(|known| known.is(option.trim()));

@@ -5,8 +5,8 @@ use crate::number;
 use crate::show::progress::{Form, Progress};
 use crate::show::{output, screen};
 use hakobu_lab::analysis::median;
-use hakobu_lab::campaign::Plan;
-use hakobu_lab::campaign::run::Event;
+use hakobu_lab::campaign::CampaignPlan;
+use hakobu_lab::campaign::run::CampaignEvent;
 use hakobu_lab::results::Cell;
 use hakobu_sys::stdio;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,7 +31,7 @@ pub struct Table {
 
 impl Table {
     /// An empty one.
-    pub fn new(plan: &Plan) -> Table {
+    pub fn new(plan: &CampaignPlan) -> Table {
         let mut groups: Vec<String> = Vec::new();
         let mut xs: Vec<f64> = Vec::new();
         for planned in &plan.cells {
@@ -55,9 +55,9 @@ impl Table {
     }
 
     /// Shows what happened.
-    pub fn show(&mut self, event: &Event<'_>) {
+    pub fn show(&mut self, event: &CampaignEvent<'_>) {
         match event {
-            Event::Begins { cell, done, most, at_s, .. } => {
+            CampaignEvent::Begins { cell, done, most, at_s, .. } => {
                 let swept = cell.x.map_or(String::new(), |x| format!(" @{x}"));
                 let left = match *done {
                     0 => String::new(),
@@ -70,7 +70,7 @@ impl Table {
                 self.progress.says(&state);
                 self.draw(&state);
             }
-            Event::Ended { cell, run } => {
+            CampaignEvent::Ended { cell, run } => {
                 if let Some(value) = run.metrics.get(&self.metric).filter(|_| run.ok) {
                     self.add(cell, *value);
                 }
@@ -78,8 +78,9 @@ impl Table {
                     self.tell(&format!("{}: {problem}", cell.group));
                 }
             }
-            Event::Teardown(why) => self.tell(&format!("cleanup: {why}")),
-            Event::Data(_) | Event::Setup(_) | Event::Experiment { .. } => {}
+            CampaignEvent::Teardown(why) => self.tell(&format!("cleanup: {why}")),
+            CampaignEvent::Data(_) | CampaignEvent::Setup(_) | CampaignEvent::Experiment { .. } => {
+            }
         }
     }
 
@@ -139,8 +140,8 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hakobu_lab::campaign::Planned;
-    use hakobu_lab::results::Header;
+    use hakobu_lab::campaign::PlannedCell;
+    use hakobu_lab::results::ResultsHeader;
 
     fn cell(group: &str, x: f64) -> Cell {
         Cell { group: group.into(), x: Some(x), ..Cell::default() }
@@ -148,9 +149,10 @@ mod tests {
 
     fn table() -> Table {
         let cells = [("rw read", 1.0), ("rw read", 8.0), ("rw randread", 1.0)];
-        let planned = |(group, x)| Planned { cell: cell(group, x), ..Planned::default() };
-        let header = Header { metric: "iops".into(), ..Header::default() };
-        let plan = Plan { header, cells: cells.map(planned).to_vec(), ..Plan::default() };
+        let planned = |(group, x)| PlannedCell { cell: cell(group, x), ..PlannedCell::default() };
+        let header = ResultsHeader { metric: "iops".into(), ..ResultsHeader::default() };
+        let plan =
+            CampaignPlan { header, cells: cells.map(planned).to_vec(), ..CampaignPlan::default() };
         Table::new(&plan)
     }
 

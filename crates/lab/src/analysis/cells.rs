@@ -3,7 +3,7 @@
 use super::bootstrap::{deviation, interval, mean, quantile};
 use super::limits;
 use super::steady::steady;
-use super::view::View;
+use super::view::ResultsView;
 use super::{CellSummary, median};
 use crate::results::{Cell, Run};
 
@@ -15,7 +15,7 @@ const VALUES_MIN: usize = 4;
 const MOVED: [&str; 4] = ["write", "net", "read", "iops"];
 
 /// Computes all fields of the summary except `limiting`.
-pub(super) fn summary(view: &View<'_>, cell: &Cell) -> CellSummary {
+pub(super) fn summary(view: &ResultsView<'_>, cell: &Cell) -> CellSummary {
     let id = cell.id;
     let values = view.values(id);
     let (failed, problems) = failures(view, id);
@@ -57,12 +57,12 @@ pub(super) fn summary(view: &View<'_>, cell: &Cell) -> CellSummary {
         cpu_s_per_1000_files: per(files, 1e3),
         load: limits::loads(&view.runs(id)),
         steady_s: steady_s(view, id),
-        limiting: limits::Limiting::default(),
+        limiting: limits::LimitingResource::default(),
     }
 }
 
 /// Number of failed runs, and each distinct problem.
-fn failures(view: &View<'_>, id: u32) -> (usize, Vec<String>) {
+fn failures(view: &ResultsView<'_>, id: u32) -> (usize, Vec<String>) {
     let (mut failed, mut problems) = (0, Vec::new());
     for run in view.results.runs.iter().filter(|run| run.cell == id && !run.warmup) {
         let problem = match &run.problem {
@@ -99,7 +99,7 @@ pub(super) fn outliers(runs: &[(u32, f64)]) -> Vec<u32> {
 }
 
 /// Median time in seconds after which the cell's runs are steady. `None` if most runs never are.
-fn steady_s(view: &View<'_>, id: u32) -> Option<f64> {
+fn steady_s(view: &ResultsView<'_>, id: u32) -> Option<f64> {
     let runs = view.runs(id);
     let counts = |block: u32| runs.iter().any(|run| run.block == block);
     let curves: Vec<_> =

@@ -5,38 +5,38 @@ mod costs;
 mod part;
 
 use super::bootstrap::mean;
-use super::compared::{Compared, Row, Side};
+use super::compared::{ComparedCell, ComparedRow, ResultsComparison};
 use super::prices::Prices;
 use super::ratio::unpaired;
 use super::sweeps::others;
-use super::view::View;
+use super::view::ResultsView;
 use super::{Lang, analyse_in};
 use crate::results::{Cell, Results};
-use part::Part;
+use part::ComparisonPart;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Compares two or more results cell by cell. Cells match if group, series and parameters are equal; if each
 /// result has only one group, its name is ignored. Sentences are in `lang`.
-pub fn compare(results: &[Results], prices: &Prices, lang: Lang) -> Compared {
+pub fn compare(results: &[Results], prices: &Prices, lang: Lang) -> ResultsComparison {
     let names = match prices.names.len() == results.len() {
         true => prices.names.clone(),
         false => names(results, &[]),
     };
-    let parts: Vec<Part<'_>> = results
+    let parts: Vec<ComparisonPart<'_>> = results
         .iter()
         .zip(&names)
         .map(|(of, name)| {
-            let (view, analysis) = (View::new(of, lang), analyse_in(of, lang));
+            let (view, analysis) = (ResultsView::new(of, lang), analyse_in(of, lang));
             let first =
                 results.first().map(|first| (&first.header.metric, first.header.more_is_better));
             let fits = first == Some((&of.header.metric, of.header.more_is_better));
-            Part { view, analysis, name: name.clone(), fits }
+            ComparisonPart { view, analysis, name: name.clone(), fits }
         })
         .collect();
-    let Some(first) = results.first() else { return Compared::default() };
+    let Some(first) = results.first() else { return ResultsComparison::default() };
     let one_group = parts.iter().all(|part| part.view.groups().len() <= 1);
     let costs = costs::costs(&parts, prices, one_group);
-    Compared {
+    ResultsComparison {
         metric: parts.first().map_or(String::new(), |part| part.view.metric().to_owned()),
         more_is_better: first.header.more_is_better,
         x_name: first.header.x_name.clone(),
@@ -75,7 +75,7 @@ pub fn names(results: &[Results], given: &[Option<String>]) -> Vec<String> {
 }
 
 /// True if two cells of different results match.
-fn is_same(a: (&View<'_>, &Cell), b: (&View<'_>, &Cell), one_group: bool) -> bool {
+fn is_same(a: (&ResultsView<'_>, &Cell), b: (&ResultsView<'_>, &Cell), one_group: bool) -> bool {
     let ((view_a, a), (view_b, b)) = (a, b);
     (one_group || a.group == b.group)
         && a.series == b.series
@@ -83,9 +83,9 @@ fn is_same(a: (&View<'_>, &Cell), b: (&View<'_>, &Cell), one_group: bool) -> boo
         && others(a, view_a.x_name()) == others(b, view_b.x_name())
 }
 
-fn rows(parts: &[Part<'_>], one_group: bool) -> Vec<Row> {
+fn rows(parts: &[ComparisonPart<'_>], one_group: bool) -> Vec<ComparedRow> {
     // Each cell once, in the order of the first result that has it.
-    let mut seen: Vec<(&View<'_>, &Cell)> = Vec::new();
+    let mut seen: Vec<(&ResultsView<'_>, &Cell)> = Vec::new();
     for part in parts.iter().filter(|part| part.fits) {
         for cell in part.view.settings() {
             if !seen.iter().any(|of| is_same(*of, (&part.view, cell), one_group)) {
@@ -109,7 +109,7 @@ fn rows(parts: &[Part<'_>], one_group: bool) -> Vec<Row> {
             .zip(&cells)
             .enumerate()
             .map(|(at, (part, cell))| side(part, (*cell)?, &base, at > 0));
-        Row {
+        ComparedRow {
             group: if one_group { String::new() } else { cell.group.clone() },
             series: cell.series.clone(),
             x: cell.x,
@@ -127,18 +127,23 @@ fn rows(parts: &[Part<'_>], one_group: bool) -> Vec<Row> {
         });
         (place, row)
     });
-    let mut placed: Vec<(usize, Row)> = placed.collect();
-    let x = |row: &Row| row.x.unwrap_or(0.0);
+    let mut placed: Vec<(usize, ComparedRow)> = placed.collect();
+    let x = |row: &ComparedRow| row.x.unwrap_or(0.0);
     placed.sort_by(|(a, left), (b, right)| a.cmp(b).then(x(left).total_cmp(&x(right))));
     placed.into_iter().map(|(_, row)| row).collect()
 }
 
-fn side(part: &Part<'_>, cell: &Cell, base: &[f64], compared: bool) -> Option<Side> {
+fn side(
+    part: &ComparisonPart<'_>,
+    cell: &Cell,
+    base: &[f64],
+    compared: bool,
+) -> Option<ComparedCell> {
     let values = part.view.values(cell.id);
     let of = part.analysis.cells.iter().find(|of| of.cell == cell.id)?;
     let seed = part.view.seed(cell.id, 5);
     let ratio = unpaired(&values, base, part.view.more_is_better(), seed);
-    Some(Side {
+    Some(ComparedCell {
         cell: cell.id,
         runs: values.len(),
         value: of.value?,
@@ -147,7 +152,7 @@ fn side(part: &Part<'_>, cell: &Cell, base: &[f64], compared: bool) -> Option<Si
     })
 }
 
-fn caveats(parts: &[Part<'_>]) -> Vec<String> {
+fn caveats(parts: &[ComparisonPart<'_>]) -> Vec<String> {
     let mut said = Vec::new();
     for part in parts.iter().filter(|part| !part.fits) {
         let (metric, name) = (part.view.metric(), &part.name);
@@ -156,7 +161,7 @@ fn caveats(parts: &[Part<'_>]) -> Vec<String> {
             Lang::Ja => format!("{name}: 指標が {metric} で、最初の結果と異なります。"),
         });
     }
-    let facts = |part: &Part<'_>| {
+    let facts = |part: &ComparisonPart<'_>| {
         let data = &part.view.results.header.data;
         data.iter().map(|of| (of.name.clone(), of.files, of.bytes)).collect::<Vec<_>>()
     };

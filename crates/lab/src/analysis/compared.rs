@@ -1,11 +1,11 @@
 //! Types of a comparison of several results.
 
-use super::{Interval, Ratio};
+use super::{Interval, SpeedRatio};
 use std::collections::BTreeMap;
 
 /// Comparison of two or more results, cell by cell.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
-pub struct Compared {
+pub struct ResultsComparison {
     /// Names of the results: given by the user, else those of their machines.
     pub names: Vec<String>,
     /// Metric of the first result; results with another metric have no sides.
@@ -15,20 +15,20 @@ pub struct Compared {
     /// Name of the swept number.
     pub x_name: Option<String>,
     /// Cells of any of the results.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ComparedRow>,
     /// Conclusions of each result, and whether they agree.
-    pub changes: Vec<Change>,
+    pub changes: Vec<ConclusionChange>,
     /// Costs, where a price is known.
-    pub costs: Vec<Cost>,
+    pub costs: Vec<MachineCost>,
     /// Best result for each need.
-    pub best: Vec<Best>,
+    pub best: Vec<BestResult>,
     /// Caveats as sentences.
     pub caveats: Vec<String>,
 }
 
 /// One cell across all results.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
-pub struct Row {
+pub struct ComparedRow {
     /// Group; empty if each result has only one.
     pub group: String,
     /// Tool.
@@ -38,12 +38,12 @@ pub struct Row {
     /// Other parameters.
     pub parameters: BTreeMap<String, String>,
     /// One per result; `None` if it has no such cell, or no run of it that counts.
-    pub sides: Vec<Option<Side>>,
+    pub sides: Vec<Option<ComparedCell>>,
 }
 
 /// A cell of one result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
-pub struct Side {
+pub struct ComparedCell {
     /// Id of the cell in that result.
     pub cell: u32,
     /// Number of runs that count.
@@ -54,12 +54,12 @@ pub struct Side {
     pub mean: f64,
     /// Speed relative to the first result, from resampling both: runs of two machines share no blocks. `None`
     /// for the first result.
-    pub ratio: Option<Ratio>,
+    pub ratio: Option<SpeedRatio>,
 }
 
 /// One conclusion, as drawn from each result.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
-pub struct Change {
+pub struct ConclusionChange {
     /// `best tool`, `knee`, `limit`, `rated limit`.
     pub what: String,
     /// Group or sweep that it refers to; empty if there is only one.
@@ -74,7 +74,7 @@ pub struct Change {
 
 /// Cost of some work on a machine, in the currency of its price.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
-pub struct Cost {
+pub struct MachineCost {
     /// Name of the result.
     pub name: String,
     /// Group; empty if each result has only one, and for ratings.
@@ -99,7 +99,7 @@ pub struct Cost {
 
 /// Best result for one need.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
-pub struct Best {
+pub struct BestResult {
     /// `fastest`, `cheapest per GB`, with the group if there are several.
     pub need: String,
     /// Name of the result.

@@ -2,8 +2,8 @@
 
 use super::rivals::ratio;
 use super::say::percent;
-use super::view::View;
-use super::{Analysis, Claim, Lang, Ratio};
+use super::view::ResultsView;
+use super::{Analysis, Lang, SpeedClaim, SpeedRatio};
 use crate::results::{Cell, Results};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,13 +18,13 @@ pub struct Baseline {
 
 /// A setting compared with its baseline.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
-pub struct Gain {
+pub struct BaselineGain {
     /// Cell of the setting.
     pub cell: u32,
     /// Cell of the baseline, equal in all other parameters.
     pub base: u32,
     /// Speed relative to the baseline.
-    pub ratio: Ratio,
+    pub ratio: SpeedRatio,
     /// `36 % shorter`.
     pub words: String,
 }
@@ -72,7 +72,7 @@ impl Analysis {
         baseline: &Baseline,
         lang: Lang,
     ) -> Result<(), String> {
-        let view = View::new(results, lang);
+        let view = ResultsView::new(results, lang);
         let x_name = results.header.x_name.as_deref();
         let cells = || view.settings();
         let mut bases: BTreeMap<_, u32> = BTreeMap::new();
@@ -96,7 +96,7 @@ impl Analysis {
                 let base = *bases.get(&key(cell, baseline)).filter(|base| **base != cell.id)?;
                 let ratio = ratio(&view, cell.id, base)?;
                 let words = words(&ratio, view.more_is_better(), lang);
-                Some(Gain { cell: cell.id, base, ratio, words })
+                Some(BaselineGain { cell: cell.id, base, ratio, words })
             })
             .collect();
         let best = self.gains.iter().max_by(|a, b| a.ratio.ratio.mid.total_cmp(&b.ratio.ratio.mid));
@@ -121,7 +121,7 @@ fn key(cell: &Cell, baseline: &Baseline) -> (String, String, BTreeMap<String, St
 }
 
 /// Change of the metric: `36 % shorter`, `2 to 3 times as long`; for rates `40 % more`.
-fn words(ratio: &Ratio, more_is_better: bool, lang: Lang) -> String {
+fn words(ratio: &SpeedRatio, more_is_better: bool, lang: Lang) -> String {
     let of = ratio.ratio;
     // For times the metric changes inversely to speed.
     let change = |ratio: f64| if more_is_better { ratio - 1.0 } else { 1.0 / ratio - 1.0 };
@@ -142,8 +142,8 @@ fn words(ratio: &Ratio, more_is_better: bool, lang: Lang) -> String {
         (false, false) => lang.pick("longer", "長い"),
     };
     let noise = match ratio.claim {
-        Claim::Faster | Claim::Slower => "",
-        Claim::Same | Claim::Unclear => lang.pick(", within noise", "、誤差の範囲"),
+        SpeedClaim::Faster | SpeedClaim::Slower => "",
+        SpeedClaim::Same | SpeedClaim::Unclear => lang.pick(", within noise", "、誤差の範囲"),
     };
     format!("{} {way}{span}{noise}", percent(mid.abs()))
 }

@@ -27,16 +27,18 @@ mod whole;
 
 pub use bootstrap::{interval, median, quantile};
 pub use compare::{compare, names};
-pub use compared::{Best, Change, Compared, Cost, Row, Side};
-pub use fit::{Fit, Model, fit};
-pub use gains::{Baseline, Gain};
+pub use compared::{
+    BestResult, ComparedCell, ComparedRow, ConclusionChange, MachineCost, ResultsComparison,
+};
+pub use fit::{CurveFit, FitModel, fit};
+pub use gains::{Baseline, BaselineGain};
 pub use knee::{Knee, knee};
 pub use lang::Lang;
-pub use limits::{Limiting, Stretch};
-pub use prices::{Machine, Prices, Rated, parse_machines, parse_price, parse_rated};
-pub use ratio::{Claim, PAIRS_MIN, Ratio, paired, unpaired};
+pub use limits::{LimitingResource, SweepStretch};
+pub use prices::{PricedMachine, Prices, RatedIops, parse_machines, parse_price, parse_rated};
+pub use ratio::{PAIRS_MIN, SpeedClaim, SpeedRatio, paired, unpaired};
 pub(crate) use say::{level as level_words, resource as resource_words};
-pub use steady::{Steady, steady};
+pub use steady::{SteadyPart, steady};
 
 use std::collections::BTreeMap;
 
@@ -98,7 +100,7 @@ pub struct CellSummary {
     /// if most of its runs never are.
     pub steady_s: Option<f64>,
     /// Limiting resource.
-    pub limiting: Limiting,
+    pub limiting: LimitingResource,
 }
 
 /// One tool over the swept number.
@@ -113,11 +115,11 @@ pub struct Sweep {
     /// Knee of the curve.
     pub knee: Option<Knee>,
     /// Fitted curve.
-    pub fit: Option<Fit>,
+    pub fit: Option<CurveFit>,
     /// Unit of the rates of the fit: `files/s`, `bytes/s`, `runs/s`, or the metric.
     pub rate_unit: String,
     /// Limiting resources along the sweep.
-    pub stretches: Vec<Stretch>,
+    pub stretches: Vec<SweepStretch>,
 }
 
 /// Comparison of two cells.
@@ -130,7 +132,7 @@ pub struct Comparison {
     /// Second cell.
     pub b: u32,
     /// Speed of `a` relative to `b`.
-    pub ratio: Ratio,
+    pub ratio: SpeedRatio,
 }
 
 /// Result of a counter-experiment.
@@ -165,7 +167,7 @@ pub struct Analysis {
     /// Half width of the A/A intervals, relative: the smallest difference this machine can resolve.
     pub noise: Option<f64>,
     /// Settings compared with a baseline, if one was given.
-    pub gains: Vec<Gain>,
+    pub gains: Vec<BaselineGain>,
     /// Counter-experiments.
     pub proofs: Vec<Proof>,
     /// Caveats: failed runs, controls that differ, few runs, a busy machine.

@@ -4,7 +4,7 @@ mod table;
 
 use super::quantity::quantity;
 use std::collections::BTreeMap;
-pub use table::{Machine, parse_machines};
+pub use table::{PricedMachine, parse_machines};
 
 /// Price and rating of each machine, by index of the result.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -14,21 +14,21 @@ pub struct Prices {
     /// Price per hour, in the user's currency.
     pub per_hour: BTreeMap<usize, f64>,
     /// Rated operations per second of the machine or volume.
-    pub rated: BTreeMap<usize, Rated>,
+    pub rated: BTreeMap<usize, RatedIops>,
     /// Machines that were not measured, with price and rating.
-    pub others: Vec<Machine>,
+    pub others: Vec<PricedMachine>,
 }
 
 /// Rated operations per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Rated {
+pub struct RatedIops {
     /// Reads; all operations if there is no other number.
     pub reads: f64,
     /// Writes, if rated separately.
     pub writes: Option<f64>,
 }
 
-impl Rated {
+impl RatedIops {
     /// Rating for a pattern; `None` for a mixed one if reads and writes are rated separately.
     pub(super) fn of(&self, writes: Option<bool>) -> Option<f64> {
         match (writes, self.writes) {
@@ -75,15 +75,15 @@ fn hourly(amount: &str, unit: &str) -> Result<f64, String> {
 ///
 /// # Errors
 /// A message with the option and the problem.
-pub fn parse_rated(text: &str) -> Result<(String, Rated), String> {
+pub fn parse_rated(text: &str) -> Result<(String, RatedIops), String> {
     let (name, iops) = named("--rated", text, "A=206250 or A=206250/18750 (reads/writes)")?;
     let number = |iops: &str| match quantity(iops, true).filter(|iops| *iops > 0.0) {
         Some(iops) => Ok(iops),
         None => Err(format!("--rated {text}: '{iops}' is not a number of operations a second")),
     };
     let rated = match iops.split_once('/') {
-        Some((reads, writes)) => Rated { reads: number(reads)?, writes: Some(number(writes)?) },
-        None => Rated { reads: number(&iops)?, writes: None },
+        Some((reads, writes)) => RatedIops { reads: number(reads)?, writes: Some(number(writes)?) },
+        None => RatedIops { reads: number(&iops)?, writes: None },
     };
     Ok((name, rated))
 }
@@ -106,7 +106,7 @@ impl Prices {
     pub fn new(
         names: &[String],
         per_hour: &[(String, f64)],
-        rated: &[(String, Rated)],
+        rated: &[(String, RatedIops)],
     ) -> Result<Prices, String> {
         let (per_hour, rated) =
             (placed("--price", names, per_hour)?, placed("--rated", names, rated)?);
@@ -115,7 +115,7 @@ impl Prices {
 
     /// Adds a table of machines. A row with the name of a result applies to that result; options take
     /// precedence.
-    pub fn with_machines(mut self, machines: Vec<Machine>) -> Prices {
+    pub fn with_machines(mut self, machines: Vec<PricedMachine>) -> Prices {
         for machine in machines {
             match self.names.iter().position(|name| *name == machine.name) {
                 None => self.others.push(machine),

@@ -6,8 +6,8 @@ mod words;
 use super::bootstrap::mean_difference;
 use super::quantity::quantity;
 use super::ratio::{PAIRS_MIN, log_ratios};
-use super::sweeps::{Row, others};
-use super::view::View;
+use super::sweeps::{SweepRow, others};
+use super::view::ResultsView;
 use super::{CellSummary, Interval, Lang, Proof, knee};
 use crate::results::Cell;
 use hakobu_explain::verdict::{Conclusion, Experiment, Level, Resource};
@@ -16,7 +16,7 @@ use hakobu_explain::verdict::{Conclusion, Experiment, Level, Resource};
 const NAMED_FIRST: f64 = 0.5;
 
 /// A proof, and its conclusion about the resource.
-pub(super) struct Found {
+pub(super) struct ProofFinding {
     pub proof: Proof,
     /// `None` with fewer than three pairs.
     pub says: Option<Conclusion>,
@@ -32,7 +32,7 @@ pub(super) struct Found {
 }
 
 /// The campaign's own counter-experiments.
-pub(super) fn made(view: &View<'_>) -> Vec<Found> {
+pub(super) fn made(view: &ResultsView<'_>) -> Vec<ProofFinding> {
     let experiments = view.results.experiments.iter().enumerate();
     let found = experiments.filter_map(|(at, made)| {
         let cell = view.cell(made.cell)?;
@@ -51,10 +51,10 @@ pub(super) fn made(view: &View<'_>) -> Vec<Found> {
 /// Experiments implied by the campaign: two groups that differ in one condition, compared at the knee (else
 /// the only cell) of each tool in both.
 pub(super) fn between_groups(
-    view: &View<'_>,
-    rows: &[Row<'_>],
+    view: &ResultsView<'_>,
+    rows: &[SweepRow<'_>],
     cells: &[CellSummary],
-) -> Vec<Found> {
+) -> Vec<ProofFinding> {
     let mut results = Vec::new();
     for base in knees(view, rows, cells) {
         for other in view.cells.iter().filter(|other| is_same_but_for_conditions(view, base, other))
@@ -77,7 +77,11 @@ pub(super) fn between_groups(
 }
 
 /// Cells to compare: of each sweep the one at its knee; of tools without a sweep all cells.
-fn knees<'a>(view: &View<'a>, rows: &[Row<'a>], cells: &[CellSummary]) -> Vec<&'a Cell> {
+fn knees<'a>(
+    view: &ResultsView<'a>,
+    rows: &[SweepRow<'a>],
+    cells: &[CellSummary],
+) -> Vec<&'a Cell> {
     let value = |id: u32| cells.iter().find(|of| of.cell == id).and_then(|of| of.value);
     let swept = |id: u32| rows.iter().any(|row| row.cells.iter().any(|cell| cell.id == id));
     let mut found: Vec<&Cell> = Vec::new();
@@ -91,7 +95,7 @@ fn knees<'a>(view: &View<'a>, rows: &[Row<'a>], cells: &[CellSummary]) -> Vec<&'
     found
 }
 
-fn is_same_but_for_conditions(view: &View<'_>, a: &Cell, b: &Cell) -> bool {
+fn is_same_but_for_conditions(view: &ResultsView<'_>, a: &Cell, b: &Cell) -> bool {
     let same = a.series == b.series && a.x == b.x && a.data == b.data && b.control_of.is_none();
     // A condition may also be a parameter, and automatic settings of a tool depend on the CPUs.
     let rest = |cell: &Cell| {
@@ -118,14 +122,14 @@ fn one_condition<'a>(a: &'a Cell, b: &'a Cell) -> Option<(&'a str, &'a str, &'a 
 
 /// Evaluates logarithms of speed ratios. `None` if the factor is 1 or invalid, or there are no ratios.
 fn found(
-    view: &View<'_>,
+    view: &ResultsView<'_>,
     cell: &Cell,
     changed: &str,
     about: &str,
     factor: f64,
     logs: &[f64],
     seed: u64,
-) -> Option<Found> {
+) -> Option<ProofFinding> {
     let is_share = matches!(changed, "source" | "sink" | "endpoint");
     let each: Vec<f64> = match is_share {
         // For an end without cost: its share of the time (Amdahl 1967); for another endpoint: the share of
@@ -150,7 +154,7 @@ fn found(
     let (changed, about) = (changed.to_owned(), about.to_owned());
     let proof = Proof { cell: cell.id, changed, about, elasticity, sentence };
     let factor = if is_share { f64::INFINITY } else { factor };
-    Some(Found { proof, says, pairs, measured, short, subject, factor })
+    Some(ProofFinding { proof, says, pairs, measured, short, subject, factor })
 }
 
 /// Conclusion from an elasticity (for ends: a share of the time).
@@ -183,7 +187,7 @@ fn about(changed: &str) -> &'static [Resource] {
 }
 
 /// A cell's experiments as facts for the verdict.
-pub(super) fn experiments(cell: u32, found: &[Found]) -> Vec<Experiment> {
+pub(super) fn experiments(cell: u32, found: &[ProofFinding]) -> Vec<Experiment> {
     let of_cell = found.iter().filter(|made| made.proof.cell == cell);
     let each = of_cell.flat_map(|made| {
         let Interval { low, mid, high } = made.proof.elasticity;
@@ -202,7 +206,7 @@ pub(super) fn experiments(cell: u32, found: &[Found]) -> Vec<Experiment> {
 }
 
 /// Withdraws the conclusion of experiments that reduced a resource which the signals do not name.
-pub(super) fn settle(found: &mut [Found], cells: &[CellSummary], lang: Lang) {
+pub(super) fn settle(found: &mut [ProofFinding], cells: &[CellSummary], lang: Lang) {
     let taken = found
         .iter_mut()
         .filter(|made| made.says == Some(Conclusion::Bottleneck) && made.factor < 1.0);

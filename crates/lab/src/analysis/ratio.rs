@@ -12,7 +12,7 @@ pub const PAIRS_MIN: usize = 3;
 /// Claim about two cells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Claim {
+pub enum SpeedClaim {
     /// The first is faster by more than 2 %, and the interval excludes 1.
     Faster,
     /// The first is slower, by the same rule.
@@ -26,14 +26,14 @@ pub enum Claim {
 
 /// Ratio of speeds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
-pub struct Ratio {
+pub struct SpeedRatio {
     /// Above 1 if the first is faster: median of ratios, computed on logarithms for symmetry, with its 95 %
     /// interval.
     pub ratio: Interval,
     /// Number of pairs; for unpaired cells the smaller number of runs.
     pub pairs: usize,
     /// Claim that follows.
-    pub claim: Claim,
+    pub claim: SpeedClaim,
 }
 
 /// Speed of `a` relative to `b`, paired by block to cancel drift of the machine. Takes block and value of
@@ -43,7 +43,7 @@ pub fn paired(
     b: &[(u32, f64)],
     more_is_better: bool,
     seed: u64,
-) -> Option<Ratio> {
+) -> Option<SpeedRatio> {
     let logs = log_ratios(a, b, more_is_better);
     Some(of_logs(difference(&logs, seed)?, logs.len()))
 }
@@ -60,7 +60,7 @@ pub(super) fn log_ratios(a: &[(u32, f64)], b: &[(u32, f64)], more_is_better: boo
 
 /// Speed of `a` relative to `b` from unpaired runs: ratio of medians, with an interval from resampling both.
 /// `None` if a side has no value above 0.
-pub fn unpaired(a: &[f64], b: &[f64], more_is_better: bool, seed: u64) -> Option<Ratio> {
+pub fn unpaired(a: &[f64], b: &[f64], more_is_better: bool, seed: u64) -> Option<SpeedRatio> {
     let turn = if more_is_better { 1.0 } else { -1.0 };
     let logs = |values: &[f64]| -> Vec<f64> { values.iter().filter_map(|v| log(*v)).collect() };
     let (a, b) = (logs(a), logs(b));
@@ -87,22 +87,22 @@ fn welch(a: &[f64], b: &[f64]) -> Option<(f64, f64)> {
 }
 
 /// Claim from the interval of the logarithm of a ratio.
-fn of_logs(logs: Interval, pairs: usize) -> Ratio {
+fn of_logs(logs: Interval, pairs: usize) -> SpeedRatio {
     let back = |log: f64| log.exp().clamp(f64::MIN_POSITIVE, f64::MAX);
     let ratio = Interval { low: back(logs.low), mid: back(logs.mid), high: back(logs.high) };
     let worth = WORTH.ln();
     let claim = if pairs < PAIRS_MIN {
-        Claim::Unclear
+        SpeedClaim::Unclear
     } else if logs.low > 0.0 && logs.mid > worth {
-        Claim::Faster
+        SpeedClaim::Faster
     } else if logs.high < 0.0 && logs.mid < -worth {
-        Claim::Slower
+        SpeedClaim::Slower
     } else if logs.low >= -worth && logs.high <= worth {
-        Claim::Same
+        SpeedClaim::Same
     } else {
-        Claim::Unclear
+        SpeedClaim::Unclear
     };
-    Ratio { ratio, pairs, claim }
+    SpeedRatio { ratio, pairs, claim }
 }
 
 /// Logarithm of a positive finite number.

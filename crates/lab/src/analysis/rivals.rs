@@ -1,25 +1,29 @@
 //! Comparisons between tools (best cell of each in its group), and the controls.
 
-use super::ratio::{Ratio, paired, unpaired};
-use super::view::View;
-use super::{CellSummary, Claim, Comparison, PAIRS_MIN};
+use super::ratio::{SpeedRatio, paired, unpaired};
+use super::view::ResultsView;
+use super::{CellSummary, Comparison, PAIRS_MIN, SpeedClaim};
 use crate::results::Cell;
 
 /// Best cell of a tool in its group.
 #[derive(Clone, Copy)]
-pub(super) struct Best<'a> {
+pub(super) struct BestCell<'a> {
     pub cell: &'a Cell,
     pub value: f64,
 }
 
 /// Best cell (by median) of each series of a group, in the order of description, without controls and cells
 /// that have no run that counts.
-pub(super) fn bests<'a>(view: &View<'a>, cells: &[CellSummary], group: &str) -> Vec<Best<'a>> {
-    let mut bests: Vec<Best<'a>> = Vec::new();
+pub(super) fn bests<'a>(
+    view: &ResultsView<'a>,
+    cells: &[CellSummary],
+    group: &str,
+) -> Vec<BestCell<'a>> {
+    let mut bests: Vec<BestCell<'a>> = Vec::new();
     for cell in view.settings().filter(|cell| cell.group == group) {
         let value = cells.iter().find(|of| of.cell == cell.id).and_then(|of| of.value);
         let Some(value) = value.map(|value| value.mid) else { continue };
-        let new = Best { cell, value };
+        let new = BestCell { cell, value };
         match bests.iter_mut().find(|best| best.cell.series == cell.series) {
             Some(best) if view.is_better(value, best.value) => *best = new,
             Some(_) => {}
@@ -30,15 +34,18 @@ pub(super) fn bests<'a>(view: &View<'a>, cells: &[CellSummary], group: &str) -> 
 }
 
 /// Reference of comparisons: hakobu's best cell, else that of the first tool.
-pub(super) fn reference<'a>(view: &View<'_>, bests: &[Best<'a>]) -> Option<Best<'a>> {
+pub(super) fn reference<'a>(
+    view: &ResultsView<'_>,
+    bests: &[BestCell<'a>],
+) -> Option<BestCell<'a>> {
     let own = bests.iter().filter(|best| best.cell.own);
-    let better = |a: &Best<'a>, b: &Best<'a>| view.is_better(a.value, b.value);
+    let better = |a: &BestCell<'a>, b: &BestCell<'a>| view.is_better(a.value, b.value);
     let best = own.copied().reduce(|best, one| if better(&one, &best) { one } else { best });
     best.or_else(|| bests.first().copied())
 }
 
 /// Speed of one cell relative to another: paired by block if enough blocks have both.
-pub(super) fn ratio(view: &View<'_>, a: u32, b: u32) -> Option<Ratio> {
+pub(super) fn ratio(view: &ResultsView<'_>, a: u32, b: u32) -> Option<SpeedRatio> {
     let (more, seed) = (view.more_is_better(), view.seed(a, b.wrapping_add(3)));
     let by_blocks = paired(&view.blocks(a), &view.blocks(b), more, seed);
     match by_blocks {
@@ -49,7 +56,7 @@ pub(super) fn ratio(view: &View<'_>, a: u32, b: u32) -> Option<Ratio> {
 }
 
 /// Best cell of each tool against the reference, in each group.
-pub(super) fn comparisons(view: &View<'_>, cells: &[CellSummary]) -> Vec<Comparison> {
+pub(super) fn comparisons(view: &ResultsView<'_>, cells: &[CellSummary]) -> Vec<Comparison> {
     let mut found = Vec::new();
     for group in view.groups() {
         let bests = bests(view, cells, group);
@@ -61,13 +68,13 @@ pub(super) fn comparisons(view: &View<'_>, cells: &[CellSummary]) -> Vec<Compari
     found
 }
 
-fn comparison(view: &View<'_>, a: &Cell, b: &Cell) -> Option<Comparison> {
+fn comparison(view: &ResultsView<'_>, a: &Cell, b: &Cell) -> Option<Comparison> {
     let ratio = ratio(view, a.id, b.id)?;
     Some(Comparison { group: a.group.clone(), a: a.id, b: b.id, ratio })
 }
 
 /// Each control against the cell that it repeats.
-pub(super) fn controls(view: &View<'_>) -> Vec<Comparison> {
+pub(super) fn controls(view: &ResultsView<'_>) -> Vec<Comparison> {
     let controls = view.cells.iter().filter_map(|cell| {
         let of = view.cell(cell.control_of?)?;
         comparison(view, cell, of)
@@ -86,30 +93,34 @@ pub(super) fn noise(controls: &[Comparison]) -> Option<f64> {
 }
 
 /// Leading tool of a group.
-pub(super) struct Lead<'a> {
-    pub first: Best<'a>,
+pub(super) struct LeadingTool<'a> {
+    pub first: BestCell<'a>,
     /// Tools that the runs cannot distinguish from it.
-    pub tied: Vec<Best<'a>>,
+    pub tied: Vec<BestCell<'a>>,
     /// Best of the others, and the leader's speed relative to it.
-    pub next: Option<(Best<'a>, Ratio)>,
+    pub next: Option<(BestCell<'a>, SpeedRatio)>,
     /// True if there are too few runs for any claim.
     pub unsure: bool,
 }
 
 /// Finds the leading tool; `None` if no tool has a value.
-pub(super) fn lead<'a>(view: &View<'a>, cells: &[CellSummary], group: &str) -> Option<Lead<'a>> {
+pub(super) fn lead<'a>(
+    view: &ResultsView<'a>,
+    cells: &[CellSummary],
+    group: &str,
+) -> Option<LeadingTool<'a>> {
     let mut bests = bests(view, cells, group);
     bests.sort_by(|a, b| match view.more_is_better() {
         true => b.value.total_cmp(&a.value),
         false => a.value.total_cmp(&b.value),
     });
     let (first, rest) = bests.split_first()?;
-    let mut lead = Lead { first: *first, tied: Vec::new(), next: None, unsure: false };
+    let mut lead = LeadingTool { first: *first, tied: Vec::new(), next: None, unsure: false };
     for best in rest {
         let Some(ratio) = ratio(view, first.cell.id, best.cell.id) else { continue };
         match ratio.claim {
-            Claim::Faster if lead.next.is_none() => lead.next = Some((*best, ratio)),
-            Claim::Faster => {}
+            SpeedClaim::Faster if lead.next.is_none() => lead.next = Some((*best, ratio)),
+            SpeedClaim::Faster => {}
             _ => {
                 lead.unsure |= ratio.pairs < PAIRS_MIN;
                 lead.tied.push(*best);

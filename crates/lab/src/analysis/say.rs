@@ -160,7 +160,7 @@ pub(super) fn things(count: usize, what: &str) -> String {
 
 /// Conjunction before the last item of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Join {
+pub(super) enum Conjunction {
     /// All of them.
     And,
     /// One of them.
@@ -168,13 +168,13 @@ pub(super) enum Join {
 }
 
 /// `a`, `a and b`, `a, b and c`; `a と b`, `a、b、c`.
-pub(super) fn listed(words: &[String], join: Join, lang: Lang) -> String {
+pub(super) fn listed(words: &[String], join: Conjunction, lang: Lang) -> String {
     let (between, last) = match (lang, join) {
-        (Lang::En, Join::And) => (", ", " and "),
-        (Lang::En, Join::Or) => (", ", " or "),
-        (Lang::Ja, Join::And) if words.len() == 2 => ("、", " と "),
-        (Lang::Ja, Join::And) => ("、", "、"),
-        (Lang::Ja, Join::Or) => ("、", " または "),
+        (Lang::En, Conjunction::And) => (", ", " and "),
+        (Lang::En, Conjunction::Or) => (", ", " or "),
+        (Lang::Ja, Conjunction::And) if words.len() == 2 => ("、", " と "),
+        (Lang::Ja, Conjunction::And) => ("、", "、"),
+        (Lang::Ja, Conjunction::Or) => ("、", " または "),
     };
     match words {
         [] => String::new(),

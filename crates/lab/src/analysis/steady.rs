@@ -9,7 +9,7 @@ const NEAR: f64 = 0.05;
 
 /// Steady part of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
-pub struct Steady {
+pub struct SteadyPart {
     /// Index of its first value in the curve.
     pub from: usize,
     /// Start of that interval, in seconds since the start of the run.
@@ -24,7 +24,7 @@ pub struct Steady {
 ///
 /// The steady part is the longest tail of at least a third of the curve whose halves have the same mean and
 /// whose beginning resembles the rest: within 5 %, or within the noise between neighbouring values.
-pub fn steady(t_s: &[f64], rates: &[f64]) -> Option<Steady> {
+pub fn steady(t_s: &[f64], rates: &[f64]) -> Option<SteadyPart> {
     let count = t_s.len().min(rates.len());
     let (t_s, rates) = (t_s.get(..count)?, rates.get(..count)?);
     let numbers = t_s.iter().chain(rates).all(|value| value.is_finite());
@@ -40,7 +40,7 @@ pub fn steady(t_s: &[f64], rates: &[f64]) -> Option<Steady> {
     let from = at * size;
     let from_s = from.checked_sub(1).and_then(|before| t_s.get(before)).copied().unwrap_or(0.0);
     let rate = mean(rates.get(from..)?);
-    (rate.is_finite() && rate > 0.0).then_some(Steady { from, from_s, rate })
+    (rate.is_finite() && rate > 0.0).then_some(SteadyPart { from, from_s, rate })
 }
 
 fn is_steady(tail: &[f64], noise: f64) -> bool {

@@ -1,8 +1,8 @@
 //! Sweeps: groups cells by tool and parameters, and computes knee, limits and fit over the swept number.
 
-use super::limits::{self, Limiting, Stretch};
+use super::limits::{self, LimitingResource, SweepStretch};
 use super::quantity::quantity;
-use super::view::View;
+use super::view::ResultsView;
 use super::{CellSummary, Sweep, fit, knee};
 use crate::results::{Cell, Machine};
 use hakobu_explain::verdict::{
@@ -11,7 +11,7 @@ use hakobu_explain::verdict::{
 use std::collections::BTreeMap;
 
 /// Cells of a sweep.
-pub(super) struct Row<'a> {
+pub(super) struct SweepRow<'a> {
     pub group: &'a str,
     pub series: String,
     /// In ascending order of the swept number.
@@ -33,7 +33,7 @@ pub(super) fn others(cell: &Cell, x_name: &str) -> BTreeMap<String, String> {
 
 /// Groups cells by group, series and parameters that are not swept, without controls. Rows with fewer than
 /// two distinct x are dropped.
-pub(super) fn rows<'a>(view: &View<'a>) -> Vec<Row<'a>> {
+pub(super) fn rows<'a>(view: &ResultsView<'a>) -> Vec<SweepRow<'a>> {
     type Key<'a> = (&'a str, &'a str, BTreeMap<String, String>);
     let mut found: Vec<(Key<'a>, Vec<&'a Cell>)> = Vec::new();
     for cell in view.settings().filter(|cell| cell.x.is_some_and(f64::is_finite)) {
@@ -58,9 +58,9 @@ pub(super) fn rows<'a>(view: &View<'a>) -> Vec<Row<'a>> {
     };
     let rows = found.into_iter().map(|(key, mut cells)| {
         cells.sort_by(|a, b| x_of(a).total_cmp(&x_of(b)));
-        Row { group: key.0, series: named(&key), cells }
+        SweepRow { group: key.0, series: named(&key), cells }
     });
-    let differ = |row: &Row<'_>| {
+    let differ = |row: &SweepRow<'_>| {
         let ends = row.cells.first().zip(row.cells.last());
         ends.is_some_and(|(first, last)| x_of(first) < x_of(last))
     };
@@ -74,15 +74,15 @@ pub(super) fn x_of(cell: &Cell) -> f64 {
 
 /// Limiting resource of a cell: from its runs' own verdicts if they agree, else from the machine's counters.
 pub(super) fn limiting(
-    view: &View<'_>,
-    row: Option<&Row<'_>>,
+    view: &ResultsView<'_>,
+    row: Option<&SweepRow<'_>>,
     cell: &Cell,
     cells: &[CellSummary],
     experiments: Vec<Experiment>,
-) -> Limiting {
+) -> LimitingResource {
     let runs = view.runs(cell.id);
     let Some(of) = cells.iter().find(|of| of.cell == cell.id).filter(|_| !runs.is_empty()) else {
-        return Limiting::default();
+        return LimitingResource::default();
     };
     let curve = row.map(|row| curve(view, row, cell, cells)).unwrap_or_default();
     let own_verdict = limits::own_verdict(&runs);
@@ -90,7 +90,12 @@ pub(super) fn limiting(
 }
 
 /// Rates of a cell and its neighbours in the sweep, by swept number.
-fn curve(view: &View<'_>, row: &Row<'_>, cell: &Cell, cells: &[CellSummary]) -> Vec<Point> {
+fn curve(
+    view: &ResultsView<'_>,
+    row: &SweepRow<'_>,
+    cell: &Cell,
+    cells: &[CellSummary],
+) -> Vec<Point> {
     let Some(at) = row.cells.iter().position(|of| of.id == cell.id) else { return Vec::new() };
     let near = row.cells.iter().enumerate().filter(|(other, _)| other.abs_diff(at) <= 1);
     let point = |of: &Cell| {
@@ -101,7 +106,7 @@ fn curve(view: &View<'_>, row: &Row<'_>, cell: &Cell, cells: &[CellSummary]) -> 
 }
 
 /// Facts about a cell's runs from the machine's counters.
-fn facts(view: &View<'_>, cell: &Cell, of: &CellSummary) -> Facts {
+fn facts(view: &ResultsView<'_>, cell: &Cell, of: &CellSummary) -> Facts {
     let machine = &view.results.header.machine;
     let cpus = cpus(cell, machine);
     let load = |name: &str| of.load.get(name).copied();
@@ -164,7 +169,7 @@ pub(super) fn cpus(cell: &Cell, machine: &Machine) -> f64 {
 }
 
 /// Evaluates a sweep.
-pub(super) fn sweep(view: &View<'_>, row: &Row<'_>, cells: &[CellSummary]) -> Sweep {
+pub(super) fn sweep(view: &ResultsView<'_>, row: &SweepRow<'_>, cells: &[CellSummary]) -> Sweep {
     let of = |cell: &Cell| cells.iter().find(|of| of.cell == cell.id);
     let points: Vec<_> =
         row.cells.iter().filter_map(|cell| Some((cell.x?, of(cell)?.value?))).collect();
@@ -180,9 +185,9 @@ pub(super) fn sweep(view: &View<'_>, row: &Row<'_>, cells: &[CellSummary]) -> Sw
     let seed = view.seed(first.map_or(0, |cell| cell.id), 2);
     let fit = fit(&runs, seed).filter(|_| view.is_parallel());
     let work = first.and_then(|cell| view.work_for(cell));
-    let limiting: Vec<(f64, &Limiting)> =
+    let limiting: Vec<(f64, &LimitingResource)> =
         row.cells.iter().filter_map(|cell| Some((cell.x?, &of(cell)?.limiting))).collect();
-    let stretches: Vec<Stretch> = match view.is_parallel() {
+    let stretches: Vec<SweepStretch> = match view.is_parallel() {
         true => limits::stretches(&limiting, view.x_name(), view.lang),
         false => Vec::new(),
     };
@@ -191,7 +196,7 @@ pub(super) fn sweep(view: &View<'_>, row: &Row<'_>, cells: &[CellSummary]) -> Sw
         series: row.series.clone(),
         cells: row.cells.iter().map(|cell| cell.id).collect(),
         knee: knee(&points, view.more_is_better()),
-        fit: fit.map(|fit| super::Fit { work, ..fit }),
+        fit: fit.map(|fit| super::CurveFit { work, ..fit }),
         rate_unit: first.map_or(String::new(), |cell| view.rate_unit(cell)),
         stretches,
     }

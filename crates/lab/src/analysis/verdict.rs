@@ -3,12 +3,12 @@
 
 mod best;
 
-use super::proofs::Found;
+use super::proofs::ProofFinding;
 use super::rivals::lead;
-use super::say::{Join, beside, capital, is_many, listed, percent, rate, sentences, span};
-use super::view::View;
-use super::{Analysis, Knee, Lang, Model, SENTENCES_MAX, Sweep};
-use crate::analysis::limits::{Limiting, Stretch, by};
+use super::say::{Conjunction, beside, capital, is_many, listed, percent, rate, sentences, span};
+use super::view::ResultsView;
+use super::{Analysis, FitModel, Knee, Lang, SENTENCES_MAX, Sweep};
+use crate::analysis::limits::{LimitingResource, SweepStretch, by};
 use hakobu_explain::verdict::Conclusion;
 
 /// Most sweeps named in a sentence.
@@ -19,7 +19,11 @@ const LIMITED_MAX: usize = 2;
 const STRETCHES_MAX: usize = 3;
 
 /// The verdict: one to four sentences.
-pub(super) fn verdict(view: &View<'_>, analysis: &Analysis, found: &[Found]) -> Vec<String> {
+pub(super) fn verdict(
+    view: &ResultsView<'_>,
+    analysis: &Analysis,
+    found: &[ProofFinding],
+) -> Vec<String> {
     let Some(best) = best::best(view, analysis) else {
         let said = view.lang.pick(
             "No run succeeded, so there is no result.",
@@ -39,7 +43,7 @@ pub(super) fn verdict(view: &View<'_>, analysis: &Analysis, found: &[Found]) -> 
 }
 
 /// True if all cells are sweeps of one tool.
-fn is_one_tool(view: &View<'_>, sweeps: &[&Sweep]) -> bool {
+fn is_one_tool(view: &ResultsView<'_>, sweeps: &[&Sweep]) -> bool {
     let Some(first) = sweeps.first() else { return false };
     view.cells.iter().all(|cell| cell.series == first.series)
         && sweeps.iter().all(|sweep| sweep.series == first.series)
@@ -47,7 +51,7 @@ fn is_one_tool(view: &View<'_>, sweeps: &[&Sweep]) -> bool {
 
 /// Sweeps to report: those of the first group that has any, hakobu's first. For one tool, those of each
 /// group.
-fn chosen<'a>(view: &View<'_>, analysis: &'a Analysis) -> Vec<&'a Sweep> {
+fn chosen<'a>(view: &ResultsView<'_>, analysis: &'a Analysis) -> Vec<&'a Sweep> {
     let with_knee = |sweep: &&Sweep| sweep.knee.is_some();
     let mut sweeps: Vec<&Sweep> = analysis.sweeps.iter().filter(with_knee).collect();
     let Some(group) = sweeps.first().map(|sweep| &sweep.group) else { return sweeps };
@@ -64,7 +68,7 @@ fn chosen<'a>(view: &View<'_>, analysis: &'a Analysis) -> Vec<&'a Sweep> {
 
 /// Sufficient number of jobs: `8 jobs are enough (99 % of the best).`
 fn knees(
-    view: &View<'_>,
+    view: &ResultsView<'_>,
     analysis: &Analysis,
     sweeps: &[&Sweep],
     is_alone: bool,
@@ -93,14 +97,14 @@ fn knees(
 }
 
 /// Median of a sweep at x.
-fn value_at(view: &View<'_>, analysis: &Analysis, sweep: &Sweep, x: f64) -> Option<f64> {
+fn value_at(view: &ResultsView<'_>, analysis: &Analysis, sweep: &Sweep, x: f64) -> Option<f64> {
     let id = sweep.cells.iter().find(|id| view.cell(**id).is_some_and(|cell| cell.x == Some(x)))?;
     Some(analysis.cells.iter().find(|of| of.cell == *id)?.value?.mid)
 }
 
 /// Sufficient number for one tool; `value` is the metric there.
 fn enough(
-    view: &View<'_>,
+    view: &ResultsView<'_>,
     series: &str,
     knee: &Knee,
     value: Option<String>,
@@ -151,7 +155,7 @@ fn share_of(share: f64) -> String {
 }
 
 /// Group of the sweeps, if there are several.
-fn place(view: &View<'_>, sweeps: &[&Sweep]) -> String {
+fn place(view: &ResultsView<'_>, sweeps: &[&Sweep]) -> String {
     let group = sweeps.first().map_or("", |sweep| sweep.group.as_str());
     match view.groups().len() {
         0 | 1 => String::new(),
@@ -160,20 +164,20 @@ fn place(view: &View<'_>, sweeps: &[&Sweep]) -> String {
 }
 
 /// True if an experiment has a conclusion.
-fn is_clear(found: &Found) -> bool {
+fn is_clear(found: &ProofFinding) -> bool {
     matches!(found.says, Some(Conclusion::Bottleneck | Conclusion::NoEffect))
 }
 
 /// The limit: from experiments if one found it, else from the signals; then experiments without effect.
 fn limits(
-    view: &View<'_>,
+    view: &ResultsView<'_>,
     analysis: &Analysis,
     sweeps: &[&Sweep],
-    found: &[Found],
+    found: &[ProofFinding],
     is_alone: bool,
 ) -> Option<String> {
     let lang = view.lang;
-    let mut clear: Vec<&Found> = found.iter().filter(|of| is_clear(of)).collect();
+    let mut clear: Vec<&ProofFinding> = found.iter().filter(|of| is_clear(of)).collect();
     clear.sort_by_key(|of| of.says == Some(Conclusion::NoEffect));
     let mut told: Vec<(&str, Option<Conclusion>)> = Vec::new();
     clear.retain(|of| {
@@ -210,7 +214,7 @@ fn limits(
 
 /// The limit by signals: along the sweep, or at the best cell if nothing is swept.
 fn signals(
-    view: &View<'_>,
+    view: &ResultsView<'_>,
     analysis: &Analysis,
     sweeps: &[&Sweep],
     is_alone: bool,
@@ -235,11 +239,11 @@ fn signals(
     let swept = swept.map(|sweep| (sweep.series.clone(), along(&sweep.stretches, lang)));
     let each: Vec<(String, Vec<String>)> = alone.into_iter().chain(swept).collect();
     let words = each.iter().enumerate().map(|(at, (name, parts))| match (is_alone, lang) {
-        (true, Lang::En) => listed(parts, Join::And, lang),
+        (true, Lang::En) => listed(parts, Conjunction::And, lang),
         (false, Lang::En) if at == 0 => {
-            format!("{name} is limited by {}", listed(parts, Join::And, lang))
+            format!("{name} is limited by {}", listed(parts, Conjunction::And, lang))
         }
-        (false, Lang::En) => format!("{name} by {}", listed(parts, Join::And, lang)),
+        (false, Lang::En) => format!("{name} by {}", listed(parts, Conjunction::And, lang)),
         (true, Lang::Ja) => parts.join("、"),
         (false, Lang::Ja) => beside(&format!("{name} は"), &parts.join("、")),
     });
@@ -256,11 +260,11 @@ fn signals(
 
 /// Limits along a sweep, in order. Of many stretches those with the same limit are joined, and the unknown ones
 /// come last as one.
-fn along(stretches: &[Stretch], lang: Lang) -> Vec<String> {
+fn along(stretches: &[SweepStretch], lang: Lang) -> Vec<String> {
     if stretches.len() <= STRETCHES_MAX {
         return stretches.iter().map(|of| by(&of.limiting, &of.place, lang)).collect();
     }
-    let mut known: Vec<(Limiting, Vec<String>)> = Vec::new();
+    let mut known: Vec<(LimitingResource, Vec<String>)> = Vec::new();
     for of in stretches.iter().filter(|of| of.limiting.is_determined()) {
         match known.iter_mut().find(|(one, _)| one.resource == of.limiting.resource) {
             Some((one, places)) => {
@@ -270,8 +274,10 @@ fn along(stretches: &[Stretch], lang: Lang) -> Vec<String> {
             None => known.push((of.limiting.clone(), vec![of.place.clone()])),
         }
     }
-    let mut parts: Vec<String> =
-        known.iter().map(|(of, places)| by(of, &listed(places, Join::And, lang), lang)).collect();
+    let mut parts: Vec<String> = known
+        .iter()
+        .map(|(of, places)| by(of, &listed(places, Conjunction::And, lang), lang))
+        .collect();
     if stretches.iter().any(|of| !of.limiting.is_determined()) {
         parts.push(lang.pick("an unknown limit elsewhere", "それ以外は判定できず").to_owned());
     }
@@ -279,7 +285,7 @@ fn along(stretches: &[Stretch], lang: Lang) -> Vec<String> {
 }
 
 /// Prediction of the first fit for twice the largest x.
-fn predicts(view: &View<'_>, sweeps: &[&Sweep], is_alone: bool) -> Option<String> {
+fn predicts(view: &ResultsView<'_>, sweeps: &[&Sweep], is_alone: bool) -> Option<String> {
     let lang = view.lang;
     let sweep = sweeps.iter().find(|sweep| sweep.fit.is_some())?;
     let fit = sweep.fit.as_ref()?;
@@ -294,10 +300,12 @@ fn predicts(view: &View<'_>, sweeps: &[&Sweep], is_alone: bool) -> Option<String
     let peak = peak.map(|peak| view.of_x(peak.mid.round()));
     let shape = match (fit.model, peak, lang) {
         (_, None, _) => String::new(),
-        (Model::Cap, Some(peak), Lang::En) => format!("; flat from {peak} on"),
-        (Model::Cap, Some(peak), Lang::Ja) => format!("。{}", beside(&peak, "以上では頭打ちです")),
-        (Model::Usl, Some(peak), Lang::En) => format!("; peak at {peak}"),
-        (Model::Usl, Some(peak), Lang::Ja) => format!("。最大は {}", beside(&peak, "です")),
+        (FitModel::Cap, Some(peak), Lang::En) => format!("; flat from {peak} on"),
+        (FitModel::Cap, Some(peak), Lang::Ja) => {
+            format!("。{}", beside(&peak, "以上では頭打ちです"))
+        }
+        (FitModel::Usl, Some(peak), Lang::En) => format!("; peak at {peak}"),
+        (FitModel::Usl, Some(peak), Lang::Ja) => format!("。最大は {}", beside(&peak, "です")),
     };
     let of = match (is_alone, lang) {
         (true, Lang::En) => "Prediction".to_owned(),
@@ -319,9 +327,9 @@ mod tests {
     use super::*;
     use hakobu_explain::verdict::{Level, Resource};
 
-    fn stretch(resource: Resource, level: Level, place: &str) -> Stretch {
-        let limiting = Limiting { resource, level, ..Limiting::default() };
-        Stretch { limiting, place: place.to_owned(), ..Stretch::default() }
+    fn stretch(resource: Resource, level: Level, place: &str) -> SweepStretch {
+        let limiting = LimitingResource { resource, level, ..LimitingResource::default() };
+        SweepStretch { limiting, place: place.to_owned(), ..SweepStretch::default() }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::results::{Cell, Results, Run};
 use std::collections::BTreeMap;
 
 /// Results, sorted and indexed.
-pub(super) struct View<'a> {
+pub(super) struct ResultsView<'a> {
     pub results: &'a Results,
     /// Language of sentences.
     pub lang: Lang,
@@ -16,11 +16,11 @@ pub(super) struct View<'a> {
     counted: BTreeMap<u32, Vec<(&'a Run, f64)>>,
 }
 
-impl<'a> View<'a> {
-    pub(super) fn new(results: &'a Results, lang: Lang) -> View<'a> {
+impl<'a> ResultsView<'a> {
+    pub(super) fn new(results: &'a Results, lang: Lang) -> ResultsView<'a> {
         let mut cells: Vec<&Cell> = results.header.cells.iter().collect();
         cells.sort_by_key(|cell| cell.id);
-        let mut view = View { results, lang, cells, counted: BTreeMap::new() };
+        let mut view = ResultsView { results, lang, cells, counted: BTreeMap::new() };
         for run in results.runs.iter().filter(|run| run.ok && !run.warmup) {
             if let Some(value) = view.value(run) {
                 view.counted.entry(run.cell).or_default().push((run, value));
@@ -96,7 +96,7 @@ impl<'a> View<'a> {
         if let Some(data) = self.results.header.data.iter().find(|data| data.name == cell.data) {
             return (some(data.bytes as f64), some(data.files as f64));
         }
-        let found = |of: &dyn Fn(&crate::results::Checked) -> u64| {
+        let found = |of: &dyn Fn(&crate::results::CheckedFiles) -> u64| {
             let median =
                 self.median_of(cell.id, |run| run.checked.as_ref().map_or(0.0, |c| of(c) as f64));
             median.and_then(some)
@@ -127,7 +127,7 @@ impl<'a> View<'a> {
         self.work_for(cell).map_or(value, |work| work / value)
     }
 
-    /// Unit of [`View::rate`].
+    /// Unit of [`ResultsView::rate`].
     pub(super) fn rate_unit(&self, cell: &Cell) -> String {
         match (self.more_is_better(), self.metric()) {
             (true, metric) => metric.to_owned(),

@@ -1,7 +1,7 @@
 //! Entry point of the analysis.
 
-use super::proofs::{self, Found};
-use super::view::View;
+use super::proofs::{self, ProofFinding};
+use super::view::ResultsView;
 use super::{Analysis, Lang, caveats, cells, rivals, sweeps, verdict};
 use crate::results::Results;
 
@@ -12,7 +12,7 @@ pub fn analyse(results: &Results) -> Analysis {
 
 /// Analyses results, with sentences in `lang`. Numbers and names do not depend on it.
 pub fn analyse_in(results: &Results, lang: Lang) -> Analysis {
-    let view = View::new(results, lang);
+    let view = ResultsView::new(results, lang);
     let mut summaries: Vec<_> = view.cells.iter().map(|cell| cells::summary(&view, cell)).collect();
     let rows = sweeps::rows(&view);
     let mut found = proofs::made(&view);
@@ -36,7 +36,7 @@ pub fn analyse_in(results: &Results, lang: Lang) -> Analysis {
         cells: summaries,
         sweeps,
         controls,
-        proofs: found.iter().map(|Found { proof, .. }| proof.clone()).collect(),
+        proofs: found.iter().map(|ProofFinding { proof, .. }| proof.clone()).collect(),
         caveats: Vec::new(),
     };
     analysis.caveats = caveats::caveats(&view, &analysis);

@@ -12,5 +12,5 @@ pub mod spec;
 pub mod tools;
 
 pub(crate) use planned::add_controls;
-pub use planned::{Accepts, Action, Check, DiskLimits, Launch, Planned, Sink};
-pub use resolved::{Plan, Repeat, ServerPlan};
+pub use planned::{DiskLimits, ExitCodes, Launch, OutputSink, PlannedCell, RunAction, RunCheck};
+pub use resolved::{CampaignPlan, RepeatRules, ServerPlan};

@@ -21,7 +21,7 @@ pub const CONTENT: &str = "content";
 
 /// Position of a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mark {
+pub enum FolderMark {
     /// In the folder.
     Inside,
     /// In the parent folder, for a folder that may contain nothing but its content.
@@ -30,23 +30,23 @@ pub enum Mark {
 
 /// An open folder that this program made.
 #[derive(Debug)]
-pub struct Own {
+pub struct OwnFolder {
     path: PathBuf,
     parent: OwnedFd,
     name: CString,
     folder: OwnedFd,
-    mark: Mark,
+    mark: FolderMark,
 }
 
-impl Own {
+impl OwnFolder {
     /// Creates a folder with its mark, or opens an existing one. An empty folder of this user is accepted as
     /// well: a run may have been killed before it wrote the mark.
     ///
     /// # Errors
     /// A message: the path is a symbolic link or no folder, belongs to another user, holds files but no mark,
     /// or a call failed.
-    pub fn claim(path: &Path, mark: Mark) -> Result<Own, String> {
-        let own = Own::open(path, mark)?;
+    pub fn claim(path: &Path, mark: FolderMark) -> Result<OwnFolder, String> {
+        let own = OwnFolder::open(path, mark)?;
         if own.is_marked()? {
             return Ok(own);
         }
@@ -61,7 +61,7 @@ impl Own {
         Ok(own)
     }
 
-    fn open(path: &Path, mark: Mark) -> Result<Own, String> {
+    fn open(path: &Path, mark: FolderMark) -> Result<OwnFolder, String> {
         let name = path.file_name().ok_or_else(|| format!("{} has no name", quoted(path)))?;
         let name = CString::new(name.as_bytes()).map_err(|_| nul(path))?;
         let above = path.parent().unwrap_or(Path::new("/"));
@@ -79,7 +79,7 @@ impl Own {
                 false => cannot("open", path, error),
             }
         })?;
-        let own = Own { path: path.to_owned(), parent, name, folder, mark };
+        let own = OwnFolder { path: path.to_owned(), parent, name, folder, mark };
         let uid = meta::of_fd(&own.folder).map_err(|error| cannot("look at", path, error))?.uid;
         if uid != process::euid() && uid != own.uid_of_new_files() {
             return Err(format!("{} belongs to another user: it is left alone", quoted(path)));
@@ -103,8 +103,8 @@ impl Own {
     /// Directory and name of the mark.
     fn mark(&self) -> (BorrowedFd<'_>, CString) {
         match self.mark {
-            Mark::Inside => (self.folder.as_fd(), MARK.to_owned()),
-            Mark::Beside => {
+            FolderMark::Inside => (self.folder.as_fd(), MARK.to_owned()),
+            FolderMark::Beside => {
                 let mut name = self.name.to_bytes().to_vec();
                 name.extend(BESIDE.as_bytes());
                 // Neither part contains a NUL.
@@ -145,7 +145,7 @@ impl Own {
     fn is_empty(&self) -> Result<bool, String> {
         let mut others = 0;
         let mut count = |name: &CStr, _, _| {
-            others += u32::from(self.mark != Mark::Inside || name != MARK);
+            others += u32::from(self.mark != FolderMark::Inside || name != MARK);
         };
         let read = dir::Reader::default().for_each(self.folder.as_fd(), &mut count);
         read.map_err(|error| cannot("read", &self.path, error))?;
@@ -199,8 +199,8 @@ impl Own {
         }
         remove(self.parent.as_fd(), &self.name, &self.path)?;
         match self.mark {
-            Mark::Inside => Ok(()),
-            Mark::Beside => {
+            FolderMark::Inside => Ok(()),
+            FolderMark::Beside => {
                 let (dir, name) = self.mark();
                 dir::unlink(dir, &name).map_err(|error| cannot("unmark", &self.path, error))
             }
@@ -219,7 +219,7 @@ fn create(dir: BorrowedFd<'_>, name: &CStr, path: &Path) -> Result<(), String> {
 /// Removes an entry with everything below it.
 fn remove(dir: BorrowedFd<'_>, name: &CStr, path: &Path) -> Result<(), String> {
     let options = RemoveOptions { make_writable: true, ..RemoveOptions::default() };
-    let mut problem = Problem(None);
+    let mut problem = FirstProblem(None);
     let bytes = path.as_os_str().as_bytes();
     let kind = match meta::of(dir, name, false) {
         Ok(meta) => meta.kind,
@@ -231,9 +231,9 @@ fn remove(dir: BorrowedFd<'_>, name: &CStr, path: &Path) -> Result<(), String> {
 }
 
 /// The first failed removal.
-struct Problem(Option<String>);
+struct FirstProblem(Option<String>);
 
-impl Removal for Problem {
+impl Removal for FirstProblem {
     fn removed(&mut self, _: &RemovalEntry<'_>) {}
 
     fn failed(&mut self, entry: &RemovalEntry<'_>, _: Operation, cause: Cause) {
@@ -252,8 +252,8 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
-    fn refused(path: &Path, mark: Mark) -> String {
-        Own::claim(path, mark).unwrap_err()
+    fn refused(path: &Path, mark: FolderMark) -> String {
+        OwnFolder::claim(path, mark).unwrap_err()
     }
 
     #[test]
@@ -262,10 +262,10 @@ mod tests {
         let outside = dir.path().join("outside");
         fs::create_dir(&outside).unwrap();
         fs::write(outside.join("f"), "mine").unwrap();
-        for mark in [Mark::Inside, Mark::Beside] {
+        for mark in [FolderMark::Inside, FolderMark::Beside] {
             let path = dir.path().join(format!("a/{mark:?}"));
             for _ in 0..2 {
-                let own = Own::claim(&path, mark).unwrap();
+                let own = OwnFolder::claim(&path, mark).unwrap();
                 own.empty(Path::new("content/deep")).unwrap();
                 fs::create_dir(path.join("content/deep/x")).unwrap();
                 fs::write(path.join("content/deep/x/f"), "x").unwrap();
@@ -279,7 +279,7 @@ mod tests {
                 assert!(path.join("content/deep").symlink_metadata().unwrap().is_dir());
                 assert!(own.empty(Path::new("../..")).is_err());
             }
-            Own::claim(&path, mark).unwrap().remove().unwrap();
+            OwnFolder::claim(&path, mark).unwrap().remove().unwrap();
         }
         assert_eq!(fs::read_dir(dir.path().join("a")).unwrap().count(), 0, "marks go as well");
         assert_eq!(fs::read(outside.join("f")).unwrap(), b"mine");
@@ -295,13 +295,13 @@ mod tests {
         symlink(&full, path("link")).unwrap();
         fs::write(path("file"), "").unwrap();
         // A renamed copy of our folder: its mark is invalid.
-        let own = Own::claim(&path("own"), Mark::Inside).unwrap();
+        let own = OwnFolder::claim(&path("own"), FolderMark::Inside).unwrap();
         own.empty(Path::new(CONTENT)).unwrap();
         fs::create_dir(path("copy")).unwrap();
         fs::copy(path("own/.hakobu-made"), path("copy/.hakobu-made")).unwrap();
         fs::write(path("copy/thesis"), "mine").unwrap();
         symlink(path("own"), path("to-own")).unwrap();
-        for mark in [Mark::Inside, Mark::Beside] {
+        for mark in [FolderMark::Inside, FolderMark::Beside] {
             for (name, said) in [
                 ("full", "was not made by hakobu"),
                 ("copy", "was not made by hakobu"),
@@ -316,24 +316,24 @@ mod tests {
         // A link in place of the mark.
         fs::rename(path("own/.hakobu-made"), path("mark")).unwrap();
         symlink(path("mark"), path("own/.hakobu-made")).unwrap();
-        assert!(refused(&path("own"), Mark::Inside).contains("was not made"));
+        assert!(refused(&path("own"), FolderMark::Inside).contains("was not made"));
         assert_eq!(fs::read(full.join("thesis")).unwrap(), b"mine");
         assert!(path("copy/thesis").exists() && path("own/content").exists());
         // Incomplete, from a killed run.
         fs::create_dir(path("half")).unwrap();
         fs::write(path("half/.hakobu-made"), "hako").unwrap();
-        Own::claim(&path("half"), Mark::Inside).unwrap();
+        OwnFolder::claim(&path("half"), FolderMark::Inside).unwrap();
     }
 
     #[test]
     fn folders_of_other_users_are_refused() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("theirs");
-        let own = Own::claim(&path, Mark::Inside).unwrap();
+        let own = OwnFolder::claim(&path, FolderMark::Inside).unwrap();
         if std::os::unix::fs::chown(&path, Some(12345), None).is_err() {
             return; // chown requires root
         }
-        assert!(refused(&path, Mark::Inside).contains("belongs to another user"));
+        assert!(refused(&path, FolderMark::Inside).contains("belongs to another user"));
         drop(own);
         assert_eq!(fs::read_dir(&path).unwrap().count(), 1, "the probe is removed");
     }
@@ -342,7 +342,7 @@ mod tests {
     fn a_folder_that_was_replaced_is_not_removed() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("own");
-        let own = Own::claim(&path, Mark::Inside).unwrap();
+        let own = OwnFolder::claim(&path, FolderMark::Inside).unwrap();
         fs::rename(&path, dir.path().join("moved")).unwrap();
         fs::create_dir(&path).unwrap();
         fs::write(path.join("thesis"), "mine").unwrap();

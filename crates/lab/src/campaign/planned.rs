@@ -1,7 +1,7 @@
 //! A cell that is ready to run: its command, the actions before and after it, the check.
 
-use super::plan::throttle::Throttle;
-use super::tools::Output;
+use super::plan::throttle::DiskThrottle;
+use super::tools::OutputFormat;
 use crate::distinct;
 use crate::results::Cell;
 use std::collections::BTreeMap;
@@ -10,19 +10,19 @@ use std::time::Duration;
 
 /// A cell that is ready to run.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Planned {
+pub struct PlannedCell {
     /// Description in the results.
     pub cell: Cell,
     /// Actions before each run, not timed.
-    pub prepare: Vec<Action>,
+    pub prepare: Vec<RunAction>,
     /// The timed command.
     pub launch: Launch,
     /// Shell commands after each run, not timed.
     pub conclude: Vec<String>,
     /// Check after each run.
-    pub check: Check,
+    pub check: RunCheck,
     /// Metrics to extract from its output.
-    pub extract: Output,
+    pub extract: OutputFormat,
     /// Folder that is read; its share in the page cache is recorded before each run.
     pub source: Option<PathBuf>,
     /// Disk limits that `prepare` sets and `conclude` removes.
@@ -32,7 +32,7 @@ pub struct Planned {
     pub endpoint: Option<String>,
 }
 
-impl Planned {
+impl PlannedCell {
     /// True if commands contain the endpoint, so that it can be replaced. Settings files are not searched.
     pub fn names_endpoint(&self) -> bool {
         let Some(endpoint) = &self.endpoint else { return false };
@@ -41,7 +41,7 @@ impl Planned {
     }
 
     /// A copy of the cell with the endpoint replaced in its command and in the commands before and after it.
-    pub fn at(&self, endpoint: &str) -> Planned {
+    pub fn at(&self, endpoint: &str) -> PlannedCell {
         let mut other = self.clone();
         let Some(here) = other.endpoint.replace(endpoint.to_owned()) else { return other };
         let exchange = |text: &mut String| *text = text.replace(&here, endpoint);
@@ -49,7 +49,7 @@ impl Planned {
         other.launch.env.values_mut().for_each(exchange);
         other.conclude.iter_mut().for_each(exchange);
         for action in &mut other.prepare {
-            if let Action::Shell(command) = action {
+            if let RunAction::Shell(command) = action {
                 exchange(command);
             }
         }
@@ -61,9 +61,9 @@ impl Planned {
 /// Repeats one cell of each group from `first` on: a difference between the two is noise. Of the cells with the
 /// lowest rank it is the middle one.
 pub(crate) fn add_controls(
-    cells: &mut Vec<Planned>,
+    cells: &mut Vec<PlannedCell>,
     first: usize,
-    rank: impl Fn(&Planned) -> usize,
+    rank: impl Fn(&PlannedCell) -> usize,
 ) {
     let made = cells.get(first..).unwrap_or_default();
     let middle = |group: &str| {
@@ -73,7 +73,7 @@ pub(crate) fn add_controls(
         preferred.get(preferred.len() / 2).map(|planned| (*planned).clone())
     };
     let groups = distinct(made.iter().map(|planned| planned.cell.group.as_str()));
-    let controls: Vec<Planned> = groups.into_iter().filter_map(middle).collect();
+    let controls: Vec<PlannedCell> = groups.into_iter().filter_map(middle).collect();
     for mut control in controls {
         control.cell.control_of = Some(control.cell.id);
         control.cell.id = u32::try_from(cells.len()).unwrap_or(u32::MAX);
@@ -85,7 +85,7 @@ pub(crate) fn add_controls(
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiskLimits {
     /// Mechanism that sets them.
-    pub throttle: Throttle,
+    pub throttle: DiskThrottle,
     /// Operations per second, for reads and writes each.
     pub iops: Option<u64>,
     /// Bytes per second, for reads and writes each.
@@ -94,7 +94,7 @@ pub struct DiskLimits {
 
 /// An action before a run.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Action {
+pub enum RunAction {
     /// Removes everything in a folder; creates it if it is missing.
     Empty {
         /// The campaign's own folder that contains it.
@@ -128,14 +128,14 @@ pub struct Launch {
     /// Time after which it is killed with all its children and counts as failed.
     pub timeout: Option<Duration>,
     /// Exit codes that count as success.
-    pub accepts: Accepts,
+    pub accepts: ExitCodes,
     /// Destination of its output.
-    pub output: Sink,
+    pub output: OutputSink,
 }
 
 /// Exit codes that count as success.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Accepts {
+pub enum ExitCodes {
     /// 0.
     #[default]
     Zero,
@@ -145,20 +145,20 @@ pub enum Accepts {
     Codes(Vec<i32>),
 }
 
-impl Accepts {
+impl ExitCodes {
     /// True if this code counts as success.
     pub fn accepts(&self, code: i32) -> bool {
         match self {
-            Accepts::Zero => code == 0,
-            Accepts::Any => true,
-            Accepts::Codes(codes) => code == 0 || codes.contains(&code),
+            ExitCodes::Zero => code == 0,
+            ExitCodes::Any => true,
+            ExitCodes::Codes(codes) => code == 0 || codes.contains(&code),
         }
     }
 }
 
 /// Destination of the output of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Sink {
+pub enum OutputSink {
     /// Pipes; the output is kept to extract metrics and to explain failures.
     #[default]
     Pipe,
@@ -172,7 +172,7 @@ pub enum Sink {
 
 /// Check after a run.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum Check {
+pub enum RunCheck {
     /// The exit code only.
     #[default]
     Exit,

@@ -1,19 +1,19 @@
 //! A fully resolved campaign: its plan, its servers, the number of its runs.
 
-use super::data::Recipe;
-use super::planned::Planned;
-use crate::results::Header;
+use super::data::DataRecipe;
+use super::planned::PlannedCell;
+use crate::results::ResultsHeader;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// A fully resolved campaign.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Plan {
+pub struct CampaignPlan {
     /// Header of its results, without what only the machine and the session know.
-    pub header: Header,
+    pub header: ResultsHeader,
     /// Data sets to make before the first run, with their folders.
-    pub data: Vec<(Recipe, PathBuf)>,
+    pub data: Vec<(DataRecipe, PathBuf)>,
     /// Embedded servers to start before the first run, by the label that commands use.
     pub servers: Vec<ServerPlan>,
     /// Folders owned by the campaign, created or recognised by their marks before the first run.
@@ -23,9 +23,9 @@ pub struct Plan {
     /// Shell commands after the last run, also after a failure.
     pub teardown: Vec<String>,
     /// Cells in the order of description, ids from 0.
-    pub cells: Vec<Planned>,
+    pub cells: Vec<PlannedCell>,
     /// Number of runs.
-    pub repeat: Repeat,
+    pub repeat: RepeatRules,
     /// Programs that take part: name in the campaign and the words that start it.
     pub programs: Vec<(String, PathBuf)>,
     /// Folders by label, for the fingerprint of volumes.
@@ -61,7 +61,7 @@ pub struct ServerPlan {
 
 /// Number of runs of each cell.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Repeat {
+pub struct RepeatRules {
     /// Warm-up runs, which do not count.
     pub warmup: u32,
     /// Minimum runs of each cell.

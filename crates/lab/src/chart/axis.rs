@@ -1,6 +1,6 @@
 //! Linear and logarithmic axes: mapping to pixels, ticks and their labels.
 
-use super::shape::Scale;
+use super::shape::AxisScale;
 use hakobu_core::number;
 use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
 use plotters::coord::types::RangedCoordf64;
@@ -14,23 +14,23 @@ const BOUND: f64 = 1e300;
 
 /// Axis from `low` to `high`.
 #[derive(Clone, Debug)]
-pub(super) struct Axis {
+pub(super) struct ChartAxis {
     low: f64,
     high: f64,
-    scale: Scale,
+    scale: AxisScale,
     /// Positions of ticks; chosen automatically if empty.
     ticks: Vec<f64>,
 }
 
-impl Axis {
+impl ChartAxis {
     /// Falls back to a linear axis if a logarithm does not exist.
-    pub(super) fn new(low: f64, high: f64, scale: Scale, ticks: Vec<f64>) -> Axis {
+    pub(super) fn new(low: f64, high: f64, scale: AxisScale, ticks: Vec<f64>) -> ChartAxis {
         let bounded = |number: f64| if number.is_nan() { 0.0 } else { number.clamp(-BOUND, BOUND) };
         let (low, high) = (bounded(low), bounded(high));
         // Beside a large number 1 is nothing.
         let high = if high > low { high } else { (low + 1.0).max(low + low.abs() * 1e-9) };
-        let scale = if low > 0.0 { scale } else { Scale::Linear };
-        Axis { low, high, scale, ticks }
+        let scale = if low > 0.0 { scale } else { AxisScale::Linear };
+        ChartAxis { low, high, scale, ticks }
     }
 
     fn of_logarithms(&self) -> RangedCoordf64 {
@@ -38,14 +38,14 @@ impl Axis {
     }
 }
 
-impl Ranged for Axis {
+impl Ranged for ChartAxis {
     type FormatOption = DefaultFormatting;
     type ValueType = f64;
 
     fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
         match self.scale {
-            Scale::Linear => RangedCoordf64::from(self.low..self.high).map(value, limit),
-            Scale::Logarithmic => {
+            AxisScale::Linear => RangedCoordf64::from(self.low..self.high).map(value, limit),
+            AxisScale::Logarithmic => {
                 let value = value.max(self.low.min(self.high)).ln();
                 self.of_logarithms().map(&value, limit)
             }
@@ -57,8 +57,8 @@ impl Ranged for Axis {
             return self.ticks.clone();
         }
         match self.scale {
-            Scale::Linear => RangedCoordf64::from(self.low..self.high).key_points(hint),
-            Scale::Logarithmic => decades(self.low, self.high),
+            AxisScale::Linear => RangedCoordf64::from(self.low..self.high).key_points(hint),
+            AxisScale::Logarithmic => decades(self.low, self.high),
         }
     }
 
@@ -136,21 +136,24 @@ mod tests {
 
     #[test]
     fn doublings_are_evenly_apart() {
-        let axis = Axis::new(1.0, 16.0, Scale::Logarithmic, Vec::new());
+        let axis = ChartAxis::new(1.0, 16.0, AxisScale::Logarithmic, Vec::new());
         let places: Vec<i32> =
             [1.0, 2.0, 4.0, 8.0, 16.0].iter().map(|x| axis.map(x, (0, 400))).collect();
         for (place, expected) in places.iter().zip([0, 100, 200, 300, 400]) {
             assert!((place - expected).abs() <= 1, "{places:?}");
         }
         // Without logarithms the axis is linear, and an empty range gets a length.
-        assert_eq!(Axis::new(0.0, 10.0, Scale::Logarithmic, Vec::new()).map(&5.0, (0, 100)), 50);
-        assert_eq!(Axis::new(3.0, 3.0, Scale::Linear, Vec::new()).range(), 3.0..4.0);
+        assert_eq!(
+            ChartAxis::new(0.0, 10.0, AxisScale::Logarithmic, Vec::new()).map(&5.0, (0, 100)),
+            50
+        );
+        assert_eq!(ChartAxis::new(3.0, 3.0, AxisScale::Linear, Vec::new()).range(), 3.0..4.0);
     }
 
     #[test]
     fn the_largest_numbers_have_an_axis() {
         for low in [f64::MIN_POSITIVE, 1.0, f64::MAX, f64::INFINITY, f64::NAN] {
-            let axis = Axis::new(low, f64::INFINITY, Scale::Logarithmic, Vec::new());
+            let axis = ChartAxis::new(low, f64::INFINITY, AxisScale::Logarithmic, Vec::new());
             let range = axis.range();
             assert!(range.end > range.start && range.end.is_finite(), "{low}: {range:?}");
             assert!(decades(range.start.max(1e-300), range.end).len() < 1000);

@@ -10,10 +10,12 @@ mod shape;
 #[cfg(test)]
 mod tests;
 
-pub use color::Color;
+pub use color::ChartColor;
 pub(crate) use escape::{html, shown};
-pub use page::Words;
-pub use shape::{Chart, Form, PLOT_LEFT_PX, PLOT_RIGHT_PX, Panel, Scale, Series, WIDTH_PX};
+pub use page::ChartLabel;
+pub use shape::{
+    AxisScale, Chart, ChartPanel, ChartSeries, PLOT_LEFT_PX, PLOT_RIGHT_PX, SeriesForm, WIDTH_PX,
+};
 
 impl Chart {
     /// SVG on white, ending with a newline.
@@ -28,7 +30,7 @@ impl Chart {
     ///
     /// # Errors
     /// As [`Chart::svg`].
-    pub fn svg_with(&self, words: Words<'_>) -> Result<String, String> {
+    pub fn svg_with(&self, words: ChartLabel<'_>) -> Result<String, String> {
         Ok(page::labelled(&self.drawn(true)?, words))
     }
 
@@ -37,7 +39,7 @@ impl Chart {
     ///
     /// # Errors
     /// As [`Chart::svg`].
-    pub fn svg_for_page(&self, words: Words<'_>) -> Result<String, String> {
+    pub fn svg_for_page(&self, words: ChartLabel<'_>) -> Result<String, String> {
         Ok(page::svg(&self.drawn(false)?, words))
     }
 

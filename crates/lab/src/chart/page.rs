@@ -5,7 +5,7 @@ use super::escape::html;
 
 /// Accessible name and description of a chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Words<'a> {
+pub struct ChartLabel<'a> {
     /// Identifier, unique in the page: letters, digits, dashes.
     pub id: &'a str,
     /// Short name.
@@ -31,7 +31,7 @@ const NEEDLESS: &[&str] =
     &[" opacity=\"1\"", " stroke=\"none\"", " font-family=\"Helvetica, Arial, sans-serif\""];
 
 /// Chart for a page. Quotes in texts are escaped, so that replacements match attributes only.
-pub(super) fn svg(drawn: &str, words: Words<'_>) -> String {
+pub(super) fn svg(drawn: &str, words: ChartLabel<'_>) -> String {
     let mut text = drawn.to_owned();
     for (color, name) in COLORS {
         for attribute in ["fill", "stroke"] {
@@ -48,7 +48,7 @@ pub(super) fn svg(drawn: &str, words: Words<'_>) -> String {
 }
 
 /// Adds an accessible name and description.
-pub(super) fn labelled(text: &str, words: Words<'_>) -> String {
+pub(super) fn labelled(text: &str, words: ChartLabel<'_>) -> String {
     let id = words.id;
     let role = format!("<svg role=\"img\" aria-labelledby=\"{id}-t {id}-d\" ");
     let text = text.replacen("<svg ", &role, 1);

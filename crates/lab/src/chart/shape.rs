@@ -1,6 +1,6 @@
 //! What a chart consists of: panels, series, scales, and the measures that all charts share.
 
-use super::color::Color;
+use super::color::ChartColor;
 
 /// Width of every chart, pixels.
 pub const WIDTH_PX: u32 = 1000;
@@ -11,7 +11,7 @@ pub const PLOT_RIGHT_PX: u32 = 976;
 
 /// Form of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum SeriesForm {
     /// A filled area stacked on the areas before it in the panel. All areas of a panel share their x
     /// positions.
     Area,
@@ -33,7 +33,7 @@ pub enum Form {
 
 /// Scale of an axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Scale {
+pub enum AxisScale {
     /// Evenly.
     #[default]
     Linear,
@@ -43,20 +43,20 @@ pub enum Scale {
 
 /// A series of points.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Series {
+pub struct ChartSeries {
     /// Name in the legend; empty to omit it.
     pub name: String,
     /// Colour.
-    pub color: Color,
+    pub color: ChartColor,
     /// Form.
-    pub form: Form,
+    pub form: SeriesForm,
     /// Points (x, y) with ascending x, all finite.
     pub points: Vec<(f64, f64)>,
 }
 
 /// Series with a common y axis.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Panel {
+pub struct ChartPanel {
     /// Headline.
     pub title: String,
     /// Unit of the y axis.
@@ -64,13 +64,13 @@ pub struct Panel {
     /// Top of the y axis; `None` for a little above the largest number.
     pub top: Option<f64>,
     /// Scale of the y axis.
-    pub scale: Scale,
+    pub scale: AxisScale,
     /// Ticks with labels; chosen automatically if empty.
     pub ticks: Vec<(f64, String)>,
     /// Height in pixels without the x axis labels; `None` for the default.
     pub height_px: Option<u32>,
     /// Series.
-    pub series: Vec<Series>,
+    pub series: Vec<ChartSeries>,
 }
 
 /// A chart.
@@ -83,11 +83,11 @@ pub struct Chart {
     /// Range of the x axis.
     pub x: (f64, f64),
     /// Scale of the x axis.
-    pub scale: Scale,
+    pub scale: AxisScale,
     /// Ticks of the x axis with labels; chosen automatically if empty.
     pub ticks: Vec<(f64, String)>,
     /// Panels from top to bottom.
-    pub panels: Vec<Panel>,
+    pub panels: Vec<ChartPanel>,
     /// True to give all panels the same y range, so that they can be compared.
     pub same_range: bool,
 }

@@ -4,7 +4,7 @@ use super::*;
 
 fn chart(title: &str) -> Chart {
     let points = |scale: f64| (0..5000).map(|i| (f64::from(i), f64::from(i % 7) * scale)).collect();
-    let series = |name: &str, form, color, scale| Series {
+    let series = |name: &str, form, color, scale| ChartSeries {
         name: name.into(),
         color,
         form,
@@ -15,18 +15,18 @@ fn chart(title: &str) -> Chart {
         x_label: "seconds".into(),
         x: (0.0, 5000.0),
         panels: vec![
-            Panel {
+            ChartPanel {
                 title: "CPU".into(),
                 unit: "%".into(),
                 top: Some(100.0),
                 series: vec![
-                    series("user", Form::Area, color::BLUE, 2.0),
-                    series("system", Form::Area, color::RED, 1.0),
-                    series("busiest", Form::Line, color::BLACK, 12.0),
+                    series("user", SeriesForm::Area, color::BLUE, 2.0),
+                    series("system", SeriesForm::Area, color::RED, 1.0),
+                    series("busiest", SeriesForm::Line, color::BLACK, 12.0),
                 ],
-                ..Panel::default()
+                ..ChartPanel::default()
             },
-            Panel { title: "Empty".into(), unit: "1/s".into(), ..Panel::default() },
+            ChartPanel { title: "Empty".into(), unit: "1/s".into(), ..ChartPanel::default() },
         ],
         ..Chart::default()
     }
@@ -59,7 +59,7 @@ fn what_cannot_be_drawn_is_an_error() {
 /// A sweep over doubled jobs: three tools far apart, intervals, a fit, a knee.
 fn sweep() -> Chart {
     let jobs = [1.0, 2.0, 4.0, 8.0, 16.0];
-    let line = |name: &str, color, form, first: f64| Series {
+    let line = |name: &str, color, form, first: f64| ChartSeries {
         name: name.into(),
         color,
         form,
@@ -70,42 +70,47 @@ fn sweep() -> Chart {
         title: "Sweep".into(),
         x_label: "jobs".into(),
         x: (0.9, 17.6),
-        scale: Scale::Logarithmic,
+        scale: AxisScale::Logarithmic,
         ticks: jobs.iter().map(|x| (*x, format!("{x} <jobs>"))).collect(),
         same_range: false,
-        panels: vec![Panel {
+        panels: vec![ChartPanel {
             title: "Seconds".into(),
             unit: "s".into(),
-            scale: Scale::Logarithmic,
+            scale: AxisScale::Logarithmic,
             height_px: Some(360),
             series: vec![
-                line("rsync under GNU parallel, as published", color::BLUE, Form::Dots, 110.0),
+                line(
+                    "rsync under GNU parallel, as published",
+                    color::BLUE,
+                    SeriesForm::Dots,
+                    110.0,
+                ),
                 line(
                     "a tool with a name that takes much of a row",
                     color::RED,
-                    Form::Triangles,
+                    SeriesForm::Triangles,
                     0.4,
                 ),
                 line(
                     "the fit through all of it, as it was computed",
                     color::BLUE,
-                    Form::Thin,
+                    SeriesForm::Thin,
                     100.0,
                 ),
-                Series {
+                ChartSeries {
                     name: String::new(),
                     color: color::BLUE,
-                    form: Form::Intervals,
+                    form: SeriesForm::Intervals,
                     points: bars,
                 },
-                Series {
+                ChartSeries {
                     name: "knee".into(),
                     color: color::BLACK,
-                    form: Form::Rings,
+                    form: SeriesForm::Rings,
                     points: vec![(8.0, 13.75)],
                 },
             ],
-            ..Panel::default()
+            ..ChartPanel::default()
         }],
     }
 }
@@ -132,7 +137,7 @@ fn a_sweep_over_doublings() {
 
 #[test]
 fn a_picture_in_a_page_has_its_colours_and_words() {
-    let words = Words { id: "a-1", title: "a < b", description: "c & \"d\"\u{1}" };
+    let words = ChartLabel { id: "a-1", title: "a < b", description: "c & \"d\"\u{1}" };
     let picture = sweep().svg_for_page(words).unwrap();
     let start = "<svg role=\"img\" aria-labelledby=\"a-1-t a-1-d\" width=\"1000\"";
     assert!(picture.starts_with(start), "{picture}");
@@ -146,19 +151,19 @@ fn a_picture_in_a_page_has_its_colours_and_words() {
 #[test]
 fn places_of_the_axis_are_where_they_are_said_to_be() {
     let corner = |x: f64| vec![(x, 0.0), (x + 1.0, 1.0)];
-    let boxes = |x| Series {
+    let boxes = |x| ChartSeries {
         name: String::new(),
         color: color::GREEN,
-        form: Form::Boxes,
+        form: SeriesForm::Boxes,
         points: corner(x),
     };
     let chart = Chart {
         x: (0.0, 10.0),
-        panels: vec![Panel {
+        panels: vec![ChartPanel {
             top: Some(2.0),
             ticks: vec![(0.5, "first of many".into())],
             series: vec![boxes(0.0), boxes(9.0)],
-            ..Panel::default()
+            ..ChartPanel::default()
         }],
         ..Chart::default()
     };

@@ -1,7 +1,7 @@
 //! JSON file of a recording.
 
 use super::columns::rounded;
-use super::{Kept, Summary};
+use super::{RecordSummary, RecordTable};
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
@@ -10,7 +10,7 @@ const SCHEMA: u32 = 1;
 
 /// Relevant facts about the machine, without anything that identifies it or its users.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Machine {
+pub struct RecordedMachine {
     /// Release of the kernel.
     pub kernel: String,
     /// Architecture.
@@ -25,7 +25,7 @@ pub struct Machine {
 
 /// The command and its resource use, as time(1) reports it.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Command {
+pub struct CommandUsage {
     /// Name and arguments; invalid UTF-8 becomes U+FFFD.
     pub argv: Vec<String>,
     /// Exit code, if it exited.
@@ -60,7 +60,7 @@ pub struct Command {
 
 /// Content of the file.
 #[derive(Clone, Debug, Serialize)]
-pub struct Document<'a> {
+pub struct RecordFile<'a> {
     /// Program and version that made it.
     pub program: &'a str,
     /// Start time, RFC 3339.
@@ -68,10 +68,10 @@ pub struct Document<'a> {
     /// Seconds between samples.
     pub interval_s: f64,
     /// The machine.
-    pub machine: &'a Machine,
+    pub machine: &'a RecordedMachine,
     /// The command, if one was run.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub command: Option<&'a Command>,
+    pub command: Option<&'a CommandUsage>,
     /// Process id, if a running process was watched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
@@ -79,13 +79,13 @@ pub struct Document<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<&'a serde_json::Value>,
     /// The summary.
-    pub summary: &'a Summary,
+    pub summary: &'a RecordSummary,
     /// The rows.
     #[serde(flatten)]
-    pub kept: &'a Kept,
+    pub kept: &'a RecordTable,
 }
 
-impl Document<'_> {
+impl RecordFile<'_> {
     /// Formats it as one JSON object with a newline.
     ///
     /// # Errors
@@ -95,27 +95,27 @@ impl Document<'_> {
         struct Whole<'a> {
             schema: u32,
             #[serde(flatten)]
-            document: &'a Document<'a>,
+            document: &'a RecordFile<'a>,
         }
         let text = serde_json::to_string(&Whole { schema: SCHEMA, document: self });
         text.map(|text| text + "\n").map_err(|error| error.to_string())
     }
 }
 
-impl Serialize for Kept {
+impl Serialize for RecordTable {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut table = serializer.serialize_struct("Kept", 3)?;
         table.serialize_field("intervals_each_row", &self.each)?;
         table.serialize_field("columns", &self.columns)?;
-        table.serialize_field("rows", &Rows(self))?;
+        table.serialize_field("rows", &RecordRows(self))?;
         table.end()
     }
 }
 
 /// Rows as arrays of numbers, `null` for unknown ones.
-struct Rows<'a>(&'a Kept);
+struct RecordRows<'a>(&'a RecordTable);
 
-impl Serialize for Rows<'_> {
+impl Serialize for RecordRows<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let known = |cell: &f64| cell.is_finite().then(|| rounded(*cell));
         serializer.collect_seq(self.0.rows().map(|row| row.iter().map(known).collect::<Vec<_>>()))

@@ -1,16 +1,16 @@
 //! Bounded store of rows for the JSON file and the chart, regardless of the length of a recording.
 
-use super::columns::{Column, Columns, Kind};
-use super::row::Row;
+use super::columns::{ColumnKind, RecordColumn, RecordColumns};
+use super::row::RecordRow;
 
 /// Most rows. At ten per second neighbours are first merged after 17 minutes.
 const ROWS_MAX: usize = 10_000;
 
 /// Table of numbers. When it is full, neighbouring rows are merged, and each row then covers twice the time.
 #[derive(Clone, Debug)]
-pub struct Kept {
+pub struct RecordTable {
     /// Its columns; the first one is the time.
-    pub(super) columns: Vec<Column>,
+    pub(super) columns: Vec<RecordColumn>,
     rows: Vec<(f64, Vec<f64>)>,
     /// Intervals per row.
     pub(super) each: usize,
@@ -19,19 +19,19 @@ pub struct Kept {
     rows_max: usize,
 }
 
-impl Kept {
+impl RecordTable {
     /// Creates an empty table for a recording.
-    pub fn new(columns: &Columns) -> Kept {
-        Kept::of(columns.list(), ROWS_MAX)
+    pub fn new(columns: &RecordColumns) -> RecordTable {
+        RecordTable::of(columns.list(), ROWS_MAX)
     }
 
     /// Creates an empty table of these columns.
-    pub(crate) fn of(columns: Vec<Column>, rows_max: usize) -> Kept {
-        Kept { columns, rows: Vec::new(), each: 1, open: Vec::new(), rows_max }
+    pub(crate) fn of(columns: Vec<RecordColumn>, rows_max: usize) -> RecordTable {
+        RecordTable { columns, rows: Vec::new(), each: 1, open: Vec::new(), rows_max }
     }
 
     /// Adds an interval.
-    pub fn push(&mut self, columns: &Columns, row: &Row) {
+    pub fn push(&mut self, columns: &RecordColumns, row: &RecordRow) {
         self.add(row.rates.span_s, columns.cells(row));
     }
 
@@ -73,13 +73,13 @@ impl Kept {
 }
 
 /// Merges rows: time-weighted means of rates, last values of levels. Unknown parts are ignored.
-fn joined(columns: &[Column], rows: &[(f64, Vec<f64>)]) -> (f64, Vec<f64>) {
+fn joined(columns: &[RecordColumn], rows: &[(f64, Vec<f64>)]) -> (f64, Vec<f64>) {
     let cells = columns.iter().enumerate().map(|(at, column)| {
         let known = rows.iter().filter_map(|(took_s, cells)| Some((*took_s, *cells.get(at)?)));
         let mut known = known.filter(|(_, number)| number.is_finite());
         match column.kind {
-            Kind::Level => known.next_back().map_or(f64::NAN, |(_, number)| number),
-            Kind::Rate => {
+            ColumnKind::Level => known.next_back().map_or(f64::NAN, |(_, number)| number),
+            ColumnKind::Rate => {
                 let (sum, time) = known.fold((0.0, 0.0), |(sum, time), (took_s, number)| {
                     (sum + number * took_s, time + took_s)
                 });
@@ -96,9 +96,9 @@ mod tests {
 
     #[test]
     fn a_long_recording_keeps_its_means_in_few_rows() {
-        let column = |name: &str, kind| Column { name: name.into(), unit: "", kind };
-        let columns = vec![column("t", Kind::Level), column("x", Kind::Rate)];
-        let mut kept = Kept::of(columns, 8);
+        let column = |name: &str, kind| RecordColumn { name: name.into(), unit: "", kind };
+        let columns = vec![column("t", ColumnKind::Level), column("x", ColumnKind::Rate)];
+        let mut kept = RecordTable::of(columns, 8);
         for second in 1..=100 {
             let x = if second % 10 == 0 { f64::NAN } else { f64::from(second) };
             kept.add(1.0, vec![f64::from(second), x]);

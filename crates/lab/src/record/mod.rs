@@ -12,12 +12,15 @@ mod sums;
 mod tests;
 
 pub(crate) use columns::rounded;
-pub use columns::{Column, Columns, Kind};
-pub use json::{Command, Document, Machine};
-pub use kept::Kept;
+pub use columns::{ColumnKind, RecordColumn, RecordColumns};
+pub use json::{CommandUsage, RecordFile, RecordedMachine};
+pub use kept::RecordTable;
 pub use picture::picture;
-pub use row::Row;
-pub use summary::{BusiestCpu, Cpu, Disk, Link, Memory, Pressure, Processes, Stat, Summary, Tcp};
+pub use row::RecordRow;
+pub use summary::{
+    BusiestCpuSummary, CpuSummary, DiskSummary, LinkSummary, LoadStat, MemorySummary,
+    PressureSummary, ProcessSummary, RecordSummary, TcpSummary,
+};
 
 use hakobu_explain::sample::{self, Sample};
 
@@ -35,30 +38,30 @@ pub struct Recorder {
     start: Sample,
     /// Possible end of the current row.
     held: Option<Sample>,
-    sums: sums::Running,
+    sums: sums::SummaryBuilder,
 }
 
 impl Recorder {
     /// Starts with a first sample; further ones are expected every `interval_ns` nanoseconds. `watched`:
     /// samples include processes.
     pub fn new(first: Sample, interval_ns: u64, watched: bool) -> Recorder {
-        let sums = sums::Running::default();
+        let sums = sums::SummaryBuilder::default();
         Recorder { interval_ns, watched, start: first.clone(), first, held: None, sums }
     }
 
     /// Columns of this recording.
-    pub fn columns(&self) -> Columns {
-        Columns::of(&self.first, self.watched)
+    pub fn columns(&self) -> RecordColumns {
+        RecordColumns::of(&self.first, self.watched)
     }
 
     /// Adds a sample other than the last. Returns the previous row, if there is one.
-    pub fn push(&mut self, sample: Sample) -> Option<Row> {
+    pub fn push(&mut self, sample: Sample) -> Option<RecordRow> {
         let held = self.held.replace(sample)?;
         Some(self.row(held))
     }
 
     /// Adds the last sample. Returns the remaining rows (one or two) and the summary.
-    pub fn end(mut self, last: Sample) -> (Vec<Row>, Summary) {
+    pub fn end(mut self, last: Sample) -> (Vec<RecordRow>, RecordSummary) {
         let mut rows = Vec::new();
         if let Some(held) = self.held.take()
             && last.at_ns.saturating_sub(held.at_ns) * 2 >= self.interval_ns
@@ -70,7 +73,7 @@ impl Recorder {
         (rows, summary)
     }
 
-    fn row(&mut self, sample: Sample) -> Row {
+    fn row(&mut self, sample: Sample) -> RecordRow {
         // A disk appears with its first request; its earlier counters are zero.
         for disk in &sample.disks {
             for earlier in [&mut self.first, &mut self.start] {
@@ -84,7 +87,7 @@ impl Recorder {
                 }
             }
         }
-        let row = Row::between(&self.start, &sample);
+        let row = RecordRow::between(&self.start, &sample);
         self.sums.see(&row);
         self.start = sample;
         row

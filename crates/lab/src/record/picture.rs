@@ -1,32 +1,32 @@
 //! Chart of a recording: CPU, disks, network.
 
-use super::{Kept, Summary};
-use crate::chart::{Chart, Color, Form, Panel, Series, color};
+use super::{RecordSummary, RecordTable};
+use crate::chart::{Chart, ChartColor, ChartPanel, ChartSeries, SeriesForm, color};
 
 /// Most disks to draw: those with the most traffic.
 const DISKS_MAX: usize = 3;
 /// Columns of bytes are in KiB.
 const MB_PER_KIB: f64 = 1024.0 / 1e6;
 /// Colours of reads and writes of each disk.
-const DISK_COLORS: [(Color, Color); DISKS_MAX] =
+const DISK_COLORS: [(ChartColor, ChartColor); DISKS_MAX] =
     [(color::BLUE, color::RED), (color::GREEN, color::YELLOW), (color::CYAN, color::PURPLE)];
 
 /// Draws CPU, disks and network over time.
-pub fn picture(title: &str, kept: &Kept, summary: &Summary) -> Chart {
-    let draw = |name: &str, column: &str, color, form, scale| Series {
+pub fn picture(title: &str, kept: &RecordTable, summary: &RecordSummary) -> Chart {
+    let draw = |name: &str, column: &str, color, form, scale| ChartSeries {
         name: name.to_owned(),
         color,
         form,
         points: points(kept, column, scale),
     };
-    let area = |name, column, color| draw(name, column, color, Form::Area, 1.0);
+    let area = |name, column, color| draw(name, column, color, SeriesForm::Area, 1.0);
     let line =
-        |name: &str, column: &str, color, scale| draw(name, column, color, Form::Line, scale);
+        |name: &str, column: &str, color, scale| draw(name, column, color, SeriesForm::Line, scale);
     let mut disks: Vec<_> = summary.disks.iter().collect();
     // Stacked devices repeat the I/O of other disks, so they come last.
     disks.sort_by_key(|disk| (disk.stacked, std::cmp::Reverse(disk.read_bytes + disk.write_bytes)));
     let disks: Vec<_> = disks.into_iter().zip(DISK_COLORS).collect();
-    let lines = |read: &str, write: &str, scale| -> Vec<Series> {
+    let lines = |read: &str, write: &str, scale| -> Vec<ChartSeries> {
         let each = disks.iter().flat_map(|(disk, (blue, red))| {
             let name = &disk.name;
             [
@@ -43,12 +43,12 @@ pub fn picture(title: &str, kept: &Kept, summary: &Summary) -> Chart {
     if summary.links.iter().any(|link| link.name == "lo") {
         network.push(line("loopback", "lo", color::GREEN, MB_PER_KIB));
     }
-    let panel = |title: &str, unit: &str, top, series| Panel {
+    let panel = |title: &str, unit: &str, top, series| ChartPanel {
         title: title.to_owned(),
         unit: unit.to_owned(),
         top,
         series,
-        ..Panel::default()
+        ..ChartPanel::default()
     };
     let cpu = vec![
         area("user", "us", color::BLUE),
@@ -72,7 +72,7 @@ pub fn picture(title: &str, kept: &Kept, summary: &Summary) -> Chart {
 }
 
 /// Column as points at the ends of its intervals; the first interval starts at 0.
-fn points(kept: &Kept, column: &str, scale: f64) -> Vec<(f64, f64)> {
+fn points(kept: &RecordTable, column: &str, scale: f64) -> Vec<(f64, f64)> {
     let mut points = kept.series(column);
     if let Some((_, first)) = points.first().copied() {
         points.insert(0, (0.0, first));

@@ -4,17 +4,17 @@ use hakobu_explain::sample::{CpuRates, Rates, Sample};
 
 /// One interval.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Row {
+pub struct RecordRow {
     /// End of the interval, seconds since the start.
     pub at_s: f64,
     /// Rates of the sampler.
     pub rates: Rates,
 }
 
-impl Row {
+impl RecordRow {
     /// Rates between two samples of one sampler; `new` is the later one.
-    pub fn between(old: &Sample, new: &Sample) -> Row {
-        Row { at_s: new.at_ns as f64 / 1e9, rates: Rates::between(old, new) }
+    pub fn between(old: &Sample, new: &Sample) -> RecordRow {
+        RecordRow { at_s: new.at_ns as f64 / 1e9, rates: Rates::between(old, new) }
     }
 
     /// CPU time as shares of all CPUs together, 0 to 1; `None` if the kernel has counted no time yet (it

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 /// Mean and peak of a number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Stat {
+pub struct LoadStat {
     /// Mean over the whole recording.
     pub mean: f64,
     /// Largest value of an interval.
@@ -13,32 +13,32 @@ pub struct Stat {
 
 /// CPU time in percent of all CPUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Cpu {
+pub struct CpuSummary {
     /// User space.
-    pub user_percent: Stat,
+    pub user_percent: LoadStat,
     /// Kernel.
-    pub system_percent: Stat,
+    pub system_percent: LoadStat,
     /// Idle with I/O in flight.
-    pub iowait_percent: Stat,
+    pub iowait_percent: LoadStat,
     /// Stolen by the hypervisor.
-    pub steal_percent: Stat,
+    pub steal_percent: LoadStat,
     /// Idle.
-    pub idle_percent: Stat,
+    pub idle_percent: LoadStat,
 }
 
 /// The busiest CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct BusiestCpu {
+pub struct BusiestCpuSummary {
     /// Its number.
     pub cpu: u32,
     /// Busy time in percent of one CPU; the peak is over all CPUs.
     #[serde(flatten)]
-    pub percent: Stat,
+    pub percent: LoadStat,
 }
 
 /// One disk.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Disk {
+pub struct DiskSummary {
     /// Kernel name.
     pub name: String,
     /// True if it passes its I/O on to other disks, and is therefore left out of sums.
@@ -52,26 +52,26 @@ pub struct Disk {
     /// Bytes written.
     pub write_bytes: u64,
     /// Reads per second.
-    pub read_iops: Stat,
+    pub read_iops: LoadStat,
     /// Writes per second.
-    pub write_iops: Stat,
+    pub write_iops: LoadStat,
     /// Bytes read per second.
-    pub read_bytes_per_s: Stat,
+    pub read_bytes_per_s: LoadStat,
     /// Bytes written per second.
-    pub write_bytes_per_s: Stat,
+    pub write_bytes_per_s: LoadStat,
     /// Mean latency of a read in milliseconds; `None` without reads.
-    pub read_ms: Option<Stat>,
+    pub read_ms: Option<LoadStat>,
     /// Mean latency of a write in milliseconds; `None` without writes.
-    pub write_ms: Option<Stat>,
+    pub write_ms: Option<LoadStat>,
     /// Queue depth: requests in flight.
-    pub queue: Stat,
+    pub queue: LoadStat,
     /// Utilisation: time with a request in flight, percent.
-    pub busy_percent: Stat,
+    pub busy_percent: LoadStat,
 }
 
 /// One network interface.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Link {
+pub struct LinkSummary {
     /// Name: `eth0`, `lo`.
     pub name: String,
     /// Bytes received.
@@ -81,14 +81,14 @@ pub struct Link {
     /// Packets dropped.
     pub drops: u64,
     /// Bytes received per second.
-    pub rx_bytes_per_s: Stat,
+    pub rx_bytes_per_s: LoadStat,
     /// Bytes sent per second.
-    pub tx_bytes_per_s: Stat,
+    pub tx_bytes_per_s: LoadStat,
 }
 
 /// TCP counters of the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Tcp {
+pub struct TcpSummary {
     /// Segments sent.
     pub segments_out: u64,
     /// Retransmitted segments, included in `segments_out`.
@@ -97,20 +97,20 @@ pub struct Tcp {
 
 /// Pressure stall information: time in which tasks waited, percent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Pressure {
+pub struct PressureSummary {
     /// Some task waited for a CPU.
-    pub cpu_some_percent: Option<Stat>,
+    pub cpu_some_percent: Option<LoadStat>,
     /// Some task waited for I/O.
-    pub io_some_percent: Option<Stat>,
+    pub io_some_percent: Option<LoadStat>,
     /// All tasks waited for I/O.
-    pub io_full_percent: Option<Stat>,
+    pub io_full_percent: Option<LoadStat>,
     /// Some task waited for memory.
-    pub memory_some_percent: Option<Stat>,
+    pub memory_some_percent: Option<LoadStat>,
 }
 
 /// Memory of the machine, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Memory {
+pub struct MemorySummary {
     /// Total.
     pub total_bytes: u64,
     /// Least available memory.
@@ -125,15 +125,15 @@ pub struct Memory {
 
 /// Resource use of the watched processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Processes {
+pub struct ProcessSummary {
     /// CPU time in user space, seconds.
     pub user_s: f64,
     /// CPU time in the kernel, seconds.
     pub sys_s: f64,
     /// CPU time in percent of one CPU.
-    pub cpu_percent: Stat,
+    pub cpu_percent: LoadStat,
     /// Busiest thread of each interval, in percent of one CPU: mean and largest.
-    pub busiest_thread_percent: Stat,
+    pub busiest_thread_percent: LoadStat,
     /// Largest total resident memory, bytes.
     pub rss_bytes_max: u64,
     /// Bytes read from devices; `None` without permission to read it.
@@ -152,7 +152,7 @@ pub struct Processes {
 
 /// Summary of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Summary {
+pub struct RecordSummary {
     /// Time from the first to the last sample, seconds.
     pub sampled_s: f64,
     /// Number of intervals.
@@ -160,37 +160,37 @@ pub struct Summary {
     /// Number of online CPUs.
     pub cpus: usize,
     /// CPU time; `None` if the kernel has counted nothing yet.
-    pub cpu: Option<Cpu>,
+    pub cpu: Option<CpuSummary>,
     /// The busiest CPU.
-    pub busiest_cpu: Option<BusiestCpu>,
+    pub busiest_cpu: Option<BusiestCpuSummary>,
     /// Runnable tasks: mean and largest value of samples.
-    pub running: Stat,
+    pub running: LoadStat,
     /// Tasks blocked on I/O.
-    pub blocked: Stat,
+    pub blocked: LoadStat,
     /// Context switches per second.
-    pub switches_per_s: Stat,
+    pub switches_per_s: LoadStat,
     /// Interrupts per second.
-    pub interrupts_per_s: Stat,
+    pub interrupts_per_s: LoadStat,
     /// Bytes per second requested from block devices for reading (vmstat's bi, in bytes).
-    pub paged_in_bytes_per_s: Stat,
+    pub paged_in_bytes_per_s: LoadStat,
     /// Bytes per second requested for writing (vmstat's bo, in bytes).
-    pub paged_out_bytes_per_s: Stat,
+    pub paged_out_bytes_per_s: LoadStat,
     /// Bytes per second swapped in.
-    pub swapped_in_bytes_per_s: Stat,
+    pub swapped_in_bytes_per_s: LoadStat,
     /// Bytes per second swapped out.
-    pub swapped_out_bytes_per_s: Stat,
+    pub swapped_out_bytes_per_s: LoadStat,
     /// Pressure stall information.
-    pub pressure: Pressure,
+    pub pressure: PressureSummary,
     /// Memory.
-    pub memory: Memory,
+    pub memory: MemorySummary,
     /// Disks with I/O.
-    pub disks: Vec<Disk>,
+    pub disks: Vec<DiskSummary>,
     /// Interfaces with traffic.
-    pub links: Vec<Link>,
+    pub links: Vec<LinkSummary>,
     /// TCP counters; `None` if the kernel does not report them.
-    pub tcp: Option<Tcp>,
+    pub tcp: Option<TcpSummary>,
     /// Periods of the cgroup's CPU quota, and throttled ones.
     pub quota_periods: Option<(u64, u64)>,
     /// The watched processes; `None` if only the machine was recorded.
-    pub processes: Option<Processes>,
+    pub processes: Option<ProcessSummary>,
 }

@@ -1,14 +1,17 @@
 //! Computes a summary: peaks row by row, the rest from the first and last sample.
 
-use super::row::Row;
-use super::summary::{BusiestCpu, Cpu, Disk, Link, Pressure, Processes, Stat, Summary, Tcp};
+use super::row::RecordRow;
+use super::summary::{
+    BusiestCpuSummary, CpuSummary, DiskSummary, LinkSummary, LoadStat, PressureSummary,
+    ProcessSummary, RecordSummary, TcpSummary,
+};
 use hakobu_explain::sample::{CpuRates, DiskRates, PressureRates, Process, Sample};
 
 /// Running peaks, and means of levels.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Running {
-    summary: Summary,
-    processes: Processes,
+pub(super) struct SummaryBuilder {
+    summary: RecordSummary,
+    processes: ProcessSummary,
     /// Sums of value × time, for levels.
     running_s: f64,
     blocked_s: f64,
@@ -16,21 +19,21 @@ pub(super) struct Running {
     busiest: f64,
 }
 
-impl Running {
+impl SummaryBuilder {
     /// Adds an interval.
-    pub(super) fn see(&mut self, row: &Row) {
+    pub(super) fn see(&mut self, row: &RecordRow) {
         let rates = &row.rates;
         let first = self.summary.intervals == 0;
         let sum = &mut self.summary;
         sum.intervals += 1;
         if let Some(shares) = row.cpu() {
-            sum.cpu.get_or_insert_default().each(&shares, Stat::see);
+            sum.cpu.get_or_insert_default().each(&shares, LoadStat::see);
         }
         self.busiest = self.busiest.max(row.busiest_cpu().map_or(0.0, |(_, share)| share));
         sum.running.see(f64::from(rates.running));
         sum.blocked.see(f64::from(rates.blocked));
-        sum.each_rate(row, Stat::see);
-        sum.pressure.each(&rates.pressure, Stat::see);
+        sum.each_rate(row, LoadStat::see);
+        sum.pressure.each(&rates.pressure, LoadStat::see);
         let (memory, now) = (&mut sum.memory, &rates.memory);
         let least = if first { u64::MAX } else { memory.available_bytes_min };
         memory.total_bytes = now.total_bytes;
@@ -42,7 +45,7 @@ impl Running {
             let disk = by_name(&mut sum.disks, |disk| disk.name == now.name);
             now.name.clone_into(&mut disk.name);
             disk.stacked = now.stacked;
-            disk.each(now, Stat::see);
+            disk.each(now, LoadStat::see);
         }
         for now in &rates.links {
             let link = by_name(&mut sum.links, |link| link.name == now.name);
@@ -60,23 +63,23 @@ impl Running {
     }
 
     /// Summary between the first and the last sample.
-    pub(super) fn end(self, first: &Sample, last: &Sample, watched: bool) -> Summary {
-        let whole = Row::between(first, last);
+    pub(super) fn end(self, first: &Sample, last: &Sample, watched: bool) -> RecordSummary {
+        let whole = RecordRow::between(first, last);
         let time_s = whole.rates.span_s.max(f64::MIN_POSITIVE);
         let mut sum = self.summary;
         sum.sampled_s = whole.rates.span_s;
         sum.cpus = last.cpus.len();
         if let (Some(cpu), Some(shares)) = (&mut sum.cpu, whole.cpu()) {
-            cpu.each(&shares, Stat::mean_is);
+            cpu.each(&shares, LoadStat::mean_is);
         }
-        sum.busiest_cpu = whole.busiest_cpu().map(|(cpu, share)| BusiestCpu {
+        sum.busiest_cpu = whole.busiest_cpu().map(|(cpu, share)| BusiestCpuSummary {
             cpu,
-            percent: Stat { mean: share * 100.0, peak: self.busiest.max(share) * 100.0 },
+            percent: LoadStat { mean: share * 100.0, peak: self.busiest.max(share) * 100.0 },
         });
         sum.running.mean = self.running_s / time_s;
         sum.blocked.mean = self.blocked_s / time_s;
-        sum.each_rate(&whole, Stat::mean_is);
-        sum.pressure.each(&whole.rates.pressure, Stat::mean_is);
+        sum.each_rate(&whole, LoadStat::mean_is);
+        sum.pressure.each(&whole.rates.pressure, LoadStat::mean_is);
         for disk in &mut sum.disks {
             disk.whole(&whole, first, last);
         }
@@ -85,7 +88,7 @@ impl Running {
             link.whole(&whole, first, last);
         }
         sum.links.retain(|link| link.rx_bytes + link.tx_bytes > 0);
-        sum.tcp = first.tcp.zip(last.tcp).map(|(old, new)| Tcp {
+        sum.tcp = first.tcp.zip(last.tcp).map(|(old, new)| TcpSummary {
             segments_out: new.segments_out.saturating_sub(old.segments_out),
             retransmits: new.retransmits.saturating_sub(old.retransmits),
         });
@@ -102,7 +105,7 @@ impl Running {
     }
 }
 
-impl Stat {
+impl LoadStat {
     fn see(&mut self, number: f64) {
         self.peak = self.peak.max(number);
     }
@@ -112,8 +115,8 @@ impl Stat {
     }
 }
 
-impl Summary {
-    fn each_rate(&mut self, row: &Row, with: fn(&mut Stat, f64)) {
+impl RecordSummary {
+    fn each_rate(&mut self, row: &RecordRow, with: fn(&mut LoadStat, f64)) {
         let rates = &row.rates;
         with(&mut self.switches_per_s, rates.switches_per_s);
         with(&mut self.interrupts_per_s, rates.interrupts_per_s);
@@ -124,8 +127,8 @@ impl Summary {
     }
 }
 
-impl Cpu {
-    fn each(&mut self, shares: &CpuRates, with: fn(&mut Stat, f64)) {
+impl CpuSummary {
+    fn each(&mut self, shares: &CpuRates, with: fn(&mut LoadStat, f64)) {
         with(&mut self.user_percent, shares.user * 100.0);
         with(&mut self.system_percent, shares.system * 100.0);
         with(&mut self.iowait_percent, shares.iowait * 100.0);
@@ -134,8 +137,8 @@ impl Cpu {
     }
 }
 
-impl Pressure {
-    fn each(&mut self, rates: &PressureRates, with: fn(&mut Stat, f64)) {
+impl PressureSummary {
+    fn each(&mut self, rates: &PressureRates, with: fn(&mut LoadStat, f64)) {
         see_known(&mut self.cpu_some_percent, rates.cpu_some.map(|share| share * 100.0), with);
         see_known(&mut self.io_some_percent, rates.io_some.map(|share| share * 100.0), with);
         see_known(&mut self.io_full_percent, rates.io_full.map(|share| share * 100.0), with);
@@ -147,8 +150,8 @@ impl Pressure {
     }
 }
 
-impl Disk {
-    fn each(&mut self, rates: &DiskRates, with: fn(&mut Stat, f64)) {
+impl DiskSummary {
+    fn each(&mut self, rates: &DiskRates, with: fn(&mut LoadStat, f64)) {
         with(&mut self.read_iops, rates.read_iops);
         with(&mut self.write_iops, rates.write_iops);
         with(&mut self.read_bytes_per_s, rates.read_bytes_per_s);
@@ -160,7 +163,7 @@ impl Disk {
     }
 
     /// Sets totals and means; nothing for a disk that was added or removed meanwhile.
-    fn whole(&mut self, whole: &Row, first: &Sample, last: &Sample) {
+    fn whole(&mut self, whole: &RecordRow, first: &Sample, last: &Sample) {
         let of = |sample: &Sample| sample.disks.iter().find(|disk| disk.name == self.name).cloned();
         if let Some((old, new)) = of(first).zip(of(last)) {
             self.reads = new.reads.saturating_sub(old.reads);
@@ -169,14 +172,14 @@ impl Disk {
             self.write_bytes = new.write_bytes.saturating_sub(old.write_bytes);
         }
         if let Some(rates) = whole.rates.disks.iter().find(|disk| disk.name == self.name) {
-            self.each(rates, Stat::mean_is);
+            self.each(rates, LoadStat::mean_is);
         }
     }
 }
 
-impl Link {
+impl LinkSummary {
     /// Sets totals and means; nothing for an interface that was added or removed meanwhile.
-    fn whole(&mut self, whole: &Row, first: &Sample, last: &Sample) {
+    fn whole(&mut self, whole: &RecordRow, first: &Sample, last: &Sample) {
         let of = |sample: &Sample| sample.links.iter().find(|link| link.name == self.name).cloned();
         if let Some((old, new)) = of(first).zip(of(last)) {
             self.rx_bytes = new.rx_bytes.saturating_sub(old.rx_bytes);
@@ -190,7 +193,7 @@ impl Link {
     }
 }
 
-impl Processes {
+impl ProcessSummary {
     fn whole(&mut self, old: &Process, new: &Process) {
         let since = |old: u64, new: u64| new.saturating_sub(old);
         let seen = |old: Option<u64>, new: Option<u64>| Some(new?.saturating_sub(old?));
@@ -206,7 +209,7 @@ impl Processes {
 }
 
 /// Passes on a number that may be unknown.
-fn see_known(stat: &mut Option<Stat>, number: Option<f64>, with: fn(&mut Stat, f64)) {
+fn see_known(stat: &mut Option<LoadStat>, number: Option<f64>, with: fn(&mut LoadStat, f64)) {
     if let Some(number) = number {
         with(stat.get_or_insert_default(), number);
     }

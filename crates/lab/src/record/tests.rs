@@ -58,7 +58,7 @@ fn near(a: f64, b: f64) -> bool {
 
 #[test]
 fn rates_are_those_of_the_interval() {
-    let row = Row::between(&sample(3), &sample(5));
+    let row = RecordRow::between(&sample(3), &sample(5));
     let cpu = row.cpu().unwrap();
     assert!(near(cpu.user, 0.25) && near(cpu.system, 0.125) && near(cpu.iowait, 0.125), "{cpu:?}");
     assert!(near(cpu.idle, 0.5) && near(cpu.used(), 0.375), "{cpu:?}");
@@ -72,9 +72,9 @@ fn rates_are_those_of_the_interval() {
     assert!(near(row.rates.process.cpu(), 1.0) && near(row.busiest_thread(), 1.0));
     assert_eq!(row.rates.retransmits_per_s, Some(10.0));
     // Intervals of zero or negative length give no rates.
-    let none = Row::between(&sample(5), &sample(5));
+    let none = RecordRow::between(&sample(5), &sample(5));
     assert_eq!((none.cpu(), none.rates.switches_per_s), (None, 0.0));
-    assert_eq!(Row::between(&sample(5), &sample(3)).rates.switches_per_s, 0.0);
+    assert_eq!(RecordRow::between(&sample(5), &sample(3)).rates.switches_per_s, 0.0);
 }
 
 #[test]
@@ -99,12 +99,13 @@ fn a_sliver_at_the_end_belongs_to_the_row_before() {
     assert_eq!((rows.len(), summary.intervals, summary.processes), (1, 1, None));
 }
 
-fn recording() -> (Kept, Summary, String) {
+fn recording() -> (RecordTable, RecordSummary, String) {
     let mut recorder = Recorder::new(sample(0), SECOND / 10, true);
     let columns = recorder.columns();
-    let mut kept = Kept::new(&columns);
+    let mut kept = RecordTable::new(&columns);
     let mut csv = columns.csv_header();
-    let mut rows: Vec<Row> = (1..10).filter_map(|tenths| recorder.push(sample(tenths))).collect();
+    let mut rows: Vec<RecordRow> =
+        (1..10).filter_map(|tenths| recorder.push(sample(tenths))).collect();
     let (more, summary) = recorder.end(sample(10));
     rows.extend(more);
     for row in &rows {
@@ -128,7 +129,7 @@ fn sums_are_exact_and_peaks_those_of_rows() {
     assert_eq!(disk.read_ms, None);
     assert!(near(disk.write_ms.unwrap().mean, 0.5) && near(disk.busy_percent.peak, 80.0));
     assert!(near(summary.paged_out_bytes_per_s.mean, 4_096_000.0));
-    assert_eq!(summary.tcp, Some(Tcp { segments_out: 100, retransmits: 10 }));
+    assert_eq!(summary.tcp, Some(TcpSummary { segments_out: 100, retransmits: 10 }));
     let processes = summary.processes.unwrap();
     assert!(near(processes.user_s, 1.0) && near(processes.cpu_percent.mean, 100.0));
     assert_eq!((processes.minor_faults, processes.rss_bytes_max), (10, 1 << 20));
@@ -176,12 +177,12 @@ fn columns_hold_vmstats_numbers() {
 #[test]
 fn the_json_file_is_one_object() {
     let (kept, summary, _) = recording();
-    let document = Document {
+    let document = RecordFile {
         program: "hakobu",
         start: "2026-01-01T00:00:00Z",
         interval_s: 0.1,
-        machine: &Machine::default(),
-        command: Some(&Command { argv: vec!["true".into()], ..Command::default() }),
+        machine: &RecordedMachine::default(),
+        command: Some(&CommandUsage { argv: vec!["true".into()], ..CommandUsage::default() }),
         pid: None,
         verdict: None,
         summary: &summary,

@@ -1,15 +1,15 @@
 //! Report of a comparison of several machines or settings: best one for each need, conclusions that differ,
 //! numbers, costs. All formats have the same content.
 
-use super::block::{Block, distrust};
+use super::block::{ReportBlock, distrust};
 use super::escape::csv_line;
-use super::number::{Unit, digits, ratio};
+use super::number::{MetricUnit, digits, ratio};
 use super::record::pairs;
 use super::sentences::claim;
-use super::table::{NONE, Table, or_none};
-use super::words::{Words, with};
-use super::{Format, Lang, html, json, machines, markdown};
-use crate::analysis::{Change, Compared, Cost, Row};
+use super::table::{NONE, ReportTable, or_none};
+use super::words::{ReportWords, with};
+use super::{Lang, ReportFormat, html, json, machines, markdown};
+use crate::analysis::{ComparedRow, ConclusionChange, MachineCost, ResultsComparison};
 use crate::distinct;
 use crate::results::{Machine, Results};
 
@@ -19,31 +19,35 @@ use crate::results::{Machine, Results};
 /// # Errors
 /// A message: the format has no such report (SVG), or JSON serialisation failed.
 pub fn render(
-    of: &Compared,
+    of: &ResultsComparison,
     results: &[Results],
-    format: Format,
+    format: ReportFormat,
     lang: Lang,
 ) -> Result<String, String> {
     let words = lang.words();
     let headline = with(words.compared, &[&of.names.join(", ")]);
     match format {
-        Format::Html => Ok(html::compared(&headline, &blocks(of, results, words), words)),
-        Format::Markdown => {
+        ReportFormat::Html => Ok(html::compared(&headline, &blocks(of, results, words), words)),
+        ReportFormat::Markdown => {
             let mut out = String::new();
             markdown::heading(&mut out, 1, &headline);
             markdown::blocks(&mut out, &blocks(of, results, words));
             Ok(out)
         }
-        Format::Csv => Ok(lines(of)),
-        Format::Json => json::document(of),
-        Format::Svg | Format::Png => {
+        ReportFormat::Csv => Ok(lines(of)),
+        ReportFormat::Json => json::document(of),
+        ReportFormat::Svg | ReportFormat::Png => {
             Err("results side by side have no picture; report draws each".into())
         }
     }
 }
 
 /// All blocks of the report.
-pub(super) fn blocks(of: &Compared, results: &[Results], words: &Words) -> Vec<Block> {
+pub(super) fn blocks(
+    of: &ResultsComparison,
+    results: &[Results],
+    words: &ReportWords,
+) -> Vec<ReportBlock> {
     let mut said = Vec::new();
     let needs = of.best.iter().map(|best| {
         let pattern = if best.clear { words.need } else { words.need_unsure };
@@ -51,39 +55,39 @@ pub(super) fn blocks(of: &Compared, results: &[Results], words: &Words) -> Vec<B
     });
     let needs: Vec<String> = needs.collect();
     if !needs.is_empty() {
-        said.extend([Block::Heading(words.needs.to_owned()), Block::List(needs)]);
+        said.extend([ReportBlock::Heading(words.needs.to_owned()), ReportBlock::List(needs)]);
     }
     let sentences = |wanted: bool| -> Vec<String> {
-        let chosen = |change: &&Change| change.differs == wanted;
+        let chosen = |change: &&ConclusionChange| change.differs == wanted;
         of.changes.iter().filter(chosen).map(|change| change.sentence.clone()).collect()
     };
     for (title, wanted) in [(words.changed_conclusions, true), (words.same_conclusions, false)] {
         let found = sentences(wanted);
         if !found.is_empty() {
-            said.extend([Block::Heading(title.to_owned()), Block::List(found)]);
+            said.extend([ReportBlock::Heading(title.to_owned()), ReportBlock::List(found)]);
         }
     }
-    said.push(Block::Heading(words.machines.to_owned()));
-    said.extend(studies(of, words).into_iter().map(Block::Table));
-    said.push(Block::Table(every(of, words)));
+    said.push(ReportBlock::Heading(words.machines.to_owned()));
+    said.extend(studies(of, words).into_iter().map(ReportBlock::Table));
+    said.push(ReportBlock::Table(every(of, words)));
     if !of.costs.is_empty() {
-        said.push(Block::Heading(words.costs.to_owned()));
-        said.push(Block::Table(costs(&of.costs, words)));
+        said.push(ReportBlock::Heading(words.costs.to_owned()));
+        said.push(ReportBlock::Table(costs(&of.costs, words)));
     }
     let machines: Vec<&Machine> = results.iter().map(|of| &of.header.machine).collect();
     let machines = machines::described(&of.names, &machines, words);
     if !machines.is_empty() {
-        said.extend([Block::Heading(words.machine.to_owned()), Block::Table(machines)]);
+        said.extend([ReportBlock::Heading(words.machine.to_owned()), ReportBlock::Table(machines)]);
     }
-    said.push(Block::Heading(words.caveats.to_owned()));
+    said.push(ReportBlock::Heading(words.caveats.to_owned()));
     said.push(distrust(&of.caveats, words));
     said
 }
 
 /// Labels of rows besides x: the tool, and parameters that distinguish its rows.
-fn labels(all: &[Row]) -> Vec<String> {
-    let label = |row: &Row| {
-        let same = |other: &&Row| other.group == row.group && other.series == row.series;
+fn labels(all: &[ComparedRow]) -> Vec<String> {
+    let label = |row: &ComparedRow| {
+        let same = |other: &&ComparedRow| other.group == row.group && other.series == row.series;
         let varying = row.parameters.iter().filter(|(name, value)| {
             all.iter().filter(same).any(|other| other.parameters.get(*name) != Some(*value))
         });
@@ -98,12 +102,12 @@ fn labels(all: &[Row]) -> Vec<String> {
 
 /// Tables of sweeps in the form of published studies: x down, tools across, all results in each cell: `6916 /
 /// 28,810 (416.5 %)`.
-fn studies(of: &Compared, words: &Words) -> Vec<Table> {
+fn studies(of: &ResultsComparison, words: &ReportWords) -> Vec<ReportTable> {
     let Some(x_name) = of.x_name.as_deref() else { return Vec::new() };
     let labels = labels(&of.rows);
     let swept = || of.rows.iter().zip(&labels).filter(|(row, _)| row.x.is_some());
     let groups = distinct(swept().map(|(row, _)| row.group.as_str()));
-    let unit = Unit::of(&of.metric);
+    let unit = MetricUnit::of(&of.metric);
     let name = words.metric(&of.metric);
     let metric = match unit.name {
         unit if unit.is_empty() || unit == name => name.to_owned(),
@@ -111,7 +115,8 @@ fn studies(of: &Compared, words: &Words) -> Vec<Table> {
     };
     let first = of.names.first().map_or(NONE, String::as_str);
     let tables = groups.into_iter().map(|group| {
-        let rows: Vec<(&Row, &String)> = swept().filter(|(row, _)| row.group == group).collect();
+        let rows: Vec<(&ComparedRow, &String)> =
+            swept().filter(|(row, _)| row.group == group).collect();
         let lines = distinct(rows.iter().map(|(_, label)| *label));
         let mut places: Vec<f64> = rows.iter().filter_map(|(row, _)| row.x).collect();
         places.sort_by(f64::total_cmp);
@@ -120,7 +125,7 @@ fn studies(of: &Compared, words: &Words) -> Vec<Table> {
         let heads: Vec<String> = [format!("#{x_name}")].into_iter().chain(names).collect();
         let names = of.names.join(" / ");
         let caption = with(words.study_caption, &[words.group(group), &metric, &names, first]);
-        let mut table = Table::new(caption, &heads);
+        let mut table = ReportTable::new(caption, &heads);
         for x in places {
             let mut texts = vec![digits(x)];
             for line in &lines {
@@ -135,7 +140,7 @@ fn studies(of: &Compared, words: &Words) -> Vec<Table> {
 }
 
 /// `6916 / 28,810 (416.5 %)`.
-fn together(row: &Row, unit: &Unit) -> String {
+fn together(row: &ComparedRow, unit: &MetricUnit) -> String {
     let each = row.sides.iter().map(|side| {
         let Some(side) = side else { return NONE.to_owned() };
         let value = digits(unit.scaled(side.value.mid));
@@ -148,7 +153,7 @@ fn together(row: &Row, unit: &Unit) -> String {
 }
 
 /// Table of all rows.
-fn every(of: &Compared, words: &Words) -> Table {
+fn every(of: &ResultsComparison, words: &ReportWords) -> ReportTable {
     let first = of.names.first().map_or(NONE, String::as_str);
     let mut heads = vec![words.setting.to_owned()];
     for (at, name) in of.names.iter().enumerate() {
@@ -159,8 +164,8 @@ fn every(of: &Compared, words: &Words) -> Table {
             heads.push(with(words.side_claim, &[name]));
         }
     }
-    let mut table = Table::new(with(words.rows_caption, &[first]), &heads);
-    let unit = Unit::of(&of.metric);
+    let mut table = ReportTable::new(with(words.rows_caption, &[first]), &heads);
+    let unit = MetricUnit::of(&of.metric);
     for (row, mut label) in of.rows.iter().zip(labels(&of.rows)) {
         if !row.group.is_empty() {
             label = format!("{}: {label}", row.group);
@@ -183,7 +188,7 @@ fn every(of: &Compared, words: &Words) -> Table {
     table.without_empty_columns()
 }
 
-fn costs(costs: &[Cost], words: &Words) -> Table {
+fn costs(costs: &[MachineCost], words: &ReportWords) -> ReportTable {
     let number = |name: &str| format!("#{name}");
     let heads = [
         words.result.to_owned(),
@@ -195,7 +200,7 @@ fn costs(costs: &[Cost], words: &Words) -> Table {
         number(words.per_gb),
         number(words.per_million_files),
     ];
-    let mut table = Table::new(words.costs_caption, &heads);
+    let mut table = ReportTable::new(words.costs_caption, &heads);
     for cost in costs {
         let of = match cost.group.is_empty() {
             true => cost.of.clone(),
@@ -219,7 +224,7 @@ const HEAD: &str = "group,series,x,parameters,result,metric,runs,median,low,high
                     ratio_low,ratio_high,claim";
 
 /// CSV (RFC 4180): a line for each setting of each result; ratios are speeds relative to the first result.
-fn lines(of: &Compared) -> String {
+fn lines(of: &ResultsComparison) -> String {
     let words = Lang::En.words();
     let mut out = format!("{HEAD}\r\n");
     for row in &of.rows {

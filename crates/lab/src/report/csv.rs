@@ -3,15 +3,15 @@
 
 use super::escape::csv_line;
 use super::machines;
-use super::part::Part;
+use super::part::ReportPart;
 use super::record::pairs;
 use crate::results::{Cell, Run};
 use std::collections::BTreeSet;
 
 /// A column: its name, and the text for a run of a cell.
-type Column = (&'static str, fn(&Cell, &Run) -> String);
+type RunColumn = (&'static str, fn(&Cell, &Run) -> String);
 
-const COLUMNS: &[Column] = &[
+const COLUMNS: &[RunColumn] = &[
     ("group", |cell, _| cell.group.clone()),
     ("series", |cell, _| cell.series.clone()),
     ("x", |cell, _| or_empty(cell.x)),
@@ -47,7 +47,7 @@ fn or_empty<T: ToString>(value: Option<T>) -> String {
 }
 
 /// Formats the CSV file.
-pub(super) fn text(parts: &[Part]) -> String {
+pub(super) fn text(parts: &[ReportPart]) -> String {
     let cells = || parts.iter().flat_map(|part| &part.results.header.cells);
     let runs = || parts.iter().flat_map(|part| &part.results.runs);
     let parameters: BTreeSet<&String> = cells().flat_map(|cell| cell.parameters.keys()).collect();
@@ -60,7 +60,7 @@ pub(super) fn text(parts: &[Part]) -> String {
         head.extend(names.iter().map(|name| format!("{kind}.{name}")));
     }
     let mut out = csv_line(&head);
-    let all: Vec<_> = parts.iter().map(Part::facts).collect();
+    let all: Vec<_> = parts.iter().map(ReportPart::facts).collect();
     for (facts, machine) in all.iter().zip(machines::names(&all)) {
         for run in &facts.results.runs {
             let Some(cell) = facts.cell(run.cell) else { continue };

@@ -1,8 +1,8 @@
 //! JSON of the analysis, for scripts.
 
-use super::part::Part;
+use super::part::ReportPart;
 use crate::analysis::Analysis;
-use crate::results::{End, Experiment, Header};
+use crate::results::{CampaignEnd, CounterExperiment, ResultsHeader};
 use serde::Serialize;
 
 /// Version of the schema, increased by changes other than new fields.
@@ -14,40 +14,40 @@ const SCHEMA: u32 = 1;
 /// A message: serialisation failed.
 pub(super) fn document(content: &impl Serialize) -> Result<String, String> {
     #[derive(Serialize)]
-    struct Document<'a, T> {
+    struct VersionedDocument<'a, T> {
         schema: u32,
         #[serde(flatten)]
         content: &'a T,
     }
-    let text = serde_json::to_string_pretty(&Document { schema: SCHEMA, content });
+    let text = serde_json::to_string_pretty(&VersionedDocument { schema: SCHEMA, content });
     text.map(|text| text + "\n").map_err(|why| format!("cannot write JSON: {why}"))
 }
 
 #[derive(Serialize)]
-struct All<'a> {
-    results: Vec<One<'a>>,
+struct JsonReport<'a> {
+    results: Vec<JsonResult<'a>>,
 }
 
 #[derive(Serialize)]
-struct One<'a> {
-    header: &'a Header,
+struct JsonResult<'a> {
+    header: &'a ResultsHeader,
     runs: usize,
     analysis: &'a Analysis,
-    experiments: &'a [Experiment],
-    end: Option<&'a End>,
+    experiments: &'a [CounterExperiment],
+    end: Option<&'a CampaignEnd>,
 }
 
 /// Formats the file.
 ///
 /// # Errors
 /// As [`document`].
-pub(super) fn text(parts: &[Part]) -> Result<String, String> {
-    let each = parts.iter().map(|part| One {
+pub(super) fn text(parts: &[ReportPart]) -> Result<String, String> {
+    let each = parts.iter().map(|part| JsonResult {
         header: &part.results.header,
         runs: part.results.runs.len(),
         analysis: &part.analysis,
         experiments: &part.results.experiments,
         end: part.results.end.as_ref(),
     });
-    document(&All { results: each.collect() })
+    document(&JsonReport { results: each.collect() })
 }

@@ -1,9 +1,9 @@
 //! Comparison of results: the best setting of each tool on each machine.
 
-use super::facts::Facts;
+use super::facts::ReportFacts;
 use super::number::{bytes, digits, ratio};
-use super::table::{NONE, Table, or_none};
-use super::words::{Words, with};
+use super::table::{NONE, ReportTable, or_none};
+use super::words::{ReportWords, with};
 use crate::analysis::unpaired;
 use crate::distinct;
 use crate::results::{Cell, Machine};
@@ -12,8 +12,8 @@ use crate::results::{Cell, Machine};
 const SEED: u64 = 5;
 
 /// Distinct names of the results.
-pub(super) fn names(all: &[Facts<'_>]) -> Vec<String> {
-    let plain = |facts: &Facts<'_>| {
+pub(super) fn names(all: &[ReportFacts<'_>]) -> Vec<String> {
+    let plain = |facts: &ReportFacts<'_>| {
         let header = facts.header();
         let machine = &header.machine.name;
         if machine.is_empty() { header.name.clone() } else { machine.clone() }
@@ -27,14 +27,14 @@ pub(super) fn names(all: &[Facts<'_>]) -> Vec<String> {
 }
 
 /// Best settings side by side, with speeds relative to the first result.
-pub(super) fn side_by_side(all: &[Facts<'_>], words: &Words) -> Table {
+pub(super) fn side_by_side(all: &[ReportFacts<'_>], words: &ReportWords) -> ReportTable {
     let names = names(all);
     let first = names.first().map_or(NONE, String::as_str);
     let mut heads = vec![words.tool.to_owned()];
     heads.extend(names.iter().map(|name| format!("#{name}")));
     let others = names.iter().skip(1);
     heads.extend(others.map(|name| format!("#{}", with(words.times_as_fast, &[name]))));
-    let mut table = Table::new(with(words.machines_caption, &[first]), &heads);
+    let mut table = ReportTable::new(with(words.machines_caption, &[first]), &heads);
     for (group, series) in rows(all) {
         let best: Vec<Option<&Cell>> = all.iter().map(|facts| best(facts, group, series)).collect();
         let label = if group.is_empty() { series.to_owned() } else { format!("{group}: {series}") };
@@ -58,9 +58,9 @@ pub(super) fn side_by_side(all: &[Facts<'_>], words: &Words) -> Table {
 
 /// Speed relative to the same tool on the first machine.
 fn against_first(
-    all: &[Facts<'_>],
+    all: &[ReportFacts<'_>],
     best: &[Option<&Cell>],
-    facts: &Facts<'_>,
+    facts: &ReportFacts<'_>,
     cell: Option<&Cell>,
 ) -> Option<String> {
     let (first, first_cell) = (all.first()?, (*best.first()?)?);
@@ -73,33 +73,37 @@ fn against_first(
 }
 
 /// Metric of each run that counts.
-fn values(facts: &Facts<'_>, cell: u32) -> Vec<f64> {
+fn values(facts: &ReportFacts<'_>, cell: u32) -> Vec<f64> {
     facts.counted(cell).filter_map(|run| facts.measured(run)).collect()
 }
 
-fn best<'a>(facts: &Facts<'a>, group: &str, series: &str) -> Option<&'a Cell> {
+fn best<'a>(facts: &ReportFacts<'a>, group: &str, series: &str) -> Option<&'a Cell> {
     let lines = facts.lines(group);
     facts.best(&lines.iter().find(|line| line.series == series)?.cells)
 }
 
 /// Groups and tools of all results in order of appearance.
-fn rows<'a>(all: &[Facts<'a>]) -> Vec<(&'a str, &'a str)> {
+fn rows<'a>(all: &[ReportFacts<'a>]) -> Vec<(&'a str, &'a str)> {
     let cells = all.iter().flat_map(|facts| &facts.header().cells);
     let cells = cells.filter(|cell| cell.control_of.is_none());
     distinct(cells.map(|cell| (cell.group.as_str(), cell.series.as_str())))
 }
 
 /// Table of the machines' properties.
-pub(super) fn fingerprints(all: &[Facts<'_>], words: &Words) -> Table {
+pub(super) fn fingerprints(all: &[ReportFacts<'_>], words: &ReportWords) -> ReportTable {
     let machines: Vec<&Machine> = all.iter().map(|facts| &facts.header().machine).collect();
     described(&names(all), &machines, words)
 }
 
 /// Table of properties of machines with these names.
-pub(super) fn described(names: &[String], machines: &[&Machine], words: &Words) -> Table {
+pub(super) fn described(
+    names: &[String],
+    machines: &[&Machine],
+    words: &ReportWords,
+) -> ReportTable {
     let mut heads = vec![words.property];
     heads.extend(names.iter().map(String::as_str));
-    let mut table = Table::new(words.machine_caption, &heads);
+    let mut table = ReportTable::new(words.machine_caption, &heads);
     let mut row = |name: &str, text: &dyn Fn(&Machine) -> String| {
         let texts: Vec<String> = machines.iter().map(|machine| text(machine)).collect();
         if texts.iter().any(|text| !text.is_empty()) {

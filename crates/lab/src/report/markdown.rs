@@ -1,16 +1,16 @@
 //! Markdown for an article or an issue: verdict, tables and caveats, without charts and raw runs.
 
-use super::block::{self, Block};
+use super::block::{self, ReportBlock};
 use super::escape::markdown;
-use super::facts::Facts;
-use super::part::Part;
-use super::table::Table;
-use super::words::Words;
+use super::facts::ReportFacts;
+use super::part::ReportPart;
+use super::table::ReportTable;
+use super::words::ReportWords;
 use super::{machines, record, tables};
 
 /// Formats the document.
-pub(super) fn text(parts: &[Part], words: &Words) -> String {
-    let all: Vec<Facts<'_>> = parts.iter().map(Part::facts).collect();
+pub(super) fn text(parts: &[ReportPart], words: &ReportWords) -> String {
+    let all: Vec<ReportFacts<'_>> = parts.iter().map(ReportPart::facts).collect();
     let mut out = String::new();
     let names = machines::names(&all);
     if all.len() > 1 {
@@ -28,7 +28,7 @@ pub(super) fn text(parts: &[Part], words: &Words) -> String {
     out
 }
 
-fn one(out: &mut String, facts: &Facts<'_>, words: &Words) {
+fn one(out: &mut String, facts: &ReportFacts<'_>, words: &ReportWords) {
     if !facts.header().question.is_empty() {
         paragraph(out, &facts.header().question);
     }
@@ -69,13 +69,13 @@ fn one(out: &mut String, facts: &Facts<'_>, words: &Words) {
 }
 
 /// Formats blocks.
-pub(super) fn blocks(out: &mut String, blocks: &[Block]) {
+pub(super) fn blocks(out: &mut String, blocks: &[ReportBlock]) {
     for block in blocks {
         match block {
-            Block::Heading(text) => heading(out, 2, text),
-            Block::Text(text) => paragraph(out, text),
-            Block::List(texts) => list(out, texts),
-            Block::Table(of) => table(out, of),
+            ReportBlock::Heading(text) => heading(out, 2, text),
+            ReportBlock::Text(text) => paragraph(out, text),
+            ReportBlock::List(texts) => list(out, texts),
+            ReportBlock::Table(of) => table(out, of),
         }
     }
 }
@@ -100,7 +100,7 @@ fn list(out: &mut String, texts: &[String]) {
     }
 }
 
-fn table(out: &mut String, of: &Table) {
+fn table(out: &mut String, of: &ReportTable) {
     if of.is_empty() {
         return;
     }

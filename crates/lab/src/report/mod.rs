@@ -25,12 +25,12 @@ mod tests;
 mod words;
 
 pub use compared::render as render_compared;
-pub use part::Part;
+pub use part::ReportPart;
 pub use words::Lang;
 
 /// Format of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Format {
+pub enum ReportFormat {
     /// HTML page.
     #[default]
     Html,
@@ -46,16 +46,16 @@ pub enum Format {
     Png,
 }
 
-impl Format {
+impl ReportFormat {
     /// Format by file name extension: `html`, `md`, `csv`, `json`, `svg`, `png`.
-    pub fn of_name(name: &str) -> Option<Format> {
+    pub fn of_name(name: &str) -> Option<ReportFormat> {
         match name {
-            "html" | "htm" => Some(Format::Html),
-            "md" | "markdown" => Some(Format::Markdown),
-            "csv" => Some(Format::Csv),
-            "json" => Some(Format::Json),
-            "svg" => Some(Format::Svg),
-            "png" => Some(Format::Png),
+            "html" | "htm" => Some(ReportFormat::Html),
+            "md" | "markdown" => Some(ReportFormat::Markdown),
+            "csv" => Some(ReportFormat::Csv),
+            "json" => Some(ReportFormat::Json),
+            "svg" => Some(ReportFormat::Svg),
+            "png" => Some(ReportFormat::Png),
             _ => None,
         }
     }
@@ -63,27 +63,29 @@ impl Format {
     /// Language of the sentences in this format: formats for programs are always in English.
     pub fn lang(self, asked: Lang) -> Lang {
         match self {
-            Format::Csv | Format::Json => Lang::En,
-            Format::Html | Format::Markdown | Format::Svg | Format::Png => asked,
+            ReportFormat::Csv | ReportFormat::Json => Lang::En,
+            ReportFormat::Html | ReportFormat::Markdown | ReportFormat::Svg | ReportFormat::Png => {
+                asked
+            }
         }
     }
 }
 
 /// Renders a report about one or more campaigns, machines or settings. Parts must be analysed in the language
-/// of the report ([`Format::lang`]).
+/// of the report ([`ReportFormat::lang`]).
 ///
 /// # Errors
 /// A message: there are no results, or a chart cannot be drawn.
-pub fn render(parts: &[Part], format: Format, lang: Lang) -> Result<String, String> {
+pub fn render(parts: &[ReportPart], format: ReportFormat, lang: Lang) -> Result<String, String> {
     if parts.is_empty() {
         return Err("there are no results to report on".into());
     }
     let words = lang.words();
     match format {
-        Format::Html => html::page(parts, words),
-        Format::Markdown => Ok(markdown::text(parts, words)),
-        Format::Csv => Ok(csv::text(parts)),
-        Format::Json => json::text(parts),
-        Format::Svg | Format::Png => svg::text(parts, words),
+        ReportFormat::Html => html::page(parts, words),
+        ReportFormat::Markdown => Ok(markdown::text(parts, words)),
+        ReportFormat::Csv => Ok(csv::text(parts)),
+        ReportFormat::Json => json::text(parts),
+        ReportFormat::Svg | ReportFormat::Png => svg::text(parts, words),
     }
 }

@@ -1,21 +1,21 @@
 //! Facts from the record: programs, data, commands, origin.
 
-use super::facts::Facts;
+use super::facts::ReportFacts;
 use super::number::{bytes, digits, percent};
-use super::table::{NONE, Table};
+use super::table::{NONE, ReportTable};
 use super::tables::grouped_label;
-use super::words::{Words, with};
+use super::words::{ReportWords, with};
 use std::collections::BTreeMap;
 
 /// Date and program of the measurement.
-pub(super) fn origin(facts: &Facts<'_>, words: &Words) -> String {
+pub(super) fn origin(facts: &ReportFacts<'_>, words: &ReportWords) -> String {
     let header = facts.header();
     let (seed, scale) = (header.seed.to_string(), digits(header.scale));
     with(words.made, &[&header.start, &header.program, &seed, &scale])
 }
 
 /// Describes the end of the campaign, if it has ended.
-pub(super) fn ending(facts: &Facts<'_>, words: &Words) -> String {
+pub(super) fn ending(facts: &ReportFacts<'_>, words: &ReportWords) -> String {
     match &facts.results.end {
         None => words.not_whole.to_owned(),
         Some(end) => {
@@ -26,9 +26,9 @@ pub(super) fn ending(facts: &Facts<'_>, words: &Words) -> String {
 }
 
 /// Table of programs.
-pub(super) fn programs(facts: &Facts<'_>, words: &Words) -> Table {
+pub(super) fn programs(facts: &ReportFacts<'_>, words: &ReportWords) -> ReportTable {
     let heads = [words.tool, words.version, words.path, "SHA-256"];
-    let mut table = Table::new(words.programs_caption, &heads);
+    let mut table = ReportTable::new(words.programs_caption, &heads);
     for tool in &facts.header().tools {
         let row = [&tool.name, &tool.version, &tool.path, &tool.sha256];
         table.push(row.map(String::clone).to_vec());
@@ -37,10 +37,10 @@ pub(super) fn programs(facts: &Facts<'_>, words: &Words) -> Table {
 }
 
 /// Table of data sets.
-pub(super) fn data(facts: &Facts<'_>, words: &Words) -> Table {
+pub(super) fn data(facts: &ReportFacts<'_>, words: &ReportWords) -> ReportTable {
     let (files, size) = (format!("#{}", words.files), format!("#{}", words.bytes));
     let heads: [&str; 4] = [words.name, &files, &size, words.about];
-    let mut table = Table::new(words.data_caption, &heads);
+    let mut table = ReportTable::new(words.data_caption, &heads);
     for data in &facts.header().data {
         table.push(vec![
             data.name.clone(),
@@ -53,9 +53,9 @@ pub(super) fn data(facts: &Facts<'_>, words: &Words) -> Table {
 }
 
 /// Exact command and conditions of each cell.
-pub(super) fn commands(facts: &Facts<'_>, words: &Words) -> Table {
+pub(super) fn commands(facts: &ReportFacts<'_>, words: &ReportWords) -> ReportTable {
     let heads = [words.setting, words.command, words.data, words.conditions];
-    let mut table = Table::new(words.commands_caption, &heads);
+    let mut table = ReportTable::new(words.commands_caption, &heads);
     for cell in &facts.header().cells {
         let conditions = pairs(&cell.conditions);
         table.push(vec![

@@ -1,25 +1,26 @@
 //! Short forms of conclusions for table cells.
 
-use super::facts::Facts;
+use super::facts::ReportFacts;
 use super::number::{digits, ratio};
-use super::words::{Lang, Words, with};
+use super::words::{Lang, ReportWords, with};
 use crate::analysis::{
-    Claim, Fit, Interval, Limiting, Model, Stretch, level_words, resource_words,
+    CurveFit, FitModel, Interval, LimitingResource, SpeedClaim, SweepStretch, level_words,
+    resource_words,
 };
 use hakobu_explain::verdict::Level;
 
-/// Words for a claim about two cells.
-pub(super) fn claim(of: Claim, words: &Words) -> &'static str {
+/// ReportWords for a claim about two cells.
+pub(super) fn claim(of: SpeedClaim, words: &ReportWords) -> &'static str {
     match of {
-        Claim::Faster => words.faster,
-        Claim::Slower => words.slower,
-        Claim::Same => words.same,
-        Claim::Unclear => words.unclear,
+        SpeedClaim::Faster => words.faster,
+        SpeedClaim::Slower => words.slower,
+        SpeedClaim::Same => words.same,
+        SpeedClaim::Unclear => words.unclear,
     }
 }
 
 /// Limiting resource: `the CPU (at the limit: 1.97 of 2 CPUs used)`.
-pub(super) fn limit_text(of: &Limiting, words: &Words) -> String {
+pub(super) fn limit_text(of: &LimitingResource, words: &ReportWords) -> String {
     let lang = words.lang;
     if !of.is_determined() {
         return level_words(Level::NotDetermined, lang).to_owned();
@@ -35,18 +36,18 @@ pub(super) fn limit_text(of: &Limiting, words: &Words) -> String {
 }
 
 /// Limiting resources along a sweep.
-pub(super) fn stretches_text(stretches: &[Stretch], words: &Words) -> String {
+pub(super) fn stretches_text(stretches: &[SweepStretch], words: &ReportWords) -> String {
     let each: Vec<&str> = stretches.iter().map(|stretch| stretch.sentence.as_str()).collect();
     each.join(words.lang.pick("; ", "、"))
 }
 
 /// Fit of a sweep, with its prediction.
-pub(super) fn fit_text(fit: &Fit, facts: &Facts<'_>, words: &Words) -> String {
+pub(super) fn fit_text(fit: &CurveFit, facts: &ReportFacts<'_>, words: &ReportWords) -> String {
     let unit = facts.unit();
     let x_name = facts.header().x_name.as_deref().unwrap_or("x");
     let curve = match fit.model {
-        Model::Usl => with(words.usl, &[&ratio(&fit.alpha), &ratio(&fit.beta)]),
-        Model::Cap => {
+        FitModel::Usl => with(words.usl, &[&ratio(&fit.alpha), &ratio(&fit.beta)]),
+        FitModel::Cap => {
             let at = fit.peak_x.map_or_else(String::new, |peak| ratio(&peak));
             with(words.cap, &[&format!("{x_name}={at}")])
         }

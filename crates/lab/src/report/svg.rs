@@ -1,20 +1,20 @@
 //! Charts of a report in one SVG file: those of the groups, then the load.
 
 use super::load::timeline;
-use super::part::Part;
+use super::part::ReportPart;
 use super::sweep;
-use super::words::Words;
-use crate::chart::{Chart, WIDTH_PX, Words as Named};
+use super::words::ReportWords;
+use crate::chart::{Chart, ChartLabel, WIDTH_PX};
 
 /// Formats the file.
 ///
 /// # Errors
 /// A message: nothing was measured, or a chart cannot be drawn.
-pub(super) fn text(parts: &[Part], words: &Words) -> Result<String, String> {
+pub(super) fn text(parts: &[ReportPart], words: &ReportWords) -> Result<String, String> {
     let mut pictures = Vec::new();
     let mut add = |chart: &Chart, title: &str, description: &str| -> Result<(), String> {
         let id = format!("picture-{}", pictures.len() + 1);
-        pictures.push(chart.svg_with(Named { id: &id, title, description })?);
+        pictures.push(chart.svg_with(ChartLabel { id: &id, title, description })?);
         Ok(())
     };
     for part in parts {

@@ -1,11 +1,11 @@
 //! Chart of a group: its tools over the swept number, with intervals, knee and fit, and published figures
 //! below on the same axis; or its settings side by side, if nothing is swept.
 
-use super::facts::{Facts, Line};
+use super::facts::{ReportFacts, ToolLine};
 use super::number::digits;
 use super::tables;
-use super::words::{Words, with};
-use crate::chart::{Chart, Color, Form, Panel, Scale, Series, color};
+use super::words::{ReportWords, with};
+use crate::chart::{AxisScale, Chart, ChartColor, ChartPanel, ChartSeries, SeriesForm, color};
 use crate::results::Cell;
 
 /// Heights in pixels: of the panel, of the panel of published figures.
@@ -19,20 +19,24 @@ const DOUBLING: f64 = 1.5;
 const FIT_POINTS: u32 = 80;
 
 /// Colour and form of the n-th tool; forms change when all colours are used.
-pub(super) fn look(number: usize) -> (Color, Form) {
+pub(super) fn look(number: usize) -> (ChartColor, SeriesForm) {
     let color = color::ALL[number % color::ALL.len()];
     let is_first_round = (number / color::ALL.len()).is_multiple_of(2);
-    (color, if is_first_round { Form::Dots } else { Form::Triangles })
+    (color, if is_first_round { SeriesForm::Dots } else { SeriesForm::Triangles })
 }
 
 /// A chart with its description.
-pub(super) struct Picture {
+pub(super) struct DescribedChart {
     pub(super) chart: Chart,
     pub(super) description: String,
 }
 
 /// Chart of a group. `None` if nothing was measured.
-pub(super) fn picture(facts: &Facts<'_>, group: &str, words: &Words) -> Option<Picture> {
+pub(super) fn picture(
+    facts: &ReportFacts<'_>,
+    group: &str,
+    words: &ReportWords,
+) -> Option<DescribedChart> {
     let lines = facts.lines(group);
     let measured = lines.iter().flat_map(|line| &line.cells);
     if !measured.into_iter().any(|cell| drawn(facts, cell).is_some()) {
@@ -52,16 +56,16 @@ pub(super) fn picture(facts: &Facts<'_>, group: &str, words: &Words) -> Option<P
     } else {
         with(words.settings_text, &[&metric, &said])
     };
-    Some(Picture { chart, description })
+    Some(DescribedChart { chart, description })
 }
 
-fn y_label(facts: &Facts<'_>, words: &Words) -> String {
+fn y_label(facts: &ReportFacts<'_>, words: &ReportWords) -> String {
     let (metric, unit) = (words.metric(facts.metric()), facts.unit().name);
     if unit.is_empty() || metric == unit { metric.to_owned() } else { format!("{metric}, {unit}") }
 }
 
 /// Description for readers who cannot see the chart.
-fn said(facts: &Facts<'_>, lines: &[Line<'_>], words: &Words) -> String {
+fn said(facts: &ReportFacts<'_>, lines: &[ToolLine<'_>], words: &ReportWords) -> String {
     let unit = facts.unit();
     let each = lines.iter().filter_map(|line| {
         let values = line.cells.iter().filter_map(|cell| facts.value(cell.id));
@@ -76,13 +80,18 @@ fn said(facts: &Facts<'_>, lines: &[Line<'_>], words: &Words) -> String {
 }
 
 /// Median and interval of a cell, in the display unit.
-fn drawn(facts: &Facts<'_>, cell: &Cell) -> Option<(f64, f64, f64)> {
+fn drawn(facts: &ReportFacts<'_>, cell: &Cell) -> Option<(f64, f64, f64)> {
     let value = facts.value(cell.id)?;
     let [low, mid, high] = [value.low, value.mid, value.high].map(|of| facts.unit().scaled(of));
     [low, mid, high].iter().all(|of| of.is_finite()).then_some((low, mid, high))
 }
 
-fn swept(facts: &Facts<'_>, group: &str, lines: &[Line<'_>], words: &Words) -> Chart {
+fn swept(
+    facts: &ReportFacts<'_>,
+    group: &str,
+    lines: &[ToolLine<'_>],
+    words: &ReportWords,
+) -> Chart {
     let names = facts.series();
     let figures = published(facts, group, lines);
     let mids = lines.iter().flat_map(|line| &line.cells).filter_map(|cell| drawn(facts, cell));
@@ -104,10 +113,10 @@ fn swept(facts: &Facts<'_>, group: &str, lines: &[Line<'_>], words: &Words) -> C
         let points: Vec<(f64, (f64, f64, f64))> =
             points.filter(|(x, (_, mid, _))| fits(*x, *mid, y_scale)).collect();
         if let Some(curve) = fit_points(facts, line, &points) {
-            series.push(unnamed(color, Form::Thin, curve));
+            series.push(unnamed(color, SeriesForm::Thin, curve));
         }
         let bars = points.iter().flat_map(|(x, of)| bar(*x, *of, y_scale)).collect();
-        series.push(unnamed(color, Form::Intervals, bars));
+        series.push(unnamed(color, SeriesForm::Intervals, bars));
         let knee = line.sweep.and_then(|sweep| sweep.knee.as_ref()).filter(|knee| !knee.at_edge);
         let at_knee = points.iter().filter(|(x, _)| knee.is_some_and(|knee| knee.x == *x));
         knees.extend(at_knee.map(|(x, (_, mid, _))| (*x, *mid)));
@@ -119,19 +128,24 @@ fn swept(facts: &Facts<'_>, group: &str, lines: &[Line<'_>], words: &Words) -> C
             levels.filter(|(_, mid, _)| fits(axis.0, *mid, y_scale)).collect();
         for of in &levels {
             let bars = [bar(axis.0, *of, y_scale), bar(axis.1, *of, y_scale)].concat();
-            series.push(unnamed(color, Form::Intervals, bars));
+            series.push(unnamed(color, SeriesForm::Intervals, bars));
         }
         let mut drawn = vec![points];
         drawn.extend(levels.iter().map(|(_, mid, _)| level(*mid, axis)));
         let mut name = line.series.to_owned();
         for points in drawn.into_iter().filter(|points| !points.is_empty()) {
-            series.push(Series { name: std::mem::take(&mut name), color, form, points });
+            series.push(ChartSeries { name: std::mem::take(&mut name), color, form, points });
         }
     }
     if !knees.is_empty() {
         knees.sort_by(|a, b| a.0.total_cmp(&b.0));
         let name = words.knee.to_owned();
-        series.push(Series { name, color: color::BLACK, form: Form::Rings, points: knees });
+        series.push(ChartSeries {
+            name,
+            color: color::BLACK,
+            form: SeriesForm::Rings,
+            points: knees,
+        });
     }
     let x_name = facts.header().x_name.as_deref().unwrap_or("x");
     let unit = y_label(facts, words);
@@ -141,8 +155,8 @@ fn swept(facts: &Facts<'_>, group: &str, lines: &[Line<'_>], words: &Words) -> C
         panels.push(panel(words.published_title, unit, y_scale, PUBLISHED_HEIGHT_PX, series));
     }
     let x_label = match scale {
-        Scale::Logarithmic => with(words.logarithmic, &[x_name]),
-        Scale::Linear => x_name.to_owned(),
+        AxisScale::Logarithmic => with(words.logarithmic, &[x_name]),
+        AxisScale::Linear => x_name.to_owned(),
     };
     Chart {
         title: facts.header().title.clone(),
@@ -156,20 +170,26 @@ fn swept(facts: &Facts<'_>, group: &str, lines: &[Line<'_>], words: &Words) -> C
 }
 
 /// Series that is not in the legend.
-fn unnamed(color: Color, form: Form, points: Vec<(f64, f64)>) -> Series {
-    Series { name: String::new(), color, form, points }
+fn unnamed(color: ChartColor, form: SeriesForm, points: Vec<(f64, f64)>) -> ChartSeries {
+    ChartSeries { name: String::new(), color, form, points }
 }
 
 /// Ends of an interval at x. Logarithmic axes need a positive lower end.
-fn bar(x: f64, (low, mid, high): (f64, f64, f64), scale: Scale) -> [(f64, f64); 2] {
-    let low = if scale == Scale::Logarithmic { low.max(mid / 10.0) } else { low };
+fn bar(x: f64, (low, mid, high): (f64, f64, f64), scale: AxisScale) -> [(f64, f64); 2] {
+    let low = if scale == AxisScale::Logarithmic { low.max(mid / 10.0) } else { low };
     [(x, low), (x, high)]
 }
 
 /// Panel of a group.
-fn panel(title: &str, unit: String, scale: Scale, height_px: u32, series: Vec<Series>) -> Panel {
+fn panel(
+    title: &str,
+    unit: String,
+    scale: AxisScale,
+    height_px: u32,
+    series: Vec<ChartSeries>,
+) -> ChartPanel {
     let (title, height_px) = (title.to_owned(), Some(height_px));
-    Panel { title, unit, scale, height_px, series, ..Panel::default() }
+    ChartPanel { title, unit, scale, height_px, series, ..ChartPanel::default() }
 }
 
 /// Horizontal line over the whole axis.
@@ -177,14 +197,14 @@ fn level(y: f64, axis: (f64, f64)) -> Vec<(f64, f64)> {
     vec![(axis.0, y), (axis.1, y)]
 }
 
-fn fits(x: f64, y: f64, scale: Scale) -> bool {
-    x.is_finite() && (scale == Scale::Linear || y > 0.0)
+fn fits(x: f64, y: f64, scale: AxisScale) -> bool {
+    x.is_finite() && (scale == AxisScale::Linear || y > 0.0)
 }
 
 /// Fitted curve between the first and the last point.
 fn fit_points(
-    facts: &Facts<'_>,
-    line: &Line<'_>,
+    facts: &ReportFacts<'_>,
+    line: &ToolLine<'_>,
     points: &[(f64, (f64, f64, f64))],
 ) -> Option<Vec<(f64, f64)>> {
     let fit = line.sweep?.fit.as_ref()?;
@@ -199,31 +219,31 @@ fn fit_points(
 }
 
 /// Published figures of one tool on one machine.
-struct Figures {
+struct PublishedSeries {
     name: String,
-    color: Color,
-    form: Form,
+    color: ChartColor,
+    form: SeriesForm,
     /// Points by x; without x the figure holds for the whole axis.
     points: Vec<(Option<f64>, f64)>,
 }
 
-impl Figures {
+impl PublishedSeries {
     /// Series to draw.
-    fn series(self, axis: (f64, f64)) -> Vec<Series> {
-        let Figures { mut name, color, form, points } = self;
+    fn series(self, axis: (f64, f64)) -> Vec<ChartSeries> {
+        let PublishedSeries { mut name, color, form, points } = self;
         let mut swept: Vec<(f64, f64)> =
             points.iter().filter_map(|(x, y)| x.map(|x| (x, *y))).collect();
         swept.sort_by(|a, b| a.0.total_cmp(&b.0));
         let levels = points.iter().filter(|(x, _)| x.is_none()).map(|(_, y)| level(*y, axis));
         let lines = [swept].into_iter().chain(levels).filter(|points| !points.is_empty());
-        let series = |points| Series { name: std::mem::take(&mut name), color, form, points };
+        let series = |points| ChartSeries { name: std::mem::take(&mut name), color, form, points };
         lines.map(series).collect()
     }
 }
 
 /// Published figures of the group's tools, by machine and tool.
-fn published(facts: &Facts<'_>, group: &str, lines: &[Line<'_>]) -> Vec<Figures> {
-    let mut found: Vec<Figures> = Vec::new();
+fn published(facts: &ReportFacts<'_>, group: &str, lines: &[ToolLine<'_>]) -> Vec<PublishedSeries> {
+    let mut found: Vec<PublishedSeries> = Vec::new();
     let figures = facts.header().published.iter().filter(|of| of.is_of(group));
     for figure in figures.filter(|of| lines.iter().any(|line| line.series == of.series)) {
         let value = facts.unit().scaled(figure.value);
@@ -235,7 +255,7 @@ fn published(facts: &Facts<'_>, group: &str, lines: &[Line<'_>]) -> Vec<Figures>
         let name = name.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
         let at = found.iter().position(|known| known.name == name).unwrap_or_else(|| {
             let (color, form) = look(found.len());
-            found.push(Figures { name, color, form, points: Vec::new() });
+            found.push(PublishedSeries { name, color, form, points: Vec::new() });
             found.len() - 1
         });
         found[at].points.push((figure.x, value));
@@ -244,7 +264,12 @@ fn published(facts: &Facts<'_>, group: &str, lines: &[Line<'_>]) -> Vec<Figures>
 }
 
 /// Chart of settings side by side, if nothing is swept.
-fn settings(facts: &Facts<'_>, group: &str, lines: &[Line<'_>], words: &Words) -> Chart {
+fn settings(
+    facts: &ReportFacts<'_>,
+    group: &str,
+    lines: &[ToolLine<'_>],
+    words: &ReportWords,
+) -> Chart {
     let names = facts.series();
     let cells = lines.iter().flat_map(|line| &line.cells);
     let cells: Vec<(&Cell, (f64, f64, f64))> =
@@ -255,7 +280,7 @@ fn settings(facts: &Facts<'_>, group: &str, lines: &[Line<'_>], words: &Words) -
         let place = (i + 1) as f64;
         let at = names.iter().position(|name| *name == cell.series).unwrap_or(0);
         let (color, form) = look(at);
-        series.push(unnamed(color, Form::Intervals, bar(place, *of, y_scale).to_vec()));
+        series.push(unnamed(color, SeriesForm::Intervals, bar(place, *of, y_scale).to_vec()));
         series.push(unnamed(color, form, vec![(place, of.1)]));
         ticks.push((place, facts.label(cell)));
     }
@@ -263,7 +288,7 @@ fn settings(facts: &Facts<'_>, group: &str, lines: &[Line<'_>], words: &Words) -
         title: facts.header().title.clone(),
         x_label: words.setting.to_owned(),
         x: (0.5, cells.len() as f64 + 0.5),
-        scale: Scale::Linear,
+        scale: AxisScale::Linear,
         ticks,
         panels: vec![panel(words.group(group), y_label(facts, words), y_scale, HEIGHT_PX, series)],
         same_range: false,
@@ -271,34 +296,34 @@ fn settings(facts: &Facts<'_>, group: &str, lines: &[Line<'_>], words: &Words) -
 }
 
 /// Scale for values: logarithmic if they are far apart.
-fn scale_of(values: &[f64]) -> Scale {
+fn scale_of(values: &[f64]) -> AxisScale {
     let smallest = values.iter().copied().fold(f64::INFINITY, f64::min);
     let largest = values.iter().copied().fold(0.0, f64::max);
     let is_far = smallest > 0.0 && largest / smallest >= SPREAD;
-    if is_far { Scale::Logarithmic } else { Scale::Linear }
+    if is_far { AxisScale::Logarithmic } else { AxisScale::Linear }
 }
 
 /// Scale of x: logarithmic if values are multiplied from step to step.
-fn doubling(places: &[f64]) -> Scale {
+fn doubling(places: &[f64]) -> AxisScale {
     let mut steps: Vec<f64> = places.windows(2).map(|pair| pair[1] / pair[0]).collect();
     steps.sort_by(f64::total_cmp);
     let middle = steps.get(steps.len().saturating_sub(1) / 2).copied().unwrap_or(1.0);
     let all_above_nought = places.iter().all(|x| *x > 0.0);
-    if all_above_nought && middle >= DOUBLING { Scale::Logarithmic } else { Scale::Linear }
+    if all_above_nought && middle >= DOUBLING { AxisScale::Logarithmic } else { AxisScale::Linear }
 }
 
 /// Range of the axis, with a small margin.
-fn ends(places: &[f64], scale: Scale) -> (f64, f64) {
+fn ends(places: &[f64], scale: AxisScale) -> (f64, f64) {
     let (first, last) = match (places.first(), places.last()) {
         (Some(first), Some(last)) => (*first, *last),
         _ => return (0.0, 1.0),
     };
     match scale {
-        Scale::Logarithmic => {
+        AxisScale::Logarithmic => {
             let room = (last / first).powf(0.04).max(1.05);
             (first / room, last * room)
         }
-        Scale::Linear => {
+        AxisScale::Linear => {
             let room = ((last - first) * 0.04).max(first.abs() * 0.05).max(1e-6);
             (first - room, last + room)
         }
@@ -311,17 +336,17 @@ mod tests {
 
     #[test]
     fn scales() {
-        assert_eq!(doubling(&[1.0, 4.0, 8.0, 16.0, 32.0]), Scale::Logarithmic);
-        assert_eq!(doubling(&[10.0, 16.0, 32.0, 64.0]), Scale::Logarithmic);
-        assert_eq!(doubling(&[1.0, 2.0, 3.0, 4.0, 5.0]), Scale::Linear);
-        assert_eq!(doubling(&[0.0, 1.0, 2.0, 4.0]), Scale::Linear);
-        assert_eq!(doubling(&[3.0]), Scale::Linear);
-        assert_eq!(scale_of(&[0.03, 114.0]), Scale::Logarithmic);
-        assert_eq!(scale_of(&[6.0, 114.0]), Scale::Linear);
-        assert_eq!(scale_of(&[0.0, 114.0]), Scale::Linear);
-        let (low, high) = ends(&[1.0, 32.0], Scale::Logarithmic);
+        assert_eq!(doubling(&[1.0, 4.0, 8.0, 16.0, 32.0]), AxisScale::Logarithmic);
+        assert_eq!(doubling(&[10.0, 16.0, 32.0, 64.0]), AxisScale::Logarithmic);
+        assert_eq!(doubling(&[1.0, 2.0, 3.0, 4.0, 5.0]), AxisScale::Linear);
+        assert_eq!(doubling(&[0.0, 1.0, 2.0, 4.0]), AxisScale::Linear);
+        assert_eq!(doubling(&[3.0]), AxisScale::Linear);
+        assert_eq!(scale_of(&[0.03, 114.0]), AxisScale::Logarithmic);
+        assert_eq!(scale_of(&[6.0, 114.0]), AxisScale::Linear);
+        assert_eq!(scale_of(&[0.0, 114.0]), AxisScale::Linear);
+        let (low, high) = ends(&[1.0, 32.0], AxisScale::Logarithmic);
         assert!(low > 0.8 && low < 1.0 && high > 32.0 && high < 40.0);
-        let (low, high) = ends(&[5.0], Scale::Linear);
+        let (low, high) = ends(&[5.0], AxisScale::Linear);
         assert!(low < 5.0 && high > 5.0);
     }
 

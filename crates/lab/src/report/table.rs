@@ -2,7 +2,7 @@
 
 /// A table.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Table {
+pub(super) struct ReportTable {
     /// Caption.
     pub(super) caption: String,
     /// Names of columns. The first column names the rows.
@@ -15,15 +15,15 @@ pub(super) struct Table {
     pub(super) strong: Vec<bool>,
 }
 
-impl Table {
+impl ReportTable {
     /// Creates an empty table. A leading `#` in a column name marks numbers and is not shown.
-    pub(super) fn new(caption: impl Into<String>, head: &[impl AsRef<str>]) -> Table {
+    pub(super) fn new(caption: impl Into<String>, head: &[impl AsRef<str>]) -> ReportTable {
         let head = || head.iter().map(AsRef::as_ref);
-        Table {
+        ReportTable {
             caption: caption.into(),
             head: head().map(|name| name.strip_prefix('#').unwrap_or(name).to_owned()).collect(),
             numbers: head().map(|name| name.starts_with('#')).collect(),
-            ..Table::default()
+            ..ReportTable::default()
         }
     }
 
@@ -40,7 +40,7 @@ impl Table {
     }
 
     /// Removes columns that are empty in all rows, except the first column.
-    pub(super) fn without_empty_columns(mut self) -> Table {
+    pub(super) fn without_empty_columns(mut self) -> ReportTable {
         let keep: Vec<bool> = (0..self.head.len())
             .map(|at| at == 0 || self.rows.iter().any(|row| !row[at].is_empty() && row[at] != NONE))
             .collect();
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn columns_that_say_nothing_go() {
-        let mut table = Table::new("c", &["a", "#b", "#c"]);
+        let mut table = ReportTable::new("c", &["a", "#b", "#c"]);
         table.push(vec!["x".into(), NONE.into(), "1".into()]);
         table.push_as(vec!["y".into()], true);
         let table = table.without_empty_columns();

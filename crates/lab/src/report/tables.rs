@@ -1,18 +1,18 @@
 //! Tables of a report about one campaign.
 
-use super::facts::{Facts, Line};
+use super::facts::{ReportFacts, ToolLine};
 use super::number::{bytes, digits, percent, range, ratio};
 use super::sentences::{claim, fit_text, limit_text, stretches_text};
-use super::table::{NONE, Table, or_none};
-use super::words::{Words, with};
+use super::table::{NONE, ReportTable, or_none};
+use super::words::{ReportWords, with};
 use crate::analysis::CellSummary;
-use crate::results::{Cell, Published, Run};
+use crate::results::{Cell, PublishedFigure, Run};
 
 /// Most rows of the table of raw runs.
 const RUNS_MAX: usize = 1200;
 
 /// Best setting of each tool in a group.
-pub(super) fn tools(facts: &Facts<'_>, group: &str, words: &Words) -> Table {
+pub(super) fn tools(facts: &ReportFacts<'_>, group: &str, words: &ReportWords) -> ReportTable {
     let reference = facts.reference(group);
     let name = reference.and_then(|id| facts.cell(id)).map(|cell| facts.label(cell));
     let against = with(words.compared_with, &[name.as_deref().unwrap_or(NONE)]);
@@ -21,7 +21,7 @@ pub(super) fn tools(facts: &Facts<'_>, group: &str, words: &Words) -> Table {
     let heads =
         [words.tool.to_owned(), words.setting.to_owned(), number(&median), number(&against)];
     let heads = [heads.as_slice(), &used_heads(words)].concat();
-    let mut table = Table::new(with(words.tools_caption, &[words.group(group)]), &heads);
+    let mut table = ReportTable::new(with(words.tools_caption, &[words.group(group)]), &heads);
     for line in facts.lines(group) {
         let best = facts.best(&line.cells).or(line.cells.first().copied());
         let Some((cell, of)) = best.and_then(|cell| Some((cell, facts.summary(cell.id)?))) else {
@@ -41,7 +41,7 @@ pub(super) fn tools(facts: &Facts<'_>, group: &str, words: &Words) -> Table {
 }
 
 /// Heads of the columns of [`used`].
-fn used_heads(words: &Words) -> [String; 8] {
+fn used_heads(words: &ReportWords) -> [String; 8] {
     let numbers = [
         words.real,
         words.user,
@@ -57,7 +57,7 @@ fn used_heads(words: &Words) -> [String; 8] {
 }
 
 /// Columns real, user, sys, concurrency, CPU per GB and per 1,000 files, memory, limits.
-fn used(of: &CellSummary, words: &Words) -> [String; 8] {
+fn used(of: &CellSummary, words: &ReportWords) -> [String; 8] {
     let real = or_none(of.wall_s.as_ref().map(|wall| digits(wall.mid)));
     let limits = limit_text(&of.limiting, words);
     let [user, sys, concurrency, cpu_gb, cpu_files, memory] = match of.runs {
@@ -75,14 +75,14 @@ fn used(of: &CellSummary, words: &Words) -> [String; 8] {
 }
 
 /// Table of a sweep: x down, tools across. Empty if nothing is swept.
-pub(super) fn sweep(facts: &Facts<'_>, group: &str, words: &Words) -> Table {
+pub(super) fn sweep(facts: &ReportFacts<'_>, group: &str, words: &ReportWords) -> ReportTable {
     let lines = facts.lines(group);
     let x_name = facts.header().x_name.as_deref().unwrap_or("x");
     let names = lines.iter().map(|line| format!("#{}", line.series));
     let heads: Vec<String> = [format!("#{x_name}")].into_iter().chain(names).collect();
     let caption =
         with(words.sweep_caption, &[words.group(group), words.metric(facts.metric()), x_name]);
-    let mut table = Table::new(caption, &heads);
+    let mut table = ReportTable::new(caption, &heads);
     for x in places(&lines) {
         let mut row = vec![digits(x)];
         for line in &lines {
@@ -100,7 +100,7 @@ pub(super) fn sweep(facts: &Facts<'_>, group: &str, words: &Words) -> Table {
         table.push(row);
     }
     // Tools that do not depend on x have one row.
-    let level = |line: &Line<'_>| {
+    let level = |line: &ToolLine<'_>| {
         let cells = line.cells.iter().filter(|cell| cell.x.is_none());
         let values = cells.filter_map(|cell| facts.value(cell.id));
         values.map(|value| facts.unit().interval(value)).collect::<Vec<_>>().join(" / ")
@@ -114,7 +114,7 @@ pub(super) fn sweep(facts: &Facts<'_>, group: &str, words: &Words) -> Table {
 }
 
 /// All values of x, ascending.
-pub(super) fn places(lines: &[Line<'_>]) -> Vec<f64> {
+pub(super) fn places(lines: &[ToolLine<'_>]) -> Vec<f64> {
     let cells = lines.iter().flat_map(|line| &line.cells);
     let mut places: Vec<f64> = cells.filter_map(|cell| cell.x).filter(|x| x.is_finite()).collect();
     places.sort_by(f64::total_cmp);
@@ -123,10 +123,10 @@ pub(super) fn places(lines: &[Line<'_>]) -> Vec<f64> {
 }
 
 /// Knee, fit and limits of each tool of a group.
-pub(super) fn lines(facts: &Facts<'_>, group: &str, words: &Words) -> Table {
+pub(super) fn lines(facts: &ReportFacts<'_>, group: &str, words: &ReportWords) -> ReportTable {
     let caption = with(words.lines_caption, &[words.group(group)]);
     let heads = [words.tool, words.knee, words.fit, words.limits];
-    let mut table = Table::new(caption, &heads);
+    let mut table = ReportTable::new(caption, &heads);
     for line in facts.lines(group) {
         let Some(sweep) = line.sweep else { continue };
         let knee = sweep.knee.as_ref().map(|knee| {
@@ -144,13 +144,13 @@ pub(super) fn lines(facts: &Facts<'_>, group: &str, words: &Words) -> Table {
 }
 
 /// Published figures beside the measured values of the same tool and x.
-pub(super) fn published(facts: &Facts<'_>, words: &Words) -> Table {
+pub(super) fn published(facts: &ReportFacts<'_>, words: &ReportWords) -> ReportTable {
     let header = facts.header();
     let x_name = format!("#{}", header.x_name.as_deref().unwrap_or("x"));
     let published = format!("#{}", words.as_published);
     let here = format!("#{}", words.here);
     let heads: [&str; 5] = [words.study_machine, words.tool, &x_name, &published, &here];
-    let mut table = Table::new(words.published_caption, &heads);
+    let mut table = ReportTable::new(words.published_caption, &heads);
     for figure in &header.published {
         let here = measured(facts, figure).map(|cell| facts.value(cell.id));
         let row = vec![
@@ -166,7 +166,7 @@ pub(super) fn published(facts: &Facts<'_>, words: &Words) -> Table {
 }
 
 /// Cell that corresponds to a published figure.
-fn measured<'a>(facts: &Facts<'a>, figure: &Published) -> Option<&'a Cell> {
+fn measured<'a>(facts: &ReportFacts<'a>, figure: &PublishedFigure) -> Option<&'a Cell> {
     let mut cells = facts.header().cells.iter().filter(|cell| cell.control_of.is_none());
     cells.find(|cell| {
         cell.series == figure.series && cell.x == figure.x && figure.is_of(&cell.group)
@@ -174,7 +174,7 @@ fn measured<'a>(facts: &Facts<'a>, figure: &Published) -> Option<&'a Cell> {
 }
 
 /// Table of all cells.
-pub(super) fn settings(facts: &Facts<'_>, words: &Words) -> Table {
+pub(super) fn settings(facts: &ReportFacts<'_>, words: &ReportWords) -> ReportTable {
     let median = format!("#{}", with(words.median, &[words.metric(facts.metric())]));
     let number = |name: &str| format!("#{name}");
     let heads = [
@@ -190,7 +190,7 @@ pub(super) fn settings(facts: &Facts<'_>, words: &Words) -> Table {
         number(words.outliers),
     ];
     let heads = [heads.as_slice(), &used_heads(words)].concat();
-    let mut table = Table::new(words.cells_caption, &heads);
+    let mut table = ReportTable::new(words.cells_caption, &heads);
     for cell in &facts.header().cells {
         let Some(of) = facts.summary(cell.id) else { continue };
         let unit = facts.unit();
@@ -213,14 +213,14 @@ pub(super) fn settings(facts: &Facts<'_>, words: &Words) -> Table {
 }
 
 /// Header of the column of gains; empty without a baseline.
-pub(super) fn gain_head(facts: &Facts<'_>, words: &Words) -> String {
+pub(super) fn gain_head(facts: &ReportFacts<'_>, words: &ReportWords) -> String {
     let base = facts.analysis.gains.first().and_then(|gain| facts.cell(gain.base));
     let base = base.map(|cell| facts.setting(cell)).unwrap_or_default();
     format!("#{}", with(words.gain, &[&base]))
 }
 
 /// Gain of a setting relative to the baseline.
-pub(super) fn gain(facts: &Facts<'_>, cell: &Cell) -> String {
+pub(super) fn gain(facts: &ReportFacts<'_>, cell: &Cell) -> String {
     let gain = facts.analysis.gains.iter().find(|gain| gain.cell == cell.id);
     or_none(gain.map(|gain| gain.words.clone()))
 }
@@ -231,7 +231,7 @@ fn joined(texts: impl Iterator<Item = String>) -> String {
 }
 
 /// Label of a cell with its group, if there are several, and a mark for controls.
-pub(super) fn grouped_label(facts: &Facts<'_>, cell: &Cell) -> String {
+pub(super) fn grouped_label(facts: &ReportFacts<'_>, cell: &Cell) -> String {
     let mut label = facts.label(cell);
     if facts.groups().len() > 1 {
         label = format!("{}: {label}", cell.group);
@@ -240,10 +240,10 @@ pub(super) fn grouped_label(facts: &Facts<'_>, cell: &Cell) -> String {
 }
 
 /// A/A controls.
-pub(super) fn controls(facts: &Facts<'_>, words: &Words) -> Table {
+pub(super) fn controls(facts: &ReportFacts<'_>, words: &ReportWords) -> ReportTable {
     let (ratio_head, pairs) = (format!("#{}", words.ratio), format!("#{}", words.pairs));
     let heads: [&str; 4] = [words.setting, &ratio_head, &pairs, words.claim];
-    let mut table = Table::new(words.controls_caption, &heads);
+    let mut table = ReportTable::new(words.controls_caption, &heads);
     for control in &facts.analysis.controls {
         let Some(cell) = facts.cell(control.a) else { continue };
         table.push(vec![
@@ -257,10 +257,10 @@ pub(super) fn controls(facts: &Facts<'_>, words: &Words) -> Table {
 }
 
 /// Counter-experiments.
-pub(super) fn proofs(facts: &Facts<'_>, words: &Words) -> Table {
+pub(super) fn proofs(facts: &ReportFacts<'_>, words: &ReportWords) -> ReportTable {
     let elasticity = format!("#{}", words.elasticity);
     let heads: [&str; 5] = [words.setting, words.changed, words.about, &elasticity, words.follows];
-    let mut table = Table::new(words.proofs_caption, &heads);
+    let mut table = ReportTable::new(words.proofs_caption, &heads);
     for proof in &facts.analysis.proofs {
         let Some(cell) = facts.cell(proof.cell) else { continue };
         let of = &proof.elasticity;
@@ -276,7 +276,7 @@ pub(super) fn proofs(facts: &Facts<'_>, words: &Words) -> Table {
 }
 
 /// Table of runs, up to a limit, and the total number of runs.
-pub(super) fn runs(facts: &Facts<'_>, words: &Words) -> (Table, usize) {
+pub(super) fn runs(facts: &ReportFacts<'_>, words: &ReportWords) -> (ReportTable, usize) {
     let metric = facts.metric();
     // These metrics have their own columns.
     let is_shown = ["wall_s", "user_s", "sys_s"].contains(&metric);
@@ -301,7 +301,7 @@ pub(super) fn runs(facts: &Facts<'_>, words: &Words) -> (Table, usize) {
     if !is_shown {
         heads.insert(4, own_metric);
     }
-    let mut table = Table::new(words.raw_caption, &heads);
+    let mut table = ReportTable::new(words.raw_caption, &heads);
     for (i, run) in facts.results.runs.iter().take(RUNS_MAX).enumerate() {
         let mut row = run_row(facts, run, words);
         row.insert(0, (i + 1).to_string());
@@ -314,7 +314,7 @@ pub(super) fn runs(facts: &Facts<'_>, words: &Words) -> (Table, usize) {
     (table.without_empty_columns(), facts.results.runs.len())
 }
 
-fn run_row(facts: &Facts<'_>, run: &Run, words: &Words) -> Vec<String> {
+fn run_row(facts: &ReportFacts<'_>, run: &Run, words: &ReportWords) -> Vec<String> {
     let label = facts.cell(run.cell).map(|cell| grouped_label(facts, cell));
     let checked = run.checked.as_ref().map(|checked| {
         with(words.checked_text, &[&checked.files.to_string(), &checked.compared.to_string()])

@@ -3,19 +3,19 @@
 mod bars;
 mod sheet;
 
-use self::bars::Scale;
-use self::sheet::{BOLD, FAINT, GAP, GREEN, Overflow, Sheet, YELLOW, columns, cut};
-use super::block::Block;
+use self::bars::BarScale;
+use self::sheet::{BOLD, ColumnOverflow, FAINT, GAP, GREEN, TerminalSheet, YELLOW, columns, cut};
+use super::block::ReportBlock;
 use super::compared::blocks;
 use super::escape;
-use super::facts::{Facts, Line};
+use super::facts::{ReportFacts, ToolLine};
 use super::number::{bytes, digits, percent, ratio};
 use super::sentences::stretches_text;
-use super::table::{NONE, Table, or_none};
+use super::table::{NONE, ReportTable, or_none};
 use super::tables::{self, grouped_label};
-use super::words::{Lang, Words, with};
-use crate::analysis::{Analysis, Compared, Interval};
-use crate::results::markup::Time;
+use super::words::{Lang, ReportWords, with};
+use crate::analysis::{Analysis, Interval, ResultsComparison};
+use crate::results::markup::TimeUnit;
 use crate::results::{Cell, Results};
 
 /// Most bars; with more settings only the best one of each tool is shown.
@@ -26,55 +26,55 @@ const SETTINGS_MAX: usize = 40;
 
 /// Options of terminal output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct TerminalOptions {
     /// Width in columns (40 to 160).
     pub width: usize,
     /// True to emphasise with escape sequences (SGR, ECMA-48).
     pub color: bool,
     /// Unit of times; `None` for seconds.
-    pub time: Option<Time>,
+    pub time: Option<TimeUnit>,
     /// True to sort by the metric, best first; else in the order of description.
     pub is_sorted: bool,
 }
 
-impl Look {
+impl TerminalOptions {
     /// Options with this width, with or without colours.
-    pub fn new(width: usize, color: bool) -> Look {
-        Look { width, color, time: None, is_sorted: false }
+    pub fn new(width: usize, color: bool) -> TerminalOptions {
+        TerminalOptions { width, color, time: None, is_sorted: false }
     }
 }
 
 /// Formats results and analysis as lines.
-pub fn terminal(results: &Results, analysis: &Analysis, look: &Look) -> String {
-    let facts = Facts { results, analysis, time: look.time };
-    let sheet = Sheet::new(look.width, look.color);
-    let mut page = Page { sheet, words: Lang::En.words(), is_sorted: look.is_sorted };
+pub fn terminal(results: &Results, analysis: &Analysis, look: &TerminalOptions) -> String {
+    let facts = ReportFacts { results, analysis, time: look.time };
+    let sheet = TerminalSheet::new(look.width, look.color);
+    let mut page = TerminalPage { sheet, words: Lang::En.words(), is_sorted: look.is_sorted };
     page.whole(&facts);
     page.sheet.out
 }
 
 /// Formats a comparison as lines.
 pub fn compared(
-    of: &Compared,
+    of: &ResultsComparison,
     results: &[Results],
     width: usize,
     color: bool,
     lang: Lang,
 ) -> String {
-    let mut sheet = Sheet::new(width, color);
+    let mut sheet = TerminalSheet::new(width, color);
     for block in blocks(of, results, lang.words()) {
         match block {
-            Block::Heading(text) => {
+            ReportBlock::Heading(text) => {
                 if !sheet.out.is_empty() && !sheet.out.ends_with("\n\n") {
                     sheet.out.push('\n');
                 }
                 sheet.text(&text, "", BOLD);
             }
-            Block::Text(text) => sheet.text(&text, GAP, ""),
-            Block::List(texts) => texts.iter().for_each(|text| sheet.text(text, GAP, "")),
-            Block::Table(table) => {
+            ReportBlock::Text(text) => sheet.text(&text, GAP, ""),
+            ReportBlock::List(texts) => texts.iter().for_each(|text| sheet.text(text, GAP, "")),
+            ReportBlock::Table(table) => {
                 sheet.text(&table.caption, GAP, FAINT);
-                sheet.table(&table, Overflow::Below);
+                sheet.table(&table, ColumnOverflow::Below);
                 sheet.out.push('\n');
             }
         }
@@ -82,14 +82,14 @@ pub fn compared(
     sheet.out
 }
 
-struct Page {
-    sheet: Sheet,
-    words: &'static Words,
+struct TerminalPage {
+    sheet: TerminalSheet,
+    words: &'static ReportWords,
     is_sorted: bool,
 }
 
-impl Page {
-    fn whole(&mut self, facts: &Facts<'_>) {
+impl TerminalPage {
+    fn whole(&mut self, facts: &ReportFacts<'_>) {
         self.sheet.text(facts.title(), "", BOLD);
         self.sheet.out.push('\n');
         for sentence in &facts.analysis.verdict {
@@ -116,7 +116,7 @@ impl Page {
         }
     }
 
-    fn group(&mut self, facts: &Facts<'_>, group: &str) {
+    fn group(&mut self, facts: &ReportFacts<'_>, group: &str) {
         self.sheet.out.push('\n');
         if facts.groups().len() > 1 {
             self.sheet.text(self.words.group(group), "", BOLD);
@@ -124,7 +124,7 @@ impl Page {
         let mut lines = facts.lines(group);
         if self.is_sorted {
             let turn = if facts.header().more_is_better { -1.0 } else { 1.0 };
-            let best = |line: &Line<'_>| {
+            let best = |line: &ToolLine<'_>| {
                 let cell = facts.best(&line.cells);
                 let value = cell.and_then(|cell| facts.value(cell.id));
                 value.map_or(f64::INFINITY, |value| turn * value.mid)
@@ -154,12 +154,12 @@ impl Page {
     }
 
     /// Table of the best setting of each tool.
-    fn tools(&mut self, facts: &Facts<'_>, group: &str, lines: &[Line<'_>]) {
+    fn tools(&mut self, facts: &ReportFacts<'_>, group: &str, lines: &[ToolLine<'_>]) {
         let reference = facts.reference(group);
-        let time = facts.time.unwrap_or(Time::Seconds);
+        let time = facts.time.unwrap_or(TimeUnit::Seconds);
         let [user, sys] = ["#user", "#sys"].map(|name| format!("{name}, {}", time.sign()));
         let heads = ["tool", "setting", "#median [95 %]", "#ratio [95 %]", &user, &sys, "#memory"];
-        let mut table = Table::new("", &heads);
+        let mut table = ReportTable::new("", &heads);
         for line in lines {
             let best = facts.best(&line.cells).or(line.cells.first().copied());
             let Some((cell, of)) = best.and_then(|cell| Some((cell, facts.summary(cell.id)?)))
@@ -180,7 +180,7 @@ impl Page {
             }
             table.push_as(row, line.own);
         }
-        self.sheet.table(&table, Overflow::Cut);
+        self.sheet.table(&table, ColumnOverflow::Cut);
         if let Some(cell) = reference.and_then(|id| facts.cell(id)) {
             let text = format!("ratio: {}", with(self.words.compared_with, &[&facts.label(cell)]));
             self.sheet.text(&text, "  ", FAINT);
@@ -189,19 +189,19 @@ impl Page {
 
     /// Table of all settings: runs, mean, spread, times. Omitted if there are too many; report files contain
     /// them.
-    fn settings(&mut self, facts: &Facts<'_>, lines: &[Line<'_>]) {
+    fn settings(&mut self, facts: &ReportFacts<'_>, lines: &[ToolLine<'_>]) {
         let cells = cells(lines);
         if cells.len() > SETTINGS_MAX {
             return;
         }
-        let (unit, time) = (facts.unit(), facts.time.unwrap_or(Time::Seconds));
+        let (unit, time) = (facts.unit(), facts.time.unwrap_or(TimeUnit::Seconds));
         let times = ["#real", "#user", "#sys"].map(|name| format!("{name}, {}", time.sign()));
         let gain_head = tables::gain_head(facts, self.words);
         let heads: Vec<&str> = ["setting", &gain_head, "#runs", "#mean", "#σ", "#min", "#max"]
             .into_iter()
             .chain(times.iter().map(String::as_str))
             .collect();
-        let mut table = Table::new("", &heads);
+        let mut table = ReportTable::new("", &heads);
         for (line, cell) in cells {
             let Some(of) = facts.summary(cell.id).filter(|of| of.runs > 0) else { continue };
             let value = |value: Option<f64>| or_none(value.map(|value| unit.text(value)));
@@ -211,19 +211,19 @@ impl Page {
             row.extend(times.map(|s| or_none(s.map(|s| digits(time.of_seconds(s))))));
             table.push_as(row, line.own);
         }
-        self.sheet.table(&table, Overflow::Below);
+        self.sheet.table(&table, ColumnOverflow::Below);
         self.sheet.out.push('\n');
     }
 
     /// Bars of medians; the knee is marked.
-    fn bars(&mut self, facts: &Facts<'_>, lines: &[Line<'_>]) {
+    fn bars(&mut self, facts: &ReportFacts<'_>, lines: &[ToolLine<'_>]) {
         let all = cells(lines);
-        let chosen: Vec<(&Line<'_>, &Cell)> = if all.len() <= BARS_MAX {
+        let chosen: Vec<(&ToolLine<'_>, &Cell)> = if all.len() <= BARS_MAX {
             all
         } else {
             lines.iter().filter_map(|line| Some((line, facts.best(&line.cells)?))).collect()
         };
-        let values: Vec<(&Line<'_>, &Cell, Interval)> = chosen
+        let values: Vec<(&ToolLine<'_>, &Cell, Interval)> = chosen
             .into_iter()
             .filter_map(|(line, cell)| Some((line, cell, *facts.value(cell.id)?)))
             .filter(|(_, _, value)| value.mid.is_finite() && value.mid >= 0.0)
@@ -236,7 +236,9 @@ impl Page {
         // Two columns before, one between each, the mark at the end.
         let room = self.sheet.width.saturating_sub(names + text + 11).clamp(4, 60);
         let intervals: Vec<Interval> = values.iter().map(|(_, _, value)| *value).collect();
-        let Some(scale) = Scale::new(&intervals, room).filter(|_| values.len() > 1) else { return };
+        let Some(scale) = BarScale::new(&intervals, room).filter(|_| values.len() > 1) else {
+            return;
+        };
         let mut out = Vec::new();
         for (line, cell, value) in &values {
             let label = name(cell);
@@ -262,7 +264,7 @@ impl Page {
         self.sheet.out.push('\n');
     }
 
-    fn controls(&mut self, facts: &Facts<'_>) {
+    fn controls(&mut self, facts: &ReportFacts<'_>) {
         let Some(noise) = facts.analysis.noise else { return };
         self.sheet.out.push('\n');
         self.sheet.text(&with(self.words.noise, &[&percent(noise)]), "  ", FAINT);
@@ -270,7 +272,7 @@ impl Page {
 }
 
 /// Cells of all lines.
-fn cells<'a, 'b>(lines: &'b [Line<'a>]) -> Vec<(&'b Line<'a>, &'a Cell)> {
+fn cells<'a, 'b>(lines: &'b [ToolLine<'a>]) -> Vec<(&'b ToolLine<'a>, &'a Cell)> {
     let cells = lines.iter().flat_map(|line| line.cells.iter().map(move |cell| (line, *cell)));
     cells.collect()
 }

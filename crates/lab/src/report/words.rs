@@ -4,7 +4,7 @@
 pub use crate::analysis::Lang;
 
 impl Lang {
-    pub(super) fn words(self) -> &'static Words {
+    pub(super) fn words(self) -> &'static ReportWords {
         self.pick(&EN, &JA)
     }
 }
@@ -12,13 +12,13 @@ impl Lang {
 macro_rules! words {
     ($($name:ident: $en:literal, $ja:literal;)*) => {
         /// Texts of one language. `{}` stands for the arguments, in order.
-        pub(super) struct Words {
+        pub(super) struct ReportWords {
             /// The language.
             pub(super) lang: Lang,
             $(pub(super) $name: &'static str,)*
         }
-        const EN: Words = Words { lang: Lang::En, $($name: $en,)* };
-        const JA: Words = Words { lang: Lang::Ja, $($name: $ja,)* };
+        const EN: ReportWords = ReportWords { lang: Lang::En, $($name: $en,)* };
+        const JA: ReportWords = ReportWords { lang: Lang::Ja, $($name: $ja,)* };
         /// All texts, for tests.
         #[cfg(test)]
         pub(super) const ALL: &[(&str, &str, &str)] = &[$((stringify!($name), $en, $ja),)*];
@@ -182,7 +182,7 @@ words! {
     per_million_files: "per million files", "100 万ファイルあたり";
 }
 
-impl Words {
+impl ReportWords {
     /// Word for a group, which may be unnamed.
     pub(super) fn group<'a>(&'a self, group: &'a str) -> &'a str {
         if group.is_empty() { self.whole_group } else { group }

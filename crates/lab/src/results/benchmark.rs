@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 /// A command as exported by hyperfine, in seconds and bytes. Field names are hyperfine's.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub(super) struct Benchmark {
+pub(super) struct HyperfineBenchmark {
     pub(super) command: String,
     pub(super) mean: f64,
     /// Null for a single run.
@@ -25,13 +25,13 @@ pub(super) struct Benchmark {
 }
 
 /// Benchmarks of all cells that have successful runs, without warm-ups and A/A controls.
-pub(super) fn benchmarks(results: &Results) -> Vec<Benchmark> {
+pub(super) fn benchmarks(results: &Results) -> Vec<HyperfineBenchmark> {
     let cells = results.header.cells.iter().filter(|cell| cell.control_of.is_none());
     let of = |cell: &Cell| {
         let id = cell.id;
         let runs = results.runs.iter().filter(|run| run.cell == id && run.ok && !run.warmup);
         let found = benchmark(cell, &runs.collect::<Vec<_>>())?;
-        Some(Benchmark { command: name(results, cell), ..found })
+        Some(HyperfineBenchmark { command: name(results, cell), ..found })
     };
     cells.filter_map(of).collect()
 }
@@ -47,7 +47,7 @@ fn name(results: &Results, cell: &Cell) -> String {
     })
 }
 
-fn benchmark(cell: &Cell, runs: &[&Run]) -> Option<Benchmark> {
+fn benchmark(cell: &Cell, runs: &[&Run]) -> Option<HyperfineBenchmark> {
     let times: Vec<f64> = runs.iter().map(|run| run.wall_s).collect();
     let median = median(&times)?;
     let count = times.len();
@@ -55,7 +55,7 @@ fn benchmark(cell: &Cell, runs: &[&Run]) -> Option<Benchmark> {
         |take: fn(&Run) -> f64| runs.iter().map(|run| take(run)).sum::<f64>() / count as f64;
     let mean = mean_of(|run| run.wall_s);
     let squares: f64 = times.iter().map(|time| (time - mean).powi(2)).sum();
-    Some(Benchmark {
+    Some(HyperfineBenchmark {
         command: String::new(),
         mean,
         stddev: (count > 1).then(|| (squares / (count - 1) as f64).sqrt()),

@@ -1,7 +1,7 @@
 //! Imports results of other programs: the JSON of hyperfine and of fio. Missing facts (order, load, checks)
 //! stay empty.
 
-use super::{Cell, End, Header, Machine, Results, Run, SCHEMA};
+use super::{CampaignEnd, Cell, Machine, Results, ResultsHeader, Run, SCHEMA};
 use crate::campaign::run::fio_jobs;
 use serde::Deserialize;
 use serde_json::Value;
@@ -14,14 +14,14 @@ use std::collections::BTreeMap;
 /// A message with the file name: unknown format, missing fields, or mixed kinds.
 pub fn import(name: &str, start: &str, files: &[(String, String)]) -> Result<Results, String> {
     let mut results = Results {
-        header: Header {
+        header: ResultsHeader {
             schema: SCHEMA,
             name: name.to_owned(),
             title: name.to_owned(),
             start: start.to_owned(),
             scale: 1.0,
             machine: Machine { name: "imported".into(), ..Machine::default() },
-            ..Header::default()
+            ..ResultsHeader::default()
         },
         ..Results::default()
     };
@@ -47,7 +47,7 @@ pub fn import(name: &str, start: &str, files: &[(String, String)]) -> Result<Res
         return Err("the imported files contain no runs".into());
     }
     let took_s = results.runs.iter().map(|run| run.wall_s).sum();
-    results.end = Some(End { reason: "done".into(), took_s, overhead: 0.0 });
+    results.end = Some(CampaignEnd { reason: "done".into(), took_s, overhead: 0.0 });
     Ok(results)
 }
 
@@ -75,11 +75,11 @@ fn push(results: &mut Results, run: Run) {
 
 fn hyperfine(file: &str, value: Value, results: &mut Results) -> Result<(), String> {
     #[derive(Deserialize)]
-    struct Document {
-        results: Vec<Benchmark>,
+    struct ImportedDocument {
+        results: Vec<ImportedBenchmark>,
     }
     #[derive(Deserialize)]
-    struct Benchmark {
+    struct ImportedBenchmark {
         command: String,
         #[serde(default)]
         user: f64,
@@ -93,7 +93,7 @@ fn hyperfine(file: &str, value: Value, results: &mut Results) -> Result<(), Stri
         #[serde(default)]
         parameters: BTreeMap<String, String>,
     }
-    let document: Document = serde_json::from_value(value)
+    let document: ImportedDocument = serde_json::from_value(value)
         .map_err(|why| format!("{file} is not of hyperfine: {why}"))?;
     results.header.metric = "wall_s".into();
     for one in document.results {

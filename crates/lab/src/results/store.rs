@@ -3,7 +3,7 @@
 
 use super::outputs;
 use super::read::{CURVES_FILE, RUNS_FILE, read};
-use super::{Curves, End, Header, Line, Run, SCHEMA};
+use super::{CampaignEnd, LoadCurves, ResultsHeader, ResultsLine, Run, SCHEMA};
 use hakobu_core::error::{cannot, quoted};
 use hakobu_sys::paths::Links;
 use serde::Serialize;
@@ -26,26 +26,26 @@ const MADE_FROM_IT: [&str; 7] = [
 
 /// A results folder that is open for writing, locked against other processes.
 #[derive(Debug)]
-pub struct Store {
+pub struct ResultsStore {
     /// Path of the folder.
     pub folder: PathBuf,
     /// Runs that existed when it was opened.
     pub runs: Vec<Run>,
     /// Its end, if it had ended before.
-    pub ended: Option<End>,
+    pub ended: Option<CampaignEnd>,
     /// Duration before the last interruption, seconds.
     pub elapsed_s: f64,
     results: File,
     samples: File,
 }
 
-impl Store {
+impl ResultsStore {
     /// Creates a results folder, or resumes one of the same campaign. `now` is the time, RFC 3339.
     ///
     /// # Errors
     /// A message: it cannot be written, contains other files or another campaign's results, or is locked by
     /// another process.
-    pub fn open(folder: &Path, header: &Header, now: &str) -> Result<Store, String> {
+    pub fn open(folder: &Path, header: &ResultsHeader, now: &str) -> Result<ResultsStore, String> {
         let made = Links::Trusted.make_dir(folder, 0o777, true);
         made.map_err(|error| cannot("make", folder, error))?;
         let path = folder.join(RUNS_FILE);
@@ -86,9 +86,9 @@ impl Store {
         }
         let (runs, ended, elapsed_s) = (Vec::new(), None, 0.0);
         let mut store =
-            Store { folder: folder.to_owned(), runs, ended, elapsed_s, results, samples };
+            ResultsStore { folder: folder.to_owned(), runs, ended, elapsed_s, results, samples };
         if !goes_on {
-            store.append(&Line::Header(Box::new(header.clone())))?;
+            store.append(&ResultsLine::Header(Box::new(header.clone())))?;
             return Ok(store);
         }
         let known = read(folder)?;
@@ -96,7 +96,7 @@ impl Store {
         store.elapsed_s = ends.chain(known.end.iter().map(|end| end.took_s)).fold(0.0, f64::max);
         store.runs = known.runs;
         store.ended = known.end;
-        store.append(&Line::Resumed { at: now.to_owned() })?;
+        store.append(&ResultsLine::Resumed { at: now.to_owned() })?;
         Ok(store)
     }
 
@@ -105,8 +105,8 @@ impl Store {
     ///
     /// # Errors
     /// A message.
-    pub fn run(&mut self, run: &Run, curves: Option<&Curves>) -> Result<(), String> {
-        self.append(&Line::Run(Box::new(run.clone())))?;
+    pub fn run(&mut self, run: &Run, curves: Option<&LoadCurves>) -> Result<(), String> {
+        self.append(&ResultsLine::Run(Box::new(run.clone())))?;
         match curves {
             Some(curves) => write_line(&mut self.samples, curves)
                 .map_err(|error| cannot("write", self.folder.join(CURVES_FILE), error)),
@@ -126,7 +126,7 @@ impl Store {
     ///
     /// # Errors
     /// A message.
-    pub fn append(&mut self, line: &Line) -> Result<(), String> {
+    pub fn append(&mut self, line: &ResultsLine) -> Result<(), String> {
         write_line(&mut self.results, line)
             .map_err(|error| cannot("write", self.folder.join(RUNS_FILE), error))
     }
@@ -135,8 +135,8 @@ impl Store {
     ///
     /// # Errors
     /// A message.
-    pub fn end(&mut self, end: &End) -> Result<(), String> {
-        self.append(&Line::End(end.clone()))?;
+    pub fn end(&mut self, end: &CampaignEnd) -> Result<(), String> {
+        self.append(&ResultsLine::End(end.clone()))?;
         let synced = self.samples.sync_data().and_then(|()| self.results.sync_data());
         synced.map_err(|error| cannot("write", &self.folder, error))
     }
@@ -151,7 +151,7 @@ fn write_line(file: &mut File, line: &impl Serialize) -> io::Result<()> {
 
 /// True if a file is empty or holds only part of a header.
 fn is_cut_header(file: &mut File) -> io::Result<bool> {
-    /// Start of a [`Line::Header`].
+    /// Start of a [`ResultsLine::Header`].
     const START: &[u8] = b"{\"line\":\"header\"";
     let text = whole(file)?;
     Ok(!text.contains(&b'\n') && (START.starts_with(&text) || text.starts_with(START)))
@@ -175,7 +175,7 @@ fn cut_half_line(file: &mut File) -> io::Result<()> {
 ///
 /// # Errors
 /// The difference.
-fn same(there: &Header, wanted: &Header) -> Result<(), String> {
+fn same(there: &ResultsHeader, wanted: &ResultsHeader) -> Result<(), String> {
     let differs = |what: &str, there: &str, wanted: &str| {
         (there != wanted)
             .then(|| format!("their {what} is {}, not {}", quoted(there), quoted(wanted)))
@@ -201,7 +201,7 @@ fn same(there: &Header, wanted: &Header) -> Result<(), String> {
             found = Some(format!("their cell {} has other parameters or conditions", new.id));
         }
     }
-    let fact = |header: &Header| {
+    let fact = |header: &ResultsHeader| {
         let machine = &header.machine;
         let model = machine.cpu_model.as_deref().unwrap_or("unknown");
         format!("{} {model}, {} CPUs", machine.arch, machine.cpus)
@@ -242,7 +242,7 @@ fn first_entry(folder: &Path, picks: impl Fn(&str) -> bool) -> Result<Option<Str
 
 /// Overview of a results folder.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Listed {
+pub struct ResultsOverview {
     /// Path of the folder.
     pub folder: PathBuf,
     /// Name of the campaign.
@@ -261,7 +261,7 @@ pub struct Listed {
 
 /// Results folders inside a folder, oldest first, and messages about unreadable ones. Empty if the folder
 /// does not exist.
-pub fn list(within: &Path) -> (Vec<Listed>, Vec<String>) {
+pub fn list(within: &Path) -> (Vec<ResultsOverview>, Vec<String>) {
     let (mut found, mut wrong) = (Vec::new(), Vec::new());
     let folders = outputs::entries(within).unwrap_or_else(|why| {
         wrong.push(why);
@@ -278,9 +278,9 @@ pub fn list(within: &Path) -> (Vec<Listed>, Vec<String>) {
     (found, wrong)
 }
 
-fn look(folder: &Path) -> Result<Listed, String> {
+fn look(folder: &Path) -> Result<ResultsOverview, String> {
     let results = read(folder)?;
-    Ok(Listed {
+    Ok(ResultsOverview {
         folder: folder.to_owned(),
         name: results.header.name,
         start: results.header.start,

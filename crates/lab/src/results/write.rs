@@ -1,8 +1,8 @@
 //! Exports results as hyperfine's JSON and CSV (hyperfine(1), "Export").
 
 use super::Results;
-use super::benchmark::{Benchmark, benchmarks};
-use super::markup::{self, Form, TableLook};
+use super::benchmark::{HyperfineBenchmark, benchmarks};
+use super::markup::{self, ExportFormat, ExportOptions};
 use crate::csv;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -11,11 +11,17 @@ use std::collections::BTreeSet;
 ///
 /// # Errors
 /// As [`hyperfine_json`].
-pub fn hyperfine(results: &Results, form: Form, look: &TableLook) -> Result<String, String> {
+pub fn hyperfine(
+    results: &Results,
+    form: ExportFormat,
+    look: &ExportOptions,
+) -> Result<String, String> {
     match form {
-        Form::Json => hyperfine_json(results),
-        Form::Csv => Ok(hyperfine_csv(results)),
-        Form::Markdown | Form::Asciidoc | Form::Orgmode => Ok(markup::table(results, form, look)),
+        ExportFormat::Json => hyperfine_json(results),
+        ExportFormat::Csv => Ok(hyperfine_csv(results)),
+        ExportFormat::Markdown | ExportFormat::Asciidoc | ExportFormat::Orgmode => {
+            Ok(markup::table(results, form, look))
+        }
     }
 }
 
@@ -25,10 +31,10 @@ pub fn hyperfine(results: &Results, form: Form, look: &TableLook) -> Result<Stri
 /// None in practice: all keys are text.
 pub fn hyperfine_json(results: &Results) -> Result<String, String> {
     #[derive(Serialize)]
-    struct Document {
-        results: Vec<Benchmark>,
+    struct HyperfineDocument {
+        results: Vec<HyperfineBenchmark>,
     }
-    let document = Document { results: benchmarks(results) };
+    let document = HyperfineDocument { results: benchmarks(results) };
     let text = serde_json::to_string_pretty(&document).map_err(|error| error.to_string())?;
     Ok(text + "\n")
 }
@@ -56,7 +62,7 @@ pub fn hyperfine_csv(results: &Results) -> String {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::results::{Cell, Header, Run};
+    use crate::results::{Cell, ResultsHeader, Run};
     use std::collections::BTreeMap;
 
     pub(in crate::results) fn results() -> Results {
@@ -81,7 +87,7 @@ pub(super) mod tests {
             ..Run::default()
         };
         Results {
-            header: Header { cells, ..Header::default() },
+            header: ResultsHeader { cells, ..ResultsHeader::default() },
             runs: vec![
                 Run { warmup: true, ..run(0, 0, 9.0, true) },
                 run(0, 1, 1.0, true),

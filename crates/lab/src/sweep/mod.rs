@@ -5,10 +5,12 @@ mod precondition;
 
 pub use precondition::precondition;
 
-use crate::campaign::tools::{Output, line};
-use crate::campaign::{Action, Check, Launch, Plan, Planned, Repeat, add_controls};
+use crate::campaign::tools::{OutputFormat, line};
+use crate::campaign::{
+    CampaignPlan, Launch, PlannedCell, RepeatRules, RunAction, RunCheck, add_controls,
+};
 use crate::product;
-use crate::results::{Cell, Header};
+use crate::results::{Cell, ResultsHeader};
 use hakobu_io::spec::Axis;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,13 +23,13 @@ const CELLS_MAX: usize = 10_000;
 const SWEPT_FIRST: [&str; 2] = ["numjobs", "iodepth"];
 
 /// One value for each axis, in the order of axes.
-pub type Setting = Vec<(String, String)>;
+pub type SweepSetting = Vec<(String, String)>;
 
 /// All combinations, the swept number varying fastest.
 ///
 /// # Errors
 /// A message: there are too many.
-pub fn settings(axes: &[Axis]) -> Result<Vec<Setting>, String> {
+pub fn settings(axes: &[Axis]) -> Result<Vec<SweepSetting>, String> {
     let count = axes.iter().try_fold(1usize, |count, axis| count.checked_mul(axis.values.len()));
     if count.is_none_or(|count| count > CELLS_MAX) {
         return Err(format!("the lists make more than {CELLS_MAX} combinations"));
@@ -66,7 +68,7 @@ fn number(text: &str) -> Option<f64> {
 }
 
 /// Inputs of a sweep.
-pub struct Matrix<'a> {
+pub struct SweepMatrix<'a> {
     /// Lists of values.
     pub axes: &'a [Axis],
     /// Runs per cell.
@@ -85,7 +87,10 @@ pub struct Matrix<'a> {
 ///
 /// # Errors
 /// A message: there are too many cells.
-pub fn plan(matrix: &Matrix<'_>, words: &dyn Fn(&Setting) -> Vec<String>) -> Result<Plan, String> {
+pub fn plan(
+    matrix: &SweepMatrix<'_>,
+    words: &dyn Fn(&SweepSetting) -> Vec<String>,
+) -> Result<CampaignPlan, String> {
     let axes = matrix.axes;
     let x = swept(axes).map(|at| axes[at].option.clone());
     let mut cells = Vec::new();
@@ -102,18 +107,18 @@ pub fn plan(matrix: &Matrix<'_>, words: &dyn Fn(&Setting) -> Vec<String>) -> Res
         true => format!("{SERIES}{over}"),
         false => format!("{SERIES}{over}; {}", lists.join("; ")),
     };
-    Ok(Plan {
-        header: Header {
+    Ok(CampaignPlan {
+        header: ResultsHeader {
             name: "io".into(),
             title,
             text: format!("# {}\n", matrix.line.replace(['\n', '\r'], " ")),
             x_name: x,
             metric: "iops".into(),
             more_is_better: true,
-            ..Header::default()
+            ..ResultsHeader::default()
         },
         cells,
-        repeat: Repeat {
+        repeat: RepeatRules {
             warmup: 0,
             min: matrix.repeat,
             max: matrix.repeat,
@@ -123,17 +128,17 @@ pub fn plan(matrix: &Matrix<'_>, words: &dyn Fn(&Setting) -> Vec<String>) -> Res
         },
         programs: vec![("hakobu".into(), matrix.program.to_owned())],
         places: matrix.places.clone(),
-        ..Plan::default()
+        ..CampaignPlan::default()
     })
 }
 
 fn planned(
-    matrix: &Matrix<'_>,
-    setting: &Setting,
+    matrix: &SweepMatrix<'_>,
+    setting: &SweepSetting,
     x: Option<&str>,
     words: Vec<String>,
     id: usize,
-) -> Planned {
+) -> PlannedCell {
     let others = setting.iter().filter(|(name, _)| Some(name.as_str()) != x);
     let group: Vec<String> = others.map(|(name, value)| format!("{name} {value}")).collect();
     let swept = setting.iter().find(|(name, _)| Some(name.as_str()) == x);
@@ -141,7 +146,7 @@ fn planned(
     let command = line(shown);
     let mut argv = vec![matrix.program.to_string_lossy().into_owned()];
     argv.extend(words);
-    Planned {
+    PlannedCell {
         cell: Cell {
             id: u32::try_from(id).unwrap_or(u32::MAX),
             group: if group.is_empty() { "all".into() } else { group.join(", ") },
@@ -153,11 +158,11 @@ fn planned(
             ..Cell::default()
         },
         // So that no run pays for the writeback of the previous one.
-        prepare: vec![Action::Sync],
+        prepare: vec![RunAction::Sync],
         launch: Launch { argv, ..Launch::default() },
-        check: Check::Exit,
-        extract: Output::Fio,
-        ..Planned::default()
+        check: RunCheck::Exit,
+        extract: OutputFormat::Fio,
+        ..PlannedCell::default()
     }
 }
 
@@ -169,13 +174,13 @@ mod tests {
         Axis { option: option.into(), values: values.split(',').map(str::to_owned).collect() }
     }
 
-    fn words(setting: &Setting) -> Vec<String> {
+    fn words(setting: &SweepSetting) -> Vec<String> {
         let options = setting.iter().map(|(name, value)| format!("--{name}={value}"));
         ["io".to_owned()].into_iter().chain(options).collect()
     }
 
-    fn made(axes: &[Axis]) -> Plan {
-        let matrix = Matrix {
+    fn made(axes: &[Axis]) -> CampaignPlan {
+        let matrix = SweepMatrix {
             axes,
             repeat: 3,
             seed: 7,

@@ -1,10 +1,10 @@
 //! Compares the conclusions of the results.
 
-use super::part::{Part, are_kinds, of, pattern};
-use crate::analysis::compared::Change;
+use super::part::{ComparisonPart, are_kinds, of, pattern};
+use crate::analysis::compared::ConclusionChange;
 use crate::analysis::prices::Prices;
 use crate::analysis::rivals::lead;
-use crate::analysis::say::{Join, beside, level, listed, resource};
+use crate::analysis::say::{Conjunction, beside, level, listed, resource};
 use crate::analysis::{Lang, Sweep};
 use crate::distinct;
 use crate::results::Cell;
@@ -15,7 +15,11 @@ const REACHED: f64 = 0.97;
 
 /// Compares the best tool of each group, the knee and limit of each sweep, and the jobs with which it reaches
 /// the rating of the machine.
-pub(super) fn changes(parts: &[Part<'_>], prices: &Prices, one_group: bool) -> Vec<Change> {
+pub(super) fn changes(
+    parts: &[ComparisonPart<'_>],
+    prices: &Prices,
+    one_group: bool,
+) -> Vec<ConclusionChange> {
     let mut changes = Vec::new();
     for group in groups(parts, one_group) {
         changes.push(best_tool(parts, &group, one_group));
@@ -31,12 +35,12 @@ pub(super) fn changes(parts: &[Part<'_>], prices: &Prices, one_group: bool) -> V
 }
 
 /// Groups in order of appearance; a single unnamed one if names are ignored.
-fn groups(parts: &[Part<'_>], one_group: bool) -> Vec<String> {
+fn groups(parts: &[ComparisonPart<'_>], one_group: bool) -> Vec<String> {
     let all = parts.iter().flat_map(|part| part.view.groups());
     distinct(all.map(|group| if one_group { String::new() } else { group.to_owned() }))
 }
 
-fn sweeps(parts: &[Part<'_>], one_group: bool) -> Vec<(String, String)> {
+fn sweeps(parts: &[ComparisonPart<'_>], one_group: bool) -> Vec<(String, String)> {
     let all = parts.iter().flat_map(|part| &part.analysis.sweeps);
     distinct(all.map(|sweep| {
         let group = if one_group { String::new() } else { sweep.group.clone() };
@@ -44,7 +48,7 @@ fn sweeps(parts: &[Part<'_>], one_group: bool) -> Vec<(String, String)> {
     }))
 }
 
-fn best_tool(parts: &[Part<'_>], group: &str, one_group: bool) -> Change {
+fn best_tool(parts: &[ComparisonPart<'_>], group: &str, one_group: bool) -> ConclusionChange {
     let leads = parts.iter().map(|part| {
         let group = if one_group { *part.view.groups().first()? } else { group };
         if are_kinds(part, group) {
@@ -64,23 +68,35 @@ fn best_tool(parts: &[Part<'_>], group: &str, one_group: bool) -> Change {
         .cloned()
         .reduce(|a, b| a.into_iter().filter(|name| b.contains(name)).collect());
     let differs = known.len() > 1 && common.is_none_or(|names| names.is_empty());
-    let said =
-        leads.into_iter().map(|names| Some(listed(&names?, Join::Or, lang_of(parts)))).collect();
+    let said = leads
+        .into_iter()
+        .map(|names| Some(listed(&names?, Conjunction::Or, lang_of(parts))))
+        .collect();
     change(parts, ("best tool", "最良のツール"), &of(group, "", one_group), said, differs)
 }
 
 /// Language of the results.
-fn lang_of(parts: &[Part<'_>]) -> Lang {
+fn lang_of(parts: &[ComparisonPart<'_>]) -> Lang {
     parts.first().map_or(Lang::En, |part| part.view.lang)
 }
 
 /// Sweep of a tool in one result.
-fn sweep<'a>(part: &'a Part<'_>, group: &str, series: &str, one_group: bool) -> Option<&'a Sweep> {
+fn sweep<'a>(
+    part: &'a ComparisonPart<'_>,
+    group: &str,
+    series: &str,
+    one_group: bool,
+) -> Option<&'a Sweep> {
     let mut sweeps = part.analysis.sweeps.iter();
     sweeps.find(|of| of.series == series && (one_group || of.group == group))
 }
 
-fn knee(parts: &[Part<'_>], group: &str, series: &str, one_group: bool) -> Change {
+fn knee(
+    parts: &[ComparisonPart<'_>],
+    group: &str,
+    series: &str,
+    one_group: bool,
+) -> ConclusionChange {
     let said = parts.iter().map(|part| {
         let knee = sweep(part, group, series, one_group)?.knee?;
         let at = part.view.of_x(knee.x);
@@ -95,7 +111,12 @@ fn knee(parts: &[Part<'_>], group: &str, series: &str, one_group: bool) -> Chang
     change(parts, ("knee", "頭打ちの点 (knee)"), &of(group, series, one_group), said, differs)
 }
 
-fn limit(parts: &[Part<'_>], group: &str, series: &str, one_group: bool) -> Change {
+fn limit(
+    parts: &[ComparisonPart<'_>],
+    group: &str,
+    series: &str,
+    one_group: bool,
+) -> ConclusionChange {
     let at_knee = parts.iter().map(|part| {
         let sweep = sweep(part, group, series, one_group)?;
         let x = sweep.knee?.x;
@@ -119,12 +140,12 @@ fn limit(parts: &[Part<'_>], group: &str, series: &str, one_group: bool) -> Chan
 
 /// Fewest jobs that reach the rated operations per second of the machine.
 fn rated(
-    parts: &[Part<'_>],
+    parts: &[ComparisonPart<'_>],
     prices: &Prices,
     group: &str,
     series: &str,
     one_group: bool,
-) -> Change {
+) -> ConclusionChange {
     let said = parts.iter().enumerate().map(|(at, part)| {
         let rated = prices.rated.get(&at).filter(|_| part.view.metric() == "iops")?;
         let sweep = sweep(part, group, series, one_group)?;
@@ -161,12 +182,12 @@ fn differ(said: &[Option<String>]) -> bool {
 }
 
 fn change(
-    parts: &[Part<'_>],
+    parts: &[ComparisonPart<'_>],
     (en, ja): (&str, &str),
     of: &str,
     said: Vec<Option<String>>,
     differs: bool,
-) -> Change {
+) -> ConclusionChange {
     let lang = lang_of(parts);
     let what = lang.pick(en, ja);
     let each: Vec<String> = parts
@@ -180,7 +201,7 @@ fn change(
     let each = match said.first() {
         // All results agree word for word.
         Some(Some(first)) if said.iter().all(|of| of.as_ref() == Some(first)) => first.clone(),
-        _ => lang.pick(listed(&each, Join::And, lang), each.join("、")),
+        _ => lang.pick(listed(&each, Conjunction::And, lang), each.join("、")),
     };
     let sentence = match lang {
         Lang::En => {
@@ -194,5 +215,5 @@ fn change(
             format!("{of}{}{is}: {each}。", beside(what, "は"))
         }
     };
-    Change { what: what.to_owned(), of: of.to_owned(), said, differs, sentence }
+    ConclusionChange { what: what.to_owned(), of: of.to_owned(), said, differs, sentence }
 }

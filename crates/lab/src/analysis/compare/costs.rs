@@ -1,10 +1,10 @@
 //! Costs on each machine, and the best machine for each need.
 
-use super::part::{Part, are_kinds};
+use super::part::{ComparisonPart, are_kinds};
 use crate::analysis::Lang;
-use crate::analysis::compared::{Best, Cost};
-use crate::analysis::prices::{Prices, Rated, per_1m_iops, per_amount, per_million_ios};
-use crate::analysis::ratio::{Claim, WORTH, unpaired};
+use crate::analysis::compared::{BestResult, MachineCost};
+use crate::analysis::prices::{Prices, RatedIops, per_1m_iops, per_amount, per_million_ios};
+use crate::analysis::ratio::{SpeedClaim, WORTH, unpaired};
 use crate::analysis::rivals::bests;
 use crate::analysis::say::{number, times};
 use crate::distinct;
@@ -12,7 +12,11 @@ use crate::results::Cell;
 use std::collections::BTreeSet;
 
 /// Costs of the best cell of each tool, and of the ratings of the machines.
-pub(super) fn costs(parts: &[Part<'_>], prices: &Prices, one_group: bool) -> Vec<Cost> {
+pub(super) fn costs(
+    parts: &[ComparisonPart<'_>],
+    prices: &Prices,
+    one_group: bool,
+) -> Vec<MachineCost> {
     let mut found = Vec::new();
     for (at, part) in parts.iter().enumerate() {
         let Some(per_hour) = prices.per_hour.get(&at).copied() else { continue };
@@ -22,12 +26,12 @@ pub(super) fn costs(parts: &[Part<'_>], prices: &Prices, one_group: bool) -> Vec
         for group in part.view.groups() {
             for best in bests(&part.view, &part.analysis.cells, group) {
                 let cell = best.cell;
-                let cost = Cost {
+                let cost = MachineCost {
                     name: part.name.clone(),
                     group: if one_group { String::new() } else { group.to_owned() },
                     of: cell.series.clone(),
                     per_hour,
-                    ..Cost::default()
+                    ..MachineCost::default()
                 };
                 let iops = part
                     .view
@@ -40,7 +44,7 @@ pub(super) fn costs(parts: &[Part<'_>], prices: &Prices, one_group: bool) -> Vec
                     Some(iops) => of_iops(cost, per_hour, iops),
                     None => cost,
                 };
-                found.push(Cost {
+                found.push(MachineCost {
                     per_gb: bytes.and_then(|bytes| per_amount(per_hour, wall_s, bytes, 1e9)),
                     per_million_files: files
                         .and_then(|files| per_amount(per_hour, wall_s, files, 1e6)),
@@ -53,20 +57,20 @@ pub(super) fn costs(parts: &[Part<'_>], prices: &Prices, one_group: bool) -> Vec
     for machine in &prices.others {
         let (name, per_hour) = (&machine.name, machine.per_hour);
         found.extend(machine.rated.iter().flat_map(|rated| of_rated(name, rated, per_hour, lang)));
-        found.extend(machine.bytes_per_s.map(|bytes_per_s| Cost {
+        found.extend(machine.bytes_per_s.map(|bytes_per_s| MachineCost {
             name: name.clone(),
             of: lang.pick("rated throughput", "公称スループット").to_owned(),
             rated: true,
             per_hour,
             per_gb: per_amount(per_hour, 1.0, bytes_per_s, 1e9),
-            ..Cost::default()
+            ..MachineCost::default()
         }));
     }
     found
 }
 
 /// Costs of a rating: one for all operations, or one each for reads and writes.
-fn of_rated(name: &str, rated: &Rated, per_hour: f64, lang: Lang) -> Vec<Cost> {
+fn of_rated(name: &str, rated: &RatedIops, per_hour: f64, lang: Lang) -> Vec<MachineCost> {
     let each = match rated.writes {
         None => vec![(rated.reads, lang.pick("rated", "公称値"))],
         Some(writes) => vec![
@@ -76,13 +80,13 @@ fn of_rated(name: &str, rated: &Rated, per_hour: f64, lang: Lang) -> Vec<Cost> {
     };
     let cost = |(iops, of): (f64, &str)| {
         let (name, of) = (name.to_owned(), of.to_owned());
-        of_iops(Cost { name, of, rated: true, ..Cost::default() }, per_hour, iops)
+        of_iops(MachineCost { name, of, rated: true, ..MachineCost::default() }, per_hour, iops)
     };
     each.into_iter().map(cost).collect()
 }
 
-fn of_iops(cost: Cost, per_hour: f64, iops: f64) -> Cost {
-    Cost {
+fn of_iops(cost: MachineCost, per_hour: f64, iops: f64) -> MachineCost {
+    MachineCost {
         per_hour,
         iops: Some(iops),
         per_1m_iops: per_1m_iops(per_hour, iops),
@@ -92,9 +96,13 @@ fn of_iops(cost: Cost, per_hour: f64, iops: f64) -> Cost {
 }
 
 /// Fastest result, and cheapest one by each known unit.
-pub(super) fn best(parts: &[Part<'_>], costs: &[Cost], one_group: bool) -> Vec<Best> {
+pub(super) fn best(
+    parts: &[ComparisonPart<'_>],
+    costs: &[MachineCost],
+    one_group: bool,
+) -> Vec<BestResult> {
     let mut found = fastest(parts, one_group);
-    type Way = ((&'static str, &'static str), fn(&Cost) -> Option<f64>);
+    type Way = ((&'static str, &'static str), fn(&MachineCost) -> Option<f64>);
     let ways: [Way; 3] = [
         (("cheapest for 1M IOPS", "1M IOPS あたり最安"), |cost| cost.per_1m_iops),
         (("cheapest per GB", "1 GB あたり最安"), |cost| cost.per_gb),
@@ -110,8 +118,8 @@ pub(super) fn best(parts: &[Part<'_>], costs: &[Cost], one_group: bool) -> Vec<B
 }
 
 /// Kinds of work to distinguish: groups, and the lines in a group if these are kinds of work.
-fn kinds(parts: &[Part<'_>], one_group: bool) -> Vec<(String, String)> {
-    let kind = |part: &Part<'_>, cell: &Cell| {
+fn kinds(parts: &[ComparisonPart<'_>], one_group: bool) -> Vec<(String, String)> {
+    let kind = |part: &ComparisonPart<'_>, cell: &Cell| {
         let group = if one_group { String::new() } else { cell.group.clone() };
         let is_kind = are_kinds(part, &cell.group);
         (group, if is_kind { cell.series.clone() } else { String::new() })
@@ -131,11 +139,11 @@ fn need_of(need: &str, (group, series): (&str, &str), lang: Lang) -> String {
 }
 
 /// Fastest result for each kind of work, by its best cell.
-fn fastest(parts: &[Part<'_>], one_group: bool) -> Vec<Best> {
+fn fastest(parts: &[ComparisonPart<'_>], one_group: bool) -> Vec<BestResult> {
     let kinds = kinds(parts, one_group);
     let alone = kinds.len() == 1;
     let found = kinds.iter().filter_map(|(group, series)| {
-        let mut candidates: Vec<(&Part<'_>, f64, u32)> = Vec::new();
+        let mut candidates: Vec<(&ComparisonPart<'_>, f64, u32)> = Vec::new();
         for part in parts.iter().filter(|part| part.fits) {
             let own = part.view.groups().first().copied().filter(|_| one_group);
             let all = bests(&part.view, &part.analysis.cells, own.unwrap_or(group));
@@ -169,11 +177,11 @@ fn fastest(parts: &[Part<'_>], one_group: bool) -> Vec<Best> {
             Lang::En => format!("{value} against {other} on {next}, {by} times as fast"),
             Lang::Ja => format!("{value}（{next} は {other}）、{by} 倍の速さ"),
         };
-        Some(Best {
+        Some(BestResult {
             need: need_of(lang.pick("fastest", "最速"), kind, lang),
             name: first.name.clone(),
             why,
-            clear: ratio.claim == Claim::Faster,
+            clear: ratio.claim == SpeedClaim::Faster,
         })
     });
     found.collect()
@@ -182,22 +190,23 @@ fn fastest(parts: &[Part<'_>], one_group: bool) -> Vec<Best> {
 /// Cheapest result by its lowest price with any tool; ratings are not compared with measured values.
 fn cheapest(
     need: &str,
-    parts: &[Part<'_>],
-    costs: &[Cost],
-    price: fn(&Cost) -> Option<f64>,
-) -> Vec<Best> {
+    parts: &[ComparisonPart<'_>],
+    costs: &[MachineCost],
+    price: fn(&MachineCost) -> Option<f64>,
+) -> Vec<BestResult> {
     let Some(first) = parts.first() else { return Vec::new() };
     let lang = first.view.lang;
-    let has_kinds = |part: &Part<'_>| part.view.groups().iter().any(|of| are_kinds(part, of));
+    let has_kinds =
+        |part: &ComparisonPart<'_>| part.view.groups().iter().any(|of| are_kinds(part, of));
     let by_series = parts.iter().any(has_kinds);
-    let kind = |cost: &Cost| {
+    let kind = |cost: &MachineCost| {
         let series = if cost.rated || by_series { cost.of.clone() } else { String::new() };
         (cost.rated, cost.group.clone(), series)
     };
     let kinds: BTreeSet<(bool, String, String)> = costs.iter().map(kind).collect();
     let alone = kinds.iter().filter(|(rated, ..)| !rated).count() == 1;
     let found = kinds.into_iter().filter_map(|(rated, group, series)| {
-        let mut lowest: Vec<(&str, f64, &Cost)> = Vec::new();
+        let mut lowest: Vec<(&str, f64, &MachineCost)> = Vec::new();
         for cost in costs.iter().filter(|of| kind(of) == (rated, group.clone(), series.clone())) {
             let Some(price) = price(cost) else { continue };
             match lowest.iter_mut().find(|(name, ..)| *name == cost.name) {
@@ -227,7 +236,7 @@ fn cheapest(
             (false, _) if alone => need.to_owned(),
             (false, _) => need_of(need, (&group, &series), lang),
         };
-        Some(Best { need, name: (*first).to_owned(), why, clear: other / least > WORTH })
+        Some(BestResult { need, name: (*first).to_owned(), why, clear: other / least > WORTH })
     });
     found.collect()
 }

@@ -1,13 +1,13 @@
 //! One of the compared results.
 
 use crate::analysis::Analysis;
-use crate::analysis::view::View;
+use crate::analysis::view::ResultsView;
 use crate::results::Cell;
 use std::collections::BTreeSet;
 
 /// One of the compared results.
-pub(super) struct Part<'a> {
-    pub view: View<'a>,
+pub(super) struct ComparisonPart<'a> {
+    pub view: ResultsView<'a>,
     pub analysis: Analysis,
     pub name: String,
     /// True if its metric is that of the first result.
@@ -23,7 +23,7 @@ pub(super) fn pattern(cell: &Cell) -> Option<String> {
 }
 
 /// True if the lines of a group are kinds of work (reads, writes) rather than ways to do the same work.
-pub(super) fn are_kinds(part: &Part<'_>, group: &str) -> bool {
+pub(super) fn are_kinds(part: &ComparisonPart<'_>, group: &str) -> bool {
     let cells = part.view.settings().filter(|cell| cell.group == group);
     let patterns: BTreeSet<Option<String>> = cells.map(pattern).collect();
     part.view.more_is_better() && patterns.len() > 1

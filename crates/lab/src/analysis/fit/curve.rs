@@ -7,13 +7,13 @@ const BENDS: u32 = 96;
 
 /// Data of a fit: mean logarithm of the rates and number of runs at each N. The scatter of runs around their
 /// mean does not depend on the curve.
-pub(super) struct Points {
-    at: Vec<Point>,
+pub(super) struct FitPoints {
+    at: Vec<FitPoint>,
     /// Sum of squared deviations of runs from the mean at their N.
     within: f64,
 }
 
-struct Point {
+struct FitPoint {
     x: f64,
     mean: f64,
     runs: f64,
@@ -23,25 +23,26 @@ struct Point {
 
 /// Parameters of a curve of either model.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Curve {
+pub(super) struct FitCurve {
     pub gamma: f64,
     pub alpha: f64,
     pub beta: f64,
     pub cap: Option<f64>,
 }
 
-impl Points {
+impl FitPoints {
     /// Takes N (ascending) with the logarithms of the rates there, at least one each.
-    pub(super) fn new(runs: &[(f64, Vec<f64>)]) -> Points {
+    pub(super) fn new(runs: &[(f64, Vec<f64>)]) -> FitPoints {
         let point = |(x, logs): &(f64, Vec<f64>)| {
             let runs = logs.len() as f64;
             let mean = logs.iter().map(|log| log / runs).sum();
-            Point { x: *x, mean, runs, logs: logs.clone() }
+            FitPoint { x: *x, mean, runs, logs: logs.clone() }
         };
-        let at: Vec<Point> = runs.iter().map(point).collect();
-        let squares = |of: &Point| of.logs.iter().map(|log| (log - of.mean).powi(2)).sum::<f64>();
+        let at: Vec<FitPoint> = runs.iter().map(point).collect();
+        let squares =
+            |of: &FitPoint| of.logs.iter().map(|log| (log - of.mean).powi(2)).sum::<f64>();
         let within = at.iter().map(squares).sum();
-        Points { at, within }
+        FitPoints { at, within }
     }
 
     /// Number of runs.
@@ -55,7 +56,7 @@ impl Points {
     }
 
     /// Residuals of the runs, as logarithms.
-    pub(super) fn left<'a>(&'a self, curve: &'a Curve) -> impl Iterator<Item = f64> + 'a {
+    pub(super) fn left<'a>(&'a self, curve: &'a FitCurve) -> impl Iterator<Item = f64> + 'a {
         self.at.iter().flat_map(|of| {
             let on_curve = curve.rate(of.x).ln();
             of.logs.iter().map(move |log| log - on_curve)
@@ -63,13 +64,13 @@ impl Points {
     }
 
     /// Sum of squared residuals.
-    pub(super) fn squares(&self, curve: &Curve) -> f64 {
+    pub(super) fn squares(&self, curve: &FitCurve) -> f64 {
         self.left(curve).map(|left| left * left).sum()
     }
 
     /// Best scale factor (as a logarithm) of a curve of known shape, and the sum of squares with it. `shape`
     /// gives the logarithm of the unscaled curve at a point.
-    fn scaled(&self, shape: impl Fn(&Point) -> f64) -> (f64, f64) {
+    fn scaled(&self, shape: impl Fn(&FitPoint) -> f64) -> (f64, f64) {
         // Weighted mean and squares in one pass (Welford 1962): a difference of large sums would cancel where
         // the fit is good.
         let (mut weight, mut mean, mut squares) = (0.0, 0.0, 0.0);
@@ -84,13 +85,13 @@ impl Points {
     }
 }
 
-impl Curve {
-    pub(super) fn usl(gamma: f64, alpha: f64, beta: f64) -> Curve {
-        Curve { gamma, alpha, beta, cap: None }
+impl FitCurve {
+    pub(super) fn usl(gamma: f64, alpha: f64, beta: f64) -> FitCurve {
+        FitCurve { gamma, alpha, beta, cap: None }
     }
 
-    pub(super) fn cap(gamma: f64, cap: f64) -> Curve {
-        Curve { gamma, alpha: 0.0, beta: 0.0, cap: Some(cap) }
+    pub(super) fn cap(gamma: f64, cap: f64) -> FitCurve {
+        FitCurve { gamma, alpha: 0.0, beta: 0.0, cap: Some(cap) }
     }
 
     pub(super) fn rate(&self, x: f64) -> f64 {
@@ -117,7 +118,7 @@ fn loss(alpha: f64, beta: f64, x: f64) -> f64 {
 }
 
 /// Least-squares fit of the universal scalability law with α, β ≥ 0, starting near `start` if given.
-pub(super) fn fit_usl(points: &Points, start: Option<&Curve>) -> Curve {
+pub(super) fn fit_usl(points: &FitPoints, start: Option<&FitCurve>) -> FitCurve {
     let x_max = points.x_max();
     // Parameters are scaled to be about 1 at the end of the sweep; as squares they cannot become negative and
     // can reach 0.
@@ -138,7 +139,7 @@ pub(super) fn fit_usl(points: &Points, start: Option<&Curve>) -> Curve {
     let [u, v] = simplex::least(squares, from, size);
     let (alpha, beta) = (tiny_is_none(alpha(u)), tiny_is_none(beta(v)));
     let (log, _) = points.scaled(|of| of.x.ln() - loss(alpha, beta, of.x).ln());
-    Curve::usl(log.exp(), alpha, beta)
+    FitCurve::usl(log.exp(), alpha, beta)
 }
 
 /// Rounds values to 0 that the search cannot distinguish from it.
@@ -148,7 +149,7 @@ fn tiny_is_none(value: f64) -> f64 {
 
 /// Least-squares fit of a hard cap. `None` unless the bend lies between the first N and the last but one: at
 /// least two points must confirm the plateau.
-pub(super) fn fit_cap(points: &Points) -> Option<Curve> {
+pub(super) fn fit_cap(points: &FitPoints) -> Option<FitCurve> {
     let first = points.at.first()?.x.ln();
     let last = points.at.iter().rev().nth(1)?.x.ln();
     let squares = |bend: f64| points.scaled(|of| of.x.ln().min(bend)).1;
@@ -157,7 +158,7 @@ pub(super) fn fit_cap(points: &Points) -> Option<Curve> {
     let coarse = grid.min_by(|a, b| squares(*a).total_cmp(&squares(*b)))?;
     let bend = golden(&squares, (coarse - step).max(first), (coarse + step).min(last));
     let (log, _) = points.scaled(|of| of.x.ln().min(bend));
-    let curve = Curve::cap(log.exp(), (log + bend).exp());
+    let curve = FitCurve::cap(log.exp(), (log + bend).exp());
     let usable = |value: f64| value.is_finite() && value > 0.0;
     (usable(curve.gamma) && curve.cap.is_some_and(usable)).then_some(curve)
 }

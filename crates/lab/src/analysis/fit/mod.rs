@@ -3,7 +3,7 @@
 mod curve;
 mod simplex;
 
-use self::curve::{Curve, Points};
+use self::curve::{FitCurve, FitPoints};
 use super::Interval;
 use super::bootstrap::percentiles;
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ const EXACT: f64 = 1e-6;
 /// A scalability model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Model {
+pub enum FitModel {
     /// Universal scalability law, X(N) = γN / (1 + α(N−1) + βN(N−1)) (Gunther 1993; Guerrilla Capacity
     /// Planning, 2007): α is contention, β coherency.
     #[default]
@@ -31,9 +31,9 @@ pub enum Model {
 
 /// Fit of a model to a sweep, with predictions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
-pub struct Fit {
+pub struct CurveFit {
     /// The model.
-    pub model: Model,
+    pub model: FitModel,
     /// γ: rate at N = 1.
     pub gamma: Interval,
     /// α: serial share (contention); 0 for a cap.
@@ -61,13 +61,13 @@ pub struct Fit {
     pub work: Option<f64>,
 }
 
-impl Fit {
+impl CurveFit {
     /// Rate at N.
     pub fn rate(&self, x: f64) -> f64 {
         match self.model {
-            Model::Usl => Curve::usl(self.gamma.mid, self.alpha.mid, self.beta.mid).rate(x),
-            Model::Cap => {
-                Curve::cap(self.gamma.mid, self.cap.map_or(f64::INFINITY, |cap| cap.mid)).rate(x)
+            FitModel::Usl => FitCurve::usl(self.gamma.mid, self.alpha.mid, self.beta.mid).rate(x),
+            FitModel::Cap => {
+                FitCurve::cap(self.gamma.mid, self.cap.map_or(f64::INFINITY, |cap| cap.mid)).rate(x)
             }
         }
     }
@@ -83,7 +83,7 @@ impl Fit {
 ///
 /// The model with the lower AICc is chosen (Hurvich & Tsai 1989). The 95 % intervals come from a bootstrap:
 /// of the runs if there are at least three at each N, else of the residuals.
-pub fn fit(points: &[(f64, f64)], seed: u64) -> Option<Fit> {
+pub fn fit(points: &[(f64, f64)], seed: u64) -> Option<CurveFit> {
     let mut runs: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
     for (x, rate) in points {
         let usable = x.is_finite() && *x >= 1.0 && rate.is_finite() && *rate > 0.0;
@@ -97,7 +97,7 @@ pub fn fit(points: &[(f64, f64)], seed: u64) -> Option<Fit> {
     if runs.len() < DIFFERENT_MIN {
         return None;
     }
-    let points = Points::new(&runs);
+    let points = FitPoints::new(&runs);
     let usl = curve::fit_usl(&points, None);
     let cap = curve::fit_cap(&points);
     let aicc_usl = aicc(&points, &usl);
@@ -108,7 +108,7 @@ pub fn fit(points: &[(f64, f64)], seed: u64) -> Option<Fit> {
     };
     let twice_x = 2.0 * points.x_max();
     let others = resampled(&runs, &points, &best, seed);
-    let range = |of: &dyn Fn(&Curve) -> Option<f64>| -> Option<Interval> {
+    let range = |of: &dyn Fn(&FitCurve) -> Option<f64>| -> Option<Interval> {
         let mid = of(&best).filter(|value| value.is_finite())?;
         let found = others.iter().filter_map(of).collect();
         let (low, high) = percentiles(found).unwrap_or((mid, mid));
@@ -118,8 +118,8 @@ pub fn fit(points: &[(f64, f64)], seed: u64) -> Option<Fit> {
     let peaks = others.iter().filter(|curve| curve.peak_x().is_some()).count();
     let has_peak = 20 * peaks >= 19 * others.len();
     let peak_x = range(&|curve| curve.peak_x()).filter(|_| has_peak);
-    let model = if best.cap.is_some() { Model::Cap } else { Model::Usl };
-    let fit = Fit {
+    let model = if best.cap.is_some() { FitModel::Cap } else { FitModel::Usl };
+    let fit = CurveFit {
         model,
         gamma: range(&|curve| Some(curve.gamma))?,
         alpha: range(&|curve| Some(curve.alpha))?,
@@ -138,7 +138,7 @@ pub fn fit(points: &[(f64, f64)], seed: u64) -> Option<Fit> {
 }
 
 /// Corrected Akaike information criterion; infinite with too few points for the correction.
-fn aicc(points: &Points, curve: &Curve) -> f64 {
+fn aicc(points: &FitPoints, curve: &FitCurve) -> f64 {
     let count = points.count();
     // The deviation is a parameter as well.
     let free = if curve.cap.is_some() { 3.0 } else { 4.0 };
@@ -148,7 +148,12 @@ fn aicc(points: &Points, curve: &Curve) -> f64 {
 }
 
 /// Fits of the same model to resamples.
-fn resampled(runs: &[(f64, Vec<f64>)], points: &Points, best: &Curve, seed: u64) -> Vec<Curve> {
+fn resampled(
+    runs: &[(f64, Vec<f64>)],
+    points: &FitPoints,
+    best: &FitCurve,
+    seed: u64,
+) -> Vec<FitCurve> {
     let mut random = fastrand::Rng::with_seed(seed);
     let all: Vec<f64> = points.left(best).collect();
     let mean = all.iter().sum::<f64>() / all.len().max(1) as f64;
@@ -170,7 +175,7 @@ fn resampled(runs: &[(f64, Vec<f64>)], points: &Points, best: &Curve, seed: u64)
                 (*x, logs.iter().map(one).collect())
             })
             .collect();
-        let points = Points::new(&runs);
+        let points = FitPoints::new(&runs);
         match best.cap {
             Some(_) => curve::fit_cap(&points),
             None => Some(curve::fit_usl(&points, Some(best))),

@@ -8,7 +8,7 @@ const STEPS_MAX: usize = 400;
 const NEAR: f64 = 1e-6;
 const SAME: [f64; 2] = [1e-12, 1e-18];
 
-type Corner = ([f64; 2], f64);
+type SimplexCorner = ([f64; 2], f64);
 
 /// Position of the minimum of `of` near `from`; `size` is the edge of the first simplex. NaN counts as
 /// infinite.
@@ -18,7 +18,7 @@ pub(super) fn least(of: impl Fn([f64; 2]) -> f64, from: [f64; 2], size: f64) -> 
 }
 
 fn descend(of: &impl Fn([f64; 2]) -> f64, [u, v]: [f64; 2], size: f64) -> [f64; 2] {
-    let corner = |at: [f64; 2]| -> Corner {
+    let corner = |at: [f64; 2]| -> SimplexCorner {
         let value = of(at);
         (at, if value.is_nan() { f64::INFINITY } else { value })
     };
@@ -46,7 +46,7 @@ fn descend(of: &impl Fn([f64; 2]) -> f64, [u, v]: [f64; 2], size: f64) -> [f64; 
         simplex = match next {
             Some(next) => [best, second, next],
             None => {
-                let shrunk = |at: Corner| corner(between(best.0, at.0, 0.5));
+                let shrunk = |at: SimplexCorner| corner(between(best.0, at.0, 0.5));
                 [best, shrunk(second), shrunk(worst)]
             }
         };

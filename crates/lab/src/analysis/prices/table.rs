@@ -1,17 +1,17 @@
 //! Reads a CSV table (RFC 4180) of machines with prices and ratings, for machines that were not measured.
 
-use super::{Rated, hourly, positive};
+use super::{RatedIops, hourly, positive};
 use crate::analysis::quantity::quantity;
 
 /// One row of the table.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Machine {
+pub struct PricedMachine {
     /// Name of the machine.
     pub name: String,
     /// Price per hour.
     pub per_hour: f64,
     /// Rated operations per second.
-    pub rated: Option<Rated>,
+    pub rated: Option<RatedIops>,
     /// Rated bytes per second.
     pub bytes_per_s: Option<f64>,
 }
@@ -25,7 +25,7 @@ const COLUMNS: [&str; 6] = ["name", "price", "iops", "read_iops", "write_iops", 
 ///
 /// # Errors
 /// A message with the line and the problem.
-pub fn parse_machines(text: &str) -> Result<Vec<Machine>, String> {
+pub fn parse_machines(text: &str) -> Result<Vec<PricedMachine>, String> {
     let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.trim()));
     let mut lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
     let (at, head) = lines.next().ok_or("the table is empty")?;
@@ -37,7 +37,7 @@ pub fn parse_machines(text: &str) -> Result<Vec<Machine>, String> {
     if let Some(missing) = COLUMNS[..2].iter().find(|name| !head.iter().any(|of| of == *name)) {
         return Err(format!("line {at}: the column '{missing}' is missing"));
     }
-    let mut machines: Vec<Machine> = Vec::new();
+    let mut machines: Vec<PricedMachine> = Vec::new();
     for (at, line) in lines {
         let machine = fields(line).and_then(|fields| machine(&head, &fields));
         let machine = machine.map_err(|why| format!("line {at}: {why}"))?;
@@ -49,7 +49,7 @@ pub fn parse_machines(text: &str) -> Result<Vec<Machine>, String> {
     if machines.is_empty() { Err("the table has no machine".to_owned()) } else { Ok(machines) }
 }
 
-fn machine(head: &[String], fields: &[String]) -> Result<Machine, String> {
+fn machine(head: &[String], fields: &[String]) -> Result<PricedMachine, String> {
     if fields.len() != head.len() {
         return Err(format!("{} fields for {} columns", fields.len(), head.len()));
     }
@@ -68,8 +68,8 @@ fn machine(head: &[String], fields: &[String]) -> Result<Machine, String> {
     let writes = number("write_iops")?;
     let rated = match (iops, reads, writes) {
         (None, None, None) => None,
-        (Some(reads), None, None) => Some(Rated { reads, writes: None }),
-        (None, Some(reads), Some(writes)) => Some(Rated { reads, writes: Some(writes) }),
+        (Some(reads), None, None) => Some(RatedIops { reads, writes: None }),
+        (None, Some(reads), Some(writes)) => Some(RatedIops { reads, writes: Some(writes) }),
         _ => return Err("give iops, or read_iops and write_iops".to_owned()),
     };
     let bytes_per_s = number("mb_per_s")?.map(|mb_per_s| mb_per_s * 1e6);
@@ -78,7 +78,7 @@ fn machine(head: &[String], fields: &[String]) -> Result<Machine, String> {
     }
     let price = field("price").ok_or("the price is missing")?;
     let (amount, unit) = price.split_once('/').unwrap_or((price, "h"));
-    Ok(Machine {
+    Ok(PricedMachine {
         name: field("name").ok_or("the name is missing")?.to_owned(),
         per_hour: hourly(amount, unit).map_err(|why| format!("price '{price}': {why}"))?,
         rated,
@@ -117,8 +117,8 @@ mod tests {
         let text = "# of a study\nname,price,read_iops,write_iops,mb_per_s\n\n\
                     \"i3.large, \"\"NVMe\"\"\",0.183/h,103125,35000,\ngp3,$73/month,,,125\n";
         let found = parse_machines(text).unwrap();
-        let rated = Some(Rated { reads: 103_125.0, writes: Some(35_000.0) });
-        let first = Machine {
+        let rated = Some(RatedIops { reads: 103_125.0, writes: Some(35_000.0) });
+        let first = PricedMachine {
             name: "i3.large, \"NVMe\"".into(),
             per_hour: 0.183,
             rated,
@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(found[0], first);
         assert_eq!((found[1].per_hour, found[1].bytes_per_s), (0.1, Some(125e6)));
         let plain = parse_machines("name,price,iops\na,0.5,3k\n").unwrap();
-        assert_eq!(plain[0].rated, Some(Rated { reads: 3000.0, writes: None }));
+        assert_eq!(plain[0].rated, Some(RatedIops { reads: 3000.0, writes: None }));
     }
 
     #[test]

@@ -28,7 +28,7 @@ fn cell_by_cell() {
         let [Some(first), Some(second)] = row.sides.as_slice() else { panic!("{row:?}") };
         assert_eq!((first.ratio, first.runs), (None, 6));
         let ratio = second.ratio.unwrap();
-        assert_eq!(ratio.claim, Claim::Slower);
+        assert_eq!(ratio.claim, SpeedClaim::Slower);
         assert!(near(ratio.ratio.mid, 0.5, 0.03), "{ratio:?}");
     }
     let best = found.changes.iter().find(|of| of.what == "best tool").unwrap();
@@ -74,7 +74,7 @@ fn cells_that_only_some_have() {
     data.header.data[0].files = 7;
     let found = compare(&[machine("a", 1.0), data], &Prices::default(), Lang::En);
     assert!(found.caveats.contains(&"data: other data than a.".to_owned()));
-    assert_eq!(compare(&[], &Prices::default(), Lang::En), Compared::default());
+    assert_eq!(compare(&[], &Prices::default(), Lang::En), ResultsComparison::default());
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn options_of_prices() {
     assert!(name == "m5.large" && near(per_hour, 0.6, 1e-9));
     assert!(near(parse_price("A=73/month").unwrap().1, 0.1, 1e-9));
     assert!(near(parse_price("A=0.0001/s").unwrap().1, 0.36, 1e-9));
-    let rated = |reads, writes| Ok(("A".to_owned(), Rated { reads, writes }));
+    let rated = |reads, writes| Ok(("A".to_owned(), RatedIops { reads, writes }));
     assert_eq!(parse_rated("A=206250"), rated(206_250.0, None));
     assert_eq!(parse_rated("A=3k/1500"), rated(3000.0, Some(1500.0)));
     for (text, part) in [
@@ -136,7 +136,7 @@ fn options_of_prices() {
     }
     let names = ["x".to_owned(), "y".to_owned()];
     let price = |name: &str| [(name.to_owned(), 1.0)];
-    let one = Rated { reads: 1.0, writes: None };
+    let one = RatedIops { reads: 1.0, writes: None };
     let prices = Prices::new(&names, &price("B"), &[("x".to_owned(), one)]).unwrap();
     assert_eq!((prices.per_hour.get(&1), prices.rated.get(&0)), (Some(&1.0), Some(&one)));
     let error = Prices::new(&names, &price("C"), &[]).unwrap_err();

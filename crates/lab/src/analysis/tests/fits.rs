@@ -31,7 +31,7 @@ fn the_universal_scalability_law_is_found_again() {
     ];
     for (gamma, alpha, beta) in truths {
         let found = fit(&runs(&usl(gamma, alpha, beta), 0.0, 1, 1), 1).unwrap();
-        assert_eq!(found.model, Model::Usl, "{found:?}");
+        assert_eq!(found.model, FitModel::Usl, "{found:?}");
         assert!(near(found.gamma.mid, gamma, 1e-4), "{found:?}");
         assert!((found.alpha.mid - alpha).abs() < 1e-4, "{found:?}");
         assert!((found.beta.mid - beta).abs() < 1e-6, "{found:?}");
@@ -51,7 +51,7 @@ fn a_hard_cap_is_found_again() {
     for cap in [300.0, 800.0, 1500.0, 2500.0] {
         let curve = |x: f64| (100.0 * x).min(cap);
         let found = fit(&runs(&curve, 0.0, 1, 1), 1).unwrap();
-        assert_eq!(found.model, Model::Cap, "{found:?}");
+        assert_eq!(found.model, FitModel::Cap, "{found:?}");
         assert!(near(found.cap.unwrap().mid, cap, 1e-3), "{cap}: {found:?}");
         assert!(near(found.gamma.mid, 100.0, 1e-3), "{cap}: {found:?}");
         assert!(near(found.peak_x.unwrap().mid, cap / 100.0, 2e-3), "{cap}: {found:?}");
@@ -71,7 +71,7 @@ fn intervals_of_fits_hold_the_truth() {
     for seed in 0..60 {
         let found = fit(&runs(&truth, 0.03, 5, seed), seed).unwrap();
         let holds = |of: Interval, truth: f64| usize::from(of.low <= truth && truth <= of.high);
-        assert_eq!(found.model, Model::Usl);
+        assert_eq!(found.model, FitModel::Usl);
         let of = [
             holds(found.gamma, 100.0),
             holds(found.alpha, alpha),
@@ -86,14 +86,14 @@ fn intervals_of_fits_hold_the_truth() {
 
 #[test]
 fn the_right_curve_is_chosen_in_noise() {
-    let chosen = |curve: &dyn Fn(f64) -> f64, model: Model| {
+    let chosen = |curve: &dyn Fn(f64) -> f64, model: FitModel| {
         let right = (0..40).filter(|seed| {
             fit(&runs(&|x| curve(x), 0.03, 3, *seed), *seed).unwrap().model == model
         });
         right.count()
     };
-    assert!(chosen(&|x| (100.0 * x).min(1300.0), Model::Cap) >= 38);
-    assert!(chosen(&usl(100.0, 0.08, 0.0004), Model::Usl) >= 38);
+    assert!(chosen(&|x| (100.0 * x).min(1300.0), FitModel::Cap) >= 38);
+    assert!(chosen(&usl(100.0, 0.08, 0.0004), FitModel::Usl) >= 38);
 }
 
 /// SPEC SDM91 on a SPARCcenter 2000, the example in Gunther's book: load and throughput. Least squares of

@@ -3,12 +3,12 @@
 use super::whole::two_tools;
 use super::{campaign, cell, run};
 use crate::analysis::*;
-use crate::results::{Experiment, Results};
+use crate::results::{CounterExperiment, Results};
 
 /// Two tools on an idle machine, with an experiment and a failed run.
 fn whole() -> Results {
     let mut results = two_tools(0.0, 3, 7);
-    results.experiments.push(Experiment {
+    results.experiments.push(CounterExperiment {
         cell: 3,
         changed: "cpus".to_owned(),
         about: "cpus 2 → 1".to_owned(),

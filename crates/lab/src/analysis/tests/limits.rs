@@ -22,7 +22,7 @@ fn quiet() -> Signals {
     }
 }
 
-fn judge(signals: &Signals) -> Limiting {
+fn judge(signals: &Signals) -> LimitingResource {
     limits::judge(&signals.facts(), Lang::En)
 }
 
@@ -131,7 +131,7 @@ fn nothing_is_known() {
     assert_eq!(named(quiet()), NOTHING);
     let sentence = judge(&quiet()).sentence("cp", Lang::En);
     assert!(sentence.starts_with("The limit of cp is not determined: "), "{sentence}");
-    let nothing = Limiting::default().sentence("cp", Lang::En);
+    let nothing = LimitingResource::default().sentence("cp", Lang::En);
     assert_eq!(nothing, "The limit of cp is not determined.");
     // Two contradicting signals.
     let both = Signals {
@@ -187,9 +187,14 @@ fn its_own_verdict_comes_first() {
 
 #[test]
 fn stretches_say_from_where_to_where() {
-    let of = |resource| Limiting { resource, level: Level::Consistent, ..Limiting::default() };
-    let (latency, cpu, none) = (of(Resource::Latency), of(Resource::Cpu), Limiting::default());
-    let words = |points: &[(f64, &Limiting)], name: &str| -> Vec<String> {
+    let of = |resource| LimitingResource {
+        resource,
+        level: Level::Consistent,
+        ..LimitingResource::default()
+    };
+    let (latency, cpu, none) =
+        (of(Resource::Latency), of(Resource::Cpu), LimitingResource::default());
+    let words = |points: &[(f64, &LimitingResource)], name: &str| -> Vec<String> {
         stretches(points, name, Lang::En).into_iter().map(|of| of.sentence).collect()
     };
     let points =
@@ -207,7 +212,7 @@ fn stretches_say_from_where_to_where() {
     assert_eq!(words(&points[3..5], "numjobs"), ["the CPU from numjobs 8 to 16"]);
     assert_eq!(words(&points[..1], "jobs"), ["latency with 1 job"]);
     assert!(stretches(&[], "jobs", Lang::En).is_empty());
-    let strong = Limiting { level: Level::AtLimit, ..cpu.clone() };
+    let strong = LimitingResource { level: Level::AtLimit, ..cpu.clone() };
     let found = stretches(&[(1.0, &strong), (2.0, &cpu)], "jobs", Lang::En);
     assert_eq!((found.len(), found[0].limiting.level), (1, Level::Consistent));
 }

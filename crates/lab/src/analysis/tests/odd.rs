@@ -5,7 +5,7 @@ use crate::analysis::limits::judge;
 use crate::analysis::quantity::quantity;
 use crate::analysis::say::{measured, number, percent, seconds, times};
 use crate::analysis::*;
-use crate::results::{Curves, Experiment};
+use crate::results::{CounterExperiment, LoadCurves};
 use proptest::prelude::*;
 
 /// Any number, often an ordinary one.
@@ -65,7 +65,7 @@ proptest! {
         let found = [paired(&a, &b, more, 1), unpaired(&values(&a), &values(&b), more, 1)];
         for found in found.into_iter().flatten() {
             prop_assert!(ordered(&found.ratio) && found.ratio.low > 0.0, "{found:?}");
-            prop_assert!(found.pairs >= PAIRS_MIN || found.claim == Claim::Unclear);
+            prop_assert!(found.pairs >= PAIRS_MIN || found.claim == SpeedClaim::Unclear);
         }
     }
 
@@ -164,9 +164,9 @@ proptest! {
         }
         let changed = ["cpus", "source", "latency"][runs.len() % 3].to_owned();
         let about = String::new();
-        results.experiments = vec![Experiment { cell: 0, changed, about, factor, ratios }];
+        results.experiments = vec![CounterExperiment { cell: 0, changed, about, factor, ratios }];
         let (t_s, values) = (vec![factor; 9], [("write".to_owned(), vec![factor; 7])].into());
-        results.curves = vec![Curves { cell: 0, block: 0, t_s, values }];
+        results.curves = vec![LoadCurves { cell: 0, block: 0, t_s, values }];
         let found = analyse(&results);
         prop_assert_eq!(found.cells.len(), xs.len());
         prop_assert!((1..=4).contains(&found.verdict.len()));

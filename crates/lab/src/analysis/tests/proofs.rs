@@ -2,7 +2,7 @@
 
 use super::{campaign, cell, near, normal, run};
 use crate::analysis::*;
-use crate::results::{Experiment, Results};
+use crate::results::{CounterExperiment, Results};
 use hakobu_explain::verdict::{Level, Resource};
 
 /// A cell with full CPUs and an experiment.
@@ -14,7 +14,7 @@ fn tried(changed: &str, factor: f64, ratios: &[f64]) -> Results {
         let load = &mut results.runs.last_mut().unwrap().load;
         load.insert("cpu_percent".to_owned(), 99.0);
     }
-    results.experiments.push(Experiment {
+    results.experiments.push(CounterExperiment {
         cell: id,
         changed: changed.to_owned(),
         about: "2 → 1".to_owned(),

@@ -80,7 +80,7 @@ fn false_claims(blocks: u32, noise: f64, seeds: u64) -> f64 {
             b.push((block, weather * (noise * normal(&mut random)).exp()));
         }
         let claim = paired(&a, &b, false, *seed).unwrap().claim;
-        matches!(claim, Claim::Faster | Claim::Slower)
+        matches!(claim, SpeedClaim::Faster | SpeedClaim::Slower)
     });
     claimed.count() as f64 / seeds as f64
 }
@@ -101,7 +101,7 @@ fn the_same_tool_twice_is_hardly_ever_called_different() {
 
 #[test]
 fn real_differences_are_claimed() {
-    let claims = |factor: f64, more_is_better: bool| -> Vec<Claim> {
+    let claims = |factor: f64, more_is_better: bool| -> Vec<SpeedClaim> {
         let claims = (0..50).map(|seed| {
             let mut random = fastrand::Rng::with_seed(seed);
             let runs = |by: f64, random: &mut fastrand::Rng| -> Vec<(u32, f64)> {
@@ -112,12 +112,12 @@ fn real_differences_are_claimed() {
         });
         claims.collect()
     };
-    let count = |claims: &[Claim], claim| claims.iter().filter(|of| **of == claim).count();
+    let count = |claims: &[SpeedClaim], claim| claims.iter().filter(|of| **of == claim).count();
     // A time that is 20 % longer is slower; a rate that is 20 % higher is faster.
-    assert!(count(&claims(1.2, false), Claim::Slower) >= 49);
-    assert!(count(&claims(1.2, true), Claim::Faster) >= 49);
-    assert!(count(&claims(0.8, false), Claim::Faster) >= 49);
-    assert_eq!(count(&claims(1.2, false), Claim::Faster), 0);
+    assert!(count(&claims(1.2, false), SpeedClaim::Slower) >= 49);
+    assert!(count(&claims(1.2, true), SpeedClaim::Faster) >= 49);
+    assert!(count(&claims(0.8, false), SpeedClaim::Faster) >= 49);
+    assert_eq!(count(&claims(1.2, false), SpeedClaim::Faster), 0);
 }
 
 #[test]
@@ -126,20 +126,20 @@ fn small_or_few_differences_are_not_claimed() {
     // Certain, but only 1 %.
     let (a, b) = (runs(&[1.0; 9]), runs(&[1.01; 9]));
     let ratio = paired(&a, &b, false, 1).unwrap();
-    assert!(ratio.claim == Claim::Same && near(ratio.ratio.mid, 1.01, 1e-9), "{ratio:?}");
+    assert!(ratio.claim == SpeedClaim::Same && near(ratio.ratio.mid, 1.01, 1e-9), "{ratio:?}");
     // A factor of ten, but only two pairs.
     let ratio = paired(&runs(&[1.0, 1.0]), &runs(&[10.0, 10.0, 10.0]), false, 1).unwrap();
-    assert_eq!((ratio.pairs, ratio.claim), (2, Claim::Unclear));
+    assert_eq!((ratio.pairs, ratio.claim), (2, SpeedClaim::Unclear));
     assert!(near(ratio.ratio.mid, 10.0, 1e-9));
     // Three pairs are enough, in common blocks.
     let of_blocks = |blocks: [u32; 4], value: f64| blocks.map(|block| (block, value));
     let (a, b) = (of_blocks([1, 2, 3, 9], 1.0), of_blocks([3, 1, 2, 8], 10.0));
     let ratio = paired(&a, &b, false, 1).unwrap();
-    assert_eq!((ratio.pairs, ratio.claim), (3, Claim::Faster));
+    assert_eq!((ratio.pairs, ratio.claim), (3, SpeedClaim::Faster));
     // Without common blocks there are no pairs, but both sides can be resampled.
     assert_eq!(paired(&[(1, 1.0)], &[(2, 1.0)], false, 1), None);
     let ratio = unpaired(&[1.0, 1.02, 0.98, 1.01], &[2.0, 2.02, 1.97, 2.01], false, 1).unwrap();
-    assert_eq!(ratio.claim, Claim::Faster);
+    assert_eq!(ratio.claim, SpeedClaim::Faster);
     assert!(ratio.ratio.low > 1.8 && ratio.ratio.high < 2.2, "{ratio:?}");
     assert_eq!(unpaired(&[0.0], &[1.0], false, 1), None);
 }
@@ -152,9 +152,9 @@ fn weather_that_all_runs_share_does_not_count() {
         (0..).zip(weather).map(|(block, of): (u32, f64)| (block, by * of)).collect()
     };
     let ratio = paired(&runs(0.9), &runs(1.0), false, 1).unwrap();
-    assert_eq!(ratio.claim, Claim::Faster);
+    assert_eq!(ratio.claim, SpeedClaim::Faster);
     let values = |by: f64| weather.map(|of| by * of);
-    assert_eq!(unpaired(&values(0.9), &values(1.0), false, 1).unwrap().claim, Claim::Unclear);
+    assert_eq!(unpaired(&values(0.9), &values(1.0), false, 1).unwrap().claim, SpeedClaim::Unclear);
 }
 
 #[test]

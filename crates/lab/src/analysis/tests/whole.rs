@@ -2,7 +2,7 @@
 
 use super::{campaign, cell, near, normal, run};
 use crate::analysis::*;
-use crate::results::{Curves, Results};
+use crate::results::{LoadCurves, Results};
 use hakobu_explain::verdict::Resource;
 
 /// hakobu and rsync over jobs on two CPUs, with a control; rsync takes three times the CPU.
@@ -47,17 +47,17 @@ fn a_campaign_says_what_its_machine_is() {
         let knee = sweep.knee.unwrap();
         assert_eq!((knee.x, knee.at_edge), (8.0, false), "{knee:?}");
         let fit = sweep.fit.unwrap();
-        assert_eq!((fit.model, sweep.rate_unit.as_str()), (Model::Cap, "files/s"));
+        assert_eq!((fit.model, sweep.rate_unit.as_str()), (FitModel::Cap, "files/s"));
         let least = if sweep.series == "hakobu" { 2.0 } else { 6.0 };
         assert!(near(fit.value(32.0), least, 0.1), "{fit:?}");
         let words: Vec<&str> = sweep.stretches.iter().map(|of| of.sentence.as_str()).collect();
         assert_eq!(words, ["latency up to 4 jobs", "the CPU from 8 jobs on"]);
     }
     let [rival] = found.comparisons.as_slice() else { panic!("{:?}", found.comparisons) };
-    assert_eq!(rival.ratio.claim, Claim::Slower);
+    assert_eq!(rival.ratio.claim, SpeedClaim::Slower);
     assert!(near(rival.ratio.ratio.mid, 1.0 / 3.0, 0.05), "{rival:?}");
     let [control] = found.controls.as_slice() else { panic!("{:?}", found.controls) };
-    assert!(matches!(control.ratio.claim, Claim::Same | Claim::Unclear), "{control:?}");
+    assert!(matches!(control.ratio.claim, SpeedClaim::Same | SpeedClaim::Unclear), "{control:?}");
     assert!(found.noise.is_some_and(|noise| noise > 0.0 && noise < 0.05), "{:?}", found.noise);
     // 10 CPU seconds for 2,000 files.
     let of = &found.cells[0];
@@ -85,7 +85,7 @@ fn a_campaign_says_what_its_machine_is() {
 fn controls_of_campaigns_claim_nothing() {
     let claims = (0..60).filter(|seed| {
         let found = analyse(&two_tools(0.03, 100 + seed, 5));
-        matches!(found.controls[0].ratio.claim, Claim::Faster | Claim::Slower)
+        matches!(found.controls[0].ratio.claim, SpeedClaim::Faster | SpeedClaim::Slower)
     });
     assert!(claims.count() <= 3, "5 % of 60");
 }
@@ -147,7 +147,7 @@ fn rates_instead_of_times() {
     let found = analyse(&results);
     // hakobu is the reference; a run without the metric does not count.
     assert_eq!((found.comparisons[0].a, found.comparisons[0].b), (fio, own));
-    assert_eq!(found.comparisons[0].ratio.claim, Claim::Slower);
+    assert_eq!(found.comparisons[0].ratio.claim, SpeedClaim::Slower);
     assert_eq!(found.cells[0].problems, ["it has no iops"]);
     assert!(
         found.verdict[0].contains("(1,502 IOPS), 1.50 × as fast as fio"),
@@ -192,7 +192,7 @@ fn curves_tell_from_when_runs_are_steady() {
         let t_s: Vec<f64> = (1..=60).map(|n| f64::from(n) / 10.0).collect();
         let rates = t_s.iter().map(|t| if *t <= 1.0 { 9e8 } else { 1e8 }).collect();
         let values = [("write".to_owned(), rates), ("net".to_owned(), vec![0.0; 60])].into();
-        results.curves.push(Curves { cell: id, block, t_s, values });
+        results.curves.push(LoadCurves { cell: id, block, t_s, values });
     }
     let found = analyse(&results).cells[0].steady_s;
     assert!(found.is_some_and(|from_s| (0.9..=1.2).contains(&from_s)), "{found:?}");

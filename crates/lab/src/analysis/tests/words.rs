@@ -56,7 +56,8 @@ fn metrics_have_their_units() {
     assert_eq!(of_range(4.0, 8.0, "numjobs", Lang::Ja), "numjobs 4〜8");
     assert_eq!([things(1, "run"), things(0, "run")], ["1 run", "0 runs"]);
     let words = ["a", "b", "c"].map(str::to_owned);
-    let all = |lang| [listed(&words, Join::And, lang), listed(&words[..2], Join::Or, lang)];
+    let all =
+        |lang| [listed(&words, Conjunction::And, lang), listed(&words[..2], Conjunction::Or, lang)];
     assert_eq!(all(Lang::En), ["a, b and c", "a or b"]);
     assert_eq!(all(Lang::Ja), ["a、b、c", "a または b"]);
     assert_eq!(sentences(&words, Lang::En), "a; b; c.");

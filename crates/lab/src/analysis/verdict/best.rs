@@ -1,9 +1,9 @@
 //! Sentence about the fastest tool and the tools within noise of it.
 
-use crate::analysis::rivals::{Best, Lead, lead};
-use crate::analysis::say::{Join, beside, capital, listed, sentences, span, times};
-use crate::analysis::view::View;
-use crate::analysis::{Analysis, Lang, Ratio};
+use crate::analysis::rivals::{BestCell, LeadingTool, lead};
+use crate::analysis::say::{Conjunction, beside, capital, listed, sentences, span, times};
+use crate::analysis::view::ResultsView;
+use crate::analysis::{Analysis, Lang, SpeedRatio};
 
 /// Most groups with a sentence each; more are counted.
 const GROUPS_MAX: usize = 2;
@@ -11,15 +11,15 @@ const GROUPS_MAX: usize = 2;
 const NAMED_MAX: usize = 3;
 
 /// A group and its leading tool.
-type Led<'a> = (&'a str, Lead<'a>);
+type GroupLead<'a> = (&'a str, LeadingTool<'a>);
 
 /// Sentence about the fastest tools; `None` if no run counts.
-pub(super) fn best(view: &View<'_>, analysis: &Analysis) -> Option<String> {
+pub(super) fn best(view: &ResultsView<'_>, analysis: &Analysis) -> Option<String> {
     let lang = view.lang;
     let groups = view.groups();
     let leads =
         groups.iter().filter_map(|group| Some((*group, lead(view, &analysis.cells, group)?)));
-    let leads: Vec<Led<'_>> = leads.collect();
+    let leads: Vec<GroupLead<'_>> = leads.collect();
     if leads.is_empty() {
         return None;
     }
@@ -51,7 +51,7 @@ pub(super) fn best(view: &View<'_>, analysis: &Analysis) -> Option<String> {
                 Lang::Ja => format!("{count} グループで {series}"),
             });
             let rest: Vec<String> = rest.collect();
-            let rest = lang.pick(listed(&rest, Join::And, lang), rest.join("、"));
+            let rest = lang.pick(listed(&rest, Conjunction::And, lang), rest.join("、"));
             let all = leads.len();
             match lang {
                 Lang::En => {
@@ -86,7 +86,7 @@ fn counted<'a>(names: impl Iterator<Item = &'a str>) -> Vec<(&'a str, usize)> {
 
 /// Rivals within noise of each tool that is fastest somewhere: `Within noise of hakobu: rsync in small
 /// and deep.` Groups with too few runs are counted.
-fn ties(leads: &[Led<'_>], firsts: &[(&str, usize)], lang: Lang) -> Vec<String> {
+fn ties(leads: &[GroupLead<'_>], firsts: &[(&str, usize)], lang: Lang) -> Vec<String> {
     let mut said = Vec::new();
     for (first, _) in firsts {
         let of_first =
@@ -130,7 +130,7 @@ fn ties(leads: &[Led<'_>], firsts: &[(&str, usize)], lang: Lang) -> Vec<String> 
 }
 
 /// Sentence about the groups in which too few runs were made for a claim.
-fn too_few(leads: &[Led<'_>], lang: Lang) -> Option<String> {
+fn too_few(leads: &[GroupLead<'_>], lang: Lang) -> Option<String> {
     let (all, unsure) = (leads.len(), leads.iter().filter(|(_, lead)| lead.unsure).count());
     match (unsure, lang) {
         (0, _) => None,
@@ -150,7 +150,7 @@ fn places(groups: &[String], all: usize, lang: Lang) -> String {
     let count = groups.len();
     let is_short = count <= NAMED_MAX && groups.iter().all(|group| !group.contains(','));
     match lang {
-        _ if is_short && count < all => listed(groups, Join::And, lang),
+        _ if is_short && count < all => listed(groups, Conjunction::And, lang),
         Lang::En if count == all => format!("all {all} groups"),
         Lang::En => format!("{count} of {all} groups"),
         Lang::Ja if count == all => format!("{all} グループすべて"),
@@ -159,7 +159,7 @@ fn places(groups: &[String], all: usize, lang: Lang) -> String {
 }
 
 /// Speed relative to the runner-up, over groups where a difference is claimed.
-fn by(leads: &[Led<'_>], lang: Lang) -> String {
+fn by(leads: &[GroupLead<'_>], lang: Lang) -> String {
     let ratios = || leads.iter().filter_map(|(_, lead)| Some(lead.next.as_ref()?.1.ratio.mid));
     let all = leads.iter().all(|(_, lead)| lead.tied.is_empty());
     match (ratios().reduce(f64::min), ratios().reduce(f64::max)) {
@@ -175,7 +175,7 @@ fn by(leads: &[Led<'_>], lang: Lang) -> String {
 }
 
 /// For a single tool: its value in each group.
-fn groups_of_one(view: &View<'_>, leads: &[Led<'_>]) -> String {
+fn groups_of_one(view: &ResultsView<'_>, leads: &[GroupLead<'_>]) -> String {
     let words: Vec<String> = leads
         .iter()
         .map(|(group, lead)| format!("{group}: {}", reached(view, &lead.first)))
@@ -186,7 +186,7 @@ fn groups_of_one(view: &View<'_>, leads: &[Led<'_>]) -> String {
     }
 }
 
-fn of_lead(view: &View<'_>, lead: &Lead<'_>) -> String {
+fn of_lead(view: &ResultsView<'_>, lead: &LeadingTool<'_>) -> String {
     let lang = view.lang;
     let (name, reached) = (&lead.first.cell.series, reached(view, &lead.first));
     let next = lead.next.as_ref().map(|(best, ratio)| {
@@ -205,7 +205,7 @@ fn of_lead(view: &View<'_>, lead: &Lead<'_>) -> String {
             format!("最も速いのは {name}（{reached}）で、{next}です")
         }
         (false, _, _) if lead.unsure => {
-            let than = listed(&tied, Join::And, lang);
+            let than = listed(&tied, Conjunction::And, lang);
             match lang {
                 Lang::En => {
                     format!(
@@ -219,7 +219,7 @@ fn of_lead(view: &View<'_>, lead: &Lead<'_>) -> String {
         }
         (false, next, _) => {
             let all: Vec<String> = [name.clone()].into_iter().chain(tied).collect();
-            let all = listed(&all, Join::And, lang);
+            let all = listed(&all, Conjunction::And, lang);
             let comma = lang.pick(", ", "、");
             let next = next.map(|next| format!("{comma}{next}")).unwrap_or_default();
             match lang {
@@ -235,7 +235,7 @@ fn of_lead(view: &View<'_>, lead: &Lead<'_>) -> String {
 }
 
 /// ` (2.9 to 3.4)`, `（2.9〜3.4 倍）`.
-fn within(ratio: &Ratio, lang: Lang) -> String {
+fn within(ratio: &SpeedRatio, lang: Lang) -> String {
     let (low, high) = (times(ratio.ratio.low), times(ratio.ratio.high));
     let span = span(&low, &high, lang);
     match (low == high, lang) {
@@ -246,7 +246,7 @@ fn within(ratio: &Ratio, lang: Lang) -> String {
 }
 
 /// `2.34 s with 8 jobs`, `8 ジョブで 2.34 s`.
-fn reached(view: &View<'_>, best: &Best<'_>) -> String {
+fn reached(view: &ResultsView<'_>, best: &BestCell<'_>) -> String {
     let value = view.measured(best.value);
     match (best.cell.x.map(|x| view.of_x(x)), view.lang) {
         (Some(x), Lang::En) => format!("{value} with {x}"),

@@ -1,8 +1,8 @@
 //! Creates the folder of a recipe on all CPUs. The marker is written last, so that an incomplete folder is
 //! recognised and made again.
 
-use super::{Content, FOR_CONTENT, Random, Recipe, Totals};
-use crate::campaign::own::{Mark, Own};
+use super::{DataRecipe, DataTotals, FOR_CONTENT, FileContent, Xoshiro256};
+use crate::campaign::own::{FolderMark, OwnFolder};
 use hakobu_sys::{AsFd, disk};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
@@ -41,7 +41,7 @@ fn beside(folder: &Path, end: &str) -> PathBuf {
 ///
 /// # Errors
 /// There is not enough space (nothing is written then), a write failed, or the folder has no mark.
-pub fn make(recipe: &Recipe, folder: &Path) -> io::Result<bool> {
+pub fn make(recipe: &DataRecipe, folder: &Path) -> io::Result<bool> {
     let totals = recipe.totals();
     let marker = beside(folder, "done");
     let hash = recipe.hash();
@@ -54,7 +54,7 @@ pub fn make(recipe: &Recipe, folder: &Path) -> io::Result<bool> {
     for old in [&marker, &list_of(folder)] {
         absent_is_fine(fs::remove_file(old)).map_err(|error| named(&error, "remove", old))?;
     }
-    let own = || Own::claim(folder, Mark::Beside).map_err(io::Error::other);
+    let own = || OwnFolder::claim(folder, FolderMark::Beside).map_err(io::Error::other);
     own()?.remove().map_err(io::Error::other)?;
     own()?;
     fits(recipe, totals, folder)?;
@@ -78,8 +78,8 @@ fn named(error: &io::Error, doing: &str, path: &Path) -> io::Error {
 }
 
 /// Counts regular files and bytes below a folder.
-fn look(folder: &Path) -> io::Result<Totals> {
-    let mut totals = Totals::default();
+fn look(folder: &Path) -> io::Result<DataTotals> {
+    let mut totals = DataTotals::default();
     let mut open = vec![folder.to_owned()];
     while let Some(folder) = open.pop() {
         for entry in fs::read_dir(folder)? {
@@ -97,7 +97,7 @@ fn look(folder: &Path) -> io::Result<Totals> {
 }
 
 /// Fails if there is not enough free space.
-fn fits(recipe: &Recipe, totals: Totals, folder: &Path) -> io::Result<()> {
+fn fits(recipe: &DataRecipe, totals: DataTotals, folder: &Path) -> io::Result<()> {
     let Ok(space) = File::open(folder).and_then(|file| disk::space(file.as_fd())) else {
         return Ok(()); // unknown: a failing write will report it
     };
@@ -122,7 +122,7 @@ fn fits(recipe: &Recipe, totals: Totals, folder: &Path) -> io::Result<()> {
     }
 }
 
-fn folders(recipe: &Recipe, folder: &Path) -> io::Result<()> {
+fn folders(recipe: &DataRecipe, folder: &Path) -> io::Result<()> {
     if recipe.depth == 0 {
         return Ok(());
     }
@@ -136,7 +136,7 @@ fn folders(recipe: &Recipe, folder: &Path) -> io::Result<()> {
 }
 
 /// Writes all files on several threads until none is left or one has failed.
-fn files(recipe: &Recipe, folder: &Path) -> io::Result<()> {
+fn files(recipe: &DataRecipe, folder: &Path) -> io::Result<()> {
     let next = AtomicU64::new(1);
     let failed = AtomicBool::new(false);
     let problem: Mutex<Option<io::Error>> = Mutex::new(None);
@@ -167,7 +167,7 @@ fn files(recipe: &Recipe, folder: &Path) -> io::Result<()> {
     problem.into_inner().map_or(Ok(()), Err)
 }
 
-fn file(recipe: &Recipe, folder: &Path, number: u64, buffer: &mut [u8]) -> io::Result<()> {
+fn file(recipe: &DataRecipe, folder: &Path, number: u64, buffer: &mut [u8]) -> io::Result<()> {
     let (below, name) = recipe.place(number);
     let parent = folder.join(below);
     let path = parent.join(&name);
@@ -184,12 +184,12 @@ fn file(recipe: &Recipe, folder: &Path, number: u64, buffer: &mut [u8]) -> io::R
     Ok(())
 }
 
-fn write(recipe: &Recipe, number: u64, path: &Path, buffer: &mut [u8]) -> io::Result<()> {
+fn write(recipe: &DataRecipe, number: u64, path: &Path, buffer: &mut [u8]) -> io::Result<()> {
     let mut out = File::create_new(path)?;
     let mut left = recipe.size(number);
-    let mut random = Random::new(recipe.seed, FOR_CONTENT, number);
+    let mut random = Xoshiro256::new(recipe.seed, FOR_CONTENT, number);
     let line = recipe.line(number);
-    if let Content::Zero = recipe.content {
+    if let FileContent::Zero = recipe.content {
         buffer.fill(0);
     }
     let mut lines = line.bytes().cycle();
@@ -197,9 +197,9 @@ fn write(recipe: &Recipe, number: u64, path: &Path, buffer: &mut [u8]) -> io::Re
         let length = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
         let piece = &mut buffer[..length];
         match &recipe.content {
-            Content::Random => random.fill(piece),
-            Content::Zero => {}
-            Content::Text(_) => {
+            FileContent::Random => random.fill(piece),
+            FileContent::Zero => {}
+            FileContent::Text(_) => {
                 piece.iter_mut().zip(&mut lines).for_each(|(byte, letter)| *byte = letter);
             }
         }
@@ -209,7 +209,7 @@ fn write(recipe: &Recipe, number: u64, path: &Path, buffer: &mut [u8]) -> io::Re
     out.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(TIME_S))
 }
 
-fn list(recipe: &Recipe, folder: &Path) -> io::Result<()> {
+fn list(recipe: &DataRecipe, folder: &Path) -> io::Result<()> {
     let mut out = BufWriter::new(File::create_new(list_of(folder))?);
     for number in 1..=recipe.count {
         let (below, name) = recipe.place(number);

@@ -9,7 +9,7 @@ mod tests;
 pub use make::{list_of, make};
 
 pub(crate) use random::splitmix;
-use random::{Random, exp};
+use random::{Xoshiro256, exp};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ const FOR_CONTENT: u64 = 2;
 /// Distribution of file sizes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Sizes {
+pub enum FileSizes {
     /// Length of the line of text that each file holds.
     Line,
     /// The same size for all files, bytes.
@@ -53,7 +53,7 @@ pub enum Sizes {
 /// Content of files.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Content {
+pub enum FileContent {
     /// Random bytes, incompressible.
     Random,
     /// Zeros, written out.
@@ -64,15 +64,15 @@ pub enum Content {
 
 /// Description of a data set.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Recipe {
+pub struct DataRecipe {
     /// Name in the campaign.
     pub name: String,
     /// Number of regular files, without hard links.
     pub count: u64,
     /// Sizes of files.
-    pub sizes: Sizes,
+    pub sizes: FileSizes,
     /// Content of files.
-    pub content: Content,
+    pub content: FileContent,
     /// File name: `{n}` is the number from 1, `{n:05}` the same padded with zeros.
     pub file_name: String,
     /// Levels of folders above the files.
@@ -87,13 +87,13 @@ pub struct Recipe {
     pub symlinks: u64,
 }
 
-impl Default for Recipe {
-    fn default() -> Recipe {
-        Recipe {
+impl Default for DataRecipe {
+    fn default() -> DataRecipe {
+        DataRecipe {
             name: "data".into(),
             count: 1,
-            sizes: Sizes::Fixed(0),
-            content: Content::Random,
+            sizes: FileSizes::Fixed(0),
+            content: FileContent::Random,
             file_name: "file-{n}".into(),
             depth: 0,
             fan_out: 8,
@@ -106,14 +106,14 @@ impl Default for Recipe {
 
 /// Size of a data set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
+pub struct DataTotals {
     /// Names of regular files; a file with two hard links counts twice.
     pub files: u64,
     /// Total bytes.
     pub bytes: u64,
 }
 
-impl Recipe {
+impl DataRecipe {
     /// Folder of the data set below `cache`, named by the hash.
     pub fn folder(&self, cache: &Path) -> PathBuf {
         let hash = self.hash();
@@ -130,16 +130,16 @@ impl Recipe {
 
     /// Size of file `number` (from 1), bytes.
     pub fn size(&self, number: u64) -> u64 {
-        let random = || Random::new(self.seed, FOR_SIZES, number);
+        let random = || Xoshiro256::new(self.seed, FOR_SIZES, number);
         match &self.sizes {
-            Sizes::Line => self.line(number).len() as u64,
-            Sizes::Fixed(bytes) => *bytes,
-            Sizes::List(list) => {
+            FileSizes::Line => self.line(number).len() as u64,
+            FileSizes::Fixed(bytes) => *bytes,
+            FileSizes::List(list) => {
                 let at = number.saturating_sub(1).checked_rem(list.len() as u64).unwrap_or(0);
                 list.get(at as usize).copied().unwrap_or(0)
             }
-            Sizes::Uniform { min, max } => random().between(*min, *max),
-            Sizes::Lognormal { median, sigma, min, max } => {
+            FileSizes::Uniform { min, max } => random().between(*min, *max),
+            FileSizes::Lognormal { median, sigma, min, max } => {
                 let bytes = *median as f64 * exp(sigma * random().normal());
                 // The cast saturates, and `max` bounds it.
                 (bytes as u64).clamp(*min, (*max).max(*min))
@@ -150,8 +150,8 @@ impl Recipe {
     /// Line of text of a file, with its newline.
     fn line(&self, number: u64) -> String {
         match &self.content {
-            Content::Text(line) => format!("{}\n", numbered(line, number)),
-            Content::Random | Content::Zero => "\n".to_owned(),
+            FileContent::Text(line) => format!("{}\n", numbered(line, number)),
+            FileContent::Random | FileContent::Zero => "\n".to_owned(),
         }
     }
 
@@ -174,40 +174,40 @@ impl Recipe {
     }
 
     /// Total files and bytes.
-    pub fn totals(&self) -> Totals {
+    pub fn totals(&self) -> DataTotals {
         let linked = self.hard_links.min(self.count);
         let size = |number| self.size(number);
         let files = self.count.saturating_add(linked);
         let bytes = match &self.sizes {
-            Sizes::Fixed(each) => each.saturating_mul(files),
+            FileSizes::Fixed(each) => each.saturating_mul(files),
             _ => (1..=self.count).chain(1..=linked).map(size).fold(0, u64::saturating_add),
         };
-        Totals { files, bytes }
+        DataTotals { files, bytes }
     }
 
     /// Description in words, without the number of files and bytes.
     pub fn about(&self) -> String {
         use crate::campaign::spec::value::size_text;
         let sizes = match &self.sizes {
-            Sizes::Line => "one line each".to_owned(),
-            Sizes::Fixed(bytes) => format!("{} each", size_text(*bytes)),
-            Sizes::List(list) => {
+            FileSizes::Line => "one line each".to_owned(),
+            FileSizes::Fixed(bytes) => format!("{} each", size_text(*bytes)),
+            FileSizes::List(list) => {
                 let texts: Vec<String> = list.iter().map(|bytes| size_text(*bytes)).collect();
                 format!("{} in turn", texts.join(", "))
             }
-            Sizes::Uniform { min, max } => {
+            FileSizes::Uniform { min, max } => {
                 format!("{} to {} each", size_text(*min), size_text(*max))
             }
-            Sizes::Lognormal { median, sigma, max, .. } => format!(
+            FileSizes::Lognormal { median, sigma, max, .. } => format!(
                 "lognormal, median {}, sigma {sigma}, at most {}",
                 size_text(*median),
                 size_text(*max)
             ),
         };
         let content = match &self.content {
-            Content::Random => "incompressible".to_owned(),
-            Content::Zero => "zeroes".to_owned(),
-            Content::Text(line) => format!("text '{line}'"),
+            FileContent::Random => "incompressible".to_owned(),
+            FileContent::Zero => "zeroes".to_owned(),
+            FileContent::Text(line) => format!("text '{line}'"),
         };
         let mut about = format!("{sizes}, {content}");
         if self.depth > 0 {

@@ -3,7 +3,7 @@
 
 /// xoshiro256** (Blackman, Vigna 2018), seeded by SplitMix64.
 #[derive(Clone, Debug)]
-pub struct Random {
+pub struct Xoshiro256 {
     state: [u64; 4],
 }
 
@@ -16,13 +16,13 @@ pub(crate) fn splitmix(state: &mut u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-impl Random {
+impl Xoshiro256 {
     /// Stream for a seed, a purpose and a number; different ones are independent.
-    pub fn new(seed: u64, purpose: u64, number: u64) -> Random {
+    pub fn new(seed: u64, purpose: u64, number: u64) -> Xoshiro256 {
         let mut state = seed;
         let mut state = splitmix(&mut state) ^ purpose;
         let mut state = splitmix(&mut state) ^ number;
-        Random { state: std::array::from_fn(|_| splitmix(&mut state)) }
+        Xoshiro256 { state: std::array::from_fn(|_| splitmix(&mut state)) }
     }
 
     /// Next 64 bits.
@@ -126,13 +126,13 @@ mod tests {
         assert_eq!(splitmix(&mut state), 6_457_827_717_110_365_317);
         assert_eq!(splitmix(&mut state), 3_203_168_211_198_807_973);
         // Output for the state 1, 2, 3, 4.
-        let mut random = Random { state: [1, 2, 3, 4] };
+        let mut random = Xoshiro256 { state: [1, 2, 3, 4] };
         assert_eq!([random.bits(), random.bits(), random.bits()], [11520, 0, 1_509_978_240]);
     }
 
     #[test]
     fn streams_differ_and_repeat() {
-        let first = |seed, purpose, number| Random::new(seed, purpose, number).bits();
+        let first = |seed, purpose, number| Xoshiro256::new(seed, purpose, number).bits();
         assert_eq!(first(1, 2, 3), first(1, 2, 3));
         let all = [first(1, 2, 3), first(2, 2, 3), first(1, 3, 3), first(1, 2, 4), first(2, 1, 3)];
         assert!((1..5).all(|at| !all[..at].contains(&all[at])), "{all:?}");
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn the_normal_distribution_has_its_moments() {
-        let mut random = Random::new(7, 0, 0);
+        let mut random = Xoshiro256::new(7, 0, 0);
         let count = 50_000;
         let numbers: Vec<f64> = (0..count).map(|_| random.normal()).collect();
         let mean = numbers.iter().sum::<f64>() / f64::from(count);
@@ -166,7 +166,7 @@ mod tests {
         #[test]
         fn between_stays_between(seed: u64, a: u64, b: u64) {
             let (low, high) = (a.min(b), a.max(b));
-            let mut random = Random::new(seed, 0, 0);
+            let mut random = Xoshiro256::new(seed, 0, 0);
             for _ in 0..20 {
                 proptest::prop_assert!((low..=high).contains(&random.between(low, high)));
             }
@@ -175,8 +175,8 @@ mod tests {
         #[test]
         fn a_buffer_starts_as_a_longer_one(seed: u64, short in 0usize..40, long in 40usize..80) {
             let (mut a, mut b) = (vec![0; short], vec![0; long]);
-            Random::new(seed, 1, 1).fill(&mut a);
-            Random::new(seed, 1, 1).fill(&mut b);
+            Xoshiro256::new(seed, 1, 1).fill(&mut a);
+            Xoshiro256::new(seed, 1, 1).fill(&mut b);
             proptest::prop_assert_eq!(&a[..], &b[..short]);
         }
     }

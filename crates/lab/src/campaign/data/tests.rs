@@ -7,12 +7,12 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, UNIX_EPOCH};
 
-fn recipe() -> Recipe {
-    Recipe {
+fn recipe() -> DataRecipe {
+    DataRecipe {
         name: "mixed".into(),
         count: 150,
-        sizes: Sizes::Lognormal { median: 2000, sigma: 1.5, min: 0, max: 400_000 },
-        content: Content::Random,
+        sizes: FileSizes::Lognormal { median: 2000, sigma: 1.5, min: 0, max: 400_000 },
+        content: FileContent::Random,
         file_name: "f-{n:04}".into(),
         depth: 2,
         fan_out: 3,
@@ -61,7 +61,7 @@ fn the_same_recipe_makes_the_same_bytes() {
     make(&recipe(), &b).unwrap();
     assert_eq!(tree(&a), tree(&b));
     assert_eq!(recipe().totals().files, 155);
-    let other = Recipe { seed: 43, ..recipe() };
+    let other = DataRecipe { seed: 43, ..recipe() };
     make(&other, &b).unwrap();
     assert_ne!(hash_of_tree(&a), hash_of_tree(&b));
     assert_eq!(tree(&a).len(), 150 + 5 + 7 + 9 + 3);
@@ -76,21 +76,21 @@ fn the_same_recipe_makes_the_same_bytes() {
 fn lines_of_text_are_what_the_study_had() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("t");
-    let lines = Recipe {
+    let lines = DataRecipe {
         count: 12,
-        sizes: Sizes::Line,
-        content: Content::Text("Test file {n}".into()),
+        sizes: FileSizes::Line,
+        content: FileContent::Text("Test file {n}".into()),
         file_name: "test_file_{n}.txt".into(),
-        ..Recipe::default()
+        ..DataRecipe::default()
     };
     make(&lines, &folder).unwrap();
-    assert_eq!(lines.totals(), Totals { files: 12, bytes: 9 * 12 + 3 * 13 });
+    assert_eq!(lines.totals(), DataTotals { files: 12, bytes: 9 * 12 + 3 * 13 });
     assert_eq!(fs::read_to_string(folder.join("test_file_12.txt")).unwrap(), "Test file 12\n");
     let list = fs::read_to_string(list_of(&folder)).unwrap();
     let names: Vec<&str> = list.lines().collect();
     assert_eq!(names.len(), 12);
     assert!(names.iter().all(|name| Path::new(name).is_file()), "{names:?}");
-    let longer = Recipe { count: 1, sizes: Sizes::Fixed(30), ..lines };
+    let longer = DataRecipe { count: 1, sizes: FileSizes::Fixed(30), ..lines };
     make(&longer, &folder).unwrap();
     let text = fs::read_to_string(folder.join("test_file_1.txt")).unwrap();
     assert_eq!(text, "Test file 1\nTest file 1\nTest f");
@@ -127,7 +127,8 @@ fn it_is_kept_and_what_is_damaged_is_made_anew() {
 fn what_does_not_fit_is_not_begun() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("huge");
-    let huge = Recipe { count: 1000, sizes: Sizes::Fixed(1 << 50), ..Recipe::default() };
+    let huge =
+        DataRecipe { count: 1000, sizes: FileSizes::Fixed(1 << 50), ..DataRecipe::default() };
     let error = make(&huge, &folder).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::StorageFull);
     assert!(error.to_string().contains("data set 'data' does not fit"), "{error}");
@@ -139,7 +140,7 @@ fn errors_name_the_path() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("file");
     fs::write(&file, "").unwrap();
-    let error = make(&Recipe::default(), &file.join("below")).unwrap_err();
+    let error = make(&DataRecipe::default(), &file.join("below")).unwrap_err();
     assert!(error.to_string().contains("below"), "{error}");
 }
 
@@ -168,13 +169,13 @@ fn it_says_what_it_is() {
         "lognormal, median 2 KB, sigma 1.5, at most 400 KB, incompressible, \
          9 folders 2 deep, 5 hard links, 7 symbolic links"
     );
-    let one = Recipe { sizes: Sizes::Fixed(4 << 30), ..Recipe::default() };
+    let one = DataRecipe { sizes: FileSizes::Fixed(4 << 30), ..DataRecipe::default() };
     assert_eq!(one.about(), "4 GiB each, incompressible");
 }
 
 #[test]
 fn the_distribution_has_its_median_and_its_spread() {
-    let recipe = Recipe { count: 4000, ..recipe() };
+    let recipe = DataRecipe { count: 4000, ..recipe() };
     let mut sizes: Vec<u64> = (1..=4000).map(|number| recipe.size(number)).collect();
     sizes.sort_unstable();
     let at = |share: f64| sizes[(share * 4000.0) as usize] as f64;
@@ -194,37 +195,37 @@ proptest::proptest! {
         sigma in 0.0f64..10.0,
     ) {
         let (min, max) = (a.min(b), a.max(b));
-        let with = |sizes| Recipe { sizes, seed, ..Recipe::default() };
-        let uniform = with(Sizes::Uniform { min, max });
+        let with = |sizes| DataRecipe { sizes, seed, ..DataRecipe::default() };
+        let uniform = with(FileSizes::Uniform { min, max });
         proptest::prop_assert!((min..=max).contains(&uniform.size(number)));
         let median = min + (max - min) / 2;
-        let lognormal = with(Sizes::Lognormal { median, sigma, min, max });
+        let lognormal = with(FileSizes::Lognormal { median, sigma, min, max });
         proptest::prop_assert!((min..=max).contains(&lognormal.size(number)));
         proptest::prop_assert_eq!(lognormal.size(number), lognormal.clone().size(number));
-        let list = with(Sizes::List(vec![a, b]));
+        let list = with(FileSizes::List(vec![a, b]));
         proptest::prop_assert_eq!(list.size(number), if number % 2 == 1 { a } else { b });
     }
 
     #[test]
     fn totals_are_the_sum_of_sizes(count in 1u64..200, links in 0u64..200, seed: u64) {
-        let recipe = Recipe {
+        let recipe = DataRecipe {
             count,
             hard_links: links.min(count),
-            sizes: Sizes::Uniform { min: 0, max: 1000 },
+            sizes: FileSizes::Uniform { min: 0, max: 1000 },
             seed,
-            ..Recipe::default()
+            ..DataRecipe::default()
         };
         let all: u64 = (1..=count).map(|number| recipe.size(number)).sum();
         let twice: u64 = (1..=recipe.hard_links).map(|number| recipe.size(number)).sum();
-        let wanted = Totals { files: count + recipe.hard_links, bytes: all + twice };
+        let wanted = DataTotals { files: count + recipe.hard_links, bytes: all + twice };
         proptest::prop_assert_eq!(recipe.totals(), wanted);
     }
 
     #[test]
     fn another_recipe_has_another_folder(count in 2u64..100, seed in 1u64..100) {
-        let plain = Recipe::default();
-        let folder = |recipe: &Recipe| recipe.folder(Path::new("/c"));
-        let (more, other) = (Recipe { count, ..plain.clone() }, Recipe { seed, ..plain.clone() });
+        let plain = DataRecipe::default();
+        let folder = |recipe: &DataRecipe| recipe.folder(Path::new("/c"));
+        let (more, other) = (DataRecipe { count, ..plain.clone() }, DataRecipe { seed, ..plain.clone() });
         proptest::prop_assert_ne!(folder(&plain), folder(&more));
         proptest::prop_assert_ne!(folder(&plain), folder(&other));
         proptest::prop_assert_eq!(folder(&more), folder(&more.clone()));
@@ -232,7 +233,7 @@ proptest::proptest! {
 
     #[test]
     fn no_two_files_have_one_place(count in 1u64..300, depth in 0u32..4, fan_out in 1u64..6) {
-        let recipe = Recipe { count, depth, fan_out, ..Recipe::default() };
+        let recipe = DataRecipe { count, depth, fan_out, ..DataRecipe::default() };
         let mut places: Vec<_> = (1..=count).map(|number| recipe.place(number)).collect();
         places.sort();
         places.dedup();

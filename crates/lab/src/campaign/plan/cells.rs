@@ -1,28 +1,29 @@
 //! Enumerates the cells of a campaign: data sets × targets × conditions × tools × parameters, plus one
 //! control in each group.
 
-use super::ground::{Ground, Wishes};
-use super::target::{Making, Target};
-use super::throttle::Throttle;
+use super::ground::{PlanEnvironment, PlanOptions};
+use super::target::{PlanTarget, TargetContext};
+use super::throttle::DiskThrottle;
 use crate::campaign::spec::{
-    CacheState, Condition, Location, Parameter, Place, Spec, Tool, duration_text, size_text,
+    CacheState, CampaignSpec, MachineCondition, PlaceLocation, PlaceSpec, SweptParameter, ToolSpec,
+    duration_text, size_text,
 };
-use crate::campaign::tools::{File, Template, Values};
-use crate::campaign::{Plan, Planned, add_controls};
+use crate::campaign::tools::{PlaceholderValues, SettingsFile, Template};
+use crate::campaign::{CampaignPlan, PlannedCell, add_controls};
 use crate::product;
 use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The choices that identify a cell.
-pub struct Choice<'a> {
-    pub tool: &'a Tool,
+pub struct CellChoice<'a> {
+    pub tool: &'a ToolSpec,
     /// Index of the data set.
     pub data: Option<usize>,
-    pub target: Option<Target>,
-    pub condition: &'a Condition,
+    pub target: Option<PlanTarget>,
+    pub condition: &'a MachineCondition,
     /// Condition as recorded.
     pub conditions: BTreeMap<String, String>,
-    pub throttle: Option<Throttle>,
+    pub throttle: Option<DiskThrottle>,
     /// Swept parameters in the order of the text.
     pub swept: Vec<(String, String)>,
     /// Parts of the group's name, without parameters.
@@ -33,35 +34,35 @@ pub struct Choice<'a> {
 const CELLS_MAX: usize = 10_000;
 
 /// A plan under construction.
-pub struct Cells<'a> {
-    pub spec: &'a Spec,
-    pub wishes: &'a Wishes,
-    pub ground: &'a Ground,
-    pub making: Making<'a>,
+pub struct PlanBuilder<'a> {
+    pub spec: &'a CampaignSpec,
+    pub wishes: &'a PlanOptions,
+    pub ground: &'a PlanEnvironment,
+    pub making: TargetContext<'a>,
     /// Places to write to, from the campaign or the user.
-    pub places: Vec<Place>,
+    pub places: Vec<PlaceSpec>,
     /// Placeholders available to all commands.
-    pub common: Values,
-    pub plan: Plan,
+    pub common: PlaceholderValues,
+    pub plan: CampaignPlan,
     /// Tools whose programs were found.
-    pub tools: Vec<&'a Tool>,
+    pub tools: Vec<&'a ToolSpec>,
     /// Ports in use by the plan.
     pub taken: Vec<u16>,
     /// Targets by place and server conditions.
-    pub targets: Vec<Target>,
+    pub targets: Vec<PlanTarget>,
     /// Settings files.
-    pub files: Vec<File>,
+    pub files: Vec<SettingsFile>,
     /// Page cache state of the source, as far as it can be established.
     pub cache: CacheState,
 }
 
-impl<'a> Cells<'a> {
+impl<'a> PlanBuilder<'a> {
     /// Adds all cells.
     pub fn all(&mut self) -> Result<(), String> {
         let count = self.plan.data.len().max(1);
         for data in 0..count {
             let data = (!self.plan.data.is_empty()).then_some(data);
-            let places: Vec<Option<Place>> = match self.places.is_empty() {
+            let places: Vec<Option<PlaceSpec>> = match self.places.is_empty() {
                 true => vec![None],
                 false => self.places.iter().cloned().map(Some).collect(),
             };
@@ -78,8 +79,8 @@ impl<'a> Cells<'a> {
     fn group(
         &mut self,
         data: Option<usize>,
-        place: Option<&Place>,
-        condition: &Condition,
+        place: Option<&PlaceSpec>,
+        condition: &MachineCondition,
     ) -> Result<(), String> {
         let source = data.and_then(|at| self.plan.data.get(at)).map(|(_, folder)| folder.clone());
         let throttle = match self.can(place, condition, source.as_deref()) {
@@ -106,7 +107,7 @@ impl<'a> Cells<'a> {
                 continue;
             }
             for parameters in self.settings(tool, target.as_ref()) {
-                let choice = Choice {
+                let choice = CellChoice {
                     tool,
                     data,
                     target: target.clone(),
@@ -138,7 +139,7 @@ impl<'a> Cells<'a> {
     }
 
     /// Rank of a cell as a control: the named tool's come first, then hakobu's.
-    fn rank(&self, planned: &Planned) -> usize {
+    fn rank(&self, planned: &PlannedCell) -> usize {
         match &self.spec.control {
             Some(name) if self.series_of(planned) == Some(name.as_str()) => 0,
             _ if planned.cell.own => 1,
@@ -147,9 +148,9 @@ impl<'a> Cells<'a> {
     }
 
     /// Tool of a cell: the longest tool name that its series begins with.
-    fn series_of(&self, planned: &Planned) -> Option<&str> {
+    fn series_of(&self, planned: &PlannedCell) -> Option<&str> {
         let series = planned.cell.series.as_str();
-        let starts = |tool: &&&Tool| {
+        let starts = |tool: &&&ToolSpec| {
             series
                 .strip_prefix(tool.name.as_str())
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with(", "))
@@ -159,9 +160,9 @@ impl<'a> Cells<'a> {
     }
 
     /// True if moving from the source to a place would be a rename.
-    fn renames(&self, place: Option<&Place>, source: Option<&Path>) -> bool {
+    fn renames(&self, place: Option<&PlaceSpec>, source: Option<&Path>) -> bool {
         match (place.map(|place| &place.at), source) {
-            (Some(Location::Path(path)), Some(source)) => {
+            (Some(PlaceLocation::Path(path)), Some(source)) => {
                 (self.ground.is_one_fs)(&self.making.folder(path), source)
             }
             _ => false,
@@ -171,22 +172,22 @@ impl<'a> Cells<'a> {
     /// Checks that the machine supports a condition; returns the disk throttle, if needed.
     fn can(
         &self,
-        place: Option<&Place>,
-        condition: &Condition,
+        place: Option<&PlaceSpec>,
+        condition: &MachineCondition,
         source: Option<&Path>,
-    ) -> Result<Option<Throttle>, String> {
+    ) -> Result<Option<DiskThrottle>, String> {
         if let Some(cpus) = condition.cpus.filter(|cpus| *cpus > self.ground.cpus) {
             let there = self.ground.cpus;
             return Err(format!("needs {cpus} CPUs, and {there} are usable"));
         }
         let folder = match place.map(|place| &place.at) {
-            Some(Location::Path(path)) => {
+            Some(PlaceLocation::Path(path)) => {
                 if condition.latency.is_some() {
                     return Err("only an embedded server can wait".into());
                 }
                 self.making.folder(path)
             }
-            Some(Location::Server { .. }) if condition.iops.is_none() => return Ok(None),
+            Some(PlaceLocation::Server { .. }) if condition.iops.is_none() => return Ok(None),
             _ if condition.iops.is_none()
                 && condition.bandwidth_bytes_per_s.is_none()
                 && condition.latency.is_none() =>
@@ -202,11 +203,16 @@ impl<'a> Cells<'a> {
     }
 
     /// Target of a place under a condition, created once.
-    fn target(&mut self, place: &Place, condition: &Condition) -> Result<Target, String> {
+    fn target(
+        &mut self,
+        place: &PlaceSpec,
+        condition: &MachineCondition,
+    ) -> Result<PlanTarget, String> {
         let mut taken = self.taken.clone();
         let target = self.making.target(place, condition, &mut taken)?;
-        let label = |target: &Target| target.server.as_ref().map(|server| server.label.clone());
-        let twin = |other: &&Target| other.name == target.name && label(other) == label(&target);
+        let label = |target: &PlanTarget| target.server.as_ref().map(|server| server.label.clone());
+        let twin =
+            |other: &&PlanTarget| other.name == target.name && label(other) == label(&target);
         if let Some(there) = self.targets.iter().find(twin) {
             return Ok(there.clone());
         }
@@ -219,8 +225,8 @@ impl<'a> Cells<'a> {
     fn name(
         &self,
         data: Option<usize>,
-        place: Option<&Place>,
-        condition: &Condition,
+        place: Option<&PlaceSpec>,
+        condition: &MachineCondition,
     ) -> Vec<String> {
         let mut parts = Vec::new();
         if self.spec.data.len() > 1 {
@@ -235,11 +241,11 @@ impl<'a> Cells<'a> {
     }
 
     /// All settings of a tool: the product of its parameters, the last one varying fastest.
-    fn settings(&self, tool: &Tool, target: Option<&Target>) -> Vec<Vec<(String, String)>> {
-        let swept: Vec<&Parameter> = match &tool.sweep {
+    fn settings(&self, tool: &ToolSpec, target: Option<&PlanTarget>) -> Vec<Vec<(String, String)>> {
+        let swept: Vec<&SweptParameter> = match &tool.sweep {
             Some(own) => own.iter().collect(),
             None => {
-                let uses = |each: &&Parameter| self.uses(tool, target, &each.name);
+                let uses = |each: &&SweptParameter| self.uses(tool, target, &each.name);
                 self.spec.sweep.iter().filter(uses).collect()
             }
         };
@@ -250,7 +256,7 @@ impl<'a> Cells<'a> {
     }
 
     /// Command of a tool for a target; `None` if it cannot write there.
-    pub fn template(&self, tool: &Tool, target: Option<&Target>) -> Option<Template> {
+    pub fn template(&self, tool: &ToolSpec, target: Option<&PlanTarget>) -> Option<Template> {
         match target {
             Some(target) => {
                 let place = self.places.iter().find(|place| place.name == target.name)?;
@@ -260,7 +266,7 @@ impl<'a> Cells<'a> {
         }
     }
 
-    fn uses(&self, tool: &Tool, target: Option<&Target>, name: &str) -> bool {
+    fn uses(&self, tool: &ToolSpec, target: Option<&PlanTarget>, name: &str) -> bool {
         let command = self.template(tool, target);
         let others = tool.options.iter().chain(tool.env.values()).chain(&tool.stdin);
         tool.defaults().iter().any(|(default, _)| *default == name)
@@ -269,9 +275,9 @@ impl<'a> Cells<'a> {
 }
 
 /// A condition as recorded in results.
-fn shown(condition: &Condition, place: Option<&Place>) -> BTreeMap<String, String> {
+fn shown(condition: &MachineCondition, place: Option<&PlaceSpec>) -> BTreeMap<String, String> {
     let (mut bandwidth, mut latency) = (condition.bandwidth_bytes_per_s, condition.latency);
-    if let Some(Location::Server { latency: own, bandwidth_bytes_per_s, .. }) =
+    if let Some(PlaceLocation::Server { latency: own, bandwidth_bytes_per_s, .. }) =
         place.map(|place| &place.at)
     {
         bandwidth = bandwidth.or(*bandwidth_bytes_per_s);
@@ -287,7 +293,7 @@ fn shown(condition: &Condition, place: Option<&Place>) -> BTreeMap<String, Strin
 }
 
 /// A condition as words in the name of a group.
-fn words(condition: &Condition, place: Option<&Place>) -> Vec<String> {
+fn words(condition: &MachineCondition, place: Option<&PlaceSpec>) -> Vec<String> {
     let order = |(name, value): (&str, &String)| match name {
         "cpus" if value == "1" => "1 CPU".to_owned(),
         "cpus" => format!("{value} CPUs"),

@@ -1,6 +1,6 @@
 //! What a plan depends on besides the campaign: the user's options, and properties of the machine.
 
-use super::throttle::Throttle;
+use super::throttle::DiskThrottle;
 use hakobu_sys::{AsFd, disk};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// User's options besides the campaign.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Wishes {
+pub struct PlanOptions {
     /// Overrides the scale of the campaign.
     pub scale: Option<f64>,
     /// Overrides places: a path or an `s3://` URL by the name of the place.
@@ -26,14 +26,14 @@ pub struct Wishes {
 
 /// Properties of the machine that a plan depends on.
 #[derive(Clone, Debug)]
-pub struct Ground {
+pub struct PlanEnvironment {
     /// Folders with programs.
     pub path: Vec<PathBuf>,
     /// Number of usable CPUs.
     pub cpus: usize,
     /// Finds a way to limit the disks of the target's and the source's folder, or the reason why there is
     /// none.
-    pub throttle: fn(&Path, Option<&Path>) -> Result<Throttle, String>,
+    pub throttle: fn(&Path, Option<&Path>) -> Result<DiskThrottle, String>,
     /// True if two folders are on one file system.
     pub is_one_fs: fn(&Path, &Path) -> bool,
     /// True if a port can be listened on.
@@ -42,14 +42,14 @@ pub struct Ground {
     pub is_memory: fn(&Path) -> bool,
 }
 
-impl Ground {
+impl PlanEnvironment {
     /// Properties of this machine.
-    pub fn here() -> Ground {
+    pub fn here() -> PlanEnvironment {
         let path = std::env::var_os("PATH").unwrap_or_default();
-        Ground {
+        PlanEnvironment {
             path: std::env::split_paths(&path).collect(),
             cpus: hakobu_sys::process::cpus(),
-            throttle: Throttle::find,
+            throttle: DiskThrottle::find,
             is_one_fs,
             is_free: |port| std::net::TcpListener::bind(("127.0.0.1", port)).is_ok(),
             is_memory,

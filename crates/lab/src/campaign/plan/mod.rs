@@ -9,22 +9,22 @@ mod target;
 mod tests;
 pub(super) mod throttle;
 
-pub use ground::{Ground, Wishes};
-pub use throttle::Throttle;
+pub use ground::{PlanEnvironment, PlanOptions};
+pub use throttle::DiskThrottle;
 
-use super::spec::{self, CacheState, Spec};
-use super::tools::{Template, Values, find, quoted};
-use super::{Plan, Planned, data, tools};
+use super::spec::{self, CacheState, CampaignSpec};
+use super::tools::{PlaceholderValues, Template, find, quoted};
+use super::{CampaignPlan, PlannedCell, data, tools};
 use crate::results::DataSet;
 use cell::SETTINGS;
-use cells::Cells;
-use target::Making;
+use cells::PlanBuilder;
+use target::TargetContext;
 
 /// Scale of a campaign for this user.
 ///
 /// # Errors
 /// The number is not a valid scale.
-pub fn scale(spec: &Spec, wishes: &Wishes) -> Result<f64, String> {
+pub fn scale(spec: &CampaignSpec, wishes: &PlanOptions) -> Result<f64, String> {
     match wishes.scale {
         None => Ok(spec.scale),
         Some(scale) if spec::is_scale(scale) => Ok(scale),
@@ -36,18 +36,22 @@ pub fn scale(spec: &Spec, wishes: &Wishes) -> Result<f64, String> {
 ///
 /// # Errors
 /// An option is invalid, a command uses an unknown name, or no cell is left to run.
-pub fn make(spec: &Spec, wishes: &Wishes, ground: &Ground) -> Result<Plan, String> {
+pub fn make(
+    spec: &CampaignSpec,
+    wishes: &PlanOptions,
+    ground: &PlanEnvironment,
+) -> Result<CampaignPlan, String> {
     let scale = scale(spec, wishes)?;
-    let recipes: Vec<data::Recipe> = spec.data.iter().map(|data| data.at(scale)).collect();
+    let recipes: Vec<data::DataRecipe> = spec.data.iter().map(|data| data.at(scale)).collect();
     if let Some(large) = recipes.iter().find(|recipe| recipe.count > spec::COUNT_MAX) {
         let (name, most) = (&large.name, spec::COUNT_MAX);
         return Err(format!("data.{name} has more than {most} files at the scale {scale}"));
     }
-    let mut plan = Plan {
+    let mut plan = CampaignPlan {
         header: spec.header.clone(),
         other_endpoint: spec.other_endpoint.clone(),
         repeat: spec.repeat.clone(),
-        ..Plan::default()
+        ..CampaignPlan::default()
     };
     for recipe in recipes {
         let totals = recipe.totals();
@@ -63,7 +67,7 @@ pub fn make(spec: &Spec, wishes: &Wishes, ground: &Ground) -> Result<Plan, Strin
     if !plan.data.is_empty() {
         plan.places.insert("source".into(), wishes.cache.clone());
     }
-    let mut common = Values::from([
+    let mut common = PlaceholderValues::from([
         ("work".to_owned(), wishes.work.as_path().into()),
         ("own".to_owned(), wishes.own.as_path().into()),
         ("cpus".to_owned(), ground.cpus.to_string().into()),
@@ -76,14 +80,14 @@ pub fn make(spec: &Spec, wishes: &Wishes, ground: &Ground) -> Result<Plan, Strin
         let most = largest(&parameter.values);
         common.extend(most.map(|most| (format!("{}_max", parameter.name), most.into())));
     }
-    let making = Making {
+    let making = TargetContext {
         work: &wishes.work,
         program: &wishes.own,
         secret_key: &wishes.secret_key,
         campaign: &spec.header.name,
         is_free: &ground.is_free,
     };
-    let mut cells = Cells {
+    let mut cells = PlanBuilder {
         spec,
         wishes,
         ground,
@@ -110,7 +114,7 @@ fn largest(values: &[String]) -> Option<String> {
 }
 
 /// Places from the campaign, or the user's replacements.
-fn places(spec: &Spec, wishes: &Wishes) -> Result<Vec<spec::Place>, String> {
+fn places(spec: &CampaignSpec, wishes: &PlanOptions) -> Result<Vec<spec::PlaceSpec>, String> {
     for name in wishes.places.keys() {
         if spec.place(name).is_none() {
             let known = spec.places.iter().map(|place| place.name.as_str());
@@ -118,7 +122,7 @@ fn places(spec: &Spec, wishes: &Wishes) -> Result<Vec<spec::Place>, String> {
         }
     }
     let targets = spec.targets.iter().filter_map(|name| spec.place(name));
-    let wished = |place: &spec::Place| match wishes.places.get(&place.name) {
+    let wished = |place: &spec::PlaceSpec| match wishes.places.get(&place.name) {
         Some(text) => {
             place.parse_replacement(text).map_err(|why| format!("place '{}': {why}", place.name))
         }
@@ -127,7 +131,7 @@ fn places(spec: &Spec, wishes: &Wishes) -> Result<Vec<spec::Place>, String> {
     targets.map(wished).collect()
 }
 
-impl Cells<'_> {
+impl PlanBuilder<'_> {
     /// Looks up the programs of all tools; tools with a missing program are left out.
     fn find_tools(&mut self) {
         for tool in &self.spec.tools {
@@ -183,7 +187,7 @@ impl Cells<'_> {
     }
 
     /// Completes the plan with what all runs share.
-    fn finish(mut self) -> Result<Plan, String> {
+    fn finish(mut self) -> Result<CampaignPlan, String> {
         if self.plan.cells.is_empty() {
             let why = match self.plan.header.left_out.is_empty() {
                 true => "the campaign has no cell".to_owned(),
@@ -192,7 +196,7 @@ impl Cells<'_> {
             return Err(format!("there is nothing to run: {why}"));
         }
         if self.plan.other_endpoint.is_some()
-            && !self.plan.cells.iter().any(Planned::names_endpoint)
+            && !self.plan.cells.iter().any(PlannedCell::names_endpoint)
         {
             let line = "another endpoint: no command names the one that it would replace";
             self.plan.header.left_out.push(line.into());
@@ -217,7 +221,7 @@ impl Cells<'_> {
         if !self.files.is_empty() {
             self.plan.own.push(self.wishes.work.join(SETTINGS));
         }
-        self.plan.setup.extend(self.files.iter().map(tools::File::command));
+        self.plan.setup.extend(self.files.iter().map(tools::SettingsFile::command));
         let mut values = self.common.clone();
         if let Some((recipe, folder)) = self.plan.data.first() {
             values.extend(cell::data_values(recipe, folder));
@@ -236,7 +240,7 @@ impl Cells<'_> {
 }
 
 /// Programs that a tool needs: those of a known tool, the first word of a command, and `needs`.
-fn needed(tool: &spec::Tool) -> Vec<String> {
+fn needed(tool: &spec::ToolSpec) -> Vec<String> {
     let mut needed: Vec<String> = match (tool.known(), tool.command()) {
         (Some(known), _) => known.needs.iter().map(|name| (*name).to_owned()).collect(),
         (None, Some(command)) => command.program().into_iter().collect(),

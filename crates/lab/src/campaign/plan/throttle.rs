@@ -17,14 +17,14 @@ const GROUP: &str = "hakobu-campaign";
 
 /// A way to limit the disks of two folders.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Throttle {
+pub struct DiskThrottle {
     /// Disks as `major:minor`.
     devices: Vec<String>,
-    mechanism: Mechanism,
+    mechanism: ThrottleMechanism,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Mechanism {
+enum ThrottleMechanism {
     /// Version 1: the files of these groups. Writeback is charged to the root group, so that is one of them;
     /// the limit therefore affects the whole machine.
     Charged(Vec<PathBuf>),
@@ -32,13 +32,13 @@ enum Mechanism {
     Joined(PathBuf),
 }
 
-impl Throttle {
+impl DiskThrottle {
     /// Finds the way to limit the disk of the target's folder (which need not exist yet), and that of the
     /// source if it is another one.
     ///
     /// # Errors
     /// The reason why there is none, as the end of a sentence.
-    pub fn find(target: &Path, source: Option<&Path>) -> Result<Throttle, String> {
+    pub fn find(target: &Path, source: Option<&Path>) -> Result<DiskThrottle, String> {
         let disk = |folder: &Path| {
             let there = folder.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/"));
             let disk = disk::below_path(there).ok_or_else(|| {
@@ -56,15 +56,15 @@ impl Throttle {
             if charged.own != charged.mount {
                 groups.push(charged.own.clone());
             }
-            return Throttle::charged(devices, groups);
+            return DiskThrottle::charged(devices, groups);
         }
         match hierarchies.iter().find(|each| each.controllers.is_none()) {
-            Some(unified) => Throttle::joined(devices, &unified.mount),
+            Some(unified) => DiskThrottle::joined(devices, &unified.mount),
             None => Err("there are no control groups".into()),
         }
     }
 
-    fn charged(devices: Vec<String>, groups: Vec<PathBuf>) -> Result<Throttle, String> {
+    fn charged(devices: Vec<String>, groups: Vec<PathBuf>) -> Result<DiskThrottle, String> {
         for group in &groups {
             for file in IOPS_FILES.iter().chain(&BYTES_FILES) {
                 let path = group.join(file);
@@ -84,10 +84,10 @@ impl Throttle {
                 }
             }
         }
-        Ok(Throttle { devices, mechanism: Mechanism::Charged(groups) })
+        Ok(DiskThrottle { devices, mechanism: ThrottleMechanism::Charged(groups) })
     }
 
-    fn joined(devices: Vec<String>, mount: &Path) -> Result<Throttle, String> {
+    fn joined(devices: Vec<String>, mount: &Path) -> Result<DiskThrottle, String> {
         let controls = std::fs::read_to_string(mount.join("cgroup.subtree_control"));
         if !controls.is_ok_and(|list| list.split_whitespace().any(|name| name == "io")) {
             return Err(format!("control groups at '{}' have no io controller", mount.display()));
@@ -96,24 +96,27 @@ impl Throttle {
         if OpenOptions::new().write(true).open(&join).is_err() {
             return Err(format!("'{}' cannot be written", join.display()));
         }
-        Ok(Throttle { devices, mechanism: Mechanism::Joined(mount.join(GROUP)) })
+        Ok(DiskThrottle { devices, mechanism: ThrottleMechanism::Joined(mount.join(GROUP)) })
     }
 
     /// For tests: version 1 with one group.
     #[cfg(test)]
-    pub(in crate::campaign) fn of_group(device: &str, group: &str) -> Throttle {
-        Throttle { devices: vec![device.into()], mechanism: Mechanism::Charged(vec![group.into()]) }
+    pub(in crate::campaign) fn of_group(device: &str, group: &str) -> DiskThrottle {
+        DiskThrottle {
+            devices: vec![device.into()],
+            mechanism: ThrottleMechanism::Charged(vec![group.into()]),
+        }
     }
 
     /// Commands that set limits: operations and bytes per second of each disk, for reads and writes each.
     pub fn begin(&self, iops: Option<u64>, bytes_per_s: Option<u64>) -> Vec<String> {
         match &self.mechanism {
-            Mechanism::Charged(groups) => {
+            ThrottleMechanism::Charged(groups) => {
                 let wanted = [(IOPS_FILES, iops), (BYTES_FILES, bytes_per_s)];
                 let wanted = wanted.into_iter().filter_map(|(files, rate)| Some((files, rate?)));
                 wanted.flat_map(|(files, rate)| self.set(groups, files, rate)).collect()
             }
-            Mechanism::Joined(group) => {
+            ThrottleMechanism::Joined(group) => {
                 let folder = quoted(&group.to_string_lossy());
                 let file = quoted(&group.join("io.max").to_string_lossy());
                 let mut command = format!("mkdir -p {folder}");
@@ -135,11 +138,11 @@ impl Throttle {
     /// Commands that remove the limits; harmless if there are none.
     pub fn end(&self) -> Vec<String> {
         match &self.mechanism {
-            Mechanism::Charged(groups) => {
+            ThrottleMechanism::Charged(groups) => {
                 let files = [IOPS_FILES, BYTES_FILES];
                 files.into_iter().flat_map(|files| self.set(groups, files, 0)).collect()
             }
-            Mechanism::Joined(group) => {
+            ThrottleMechanism::Joined(group) => {
                 let folder = quoted(&group.to_string_lossy());
                 vec![format!("test ! -d {folder} || rmdir {folder}")]
             }
@@ -164,8 +167,8 @@ impl Throttle {
     /// Arguments that run a command inside the limited group.
     pub fn wrap(&self, argv: Vec<String>) -> Vec<String> {
         match &self.mechanism {
-            Mechanism::Charged(_) => argv,
-            Mechanism::Joined(group) => {
+            ThrottleMechanism::Charged(_) => argv,
+            ThrottleMechanism::Joined(group) => {
                 // Writing 0 moves the writing process: the shell, which then executes the command.
                 let script = "echo 0 > \"$0\"/cgroup.procs && exec \"$@\"";
                 let mut words = vec!["sh".to_owned(), "-c".to_owned(), script.to_owned()];
@@ -184,8 +187,10 @@ mod tests {
     #[test]
     fn version_1_limits_all_groups_that_are_charged() {
         let groups = vec![PathBuf::from("/g"), PathBuf::from("/g/own")];
-        let throttle =
-            Throttle { devices: vec!["8:0".into()], mechanism: Mechanism::Charged(groups) };
+        let throttle = DiskThrottle {
+            devices: vec!["8:0".into()],
+            mechanism: ThrottleMechanism::Charged(groups),
+        };
         let begin = throttle.begin(Some(3000), None);
         assert_eq!(begin.len(), 4, "{begin:?}");
         assert_eq!(begin[0], "echo '8:0 3000' > /g/blkio.throttle.read_iops_device");
@@ -200,8 +205,10 @@ mod tests {
     #[test]
     fn version_2_has_a_group_that_the_command_joins() {
         let group = PathBuf::from("/c g/hakobu-campaign");
-        let throttle =
-            Throttle { devices: vec!["8:0".into()], mechanism: Mechanism::Joined(group) };
+        let throttle = DiskThrottle {
+            devices: vec!["8:0".into()],
+            mechanism: ThrottleMechanism::Joined(group),
+        };
         let begin = throttle.begin(Some(3000), Some(125_000_000));
         let line = "8:0 riops=3000 wiops=3000 rbps=125000000 wbps=125000000";
         let wanted = format!(
@@ -216,15 +223,17 @@ mod tests {
     #[test]
     fn source_and_target_on_two_disks_have_the_same_limits() {
         let devices = vec!["8:0".to_owned(), "8:16".to_owned()];
-        let charged = Mechanism::Charged(vec![PathBuf::from("/g")]);
-        let throttle = Throttle { devices: devices.clone(), mechanism: charged };
+        let charged = ThrottleMechanism::Charged(vec![PathBuf::from("/g")]);
+        let throttle = DiskThrottle { devices: devices.clone(), mechanism: charged };
         let begin = throttle.begin(Some(3000), Some(125_000_000));
         assert_eq!((begin.len(), throttle.end().len()), (8, 8));
         for line in ["'8:0 3000' > /g/blkio.throttle.read_iops", "'8:16 125000000' > /g/blkio."] {
             assert!(begin.iter().any(|command| command.contains(line)), "{line}: {begin:?}");
         }
-        let joined =
-            Throttle { devices, mechanism: Mechanism::Joined("/c/hakobu-campaign".into()) };
+        let joined = DiskThrottle {
+            devices,
+            mechanism: ThrottleMechanism::Joined("/c/hakobu-campaign".into()),
+        };
         let file = "/c/hakobu-campaign/io.max";
         let wanted = format!(
             "mkdir -p /c/hakobu-campaign && echo '8:0 riops=5 wiops=5' > {file} \
@@ -240,7 +249,7 @@ mod tests {
             std::fs::write(folder.path().join(file), "").unwrap();
         }
         let groups = vec![folder.path().to_owned()];
-        let throttle = Throttle::charged(vec!["7:1".into()], groups.clone()).unwrap();
+        let throttle = DiskThrottle::charged(vec!["7:1".into()], groups.clone()).unwrap();
         for command in throttle.begin(Some(100), None) {
             let status = std::process::Command::new("sh").arg("-c").arg(&command).status().unwrap();
             assert!(status.success(), "{command}");
@@ -248,9 +257,9 @@ mod tests {
         let read = |file| std::fs::read_to_string(folder.path().join(file)).unwrap();
         assert_eq!(read(IOPS_FILES[1]), "7:1 100\n");
         assert_eq!(read(BYTES_FILES[0]), "");
-        let refused = Throttle::charged(vec!["7:1".into()], groups).unwrap_err();
+        let refused = DiskThrottle::charged(vec!["7:1".into()], groups).unwrap_err();
         assert!(refused.contains("has a limit already"), "{refused}");
-        let elsewhere = Throttle::charged(vec!["7:1".into()], vec![folder.path().join("none")]);
+        let elsewhere = DiskThrottle::charged(vec!["7:1".into()], vec![folder.path().join("none")]);
         assert!(elsewhere.unwrap_err().contains("cannot be written"));
     }
 }

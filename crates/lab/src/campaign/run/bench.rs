@@ -1,7 +1,7 @@
 //! Operations of a campaign on the machine, and what they return.
 
-use crate::campaign::{Action, Check, Launch, ServerPlan, data};
-use crate::results::{Checked, Run};
+use crate::campaign::{Launch, RunAction, RunCheck, ServerPlan, data};
+use crate::results::{CheckedFiles, Run};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -17,7 +17,7 @@ pub trait Bench {
     ///
     /// # Errors
     /// A message.
-    fn make(&mut self, recipe: &data::Recipe, folder: &Path) -> Result<(), String>;
+    fn make(&mut self, recipe: &data::DataRecipe, folder: &Path) -> Result<(), String>;
 
     /// Creates a folder of the campaign, or recognises it by its mark.
     ///
@@ -47,7 +47,7 @@ pub trait Bench {
     ///
     /// # Errors
     /// A message.
-    fn prepare(&mut self, action: &Action) -> Result<(), String>;
+    fn prepare(&mut self, action: &RunAction) -> Result<(), String>;
 
     /// Share of the files below a path in the page cache, 0 to 1; `None` if unknown.
     fn cached(&mut self, source: &Path) -> Option<f64>;
@@ -56,15 +56,15 @@ pub trait Bench {
     ///
     /// # Errors
     /// A message, if it cannot be started.
-    fn measure(&mut self, launch: &Launch) -> Result<Measured, String>;
+    fn measure(&mut self, launch: &Launch) -> Result<Measurement, String>;
 
     /// Checks the result of a run. `seed` selects the files to compare.
-    fn check(&mut self, check: &Check, seed: u64) -> CheckResult;
+    fn check(&mut self, check: &RunCheck, seed: u64) -> CheckResult;
 }
 
 /// End of a timed command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum CommandEnding {
     /// Exited with a code.
     Exited(i32),
     /// Killed by a signal.
@@ -75,24 +75,24 @@ pub enum Ending {
     Stopped(i32),
 }
 
-impl Default for Ending {
-    fn default() -> Ending {
-        Ending::Exited(0)
+impl Default for CommandEnding {
+    fn default() -> CommandEnding {
+        CommandEnding::Exited(0)
     }
 }
 
 /// Measurements of a timed command.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Measured {
+pub struct Measurement {
     /// Its end.
-    pub ending: Ending,
+    pub ending: CommandEnding,
     /// Times, memory, bytes, switches and loads; the other fields are those of the default.
     pub costs: Run,
     /// Standard output, bounded.
     pub stdout: Vec<u8>,
     /// End of standard error.
     pub stderr: Vec<u8>,
-    /// Load curves: times, and values by the names of [`crate::results::Curves::values`].
+    /// Load curves: times, and values by the names of [`crate::results::LoadCurves::values`].
     pub curves: (Vec<f64>, BTreeMap<String, Vec<f64>>),
     /// CPU time used by the lab itself meanwhile, seconds.
     pub lab_cpu_s: f64,
@@ -102,7 +102,7 @@ pub struct Measured {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CheckResult {
     /// Files and bytes found; `None` if only the exit code is checked.
-    pub checked: Option<Checked>,
+    pub checked: Option<CheckedFiles>,
     /// The problem, as a sentence.
     pub problem: Option<String>,
 }

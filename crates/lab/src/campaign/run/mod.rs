@@ -1,6 +1,6 @@
 //! Runs a campaign: every cell once in each block, prepared, timed, checked and recorded, until there are
 //! enough runs. Access to the machine goes through [`Bench`], so that tests can replace it and the clock;
-//! [`Local`] is this machine.
+//! [`LocalBench`] is this machine.
 
 mod bench;
 mod extract;
@@ -13,23 +13,23 @@ mod session;
 #[cfg(test)]
 mod tests;
 
-pub use bench::{Bench, CheckResult, Ending, Measured};
+pub use bench::{Bench, CheckResult, CommandEnding, Measurement};
 pub(crate) use extract::fio_jobs;
-pub use local::Local;
+pub use local::LocalBench;
 pub use order::{first_block, runs_max};
-pub use session::{Event, How};
+pub use session::{CampaignEvent, SessionOptions};
 
-use super::Plan;
-use crate::results::store::Store;
-use crate::results::{End, Run};
-use once::Done;
-use session::Session;
+use super::CampaignPlan;
+use crate::results::store::ResultsStore;
+use crate::results::{CampaignEnd, Run};
+use once::CompletedRun;
+use session::CampaignSession;
 
 /// Outcome of a campaign.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct CampaignOutcome {
     /// Last line of the results.
-    pub end: End,
+    pub end: CampaignEnd,
     /// Recorded runs, including warm-ups.
     pub runs: usize,
     /// Number of these that failed.
@@ -38,14 +38,14 @@ pub struct Outcome {
     pub failed_after: usize,
 }
 
-impl Outcome {
+impl CampaignOutcome {
     /// True if a stop ended it.
     pub fn is_stopped(&self) -> bool {
         self.end.reason == STOPPED
     }
 }
 
-/// [`End::reason`] after a stop.
+/// [`CampaignEnd::reason`] after a stop.
 const STOPPED: &str = "stopped";
 
 /// Runs a campaign, or resumes it: recorded runs are not repeated.
@@ -54,13 +54,13 @@ const STOPPED: &str = "stopped";
 /// A message: a data set, a server or the setup failed, or results could not be written. Earlier results are
 /// in the store.
 pub fn run(
-    plan: &Plan,
-    how: &How,
-    store: &mut Store,
+    plan: &CampaignPlan,
+    how: &SessionOptions,
+    store: &mut ResultsStore,
     bench: &mut dyn Bench,
-    report: &mut dyn FnMut(Event<'_>),
-) -> Result<Outcome, String> {
-    let mut session = Session {
+    report: &mut dyn FnMut(CampaignEvent<'_>),
+) -> Result<CampaignOutcome, String> {
+    let mut session = CampaignSession {
         began_s: bench.now_s() - store.elapsed_s,
         runs: std::mem::take(&mut store.runs),
         measured_s: 0.0,
@@ -90,31 +90,34 @@ pub fn run(
     let mut failed_after = 0;
     for command in &plan.teardown {
         if let Err(why) = session.bench.shell(command, true) {
-            (session.report)(Event::Teardown(&why));
+            (session.report)(CampaignEvent::Teardown(&why));
             failed_after += 1;
         }
     }
     session.bench.end_servers();
-    let end =
-        End { reason: done?.to_owned(), took_s: session.at_s(), overhead: session.overhead() };
+    let end = CampaignEnd {
+        reason: done?.to_owned(),
+        took_s: session.at_s(),
+        overhead: session.overhead(),
+    };
     session.store.end(&end)?;
-    Ok(Outcome { failed_after, ..session.outcome(end) })
+    Ok(CampaignOutcome { failed_after, ..session.outcome(end) })
 }
 
-impl Session<'_> {
+impl CampaignSession<'_> {
     fn set_up(&mut self) -> Result<(), String> {
         for own in &self.plan.own {
             self.bench.claim(own)?;
         }
         for (at, (recipe, folder)) in self.plan.data.iter().enumerate() {
             let name = self.plan.header.data.get(at).map_or("", |data| data.name.as_str());
-            (self.report)(Event::Data(name));
+            (self.report)(CampaignEvent::Data(name));
             let made = self.bench.make(recipe, folder);
             made.map_err(|why| format!("data set '{name}': {why}"))?;
         }
         self.serve(&self.plan.servers)?;
         for command in &self.plan.setup {
-            (self.report)(Event::Setup(command));
+            (self.report)(CampaignEvent::Setup(command));
             self.bench.shell(command, false).map_err(|why| format!("setup: {why}"))?;
         }
         Ok(())
@@ -143,18 +146,18 @@ impl Session<'_> {
                 let (at_s, warmup) = (self.at_s(), block < self.plan.repeat.warmup);
                 let cell = &planned.cell;
                 let done = self.runs.len();
-                (self.report)(Event::Begins { cell, warmup, done, most, at_s });
+                (self.report)(CampaignEvent::Begins { cell, warmup, done, most, at_s });
                 let place = u32::try_from(place).unwrap_or(u32::MAX);
                 let run = Run { cell: cell.id, block, place, warmup, at_s, ..Run::default() };
                 let number = once::iteration(&run, self.plan.repeat.warmup);
                 let made = once::once(planned, run, self.plan.repeat.seed, number, self.bench);
                 let Some(done) = made else { return Ok(STOPPED) };
-                let Done { run, curves, output, lab_cpu_s } = done;
+                let CompletedRun { run, curves, output, lab_cpu_s } = done;
                 if let Some(output) = output {
                     self.store.keep(&run, cell.control_of.is_some(), &output)?;
                 }
                 self.store.run(&run, curves.as_ref())?;
-                (self.report)(Event::Ended { cell, run: &run });
+                (self.report)(CampaignEvent::Ended { cell, run: &run });
                 self.measured_s += run.wall_s;
                 self.lab_cpu_s += lab_cpu_s;
                 self.runs.push(run);
@@ -164,7 +167,7 @@ impl Session<'_> {
     }
 
     /// Makes the remaining counter-experiments; true if all are complete.
-    fn prove(&mut self, how: &How) -> Result<bool, String> {
+    fn prove(&mut self, how: &SessionOptions) -> Result<bool, String> {
         for change in prove::wanted(self.plan, how, &self.store.folder)? {
             if self.is_over_budget() {
                 break;
@@ -176,9 +179,9 @@ impl Session<'_> {
         Ok(true)
     }
 
-    fn outcome(&self, end: End) -> Outcome {
+    fn outcome(&self, end: CampaignEnd) -> CampaignOutcome {
         let failed = self.runs.iter().filter(|run| !run.ok).count();
-        Outcome { end, runs: self.runs.len(), failed, failed_after: 0 }
+        CampaignOutcome { end, runs: self.runs.len(), failed, failed_after: 0 }
     }
 
     /// Share of one CPU that the lab used during runs.

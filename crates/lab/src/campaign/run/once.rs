@@ -1,19 +1,19 @@
 //! Executes one run of a cell: prepare, time, check, clean up.
 
-use super::bench::{Bench, Ending, Measured};
+use super::bench::{Bench, CommandEnding, Measurement};
 use super::extract::extract;
 use super::order::seed_of;
-use crate::campaign::{Launch, Planned};
-use crate::results::{Curves, Run};
+use crate::campaign::{Launch, PlannedCell};
+use crate::results::{LoadCurves, Run};
 
 /// Most characters of output quoted in a sentence.
 const QUOTED_MAX: usize = 200;
 
 /// A completed run.
 #[derive(Debug, Default)]
-pub(super) struct Done {
+pub(super) struct CompletedRun {
     pub(super) run: Run,
-    pub(super) curves: Option<Curves>,
+    pub(super) curves: Option<LoadCurves>,
     /// Its output, if metrics were extracted from it.
     pub(super) output: Option<String>,
     /// CPU time of the lab meanwhile, seconds.
@@ -31,19 +31,24 @@ pub(super) fn iteration(run: &Run, first: u32) -> String {
 
 /// Executes a run; `run` identifies it, and `iteration` is its number for commands. `None` if a stop interrupted it.
 pub(super) fn once(
-    planned: &Planned,
+    planned: &PlannedCell,
     run: Run,
     seed: u64,
     iteration: String,
     bench: &mut dyn Bench,
-) -> Option<Done> {
+) -> Option<CompletedRun> {
     bench.begins(Some(iteration));
     let done = prepared(planned, run, seed, bench);
     bench.begins(None);
     done
 }
 
-fn prepared(planned: &Planned, mut run: Run, seed: u64, bench: &mut dyn Bench) -> Option<Done> {
+fn prepared(
+    planned: &PlannedCell,
+    mut run: Run,
+    seed: u64,
+    bench: &mut dyn Bench,
+) -> Option<CompletedRun> {
     let problem = prepare(planned, &mut run, bench);
     if bench.is_stopped() {
         conclude(planned, bench);
@@ -58,12 +63,14 @@ fn prepared(planned: &Planned, mut run: Run, seed: u64, bench: &mut dyn Bench) -
                 lab_cpu_s = measured.lab_cpu_s;
                 let (t_s, values) = measured.curves.clone();
                 if !t_s.is_empty() {
-                    curves = Some(Curves { cell: run.cell, block: run.block, t_s, values });
+                    curves = Some(LoadCurves { cell: run.cell, block: run.block, t_s, values });
                 }
                 let Run { cell, block, place, warmup, at_s, cached, .. } = run;
                 let exit_code = match measured.ending {
-                    Ending::Exited(code) => Some(code),
-                    Ending::Killed(_) | Ending::TimedOut | Ending::Stopped(_) => None,
+                    CommandEnding::Exited(code) => Some(code),
+                    CommandEnding::Killed(_)
+                    | CommandEnding::TimedOut
+                    | CommandEnding::Stopped(_) => None,
                 };
                 let costs = measured.costs.clone();
                 run = Run { cell, block, place, warmup, at_s, cached, exit_code, ..costs };
@@ -80,10 +87,10 @@ fn prepared(planned: &Planned, mut run: Run, seed: u64, bench: &mut dyn Bench) -
     let concluded = conclude(planned, bench);
     run.problem = problem.or(concluded);
     run.ok = run.problem.is_none();
-    (!bench.is_stopped()).then_some(Done { run, curves, output, lab_cpu_s })
+    (!bench.is_stopped()).then_some(CompletedRun { run, curves, output, lab_cpu_s })
 }
 
-fn prepare(planned: &Planned, run: &mut Run, bench: &mut dyn Bench) -> Option<String> {
+fn prepare(planned: &PlannedCell, run: &mut Run, bench: &mut dyn Bench) -> Option<String> {
     for action in &planned.prepare {
         if bench.is_stopped() {
             return None;
@@ -97,7 +104,7 @@ fn prepare(planned: &Planned, run: &mut Run, bench: &mut dyn Bench) -> Option<St
 }
 
 /// Runs the commands that follow a run, also after a failure.
-fn conclude(planned: &Planned, bench: &mut dyn Bench) -> Option<String> {
+fn conclude(planned: &PlannedCell, bench: &mut dyn Bench) -> Option<String> {
     let mut problem = None;
     for command in &planned.conclude {
         if let Err(why) = bench.shell(command, true) {
@@ -108,15 +115,15 @@ fn conclude(planned: &Planned, bench: &mut dyn Bench) -> Option<String> {
 }
 
 /// Describes how a command failed, if it did.
-fn ended_well(launch: &Launch, measured: &Measured) -> Option<String> {
+fn ended_well(launch: &Launch, measured: &Measurement) -> Option<String> {
     let how = match measured.ending {
-        Ending::Exited(code) if launch.accepts.accepts(code) => return None,
-        Ending::Exited(code) => format!("ended with exit code {code}"),
-        Ending::Killed(signal) => format!("was killed by signal {signal}"),
-        Ending::Stopped(signal) => {
+        CommandEnding::Exited(code) if launch.accepts.accepts(code) => return None,
+        CommandEnding::Exited(code) => format!("ended with exit code {code}"),
+        CommandEnding::Killed(signal) => format!("was killed by signal {signal}"),
+        CommandEnding::Stopped(signal) => {
             format!("was stopped by signal {signal} and not continued, so it was killed")
         }
-        Ending::TimedOut => {
+        CommandEnding::TimedOut => {
             let limit_s = launch.timeout.unwrap_or_default().as_secs_f64();
             format!("took longer than {limit_s} s and was killed")
         }
@@ -129,10 +136,10 @@ fn ended_well(launch: &Launch, measured: &Measured) -> Option<String> {
 }
 
 fn extracted(
-    planned: &Planned,
+    planned: &PlannedCell,
     run: &mut Run,
     output: &mut Option<String>,
-    measured: &Measured,
+    measured: &Measurement,
 ) -> Option<String> {
     match extract(planned.extract, &measured.stdout) {
         Ok(found) => {
@@ -161,7 +168,7 @@ fn last_line(output: &[u8]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::campaign::Accepts;
+    use crate::campaign::ExitCodes;
     use std::time::Duration;
 
     #[test]
@@ -176,23 +183,27 @@ mod tests {
         let launch = Launch { timeout: Some(Duration::from_millis(1500)), ..Launch::default() };
         let ended = |ending, stderr: &str| {
             let stderr = stderr.as_bytes().to_vec();
-            ended_well(&launch, &Measured { ending, stderr, ..Measured::default() })
+            ended_well(&launch, &Measurement { ending, stderr, ..Measurement::default() })
         };
-        assert_eq!(ended(Ending::Exited(0), "warning"), None);
-        let said = ended(Ending::Exited(3), "first\n  no \x1b such file\n\n").unwrap();
+        assert_eq!(ended(CommandEnding::Exited(0), "warning"), None);
+        let said = ended(CommandEnding::Exited(3), "first\n  no \x1b such file\n\n").unwrap();
         assert_eq!(said, "ended with exit code 3; it said: no   such file");
-        assert_eq!(ended(Ending::Killed(9), "").unwrap(), "was killed by signal 9");
+        assert_eq!(ended(CommandEnding::Killed(9), "").unwrap(), "was killed by signal 9");
         let said = "was stopped by signal 19 and not continued, so it was killed";
-        assert_eq!(ended(Ending::Stopped(19), "").unwrap(), said);
-        assert_eq!(ended(Ending::TimedOut, "").unwrap(), "took longer than 1.5 s and was killed");
+        assert_eq!(ended(CommandEnding::Stopped(19), "").unwrap(), said);
+        assert_eq!(
+            ended(CommandEnding::TimedOut, "").unwrap(),
+            "took longer than 1.5 s and was killed"
+        );
         for (accepts, code, is_well) in [
-            (Accepts::Any, 7, true),
-            (Accepts::Codes(vec![3, 7]), 7, true),
-            (Accepts::Codes(vec![3, 7]), 0, true),
-            (Accepts::Codes(vec![3]), 7, false),
+            (ExitCodes::Any, 7, true),
+            (ExitCodes::Codes(vec![3, 7]), 7, true),
+            (ExitCodes::Codes(vec![3, 7]), 0, true),
+            (ExitCodes::Codes(vec![3]), 7, false),
         ] {
             let launch = Launch { accepts, ..Launch::default() };
-            let measured = Measured { ending: Ending::Exited(code), ..Measured::default() };
+            let measured =
+                Measurement { ending: CommandEnding::Exited(code), ..Measurement::default() };
             assert_eq!(ended_well(&launch, &measured).is_none(), is_well, "{launch:?}");
         }
     }

@@ -1,13 +1,13 @@
 //! A campaign in progress, and the progress that it reports.
 
 use super::bench::Bench;
-use crate::campaign::{Plan, ServerPlan};
-use crate::results::store::Store;
+use crate::campaign::{CampaignPlan, ServerPlan};
+use crate::results::store::ResultsStore;
 use crate::results::{Cell, Run};
 
 /// Progress of a campaign.
 #[derive(Clone, Debug)]
-pub enum Event<'a> {
+pub enum CampaignEvent<'a> {
     /// A data set is made or found.
     Data(&'a str),
     /// A setup command starts.
@@ -45,7 +45,7 @@ pub enum Event<'a> {
 
 /// Options of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct How {
+pub struct SessionOptions {
     /// True to run counter-experiments after the runs, at the most important cells.
     pub prove: bool,
     /// CPUs that commands may use by default.
@@ -53,11 +53,11 @@ pub struct How {
 }
 
 /// A campaign in progress.
-pub(super) struct Session<'a> {
-    pub(super) plan: &'a Plan,
-    pub(super) store: &'a mut Store,
+pub(super) struct CampaignSession<'a> {
+    pub(super) plan: &'a CampaignPlan,
+    pub(super) store: &'a mut ResultsStore,
     pub(super) bench: &'a mut dyn Bench,
-    pub(super) report: &'a mut dyn FnMut(Event<'_>),
+    pub(super) report: &'a mut dyn FnMut(CampaignEvent<'_>),
     /// Start time on the clock of the bench, shifted by pauses.
     pub(super) began_s: f64,
     pub(super) runs: Vec<Run>,
@@ -67,7 +67,7 @@ pub(super) struct Session<'a> {
     pub(super) lab_cpu_s: f64,
 }
 
-impl Session<'_> {
+impl CampaignSession<'_> {
     /// Time since the start of the campaign without pauses, seconds.
     pub(super) fn at_s(&self) -> f64 {
         self.bench.now_s() - self.began_s

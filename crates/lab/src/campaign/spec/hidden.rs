@@ -1,14 +1,14 @@
 //! The source text of a campaign without the values of environment variables: results hold it, and reports publish it.
 
-use super::Spec;
-use super::node::{self, Entry, Error, Source, Spot, Value};
+use super::CampaignSpec;
+use super::node::{self, Located, SourceText, SpecError, TomlEntry, TomlValue};
 use crate::campaign::tools::{HIDDEN, Template};
 
 /// The text with each value of `env`, and of parameters that go there, as the record shows it.
 ///
 /// # Errors
 /// It is not TOML.
-pub(super) fn text(source: &Source<'_>, spec: &Spec) -> Result<String, Error> {
+pub(super) fn text(source: &SourceText<'_>, spec: &CampaignSpec) -> Result<String, SpecError> {
     let mut changes: Vec<(usize, usize, String)> = Vec::new();
     let top = node::read(source)?;
     let tools = listed(&top, "tool");
@@ -17,7 +17,7 @@ pub(super) fn text(source: &Source<'_>, spec: &Spec) -> Result<String, Error> {
         for (_, value) in entries(spot, "env") {
             // A value that is no text of its own has a kind and a place only.
             let new = match &value.value {
-                Value::Text(text) => shown.template(&Template::plain(text)),
+                TomlValue::Text(text) => shown.template(&Template::plain(text)),
                 _ => HIDDEN.to_owned(),
             };
             changes.push((value.at, value.end, new));
@@ -33,7 +33,7 @@ pub(super) fn text(source: &Source<'_>, spec: &Spec) -> Result<String, Error> {
     let mut from = 0;
     for (at, end, new) in changes {
         out.push_str(source.text.get(from..at).unwrap_or_default());
-        out.push_str(&Value::Text(new).quoted());
+        out.push_str(&TomlValue::Text(new).quoted());
         from = end.max(from);
     }
     out.push_str(source.text.get(from..).unwrap_or_default());
@@ -41,19 +41,19 @@ pub(super) fn text(source: &Source<'_>, spec: &Spec) -> Result<String, Error> {
 }
 
 /// Tables of a list.
-fn listed<'a>(top: &'a [Entry], key: &str) -> Vec<&'a Spot<Value>> {
+fn listed<'a>(top: &'a [TomlEntry], key: &str) -> Vec<&'a Located<TomlValue>> {
     let found = top.iter().find(|(own, _)| own.value == key).map(|(_, spot)| &spot.value);
     match found {
-        Some(Value::List(tables)) => tables.iter().collect(),
+        Some(TomlValue::List(tables)) => tables.iter().collect(),
         _ => Vec::new(),
     }
 }
 
 /// Entries of a subtable.
-fn entries<'a>(table: &'a Spot<Value>, key: &str) -> &'a [Entry] {
-    let Value::Table(entries) = &table.value else { return &[] };
+fn entries<'a>(table: &'a Located<TomlValue>, key: &str) -> &'a [TomlEntry] {
+    let TomlValue::Table(entries) = &table.value else { return &[] };
     match entries.iter().find(|(own, _)| own.value == key).map(|(_, spot)| &spot.value) {
-        Some(Value::Table(entries)) => entries,
+        Some(TomlValue::Table(entries)) => entries,
         _ => &[],
     }
 }

@@ -13,50 +13,50 @@ mod tests;
 mod tool;
 pub(super) mod value;
 
-pub use data::{COUNT_MAX, Data, ScaleBy, scaled};
+pub use data::{COUNT_MAX, DataSpec, ScaleBy, scaled};
 pub use names::FIXED;
-pub use names::Parameter;
-pub use node::Error;
-pub use place::{Location, Place};
-pub use rules::{COMPARED, CacheState, CheckLevel, Condition, Rules, is_scale};
-pub use tool::{Invocation, Tool};
+pub use names::SweptParameter;
+pub use node::SpecError;
+pub use place::{PlaceLocation, PlaceSpec};
+pub use rules::{COMPARED, CacheState, CheckLevel, MachineCondition, RunRules, is_scale};
+pub use tool::{ToolInvocation, ToolSpec};
 pub use value::{duration_text, hint, is_name, is_placeholder, size_text};
 
-use super::Repeat;
-use super::tools::Shown;
-use crate::results::Header;
-use node::Source;
-use table::Table;
+use super::RepeatRules;
+use super::tools::ShownPlaceholders;
+use crate::results::ResultsHeader;
+use node::SourceText;
+use table::TomlTable;
 
 /// A parsed campaign.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Spec {
+pub struct CampaignSpec {
     /// Header of its results, as far as it is described.
-    pub header: Header,
+    pub header: ResultsHeader,
     /// Title of the published study that it reproduces.
     pub study: Option<String>,
     /// Default scale; 1 is as described.
     pub scale: f64,
     /// Data sets.
-    pub data: Vec<Data>,
+    pub data: Vec<DataSpec>,
     /// Places.
-    pub places: Vec<Place>,
+    pub places: Vec<PlaceSpec>,
     /// Names of places that tools write to.
     pub targets: Vec<String>,
     /// Tools in the order of the text.
-    pub tools: Vec<Tool>,
+    pub tools: Vec<ToolSpec>,
     /// Swept parameters of tools without their own.
-    pub sweep: Vec<Parameter>,
+    pub sweep: Vec<SweptParameter>,
     /// Parameters whose values form separate groups.
     pub groups: Vec<String>,
     /// Sizes that follow the scale: name, bytes at scale 1, least bytes.
     pub scaled: Vec<(String, u64, u64)>,
     /// Conditions of the machine, run one after the other; at least one, which may be empty.
-    pub conditions: Vec<Condition>,
+    pub conditions: Vec<MachineCondition>,
     /// Setup, resets, time limit.
-    pub rules: Rules,
+    pub rules: RunRules,
     /// Number of runs.
-    pub repeat: Repeat,
+    pub repeat: RepeatRules,
     /// Check after a run; `None` for as much as the place allows.
     pub check: Option<CheckLevel>,
     /// Tool of the control, if it is not hakobu.
@@ -65,14 +65,14 @@ pub struct Spec {
     pub other_endpoint: Option<String>,
 }
 
-impl Spec {
+impl CampaignSpec {
     /// Parses a campaign. `file` is its name in errors.
     ///
     /// # Errors
     /// The text is not TOML, or a key is missing, unknown, of the wrong type or contradicts another one.
-    pub fn parse(file: &str, text: &str) -> Result<Spec, Error> {
-        let source = Source { file, text };
-        let mut top = Table::new(source, String::new(), 0, node::read(&source)?);
+    pub fn parse(file: &str, text: &str) -> Result<CampaignSpec, SpecError> {
+        let source = SourceText { file, text };
+        let mut top = TomlTable::new(source, String::new(), 0, node::read(&source)?);
         let name = top.required("name")?;
         if !is_name(&name) {
             return Err(top.wrong("name", "must be small letters, digits, '-' and '_'"));
@@ -94,15 +94,15 @@ impl Spec {
         let tools = tool::read(&mut top, &sweep, &scaled)?;
         let (tools, spots): (_, Vec<usize>) = tools.into_iter().unzip();
         let conditions = rules::conditions(&mut top)?;
-        let known = names::Names::of(&sweep, &scaled);
+        let known = names::Placeholders::of(&sweep, &scaled);
         let rules = rules::read(&mut top, &known)?;
         let repeat = rules::repeat(&mut top)?;
         let check = rules::check(&mut top)?;
         let control = top.text("control")?;
         let published = rules::published(&mut top)?;
         let other_endpoint = place::other(&mut top, &places)?;
-        let mut spec = Spec {
-            header: Header {
+        let mut spec = CampaignSpec {
+            header: ResultsHeader {
                 name,
                 title,
                 question,
@@ -110,7 +110,7 @@ impl Spec {
                 more_is_better,
                 published,
                 text: text.to_owned(),
-                ..Header::default()
+                ..ResultsHeader::default()
             },
             study,
             scale,
@@ -149,17 +149,17 @@ impl Spec {
 
     /// Placeholders whose values stand in the record of a tool's runs: they are swept, follow the scale, or have a fixed
     /// meaning.
-    pub fn shown(&self, tool: &Tool) -> Shown {
+    pub fn shown(&self, tool: &ToolSpec) -> ShownPlaceholders {
         let swept = tool.sweep.as_deref().unwrap_or(&self.sweep);
-        let mut names = names::Names::of(swept, &self.scaled).0;
+        let mut names = names::Placeholders::of(swept, &self.scaled).0;
         names.extend(self.header.x_name.clone());
         // Options of a tool are its own text.
         names.remove("options");
-        Shown(names)
+        ShownPlaceholders(names)
     }
 
     /// Whether the value of a fixed parameter of a tool goes into its environment only, and may be as secret as that.
-    pub fn hides(&self, tool: &Tool, name: &str) -> bool {
+    pub fn hides(&self, tool: &ToolSpec, name: &str) -> bool {
         let mut of_env = tool.env.values();
         let commands = tool.command().into_iter().chain(&tool.options).chain(&tool.stdin);
         tool.set.contains_key(name)
@@ -169,12 +169,12 @@ impl Spec {
     }
 
     /// Finds a place by name.
-    pub fn place(&self, name: &str) -> Option<&Place> {
+    pub fn place(&self, name: &str) -> Option<&PlaceSpec> {
         self.places.iter().find(|place| place.name == name)
     }
 
     /// Checks that a tool works with all targets, and has all it needs.
-    fn fits(&self, tool: &Tool) -> Result<(), String> {
+    fn fits(&self, tool: &ToolSpec) -> Result<(), String> {
         for target in self.targets.iter().filter_map(|name| self.place(name)) {
             let template = tool.template(target).ok_or_else(|| {
                 let verb = if target.is_store() { "upload to" } else { "copy into" };
@@ -217,7 +217,7 @@ impl Spec {
 }
 
 /// Names of targets: as given, else the only place.
-fn targets(top: &mut Table<'_>, places: &[Place]) -> Result<Vec<String>, Error> {
+fn targets(top: &mut TomlTable<'_>, places: &[PlaceSpec]) -> Result<Vec<String>, SpecError> {
     let known = || places.iter().map(|place| place.name.as_str());
     let named = top.each("target", |name| match known().any(|place| place == name) {
         true => Ok(name.to_owned()),

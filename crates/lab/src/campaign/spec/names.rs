@@ -11,27 +11,27 @@ pub const FIXED: &[&str] = &[
 ];
 
 /// A set of available placeholders.
-pub(super) struct Names(pub BTreeSet<String>);
+pub(super) struct Placeholders(pub BTreeSet<String>);
 
 /// A parameter with its values.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Parameter {
+pub struct SweptParameter {
     /// Name of the placeholder.
     pub name: String,
     /// Values as inserted into the command.
     pub values: Vec<String>,
 }
 
-impl Names {
+impl Placeholders {
     /// Placeholders of a campaign: fixed ones, swept parameters (and `NAME_max`), scaled sizes.
-    pub fn of(sweep: &[Parameter], scaled: &[(String, u64, u64)]) -> Names {
+    pub fn of(sweep: &[SweptParameter], scaled: &[(String, u64, u64)]) -> Placeholders {
         let mut names: BTreeSet<String> = FIXED.iter().map(|name| (*name).to_owned()).collect();
         names.extend(scaled.iter().map(|(name, ..)| name.clone()));
         for parameter in sweep {
             names.insert(parameter.name.clone());
             names.insert(format!("{}_max", parameter.name));
         }
-        Names(names)
+        Placeholders(names)
     }
 
     /// Fails if a template uses an unknown placeholder.

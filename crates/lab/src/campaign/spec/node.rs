@@ -7,7 +7,7 @@ use toml::Spanned;
 
 /// An error in a description, with its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Error {
+pub struct SpecError {
     /// File name as given.
     pub file: String,
     /// Line, from 1.
@@ -18,31 +18,31 @@ pub struct Error {
     pub message: String,
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for SpecError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}:{}:{}: {}", self.file, self.line, self.column, self.message)
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for SpecError {}
 
 /// Source text and its name.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Source<'a> {
+pub(super) struct SourceText<'a> {
     pub file: &'a str,
     pub text: &'a str,
 }
 
-impl Source<'_> {
+impl SourceText<'_> {
     /// Creates an error at a byte offset.
-    pub fn error(&self, at: usize, message: impl Into<String>) -> Error {
+    pub fn error(&self, at: usize, message: impl Into<String>) -> SpecError {
         let mut at = at.min(self.text.len());
         while !self.text.is_char_boundary(at) {
             at -= 1;
         }
         let before = &self.text[..at];
         let start = before.rfind('\n').map_or(0, |end| end + 1);
-        Error {
+        SpecError {
             file: self.file.to_owned(),
             line: before.matches('\n').count() + 1,
             column: before[start..].chars().count() + 1,
@@ -53,37 +53,37 @@ impl Source<'_> {
 
 /// A value and its byte offsets.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Spot<T> {
+pub(super) struct Located<T> {
     pub at: usize,
     pub end: usize,
     pub value: T,
 }
 
-impl<T> From<Spanned<T>> for Spot<T> {
-    fn from(spanned: Spanned<T>) -> Spot<T> {
+impl<T> From<Spanned<T>> for Located<T> {
+    fn from(spanned: Spanned<T>) -> Located<T> {
         let span = spanned.span();
-        Spot { at: span.start, end: span.end, value: spanned.into_inner() }
+        Located { at: span.start, end: span.end, value: spanned.into_inner() }
     }
 }
 
 /// A key with its value.
-pub(super) type Entry = (Spot<String>, Spot<Value>);
+pub(super) type TomlEntry = (Located<String>, Located<TomlValue>);
 
 /// A TOML value. Dates are not supported.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Value {
+pub(super) enum TomlValue {
     Text(String),
     Whole(i64),
     Number(f64),
     Truth(bool),
-    List(Vec<Spot<Value>>),
-    Table(Vec<Entry>),
+    List(Vec<Located<TomlValue>>),
+    Table(Vec<TomlEntry>),
 }
 
-impl Value {
+impl TomlValue {
     /// A text between quotes, TOML's basic string; empty quotes for other values.
     pub fn quoted(&self) -> String {
-        let Value::Text(text) = self else { return "\"\"".to_owned() };
+        let TomlValue::Text(text) = self else { return "\"\"".to_owned() };
         let mut out = String::from("\"");
         for c in text.chars() {
             match c {
@@ -98,63 +98,63 @@ impl Value {
     /// Name of the type, for messages.
     pub fn kind(&self) -> &'static str {
         match self {
-            Value::Text(_) => "a text",
-            Value::Whole(_) => "a whole number",
-            Value::Number(_) => "a number",
-            Value::Truth(_) => "true or false",
-            Value::List(_) => "a list",
-            Value::Table(_) => "a table",
+            TomlValue::Text(_) => "a text",
+            TomlValue::Whole(_) => "a whole number",
+            TomlValue::Number(_) => "a number",
+            TomlValue::Truth(_) => "true or false",
+            TomlValue::List(_) => "a list",
+            TomlValue::Table(_) => "a table",
         }
     }
 }
 
-impl<'de> Deserialize<'de> for Value {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
-        deserializer.deserialize_any(Values)
+impl<'de> Deserialize<'de> for TomlValue {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<TomlValue, D::Error> {
+        deserializer.deserialize_any(TomlVisitor)
     }
 }
 
-struct Values;
+struct TomlVisitor;
 
-impl<'de> Visitor<'de> for Values {
-    type Value = Value;
+impl<'de> Visitor<'de> for TomlVisitor {
+    type Value = TomlValue;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("a text, a number, true, false, a list or a table")
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Value, E> {
-        Ok(Value::Text(text.to_owned()))
+    fn visit_str<E>(self, text: &str) -> Result<TomlValue, E> {
+        Ok(TomlValue::Text(text.to_owned()))
     }
 
-    fn visit_i64<E>(self, number: i64) -> Result<Value, E> {
-        Ok(Value::Whole(number))
+    fn visit_i64<E>(self, number: i64) -> Result<TomlValue, E> {
+        Ok(TomlValue::Whole(number))
     }
 
-    fn visit_f64<E>(self, number: f64) -> Result<Value, E> {
-        Ok(Value::Number(number))
+    fn visit_f64<E>(self, number: f64) -> Result<TomlValue, E> {
+        Ok(TomlValue::Number(number))
     }
 
-    fn visit_bool<E>(self, truth: bool) -> Result<Value, E> {
-        Ok(Value::Truth(truth))
+    fn visit_bool<E>(self, truth: bool) -> Result<TomlValue, E> {
+        Ok(TomlValue::Truth(truth))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<TomlValue, A::Error> {
         let mut nodes = Vec::new();
-        while let Some(value) = list.next_element::<Spanned<Value>>()? {
+        while let Some(value) = list.next_element::<Spanned<TomlValue>>()? {
             nodes.push(value.into());
         }
-        Ok(Value::List(nodes))
+        Ok(TomlValue::List(nodes))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
-        let mut entries: Vec<Entry> = Vec::new();
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<TomlValue, A::Error> {
+        let mut entries: Vec<TomlEntry> = Vec::new();
         while let Some(key) = map.next_key::<Spanned<String>>()? {
-            entries.push((key.into(), map.next_value::<Spanned<Value>>()?.into()));
+            entries.push((key.into(), map.next_value::<Spanned<TomlValue>>()?.into()));
         }
         // Restore the order of the text: tables opened twice are out of order.
         entries.sort_by_key(|(key, _)| key.at);
-        Ok(Value::Table(entries))
+        Ok(TomlValue::Table(entries))
     }
 }
 
@@ -162,9 +162,9 @@ impl<'de> Visitor<'de> for Values {
 ///
 /// # Errors
 /// Invalid TOML, with position and reason.
-pub(super) fn read(source: &Source<'_>) -> Result<Vec<Entry>, Error> {
-    match toml::from_str::<Value>(source.text) {
-        Ok(Value::Table(entries)) => Ok(entries),
+pub(super) fn read(source: &SourceText<'_>) -> Result<Vec<TomlEntry>, SpecError> {
+    match toml::from_str::<TomlValue>(source.text) {
+        Ok(TomlValue::Table(entries)) => Ok(entries),
         Ok(other) => Err(source.error(0, format!("{} is not a campaign", other.kind()))),
         Err(error) => {
             let at = error.span().map_or(0, |span| span.start);

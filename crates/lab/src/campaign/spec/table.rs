@@ -1,28 +1,33 @@
 //! Reads a table key by key, by name and type. Keys left over are errors that suggest the nearest known one.
 
-use super::node::{Entry, Error, Source, Spot, Value};
+use super::node::{Located, SourceText, SpecError, TomlEntry, TomlValue};
 use super::value;
 use std::fmt::Display;
 use std::time::Duration;
 
 /// A user-defined key with a list of texts.
-pub(super) type NamedList = (Spot<String>, Vec<Spot<String>>);
+pub(super) type TomlNamedList = (Located<String>, Vec<Located<String>>);
 
 /// A table that is being read.
-pub(super) struct Table<'a> {
-    pub source: Source<'a>,
+pub(super) struct TomlTable<'a> {
+    pub source: SourceText<'a>,
     /// Full dotted name, `data.files`; empty for the document.
     path: String,
     /// Byte offset.
     pub at: usize,
-    entries: Vec<Entry>,
+    entries: Vec<TomlEntry>,
     /// Known keys, with the offsets of their values; that of the table for those that are missing.
     asked: Vec<(&'static str, usize)>,
 }
 
-impl<'a> Table<'a> {
-    pub fn new(source: Source<'a>, path: String, at: usize, entries: Vec<Entry>) -> Table<'a> {
-        Table { source, path, at, entries, asked: Vec::new() }
+impl<'a> TomlTable<'a> {
+    pub fn new(
+        source: SourceText<'a>,
+        path: String,
+        at: usize,
+        entries: Vec<TomlEntry>,
+    ) -> TomlTable<'a> {
+        TomlTable { source, path, at, entries, asked: Vec::new() }
     }
 
     /// Full name of a key.
@@ -34,23 +39,23 @@ impl<'a> Table<'a> {
     }
 
     /// Error about the value of a key that was read.
-    pub fn wrong(&self, key: &str, why: impl Display) -> Error {
+    pub fn wrong(&self, key: &str, why: impl Display) -> SpecError {
         let asked = self.asked.iter().find(|(asked, _)| *asked == key);
         self.wrong_at(asked.map_or(self.at, |(_, at)| *at), key, why)
     }
 
     /// Error about a key, at a byte offset.
-    pub fn wrong_at(&self, at: usize, key: &str, why: impl Display) -> Error {
+    pub fn wrong_at(&self, at: usize, key: &str, why: impl Display) -> SpecError {
         self.source.error(at, format!("{}: {why}", self.name(key)))
     }
 
     /// Error about the table itself.
-    pub fn lacks(&self, why: impl Display) -> Error {
+    pub fn lacks(&self, why: impl Display) -> SpecError {
         let name = if self.path.is_empty() { "campaign" } else { &self.path };
         self.source.error(self.at, format!("{name}: {why}"))
     }
 
-    fn entry(&self, key: &str) -> Option<&Entry> {
+    fn entry(&self, key: &str) -> Option<&TomlEntry> {
         self.entries.iter().find(|(own, _)| own.value == key)
     }
 
@@ -59,29 +64,29 @@ impl<'a> Table<'a> {
         self.entry(key).is_some()
     }
 
-    fn take(&mut self, key: &'static str) -> Option<Entry> {
+    fn take(&mut self, key: &'static str) -> Option<TomlEntry> {
         let at = self.entries.iter().position(|(own, _)| own.value == key);
         let entry = at.map(|at| self.entries.remove(at));
         self.asked.push((key, entry.as_ref().map_or(self.at, |(_, value)| value.at)));
         entry
     }
 
-    fn mismatch(&self, key: &str, value: &Spot<Value>, wanted: &str) -> Error {
+    fn mismatch(&self, key: &str, value: &Located<TomlValue>, wanted: &str) -> SpecError {
         let kind = value.value.kind();
         self.wrong_at(value.at, key, format!("{wanted} is expected here, not {kind}"))
     }
 
     /// Reads a text.
-    pub fn text(&mut self, key: &'static str) -> Result<Option<String>, Error> {
+    pub fn text(&mut self, key: &'static str) -> Result<Option<String>, SpecError> {
         match self.take(key) {
             None => Ok(None),
-            Some((_, Spot { value: Value::Text(text), .. })) => Ok(Some(text)),
+            Some((_, Located { value: TomlValue::Text(text), .. })) => Ok(Some(text)),
             Some((_, other)) => Err(self.mismatch(key, &other, "a text")),
         }
     }
 
     /// Reads a required text.
-    pub fn required(&mut self, key: &'static str) -> Result<String, Error> {
+    pub fn required(&mut self, key: &'static str) -> Result<String, SpecError> {
         match self.text(key)? {
             Some(text) if text.trim().is_empty() => Err(self.wrong(key, "is empty")),
             Some(text) => Ok(text),
@@ -100,7 +105,7 @@ impl<'a> Table<'a> {
         key: &str,
         text: &str,
         words: &[(&str, T)],
-    ) -> Result<T, Error> {
+    ) -> Result<T, SpecError> {
         let found =
             words.iter().find(|(word, _)| *word == text).map(|(_, meaning)| meaning.clone());
         found.ok_or_else(|| {
@@ -114,26 +119,30 @@ impl<'a> Table<'a> {
         &mut self,
         key: &'static str,
         parse: impl FnOnce(&str) -> Result<T, String>,
-    ) -> Result<Option<T>, Error> {
+    ) -> Result<Option<T>, SpecError> {
         let Some(text) = self.text(key)? else { return Ok(None) };
         parse(&text).map(Some).map_err(|why| self.wrong(key, why))
     }
 
     /// Reads a list of texts and numbers, or a single one, as texts.
-    pub fn texts(&mut self, key: &'static str) -> Result<Option<Vec<Spot<String>>>, Error> {
+    pub fn texts(&mut self, key: &'static str) -> Result<Option<Vec<Located<String>>>, SpecError> {
         let Some((_, value)) = self.take(key) else { return Ok(None) };
         self.as_texts(key, value).map(Some)
     }
 
-    fn as_texts(&self, key: &str, value: Spot<Value>) -> Result<Vec<Spot<String>>, Error> {
-        let text = |each: Spot<Value>| {
+    fn as_texts(
+        &self,
+        key: &str,
+        value: Located<TomlValue>,
+    ) -> Result<Vec<Located<String>>, SpecError> {
+        let text = |each: Located<TomlValue>| {
             let value = match each.value {
-                Value::Text(text) => text,
-                Value::Whole(number) => number.to_string(),
-                Value::Number(number) => number.to_string(),
+                TomlValue::Text(text) => text,
+                TomlValue::Whole(number) => number.to_string(),
+                TomlValue::Number(number) => number.to_string(),
                 _ => return Err(self.mismatch(key, &each, "a text or a number")),
             };
-            Ok(Spot { at: each.at, end: each.end, value })
+            Ok(Located { at: each.at, end: each.end, value })
         };
         listed(value).into_iter().map(text).collect()
     }
@@ -143,27 +152,27 @@ impl<'a> Table<'a> {
         &mut self,
         key: &'static str,
         parse: impl Fn(&str) -> Result<T, String>,
-    ) -> Result<Option<Vec<T>>, Error> {
+    ) -> Result<Option<Vec<T>>, SpecError> {
         let Some(texts) = self.texts(key)? else { return Ok(None) };
-        let one = |text: &Spot<String>| {
+        let one = |text: &Located<String>| {
             parse(&text.value).map_err(|why| self.wrong_at(text.at, key, why))
         };
         texts.iter().map(one).collect::<Result<_, _>>().map(Some)
     }
 
     /// Reads a list of numbers, or a single one.
-    pub fn numbers(&mut self, key: &'static str) -> Result<Option<Vec<f64>>, Error> {
+    pub fn numbers(&mut self, key: &'static str) -> Result<Option<Vec<f64>>, SpecError> {
         let Some((_, value)) = self.take(key) else { return Ok(None) };
-        let number = |each: Spot<Value>| match each.value {
-            Value::Whole(number) => Ok(number as f64),
-            Value::Number(number) if number.is_finite() => Ok(number),
+        let number = |each: Located<TomlValue>| match each.value {
+            TomlValue::Whole(number) => Ok(number as f64),
+            TomlValue::Number(number) if number.is_finite() => Ok(number),
             _ => Err(self.mismatch(key, &each, "a number")),
         };
         listed(value).into_iter().map(number).collect::<Result<_, _>>().map(Some)
     }
 
     /// Reads one number.
-    pub fn number(&mut self, key: &'static str) -> Result<Option<f64>, Error> {
+    pub fn number(&mut self, key: &'static str) -> Result<Option<f64>, SpecError> {
         match self.numbers(key)?.as_deref() {
             None => Ok(None),
             Some([number]) => Ok(Some(*number)),
@@ -172,13 +181,15 @@ impl<'a> Table<'a> {
     }
 
     /// Reads a whole number ≥ 0.
-    pub fn whole(&mut self, key: &'static str) -> Result<Option<u64>, Error> {
+    pub fn whole(&mut self, key: &'static str) -> Result<Option<u64>, SpecError> {
         match self.take(key) {
             None => Ok(None),
-            Some((_, Spot { value: Value::Whole(number), .. })) => match u64::try_from(number) {
-                Ok(number) => Ok(Some(number)),
-                Err(_) => Err(self.wrong(key, "must not be negative")),
-            },
+            Some((_, Located { value: TomlValue::Whole(number), .. })) => {
+                match u64::try_from(number) {
+                    Ok(number) => Ok(Some(number)),
+                    Err(_) => Err(self.wrong(key, "must not be negative")),
+                }
+            }
             Some((_, other)) => Err(self.mismatch(key, &other, "a whole number")),
         }
     }
@@ -188,7 +199,7 @@ impl<'a> Table<'a> {
         &mut self,
         key: &'static str,
         range: std::ops::RangeInclusive<u64>,
-    ) -> Result<Option<u64>, Error> {
+    ) -> Result<Option<u64>, SpecError> {
         match self.whole(key)? {
             Some(number) if !range.contains(&number) => {
                 let (least, most) = (range.start(), range.end());
@@ -199,16 +210,16 @@ impl<'a> Table<'a> {
     }
 
     /// Reads a boolean.
-    pub fn truth(&mut self, key: &'static str) -> Result<Option<bool>, Error> {
+    pub fn truth(&mut self, key: &'static str) -> Result<Option<bool>, SpecError> {
         match self.take(key) {
             None => Ok(None),
-            Some((_, Spot { value: Value::Truth(truth), .. })) => Ok(Some(truth)),
+            Some((_, Located { value: TomlValue::Truth(truth), .. })) => Ok(Some(truth)),
             Some((_, other)) => Err(self.mismatch(key, &other, "true or false")),
         }
     }
 
     /// Reads a size in bytes.
-    pub fn size(&mut self, key: &'static str) -> Result<Option<u64>, Error> {
+    pub fn size(&mut self, key: &'static str) -> Result<Option<u64>, SpecError> {
         match self.sizes(key)?.as_deref() {
             None => Ok(None),
             Some([bytes]) => Ok(Some(*bytes)),
@@ -217,14 +228,14 @@ impl<'a> Table<'a> {
     }
 
     /// Reads a list of sizes, or a single one.
-    pub fn sizes(&mut self, key: &'static str) -> Result<Option<Vec<u64>>, Error> {
+    pub fn sizes(&mut self, key: &'static str) -> Result<Option<Vec<u64>>, SpecError> {
         self.each(key, |text| {
             value::size(text).ok_or_else(|| format!("'{text}' is not a size such as 500KB or 4GiB"))
         })
     }
 
     /// Reads a duration.
-    pub fn duration(&mut self, key: &'static str) -> Result<Option<Duration>, Error> {
+    pub fn duration(&mut self, key: &'static str) -> Result<Option<Duration>, SpecError> {
         self.parsed(key, |text| {
             value::duration(text)
                 .ok_or_else(|| format!("'{text}' is not a duration such as 50ms or 2m"))
@@ -233,15 +244,15 @@ impl<'a> Table<'a> {
 
     /// True if the value of a key is a table.
     pub fn is_table(&self, key: &str) -> bool {
-        self.entry(key).is_some_and(|(_, value)| matches!(value.value, Value::Table(_)))
+        self.entry(key).is_some_and(|(_, value)| matches!(value.value, TomlValue::Table(_)))
     }
 
     /// Reads a subtable.
-    pub fn table(&mut self, key: &'static str) -> Result<Option<Table<'a>>, Error> {
+    pub fn table(&mut self, key: &'static str) -> Result<Option<TomlTable<'a>>, SpecError> {
         match self.take(key) {
             None => Ok(None),
-            Some((own, Spot { value: Value::Table(entries), .. })) => {
-                Ok(Some(Table::new(self.source, self.name(key), own.at, entries)))
+            Some((own, Located { value: TomlValue::Table(entries), .. })) => {
+                Ok(Some(TomlTable::new(self.source, self.name(key), own.at, entries)))
             }
             Some((_, other)) => Err(self.mismatch(key, &other, "a table")),
         }
@@ -251,15 +262,15 @@ impl<'a> Table<'a> {
     pub fn inside<T>(
         &mut self,
         key: &'static str,
-        read: impl FnOnce(&mut Table<'a>) -> Result<T, Error>,
-    ) -> Result<Option<T>, Error> {
+        read: impl FnOnce(&mut TomlTable<'a>) -> Result<T, SpecError>,
+    ) -> Result<Option<T>, SpecError> {
         self.table(key)?.map(|table| table.whole_by(read)).transpose()
     }
 
     fn whole_by<T>(
         mut self,
-        read: impl FnOnce(&mut Table<'a>) -> Result<T, Error>,
-    ) -> Result<T, Error> {
+        read: impl FnOnce(&mut TomlTable<'a>) -> Result<T, SpecError>,
+    ) -> Result<T, SpecError> {
         let found = read(&mut self)?;
         self.end()?;
         Ok(found)
@@ -269,16 +280,16 @@ impl<'a> Table<'a> {
     pub fn list<T>(
         &mut self,
         key: &'static str,
-        mut read: impl FnMut(&mut Table<'a>) -> Result<T, Error>,
-    ) -> Result<Vec<T>, Error> {
+        mut read: impl FnMut(&mut TomlTable<'a>) -> Result<T, SpecError>,
+    ) -> Result<Vec<T>, SpecError> {
         let Some((_, value)) = self.take(key) else { return Ok(Vec::new()) };
-        let Value::List(values) = value.value else {
+        let TomlValue::List(values) = value.value else {
             return Err(self.mismatch(key, &value, "a list of tables ([[…]])"));
         };
-        let table = |(place, each): (usize, Spot<Value>)| match each.value {
-            Value::Table(entries) => {
+        let table = |(place, each): (usize, Located<TomlValue>)| match each.value {
+            TomlValue::Table(entries) => {
                 let name = format!("{}[{}]", self.name(key), place + 1);
-                Ok(Table::new(self.source, name, each.at, entries))
+                Ok(TomlTable::new(self.source, name, each.at, entries))
             }
             _ => Err(self.mismatch(key, &each, "a table")),
         };
@@ -290,13 +301,13 @@ impl<'a> Table<'a> {
     pub fn named<T>(
         &mut self,
         key: &'static str,
-        read: impl Fn(String, &mut Table<'a>) -> Result<T, Error>,
-    ) -> Result<Vec<T>, Error> {
+        read: impl Fn(String, &mut TomlTable<'a>) -> Result<T, SpecError>,
+    ) -> Result<Vec<T>, SpecError> {
         let Some(mut all) = self.table(key)? else { return Ok(Vec::new()) };
         let entries = std::mem::take(&mut all.entries);
-        let table = |(key, value): Entry| match value.value {
-            Value::Table(entries) => {
-                let table = Table::new(all.source, all.name(&key.value), key.at, entries);
+        let table = |(key, value): TomlEntry| match value.value {
+            TomlValue::Table(entries) => {
+                let table = TomlTable::new(all.source, all.name(&key.value), key.at, entries);
                 Ok((key.value, table))
             }
             _ => Err(all.mismatch(&key.value, &value, "a table")),
@@ -306,14 +317,14 @@ impl<'a> Table<'a> {
     }
 
     /// Reads all keys as lists of texts with user-defined names.
-    pub fn lists(&self) -> Result<Vec<NamedList>, Error> {
+    pub fn lists(&self) -> Result<Vec<TomlNamedList>, SpecError> {
         let list =
-            |(key, value): &Entry| Ok((key.clone(), self.as_texts(&key.value, value.clone())?));
+            |(key, value): &TomlEntry| Ok((key.clone(), self.as_texts(&key.value, value.clone())?));
         self.entries.iter().map(list).collect()
     }
 
     /// Ends the table; fails if a key is left.
-    pub fn end(self) -> Result<(), Error> {
+    pub fn end(self) -> Result<(), SpecError> {
         let Some((key, _)) = self.entries.first() else { return Ok(()) };
         let hint = value::hint(&key.value, self.asked.iter().map(|(key, _)| *key));
         Err(self.wrong_at(key.at, &key.value, format!("is not known here{hint}")))
@@ -321,9 +332,9 @@ impl<'a> Table<'a> {
 }
 
 /// Items of a list; a single value is a list of one.
-fn listed(value: Spot<Value>) -> Vec<Spot<Value>> {
+fn listed(value: Located<TomlValue>) -> Vec<Located<TomlValue>> {
     match value.value {
-        Value::List(values) => values,
+        TomlValue::List(values) => values,
         _ => vec![value],
     }
 }

@@ -1,11 +1,11 @@
 //! `[[tool]]` and `[sweep]`: tools, and the parameters to sweep.
 
-use super::names::{FIXED, Names, Parameter};
-use super::node::Error;
-use super::place::Place;
-use super::table::{NamedList, Table};
+use super::names::{FIXED, Placeholders, SweptParameter};
+use super::node::SpecError;
+use super::place::PlaceSpec;
+use super::table::{TomlNamedList, TomlTable};
 use super::value;
-use crate::campaign::tools::{self, KNOWN, Known, Output, Template};
+use crate::campaign::tools::{self, KNOWN, KnownTool, OutputFormat, Template};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most values of a parameter.
@@ -13,11 +13,11 @@ const VALUES_MAX: usize = 1000;
 
 /// A tool of a campaign.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tool {
+pub struct ToolSpec {
     /// Name: a line in charts.
     pub name: String,
     /// Its invocation.
-    pub invocation: Invocation,
+    pub invocation: ToolInvocation,
     /// Additional arguments of a known tool.
     pub options: Vec<Template>,
     /// Required programs besides those of a known tool.
@@ -33,64 +33,64 @@ pub struct Tool {
     /// Folder of the data set's files after the run.
     pub arrives: Option<Template>,
     /// Metrics to extract from its output.
-    pub output: Output,
+    pub output: OutputFormat,
     /// Fixed parameters.
     pub set: BTreeMap<String, String>,
     /// Swept parameters, if different from the campaign's.
-    pub sweep: Option<Vec<Parameter>>,
+    pub sweep: Option<Vec<SweptParameter>>,
     /// True for this program.
     pub own: bool,
 }
 
 /// Invocation of a tool.
 #[derive(Clone, Debug)]
-pub enum Invocation {
+pub enum ToolInvocation {
     /// A known tool.
-    Known(&'static Known),
+    Known(&'static KnownTool),
     /// A command.
     Command(Template),
 }
 
-impl PartialEq for Invocation {
-    fn eq(&self, other: &Invocation) -> bool {
+impl PartialEq for ToolInvocation {
+    fn eq(&self, other: &ToolInvocation) -> bool {
         match (self, other) {
-            (Invocation::Known(a), Invocation::Known(b)) => a.name == b.name,
-            (Invocation::Command(a), Invocation::Command(b)) => a == b,
+            (ToolInvocation::Known(a), ToolInvocation::Known(b)) => a.name == b.name,
+            (ToolInvocation::Command(a), ToolInvocation::Command(b)) => a == b,
             _ => false,
         }
     }
 }
 
-impl Tool {
+impl ToolSpec {
     /// The known tool, if it is one.
-    pub fn known(&self) -> Option<&'static Known> {
+    pub fn known(&self) -> Option<&'static KnownTool> {
         match &self.invocation {
-            Invocation::Known(known) => Some(known),
-            Invocation::Command(_) => None,
+            ToolInvocation::Known(known) => Some(known),
+            ToolInvocation::Command(_) => None,
         }
     }
 
     /// Default parameters.
     pub fn defaults(&self) -> &'static [(&'static str, &'static str)] {
         match &self.invocation {
-            Invocation::Known(known) => known.defaults,
-            Invocation::Command(_) => &[],
+            ToolInvocation::Known(known) => known.defaults,
+            ToolInvocation::Command(_) => &[],
         }
     }
 
     /// The command, if one is given.
     pub fn command(&self) -> Option<&Template> {
         match &self.invocation {
-            Invocation::Known(_) => None,
-            Invocation::Command(command) => Some(command),
+            ToolInvocation::Known(_) => None,
+            ToolInvocation::Command(command) => Some(command),
         }
     }
 
     /// Command for a target; `None` if the tool cannot write there.
-    pub fn template(&self, target: &Place) -> Option<Template> {
+    pub fn template(&self, target: &PlaceSpec) -> Option<Template> {
         let known = match &self.invocation {
-            Invocation::Command(command) => return Some(command.clone()),
-            Invocation::Known(known) => known,
+            ToolInvocation::Command(command) => return Some(command.clone()),
+            ToolInvocation::Known(known) => known,
         };
         let text = match (known.measure.is_empty(), target.is_store()) {
             (false, false) => known.measure,
@@ -103,8 +103,8 @@ impl Tool {
 }
 
 /// Parses swept parameters.
-pub(super) fn sweep(table: &Table<'_>) -> Result<Vec<Parameter>, Error> {
-    let one = |(name, values): NamedList| {
+pub(super) fn sweep(table: &TomlTable<'_>) -> Result<Vec<SweptParameter>, SpecError> {
+    let one = |(name, values): TomlNamedList| {
         let wrong = |at, why: &str| Err(table.wrong_at(at, &name.value, why));
         if !value::is_placeholder(&name.value) {
             return wrong(name.at, "must be small letters, digits and '_'");
@@ -120,17 +120,17 @@ pub(super) fn sweep(table: &Table<'_>) -> Result<Vec<Parameter>, Error> {
             return wrong(again.at, &format!("{} is there twice", again.value));
         }
         let values = values.into_iter().map(|value| value.value).collect();
-        Ok(Parameter { name: name.value, values })
+        Ok(SweptParameter { name: name.value, values })
     };
     table.lists()?.into_iter().map(one).collect()
 }
 
 /// Parses all tools, with the position of each.
 pub(super) fn read(
-    top: &mut Table<'_>,
-    sweep: &[Parameter],
+    top: &mut TomlTable<'_>,
+    sweep: &[SweptParameter],
     scaled: &[(String, u64, u64)],
-) -> Result<Vec<(Tool, usize)>, Error> {
+) -> Result<Vec<(ToolSpec, usize)>, SpecError> {
     let mut names = BTreeSet::new();
     let tools = top.list("tool", |table| {
         let tool = one(table, sweep, scaled)?;
@@ -147,10 +147,10 @@ pub(super) fn read(
 }
 
 fn one(
-    table: &mut Table<'_>,
-    campaign: &[Parameter],
+    table: &mut TomlTable<'_>,
+    campaign: &[SweptParameter],
     scaled: &[(String, u64, u64)],
-) -> Result<Tool, Error> {
+) -> Result<ToolSpec, SpecError> {
     let used = table.text("use")?;
     let command = table.text("command")?;
     let known = match &used {
@@ -172,7 +172,7 @@ fn one(
             false => Ok(value.to_owned()),
         }
     })?;
-    let mut names = Names::of(own_sweep.as_deref().unwrap_or(campaign), scaled);
+    let mut names = Placeholders::of(own_sweep.as_deref().unwrap_or(campaign), scaled);
     names.0.extend(set.keys().cloned());
     let defaults = known.iter().flat_map(|known| known.defaults);
     names.0.extend(defaults.map(|(name, _)| (*name).to_owned()));
@@ -181,17 +181,17 @@ fn one(
             return Err(table.wrong("command", "and 'use' exclude each other"));
         }
         (None, None) => return Err(table.lacks("give 'use' or 'command'")),
-        (Some(known), None) => Invocation::Known(known),
+        (Some(known), None) => ToolInvocation::Known(known),
         (None, Some(command)) => {
             let command = names.command(&command).map_err(|why| table.wrong("command", why))?;
-            Invocation::Command(command)
+            ToolInvocation::Command(command)
         }
     };
     let options = table.each("options", |text| names.plain(text))?.unwrap_or_default();
     if !options.is_empty() && !takes_options(&invocation) {
         return Err(table.lacks("'options' have no place in the command of this tool"));
     }
-    Ok(Tool {
+    Ok(ToolSpec {
         name,
         invocation,
         options,
@@ -208,7 +208,7 @@ fn one(
         arrives: table.parsed("arrives", |text| names.plain(text))?,
         output: match table.parsed("extract", output)? {
             Some(output) => output,
-            None => known.map_or(Output::Nothing, |known| known.output),
+            None => known.map_or(OutputFormat::Nothing, |known| known.output),
         },
         set,
         sweep: own_sweep,
@@ -218,33 +218,33 @@ fn one(
     })
 }
 
-fn takes_options(invocation: &Invocation) -> bool {
+fn takes_options(invocation: &ToolInvocation) -> bool {
     match invocation {
-        Invocation::Command(command) => command.mentions("options"),
-        Invocation::Known(known) => {
+        ToolInvocation::Command(command) => command.mentions("options"),
+        ToolInvocation::Known(known) => {
             [known.copy, known.upload, known.measure].iter().any(|text| text.contains("{options}"))
         }
     }
 }
 
-fn output(text: &str) -> Result<Output, String> {
+fn output(text: &str) -> Result<OutputFormat, String> {
     match text {
-        "nothing" => Ok(Output::Nothing),
-        "fio-json" => Ok(Output::Fio),
-        "hakobu-json" => Ok(Output::Own),
-        "joblog" => Ok(Output::Joblog),
+        "nothing" => Ok(OutputFormat::Nothing),
+        "fio-json" => Ok(OutputFormat::Fio),
+        "hakobu-json" => Ok(OutputFormat::Own),
+        "joblog" => Ok(OutputFormat::Joblog),
         other => Err(format!("'{other}' is neither nothing nor fio-json, hakobu-json nor joblog")),
     }
 }
 
 /// Parses a subtable `{ NAME = VALUE }`.
 fn values<T>(
-    table: &mut Table<'_>,
+    table: &mut TomlTable<'_>,
     key: &'static str,
     read: impl Fn(&str, &str) -> Result<T, String>,
-) -> Result<BTreeMap<String, T>, Error> {
+) -> Result<BTreeMap<String, T>, SpecError> {
     let Some(table) = table.table(key)? else { return Ok(BTreeMap::new()) };
-    let one = |(name, values): NamedList| {
+    let one = |(name, values): TomlNamedList| {
         let value = match &values[..] {
             [value] => read(&name.value, &value.value),
             _ => Err("takes one value".into()),

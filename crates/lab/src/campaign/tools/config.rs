@@ -1,13 +1,13 @@
 //! Settings files of S3 programs, and the environment that keeps them from looking for keys elsewhere.
 
 use super::quote::quoted;
-use super::table::Config;
+use super::table::SettingsFormat;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Endpoint and keys of a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Access {
+pub struct StoreAccess {
     /// `http://HOST:PORT`.
     pub endpoint: String,
     /// Access key.
@@ -18,7 +18,7 @@ pub struct Access {
     pub region: String,
 }
 
-impl Access {
+impl StoreAccess {
     /// Variables read by every S3 program, overriding the user's: keys and region, no profile, no metadata
     /// service of a cloud.
     pub fn environment(&self) -> BTreeMap<String, String> {
@@ -51,14 +51,14 @@ impl Access {
 
 /// A file to write before the first run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct File {
+pub struct SettingsFile {
     /// Path.
     pub path: PathBuf,
     /// Content.
     pub text: String,
 }
 
-impl File {
+impl SettingsFile {
     /// Shell command that writes the file, readable only by its owner because it may contain keys.
     pub fn command(&self) -> String {
         let path = quoted(&self.path.to_string_lossy());
@@ -71,29 +71,29 @@ impl File {
 
 /// Settings file of a program below `folder`, one for each setting.
 pub fn file(
-    config: Config,
+    config: SettingsFormat,
     folder: &Path,
-    access: &Access,
+    access: &StoreAccess,
     requests: &str,
     queue: &str,
-) -> Option<File> {
+) -> Option<SettingsFile> {
     let (name, text) = match config {
-        Config::No => return None,
-        Config::Aws => (
+        SettingsFormat::No => return None,
+        SettingsFormat::Aws => (
             format!("aws-{}-{}.ini", plain(requests), plain(queue)),
             format!(
                 "[default]\ns3 =\n  max_concurrent_requests = {requests}\n  \
                  max_queue_size = {queue}\n"
             ),
         ),
-        Config::AwsPublished => (
+        SettingsFormat::AwsPublished => (
             format!("aws-published-{}-{}.ini", plain(requests), plain(queue)),
             format!(
                 "[default]\nmax_queue_size = {queue}\ns3 =\n  \
                  max_concurrent_requests = {requests}\n"
             ),
         ),
-        Config::S3cmd => {
+        SettingsFormat::S3cmd => {
             let (scheme, host) =
                 access.endpoint.split_once("://").unwrap_or(("http", &access.endpoint));
             let secure = if scheme == "https" { "True" } else { "False" };
@@ -112,7 +112,7 @@ pub fn file(
             )
         }
     };
-    Some(File { path: folder.join(name), text })
+    Some(SettingsFile { path: folder.join(name), text })
 }
 
 /// Replaces all but ASCII letters and digits by `_`, for a file name.

@@ -1,7 +1,7 @@
 //! What a record shows of values that may be secret: those of environment variables. Their names are shown, and the
 //! placeholders in them whose values stand in the record anyway.
 
-use super::template::{Template, Values};
+use super::template::{PlaceholderValues, Template};
 use std::collections::BTreeSet;
 
 /// Stands for what is not shown.
@@ -9,9 +9,9 @@ pub const HIDDEN: &str = "***";
 
 /// Names of placeholders that are shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Shown(pub BTreeSet<String>);
+pub struct ShownPlaceholders(pub BTreeSet<String>);
 
-impl Shown {
+impl ShownPlaceholders {
     /// A template as a text in which literal parts and other placeholders are hidden; `{name}` stands for those that
     /// are shown.
     pub fn template(&self, template: &Template) -> String {
@@ -19,7 +19,7 @@ impl Shown {
     }
 
     /// The same with the values of those that are shown.
-    pub fn text(&self, template: &Template, values: &Values) -> String {
+    pub fn text(&self, template: &Template, values: &PlaceholderValues) -> String {
         self.join(template, |name| Template::plain(&format!("{{{name}}}")).text(values).ok())
     }
 
@@ -43,9 +43,12 @@ mod tests {
 
     #[test]
     fn only_known_placeholders_are_shown() {
-        let shown = Shown(BTreeSet::from(["jobs".to_owned()]));
+        let shown = ShownPlaceholders(BTreeSet::from(["jobs".to_owned()]));
         let value = |text: &str| text.to_owned().into();
-        let values = Values::from([("jobs".into(), value("4")), ("token".into(), value("s3cr3t"))]);
+        let values = PlaceholderValues::from([
+            ("jobs".into(), value("4")),
+            ("token".into(), value("s3cr3t")),
+        ]);
         for (text, template, filled) in [
             ("", "", ""),
             ("s3cr3t", "***", "***"),

@@ -8,11 +8,11 @@ mod template;
 #[cfg(test)]
 mod tests;
 
-pub use config::{Access, File, file};
-pub use hide::{HIDDEN, Shown};
+pub use config::{SettingsFile, StoreAccess, file};
+pub use hide::{HIDDEN, ShownPlaceholders};
 pub use quote::{line, quoted};
-pub use table::{Config, KNOWN, Known, Output, PROGRAMS, Program};
-pub use template::{Fill, Template, Values};
+pub use table::{KNOWN, KnownProgram, KnownTool, OutputFormat, PROGRAMS, SettingsFormat};
+pub use template::{PlaceholderValue, PlaceholderValues, Template};
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -21,12 +21,12 @@ use std::path::{Path, PathBuf};
 pub const OWN: &str = "hakobu";
 
 /// Finds a known tool by name.
-pub fn known(name: &str) -> Option<&'static Known> {
+pub fn known(name: &str) -> Option<&'static KnownTool> {
     KNOWN.iter().find(|known| known.name == name)
 }
 
 /// Finds a known program by name.
-pub fn program(name: &str) -> Option<&'static Program> {
+pub fn program(name: &str) -> Option<&'static KnownProgram> {
     PROGRAMS.iter().find(|program| program.name == name)
 }
 

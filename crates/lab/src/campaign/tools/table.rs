@@ -2,7 +2,7 @@
 
 /// Metrics to extract from a program's output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Output {
+pub enum OutputFormat {
     /// Nothing.
     #[default]
     Nothing,
@@ -18,7 +18,7 @@ pub enum Output {
 
 /// Format of a program's settings file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Config {
+pub enum SettingsFormat {
     /// None.
     No,
     /// aws-cli, with the settings for requests and queue below `s3`, where it reads them.
@@ -32,7 +32,7 @@ pub enum Config {
 
 /// A known tool: a program, or several that work together.
 #[derive(Clone, Copy, Debug)]
-pub struct Known {
+pub struct KnownTool {
     /// Name in campaigns.
     pub name: &'static str,
     /// Command that copies the folder `{src}` into the empty folder `{dst}`; empty if unsupported.
@@ -52,13 +52,13 @@ pub struct Known {
     /// Default parameters; `cpus` is the number of CPUs.
     pub defaults: &'static [(&'static str, &'static str)],
     /// Format of its output.
-    pub output: Output,
+    pub output: OutputFormat,
     /// Format of its settings file.
-    pub config: Config,
+    pub config: SettingsFormat,
 }
 
 /// Defaults of the table.
-const PLAIN: Known = Known {
+const PLAIN: KnownTool = KnownTool {
     name: "",
     copy: "",
     upload: "",
@@ -68,8 +68,8 @@ const PLAIN: Known = Known {
     moves: false,
     needs: &[],
     defaults: &[],
-    output: Output::Nothing,
-    config: Config::No,
+    output: OutputFormat::Nothing,
+    config: SettingsFormat::No,
 };
 
 /// Default parameters of fio and programs with its options.
@@ -84,19 +84,19 @@ const FIO_DEFAULTS: &[(&str, &str)] = &[
 ];
 
 /// The known tools.
-pub const KNOWN: &[Known] = &[
-    Known {
+pub const KNOWN: &[KnownTool] = &[
+    KnownTool {
         name: "hakobu",
         copy: "{own} sync -a --json --no-memory -j {jobs} {options} {src}/ {dst}/",
         upload: "{own} sync -r --json --no-memory -j {jobs} --endpoint-url {endpoint} {options} \
                  {src}/ {dst}/",
         needs: &[super::OWN],
         defaults: &[("jobs", "auto")],
-        output: Output::Own,
+        output: OutputFormat::Own,
         ..PLAIN
     },
-    Known { name: "cp", copy: "cp -a {options} {src}/. {dst}/", needs: &["cp"], ..PLAIN },
-    Known {
+    KnownTool { name: "cp", copy: "cp -a {options} {src}/. {dst}/", needs: &["cp"], ..PLAIN },
+    KnownTool {
         name: "mv",
         copy: "mv {options} {src} {dst}/moved",
         arrives: "{dst}/moved",
@@ -104,21 +104,26 @@ pub const KNOWN: &[Known] = &[
         needs: &["mv"],
         ..PLAIN
     },
-    Known {
+    KnownTool {
         name: "hakobu-mv",
         copy: "{own} mv --json --no-memory -j {jobs} {options} {src} {dst}/moved",
         arrives: "{dst}/moved",
         moves: true,
         needs: &[super::OWN],
         defaults: &[("jobs", "auto")],
-        output: Output::Own,
+        output: OutputFormat::Own,
         ..PLAIN
     },
-    Known { name: "rsync", copy: "rsync -a {options} {src}/ {dst}/", needs: &["rsync"], ..PLAIN },
-    Known {
+    KnownTool {
+        name: "rsync",
+        copy: "rsync -a {options} {src}/ {dst}/",
+        needs: &["rsync"],
+        ..PLAIN
+    },
+    KnownTool {
         name: "parallel-rsync",
         copy: "parallel --joblog /dev/stdout -j {jobs} rsync -avR {} {dst!q}/",
-        output: Output::Joblog,
+        output: OutputFormat::Joblog,
         stdin: "{list}",
         // -R keeps the whole path of each name.
         arrives: "{dst}{src}",
@@ -126,14 +131,14 @@ pub const KNOWN: &[Known] = &[
         defaults: &[("jobs", "cpus")],
         ..PLAIN
     },
-    Known {
+    KnownTool {
         name: "fpsync",
         copy: "fpsync -n {jobs} {options} {src}/ {dst}/",
         needs: &["fpsync", "rsync"],
         defaults: &[("jobs", "cpus")],
         ..PLAIN
     },
-    Known {
+    KnownTool {
         name: "xcp",
         copy: "xcp --recursive --no-progress --workers {jobs} {options} {src} {dst}/copy",
         arrives: "{dst}/copy",
@@ -141,14 +146,14 @@ pub const KNOWN: &[Known] = &[
         defaults: &[("jobs", "4")],
         ..PLAIN
     },
-    Known {
+    KnownTool {
         name: "cpz",
         copy: "cpz {options} {src} {dst}/copy",
         arrives: "{dst}/copy",
         needs: &["cpz"],
         ..PLAIN
     },
-    Known {
+    KnownTool {
         name: "rclone",
         copy: "rclone copy --config /dev/null --transfers {jobs} {options} {src} {dst}",
         upload: "rclone copy --config /dev/null --transfers {jobs} {options} {src} \
@@ -157,57 +162,57 @@ pub const KNOWN: &[Known] = &[
         defaults: &[("jobs", "4")],
         ..PLAIN
     },
-    Known {
+    KnownTool {
         name: "aws-s3",
         upload: "aws s3 cp {src} {dst}/ --recursive --quiet --endpoint-url {endpoint} {options}",
         needs: &["aws"],
         defaults: &[("requests", "10"), ("queue_size", "1000")],
-        config: Config::Aws,
+        config: SettingsFormat::Aws,
         ..PLAIN
     },
-    Known {
+    KnownTool {
         name: "aws-s3-published",
         upload: "aws s3 cp {src} {dst}/ --recursive --quiet --endpoint-url {endpoint} {options}",
         needs: &["aws"],
         defaults: &[("requests", "10"), ("queue_size", "1000")],
-        config: Config::AwsPublished,
+        config: SettingsFormat::AwsPublished,
         ..PLAIN
     },
-    Known {
+    KnownTool {
         name: "s5cmd",
         upload: "s5cmd --endpoint-url {endpoint} --numworkers {jobs} {options} cp {src}/ {dst}/",
         needs: &["s5cmd"],
         defaults: &[("jobs", "256")],
         ..PLAIN
     },
-    Known {
+    KnownTool {
         name: "s3cmd",
         upload: "s3cmd -c {config} --no-progress {options} put --recursive {src}/ {dst}/",
         needs: &["s3cmd"],
-        config: Config::S3cmd,
+        config: SettingsFormat::S3cmd,
         ..PLAIN
     },
-    Known {
+    KnownTool {
         name: "parallel-s3cmd",
-        output: Output::Joblog,
+        output: OutputFormat::Joblog,
         upload: "parallel --joblog /dev/stdout -j {jobs} s3cmd -c {config!q} --no-progress put {} {dst!q}/",
         stdin: "{list}",
         needs: &["parallel", "s3cmd"],
         defaults: &[("jobs", "100%")],
-        config: Config::S3cmd,
+        config: SettingsFormat::S3cmd,
         ..PLAIN
     },
-    Known {
+    KnownTool {
         name: "fio",
         measure: "fio --name=io --directory={dst} --rw={rw} --numjobs={numjobs} --bs={bs} \
                   --ioengine={ioengine} --iodepth={iodepth} --direct={direct} --size={file_bytes} \
                   --group_reporting --output-format=json {options}",
         needs: &["fio"],
         defaults: FIO_DEFAULTS,
-        output: Output::Fio,
+        output: OutputFormat::Fio,
         ..PLAIN
     },
-    Known {
+    KnownTool {
         name: "hakobu-io",
         // Existing files were laid out for all tools that measure them, and stay.
         measure: "{own} io --name=io --directory={dst} --rw={rw} --numjobs={numjobs} --bs={bs} \
@@ -215,13 +220,13 @@ pub const KNOWN: &[Known] = &[
                   --group_reporting --output-format=json --allow-overwrite --keep {options}",
         needs: &[super::OWN],
         defaults: FIO_DEFAULTS,
-        output: Output::Fio,
+        output: OutputFormat::Fio,
         ..PLAIN
     },
 ];
 
 /// Installation of a program, and the command that prints its version.
-pub struct Program {
+pub struct KnownProgram {
     /// Command name.
     pub name: &'static str,
     /// Command that installs it.
@@ -234,12 +239,12 @@ const fn program(
     name: &'static str,
     install: &'static str,
     version: &'static [&'static str],
-) -> Program {
-    Program { name, install, version }
+) -> KnownProgram {
+    KnownProgram { name, install, version }
 }
 
 /// All programs that known tools use.
-pub const PROGRAMS: &[Program] = &[
+pub const PROGRAMS: &[KnownProgram] = &[
     program("cp", "apt-get install coreutils", &["--version"]),
     program("mv", "apt-get install coreutils", &["--version"]),
     program("rsync", "apt-get install rsync", &["--version"]),

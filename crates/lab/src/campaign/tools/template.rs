@@ -7,45 +7,45 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Values of placeholders.
-pub type Values = BTreeMap<String, Fill>;
+pub type PlaceholderValues = BTreeMap<String, PlaceholderValue>;
 
 /// Value of a placeholder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fill {
+pub enum PlaceholderValue {
     /// One word or part of a word.
     Word(String),
     /// Any number of separate words.
     Words(Vec<String>),
 }
 
-impl From<String> for Fill {
-    fn from(word: String) -> Fill {
-        Fill::Word(word)
+impl From<String> for PlaceholderValue {
+    fn from(word: String) -> PlaceholderValue {
+        PlaceholderValue::Word(word)
     }
 }
 
-impl From<&Path> for Fill {
-    fn from(path: &Path) -> Fill {
-        Fill::Word(path.to_string_lossy().into_owned())
+impl From<&Path> for PlaceholderValue {
+    fn from(path: &Path) -> PlaceholderValue {
+        PlaceholderValue::Word(path.to_string_lossy().into_owned())
     }
 }
 
 /// Quotes around a placeholder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Quote {
+enum QuoteKind {
     Bare,
     Single,
     Double,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Token {
+enum TemplateToken {
     Text(String),
     Hole {
         name: String,
         /// True to quote once more, for a shell that the command starts.
         again: bool,
-        quote: Quote,
+        quote: QuoteKind,
     },
 }
 
@@ -56,7 +56,7 @@ enum Token {
 /// yields `{name}`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Template {
-    tokens: Vec<Token>,
+    tokens: Vec<TemplateToken>,
     needs_shell: bool,
 }
 
@@ -79,16 +79,16 @@ impl Template {
         }
         let mut tokens = Vec::new();
         let mut plain = String::new();
-        let (mut quote, mut needs_shell) = (Quote::Bare, false);
+        let (mut quote, mut needs_shell) = (QuoteKind::Bare, false);
         let mut at = 0;
         while let Some(c) = text[at..].chars().next() {
             let rest = &text[at..];
-            let after_dollar = plain.ends_with('$') && quote != Quote::Single;
+            let after_dollar = plain.ends_with('$') && quote != QuoteKind::Single;
             if let Some((name, again, length)) = hole(rest).filter(|_| !after_dollar) {
                 if !plain.is_empty() {
-                    tokens.push(Token::Text(std::mem::take(&mut plain)));
+                    tokens.push(TemplateToken::Text(std::mem::take(&mut plain)));
                 }
-                tokens.push(Token::Hole { name: name.to_owned(), again, quote });
+                tokens.push(TemplateToken::Hole { name: name.to_owned(), again, quote });
                 at += length;
                 continue;
             }
@@ -99,26 +99,26 @@ impl Template {
             }
             let mut length = c.len_utf8();
             match (quote, c) {
-                (Quote::Bare, '\'') => quote = Quote::Single,
-                (Quote::Bare, '"') => quote = Quote::Double,
-                (Quote::Single, '\'') | (Quote::Double, '"') => quote = Quote::Bare,
-                (Quote::Bare | Quote::Double, '\\') => {
+                (QuoteKind::Bare, '\'') => quote = QuoteKind::Single,
+                (QuoteKind::Bare, '"') => quote = QuoteKind::Double,
+                (QuoteKind::Single, '\'') | (QuoteKind::Double, '"') => quote = QuoteKind::Bare,
+                (QuoteKind::Bare | QuoteKind::Double, '\\') => {
                     length += rest.chars().nth(1).map_or(0, char::len_utf8);
                 }
-                (Quote::Double, '$' | '`') => needs_shell = true,
-                (Quote::Bare, _) => needs_shell |= is_operator(c, &plain),
+                (QuoteKind::Double, '$' | '`') => needs_shell = true,
+                (QuoteKind::Bare, _) => needs_shell |= is_operator(c, &plain),
                 _ => {}
             }
             plain.push_str(&rest[..length]);
             at += length;
         }
         match quote {
-            Quote::Bare => {}
-            Quote::Single => return Err("has a ' that is not closed".into()),
-            Quote::Double => return Err("has a \" that is not closed".into()),
+            QuoteKind::Bare => {}
+            QuoteKind::Single => return Err("has a ' that is not closed".into()),
+            QuoteKind::Double => return Err("has a \" that is not closed".into()),
         }
         if !plain.is_empty() {
-            tokens.push(Token::Text(plain));
+            tokens.push(TemplateToken::Text(plain));
         }
         let first = text.split_whitespace().next().unwrap_or_default();
         needs_shell |= SHELL_WORDS.contains(&first) || is_assignment(first);
@@ -132,8 +132,12 @@ impl Template {
         let mut rest = text;
         while let Some(c) = rest.chars().next() {
             let length = if let Some((name, again, length)) = hole(rest) {
-                tokens.push(Token::Text(std::mem::take(&mut plain)));
-                tokens.push(Token::Hole { name: name.to_owned(), again, quote: Quote::Bare });
+                tokens.push(TemplateToken::Text(std::mem::take(&mut plain)));
+                tokens.push(TemplateToken::Hole {
+                    name: name.to_owned(),
+                    again,
+                    quote: QuoteKind::Bare,
+                });
                 length
             } else if let Some((inner, length)) = doubled(rest) {
                 plain.push_str(inner);
@@ -144,23 +148,23 @@ impl Template {
             };
             rest = &rest[length..];
         }
-        tokens.push(Token::Text(plain));
+        tokens.push(TemplateToken::Text(plain));
         Template { tokens, needs_shell: false }
     }
 
     /// Names of its placeholders.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.tokens.iter().filter_map(|token| match token {
-            Token::Hole { name, .. } => Some(name.as_str()),
-            Token::Text(_) => None,
+            TemplateToken::Hole { name, .. } => Some(name.as_str()),
+            TemplateToken::Text(_) => None,
         })
     }
 
     /// Its parts in their order: texts, and as errors the names of placeholders.
     pub(super) fn parts(&self) -> impl Iterator<Item = Result<&str, &str>> {
         self.tokens.iter().map(|token| match token {
-            Token::Text(text) => Ok(text.as_str()),
-            Token::Hole { name, .. } => Err(name.as_str()),
+            TemplateToken::Text(text) => Ok(text.as_str()),
+            TemplateToken::Hole { name, .. } => Err(name.as_str()),
         })
     }
 
@@ -171,7 +175,7 @@ impl Template {
 
     /// Program that it starts, if its first word is a plain word and no shell keyword.
     pub fn program(&self) -> Option<String> {
-        let Some(Token::Text(text)) = self.tokens.first() else { return None };
+        let Some(TemplateToken::Text(text)) = self.tokens.first() else { return None };
         let word = text.split_whitespace().next()?;
         let plain = |c: char| c.is_ascii_alphanumeric() || "_-./+".contains(c);
         // A placeholder may follow without a space, as in `tool-{version}`.
@@ -189,7 +193,7 @@ impl Template {
     ///
     /// # Errors
     /// A placeholder without a value.
-    pub fn argv(&self, values: &Values, shell: bool) -> Result<Vec<String>, String> {
+    pub fn argv(&self, values: &PlaceholderValues, shell: bool) -> Result<Vec<String>, String> {
         if shell || self.needs_shell {
             Ok(vec!["sh".into(), "-c".into(), self.script(values)?])
         } else {
@@ -201,17 +205,17 @@ impl Template {
     ///
     /// # Errors
     /// A placeholder without a value.
-    pub fn script(&self, values: &Values) -> Result<String, String> {
+    pub fn script(&self, values: &PlaceholderValues) -> Result<String, String> {
         let mut out = String::new();
         for token in &self.tokens {
             match token {
-                Token::Text(text) => out.push_str(text),
-                Token::Hole { name, again, quote } => {
+                TemplateToken::Text(text) => out.push_str(text),
+                TemplateToken::Hole { name, again, quote } => {
                     let words: Vec<String> = filled(values, name, *again)?;
                     let words = words.iter().map(|word| match quote {
-                        Quote::Bare => quoted(word),
-                        Quote::Single => in_single(word),
-                        Quote::Double => in_double(word),
+                        QuoteKind::Bare => quoted(word),
+                        QuoteKind::Single => in_single(word),
+                        QuoteKind::Double => in_double(word),
                     });
                     out.push_str(&words.collect::<Vec<_>>().join(" "));
                 }
@@ -224,12 +228,12 @@ impl Template {
     ///
     /// # Errors
     /// A placeholder without a value.
-    pub fn text(&self, values: &Values) -> Result<String, String> {
+    pub fn text(&self, values: &PlaceholderValues) -> Result<String, String> {
         let mut out = String::new();
         for token in &self.tokens {
             match token {
-                Token::Text(text) => out.push_str(text),
-                Token::Hole { name, again, .. } => {
+                TemplateToken::Text(text) => out.push_str(text),
+                TemplateToken::Hole { name, again, .. } => {
                     out.push_str(&filled(values, name, *again)?.join(" "));
                 }
             }
@@ -238,15 +242,15 @@ impl Template {
     }
 
     /// Words of a command that needs no shell.
-    fn words(&self, values: &Values) -> Result<Vec<String>, String> {
+    fn words(&self, values: &PlaceholderValues) -> Result<Vec<String>, String> {
         let mut words = Vec::new();
         let mut open: Option<String> = None;
-        let mut quote = Quote::Bare;
+        let mut quote = QuoteKind::Bare;
         for token in &self.tokens {
             match token {
-                Token::Text(text) => split(text, &mut quote, &mut open, &mut words),
-                Token::Hole { name, again, .. } => match values.get(name) {
-                    Some(Fill::Words(_)) if open.is_none() => {
+                TemplateToken::Text(text) => split(text, &mut quote, &mut open, &mut words),
+                TemplateToken::Hole { name, again, .. } => match values.get(name) {
+                    Some(PlaceholderValue::Words(_)) if open.is_none() => {
                         words.extend(filled(values, name, *again)?);
                     }
                     _ => {
@@ -262,18 +266,18 @@ impl Template {
 }
 
 /// Continues to split a text into words, by the shell's rules for quotes and backslashes.
-fn split(text: &str, quote: &mut Quote, open: &mut Option<String>, words: &mut Vec<String>) {
+fn split(text: &str, quote: &mut QuoteKind, open: &mut Option<String>, words: &mut Vec<String>) {
     let mut letters = text.chars();
     while let Some(c) = letters.next() {
         match (*quote, c) {
-            (Quote::Bare, c) if c.is_whitespace() => words.extend(open.take()),
-            (Quote::Bare, '\'' | '"') => {
-                *quote = if c == '"' { Quote::Double } else { Quote::Single };
+            (QuoteKind::Bare, c) if c.is_whitespace() => words.extend(open.take()),
+            (QuoteKind::Bare, '\'' | '"') => {
+                *quote = if c == '"' { QuoteKind::Double } else { QuoteKind::Single };
                 open.get_or_insert_default();
             }
-            (Quote::Single, '\'') | (Quote::Double, '"') => *quote = Quote::Bare,
-            (Quote::Bare, '\\') => open.get_or_insert_default().extend(letters.next()),
-            (Quote::Double, '\\') => {
+            (QuoteKind::Single, '\'') | (QuoteKind::Double, '"') => *quote = QuoteKind::Bare,
+            (QuoteKind::Bare, '\\') => open.get_or_insert_default().extend(letters.next()),
+            (QuoteKind::Double, '\\') => {
                 let next = letters.next();
                 let word = open.get_or_insert_default();
                 // In double quotes a backslash escapes only these.
@@ -288,10 +292,10 @@ fn split(text: &str, quote: &mut Quote, open: &mut Option<String>, words: &mut V
 }
 
 /// Value of a placeholder as words.
-fn filled(values: &Values, name: &str, again: bool) -> Result<Vec<String>, String> {
+fn filled(values: &PlaceholderValues, name: &str, again: bool) -> Result<Vec<String>, String> {
     let words = match values.get(name) {
-        Some(Fill::Word(word)) => vec![word.clone()],
-        Some(Fill::Words(words)) => words.clone(),
+        Some(PlaceholderValue::Word(word)) => vec![word.clone()],
+        Some(PlaceholderValue::Words(words)) => words.clone(),
         None => return Err(format!("there is nothing for {{{name}}}")),
     };
     Ok(if again { words.iter().map(|word| quoted(word)).collect() } else { words })

@@ -25,10 +25,10 @@ const HOSTILE: &[&str] = &[
     "!x",
 ];
 
-fn values(pairs: &[(&str, &str)]) -> Values {
+fn values(pairs: &[(&str, &str)]) -> PlaceholderValues {
     pairs
         .iter()
-        .map(|(name, value)| ((*name).to_owned(), Fill::Word((*value).to_owned())))
+        .map(|(name, value)| ((*name).to_owned(), PlaceholderValue::Word((*value).to_owned())))
         .collect()
 }
 
@@ -76,17 +76,17 @@ fn what_needs_a_shell_gets_one() {
 #[test]
 fn words_in_a_row_stay_words() {
     let template = Template::parse("a {options} b --x={options}").unwrap();
-    let mut given = Values::new();
+    let mut given = PlaceholderValues::new();
     let mut with = |words: &[&str]| {
         let words = words.iter().map(|word| (*word).to_owned()).collect();
-        given.insert("options".into(), Fill::Words(words));
+        given.insert("options".into(), PlaceholderValue::Words(words));
         (template.argv(&given, false).unwrap(), template.script(&given).unwrap())
     };
     assert_eq!(with(&[]).0, ["a", "b", "--x="]);
     let (words, script) = with(&["c d", "e"]);
     assert_eq!(words, ["a", "c d", "e", "b", "--x=c d e"]);
     assert_eq!(script, "a 'c d' e b --x='c d' e");
-    assert!(template.argv(&Values::new(), false).unwrap_err().contains("{options}"));
+    assert!(template.argv(&PlaceholderValues::new(), false).unwrap_err().contains("{options}"));
 }
 
 /// Runs a command that prints its arguments, and returns them.
@@ -189,7 +189,7 @@ fn programs_are_found_on_the_path() {
 
 #[test]
 fn settings_are_written_as_they_are_meant() {
-    let access = Access {
+    let access = StoreAccess {
         endpoint: "http://127.0.0.1:9".into(),
         access_key: "K".into(),
         secret_key: "S'$x".into(),
@@ -198,21 +198,21 @@ fn settings_are_written_as_they_are_meant() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("a b");
     let made = |config| file(config, &folder, &access, "32", "10000").unwrap();
-    let (right, published) = (made(Config::Aws), made(Config::AwsPublished));
+    let (right, published) = (made(SettingsFormat::Aws), made(SettingsFormat::AwsPublished));
     let section = right.text.find("s3 =").unwrap();
     assert!(right.text.find("max_queue_size = 10000").unwrap() > section, "{}", right.text);
     let section = published.text.find("s3 =").unwrap();
     assert!(published.text.find("max_queue_size = 10000").unwrap() < section);
     assert!(published.text.contains("\n  max_concurrent_requests = 32\n"));
     assert_ne!(right.path, published.path);
-    let settings = made(Config::S3cmd);
+    let settings = made(SettingsFormat::S3cmd);
     assert!(settings.text.contains("host_base = 127.0.0.1:9\n"), "{}", settings.text);
     let status = Command::new("sh").arg("-c").arg(settings.command()).status().unwrap();
     assert!(status.success());
     assert_eq!(std::fs::read_to_string(&settings.path).unwrap(), settings.text);
     let mode = std::fs::metadata(&settings.path).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    assert!(file(Config::No, &folder, &access, "", "").is_none());
+    assert!(file(SettingsFormat::No, &folder, &access, "", "").is_none());
     let environment = access.environment();
     assert_eq!(environment["AWS_SECRET_ACCESS_KEY"], "S'$x");
     assert_eq!(environment["AWS_EC2_METADATA_DISABLED"], "true");
@@ -229,7 +229,7 @@ proptest::proptest! {
     fn any_command_is_taken_or_refused(text: String) {
         if let Ok(template) = Template::parse(&text) {
             let names: Vec<String> = template.names().map(str::to_owned).collect();
-            let filled = names.into_iter().map(|name| (name, Fill::Word("v".into()))).collect();
+            let filled = names.into_iter().map(|name| (name, PlaceholderValue::Word("v".into()))).collect();
             proptest::prop_assert!(template.argv(&filled, false).is_ok());
             proptest::prop_assert!(template.script(&filled).is_ok());
         }

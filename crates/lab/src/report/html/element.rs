@@ -1,26 +1,26 @@
 //! HTML elements: tables, charts, lists. Foreign text is escaped by [`html`].
 
-use crate::chart::{PLOT_LEFT_PX, PLOT_RIGHT_PX, Words};
-use crate::report::block::Block;
+use crate::chart::{ChartLabel, PLOT_LEFT_PX, PLOT_RIGHT_PX};
+use crate::report::block::ReportBlock;
 use crate::report::escape::{html, json_in_script};
-use crate::report::load::Load;
-use crate::report::sweep::Picture;
-use crate::report::table::Table;
-use crate::report::words::Words as Said;
+use crate::report::load::LoadChart;
+use crate::report::sweep::DescribedChart;
+use crate::report::table::ReportTable;
+use crate::report::words::ReportWords;
 
 /// Renders blocks without headings.
 pub(super) fn blocks<'a>(
     out: &mut String,
     lang: &str,
-    blocks: impl IntoIterator<Item = &'a Block>,
+    blocks: impl IntoIterator<Item = &'a ReportBlock>,
 ) {
     for block in blocks {
         match block {
             // Headings belong to sections.
-            Block::Heading(_) => {}
-            Block::Text(text) => paragraph(out, text),
-            Block::List(texts) => list(out, lang, texts),
-            Block::Table(of) => table(out, of),
+            ReportBlock::Heading(_) => {}
+            ReportBlock::Text(text) => paragraph(out, text),
+            ReportBlock::List(texts) => list(out, lang, texts),
+            ReportBlock::Table(of) => table(out, of),
         }
     }
 }
@@ -37,7 +37,7 @@ pub(super) fn list<'a>(out: &mut String, lang: &str, texts: impl IntoIterator<It
     out.push_str("</ul>\n");
 }
 
-pub(super) fn table(out: &mut String, of: &Table) {
+pub(super) fn table(out: &mut String, of: &ReportTable) {
     if of.is_empty() {
         return;
     }
@@ -71,8 +71,8 @@ pub(super) fn folded(out: &mut String, summary: &str, inside: &str) {
 ///
 /// # Errors
 /// It cannot be drawn.
-pub(super) fn picture(out: &mut String, id: &str, of: &Picture) -> Result<(), String> {
-    let words = Words { id, title: &of.chart.title, description: &of.description };
+pub(super) fn picture(out: &mut String, id: &str, of: &DescribedChart) -> Result<(), String> {
+    let words = ChartLabel { id, title: &of.chart.title, description: &of.description };
     let svg = of.chart.svg_for_page(words)?;
     out.push_str(&format!(
         "<figure>\n{svg}<figcaption>{}</figcaption>\n</figure>\n",
@@ -85,8 +85,13 @@ pub(super) fn picture(out: &mut String, id: &str, of: &Picture) -> Result<(), St
 ///
 /// # Errors
 /// It cannot be drawn.
-pub(super) fn load(out: &mut String, id: &str, of: &Load, said: &Said) -> Result<(), String> {
-    let words = Words { id, title: &of.caption, description: &of.description };
+pub(super) fn load(
+    out: &mut String,
+    id: &str,
+    of: &LoadChart,
+    said: &ReportWords,
+) -> Result<(), String> {
+    let words = ChartLabel { id, title: &of.caption, description: &of.description };
     let svg = of.chart.svg_for_page(words)?;
     let numbers = serde_json::to_string(&of.cursor).map_err(|why| why.to_string())?;
     out.push_str(&format!(

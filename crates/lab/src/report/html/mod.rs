@@ -5,13 +5,13 @@ mod element;
 mod sections;
 
 use self::element::table;
-use self::sections::{Section, sections};
-use super::block::Block;
+use self::sections::{HtmlSection, sections};
+use super::block::ReportBlock;
 use super::escape::html;
-use super::facts::Facts;
+use super::facts::ReportFacts;
 use super::machines;
-use super::part::Part;
-use super::words::Words;
+use super::part::ReportPart;
+use super::words::ReportWords;
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -24,13 +24,13 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 
 ///
 /// # Errors
 /// A message: a chart cannot be drawn.
-pub(super) fn page(parts: &[Part], words: &Words) -> Result<String, String> {
-    let all: Vec<Facts<'_>> = parts.iter().map(Part::facts).collect();
+pub(super) fn page(parts: &[ReportPart], words: &ReportWords) -> Result<String, String> {
+    let all: Vec<ReportFacts<'_>> = parts.iter().map(ReportPart::facts).collect();
     let is_alone = all.len() == 1;
     let level = if is_alone { 2 } else { 3 };
     let pictures = RUN_PICTURES_MAX.div_ceil(all.len().max(1));
     let mut body = String::new();
-    let headline = all.first().map_or(words.report, Facts::title);
+    let headline = all.first().map_or(words.report, ReportFacts::title);
     body.push_str(&format!("<header>\n<h1>{}</h1>\n", html(headline)));
     if let [facts] = all.as_slice() {
         sections::origin(&mut body, facts, words);
@@ -66,14 +66,14 @@ pub(super) fn page(parts: &[Part], words: &Words) -> Result<String, String> {
 }
 
 /// Renders a comparison as a page.
-pub(super) fn compared(headline: &str, blocks: &[Block], words: &Words) -> String {
-    let mut sections: Vec<Section> = Vec::new();
+pub(super) fn compared(headline: &str, blocks: &[ReportBlock], words: &ReportWords) -> String {
+    let mut sections: Vec<HtmlSection> = Vec::new();
     for block in blocks {
-        if let Block::Heading(title) = block {
+        if let ReportBlock::Heading(title) = block {
             let id = format!("s{}", sections.len() + 1);
             // The first section is emphasised.
             let class = if sections.is_empty() { "verdict" } else { "" };
-            sections.push(Section { id, title: title.clone(), class, text: String::new() });
+            sections.push(HtmlSection { id, title: title.clone(), class, text: String::new() });
             continue;
         }
         if let Some(section) = sections.last_mut() {
@@ -88,7 +88,12 @@ pub(super) fn compared(headline: &str, blocks: &[Block], words: &Words) -> Strin
     document(headline, &contents, &body, words)
 }
 
-fn document(headline: &str, contents: &[(String, String)], body: &str, words: &Words) -> String {
+fn document(
+    headline: &str,
+    contents: &[(String, String)],
+    body: &str,
+    words: &ReportWords,
+) -> String {
     let code = words.lang.code();
     format!(
         "<!DOCTYPE html>\n<html lang=\"{code}\">\n<head>\n<meta charset=\"utf-8\"/>\n\
@@ -101,7 +106,7 @@ fn document(headline: &str, contents: &[(String, String)], body: &str, words: &W
     )
 }
 
-fn navigation(contents: &[(String, String)], words: &Words) -> String {
+fn navigation(contents: &[(String, String)], words: &ReportWords) -> String {
     let links = contents
         .iter()
         .map(|(id, title)| format!("<li><a href=\"#{id}\">{}</a></li>\n", html(title)));
@@ -110,7 +115,7 @@ fn navigation(contents: &[(String, String)], words: &Words) -> String {
 }
 
 /// Section that compares several machines.
-fn machines_section(all: &[Facts<'_>], words: &Words) -> String {
+fn machines_section(all: &[ReportFacts<'_>], words: &ReportWords) -> String {
     let mut text = String::new();
     for (facts, name) in all.iter().zip(machines::names(all)) {
         text.push_str(&format!("<div class=\"verdict\"><strong>{}</strong>\n", html(&name)));
@@ -119,7 +124,11 @@ fn machines_section(all: &[Facts<'_>], words: &Words) -> String {
     }
     table(&mut text, &machines::side_by_side(all, words));
     table(&mut text, &machines::fingerprints(all, words));
-    let section =
-        Section { id: "machines".to_owned(), title: words.machines.to_owned(), class: "", text };
+    let section = HtmlSection {
+        id: "machines".to_owned(),
+        title: words.machines.to_owned(),
+        class: "",
+        text,
+    };
     section.text(2)
 }

@@ -1,15 +1,15 @@
 //! Sections of a campaign's results, in order.
 
 use super::element::{self, folded, list, load, paragraph, picture, table};
-use crate::report::block::{self, Block};
+use crate::report::block::{self, ReportBlock};
 use crate::report::escape::html;
-use crate::report::facts::Facts;
+use crate::report::facts::ReportFacts;
 use crate::report::load::{timeline, typical};
-use crate::report::words::{Words, with};
+use crate::report::words::{ReportWords, with};
 use crate::report::{record, sweep, tables};
 
 /// A section.
-pub(super) struct Section {
+pub(super) struct HtmlSection {
     pub(super) id: String,
     pub(super) title: String,
     /// CSS class of the element; may be empty.
@@ -17,7 +17,7 @@ pub(super) struct Section {
     pub(super) text: String,
 }
 
-impl Section {
+impl HtmlSection {
     /// Renders the element, with a heading of this level.
     pub(super) fn text(&self, level: usize) -> String {
         let class = match self.class {
@@ -35,7 +35,7 @@ impl Section {
 }
 
 /// Question, date and programs.
-pub(super) fn origin(out: &mut String, facts: &Facts<'_>, words: &Words) {
+pub(super) fn origin(out: &mut String, facts: &ReportFacts<'_>, words: &ReportWords) {
     let header = facts.header();
     if !header.question.is_empty() {
         paragraph(out, &header.question);
@@ -44,7 +44,7 @@ pub(super) fn origin(out: &mut String, facts: &Facts<'_>, words: &Words) {
 }
 
 /// Sentences of the verdict.
-pub(super) fn verdict(out: &mut String, facts: &Facts<'_>, words: &Words) {
+pub(super) fn verdict(out: &mut String, facts: &ReportFacts<'_>, words: &ReportWords) {
     list(out, words.lang.code(), &facts.analysis.verdict);
 }
 
@@ -53,28 +53,28 @@ pub(super) fn verdict(out: &mut String, facts: &Facts<'_>, words: &Words) {
 /// # Errors
 /// A chart cannot be drawn.
 pub(super) fn sections(
-    facts: &Facts<'_>,
-    words: &Words,
+    facts: &ReportFacts<'_>,
+    words: &ReportWords,
     prefix: &str,
     level: usize,
     pictures: usize,
-) -> Result<Vec<Section>, String> {
+) -> Result<Vec<HtmlSection>, String> {
     let mut found = Vec::new();
     let mut add = |name: &str, title: &str, class: &'static str, text: String| {
         let id = format!("{prefix}-{name}");
-        found.push(Section { id, title: title.to_owned(), class, text });
+        found.push(HtmlSection { id, title: title.to_owned(), class, text });
     };
     let mut text = String::new();
     verdict(&mut text, facts, words);
     add("verdict", words.verdict, "verdict", text);
     add("sweep", sweep_title(facts, words), "", groups(facts, words, prefix, level)?);
     add("tools", words.tools, "", tools(facts, words));
-    let shown = |blocks: &[Block]| {
+    let shown = |blocks: &[ReportBlock]| {
         let mut text = String::new();
         element::blocks(&mut text, words.lang.code(), blocks);
         text
     };
-    let none = || [Block::Text(words.no_proofs.to_owned())];
+    let none = || [ReportBlock::Text(words.no_proofs.to_owned())];
     let proofs = block::proofs(facts, words).map_or_else(|| shown(&none()), |found| shown(&found));
     add("proofs", words.proofs, "", proofs);
     add("controls", words.controls, "", shown(&block::controls(facts, words)));
@@ -85,13 +85,18 @@ pub(super) fn sections(
     Ok(found)
 }
 
-fn sweep_title<'a>(facts: &Facts<'_>, words: &'a Words) -> &'a str {
+fn sweep_title<'a>(facts: &ReportFacts<'_>, words: &'a ReportWords) -> &'a str {
     let is_swept = facts.header().cells.iter().any(|cell| cell.x.is_some());
     if is_swept { words.sweep } else { words.comparison }
 }
 
 /// For each group: chart, table, knee and fit; then published figures.
-fn groups(facts: &Facts<'_>, words: &Words, prefix: &str, level: usize) -> Result<String, String> {
+fn groups(
+    facts: &ReportFacts<'_>,
+    words: &ReportWords,
+    prefix: &str,
+    level: usize,
+) -> Result<String, String> {
     let mut text = String::new();
     let all = facts.groups();
     for (i, group) in all.iter().enumerate() {
@@ -112,7 +117,7 @@ fn groups(facts: &Facts<'_>, words: &Words, prefix: &str, level: usize) -> Resul
     Ok(text)
 }
 
-fn tools(facts: &Facts<'_>, words: &Words) -> String {
+fn tools(facts: &ReportFacts<'_>, words: &ReportWords) -> String {
     let mut text = String::new();
     for group in facts.groups() {
         table(&mut text, &tables::tools(facts, group, words));
@@ -124,8 +129,8 @@ fn tools(facts: &Facts<'_>, words: &Words) -> String {
 }
 
 fn loads(
-    facts: &Facts<'_>,
-    words: &Words,
+    facts: &ReportFacts<'_>,
+    words: &ReportWords,
     prefix: &str,
     pictures: usize,
 ) -> Result<String, String> {
@@ -142,7 +147,7 @@ fn loads(
     Ok(text)
 }
 
-fn runs(facts: &Facts<'_>, words: &Words) -> String {
+fn runs(facts: &ReportFacts<'_>, words: &ReportWords) -> String {
     let (raw, count) = tables::runs(facts, words);
     let mut inside = String::new();
     if raw.rows.len() < count {

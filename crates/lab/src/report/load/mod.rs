@@ -3,15 +3,15 @@
 
 mod thin;
 
-use self::thin::{Kind, points, round, thinned};
+use self::thin::{LoadCurveKind, points, round, thinned};
 use super::escape;
-use super::facts::Facts;
+use super::facts::ReportFacts;
 use super::number::digits;
 use super::sweep::look;
 use super::tables::grouped_label;
-use super::words::{Words, with};
-use crate::chart::{Chart, Color, Form, Panel, Series, color};
-use crate::results::{Cell, Curves, Run};
+use super::words::{ReportWords, with};
+use crate::chart::{Chart, ChartColor, ChartPanel, ChartSeries, SeriesForm, color};
+use crate::results::{Cell, LoadCurves, Run};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Points of the timeline, and of the curves of one run.
@@ -27,31 +27,32 @@ const PANEL_PX: u32 = 150;
 const fn kind(
     (key, name): (&'static str, &'static str),
     unit: &'static str,
-    color: Color,
-    form: Form,
+    color: ChartColor,
+    form: SeriesForm,
     per: f64,
-) -> Kind {
-    Kind { key, name, unit, color, form, per }
+) -> LoadCurveKind {
+    LoadCurveKind { key, name, unit, color, form, per }
 }
 
-const CPU: &[Kind] = &[
-    kind(("user", "user"), "%", color::BLUE, Form::Area, 1.0),
-    kind(("system", "system"), "%", color::RED, Form::Area, 1.0),
-    kind(("iowait", "iowait"), "%", color::YELLOW, Form::Area, 1.0),
-    kind(("steal", "steal"), "%", color::PURPLE, Form::Area, 1.0),
-    kind(("busiest", "busiest CPU"), "%", color::BLACK, Form::Line, 1.0),
+const CPU: &[LoadCurveKind] = &[
+    kind(("user", "user"), "%", color::BLUE, SeriesForm::Area, 1.0),
+    kind(("system", "system"), "%", color::RED, SeriesForm::Area, 1.0),
+    kind(("iowait", "iowait"), "%", color::YELLOW, SeriesForm::Area, 1.0),
+    kind(("steal", "steal"), "%", color::PURPLE, SeriesForm::Area, 1.0),
+    kind(("busiest", "busiest CPU"), "%", color::BLACK, SeriesForm::Line, 1.0),
 ];
-const DISK: &[Kind] = &[
-    kind(("read", "read"), "MB/s", color::BLUE, Form::Line, 1e6),
-    kind(("write", "write"), "MB/s", color::RED, Form::Line, 1e6),
+const DISK: &[LoadCurveKind] = &[
+    kind(("read", "read"), "MB/s", color::BLUE, SeriesForm::Line, 1e6),
+    kind(("write", "write"), "MB/s", color::RED, SeriesForm::Line, 1e6),
 ];
-const OPERATIONS: &[Kind] = &[kind(("iops", "operations"), "IOPS", color::GREEN, Form::Line, 1.0)];
-const NETWORK: &[Kind] =
-    &[kind(("net", "received and sent"), "MB/s", color::CYAN, Form::Line, 1e6)];
+const OPERATIONS: &[LoadCurveKind] =
+    &[kind(("iops", "operations"), "IOPS", color::GREEN, SeriesForm::Line, 1.0)];
+const NETWORK: &[LoadCurveKind] =
+    &[kind(("net", "received and sent"), "MB/s", color::CYAN, SeriesForm::Line, 1e6)];
 
 /// Data for the cursor: values at equidistant positions.
 #[derive(Debug, Default, PartialEq, serde::Serialize)]
-pub(super) struct Cursor {
+pub(super) struct LoadCursor {
     /// Range of the x axis, seconds.
     from: f64,
     to: f64,
@@ -63,24 +64,24 @@ pub(super) struct Cursor {
 }
 
 /// A chart with its text.
-pub(super) struct Load {
+pub(super) struct LoadChart {
     pub(super) chart: Chart,
-    pub(super) cursor: Cursor,
+    pub(super) cursor: LoadCursor,
     pub(super) caption: String,
     pub(super) description: String,
 }
 
 /// A run with its curves.
-struct Recorded<'a> {
+struct RunWithCurves<'a> {
     run: &'a Run,
     cell: &'a Cell,
-    curves: &'a Curves,
+    curves: &'a LoadCurves,
 }
 
 /// Curves of the runs that count, in order. Runs and curves of a cell and block are matched in order; if
 /// there are fewer curves than runs, warm-ups have none.
-fn recorded<'a>(facts: &Facts<'a>) -> Vec<Recorded<'a>> {
-    let mut curves: BTreeMap<(u32, u32), VecDeque<&Curves>> = BTreeMap::new();
+fn recorded<'a>(facts: &ReportFacts<'a>) -> Vec<RunWithCurves<'a>> {
+    let mut curves: BTreeMap<(u32, u32), VecDeque<&LoadCurves>> = BTreeMap::new();
     for curve in &facts.results.curves {
         curves.entry((curve.cell, curve.block)).or_default().push_back(curve);
     }
@@ -101,13 +102,13 @@ fn recorded<'a>(facts: &Facts<'a>) -> Vec<Recorded<'a>> {
         let Some(curves) = waiting.pop_front() else { continue };
         let is_usable = curves.t_s.last().is_some_and(|end| *end > 0.0 && end.is_finite());
         if let Some(cell) = facts.cell(run.cell).filter(|_| is_usable && !run.warmup) {
-            found.push(Recorded { run, cell, curves });
+            found.push(RunWithCurves { run, cell, curves });
         }
     }
     found
 }
 
-impl Recorded<'_> {
+impl RunWithCurves<'_> {
     /// Duration, seconds.
     fn length(&self) -> f64 {
         let end = self.curves.t_s.last().copied().unwrap_or_default();
@@ -116,16 +117,16 @@ impl Recorded<'_> {
 }
 
 /// Timeline of all runs. `None` if no curves were recorded.
-pub(super) fn timeline(facts: &Facts<'_>, words: &Words) -> Option<Load> {
+pub(super) fn timeline(facts: &ReportFacts<'_>, words: &ReportWords) -> Option<LoadChart> {
     let all = recorded(facts);
     let shown = &all[..all.len().min(TIMELINE_RUNS_MAX)];
-    let total: f64 = shown.iter().map(Recorded::length).sum();
+    let total: f64 = shown.iter().map(RunWithCurves::length).sum();
     if shown.is_empty() || total <= 0.0 || !total.is_finite() {
         return None;
     }
     let names = facts.series();
     let mut rows: Vec<Vec<(f64, f64)>> = vec![Vec::new(); names.len()];
-    let mut cursor = Cursor { to: round(total), ..Cursor::default() };
+    let mut cursor = LoadCursor { to: round(total), ..LoadCursor::default() };
     let mut pieces = Vec::new();
     let mut at = 0.0;
     for one in shown {
@@ -143,28 +144,28 @@ pub(super) fn timeline(facts: &Facts<'_>, words: &Words) -> Option<Load> {
         at = end;
     }
     let mut panels = panels(&pieces, total, TIMELINE_PLACES, words, &mut cursor);
-    let boxes = rows.into_iter().enumerate().map(|(i, points)| Series {
+    let boxes = rows.into_iter().enumerate().map(|(i, points)| ChartSeries {
         name: String::new(),
         color: look(i).0,
-        form: Form::Boxes,
+        form: SeriesForm::Boxes,
         points,
     });
     let height = ROWS_REST_PX.saturating_add(ROW_PX * u32::try_from(names.len()).unwrap_or(1));
     let tick = |(i, name): (usize, &&str)| ((names.len() - i) as f64 - 0.5, (*name).to_owned());
-    panels.push(Panel {
+    panels.push(ChartPanel {
         title: words.runs_panel.to_owned(),
         top: Some(names.len() as f64),
         ticks: names.iter().enumerate().map(tick).collect(),
         height_px: Some(height),
         series: boxes.collect(),
-        ..Panel::default()
+        ..ChartPanel::default()
     });
     let mut caption = words.load_title.to_owned();
     if all.len() > shown.len() {
         let parts = [shown.len().to_string(), all.len().to_string()];
         caption = format!("{caption}. {}", with(words.load_some, &[&parts[0], &parts[1]]));
     }
-    Some(Load {
+    Some(LoadChart {
         chart: Chart {
             title: words.load_title.to_owned(),
             x_label: words.load_label.to_owned(),
@@ -179,7 +180,11 @@ pub(super) fn timeline(facts: &Facts<'_>, words: &Words) -> Option<Load> {
 }
 
 /// Charts of the best settings of all tools, each by the run closest to the median time; at most `count`.
-pub(super) fn typical(facts: &Facts<'_>, count: usize, words: &Words) -> Vec<Load> {
+pub(super) fn typical(
+    facts: &ReportFacts<'_>,
+    count: usize,
+    words: &ReportWords,
+) -> Vec<LoadChart> {
     let all = recorded(facts);
     let mut found = Vec::new();
     for group in facts.groups() {
@@ -188,7 +193,7 @@ pub(super) fn typical(facts: &Facts<'_>, count: usize, words: &Words) -> Vec<Loa
                 continue;
             };
             let median = facts.summary(cell.id).and_then(|summary| summary.wall_s);
-            let far = |one: &&Recorded<'_>| {
+            let far = |one: &&RunWithCurves<'_>| {
                 median.map_or(0.0, |median| (one.run.wall_s - median.mid).abs())
             };
             let of_cell = all.iter().filter(|one| one.run.cell == cell.id && one.run.ok);
@@ -199,15 +204,15 @@ pub(super) fn typical(facts: &Facts<'_>, count: usize, words: &Words) -> Vec<Loa
     found
 }
 
-fn of_run(facts: &Facts<'_>, one: &Recorded<'_>, words: &Words) -> Load {
+fn of_run(facts: &ReportFacts<'_>, one: &RunWithCurves<'_>, words: &ReportWords) -> LoadChart {
     let total = one.length();
-    let mut cursor = Cursor { to: round(total), ..Cursor::default() };
+    let mut cursor = LoadCursor { to: round(total), ..LoadCursor::default() };
     let places = one.curves.t_s.len().clamp(1, RUN_PLACES);
     let panels = panels(&[(0.0, one.curves)], total, places, words, &mut cursor);
     let label = grouped_label(facts, one.cell);
     let took = format!("{} s", digits(one.run.wall_s));
     let caption = with(words.load_run, &[&label, &took]);
-    Load {
+    LoadChart {
         chart: Chart {
             title: label,
             x_label: words.run_seconds.to_owned(),
@@ -223,12 +228,12 @@ fn of_run(facts: &Facts<'_>, one: &Recorded<'_>, words: &Words) -> Load {
 
 /// Panels of CPU, disk and network; their data are added to the cursor.
 fn panels(
-    pieces: &[(f64, &Curves)],
+    pieces: &[(f64, &LoadCurves)],
     total: f64,
     places: usize,
-    words: &Words,
-    cursor: &mut Cursor,
-) -> Vec<Panel> {
+    words: &ReportWords,
+    cursor: &mut LoadCursor,
+) -> Vec<ChartPanel> {
     let groups = [
         (words.cpu_panel, "%", Some(100.0), CPU),
         (words.disk_panel, "MB/s", None, DISK),
@@ -244,7 +249,7 @@ fn panels(
             if kind.key == "steal" && values.iter().all(|value| *value < 0.5) {
                 continue;
             }
-            series.push(Series {
+            series.push(ChartSeries {
                 name: kind.name.to_owned(),
                 color: kind.color,
                 form: kind.form,
@@ -254,13 +259,13 @@ fn panels(
             cursor.values.push(values.into_iter().map(round).collect());
         }
         if !series.is_empty() {
-            panels.push(Panel {
+            panels.push(ChartPanel {
                 title: title.to_owned(),
                 unit: unit.to_owned(),
                 top,
                 height_px: Some(PANEL_PX),
                 series,
-                ..Panel::default()
+                ..ChartPanel::default()
             });
         }
     }
@@ -268,7 +273,7 @@ fn panels(
 }
 
 /// Description of the chart with mean values.
-fn described(cursor: &Cursor, runs: usize, words: &Words) -> String {
+fn described(cursor: &LoadCursor, runs: usize, words: &ReportWords) -> String {
     let mean = |name: &str| {
         let at = cursor.names.iter().position(|(known, _)| known == name);
         let values = at.and_then(|at| cursor.values.get(at)).filter(|values| !values.is_empty());

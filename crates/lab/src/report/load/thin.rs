@@ -1,16 +1,16 @@
 //! Thins curves to the resolution of a chart.
 
-use crate::chart::{Color, Form};
-use crate::results::Curves;
+use crate::chart::{ChartColor, SeriesForm};
+use crate::results::LoadCurves;
 
 /// A curve of a load chart.
-pub(super) struct Kind {
+pub(super) struct LoadCurveKind {
     /// Key in the record.
     pub(super) key: &'static str,
     pub(super) name: &'static str,
     pub(super) unit: &'static str,
-    pub(super) color: Color,
-    pub(super) form: Form,
+    pub(super) color: ChartColor,
+    pub(super) form: SeriesForm,
     /// Divisor of its values.
     pub(super) per: f64,
 }
@@ -25,8 +25,8 @@ pub(super) fn points(values: &[f64], total: f64) -> Vec<(f64, f64)> {
 
 /// Means over equal parts of the axis, over the time with data. `None` if no curve has this key.
 pub(super) fn thinned(
-    pieces: &[(f64, &Curves)],
-    kind: &Kind,
+    pieces: &[(f64, &LoadCurves)],
+    kind: &LoadCurveKind,
     total: f64,
     places: usize,
 ) -> Option<Vec<f64>> {
@@ -74,17 +74,17 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    fn curves(values: &[f64]) -> Curves {
+    fn curves(values: &[f64]) -> LoadCurves {
         let t_s = (1..=values.len()).map(|i| i as f64 * 0.1).collect();
         let values = BTreeMap::from([("user".to_owned(), values.to_vec())]);
-        Curves { cell: 0, block: 0, t_s, values }
+        LoadCurves { cell: 0, block: 0, t_s, values }
     }
 
     #[test]
     fn means_of_the_time_that_is_covered() {
         let (one, two) = (curves(&[10.0, 30.0]), curves(&[50.0]));
         let kind = &CPU[0];
-        let seen = |pieces: &[(f64, &Curves)], total, places| {
+        let seen = |pieces: &[(f64, &LoadCurves)], total, places| {
             let values = thinned(pieces, kind, total, places).unwrap();
             values.iter().map(|value| value.round()).collect::<Vec<_>>()
         };

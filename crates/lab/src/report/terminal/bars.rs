@@ -7,22 +7,22 @@ const REACH: f64 = 1.5;
 
 /// Scale of bars.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Scale {
+pub(super) struct BarScale {
     /// Columns of the longest bar with its interval.
     room: usize,
     /// Value of that many columns.
     full: f64,
 }
 
-impl Scale {
+impl BarScale {
     /// Scale on which all values fit. `None` if no value is above 0.
-    pub(super) fn new(values: &[Interval], room: usize) -> Option<Scale> {
+    pub(super) fn new(values: &[Interval], room: usize) -> Option<BarScale> {
         let most = |of: fn(&Interval) -> f64| {
             values.iter().map(of).filter(|value| value.is_finite()).fold(0.0, f64::max)
         };
         let largest = most(|of| of.mid);
         let full = most(|of| of.high).clamp(largest, REACH * largest);
-        (full > 0.0).then_some(Scale { room, full })
+        (full > 0.0).then_some(BarScale { room, full })
     }
 
     /// Draws `████▓▓░░`: up to the lower end of the interval, up to the value, and up to the upper end.
@@ -57,7 +57,7 @@ mod tests {
         let of =
             |(low, mid, high): &(f64, f64, f64)| Interval { low: *low, mid: *mid, high: *high };
         let values: Vec<Interval> = values.iter().map(of).collect();
-        let scale = Scale::new(&values, room).unwrap();
+        let scale = BarScale::new(&values, room).unwrap();
         values.iter().map(|of| scale.bar(of)).collect()
     }
 
@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(bars(&[(6.0, 8.0, 10.0), (2.0, 3.0, 4.0)], 10), ["██████▓▓░░", "██▓░"]);
         // A wide interval is cut and leaves room for the bar.
         assert_eq!(bars(&[(0.1, 4.0, 900.0), (2.0, 2.0, 2.0)], 6), ["▓▓▓▓░░", "██"]);
-        assert!(Scale::new(&[], 4).is_none());
-        assert!(Scale::new(&[Interval { low: 0.0, mid: 0.0, high: 0.0 }], 4).is_none());
+        assert!(BarScale::new(&[], 4).is_none());
+        assert!(BarScale::new(&[Interval { low: 0.0, mid: 0.0, high: 0.0 }], 4).is_none());
     }
 }

@@ -1,7 +1,7 @@
 //! Terminal layout: wrapped text, and tables that fit the width.
 
 use crate::report::escape;
-use crate::report::table::{NONE, Table};
+use crate::report::table::{NONE, ReportTable};
 
 /// Narrowest and widest layout, in columns.
 const WIDTH_MIN: usize = 40;
@@ -16,7 +16,7 @@ pub(super) const YELLOW: &str = "33";
 
 /// Treatment of columns that do not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Overflow {
+pub(super) enum ColumnOverflow {
     /// The last ones are dropped.
     Cut,
     /// They follow below, each time after the first column.
@@ -24,17 +24,17 @@ pub(super) enum Overflow {
 }
 
 /// Output of a layout.
-pub(super) struct Sheet {
+pub(super) struct TerminalSheet {
     pub(super) out: String,
     pub(super) width: usize,
     color: bool,
 }
 
-impl Sheet {
+impl TerminalSheet {
     /// Creates an empty sheet of `width` columns (40 to 160). `color` enables escape sequences (SGR,
     /// ECMA-48).
-    pub(super) fn new(width: usize, color: bool) -> Sheet {
-        Sheet { out: String::new(), width: width.clamp(WIDTH_MIN, WIDTH_MAX), color }
+    pub(super) fn new(width: usize, color: bool) -> TerminalSheet {
+        TerminalSheet { out: String::new(), width: width.clamp(WIDTH_MIN, WIDTH_MAX), color }
     }
 
     /// Appends a text, wrapped; unsafe characters are replaced.
@@ -55,8 +55,8 @@ impl Sheet {
     }
 
     /// Appends a table, without its caption, with minimal column widths; numbers are right-aligned.
-    pub(super) fn table(&mut self, table: &Table, overflow: Overflow) {
-        let most = (self.width - 2) / if overflow == Overflow::Cut { 3 } else { 2 };
+    pub(super) fn table(&mut self, table: &ReportTable, overflow: ColumnOverflow) {
+        let most = (self.width - 2) / if overflow == ColumnOverflow::Cut { 3 } else { 2 };
         let clean = |texts: &Vec<String>| -> Vec<String> {
             texts.iter().map(|text| cut(&escape::terminal(text), most)).collect()
         };
@@ -86,7 +86,7 @@ impl Sheet {
                 left.pop();
             }
             self.some_columns(&heads, &rows, &shown, &widths, &table.numbers);
-            if overflow == Overflow::Cut || left.is_empty() {
+            if overflow == ColumnOverflow::Cut || left.is_empty() {
                 return;
             }
             self.out.push('\n');
@@ -199,14 +199,14 @@ mod tests {
     fn columns_without_room_are_left_out_or_come_below() {
         let long = "x".repeat(12);
         let texts = ["1", long.as_str(), long.as_str(), "", long.as_str()].map(str::to_owned);
-        let mut table = Table::new("", &["#a", "b", "c", "d", "e"]);
+        let mut table = ReportTable::new("", &["#a", "b", "c", "d", "e"]);
         table.push(texts.to_vec());
-        let mut sheet = Sheet::new(40, false);
-        sheet.table(&table, Overflow::Cut);
+        let mut sheet = TerminalSheet::new(40, false);
+        sheet.table(&table, ColumnOverflow::Cut);
         // The empty column takes no space; the last one does not fit.
         assert_eq!(sheet.out, format!("  a  b             c\n  1  {long}  {long}\n"));
-        let mut sheet = Sheet::new(40, false);
-        sheet.table(&table, Overflow::Below);
+        let mut sheet = TerminalSheet::new(40, false);
+        sheet.table(&table, ColumnOverflow::Below);
         let below = format!("  a  b             c\n  1  {long}  {long}\n\n  a  e\n  1  {long}\n");
         assert_eq!(sheet.out, below);
         assert!(sheet.out.lines().all(|line| line.len() <= 40));

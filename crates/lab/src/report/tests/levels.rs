@@ -2,14 +2,14 @@
 //! published values.
 
 use super::fixture::{PLAUSIBLE, part, results};
-use crate::chart::{Chart, Form, Series};
+use crate::chart::{Chart, ChartSeries, SeriesForm};
 use crate::report::sweep::picture;
 use crate::report::words::Lang;
-use crate::report::{Format, Part, render};
-use crate::results::Published;
+use crate::report::{ReportFormat, ReportPart, render};
+use crate::results::PublishedFigure;
 
 /// cp has one setting without jobs, and so have its published figures.
-fn with_level() -> Part {
+fn with_level() -> ReportPart {
     let mut results = results(&PLAUSIBLE);
     let is_level = |series: &str| series == "cp";
     let first = results.header.cells.iter().find(|cell| is_level(&cell.series)).unwrap().id;
@@ -19,7 +19,7 @@ fn with_level() -> Part {
         cell.x = None;
         cell.parameters.clear();
     }
-    results.header.published.push(Published {
+    results.header.published.push(PublishedFigure {
         machine: "m5.large".into(),
         series: "cp".into(),
         group: None,
@@ -29,7 +29,7 @@ fn with_level() -> Part {
     part(results)
 }
 
-fn chart(part: &Part) -> Chart {
+fn chart(part: &ReportPart) -> Chart {
     picture(&part.facts(), "small files", Lang::En.words()).unwrap().chart
 }
 
@@ -39,14 +39,16 @@ fn they_are_level_lines_with_their_interval_inside_of_the_axis() {
     let chart = chart(&part);
     let [ours, published] = &chart.panels[..] else { panic!("{:?}", chart.panels.len()) };
     for panel in [ours, published] {
-        let is_cp = |series: &&Series| series.name.ends_with("cp");
+        let is_cp = |series: &&ChartSeries| series.name.ends_with("cp");
         let cp = panel.series.iter().find(is_cp).expect("a line of cp");
         let [(from, a), (to, b)] = cp.points[..] else { panic!("{:?}", cp.points) };
         assert_eq!(((from, to), a), (chart.x, b));
     }
     let level = ours.series.iter().find(|series| series.name == "cp").unwrap();
     let interval = ours.series.iter().find(|series| {
-        series.form == Form::Intervals && series.color == level.color && series.points.len() == 4
+        series.form == SeriesForm::Intervals
+            && series.color == level.color
+            && series.points.len() == 4
     });
     let bars = &interval.expect("its interval").points;
     assert!(bars[0].1 < level.points[0].1 && level.points[0].1 < bars[1].1, "{bars:?}");
@@ -64,7 +66,7 @@ fn published_figures_have_the_range_of_ours() {
 
 #[test]
 fn they_have_one_row_of_the_table() {
-    let text = render(&[with_level()], Format::Markdown, Lang::En).unwrap();
+    let text = render(&[with_level()], ReportFormat::Markdown, Lang::En).unwrap();
     let row = text.lines().find(|line| line.starts_with("| any | ")).expect("a row for all values");
     let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
     assert_eq!(cells.iter().filter(|text| **text == "–").count(), 4, "{row}");

@@ -6,18 +6,18 @@ mod xml;
 
 use super::words::ALL;
 use super::*;
-use crate::report::terminal::Look;
+use crate::report::terminal::TerminalOptions;
 use crate::results::Results;
 use fixture::{JOBS, LARGE, ODD, TOOLS, odd, part, plausible, results, slower};
 use std::time::{Duration, Instant};
-use xml::{Element, elements};
+use xml::{XmlElement, elements};
 
-fn page(parts: &[Part], lang: Lang) -> String {
-    render(parts, Format::Html, lang).unwrap()
+fn page(parts: &[ReportPart], lang: Lang) -> String {
+    render(parts, ReportFormat::Html, lang).unwrap()
 }
 
 /// Texts of all elements with these names.
-fn texts<'a>(of: &'a [Element], names: &[&str]) -> Vec<&'a str> {
+fn texts<'a>(of: &'a [XmlElement], names: &[&str]) -> Vec<&'a str> {
     let of = of.iter().filter(|element| names.contains(&element.name.as_str()));
     of.map(|element| element.text.trim()).collect()
 }
@@ -71,7 +71,7 @@ fn the_page_says_everything() {
     assert_eq!(page(&[part], Lang::En), text, "the same results have to make the same page");
 }
 
-fn attributes<'a>(of: &'a [Element], name: &str) -> Vec<&'a str> {
+fn attributes<'a>(of: &'a [XmlElement], name: &str) -> Vec<&'a str> {
     let all = of.iter().flat_map(|element| &element.attributes);
     all.filter(|(key, _)| key == name).map(|(_, value)| value.as_str()).collect()
 }
@@ -109,15 +109,15 @@ fn text_of_others_stays_text() {
         // The text is shown, with unsafe characters replaced.
         let shown = ODD.replace(['\u{1b}', '\u{0}', '\u{202e}'], "\u{fffd}");
         assert!(texts(&found, &["h1"]).contains(&shown.as_str()));
-        let markdown = render(&parts, Format::Markdown, lang).unwrap();
+        let markdown = render(&parts, ReportFormat::Markdown, lang).unwrap();
         assert!(!markdown.contains("<b>") && !markdown.contains(['\u{1b}', '\u{0}']));
     }
-    let svg = render(&parts, Format::Svg, Lang::En).unwrap();
+    let svg = render(&parts, ReportFormat::Svg, Lang::En).unwrap();
     elements(&svg).unwrap();
-    let csv = render(&parts, Format::Csv, Lang::En).unwrap();
+    let csv = render(&parts, ReportFormat::Csv, Lang::En).unwrap();
     assert!(!csv.contains(['\u{1b}', '\u{0}']));
     let part = &parts[0];
-    let lines = terminal::terminal(&part.results, &part.analysis, &Look::new(80, false));
+    let lines = terminal::terminal(&part.results, &part.analysis, &TerminalOptions::new(80, false));
     assert!(!lines.contains(['\u{1b}', '\u{0}', '\u{202e}']), "{lines}");
 }
 
@@ -142,7 +142,7 @@ fn a_large_campaign_is_small_and_soon_there() {
 
 #[test]
 fn in_japanese_no_word_of_ours_is_english() {
-    let ja = |of: Part| Part::new(of.results, Lang::Ja);
+    let ja = |of: ReportPart| ReportPart::new(of.results, Lang::Ja);
     for parts in [vec![ja(plausible())], vec![ja(plausible()), ja(slower())]] {
         let text = page(&parts, Lang::Ja);
         assert!(text.contains("<html lang=\"ja\">"));
@@ -163,7 +163,7 @@ fn in_japanese_no_word_of_ours_is_english() {
             assert!(is_japanese(sentence) && text.contains("<ul lang=\"ja\">"), "{sentence}");
             assert!(texts(&found, &["li"]).contains(&sentence.as_str()), "{sentence}");
         }
-        let markdown = render(&parts, Format::Markdown, Lang::Ja).unwrap();
+        let markdown = render(&parts, ReportFormat::Markdown, Lang::Ja).unwrap();
         for line in markdown.lines().filter(|line| line.starts_with('#')) {
             assert!(is_japanese(line) || line.contains(title.as_str()), "{line}");
         }
@@ -193,7 +193,7 @@ fn machines_stand_side_by_side() {
 #[test]
 fn markdown() {
     let part = plausible();
-    let text = render(std::slice::from_ref(&part), Format::Markdown, Lang::En).unwrap();
+    let text = render(std::slice::from_ref(&part), ReportFormat::Markdown, Lang::En).unwrap();
     assert!(text.starts_with("# rsync under GNU parallel, between two volumes\n\n"), "{text}");
     for expected in [
         "## Verdict\n\n- ",
@@ -220,7 +220,7 @@ fn markdown() {
 #[test]
 fn csv_has_every_run() {
     let parts = [plausible(), slower()];
-    let text = render(&parts, Format::Csv, Lang::En).unwrap();
+    let text = render(&parts, ReportFormat::Csv, Lang::En).unwrap();
     let lines: Vec<&str> = text.split("\r\n").collect();
     let runs: usize = parts.iter().map(|part| part.results.runs.len()).sum();
     assert_eq!((lines.len(), lines[runs + 1]), (runs + 2, ""));
@@ -236,7 +236,7 @@ fn csv_has_every_run() {
 #[test]
 fn json_is_the_analysis() {
     let part = plausible();
-    let text = render(std::slice::from_ref(&part), Format::Json, Lang::Ja).unwrap();
+    let text = render(std::slice::from_ref(&part), ReportFormat::Json, Lang::Ja).unwrap();
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(value["schema"], 1);
     let one = &value["results"][0];
@@ -249,18 +249,20 @@ fn json_is_the_analysis() {
 #[test]
 fn svg_has_all_pictures() {
     let parts = [plausible()];
-    let text = render(&parts, Format::Svg, Lang::En).unwrap();
+    let text = render(&parts, ReportFormat::Svg, Lang::En).unwrap();
     elements(&text).unwrap();
     // One around two: the sweep and the load.
     assert_eq!(text.matches("<svg ").count(), 3);
     // Each has a title and a description.
     assert_eq!([text.matches("<title id=").count(), text.matches("<desc id=").count()], [2, 2]);
     assert!(text.contains("#4477AA") && !text.contains("var(--"));
-    let nothing = Part::default();
+    let nothing = ReportPart::default();
     assert!(
-        render(&[nothing], Format::Svg, Lang::En).unwrap_err().contains("nothing was measured")
+        render(&[nothing], ReportFormat::Svg, Lang::En)
+            .unwrap_err()
+            .contains("nothing was measured")
     );
-    assert!(render(&[], Format::Html, Lang::En).is_err());
+    assert!(render(&[], ReportFormat::Html, Lang::En).is_err());
 }
 
 #[test]
@@ -287,10 +289,10 @@ fn what_was_not_measured_is_no_error() {
         elements(&text).unwrap();
         assert!(text.contains(said) && text.contains("The campaign is incomplete"), "{said}");
         elements(&page(&parts, Lang::Ja)).unwrap();
-        for format in [Format::Markdown, Format::Csv, Format::Json] {
+        for format in [ReportFormat::Markdown, ReportFormat::Csv, ReportFormat::Json] {
             render(&parts, format, Lang::Ja).unwrap();
         }
-        terminal::terminal(&parts[0].results, &parts[0].analysis, &Look::new(80, true));
+        terminal::terminal(&parts[0].results, &parts[0].analysis, &TerminalOptions::new(80, true));
     }
 }
 
@@ -298,7 +300,8 @@ fn what_was_not_measured_is_no_error() {
 fn the_terminal_has_the_same_verdict() {
     let part = plausible();
     for width in [40, 80, 100, 200] {
-        let text = terminal::terminal(&part.results, &part.analysis, &Look::new(width, false));
+        let text =
+            terminal::terminal(&part.results, &part.analysis, &TerminalOptions::new(width, false));
         for line in text.lines() {
             assert!(line.chars().count() <= width.min(160), "{width}: {line}");
         }
@@ -308,7 +311,7 @@ fn the_terminal_has_the_same_verdict() {
             assert!(words(&text).contains(&words(sentence)), "{sentence}: {text}");
         }
     }
-    let text = terminal::terminal(&part.results, &part.analysis, &Look::new(100, true));
+    let text = terminal::terminal(&part.results, &part.analysis, &TerminalOptions::new(100, true));
     assert!(text.contains("\u{1b}[32m") && text.contains("█") && text.contains("hakobu, jobs=8"));
     // Every escape sequence is reset on its line.
     assert!(text.lines().all(|line| line.matches('\u{1b}').count() % 2 == 0));
@@ -337,13 +340,13 @@ fn the_cursor_reads_what_is_drawn() {
 #[test]
 fn formats_have_names() {
     for (name, format) in [
-        ("html", Some(Format::Html)),
-        ("md", Some(Format::Markdown)),
-        ("csv", Some(Format::Csv)),
-        ("json", Some(Format::Json)),
-        ("svg", Some(Format::Svg)),
+        ("html", Some(ReportFormat::Html)),
+        ("md", Some(ReportFormat::Markdown)),
+        ("csv", Some(ReportFormat::Csv)),
+        ("json", Some(ReportFormat::Json)),
+        ("svg", Some(ReportFormat::Svg)),
         ("pdf", None),
     ] {
-        assert_eq!(Format::of_name(name), format);
+        assert_eq!(ReportFormat::of_name(name), format);
     }
 }

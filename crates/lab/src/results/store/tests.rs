@@ -1,18 +1,22 @@
 //! Results folders: create, interrupt, resume, refuse, remove.
 
 use super::*;
-use crate::results::{Cell, Tool};
+use crate::results::{Cell, ToolFingerprint};
 
-fn header() -> Header {
+fn header() -> ResultsHeader {
     let cell = |id, command: &str| Cell { id, command: command.into(), ..Cell::default() };
-    Header {
+    ResultsHeader {
         schema: SCHEMA,
         name: "n".into(),
         start: "2026-01-01T00:00:00Z".into(),
         seed: 3,
         cells: vec![cell(0, "a http://127.0.0.1:4001/b"), cell(1, "b")],
-        tools: vec![Tool { name: "a".into(), sha256: "00".into(), ..Tool::default() }],
-        ..Header::default()
+        tools: vec![ToolFingerprint {
+            name: "a".into(),
+            sha256: "00".into(),
+            ..ToolFingerprint::default()
+        }],
+        ..ResultsHeader::default()
     }
 }
 
@@ -21,17 +25,17 @@ fn run(cell: u32, block: u32) -> Run {
 }
 
 /// A temporary folder, removed when dropped.
-struct Dir(PathBuf);
+struct StoreFolder(PathBuf);
 
-impl Dir {
-    fn new(name: &str) -> Dir {
+impl StoreFolder {
+    fn new(name: &str) -> StoreFolder {
         let dir = std::env::temp_dir().join(format!("hakobu-store-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&dir);
-        Dir(dir)
+        StoreFolder(dir)
     }
 }
 
-impl Drop for Dir {
+impl Drop for StoreFolder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -39,12 +43,12 @@ impl Drop for Dir {
 
 #[test]
 fn goes_on_where_it_stopped() {
-    let dir = Dir::new("on");
-    let mut store = Store::open(&dir.0, &header(), "t0").unwrap();
-    let curves = Curves { cell: 0, block: 0, t_s: vec![0.1], ..Curves::default() };
+    let dir = StoreFolder::new("on");
+    let mut store = ResultsStore::open(&dir.0, &header(), "t0").unwrap();
+    let curves = LoadCurves { cell: 0, block: 0, t_s: vec![0.1], ..LoadCurves::default() };
     store.run(&run(0, 0), Some(&curves)).unwrap();
     store.run(&run(1, 4), None).unwrap();
-    assert!(Store::open(&dir.0, &header(), "t1").unwrap_err().contains("another hakobu"));
+    assert!(ResultsStore::open(&dir.0, &header(), "t1").unwrap_err().contains("another hakobu"));
     drop(store);
     // After a kill: an incomplete line in both files.
     for file in [RUNS_FILE, CURVES_FILE] {
@@ -54,18 +58,18 @@ fn goes_on_where_it_stopped() {
     // Servers get other ports each time.
     let mut again = header();
     again.cells[0].command = "a http://127.0.0.1:50123/b".into();
-    let mut store = Store::open(&dir.0, &again, "t1").unwrap();
+    let mut store = ResultsStore::open(&dir.0, &again, "t1").unwrap();
     assert_eq!((store.runs.len(), store.elapsed_s), (2, 4.5));
     assert_eq!(store.runs[1], run(1, 4));
-    store.run(&run(0, 5), Some(&Curves { block: 5, ..curves.clone() })).unwrap();
-    let end = End { reason: "done".into(), took_s: 9.0, overhead: 0.0 };
+    store.run(&run(0, 5), Some(&LoadCurves { block: 5, ..curves.clone() })).unwrap();
+    let end = CampaignEnd { reason: "done".into(), took_s: 9.0, overhead: 0.0 };
     store.end(&end).unwrap();
     drop(store);
     let results = read(&dir.0).unwrap();
     assert_eq!(results.runs, [run(0, 0), run(1, 4), run(0, 5)]);
     assert_eq!(results.curves.iter().map(|curves| curves.block).collect::<Vec<_>>(), [0, 5]);
     assert_eq!(results.header, header());
-    let store = Store::open(&dir.0, &header(), "t2").unwrap();
+    let store = ResultsStore::open(&dir.0, &header(), "t2").unwrap();
     assert_eq!((store.elapsed_s, store.ended), (9.0, Some(end)));
     let text = std::fs::read_to_string(dir.0.join(RUNS_FILE)).unwrap();
     assert_eq!(text.matches("{\"line\":\"resumed\",\"at\":\"t").count(), 2, "{text}");
@@ -73,9 +77,9 @@ fn goes_on_where_it_stopped() {
 
 #[test]
 fn other_campaigns_are_refused() {
-    let dir = Dir::new("other");
-    drop(Store::open(&dir.0, &header(), "t").unwrap());
-    type Change = fn(&mut Header);
+    let dir = StoreFolder::new("other");
+    drop(ResultsStore::open(&dir.0, &header(), "t").unwrap());
+    type Change = fn(&mut ResultsHeader);
     let changes: [(Change, &str); 7] = [
         (|header| header.name = "m".into(), "their name is 'n', not 'm'"),
         (|header| header.seed = 4, "their seed is '3', not '4'"),
@@ -88,33 +92,33 @@ fn other_campaigns_are_refused() {
     for (change, said) in changes {
         let mut other = header();
         change(&mut other);
-        let why = Store::open(&dir.0, &other, "t").unwrap_err();
+        let why = ResultsStore::open(&dir.0, &other, "t").unwrap_err();
         assert!(why.contains("holds other results") && why.contains(said), "{why}");
     }
-    assert!(Store::open(&dir.0, &header(), "t").is_ok());
-    let full = Dir::new("full");
+    assert!(ResultsStore::open(&dir.0, &header(), "t").is_ok());
+    let full = StoreFolder::new("full");
     std::fs::create_dir_all(&full.0).unwrap();
     std::fs::write(full.0.join("thesis.txt"), "").unwrap();
-    let why = Store::open(&full.0, &header(), "t").unwrap_err();
+    let why = ResultsStore::open(&full.0, &header(), "t").unwrap_err();
     assert!(why.contains("is not empty (thesis.txt)"), "{why}");
 }
 
 #[test]
 fn a_header_that_was_cut_is_begun_again() {
-    let dir = Dir::new("cut");
+    let dir = StoreFolder::new("cut");
     std::fs::create_dir_all(&dir.0).unwrap();
     std::fs::write(dir.0.join(RUNS_FILE), "{\"line\":\"head").unwrap();
-    let store = Store::open(&dir.0, &header(), "t").unwrap();
+    let store = ResultsStore::open(&dir.0, &header(), "t").unwrap();
     assert_eq!(store.runs.len(), 0);
     assert_eq!(read(&dir.0).unwrap().header, header());
 }
 
 #[test]
 fn listed_and_removed() {
-    let top = Dir::new("list");
+    let top = StoreFolder::new("list");
     for (name, start) in [("b", "2026-01-01T00:00:00Z"), ("a", "2026-01-02T00:00:00Z")] {
-        let header = Header { name: name.into(), start: start.into(), ..header() };
-        let mut store = Store::open(&top.0.join(name), &header, "t").unwrap();
+        let header = ResultsHeader { name: name.into(), start: start.into(), ..header() };
+        let mut store = ResultsStore::open(&top.0.join(name), &header, "t").unwrap();
         store.run(&run(0, 0), None).unwrap();
         store.run(&Run { ok: false, ..run(1, 0) }, None).unwrap();
         store.run(&Run { warmup: true, ..run(1, 1) }, None).unwrap();
@@ -167,13 +171,13 @@ fn ports_are_left_out() {
 /// A foreign file with our name is neither truncated nor appended to.
 #[test]
 fn other_files_stay_as_they_are() {
-    let dir = Dir::new("others");
+    let dir = StoreFolder::new("others");
     std::fs::create_dir_all(&dir.0).unwrap();
     for text in ["{\"mine\":1}\n{\"mine\":2}", "no JSON", "{\"line\":\"run\"}\nhalf"] {
         for name in ["results.jsonl", "samples.jsonl"] {
             std::fs::write(dir.0.join(name), text).unwrap();
         }
-        assert!(Store::open(&dir.0, &header(), "now").is_err(), "{text}");
+        assert!(ResultsStore::open(&dir.0, &header(), "now").is_err(), "{text}");
         for name in ["results.jsonl", "samples.jsonl"] {
             assert_eq!(std::fs::read_to_string(dir.0.join(name)).unwrap(), text);
         }
@@ -183,11 +187,11 @@ fn other_files_stay_as_they_are() {
 /// Links in a results folder are not followed.
 #[test]
 fn nothing_behind_links_is_removed() {
-    let dir = Dir::new("links");
-    let outside = Dir::new("outside");
+    let dir = StoreFolder::new("links");
+    let outside = StoreFolder::new("outside");
     std::fs::create_dir_all(outside.0.join("0")).unwrap();
     std::fs::write(outside.0.join("0/1.json"), "mine").unwrap();
-    drop(Store::open(&dir.0, &header(), "now").unwrap());
+    drop(ResultsStore::open(&dir.0, &header(), "now").unwrap());
     let outputs = dir.0.join("outputs");
     std::os::unix::fs::symlink(&outside.0, &outputs).unwrap();
     assert!(remove(&dir.0).is_err());

@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-fn no_throttle(_: &Path, _: Option<&Path>) -> Result<Throttle, String> {
+fn no_throttle(_: &Path, _: Option<&Path>) -> Result<DiskThrottle, String> {
     Err("control groups are not for us".into())
 }
 
 /// A machine with two CPUs and these programs, valid as long as the folder.
-fn ground(programs: &[&str]) -> (tempfile::TempDir, Ground) {
+fn ground(programs: &[&str]) -> (tempfile::TempDir, PlanEnvironment) {
     let dir = tempfile::tempdir().unwrap();
     for name in programs {
         let path = dir.path().join(name);
@@ -22,7 +22,7 @@ fn ground(programs: &[&str]) -> (tempfile::TempDir, Ground) {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
     }
     let path = vec![dir.path().to_owned()];
-    let ground = Ground {
+    let ground = PlanEnvironment {
         path,
         cpus: 2,
         throttle: no_throttle,
@@ -33,13 +33,13 @@ fn ground(programs: &[&str]) -> (tempfile::TempDir, Ground) {
     (dir, ground)
 }
 
-fn wishes() -> Wishes {
-    Wishes {
+fn wishes() -> PlanOptions {
+    PlanOptions {
         work: "/area".into(),
         cache: "/cache".into(),
         own: "/bin/hakobu".into(),
         secret_key: "S".into(),
-        ..Wishes::default()
+        ..PlanOptions::default()
     }
 }
 
@@ -47,13 +47,17 @@ fn all_programs() -> Vec<&'static str> {
     PROGRAMS.iter().map(|program| program.name).collect()
 }
 
-fn planned(text: &str, programs: &[&str]) -> Result<Plan, String> {
+fn planned(text: &str, programs: &[&str]) -> Result<CampaignPlan, String> {
     let (_dir, ground) = ground(programs);
-    make(&Spec::parse("t.toml", text).map_err(|error| error.to_string())?, &wishes(), &ground)
+    make(
+        &CampaignSpec::parse("t.toml", text).map_err(|error| error.to_string())?,
+        &wishes(),
+        &ground,
+    )
 }
 
 /// Plans a campaign with these lines after its head.
-fn small(lines: &str, programs: &[&str]) -> Result<Plan, String> {
+fn small(lines: &str, programs: &[&str]) -> Result<CampaignPlan, String> {
     planned(&format!("name = \"t\"\ntitle = \"T\"\nquestion = \"?\"\n{lines}"), programs)
 }
 
@@ -73,6 +77,6 @@ fn campaigns() -> Vec<(String, String)> {
     found
 }
 
-fn commands(plan: &Plan) -> Vec<&str> {
+fn commands(plan: &CampaignPlan) -> Vec<&str> {
     plan.cells.iter().map(|planned| planned.cell.command.as_str()).collect()
 }

@@ -1,22 +1,22 @@
 //! Plans of small campaigns, and options of the user.
 
 use super::*;
-use crate::campaign::{Action, Check};
+use crate::campaign::{RunAction, RunCheck};
 use std::time::Duration;
 
 #[test]
 fn a_place_can_be_another_and_only_what_is_ours_is_emptied() {
     let (_, text) = campaigns().remove(0);
     let (_dir, ground) = ground(&["cp"]);
-    let spec = Spec::parse("a", &text).unwrap();
+    let spec = CampaignSpec::parse("a", &text).unwrap();
     let with = |name: &str, place: &str| {
         let places = BTreeMap::from([(name.to_owned(), place.to_owned())]);
-        make(&spec, &Wishes { places, ..wishes() }, &ground)
+        make(&spec, &PlanOptions { places, ..wishes() }, &ground)
     };
     let plan = with("target", "/mnt/a b").unwrap();
     let own = PathBuf::from("/mnt/a b/hakobu-a-rsync-parallel");
     let target = own.join("content");
-    let empty = Action::Empty { own: own.clone(), below: "content".into() };
+    let empty = RunAction::Empty { own: own.clone(), below: "content".into() };
     assert!(plan.cells.iter().all(|each| each.prepare[0] == empty));
     assert_eq!(plan.own, [own]);
     let cp = plan.cells.iter().find(|each| each.cell.series == "cp").unwrap();
@@ -32,13 +32,13 @@ fn a_bucket_is_emptied_and_looked_at_by_the_program_itself() {
     let text = format!("name = \"t\"\ntitle = \"T\"\nquestion = \"?\"\n{text}");
     let (_dir, ground) = ground(&["aws"]);
     let places = BTreeMap::from([("s".to_owned(), "s3://things/p".to_owned())]);
-    let spec = Spec::parse("t", &text).unwrap();
-    let plan = make(&spec, &Wishes { places, ..wishes() }, &ground).unwrap();
+    let spec = CampaignSpec::parse("t", &text).unwrap();
+    let plan = make(&spec, &PlanOptions { places, ..wishes() }, &ground).unwrap();
     assert!(plan.servers.is_empty());
     let cell = &plan.cells[0];
     let empty = "/bin/hakobu rm -r -f --endpoint-url=https://s3.us-east-1.amazonaws.com \
                  --region=us-east-1 s3://things/p/hakobu-t/";
-    assert_eq!(cell.prepare[0], Action::Shell(empty.into()));
+    assert_eq!(cell.prepare[0], RunAction::Shell(empty.into()));
     // Only the campaign's own data are removed: the setup refuses objects of others.
     let guard = plan.setup.iter().find(|line| line.contains("s3://things/p/hakobu-t.made"));
     assert!(guard.is_some_and(|line| line.contains("was not made by hakobu")), "{:?}", plan.setup);
@@ -59,7 +59,7 @@ fn conditions_make_groups_and_servers() {
     assert_eq!(plan.servers.len(), 2);
     assert_ne!(plan.servers[0].listen, plan.servers[1].listen);
     assert_eq!(plan.servers[1].latency, Duration::from_millis(20));
-    assert!(plan.cells.iter().all(|each| each.check == Check::Exit));
+    assert!(plan.cells.iter().all(|each| each.check == RunCheck::Exit));
     let said = plan.header.left_out.join("\n");
     assert!(said.contains("5 IOPS, 5 ms latency: nothing here can limit that place"), "{said}");
     assert!(said.contains("s: nothing is kept there, so nothing is checked"), "{said}");
@@ -82,9 +82,9 @@ fn own_commands_are_filled_and_checked() {
     assert_eq!(plan.cells[0].launch.argv[..2], ["sh", "-c"]);
     assert!(plan.cells[0].launch.argv[2].starts_with("mine 'a b' -j1 "));
     assert_eq!(plan.cells[0].cell.series, "mine, mode a b");
-    assert_eq!(plan.cells[0].prepare[1], Action::Shell("echo mine 2".into()));
+    assert_eq!(plan.cells[0].prepare[1], RunAction::Shell("echo mine 2".into()));
     let target = PathBuf::from("/area/places/p/content/d");
-    let count = Check::Count { target, files: 2, bytes: Some(10) };
+    let count = RunCheck::Count { target, files: 2, bytes: Some(10) };
     assert_eq!(plan.cells[0].check, count);
     assert_eq!(commands(&plan)[4], "plain plain 2");
     assert_eq!((plan.cells[4].cell.x, plan.cells[4].cell.series.as_str()), (Some(7.0), "plain"));
@@ -105,10 +105,10 @@ fn a_command_that_names_what_is_not_there_is_refused() {
 #[test]
 fn data_in_memory_cannot_be_cold() {
     let (_, text) = campaigns().remove(4);
-    let spec = Spec::parse("e", &text).unwrap();
+    let spec = CampaignSpec::parse("e", &text).unwrap();
     let (_dir, mut ground) = ground(&["cp"]);
-    let cold = |plan: &Plan| {
-        let is_cold = |action: &Action| matches!(action, Action::Cold(_));
+    let cold = |plan: &CampaignPlan| {
+        let is_cold = |action: &RunAction| matches!(action, RunAction::Cold(_));
         plan.cells.iter().filter(|each| each.prepare.iter().any(is_cold)).count()
     };
     let plan = make(&spec, &wishes(), &ground).unwrap();
@@ -122,10 +122,10 @@ fn data_in_memory_cannot_be_cold() {
 #[test]
 fn scales_are_checked() {
     let (_, text) = campaigns().remove(0);
-    let spec = Spec::parse("a", &text).unwrap();
+    let spec = CampaignSpec::parse("a", &text).unwrap();
     let (_dir, ground) = ground(&[]);
     let files = |scale| {
-        let plan = make(&spec, &Wishes { scale, ..wishes() }, &ground)?;
+        let plan = make(&spec, &PlanOptions { scale, ..wishes() }, &ground)?;
         Ok::<u64, String>(plan.header.data[0].files)
     };
     assert_eq!(files(Some(1.0)), Ok(2000));

@@ -1,8 +1,8 @@
 //! The campaigns of the repository can be planned, with and without the programs, as their studies describe.
 
 use super::*;
-use crate::campaign::tools::Output;
-use crate::campaign::{Action, Check, Planned};
+use crate::campaign::tools::OutputFormat;
+use crate::campaign::{PlannedCell, RunAction, RunCheck};
 use std::time::Duration;
 
 #[test]
@@ -30,7 +30,7 @@ fn every_campaign_plans_with_all_programs() {
         let page = format!("{}/../../docs/campaigns/{name}.md", env!("CARGO_MANIFEST_DIR"));
         let page = std::fs::read_to_string(&page).unwrap();
         assert!(page.contains(&format!("hakobu bench campaigns/{name}.toml")), "{name}");
-        let study = Spec::parse("", &text).unwrap().study.unwrap();
+        let study = CampaignSpec::parse("", &text).unwrap().study.unwrap();
         assert!(page.contains(&study), "{name}: {study}");
     }
 }
@@ -40,7 +40,7 @@ fn every_figure_of_a_study_stands_on_its_page() {
     for (name, text) in campaigns() {
         let page = format!("{}/../../docs/campaigns/{name}.md", env!("CARGO_MANIFEST_DIR"));
         let page = std::fs::read_to_string(&page).unwrap().replace(',', "");
-        for figure in Spec::parse("", &text).unwrap().header.published {
+        for figure in CampaignSpec::parse("", &text).unwrap().header.published {
             let value = figure.value.to_string();
             assert!(page.contains(&value), "{name}: {figure:?}");
         }
@@ -88,7 +88,7 @@ fn the_first_study_is_planned_as_it_was() {
     assert_eq!(plan.header.data[0].bytes, 9 * 12 + 90 * 13 + 101 * 14);
     let folder = plan.data[0].1.to_str().unwrap().to_owned();
     assert!(folder.starts_with("/cache/files-"), "{folder}");
-    let cells: Vec<&Planned> =
+    let cells: Vec<&PlannedCell> =
         plan.cells.iter().filter(|each| each.cell.group == "1 CPU").collect();
     let shown: Vec<(String, Option<f64>)> =
         cells.iter().map(|each| (each.cell.series.clone(), each.cell.x)).collect();
@@ -121,14 +121,14 @@ fn the_first_study_is_planned_as_it_was() {
     assert_eq!(eight.cell.conditions["cpus"], "1");
     let arrived = PathBuf::from(format!("/area/places/target/content{folder}"));
     let source = PathBuf::from(&folder);
-    let tree = Check::Tree { source: source.clone(), target: arrived, compare: u64::MAX };
+    let tree = RunCheck::Tree { source: source.clone(), target: arrived, compare: u64::MAX };
     assert_eq!(eight.check, tree);
     let own = PathBuf::from("/area/places/target");
-    let target = Action::Empty { own, below: "content".into() };
-    let before = [target, Action::Sync, Action::Warm(source)];
+    let target = RunAction::Empty { own, below: "content".into() };
+    let before = [target, RunAction::Sync, RunAction::Warm(source)];
     assert_eq!(eight.prepare, before);
     let own = cells[0];
-    assert!(own.cell.own && own.extract == Output::Own);
+    assert!(own.cell.own && own.extract == OutputFormat::Own);
     assert_eq!(
         own.cell.command,
         format!(
@@ -155,7 +155,7 @@ fn uploads_reach_the_server_of_the_plan() {
     let again = planned(&text, &all_programs()).unwrap();
     let is_same = again.cells == plan.cells && again.servers == plan.servers;
     assert!(is_same, "a campaign that goes on has the same plan");
-    let aws: Vec<&Planned> =
+    let aws: Vec<&PlannedCell> =
         plan.cells.iter().filter(|each| each.cell.series.starts_with("aws s3 cp,")).collect();
     assert_eq!(aws.len(), 14);
     let cell = &aws[1];
@@ -175,13 +175,13 @@ fn uploads_reach_the_server_of_the_plan() {
     let seen = kept.join("campaign/run");
     let own = kept.parent().unwrap().to_owned();
     let below = PathBuf::from("content/campaign/run");
-    assert_eq!(cell.prepare[0], Action::Empty { own, below });
-    assert!(matches!(&cell.check, Check::Tree { target, compare: 20, .. } if *target == seen));
+    assert_eq!(cell.prepare[0], RunAction::Empty { own, below });
+    assert!(matches!(&cell.check, RunCheck::Tree { target, compare: 20, .. } if *target == seen));
     let published = plan.cells.iter().filter(|each| each.cell.command.contains("aws-published-"));
     assert_eq!(published.count(), 14);
     // The figures of the study refer to series of the plan.
     for figure in &plan.header.published {
-        let is_same = |each: &Planned| each.cell.series == figure.series;
+        let is_same = |each: &PlannedCell| each.cell.series == figure.series;
         assert!(plan.cells.iter().any(is_same), "{figure:?}");
     }
     let own = plan.cells.iter().find(|each| each.cell.own).unwrap();
@@ -214,8 +214,8 @@ fn fio_keeps_patterns_apart() {
              --output-format=json --runtime=2"
         )
     );
-    assert_eq!((&cell.check, &cell.extract), (&Check::Exit, &Output::Fio));
-    assert_eq!(cell.prepare, [Action::Sync], "nothing is emptied");
+    assert_eq!((&cell.check, &cell.extract), (&RunCheck::Exit, &OutputFormat::Fio));
+    assert_eq!(cell.prepare, [RunAction::Sync], "nothing is emptied");
     let control = plan.cells.iter().find(|each| each.cell.control_of.is_some()).unwrap();
     assert_eq!(control.cell.x, Some(16.0), "the middle of the sweep");
     let own = plan.cells.iter().find(|each| each.cell.own && each.cell.x == Some(32.0)).unwrap();
@@ -223,7 +223,7 @@ fn fio_keeps_patterns_apart() {
     assert!(own.cell.command.starts_with("/bin/hakobu io --name=io "), "{}", own.cell.command);
     let same = [" --rw=read --numjobs=32 --bs=4k --ioengine=sync --iodepth=16 ", " --runtime=2"];
     assert!(same.iter().all(|words| own.cell.command.contains(words)), "{}", own.cell.command);
-    assert_eq!(own.extract, Output::Fio);
+    assert_eq!(own.extract, OutputFormat::Fio);
 }
 
 #[test]
@@ -242,12 +242,12 @@ fn a_move_gets_a_copy_of_its_own_and_needs_two_file_systems() {
     let wanted = format!("/bin/hakobu mv --json --no-memory -j auto {given} {target}");
     assert_eq!(own.cell.command, wanted);
     for each in [mv, own] {
-        let copied = Action::Shell(format!("rm -rf {given} && cp -a {source} {given}"));
-        let before = [copied, Action::Sync, Action::Cold(given.clone().into())];
+        let copied = RunAction::Shell(format!("rm -rf {given} && cp -a {source} {given}"));
+        let before = [copied, RunAction::Sync, RunAction::Cold(given.clone().into())];
         assert_eq!(each.prepare[1..], before);
         assert_eq!(each.source.as_deref(), Some(Path::new(&given)));
         assert_eq!(each.conclude, [format!("test ! -e {given} || {{ rm -rf {given}; false; }}")]);
-        let Check::Tree { source: compared, target: arrived, .. } = &each.check else {
+        let RunCheck::Tree { source: compared, target: arrived, .. } = &each.check else {
             panic!("{:?}", each.check)
         };
         assert_eq!((compared.to_str(), arrived.to_str()), (Some(source), Some(target)));
@@ -255,7 +255,7 @@ fn a_move_gets_a_copy_of_its_own_and_needs_two_file_systems() {
     assert_eq!(of("cp").source.as_deref(), Some(Path::new(source)));
     let (_dir, mut ground) = ground(&all_programs());
     ground.is_one_fs = |_, _| true;
-    let plan = make(&Spec::parse("t.toml", &text).unwrap(), &wishes(), &ground).unwrap();
+    let plan = make(&CampaignSpec::parse("t.toml", &text).unwrap(), &wishes(), &ground).unwrap();
     let said = plan.header.left_out.join("\n");
     assert!(said.contains("mv: source and target are on one file system"), "{said}");
     assert!(plan.cells.iter().all(|each| !each.cell.series.ends_with("mv")), "{said}");

@@ -16,13 +16,13 @@ const GRACE: Duration = Duration::from_millis(500);
 
 /// Bounded buffer.
 #[derive(Debug, Default)]
-struct Kept {
+struct CaptureBuffer {
     head: Vec<u8>,
     tail: Vec<u8>,
     dropped: u64,
 }
 
-impl Kept {
+impl CaptureBuffer {
     fn add(&mut self, bytes: &[u8]) {
         let room = HEAD_MAX - self.head.len();
         let (first, rest) = bytes.split_at(room.min(bytes.len()));
@@ -54,18 +54,18 @@ impl Kept {
 
 /// A pipe that is read by its own thread.
 #[derive(Debug)]
-pub(super) struct Capture {
-    kept: Arc<Mutex<Kept>>,
+pub(super) struct OutputCapture {
+    kept: Arc<Mutex<CaptureBuffer>>,
     ended: Receiver<()>,
 }
 
-impl Capture {
+impl OutputCapture {
     /// Starts to read a pipe to its end.
     ///
     /// # Errors
     /// The thread cannot be started.
-    pub fn start(mut pipe: impl Read + Send + 'static) -> std::io::Result<Capture> {
-        let kept = Arc::new(Mutex::new(Kept::default()));
+    pub fn start(mut pipe: impl Read + Send + 'static) -> std::io::Result<OutputCapture> {
+        let kept = Arc::new(Mutex::new(CaptureBuffer::default()));
         let (sender, ended) = mpsc::channel();
         let shared = Arc::clone(&kept);
         let read = move || {
@@ -84,7 +84,7 @@ impl Capture {
             let _ = sender.send(());
         };
         std::thread::Builder::new().name("output".into()).spawn(read)?;
-        Ok(Capture { kept, ended })
+        Ok(OutputCapture { kept, ended })
     }
 
     /// Returns the output once the pipe has ended, or after a short wait.
@@ -100,10 +100,10 @@ mod tests {
 
     #[test]
     fn beginning_and_end_are_kept() {
-        let mut kept = Kept::default();
+        let mut kept = CaptureBuffer::default();
         kept.add(b"abc");
         assert_eq!(kept.take(), b"abc");
-        let mut kept = Kept::default();
+        let mut kept = CaptureBuffer::default();
         for number in 0..3_000_000u32 {
             kept.add(&number.to_le_bytes());
         }
@@ -119,7 +119,7 @@ mod tests {
     fn a_pipe_that_stays_open_is_not_waited_for() {
         use std::io::Write;
         let (reader, mut writer) = std::io::pipe().unwrap();
-        let capture = Capture::start(reader).unwrap();
+        let capture = OutputCapture::start(reader).unwrap();
         writer.write_all(b"so far").unwrap();
         assert_eq!(capture.finish(), b"so far");
         drop(writer);

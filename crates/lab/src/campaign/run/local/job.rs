@@ -1,11 +1,11 @@
 //! Runs one command in a session of its own, apart from the terminal: timed, sampled, and ended with all its children
 //! after its time limit or on a stop.
 
-use super::capture::Capture;
-use super::load::Recording;
-use super::running::{KILL, Running, TERMINATE};
-use crate::campaign::run::bench::{Ending, Measured};
-use crate::campaign::{Launch, Sink};
+use super::capture::OutputCapture;
+use super::load::LoadRecording;
+use super::running::{KILL, RunningSessions, TERMINATE};
+use crate::campaign::run::bench::{CommandEnding, Measurement};
+use crate::campaign::{Launch, OutputSink};
 use crate::results::Run;
 use hakobu_core::error::{Cause, cannot, quoted};
 use hakobu_sys::OwnedFd;
@@ -40,33 +40,34 @@ const STDERR: i32 = 2;
 type Outputs = [Option<io::PipeReader>; 2];
 
 /// A command to run.
-pub(super) struct Job<'a> {
+pub(super) struct CommandJob<'a> {
     pub launch: &'a Launch,
     /// True to sample the load of the machine meanwhile.
     pub sampled: bool,
 }
 
 /// Messages to the watching thread.
-enum Message {
+enum WatchMessage {
     /// The command started at this time, with this process id.
     Began(u32, Instant),
     /// The command has ended.
     Ended,
 }
 
-impl Job<'_> {
+impl CommandJob<'_> {
     /// Runs it to its end.
     ///
     /// # Errors
     /// A message, if it cannot be started.
-    pub fn run(&self, stop: &AtomicBool, running: &Running) -> Result<Measured, String> {
+    pub fn run(&self, stop: &AtomicBool, running: &RunningSessions) -> Result<Measurement, String> {
         let (command, ends, outputs) = self.command()?;
         let name = self.launch.argv.first().map_or("", String::as_str);
         let failed = |error: io::Error| cannot("run", name, error);
-        let capture = |pipe: Option<io::PipeReader>| pipe.map(Capture::start).transpose();
+        let capture = |pipe: Option<io::PipeReader>| pipe.map(OutputCapture::start).transpose();
         let [stdout, stderr] = outputs;
         let (stdout, stderr) = (capture(stdout).map_err(failed)?, capture(stderr).map_err(failed)?);
-        let all_of = |capture: Option<Capture>| capture.map(Capture::finish).unwrap_or_default();
+        let all_of =
+            |capture: Option<OutputCapture>| capture.map(OutputCapture::finish).unwrap_or_default();
         let (sender, messages) = mpsc::channel();
         let (ready, is_ready) = mpsc::channel();
         let (timeout, sampled) = (self.launch.timeout, self.sampled);
@@ -75,7 +76,7 @@ impl Job<'_> {
             let sender = sender;
             let watching = std::thread::Builder::new().name("watch".into());
             let watching = watching.spawn_scoped(scope, move || {
-                let recording = sampled.then(Recording::begin);
+                let recording = sampled.then(LoadRecording::begin);
                 let _ = ready.send(());
                 watch(&messages, timeout, stop, recording)
             });
@@ -88,7 +89,7 @@ impl Job<'_> {
             let (pid, began) = (started.pid, started.began);
             // Close our copies of its pipe ends, else the output would never end.
             drop(ends);
-            let _ = sender.send(Message::Began(pid, began));
+            let _ = sender.send(WatchMessage::Began(pid, began));
             running.add(pid);
             let under_way = SessionGuard::new(pid);
             let paused_before = child::paused_time();
@@ -99,7 +100,7 @@ impl Job<'_> {
             let own_after = ResourceUsage::of_process();
             let started_after = proc::started();
             // The process id stays reserved until it is reaped, so a kill cannot hit another process.
-            let _ = sender.send(Message::Ended);
+            let _ = sender.send(WatchMessage::Ended);
             let watched = watching.join();
             let _ = child::send_to_group(pid, KILL);
             let written_bytes = waited.as_ref().ok().and_then(|_| started.written_bytes());
@@ -112,12 +113,12 @@ impl Job<'_> {
             // Without the watching thread a timeout would go unnoticed.
             let watched = watched.map_err(|_| "the thread that watched the command panicked")?;
             let (load, curves) = watched.load;
-            Ok(Measured {
+            Ok(Measurement {
                 ending: match (end, stopped) {
-                    _ if watched.timed_out => Ending::TimedOut,
-                    (_, Some(signal)) => Ending::Stopped(signal),
-                    (child::ProcessEnd::Exited(code), _) => Ending::Exited(code),
-                    (child::ProcessEnd::Killed(signal), _) => Ending::Killed(signal),
+                    _ if watched.timed_out => CommandEnding::TimedOut,
+                    (_, Some(signal)) => CommandEnding::Stopped(signal),
+                    (child::ProcessEnd::Exited(code), _) => CommandEnding::Exited(code),
+                    (child::ProcessEnd::Killed(signal), _) => CommandEnding::Killed(signal),
                 },
                 costs: Run {
                     // Without the time for which Ctrl-Z stopped both.
@@ -165,9 +166,9 @@ impl Job<'_> {
         let (mut stdio, mut outputs) = ([0, STDOUT, STDERR], [None, None]);
         for (at, output) in outputs.iter_mut().enumerate() {
             let end: OwnedFd = match (&launch.output, at) {
-                (Sink::Inherit, _) => continue,
-                (Sink::Null, 0) => create(&nothing)?,
-                (Sink::File(path), 0) => create(path)?,
+                (OutputSink::Inherit, _) => continue,
+                (OutputSink::Null, 0) => create(&nothing)?,
+                (OutputSink::File(path), 0) => create(path)?,
                 _ => {
                     let (ours, theirs) = pipe()?;
                     *output = Some(ours);
@@ -229,21 +230,21 @@ fn wait(pid: u32) -> io::Result<Option<i32>> {
 
 /// Observations of the watching thread.
 #[derive(Default)]
-struct Watched {
+struct WatchResult {
     timed_out: bool,
-    load: super::load::Load,
+    load: super::load::LoadSummary,
 }
 
 /// Samples the machine, and ends the command on a timeout or stop.
 fn watch(
-    messages: &Receiver<Message>,
+    messages: &Receiver<WatchMessage>,
     timeout: Option<Duration>,
     stop: &AtomicBool,
-    mut recording: Option<Recording>,
-) -> Watched {
-    let mut watched = Watched::default();
+    mut recording: Option<LoadRecording>,
+) -> WatchResult {
+    let mut watched = WatchResult::default();
     // It never started.
-    let Ok(Message::Began(pid, began)) = messages.recv() else { return watched };
+    let Ok(WatchMessage::Began(pid, began)) = messages.recv() else { return watched };
     let mut kill_at: Option<Instant> = None;
     let mut next = began + TICK;
     let paused_before = child::paused_time();

@@ -1,6 +1,8 @@
 //! Load of the machine while a command runs: means for tables, curves for charts.
 
-use crate::record::{self, Column, Kept, Kind, Recorder, Row, Summary};
+use crate::record::{
+    self, ColumnKind, RecordColumn, RecordRow, RecordSummary, RecordTable, Recorder,
+};
 use hakobu_explain::sample::{Sampler, Watched};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,11 +15,11 @@ const POINTS_MAX: usize = 1200;
 const INTERVAL_NS: u64 = 100_000_000;
 
 /// Means by the names of [`crate::results::Run::load`]; times and values of curves.
-pub(super) type Load = (BTreeMap<String, f64>, (Vec<f64>, BTreeMap<String, Vec<f64>>));
+pub(super) type LoadSummary = (BTreeMap<String, f64>, (Vec<f64>, BTreeMap<String, Vec<f64>>));
 
-/// A curve, by the names of [`crate::results::Curves::values`].
-type Curve = (&'static str, fn(&Row) -> f64);
-const CURVES: [Curve; 9] = [
+/// A curve, by the names of [`crate::results::LoadCurves::values`].
+type NamedCurve = (&'static str, fn(&RecordRow) -> f64);
+const CURVES: [NamedCurve; 9] = [
     ("user", |row| row.cpu().map_or(0.0, |cpu| cpu.user * 100.0)),
     ("system", |row| row.cpu().map_or(0.0, |cpu| cpu.system * 100.0)),
     ("iowait", |row| row.cpu().map_or(0.0, |cpu| cpu.iowait * 100.0)),
@@ -30,26 +32,26 @@ const CURVES: [Curve; 9] = [
 ];
 
 /// Physical disks: those that do not pass requests on to others.
-fn disks(row: &Row) -> impl Iterator<Item = &hakobu_explain::sample::DiskRates> {
+fn disks(row: &RecordRow) -> impl Iterator<Item = &hakobu_explain::sample::DiskRates> {
     row.rates.disks.iter().filter(|disk| !disk.stacked)
 }
 
 /// Samples taken while a command runs.
-pub(super) struct Recording {
+pub(super) struct LoadRecording {
     sampler: Sampler,
     began_ns: u64,
     recorder: Recorder,
-    kept: Kept,
+    kept: RecordTable,
 }
 
-impl Recording {
+impl LoadRecording {
     /// Starts with a first sample.
-    pub fn begin() -> Recording {
+    pub fn begin() -> LoadRecording {
         let mut sampler = Sampler::new(Watched::Machine);
         let mut first = sampler.read();
         let began_ns = std::mem::take(&mut first.at_ns);
         let recorder = Recorder::new(first, INTERVAL_NS, false);
-        Recording { sampler, began_ns, recorder, kept: kept() }
+        LoadRecording { sampler, began_ns, recorder, kept: kept() }
     }
 
     fn sample(&mut self) -> hakobu_explain::sample::Sample {
@@ -67,7 +69,7 @@ impl Recording {
     }
 
     /// Takes the last sample and evaluates all.
-    pub fn end(mut self) -> Load {
+    pub fn end(mut self) -> LoadSummary {
         let last = self.sample();
         let (rows, summary) = self.recorder.end(last);
         for row in &rows {
@@ -79,17 +81,20 @@ impl Recording {
 }
 
 /// Empty table of the time and all curves.
-fn kept() -> Kept {
-    let column = |name: &str, kind| Column { name: name.to_owned(), unit: "", kind };
-    let curves = CURVES.map(|(name, _)| column(name, Kind::Rate));
-    Kept::of([column("t", Kind::Level)].into_iter().chain(curves).collect(), POINTS_MAX)
+fn kept() -> RecordTable {
+    let column = |name: &str, kind| RecordColumn { name: name.to_owned(), unit: "", kind };
+    let curves = CURVES.map(|(name, _)| column(name, ColumnKind::Rate));
+    RecordTable::of(
+        [column("t", ColumnKind::Level)].into_iter().chain(curves).collect(),
+        POINTS_MAX,
+    )
 }
 
-fn cells(row: &Row) -> Vec<f64> {
+fn cells(row: &RecordRow) -> Vec<f64> {
     std::iter::once(row.at_s).chain(CURVES.map(|(_, of)| of(row))).collect()
 }
 
-fn curves(kept: &Kept) -> (Vec<f64>, BTreeMap<String, Vec<f64>>) {
+fn curves(kept: &RecordTable) -> (Vec<f64>, BTreeMap<String, Vec<f64>>) {
     let column = |at: usize| kept.rows().map(|cells| rounded(cells[at])).collect();
     let values = CURVES.iter().enumerate();
     let values = values.map(|(at, (name, _))| ((*name).to_owned(), column(at + 1)));
@@ -101,7 +106,7 @@ fn rounded(number: f64) -> f64 {
     Some(record::rounded(number)).filter(|number| number.is_finite()).unwrap_or(0.0)
 }
 
-fn means(summary: &Summary) -> BTreeMap<String, f64> {
+fn means(summary: &RecordSummary) -> BTreeMap<String, f64> {
     let mut load = BTreeMap::new();
     let mut put = |name: &str, number: f64| {
         load.insert(name.to_owned(), rounded(number));
@@ -141,7 +146,7 @@ fn means(summary: &Summary) -> BTreeMap<String, f64> {
 
 /// Samples the idle machine for a while, or until `stop` is set.
 pub(super) fn of_machine(time: Duration, stop: &AtomicBool) -> BTreeMap<String, f64> {
-    let mut recording = Recording::begin();
+    let mut recording = LoadRecording::begin();
     let until = Instant::now() + time;
     while Instant::now() < until && !stop.load(Ordering::Relaxed) {
         std::thread::sleep(Duration::from_nanos(INTERVAL_NS));
@@ -176,7 +181,7 @@ mod tests {
 
     #[test]
     fn every_number_can_be_written_down() {
-        let (load, (times, curves)) = Recording::begin().end();
+        let (load, (times, curves)) = LoadRecording::begin().end();
         assert_eq!(times.len(), 1);
         assert_eq!(curves.len(), CURVES.len());
         let numbers = load.values().chain(curves.values().flatten()).chain(&times);

@@ -9,15 +9,15 @@ mod load;
 mod running;
 mod servers;
 
-use super::bench::{Bench, CheckResult, Ending, Measured};
-use crate::campaign::own::{Mark, Own};
-use crate::campaign::{Action, Check, Launch, ServerPlan, data};
+use super::bench::{Bench, CheckResult, CommandEnding, Measurement};
+use crate::campaign::own::{FolderMark, OwnFolder};
+use crate::campaign::{Launch, RunAction, RunCheck, ServerPlan, data};
 use crate::results::store::RUNNING_FILE;
 use hakobu_core::error::Cause;
 use hakobu_sys::cache;
-use job::Job;
-use running::Running;
-use servers::Servers;
+use job::CommandJob;
+use running::RunningSessions;
+use servers::ServerProcesses;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,11 +26,11 @@ use std::time::{Duration, Instant};
 
 /// The local machine.
 #[derive(Debug)]
-pub struct Local {
+pub struct LocalBench {
     began: Instant,
     stop: Arc<AtomicBool>,
-    servers: Servers,
-    running: Running,
+    servers: ServerProcesses,
+    running: RunningSessions,
     /// Number of the run under way, for its commands.
     iteration: Option<String>,
 }
@@ -38,17 +38,17 @@ pub struct Local {
 /// The variable that tells a command the number of its run, hyperfine(1).
 const ITERATION: &str = "HYPERFINE_ITERATION";
 
-impl Local {
+impl LocalBench {
     /// Creates a bench that aborts its work when `stop` is set. `program` is the executable that serves S3
     /// (this program). `folder` is the locked results folder, if any: running process groups are recorded
     /// there, and those left by a killed process are ended.
-    pub fn new(program: PathBuf, folder: Option<&Path>, stop: Arc<AtomicBool>) -> Local {
-        let running = Running::new(folder.map(|folder| folder.join(RUNNING_FILE)));
+    pub fn new(program: PathBuf, folder: Option<&Path>, stop: Arc<AtomicBool>) -> LocalBench {
+        let running = RunningSessions::new(folder.map(|folder| folder.join(RUNNING_FILE)));
         running.end_what_is_left();
-        Local {
+        LocalBench {
             began: Instant::now(),
             stop,
-            servers: Servers::new(program),
+            servers: ServerProcesses::new(program),
             running,
             iteration: None,
         }
@@ -70,12 +70,12 @@ impl Local {
     }
 
     /// Runs a command that takes seconds at most; `None` if it fails.
-    fn short(&self, words: &[&str]) -> Option<Measured> {
+    fn short(&self, words: &[&str]) -> Option<Measurement> {
         let argv = words.iter().map(|word| (*word).to_owned()).collect();
         let launch = Launch { argv, timeout: Some(Duration::from_secs(10)), ..Launch::default() };
         let measured =
-            Job { launch: &launch, sampled: false }.run(&self.stop, &self.running).ok()?;
-        (measured.ending == Ending::Exited(0)).then_some(measured)
+            CommandJob { launch: &launch, sampled: false }.run(&self.stop, &self.running).ok()?;
+        (measured.ending == CommandEnding::Exited(0)).then_some(measured)
     }
 
     /// A command with the number of the run under way in its environment, unless it has one there.
@@ -93,7 +93,7 @@ impl Local {
     }
 }
 
-impl Bench for Local {
+impl Bench for LocalBench {
     fn now_s(&self) -> f64 {
         self.began.elapsed().as_secs_f64()
     }
@@ -102,12 +102,12 @@ impl Bench for Local {
         self.stop.load(Ordering::Relaxed)
     }
 
-    fn make(&mut self, recipe: &data::Recipe, folder: &Path) -> Result<(), String> {
+    fn make(&mut self, recipe: &data::DataRecipe, folder: &Path) -> Result<(), String> {
         data::make(recipe, folder).map(drop).map_err(|error| Cause::System(error).to_string())
     }
 
     fn claim(&mut self, own: &Path) -> Result<(), String> {
-        Own::claim(own, Mark::Inside).map(drop)
+        OwnFolder::claim(own, FolderMark::Inside).map(drop)
     }
 
     fn serve(&mut self, server: &ServerPlan) -> Result<(), String> {
@@ -131,31 +131,35 @@ impl Bench for Local {
         // Teardown also runs after a stop.
         let never = AtomicBool::new(false);
         let stop: &AtomicBool = if at_any_rate { &never } else { &self.stop };
-        let measured = Job { launch: &launch, sampled: false }.run(stop, &self.running)?;
+        let measured = CommandJob { launch: &launch, sampled: false }.run(stop, &self.running)?;
         let said = String::from_utf8_lossy(&measured.stderr).trim().replace('\n', " ");
         match measured.ending {
-            Ending::Exited(0) => Ok(()),
-            Ending::Exited(code) => {
+            CommandEnding::Exited(0) => Ok(()),
+            CommandEnding::Exited(code) => {
                 let said = if said.is_empty() { said } else { format!("; it said: {said}") };
                 Err(format!("'{command}' ended with exit code {code}{said}"))
             }
-            Ending::Stopped(signal) => {
+            CommandEnding::Stopped(signal) => {
                 Err(format!("'{command}' was stopped by signal {signal} and not continued"))
             }
-            Ending::Killed(_) | Ending::TimedOut => Err(format!("'{command}' was killed")),
+            CommandEnding::Killed(_) | CommandEnding::TimedOut => {
+                Err(format!("'{command}' was killed"))
+            }
         }
     }
 
-    fn prepare(&mut self, action: &Action) -> Result<(), String> {
+    fn prepare(&mut self, action: &RunAction) -> Result<(), String> {
         match action {
-            Action::Empty { own, below } => Own::claim(own, Mark::Inside)?.empty(below),
-            Action::Cold(path) => files::cold(path, &self.stop),
-            Action::Warm(path) => files::warm(path, &self.stop),
-            Action::Sync => {
+            RunAction::Empty { own, below } => {
+                OwnFolder::claim(own, FolderMark::Inside)?.empty(below)
+            }
+            RunAction::Cold(path) => files::cold(path, &self.stop),
+            RunAction::Warm(path) => files::warm(path, &self.stop),
+            RunAction::Sync => {
                 cache::write_back_everything();
                 Ok(())
             }
-            Action::Shell(command) => self.shell(command, false),
+            RunAction::Shell(command) => self.shell(command, false),
         }
     }
 
@@ -163,12 +167,12 @@ impl Bench for Local {
         files::cached(source, &self.stop)
     }
 
-    fn measure(&mut self, launch: &Launch) -> Result<Measured, String> {
+    fn measure(&mut self, launch: &Launch) -> Result<Measurement, String> {
         let launch = self.numbered(launch);
-        Job { launch: &launch, sampled: true }.run(&self.stop, &self.running)
+        CommandJob { launch: &launch, sampled: true }.run(&self.stop, &self.running)
     }
 
-    fn check(&mut self, check: &Check, seed: u64) -> CheckResult {
+    fn check(&mut self, check: &RunCheck, seed: u64) -> CheckResult {
         check::check(check, seed)
     }
 }

@@ -14,14 +14,14 @@ pub(super) const TERMINATE: i32 = 15;
 /// File of sessions started here, so that a later process can end them if this one is killed. Each line
 /// has a process id, its start time and the boot id.
 #[derive(Debug)]
-pub(super) struct Running {
+pub(super) struct RunningSessions {
     /// `None` to record nothing.
     path: Option<PathBuf>,
 }
 
-impl Running {
-    pub(super) fn new(path: Option<PathBuf>) -> Running {
-        Running { path }
+impl RunningSessions {
+    pub(super) fn new(path: Option<PathBuf>) -> RunningSessions {
+        RunningSessions { path }
     }
 
     /// Adds a session by its leader. A failed write is ignored: the session is then unknown later.

@@ -20,15 +20,15 @@ const END_MAX: Duration = Duration::from_secs(5);
 
 /// Running servers; dropping this ends them.
 #[derive(Debug)]
-pub(super) struct Servers {
+pub(super) struct ServerProcesses {
     program: PathBuf,
     children: Vec<Child>,
 }
 
-impl Servers {
+impl ServerProcesses {
     /// Creates an empty list; `program` is the executable to start.
-    pub fn new(program: PathBuf) -> Servers {
-        Servers { program, children: Vec::new() }
+    pub fn new(program: PathBuf) -> ServerProcesses {
+        ServerProcesses { program, children: Vec::new() }
     }
 
     /// Starts a server and returns its process id once it listens.
@@ -102,7 +102,7 @@ impl Servers {
     }
 }
 
-impl Drop for Servers {
+impl Drop for ServerProcesses {
     fn drop(&mut self) {
         self.end();
     }
@@ -161,13 +161,13 @@ mod tests {
 
     #[test]
     fn what_does_not_serve_says_why() {
-        let mut servers = Servers::new("/no/such".into());
+        let mut servers = ServerProcesses::new("/no/such".into());
         let why = servers.start(&ServerPlan::default()).unwrap_err();
         assert!(why.starts_with("cannot run '/no/such'"), "{why}");
-        let mut servers = Servers::new("false".into());
+        let mut servers = ServerProcesses::new("false".into());
         let why = servers.start(&ServerPlan::default()).unwrap_err();
         assert_eq!(why, "it did not say that it listens");
-        let mut servers = Servers::new("ls".into());
+        let mut servers = ServerProcesses::new("ls".into());
         let why = servers.start(&ServerPlan::default()).unwrap_err();
         assert!(why.contains("serve") || why.contains("keys"), "{why}");
     }

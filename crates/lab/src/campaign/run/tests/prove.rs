@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::campaign::DiskLimits;
-use crate::campaign::plan::Throttle;
+use crate::campaign::plan::DiskThrottle;
 
 #[test]
 fn experiments_are_made_in_pairs_and_once() {
@@ -15,11 +15,11 @@ fn experiments_are_made_in_pairs_and_once() {
     };
     plan.servers = vec![server];
     plan.cells[0].launch.env.insert("URL".into(), "http://127.0.0.1:4000".into());
-    let dir = Dir::new();
-    let mut fake = Fake::default();
-    let how = How { prove: true, cpus: 4 };
-    let go = |fake: &mut Fake| {
-        let mut store = Store::open(&dir.0, &header(&plan), "later").unwrap();
+    let dir = TestFolder::new();
+    let mut fake = FakeBench::default();
+    let how = SessionOptions { prove: true, cpus: 4 };
+    let go = |fake: &mut FakeBench| {
+        let mut store = ResultsStore::open(&dir.0, &header(&plan), "later").unwrap();
         run(&plan, &how, &mut store, fake, &mut |_| {}).unwrap()
     };
     // Stopped in the second pair of the first experiment, which stays incomplete.
@@ -53,16 +53,16 @@ fn experiments_with_disks_and_endpoints_leave_the_cell_as_it_was() {
     plan.other_endpoint = Some("http://longer.example".into());
     let cell = &mut plan.cells[0];
     cell.endpoint = Some("http://a".into());
-    let throttle = Throttle::of_group("8:0", "/g");
+    let throttle = DiskThrottle::of_group("8:0", "/g");
     let (iops, bandwidth_bytes_per_s) = (None, Some(1000));
     cell.prepare =
-        throttle.begin(iops, bandwidth_bytes_per_s).into_iter().map(Action::Shell).collect();
+        throttle.begin(iops, bandwidth_bytes_per_s).into_iter().map(RunAction::Shell).collect();
     cell.conclude = throttle.end();
     cell.disk = Some(DiskLimits { throttle, iops, bandwidth_bytes_per_s });
-    let dir = Dir::new();
-    let mut fake = Fake::default();
-    let how = How { prove: true, cpus: 1 };
-    let mut store = Store::open(&dir.0, &header(&plan), "later").unwrap();
+    let dir = TestFolder::new();
+    let mut fake = FakeBench::default();
+    let how = SessionOptions { prove: true, cpus: 1 };
+    let mut store = ResultsStore::open(&dir.0, &header(&plan), "later").unwrap();
     run(&plan, &how, &mut store, &mut fake, &mut |_| {}).unwrap();
     let experiments = read(&dir.0).unwrap().experiments;
     let found: Vec<_> = experiments

@@ -12,8 +12,8 @@ fn file() -> std::path::PathBuf {
 }
 
 /// File of running process groups.
-fn running() -> Running {
-    Running::new(Some(file()))
+fn running() -> RunningSessions {
+    RunningSessions::new(Some(file()))
 }
 
 fn launch(script: &str) -> Launch {
@@ -21,16 +21,16 @@ fn launch(script: &str) -> Launch {
     Launch { argv, ..Launch::default() }
 }
 
-fn run(launch: &Launch) -> Measured {
-    Job { launch, sampled: true }.run(&AtomicBool::new(false), &running()).unwrap()
+fn run(launch: &Launch) -> Measurement {
+    CommandJob { launch, sampled: true }.run(&AtomicBool::new(false), &running()).unwrap()
 }
 
 #[test]
 fn ends_and_outputs() {
     for (script, ending, out, err) in [
-        ("echo out; echo err >&2", Ending::Exited(0), "out\n", "err\n"),
-        ("exit 7", Ending::Exited(7), "", ""),
-        ("kill -TERM $$", Ending::Killed(15), "", ""),
+        ("echo out; echo err >&2", CommandEnding::Exited(0), "out\n", "err\n"),
+        ("exit 7", CommandEnding::Exited(7), "", ""),
+        ("kill -TERM $$", CommandEnding::Killed(15), "", ""),
     ] {
         let measured = run(&launch(script));
         assert_eq!(measured.ending, ending, "{script}");
@@ -38,8 +38,9 @@ fn ends_and_outputs() {
         assert_eq!(String::from_utf8_lossy(&measured.stderr), err);
     }
     let none = Launch { argv: vec!["/no/such/program".into()], ..Launch::default() };
-    let why =
-        Job { launch: &none, sampled: true }.run(&AtomicBool::new(false), &running()).unwrap_err();
+    let why = CommandJob { launch: &none, sampled: true }
+        .run(&AtomicBool::new(false), &running())
+        .unwrap_err();
     assert_eq!(why, "cannot run '/no/such/program': No such file or directory");
 }
 
@@ -73,7 +74,7 @@ fn a_hanging_command_is_ended_with_its_children() {
     let mut hanging = launch("sleep 100 & echo $!; sleep 100");
     hanging.timeout = Some(Duration::from_millis(250));
     let measured = run(&hanging);
-    assert_eq!(measured.ending, Ending::TimedOut);
+    assert_eq!(measured.ending, CommandEnding::TimedOut);
     assert!((0.25..5.0).contains(&measured.costs.wall_s), "{}", measured.costs.wall_s);
     let pid: u32 = String::from_utf8_lossy(&measured.stdout).trim().parse().unwrap();
     let gone = || {
@@ -98,9 +99,9 @@ fn a_stop_ends_it_politely_first() {
             std::thread::sleep(Duration::from_millis(300));
             stop.store(true, Ordering::Relaxed);
         });
-        Job { launch: &launch(script), sampled: false }.run(&stop, &running()).unwrap()
+        CommandJob { launch: &launch(script), sampled: false }.run(&stop, &running()).unwrap()
     });
-    assert_eq!((measured.ending, measured.stdout), (Ending::Exited(3), b"told\n".to_vec()));
+    assert_eq!((measured.ending, measured.stdout), (CommandEnding::Exited(3), b"told\n".to_vec()));
 }
 
 #[test]
@@ -125,15 +126,16 @@ fn streams_variables_and_folders() {
     assert_eq!(String::from_utf8_lossy(&run(&here).stdout), "in\nred\n/\n");
     std::fs::remove_file(&input).unwrap();
     here.stdin = Some("/no/such".into());
-    let why =
-        Job { launch: &here, sampled: true }.run(&AtomicBool::new(false), &running()).unwrap_err();
+    let why = CommandJob { launch: &here, sampled: true }
+        .run(&AtomicBool::new(false), &running())
+        .unwrap_err();
     assert!(why.starts_with("cannot read '/no/such'"), "{why}");
 }
 
 #[test]
 fn what_a_killed_lab_left_is_ended() {
     let path = file();
-    let running = Running::new(Some(path.clone()));
+    let running = RunningSessions::new(Some(path.clone()));
     let mut left = std::process::Command::new("sleep").arg("100").process_group(0).spawn().unwrap();
     running.add(left.id());
     running.end_what_is_left();
