@@ -32,38 +32,38 @@ pub fn steady(t_s: &[f64], rates: &[f64]) -> Option<SteadyPart> {
         return None;
     }
     let size = count.div_ceil(PIECES_MAX).max(1);
-    let pieces: Vec<f64> = rates.chunks(size).map(mean).collect();
-    let noise = noise(&pieces);
+    let pieces: Vec<f64> = rates.chunks(size).map(mean_rate).collect();
+    let noise = rate_noise(&pieces);
     let shortest = PIECES_MIN.max(pieces.len().div_ceil(3));
     let at = (0..=pieces.len().checked_sub(shortest)?)
         .find(|at| pieces.get(*at..).is_some_and(|tail| is_steady(tail, noise)))?;
     let from = at * size;
     let from_s = from.checked_sub(1).and_then(|before| t_s.get(before)).copied().unwrap_or(0.0);
-    let rate = mean(rates.get(from..)?);
+    let rate = mean_rate(rates.get(from..)?);
     (rate.is_finite() && rate > 0.0).then_some(SteadyPart { from, from_s, rate })
 }
 
 fn is_steady(tail: &[f64], noise: f64) -> bool {
     let count = tail.len() as f64;
-    let all = mean(tail);
+    let all = mean_rate(tail);
     let (a, b) = tail.split_at(tail.len() / 2);
     // Two standard errors of the difference of the means of two halves.
     let by_chance = 2.0 * noise * 2.0 / count.sqrt();
-    let halves = (mean(a) - mean(b)).abs() <= by_chance.max(NEAR * all.abs());
+    let halves = (mean_rate(a) - mean_rate(b)).abs() <= by_chance.max(NEAR * all.abs());
     let head = tail.get(..(tail.len() / 10).clamp(1, 5)).unwrap_or(tail);
     let by_chance = 3.0 * noise / (head.len() as f64).sqrt();
-    halves && (mean(head) - all).abs() <= by_chance.max(2.0 * NEAR * all.abs())
+    halves && (mean_rate(head) - all).abs() <= by_chance.max(2.0 * NEAR * all.abs())
 }
 
 /// Standard deviation around a slowly varying curve, from differences of neighbours: their median is hardly
 /// affected by a ramp or a step (1.4826 converts a median absolute deviation to a standard deviation).
-fn noise(values: &[f64]) -> f64 {
+fn rate_noise(values: &[f64]) -> f64 {
     let steps: Vec<f64> =
         values.windows(2).filter_map(|pair| Some((pair.last()? - pair.first()?).abs())).collect();
     super::median(&steps).unwrap_or(0.0) * 1.4826 / std::f64::consts::SQRT_2
 }
 
-fn mean(values: &[f64]) -> f64 {
+fn mean_rate(values: &[f64]) -> f64 {
     let count = values.len().max(1) as f64;
     values.iter().map(|value| value / count).sum()
 }

@@ -35,7 +35,7 @@ pub fn render(
             Ok(out)
         }
         ReportFormat::Csv => Ok(lines(of)),
-        ReportFormat::Json => json::document(of),
+        ReportFormat::Json => json::json_document(of),
         ReportFormat::Svg | ReportFormat::Png => {
             Err("results side by side have no picture; report draws each".into())
         }

@@ -12,7 +12,7 @@ const SCHEMA: u32 = 1;
 ///
 /// # Errors
 /// A message: serialisation failed.
-pub(super) fn document(content: &impl Serialize) -> Result<String, String> {
+pub(super) fn json_document(content: &impl Serialize) -> Result<String, String> {
     #[derive(Serialize)]
     struct VersionedDocument<'a, T> {
         schema: u32,
@@ -40,8 +40,8 @@ struct JsonResult<'a> {
 /// Formats the file.
 ///
 /// # Errors
-/// As [`document`].
-pub(super) fn text(parts: &[ReportPart]) -> Result<String, String> {
+/// As [`json_document`].
+pub(super) fn results_json(parts: &[ReportPart]) -> Result<String, String> {
     let each = parts.iter().map(|part| JsonResult {
         header: &part.results.header,
         runs: part.results.runs.len(),
@@ -49,5 +49,5 @@ pub(super) fn text(parts: &[ReportPart]) -> Result<String, String> {
         experiments: &part.results.experiments,
         end: part.results.end.as_ref(),
     });
-    document(&JsonReport { results: each.collect() })
+    json_document(&JsonReport { results: each.collect() })
 }

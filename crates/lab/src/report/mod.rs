@@ -85,7 +85,7 @@ pub fn render(parts: &[ReportPart], format: ReportFormat, lang: Lang) -> Result<
         ReportFormat::Html => html::page(parts, words),
         ReportFormat::Markdown => Ok(markdown::text(parts, words)),
         ReportFormat::Csv => Ok(csv::text(parts)),
-        ReportFormat::Json => json::text(parts),
-        ReportFormat::Svg | ReportFormat::Png => svg::text(parts, words),
+        ReportFormat::Json => json::results_json(parts),
+        ReportFormat::Svg | ReportFormat::Png => svg::charts_svg(parts, words),
     }
 }

@@ -10,7 +10,7 @@ use crate::chart::{Chart, ChartLabel, WIDTH_PX};
 ///
 /// # Errors
 /// A message: nothing was measured, or a chart cannot be drawn.
-pub(super) fn text(parts: &[ReportPart], words: &ReportWords) -> Result<String, String> {
+pub(super) fn charts_svg(parts: &[ReportPart], words: &ReportWords) -> Result<String, String> {
     let mut pictures = Vec::new();
     let mut add = |chart: &Chart, title: &str, description: &str| -> Result<(), String> {
         let id = format!("picture-{}", pictures.len() + 1);

@@ -165,7 +165,6 @@ fn relative(one: &HyperfineBenchmark, reference: &HyperfineBenchmark) -> String 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::write::tests::results;
 
     fn shown(form: ExportFormat, look: ExportOptions) -> String {
         table(&results(), form, &look)

@@ -17,7 +17,7 @@ const CONTROL: &str = "-control";
 ///
 /// # Errors
 /// A message.
-pub(super) fn keep(folder: &Path, run: &Run, is_control: bool, text: &str) -> Result<(), String> {
+pub(super) fn keep_output(folder: &Path, run: &Run, is_control: bool, text: &str) -> Result<(), String> {
     let control = if is_control { CONTROL } else { "" };
     let block = folder.join(FOLDER).join(format!("{}{control}", run.block));
     let made = Links::Trusted.make_dir(&block, 0o777, true);
@@ -31,7 +31,7 @@ pub(super) fn keep(folder: &Path, run: &Run, is_control: bool, text: &str) -> Re
 ///
 /// # Errors
 /// A message: other files are in the folder, which stay.
-pub(super) fn remove(folder: &Path) -> Result<(), String> {
+pub(super) fn remove_outputs(folder: &Path) -> Result<(), String> {
     let all = folder.join(FOLDER);
     for block in entries(&all)? {
         for file in entries(&block)? {

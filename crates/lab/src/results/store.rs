@@ -119,7 +119,7 @@ impl ResultsStore {
     /// # Errors
     /// A message.
     pub fn keep(&self, run: &Run, is_control: bool, output: &str) -> Result<(), String> {
-        outputs::keep(&self.folder, run, is_control, output)
+        outputs::keep_output(&self.folder, run, is_control, output)
     }
 
     /// Appends a line other than a run.
@@ -321,7 +321,7 @@ pub fn may_remove(folder: &Path) -> Result<(), String> {
 /// As [`may_remove`], or a removal failed.
 pub fn remove(folder: &Path) -> Result<(), String> {
     may_remove(folder)?;
-    outputs::remove(folder)?;
+    outputs::remove_outputs(folder)?;
     // The file of runs last: a partly removed folder can then be removed again.
     for name in MADE_FROM_IT.into_iter().chain([CURVES_FILE, RUNS_FILE]) {
         let path = folder.join(name);

@@ -39,7 +39,7 @@ pub(super) fn best(view: &ResultsView<'_>, analysis: &Analysis) -> Option<String
     let firsts = counted(leads.iter().map(|(_, lead)| lead.first.cell.series.as_str()));
     let mut said = match firsts.as_slice() {
         [(series, count)] => {
-            let by = by(&leads, lang);
+            let by = lead_over_next(&leads, lang);
             match lang {
                 Lang::En => format!("{series} was fastest in all {count} groups{by}."),
                 Lang::Ja => format!("{count} グループすべてで {series} が最速です{by}。"),
@@ -159,7 +159,7 @@ fn places(groups: &[String], all: usize, lang: Lang) -> String {
 }
 
 /// Speed relative to the runner-up, over groups where a difference is claimed.
-fn by(leads: &[GroupLead<'_>], lang: Lang) -> String {
+fn lead_over_next(leads: &[GroupLead<'_>], lang: Lang) -> String {
     let ratios = || leads.iter().filter_map(|(_, lead)| Some(lead.next.as_ref()?.1.ratio.mid));
     let all = leads.iter().all(|(_, lead)| lead.tied.is_empty());
     match (ratios().reduce(f64::min), ratios().reduce(f64::max)) {

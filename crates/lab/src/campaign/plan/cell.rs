@@ -7,7 +7,7 @@ use crate::campaign::data::{DataRecipe, list_of};
 use crate::campaign::spec::{COMPARED, CacheState, CheckLevel, ToolSpec};
 use crate::campaign::tools::{
     HIDDEN, KnownTool, OutputFormat, PlaceholderValue, PlaceholderValues, SettingsFormat,
-    StoreAccess, Template, file, line, quoted,
+    StoreAccess, Template, settings_file, line, quoted,
 };
 use crate::campaign::{DiskLimits, Launch, PlannedCell, RunAction, RunCheck};
 use crate::results::Cell;
@@ -133,7 +133,7 @@ impl PlanBuilder<'_> {
         }
         let folder = self.wishes.work.join(SETTINGS);
         let (requests, queue) = (text("requests"), text("queue_size"));
-        let file = file(known.config, &folder, access, requests, queue)?;
+        let file = settings_file(known.config, &folder, access, requests, queue)?;
         let path = file.path.clone();
         if !self.files.contains(&file) {
             self.files.push(file);

@@ -13,7 +13,7 @@ pub use ground::{PlanEnvironment, PlanOptions};
 pub use throttle::DiskThrottle;
 
 use super::spec::{self, CacheState, CampaignSpec};
-use super::tools::{PlaceholderValues, Template, find, quoted};
+use super::tools::{PlaceholderValues, Template, find_program, quoted};
 use super::{CampaignPlan, PlannedCell, data, tools};
 use crate::results::DataSet;
 use cell::SETTINGS;
@@ -140,7 +140,7 @@ impl PlanBuilder<'_> {
             for name in needed(tool) {
                 let path = match name.as_str() {
                     tools::OWN => Some(self.wishes.own.clone()),
-                    name => find(name, &self.ground.path),
+                    name => find_program(name, &self.ground.path),
                 };
                 match path {
                     Some(path) => found.push((name, path)),
@@ -157,7 +157,7 @@ impl PlanBuilder<'_> {
                 continue;
             }
             let how = |name: &String| {
-                let usual = || tools::program(name).map(|program| program.install.to_owned());
+                let usual = || tools::known_program(name).map(|program| program.install.to_owned());
                 tool.install.clone().or_else(usual)
             };
             let mut commands: Vec<String> = lacking.iter().filter_map(how).collect();

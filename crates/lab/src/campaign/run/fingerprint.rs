@@ -192,7 +192,7 @@ fn find(words: &Path) -> Option<PathBuf> {
 
 fn version(path: &Path, local: &LocalBench) -> Option<String> {
     let name = path.file_name()?.to_str()?;
-    let ask: &[&str] = match (tools::program(name), name) {
+    let ask: &[&str] = match (tools::known_program(name), name) {
         (Some(program), _) => program.version,
         _ if SAY_VERSION.contains(&name) => &["--version"],
         (_, "mc") => &["version"],

@@ -155,7 +155,7 @@ fn one(
     let command = table.text("command")?;
     let known = match &used {
         None => None,
-        Some(used) => Some(tools::known(used).ok_or_else(|| {
+        Some(used) => Some(tools::known_tool(used).ok_or_else(|| {
             let hint = value::hint(used, KNOWN.iter().map(|known| known.name));
             table.wrong("use", format!("no tool '{used}' is known{hint}"))
         })?),

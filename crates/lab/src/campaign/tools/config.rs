@@ -70,7 +70,7 @@ impl SettingsFile {
 }
 
 /// Settings file of a program below `folder`, one for each setting.
-pub fn file(
+pub fn settings_file(
     config: SettingsFormat,
     folder: &Path,
     access: &StoreAccess,

@@ -8,7 +8,7 @@ mod template;
 #[cfg(test)]
 mod tests;
 
-pub use config::{SettingsFile, StoreAccess, file};
+pub use config::{SettingsFile, StoreAccess, settings_file};
 pub use hide::{HIDDEN, ShownPlaceholders};
 pub use quote::{line, quoted};
 pub use table::{KNOWN, KnownProgram, KnownTool, OutputFormat, PROGRAMS, SettingsFormat};
@@ -21,17 +21,17 @@ use std::path::{Path, PathBuf};
 pub const OWN: &str = "hakobu";
 
 /// Finds a known tool by name.
-pub fn known(name: &str) -> Option<&'static KnownTool> {
+pub fn known_tool(name: &str) -> Option<&'static KnownTool> {
     KNOWN.iter().find(|known| known.name == name)
 }
 
 /// Finds a known program by name.
-pub fn program(name: &str) -> Option<&'static KnownProgram> {
+pub fn known_program(name: &str) -> Option<&'static KnownProgram> {
     PROGRAMS.iter().find(|program| program.name == name)
 }
 
 /// Path of a program: a path is returned as it is, a name is looked up in `folders` in order.
-pub fn find(name: &str, folders: &[PathBuf]) -> Option<PathBuf> {
+pub fn find_program(name: &str, folders: &[PathBuf]) -> Option<PathBuf> {
     if name.contains('/') {
         return Some(PathBuf::from(name)).filter(|path| is_program(path));
     }
