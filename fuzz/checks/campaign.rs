@@ -1,7 +1,9 @@
 //! Campaigns.
 
-use hakobu_lab::campaign::plan::{self, PlanEnvironment, PlanOptions};
-use hakobu_lab::campaign::spec::{COUNT_MAX, CampaignSpec};
+use hakobu_lab::campaign::plan;
+use hakobu_lab::campaign::plan::{PlanEnvironment, PlanOptions};
+use hakobu_lab::campaign::spec::CampaignSpec;
+use hakobu_lab::campaign::spec::data::COUNT_MAX;
 
 /// A campaign is refused with a message that names the file, or read, and then planned for a
 /// machine that has no programs.

@@ -1,6 +1,7 @@
 //! The store of results: what stands in its files, and what reports make of it.
 
-use hakobu_lab::report::{Lang, ReportFormat, ReportPart, render};
+use hakobu_lab::analysis::Lang;
+use hakobu_lab::report::{ReportFormat, ReportPart, render};
 use hakobu_lab::results::read::parse;
 use std::path::Path;
 

@@ -17,13 +17,16 @@ use crate::{ec2, exit, names, signals, xdg};
 use args::{Args, Source, Task};
 use hakobu_core::error::{Cause, cannot, quoted};
 use hakobu_lab::campaign::CampaignPlan;
-use hakobu_lab::campaign::own::{FolderMark, OwnFolder};
-use hakobu_lab::campaign::plan::{self, PlanEnvironment, PlanOptions};
-use hakobu_lab::campaign::run::{self, LocalBench, fingerprint};
+use hakobu_lab::campaign::own_folder::{FolderMark, OwnFolder};
+use hakobu_lab::campaign::plan;
+use hakobu_lab::campaign::plan::{PlanEnvironment, PlanOptions};
+use hakobu_lab::campaign::run;
+use hakobu_lab::campaign::run::fingerprint;
+use hakobu_lab::campaign::run::local::LocalBench;
 use hakobu_lab::campaign::spec::CampaignSpec;
+use hakobu_lab::results::hyperfine;
 use hakobu_lab::results::read::read;
 use hakobu_lab::results::store::ResultsStore;
-use hakobu_lab::results::write;
 use hakobu_transfer::run::Control;
 pub(super) use options::TABLE;
 use std::ffi::OsString;
@@ -148,7 +151,7 @@ impl Ready {
             }
         }
         for (form, path) in &self.args.exports {
-            write_file(path, &write::hyperfine(&results, *form, &self.args.table_look())?)?;
+            write_file(path, &hyperfine::export(&results, *form, &self.args.table_look())?)?;
         }
         if outcome.is_stopped() {
             output::message(&format!(

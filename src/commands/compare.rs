@@ -8,10 +8,11 @@ use crate::exit;
 use crate::files::{Target, is_stdout, or_stdout};
 use crate::options::{Opt, Table, Takes, Typed, flag, parts, push, put, value};
 use hakobu_core::error::quoted;
-use hakobu_lab::analysis::{
-    Prices, RatedIops, compare, names, parse_machines, parse_price, parse_rated,
-};
-use hakobu_lab::report::{Lang, ReportFormat, render_compared, terminal};
+use hakobu_lab::analysis::Lang;
+use hakobu_lab::analysis::compare::{compare, names};
+use hakobu_lab::analysis::prices::{Prices, RatedIops, parse_machines, parse_price, parse_rated};
+use hakobu_lab::report::comparison::render_comparison;
+use hakobu_lab::report::{ReportFormat, terminal};
 use hakobu_lab::results::Results;
 use hakobu_lab::results::read::read;
 use std::ffi::{OsStr, OsString};
@@ -183,7 +184,7 @@ impl Plan {
         let text = match self.format {
             Some(format) => {
                 let found = compare(&results, &prices, format.lang(self.lang));
-                render_compared(&found, &results, format, self.lang)?
+                render_comparison(&found, &results, format, self.lang)?
             }
             None => {
                 let (columns, color) = show::screen(self.no_color);

@@ -8,11 +8,14 @@ use crate::options::{Opt, OptArg, Table, Typed, flag, parts, put, value};
 use crate::show::{confirmed, output};
 use crate::{exit, names, xdg};
 use hakobu_core::error::quoted;
-use hakobu_lab::analysis::Baseline;
-use hakobu_lab::report::{self, Lang, ReportPart, render};
+use hakobu_lab::analysis::Lang;
+use hakobu_lab::analysis::ranking::Baseline;
+use hakobu_lab::report;
+use hakobu_lab::report::{ReportPart, render};
 use hakobu_lab::results::read::{RUNS_FILE, read};
-use hakobu_lab::results::store::{self, ResultsOverview, ResultsStore};
-use hakobu_lab::results::{Results, ResultsLine, import, write};
+use hakobu_lab::results::store;
+use hakobu_lab::results::store::{ResultsOverview, ResultsStore};
+use hakobu_lab::results::{Results, ResultsLine, hyperfine, import};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -315,7 +318,7 @@ fn export(results: &Results, format: Format, output: Option<&Path>) -> Result<()
             let part = ReportPart::new(results.clone(), Lang::En);
             render(&[part], report::ReportFormat::Csv, Lang::En)?
         }
-        Format::Hyperfine => write::hyperfine_json(results)?,
+        Format::Hyperfine => hyperfine::hyperfine_json(results)?,
     };
     write_file(&or_stdout(output.map(Path::to_owned)), &text)
 }

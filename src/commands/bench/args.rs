@@ -3,10 +3,10 @@
 use super::ready::Builtin;
 use super::show;
 use crate::options::{OptArg, parts};
-use hakobu_lab::analysis::Baseline;
+use hakobu_lab::analysis::ranking::Baseline;
 use hakobu_lab::campaign::{ExitCodes, OutputSink, RepeatRules};
 use hakobu_lab::report::terminal::TerminalOptions;
-use hakobu_lab::results::markup::{ExportFormat, ExportOptions, TimeUnit};
+use hakobu_lab::results::hyperfine::{ExportFormat, ExportOptions, TimeUnit};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -4,7 +4,7 @@ use super::args::{Args, Style};
 use super::values::{accepts, is_sorted, list, shell, style, time};
 use crate::commands::report::baseline;
 use crate::options::{Group, Opt, Table, Takes, flag, push, put, titled, value};
-use hakobu_lab::results::markup::ExportFormat;
+use hakobu_lab::results::hyperfine::ExportFormat;
 
 /// The command line of `bench`.
 pub static TABLE: Table<Args> = Table {

@@ -1,8 +1,9 @@
 //! Text of a plan, and the final report.
 
 use crate::number;
-use hakobu_lab::analysis::{Baseline, Lang, analyse};
-use hakobu_lab::campaign::run::{first_block, runs_max};
+use hakobu_lab::analysis::ranking::Baseline;
+use hakobu_lab::analysis::{Lang, analyse};
+use hakobu_lab::campaign::run::order::{first_block, runs_max};
 use hakobu_lab::campaign::{CampaignPlan, PlannedCell, RunAction, RunCheck};
 use hakobu_lab::report::terminal::{TerminalOptions, terminal};
 use hakobu_lab::results::Results;

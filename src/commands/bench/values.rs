@@ -4,7 +4,7 @@ use super::args::{Args, Parameter, Style};
 use crate::commands::run::lines;
 use crate::options::OptArg;
 use hakobu_lab::campaign::{ExitCodes, OutputSink};
-use hakobu_lab::results::markup::TimeUnit;
+use hakobu_lab::results::hyperfine::TimeUnit;
 use std::ffi::OsString;
 use std::path::Path;
 

@@ -3,7 +3,7 @@
 
 use crate::number;
 use hakobu_core::error::{Cause, quoted};
-use hakobu_lab::campaign::own::{FolderMark, OwnFolder};
+use hakobu_lab::campaign::own_folder::{FolderMark, OwnFolder};
 use hakobu_sys::{AsFd, disk};
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};

@@ -4,7 +4,7 @@
 use crate::number;
 use crate::show::progress::{Form, Progress};
 use crate::show::{output, screen};
-use hakobu_lab::analysis::median;
+use hakobu_lab::analysis::statistics::median;
 use hakobu_lab::campaign::CampaignPlan;
 use hakobu_lab::campaign::run::CampaignEvent;
 use hakobu_lab::results::Cell;

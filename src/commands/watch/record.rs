@@ -13,10 +13,10 @@ use hakobu_core::error::{Cause, cannot};
 use hakobu_explain::observer::Observer;
 use hakobu_explain::sample::{Sample, Sampler, Watched};
 use hakobu_explain::verdict::{Verdict, judge};
-use hakobu_lab::record::{
-    CommandUsage, RecordFile, RecordRow, RecordSummary, RecordTable, RecordedMachine, Recorder,
-    picture,
-};
+use hakobu_lab::record::columns::RecordTable;
+use hakobu_lab::record::output::{CommandUsage, RecordFile, RecordedMachine, picture};
+use hakobu_lab::record::summary::RecordSummary;
+use hakobu_lab::record::{RecordRow, Recorder};
 use hakobu_sys::start::{self, StartedCommand};
 use hakobu_sys::{child, host, process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -135,7 +135,7 @@ struct Recording {
     began_ns: u64,
     recorder: Recorder,
     kept: Option<RecordTable>,
-    columns: hakobu_lab::record::RecordColumns,
+    columns: hakobu_lab::record::columns::RecordColumns,
     csv: Option<Target>,
     previous: Sample,
     /// Determines the limiting resource of the command or the process.

@@ -3,7 +3,8 @@
 
 use super::options::{Plan, Subject};
 use crate::number::{self, grouped};
-use hakobu_lab::record::{CommandUsage, DiskSummary, LoadStat, ProcessSummary, RecordSummary};
+use hakobu_lab::record::output::CommandUsage;
+use hakobu_lab::record::summary::{DiskSummary, LoadStat, ProcessSummary, RecordSummary};
 use std::fmt::{Display, Write as _};
 
 /// Maximum number of characters of a command line in a headline.

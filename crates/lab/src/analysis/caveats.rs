@@ -1,8 +1,9 @@
 //! Caveats: reasons to distrust the results of a campaign.
 
-use super::say::{Conjunction, listed, percent, rate, seconds, things, times};
-use super::view::ResultsView;
-use super::{Analysis, CellSummary, Lang, PAIRS_MIN, SpeedClaim};
+use crate::analysis::statistics::{PAIRS_MIN, SpeedClaim};
+use crate::analysis::view::ResultsView;
+use crate::analysis::words::{Conjunction, listed, percent, rate, seconds, things, times};
+use crate::analysis::{Analysis, CellSummary, Lang, statistics};
 
 /// Most cells that a sentence names; further ones are counted.
 const NAMED_MAX: usize = 3;
@@ -230,7 +231,7 @@ fn busy(view: &ResultsView<'_>, analysis: &Analysis) -> Option<String> {
         Some(all - (of.user_s + of.sys_s) / wall_s)
     });
     let others: Vec<f64> = others.filter(|cpus| cpus.is_finite()).collect();
-    let middle = super::median(&others).filter(|used| *used >= 0.25 * cpus.max(1.0))?;
+    let middle = statistics::median(&others).filter(|used| *used >= 0.25 * cpus.max(1.0))?;
     let middle = times(middle);
     Some(match view.lang {
         Lang::En => format!(

@@ -1,9 +1,10 @@
 //! Limiting resource of a cell, by the rules of a transfer's verdict, and how it changes along a sweep.
 
-use super::Lang;
-use super::say::{self, Conjunction, listed};
+use crate::analysis::words::{Conjunction, listed};
+use crate::analysis::{Lang, statistics, words};
 use crate::results::Run;
-use hakobu_explain::verdict::{self, Evidence, Facts, Level, OwnVerdict, Resource, measure};
+use hakobu_explain::verdict;
+use hakobu_explain::verdict::{Evidence, Facts, Level, OwnVerdict, Resource, measure};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -41,7 +42,7 @@ pub(super) fn judge(facts: &Facts, lang: Lang) -> LimitingResource {
         .as_ref()
         .is_some_and(|own_verdict| own_verdict.resource == found.resource);
     let open: Vec<String> =
-        found.open.iter().map(|of| say::resource(*of, lang).to_owned()).collect();
+        found.open.iter().map(|of| words::resource(*of, lang).to_owned()).collect();
     let evidence = match open.is_empty() {
         true => found.evidence.iter().map(|of| signal(of, lang)).collect(),
         false => {
@@ -104,14 +105,14 @@ pub(super) fn by(of: &LimitingResource, place: &str, lang: Lang) -> String {
         return match (place.is_empty(), lang) {
             (true, _) => lang.pick("an unknown limit", "判定できず").to_owned(),
             (false, Lang::En) => format!("an unknown limit {place}"),
-            (false, Lang::Ja) => say::beside(place, "判定できず"),
+            (false, Lang::Ja) => words::beside(place, "判定できず"),
         };
     }
-    let (what, level) = (say::resource(of.resource, lang), say::level(of.level, lang));
+    let (what, level) = (words::resource(of.resource, lang), words::level(of.level, lang));
     match (place.is_empty(), lang) {
         (true, Lang::En) => format!("{what} ({level})"),
         (false, Lang::En) => format!("{what} {place} ({level})"),
-        (_, Lang::Ja) => format!("{}（{level}）", say::beside(place, what)),
+        (_, Lang::Ja) => format!("{}（{level}）", words::beside(place, what)),
     }
 }
 
@@ -203,23 +204,23 @@ pub(super) fn stretches(
         let (first, last) = ends.unwrap_or_default();
         stretch.place = stretch.place((first, last), x_name, lang);
         let what = match stretch.limiting.is_determined() {
-            true => say::resource(stretch.limiting.resource, lang),
+            true => words::resource(stretch.limiting.resource, lang),
             false => lang.pick("not determined", "判定できず"),
         };
         let place = &stretch.place;
-        stretch.sentence = lang.pick(format!("{what} {place}"), say::beside(place, what));
+        stretch.sentence = lang.pick(format!("{what} {place}"), words::beside(place, what));
     }
     found
 }
 
 impl SweepStretch {
     fn place(&self, (first, last): (f64, f64), x_name: &str, lang: Lang) -> String {
-        let of = |x| say::of_x(x, x_name, lang);
+        let of = |x| words::of_x(x, x_name, lang);
         let (at_first, at_last) = (self.from_x <= first, self.to_x >= last);
         let is_point = self.from_x >= self.to_x;
         let place = |en: &str, x: &str, ja: &str| match lang {
             Lang::En => en.replace("{}", x),
-            Lang::Ja => say::beside(x, ja),
+            Lang::Ja => words::beside(x, ja),
         };
         match (at_first, at_last) {
             _ if first >= last => place("with {}", &of(first), "では"),
@@ -227,7 +228,7 @@ impl SweepStretch {
             (false, true) => place("from {} on", &of(self.from_x), "からは"),
             (_, false) if is_point => place("with {}", &of(self.to_x), "では"),
             _ => {
-                let range = say::of_range(self.from_x, self.to_x, x_name, lang);
+                let range = words::of_range(self.from_x, self.to_x, x_name, lang);
                 place("from {}", &range, "では")
             }
         }
@@ -243,5 +244,5 @@ pub(super) fn loads(runs: &[&Run]) -> BTreeMap<String, f64> {
         }
     }
     let medians = values.into_iter();
-    medians.filter_map(|(name, all)| Some((name.to_owned(), super::median(&all)?))).collect()
+    medians.filter_map(|(name, all)| Some((name.to_owned(), statistics::median(&all)?))).collect()
 }

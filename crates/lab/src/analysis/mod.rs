@@ -1,45 +1,30 @@
 //! Analysis of results. All functions are pure; random numbers come from fixed seeds, so that equal results
 //! give equal conclusions.
 
-mod bootstrap;
 mod caveats;
-mod cells;
-mod compare;
-mod compared;
-mod fit;
-mod gains;
-mod knee;
-mod lang;
-mod limits;
-mod prices;
+pub mod compare;
+pub(crate) mod fit;
+pub(crate) mod limits;
+pub mod prices;
 mod proofs;
-mod quantity;
-mod ratio;
-mod rivals;
-mod say;
-mod steady;
+pub mod ranking;
+pub mod statistics;
+mod summary;
 mod sweeps;
 #[cfg(test)]
 mod tests;
 mod verdict;
 mod view;
-mod whole;
+pub(crate) mod words;
 
-pub use bootstrap::{interval, median, quantile};
-pub use compare::{compare, names};
-pub use compared::{
-    BestResult, ComparedCell, ComparedRow, ConclusionChange, MachineCost, ResultsComparison,
-};
-pub use fit::{CurveFit, FitModel, fit};
-pub use gains::{Baseline, BaselineGain};
-pub use knee::{Knee, knee};
-pub use lang::Lang;
-pub use limits::{LimitingResource, SweepStretch};
-pub use prices::{PricedMachine, Prices, RatedIops, parse_machines, parse_price, parse_rated};
-pub use ratio::{PAIRS_MIN, SpeedClaim, SpeedRatio, paired, unpaired};
-pub(crate) use say::{level as level_words, resource as resource_words};
-pub use steady::{SteadyPart, steady};
-
+use crate::analysis::fit::CurveFit;
+use crate::analysis::limits::{LimitingResource, SweepStretch};
+use crate::analysis::proofs::ProofFinding;
+use crate::analysis::ranking::BaselineGain;
+use crate::analysis::statistics::SpeedRatio;
+use crate::analysis::sweeps::Knee;
+use crate::analysis::view::ResultsView;
+use crate::results::Results;
 use std::collections::BTreeMap;
 
 /// Most sentences of a verdict.
@@ -174,4 +159,76 @@ pub struct Analysis {
     pub caveats: Vec<String>,
 }
 
-pub use whole::{analyse, analyse_in};
+// Language of generated sentences.
+
+/// Language of analysis and reports.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lang {
+    /// English.
+    #[default]
+    En,
+    /// Japanese.
+    Ja,
+}
+
+impl Lang {
+    /// Parses an ISO 639-1 code.
+    pub fn of_code(code: &str) -> Option<Lang> {
+        [Lang::En, Lang::Ja].into_iter().find(|lang| lang.code() == code)
+    }
+
+    /// ISO 639-1 code.
+    pub fn code(self) -> &'static str {
+        self.pick("en", "ja")
+    }
+
+    /// Selects the text in this language.
+    pub(crate) fn pick<T>(self, en: T, ja: T) -> T {
+        match self {
+            Lang::En => en,
+            Lang::Ja => ja,
+        }
+    }
+}
+
+// Entry point of the analysis.
+
+/// Analyses results, with sentences in English. Deterministic.
+pub fn analyse(results: &Results) -> Analysis {
+    analyse_in(results, Lang::En)
+}
+
+/// Analyses results, with sentences in `lang`. Numbers and names do not depend on it.
+pub fn analyse_in(results: &Results, lang: Lang) -> Analysis {
+    let view = ResultsView::new(results, lang);
+    let mut summaries: Vec<_> =
+        view.cells.iter().map(|cell| summary::summary(&view, cell)).collect();
+    let rows = sweeps::rows(&view);
+    let mut found = proofs::made(&view);
+    found.extend(proofs::between_groups(&view, &rows, &summaries));
+    let limiting = view.cells.iter().map(|cell| {
+        let row = rows.iter().find(|row| row.cells.iter().any(|of| of.id == cell.id));
+        sweeps::limiting(&view, row, cell, &summaries, proofs::experiments(cell.id, &found))
+    });
+    let limiting: Vec<_> = limiting.collect();
+    for (of, limiting) in summaries.iter_mut().zip(limiting) {
+        of.limiting = limiting;
+    }
+    proofs::settle(&mut found, &summaries, lang);
+    let sweeps: Vec<_> = rows.iter().map(|row| sweeps::sweep(&view, row, &summaries)).collect();
+    let controls = ranking::controls(&view);
+    let mut analysis = Analysis {
+        verdict: Vec::new(),
+        comparisons: ranking::comparisons(&view, &summaries),
+        noise: ranking::noise(&controls),
+        gains: Vec::new(),
+        cells: summaries,
+        sweeps,
+        controls,
+        proofs: found.iter().map(|ProofFinding { proof, .. }| proof.clone()).collect(),
+        caveats: Vec::new(),
+    };
+    analysis.caveats = caveats::caveats(&view, &analysis);
+    analysis.verdict = verdict::verdict(&view, &analysis, &found);
+    analysis
+}

@@ -1,10 +1,9 @@
 //! Raw runs of all campaigns as CSV (RFC 4180) with a header. Common columns come first; parameters, metrics
 //! and load follow under their own names.
 
-use super::escape::csv_line;
-use super::machines;
-use super::part::ReportPart;
-use super::record::pairs;
+use crate::escape::csv_line;
+use crate::report::tables::pairs;
+use crate::report::{ReportPart, tables};
 use crate::results::{Cell, Run};
 use std::collections::BTreeSet;
 
@@ -61,7 +60,7 @@ pub(super) fn text(parts: &[ReportPart]) -> String {
     }
     let mut out = csv_line(&head);
     let all: Vec<_> = parts.iter().map(ReportPart::facts).collect();
-    for (facts, machine) in all.iter().zip(machines::names(&all)) {
+    for (facts, machine) in all.iter().zip(tables::names(&all)) {
         for run in &facts.results.runs {
             let Some(cell) = facts.cell(run.cell) else { continue };
             let mut line = vec![facts.header().name.clone(), machine.clone()];

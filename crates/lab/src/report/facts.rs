@@ -1,9 +1,10 @@
 //! Queries over results and analysis that all formats share: lines of a group, best cell of a tool, labels.
 
-use crate::analysis::{Analysis, CellSummary, Comparison, Interval, SpeedRatio, Sweep};
+use crate::analysis::statistics::SpeedRatio;
+use crate::analysis::{Analysis, CellSummary, Comparison, Interval, Sweep};
 use crate::distinct;
 use crate::report::number::{MetricUnit, digits};
-use crate::results::markup::TimeUnit;
+use crate::results::hyperfine::TimeUnit;
 use crate::results::{Cell, Results, ResultsHeader, Run};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,21 +1,19 @@
 //! Markdown for an article or an issue: verdict, tables and caveats, without charts and raw runs.
 
-use super::block::{self, ReportBlock};
-use super::escape::markdown;
-use super::facts::ReportFacts;
-use super::part::ReportPart;
-use super::table::ReportTable;
-use super::words::ReportWords;
-use super::{machines, record, tables};
+use crate::escape::markdown;
+use crate::report::document::{ReportBlock, ReportTable};
+use crate::report::facts::ReportFacts;
+use crate::report::words::ReportWords;
+use crate::report::{ReportPart, document, tables};
 
 /// Formats the document.
 pub(super) fn text(parts: &[ReportPart], words: &ReportWords) -> String {
     let all: Vec<ReportFacts<'_>> = parts.iter().map(ReportPart::facts).collect();
     let mut out = String::new();
-    let names = machines::names(&all);
+    let names = tables::names(&all);
     if all.len() > 1 {
         heading(&mut out, 1, words.machines);
-        table(&mut out, &machines::side_by_side(&all, words));
+        table(&mut out, &tables::side_by_side(&all, words));
     }
     for (facts, name) in all.iter().zip(names) {
         let title = facts.title();
@@ -53,19 +51,19 @@ fn one(out: &mut String, facts: &ReportFacts<'_>, words: &ReportWords) {
         heading(out, 2, words.published);
         table(out, &published);
     }
-    if let Some(found) = block::proofs(facts, words) {
+    if let Some(found) = document::proofs(facts, words) {
         heading(out, 2, words.proofs);
         blocks(out, &found);
     }
     heading(out, 2, words.controls);
-    blocks(out, &block::controls(facts, words));
+    blocks(out, &document::controls(facts, words));
     heading(out, 2, words.caveats);
-    blocks(out, &block::caveats(facts, words));
+    blocks(out, &document::caveats(facts, words));
     heading(out, 2, words.machine);
-    paragraph(out, &record::origin(facts, words));
-    blocks(out, &block::machine(facts, words));
+    paragraph(out, &tables::origin(facts, words));
+    blocks(out, &document::machine(facts, words));
     heading(out, 2, words.commands);
-    table(out, &record::commands(facts, words));
+    table(out, &tables::commands(facts, words));
 }
 
 /// Formats blocks.

@@ -1,7 +1,7 @@
 //! Formats numbers with three significant digits and the unit of the metric.
 
 use crate::analysis::Interval;
-use crate::results::markup::TimeUnit;
+use crate::results::hyperfine::TimeUnit;
 use hakobu_core::number;
 
 /// Display unit of a metric, and its divisor.

@@ -1,12 +1,19 @@
 //! Tables of a report about one campaign.
 
-use super::facts::{ReportFacts, ToolLine};
-use super::number::{bytes, digits, percent, range, ratio};
-use super::sentences::{claim, fit_text, limit_text, stretches_text};
-use super::table::{NONE, ReportTable, or_none};
-use super::words::{ReportWords, with};
-use crate::analysis::CellSummary;
+use crate::analysis::fit::{CurveFit, FitModel};
+use crate::analysis::limits::{LimitingResource, SweepStretch};
+use crate::analysis::statistics::{SpeedClaim, unpaired};
+use crate::analysis::words::{level, resource};
+use crate::analysis::{CellSummary, Interval, Lang};
+use crate::distinct;
+use crate::report::document::{NONE, ReportTable, or_none};
+use crate::report::facts::{ReportFacts, ToolLine};
+use crate::report::number::{bytes, digits, percent, range, ratio};
+use crate::report::words::{ReportWords, with};
 use crate::results::{Cell, PublishedFigure, Run};
+use hakobu_core::unit::Machine;
+use hakobu_explain::verdict::Level;
+use std::collections::BTreeMap;
 
 /// Most rows of the table of raw runs.
 const RUNS_MAX: usize = 1200;
@@ -340,4 +347,256 @@ fn run_row(facts: &ReportFacts<'_>, run: &Run, words: &ReportWords) -> Vec<Strin
         or_none(checked),
         outcome,
     ]
+}
+
+// Facts from the record: programs, data, commands, origin.
+
+/// Date and program of the measurement.
+pub(super) fn origin(facts: &ReportFacts<'_>, words: &ReportWords) -> String {
+    let header = facts.header();
+    let (seed, scale) = (header.seed.to_string(), digits(header.scale));
+    with(words.made, &[&header.start, &header.program, &seed, &scale])
+}
+
+/// Describes the end of the campaign, if it has ended.
+pub(super) fn ending(facts: &ReportFacts<'_>, words: &ReportWords) -> String {
+    match &facts.results.end {
+        None => words.not_whole.to_owned(),
+        Some(end) => {
+            let (took, overhead) = (digits(end.took_s), percent(end.overhead));
+            with(words.ended, &[&end.reason, &took, &overhead])
+        }
+    }
+}
+
+/// Table of programs.
+pub(super) fn programs(facts: &ReportFacts<'_>, words: &ReportWords) -> ReportTable {
+    let heads = [words.tool, words.version, words.path, "SHA-256"];
+    let mut table = ReportTable::new(words.programs_caption, &heads);
+    for tool in &facts.header().tools {
+        let row = [&tool.name, &tool.version, &tool.path, &tool.sha256];
+        table.push(row.map(String::clone).to_vec());
+    }
+    table.without_empty_columns()
+}
+
+/// Table of data sets.
+pub(super) fn data(facts: &ReportFacts<'_>, words: &ReportWords) -> ReportTable {
+    let (files, size) = (format!("#{}", words.files), format!("#{}", words.bytes));
+    let heads: [&str; 4] = [words.name, &files, &size, words.about];
+    let mut table = ReportTable::new(words.data_caption, &heads);
+    for data in &facts.header().data {
+        table.push(vec![
+            data.name.clone(),
+            digits(data.files as f64),
+            bytes(data.bytes as f64),
+            data.about.clone(),
+        ]);
+    }
+    table.without_empty_columns()
+}
+
+/// Exact command and conditions of each cell.
+pub(super) fn commands(facts: &ReportFacts<'_>, words: &ReportWords) -> ReportTable {
+    let heads = [words.setting, words.command, words.data, words.conditions];
+    let mut table = ReportTable::new(words.commands_caption, &heads);
+    for cell in &facts.header().cells {
+        let conditions = pairs(&cell.conditions);
+        table.push(vec![
+            grouped_label(facts, cell),
+            cell.command.clone(),
+            cell.data.clone(),
+            if conditions.is_empty() { NONE.to_owned() } else { conditions },
+        ]);
+    }
+    table.without_empty_columns()
+}
+
+/// Formats pairs: `cpus=2, iops=3000`.
+pub(super) fn pairs(of: &BTreeMap<String, String>) -> String {
+    let each = of.iter().map(|(name, value)| format!("{name}={value}"));
+    each.collect::<Vec<_>>().join(", ")
+}
+
+// Comparison of results: the best setting of each tool on each machine.
+
+/// Seed of intervals, fixed for reproducible output.
+const SEED: u64 = 5;
+
+/// Distinct names of the results.
+pub(super) fn names(all: &[ReportFacts<'_>]) -> Vec<String> {
+    let plain = |facts: &ReportFacts<'_>| {
+        let header = facts.header();
+        let machine = &header.machine.name;
+        if machine.is_empty() { header.name.clone() } else { machine.clone() }
+    };
+    let names: Vec<String> = all.iter().map(plain).collect();
+    let each = names.iter().enumerate().map(|(i, name)| {
+        let is_alone = names.iter().filter(|other| *other == name).count() == 1;
+        if is_alone { name.clone() } else { format!("{name} #{}", i + 1) }
+    });
+    each.collect()
+}
+
+/// Best settings side by side, with speeds relative to the first result.
+pub(super) fn side_by_side(all: &[ReportFacts<'_>], words: &ReportWords) -> ReportTable {
+    let names = names(all);
+    let first = names.first().map_or(NONE, String::as_str);
+    let mut heads = vec![words.tool.to_owned()];
+    heads.extend(names.iter().map(|name| format!("#{name}")));
+    let others = names.iter().skip(1);
+    heads.extend(others.map(|name| format!("#{}", with(words.times_as_fast, &[name]))));
+    let mut table = ReportTable::new(with(words.machines_caption, &[first]), &heads);
+    for (group, series) in rows(all) {
+        let best: Vec<Option<&Cell>> = all.iter().map(|facts| best(facts, group, series)).collect();
+        let label = if group.is_empty() { series.to_owned() } else { format!("{group}: {series}") };
+        let mut row = vec![label];
+        for (facts, cell) in all.iter().zip(&best) {
+            let text = cell.and_then(|cell| {
+                let value = facts.unit().interval(facts.value(cell.id)?);
+                let setting = facts.setting(cell);
+                Some(if setting.is_empty() { value } else { format!("{value} ({setting})") })
+            });
+            row.push(or_none(text));
+        }
+        for (facts, cell) in all.iter().zip(&best).skip(1) {
+            row.push(or_none(against_first(all, &best, facts, *cell)));
+        }
+        let is_own = best.iter().flatten().any(|cell| cell.own);
+        table.push_as(row, is_own);
+    }
+    table
+}
+
+/// Speed relative to the same tool on the first machine.
+fn against_first(
+    all: &[ReportFacts<'_>],
+    best: &[Option<&Cell>],
+    facts: &ReportFacts<'_>,
+    cell: Option<&Cell>,
+) -> Option<String> {
+    let (first, first_cell) = (all.first()?, (*best.first()?)?);
+    if facts.metric() != first.metric() {
+        return None;
+    }
+    let (a, b) = (values(facts, cell?.id), values(first, first_cell.id));
+    let found = unpaired(&a, &b, facts.header().more_is_better, SEED)?;
+    Some(ratio(&found.ratio))
+}
+
+/// Metric of each run that counts.
+fn values(facts: &ReportFacts<'_>, cell: u32) -> Vec<f64> {
+    facts.counted(cell).filter_map(|run| facts.measured(run)).collect()
+}
+
+fn best<'a>(facts: &ReportFacts<'a>, group: &str, series: &str) -> Option<&'a Cell> {
+    let lines = facts.lines(group);
+    facts.best(&lines.iter().find(|line| line.series == series)?.cells)
+}
+
+/// Groups and tools of all results in order of appearance.
+fn rows<'a>(all: &[ReportFacts<'a>]) -> Vec<(&'a str, &'a str)> {
+    let cells = all.iter().flat_map(|facts| &facts.header().cells);
+    let cells = cells.filter(|cell| cell.control_of.is_none());
+    distinct(cells.map(|cell| (cell.group.as_str(), cell.series.as_str())))
+}
+
+/// Table of the machines' properties.
+pub(super) fn fingerprints(all: &[ReportFacts<'_>], words: &ReportWords) -> ReportTable {
+    let machines: Vec<&Machine> = all.iter().map(|facts| &facts.header().machine).collect();
+    described(&names(all), &machines, words)
+}
+
+/// Table of properties of machines with these names.
+pub(super) fn described(
+    names: &[String],
+    machines: &[&Machine],
+    words: &ReportWords,
+) -> ReportTable {
+    let mut heads = vec![words.property];
+    heads.extend(names.iter().map(String::as_str));
+    let mut table = ReportTable::new(words.machine_caption, &heads);
+    let mut row = |name: &str, text: &dyn Fn(&Machine) -> String| {
+        let texts: Vec<String> = machines.iter().map(|machine| text(machine)).collect();
+        if texts.iter().any(|text| !text.is_empty()) {
+            table.push([name.to_owned()].into_iter().chain(texts).collect());
+        }
+    };
+    row(words.cpu, &|machine| machine.cpu_model.clone().unwrap_or_default());
+    // Imported results contain no facts about the machine.
+    let known = |is_known: bool, text: String| if is_known { text } else { String::new() };
+    row(words.cpus, &|machine| {
+        let text = format!("{} / {}", digits(machine.cpus), machine.cpus_online);
+        known(machine.cpus_online > 0, text)
+    });
+    row(words.ram, &|machine| known(machine.memory_bytes > 0, bytes(machine.memory_bytes as f64)));
+    row(words.kernel, &|machine| format!("{} {}", machine.kernel, machine.arch).trim().to_owned());
+    row(words.instance, &|machine| machine.instance_type.clone().unwrap_or_default());
+    let mut volumes: Vec<&String> = machines.iter().flat_map(|of| of.volumes.keys()).collect();
+    volumes.sort();
+    volumes.dedup();
+    for volume in volumes {
+        let name = with(words.volume, &[volume]);
+        row(&name, &|machine| machine.volumes.get(volume).cloned().unwrap_or_default());
+    }
+    row(words.machine_limit, &|machine| machine.limits.join("; "));
+    table
+}
+
+// Short forms of conclusions for table cells.
+
+/// ReportWords for a claim about two cells.
+pub(super) fn claim(of: SpeedClaim, words: &ReportWords) -> &'static str {
+    match of {
+        SpeedClaim::Faster => words.faster,
+        SpeedClaim::Slower => words.slower,
+        SpeedClaim::Same => words.same,
+        SpeedClaim::Unclear => words.unclear,
+    }
+}
+
+/// Limiting resource: `the CPU (at the limit: 1.97 of 2 CPUs used)`.
+fn limit_text(of: &LimitingResource, words: &ReportWords) -> String {
+    let lang = words.lang;
+    if !of.is_determined() {
+        return level(Level::NotDetermined, lang).to_owned();
+    }
+    let (what, sure) = (resource(of.resource, lang), level(of.level, lang));
+    let evidence = of.evidence.join(lang.pick(", ", "、"));
+    match (lang, evidence.is_empty()) {
+        (Lang::En, true) => format!("{what} ({sure})"),
+        (Lang::En, false) => format!("{what} ({sure}: {evidence})"),
+        (Lang::Ja, true) => format!("{what}（{sure}）"),
+        (Lang::Ja, false) => format!("{what}（{sure}: {evidence}）"),
+    }
+}
+
+/// Limiting resources along a sweep.
+pub(super) fn stretches_text(stretches: &[SweepStretch], words: &ReportWords) -> String {
+    let each: Vec<&str> = stretches.iter().map(|stretch| stretch.sentence.as_str()).collect();
+    each.join(words.lang.pick("; ", "、"))
+}
+
+/// Fit of a sweep, with its prediction.
+fn fit_text(fit: &CurveFit, facts: &ReportFacts<'_>, words: &ReportWords) -> String {
+    let unit = facts.unit();
+    let x_name = facts.header().x_name.as_deref().unwrap_or("x");
+    let curve = match fit.model {
+        FitModel::Usl => with(words.usl, &[&ratio(&fit.alpha), &ratio(&fit.beta)]),
+        FitModel::Cap => {
+            let at = fit.peak_x.map_or_else(String::new, |peak| ratio(&peak));
+            with(words.cap, &[&format!("{x_name}={at}")])
+        }
+    };
+    let twice = match fit.work {
+        // A time is inverse to the rate, so the ends of the interval are swapped.
+        Some(work) => Interval {
+            low: work / fit.at_twice.high,
+            mid: work / fit.at_twice.mid,
+            high: work / fit.at_twice.low,
+        },
+        None => fit.at_twice,
+    };
+    let place = format!("{x_name}={}", digits(fit.twice_x));
+    with(words.at_twice, &[&curve, &unit.interval(&twice), &place])
 }

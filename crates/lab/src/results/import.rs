@@ -1,8 +1,9 @@
 //! Imports results of other programs: the JSON of hyperfine and of fio. Missing facts (order, load, checks)
 //! stay empty.
 
-use super::{CampaignEnd, Cell, Machine, Results, ResultsHeader, Run, SCHEMA};
-use crate::campaign::run::fio_jobs;
+use crate::campaign::run::extract::fio_jobs;
+use crate::results::{CampaignEnd, Cell, Results, ResultsHeader, Run, SCHEMA};
+use hakobu_core::unit::Machine;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -233,7 +234,7 @@ fn fio(file: &str, value: &Value, results: &mut Results) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::write::hyperfine_json;
+    use crate::results::hyperfine::hyperfine_json;
 
     fn read(files: &[(&str, &str)]) -> Result<Results, String> {
         let own = |(name, text): &(&str, &str)| ((*name).to_owned(), (*text).to_owned());

@@ -6,16 +6,12 @@
 //! [`LoadCurves`] per run. A resumed campaign appends to the same files. `outputs/BLOCK/CELL.json` holds the
 //! output of fio or `hakobu io`.
 
-mod benchmark;
+pub mod hyperfine;
 pub mod import;
-pub mod markup;
-mod outputs;
 pub mod read;
 pub mod store;
-pub mod write;
 
 pub use hakobu_core::unit::Machine;
-
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

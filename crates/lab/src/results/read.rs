@@ -1,7 +1,7 @@
 //! Reads a results folder. An incomplete last line is ignored; other malformed lines are errors with file and
 //! line.
 
-use super::{LoadCurves, Results, ResultsHeader, ResultsLine, SCHEMA};
+use crate::results::{LoadCurves, Results, ResultsHeader, ResultsLine, SCHEMA};
 use hakobu_core::error::{cannot, quoted};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;

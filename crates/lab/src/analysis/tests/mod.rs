@@ -1,19 +1,14 @@
 //! Tests of the analysis with published numbers and simulated machines.
 
 mod compare;
-mod fits;
-mod gains;
-mod knees;
-mod languages;
 mod limits;
 mod odd;
-mod proofs;
-mod stats;
+mod statistics;
 mod studies;
 mod whole;
-mod words;
 
-use crate::results::{CampaignEnd, Cell, DataSet, Machine, Results, ResultsHeader, Run, SCHEMA};
+use crate::results::{CampaignEnd, Cell, DataSet, Results, ResultsHeader, Run, SCHEMA};
+use hakobu_core::unit::Machine;
 use hakobu_explain::verdict::{
     About, BusiestCpu, Ceiling, Direction, DiskFacts, Facts, NetworkFacts, Point,
 };

@@ -1,7 +1,11 @@
 //! Published studies: the analysis has to reach the conclusions of their authors.
 
-use super::{campaign, cell, near, run, run_with};
-use crate::analysis::*;
+use crate::analysis::compare::compare;
+use crate::analysis::fit::FitModel;
+use crate::analysis::prices::{Prices, parse_machines, parse_price, parse_rated};
+use crate::analysis::statistics::{SpeedClaim, paired};
+use crate::analysis::tests::{campaign, cell, near, run, run_with};
+use crate::analysis::{Lang, analyse};
 use crate::results::Results;
 use hakobu_explain::verdict::{Level, Resource};
 

@@ -1,14 +1,15 @@
 //! Plans one cell: its exact command, actions before and after it, and the check.
 
-use super::cells::{CellChoice, PlanBuilder};
-use super::target::PlanTarget;
-use super::throttle::DiskThrottle;
 use crate::campaign::data::{DataRecipe, list_of};
-use crate::campaign::spec::{COMPARED, CacheState, CheckLevel, ToolSpec};
-use crate::campaign::tools::{
-    HIDDEN, KnownTool, OutputFormat, PlaceholderValue, PlaceholderValues, SettingsFormat,
-    StoreAccess, Template, settings_file, line, quoted,
+use crate::campaign::plan::target::PlanTarget;
+use crate::campaign::plan::{CellChoice, PlanBuilder};
+use crate::campaign::spec::rules::{COMPARED, CacheState, CheckLevel};
+use crate::campaign::spec::tool::ToolSpec;
+use crate::campaign::template::{
+    HIDDEN, PlaceholderValue, PlaceholderValues, Template, line, quoted,
 };
+use crate::campaign::throttle::DiskThrottle;
+use crate::campaign::tools::{KnownTool, OutputFormat, SettingsFormat, StoreAccess, settings_file};
 use crate::campaign::{DiskLimits, Launch, PlannedCell, RunAction, RunCheck};
 use crate::results::Cell;
 use std::collections::BTreeMap;
@@ -40,7 +41,7 @@ fn given(tool: &ToolSpec, folder: &Path) -> PathBuf {
 
 impl PlanBuilder<'_> {
     /// Builds a cell with the next id.
-    pub fn cell(&mut self, choice: &CellChoice<'_>) -> Result<PlannedCell, String> {
+    pub(super) fn cell(&mut self, choice: &CellChoice<'_>) -> Result<PlannedCell, String> {
         let tool = choice.tool;
         let mut parameters = self.parameters(choice);
         let data = choice.data.and_then(|at| self.plan.data.get(at)).cloned();

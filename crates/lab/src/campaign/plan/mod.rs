@@ -2,23 +2,30 @@
 //! left out, with a note on what would enable them.
 
 mod cell;
-mod cells;
-mod ground;
 mod target;
 #[cfg(test)]
 mod tests;
-pub(super) mod throttle;
 
-pub use ground::{PlanEnvironment, PlanOptions};
-pub use throttle::DiskThrottle;
-
-use super::spec::{self, CacheState, CampaignSpec};
-use super::tools::{PlaceholderValues, Template, find_program, quoted};
-use super::{CampaignPlan, PlannedCell, data, tools};
+use crate::campaign::data::DataRecipe;
+use crate::campaign::plan::cell::SETTINGS;
+use crate::campaign::plan::target::{PlanTarget, TargetContext};
+use crate::campaign::spec::data::COUNT_MAX;
+use crate::campaign::spec::place::{PlaceLocation, PlaceSpec};
+use crate::campaign::spec::rules::{CacheState, MachineCondition};
+use crate::campaign::spec::toml::{duration_text, size_text};
+use crate::campaign::spec::tool::{SweptParameter, ToolSpec};
+use crate::campaign::spec::{CampaignSpec, data, rules, toml};
+use crate::campaign::template::{PlaceholderValues, Template, quoted};
+use crate::campaign::throttle::DiskThrottle;
+use crate::campaign::tools::{OWN, SettingsFile, find_program};
+use crate::campaign::{CampaignPlan, PlannedCell, add_controls, tools};
+use crate::product;
 use crate::results::DataSet;
-use cell::SETTINGS;
-use cells::PlanBuilder;
-use target::TargetContext;
+use hakobu_sys::{AsFd, disk};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 /// Scale of a campaign for this user.
 ///
@@ -27,7 +34,7 @@ use target::TargetContext;
 pub fn scale(spec: &CampaignSpec, wishes: &PlanOptions) -> Result<f64, String> {
     match wishes.scale {
         None => Ok(spec.scale),
-        Some(scale) if spec::is_scale(scale) => Ok(scale),
+        Some(scale) if rules::is_scale(scale) => Ok(scale),
         Some(scale) => Err(format!("{scale} is not a scale: more than 0 and at most 1000000")),
     }
 }
@@ -42,9 +49,9 @@ pub fn make(
     ground: &PlanEnvironment,
 ) -> Result<CampaignPlan, String> {
     let scale = scale(spec, wishes)?;
-    let recipes: Vec<data::DataRecipe> = spec.data.iter().map(|data| data.at(scale)).collect();
-    if let Some(large) = recipes.iter().find(|recipe| recipe.count > spec::COUNT_MAX) {
-        let (name, most) = (&large.name, spec::COUNT_MAX);
+    let recipes: Vec<DataRecipe> = spec.data.iter().map(|data| data.at(scale)).collect();
+    if let Some(large) = recipes.iter().find(|recipe| recipe.count > COUNT_MAX) {
+        let (name, most) = (&large.name, COUNT_MAX);
         return Err(format!("data.{name} has more than {most} files at the scale {scale}"));
     }
     let mut plan = CampaignPlan {
@@ -73,7 +80,7 @@ pub fn make(
         ("cpus".to_owned(), ground.cpus.to_string().into()),
     ]);
     for (name, bytes, least) in &spec.scaled {
-        let bytes = spec::scaled(*bytes, scale, *least);
+        let bytes = data::scaled(*bytes, scale, *least);
         common.insert(name.clone(), bytes.to_string().into());
     }
     for parameter in &spec.sweep {
@@ -114,15 +121,15 @@ fn largest(values: &[String]) -> Option<String> {
 }
 
 /// Places from the campaign, or the user's replacements.
-fn places(spec: &CampaignSpec, wishes: &PlanOptions) -> Result<Vec<spec::PlaceSpec>, String> {
+fn places(spec: &CampaignSpec, wishes: &PlanOptions) -> Result<Vec<PlaceSpec>, String> {
     for name in wishes.places.keys() {
         if spec.place(name).is_none() {
             let known = spec.places.iter().map(|place| place.name.as_str());
-            return Err(format!("there is no place '{name}'{}", spec::hint(name, known)));
+            return Err(format!("there is no place '{name}'{}", toml::hint(name, known)));
         }
     }
     let targets = spec.targets.iter().filter_map(|name| spec.place(name));
-    let wished = |place: &spec::PlaceSpec| match wishes.places.get(&place.name) {
+    let wished = |place: &PlaceSpec| match wishes.places.get(&place.name) {
         Some(text) => {
             place.parse_replacement(text).map_err(|why| format!("place '{}': {why}", place.name))
         }
@@ -139,7 +146,7 @@ impl PlanBuilder<'_> {
             let mut found = Vec::new();
             for name in needed(tool) {
                 let path = match name.as_str() {
-                    tools::OWN => Some(self.wishes.own.clone()),
+                    OWN => Some(self.wishes.own.clone()),
                     name => find_program(name, &self.ground.path),
                 };
                 match path {
@@ -221,7 +228,7 @@ impl PlanBuilder<'_> {
         if !self.files.is_empty() {
             self.plan.own.push(self.wishes.work.join(SETTINGS));
         }
-        self.plan.setup.extend(self.files.iter().map(tools::SettingsFile::command));
+        self.plan.setup.extend(self.files.iter().map(SettingsFile::command));
         let mut values = self.common.clone();
         if let Some((recipe, folder)) = self.plan.data.first() {
             values.extend(cell::data_values(recipe, folder));
@@ -240,7 +247,7 @@ impl PlanBuilder<'_> {
 }
 
 /// Programs that a tool needs: those of a known tool, the first word of a command, and `needs`.
-fn needed(tool: &spec::ToolSpec) -> Vec<String> {
+fn needed(tool: &ToolSpec) -> Vec<String> {
     let mut needed: Vec<String> = match (tool.known(), tool.command()) {
         (Some(known), _) => known.needs.iter().map(|name| (*name).to_owned()).collect(),
         (None, Some(command)) => command.program().into_iter().collect(),
@@ -249,4 +256,365 @@ fn needed(tool: &spec::ToolSpec) -> Vec<String> {
     needed.extend(tool.needs.iter().cloned());
     needed.dedup();
     needed
+}
+
+// What a plan depends on besides the campaign: the user's options, and properties of the machine.
+
+/// User's options besides the campaign.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PlanOptions {
+    /// Overrides the scale of the campaign.
+    pub scale: Option<f64>,
+    /// Overrides places: a path or an `s3://` URL by the name of the place.
+    pub places: BTreeMap<String, String>,
+    /// Work folder, absolute: targets, data of servers, settings files.
+    pub work: PathBuf,
+    /// Folder for data sets, absolute.
+    pub cache: PathBuf,
+    /// Path of the running program, absolute.
+    pub own: PathBuf,
+    /// Secret key of embedded servers; random.
+    pub secret_key: String,
+}
+
+/// Properties of the machine that a plan depends on.
+#[derive(Clone, Debug)]
+pub struct PlanEnvironment {
+    /// Folders with programs.
+    pub path: Vec<PathBuf>,
+    /// Number of usable CPUs.
+    pub cpus: usize,
+    /// Finds a way to limit the disks of the target's and the source's folder, or the reason why there is
+    /// none.
+    pub throttle: fn(&Path, Option<&Path>) -> Result<DiskThrottle, String>,
+    /// True if two folders are on one file system.
+    pub is_one_fs: fn(&Path, &Path) -> bool,
+    /// True if a port can be listened on.
+    pub is_free: fn(u16) -> bool,
+    /// True if a folder is always in memory (tmpfs).
+    pub is_memory: fn(&Path) -> bool,
+}
+
+impl PlanEnvironment {
+    /// Properties of this machine.
+    pub fn here() -> PlanEnvironment {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        PlanEnvironment {
+            path: std::env::split_paths(&path).collect(),
+            cpus: hakobu_sys::process::cpus(),
+            throttle: DiskThrottle::find,
+            is_one_fs,
+            is_free: |port| std::net::TcpListener::bind(("127.0.0.1", port)).is_ok(),
+            is_memory,
+        }
+    }
+}
+
+/// Compares the file systems of two folders, which need not exist yet.
+fn is_one_fs(one: &Path, other: &Path) -> bool {
+    let dev = |folder: &Path| {
+        folder.ancestors().find_map(|path| path.metadata().ok()).map(|meta| meta.dev())
+    };
+    dev(one) == dev(other)
+}
+
+/// Looks at the file system of a folder, which need not exist yet.
+fn is_memory(folder: &Path) -> bool {
+    let there = folder.ancestors().find_map(|path| File::open(path).ok());
+    there.is_some_and(|file| disk::is_memory(file.as_fd()))
+}
+
+// Enumerates the cells of a campaign: data sets × targets × conditions × tools × parameters, plus one
+// control in each group.
+
+/// The choices that identify a cell.
+struct CellChoice<'a> {
+    tool: &'a ToolSpec,
+    /// Index of the data set.
+    data: Option<usize>,
+    target: Option<PlanTarget>,
+    condition: &'a MachineCondition,
+    /// Condition as recorded.
+    conditions: BTreeMap<String, String>,
+    throttle: Option<DiskThrottle>,
+    /// Swept parameters in the order of the text.
+    swept: Vec<(String, String)>,
+    /// Parts of the group's name, without parameters.
+    group: Vec<String>,
+}
+
+/// Most cells of a campaign: more indicate a mistake in the sweep.
+const CELLS_MAX: usize = 10_000;
+
+/// A plan under construction.
+struct PlanBuilder<'a> {
+    spec: &'a CampaignSpec,
+    wishes: &'a PlanOptions,
+    ground: &'a PlanEnvironment,
+    making: TargetContext<'a>,
+    /// Places to write to, from the campaign or the user.
+    places: Vec<PlaceSpec>,
+    /// Placeholders available to all commands.
+    common: PlaceholderValues,
+    plan: CampaignPlan,
+    /// Tools whose programs were found.
+    tools: Vec<&'a ToolSpec>,
+    /// Ports in use by the plan.
+    taken: Vec<u16>,
+    /// Targets by place and server conditions.
+    targets: Vec<PlanTarget>,
+    /// Settings files.
+    files: Vec<SettingsFile>,
+    /// Page cache state of the source, as far as it can be established.
+    cache: CacheState,
+}
+
+impl<'a> PlanBuilder<'a> {
+    /// Adds all cells.
+    fn all(&mut self) -> Result<(), String> {
+        let count = self.plan.data.len().max(1);
+        for data in 0..count {
+            let data = (!self.plan.data.is_empty()).then_some(data);
+            let places: Vec<Option<PlaceSpec>> = match self.places.is_empty() {
+                true => vec![None],
+                false => self.places.iter().cloned().map(Some).collect(),
+            };
+            for place in &places {
+                for condition in &self.spec.conditions {
+                    self.group(data, place.as_ref(), condition)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the cells of one data set at one place under one condition.
+    fn group(
+        &mut self,
+        data: Option<usize>,
+        place: Option<&PlaceSpec>,
+        condition: &MachineCondition,
+    ) -> Result<(), String> {
+        let source = data.and_then(|at| self.plan.data.get(at)).map(|(_, folder)| folder.clone());
+        let throttle = match self.can(place, condition, source.as_deref()) {
+            Ok(throttle) => throttle,
+            Err(why) => {
+                self.leave_out(format!("{}: {why}", words(condition, place).join(", ")));
+                return Ok(());
+            }
+        };
+        let target = match place {
+            None => None,
+            Some(place) => Some(self.target(place, condition)?),
+        };
+        let name = self.name(data, place, condition);
+        let first = self.plan.cells.len();
+        let renames = self.renames(place, source.as_deref());
+        for tool in self.tools.clone() {
+            if renames && tool.known().is_some_and(|known| known.moves) {
+                self.leave_out(format!(
+                    "{}: source and target are on one file system, where a move only renames; \
+                     --place NAME=DIR chooses another one",
+                    tool.name
+                ));
+                continue;
+            }
+            for parameters in self.settings(tool, target.as_ref()) {
+                let choice = CellChoice {
+                    tool,
+                    data,
+                    target: target.clone(),
+                    condition,
+                    conditions: shown(condition, place),
+                    throttle: throttle.clone(),
+                    swept: parameters,
+                    group: name.clone(),
+                };
+                if self.plan.cells.len() >= CELLS_MAX {
+                    return Err(format!("more than {CELLS_MAX} cells: less has to be swept"));
+                }
+                let planned = self.cell(&choice);
+                let planned = planned.map_err(|why| format!("tool '{}': {why}", tool.name))?;
+                self.plan.cells.push(planned);
+            }
+        }
+        let mut cells = std::mem::take(&mut self.plan.cells);
+        add_controls(&mut cells, first, |planned| self.rank(planned));
+        self.plan.cells = cells;
+        Ok(())
+    }
+
+    /// Notes a part that is left out, once.
+    fn leave_out(&mut self, why: String) {
+        if !self.plan.header.left_out.contains(&why) {
+            self.plan.header.left_out.push(why);
+        }
+    }
+
+    /// Rank of a cell as a control: the named tool's come first, then hakobu's.
+    fn rank(&self, planned: &PlannedCell) -> usize {
+        match &self.spec.control {
+            Some(name) if self.series_of(planned) == Some(name.as_str()) => 0,
+            _ if planned.cell.own => 1,
+            _ => 2,
+        }
+    }
+
+    /// Tool of a cell: the longest tool name that its series begins with.
+    fn series_of(&self, planned: &PlannedCell) -> Option<&str> {
+        let series = planned.cell.series.as_str();
+        let starts = |tool: &&&ToolSpec| {
+            series
+                .strip_prefix(tool.name.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with(", "))
+        };
+        let longest = self.tools.iter().filter(starts).max_by_key(|tool| tool.name.len());
+        longest.map(|tool| tool.name.as_str())
+    }
+
+    /// True if moving from the source to a place would be a rename.
+    fn renames(&self, place: Option<&PlaceSpec>, source: Option<&Path>) -> bool {
+        match (place.map(|place| &place.at), source) {
+            (Some(PlaceLocation::Path(path)), Some(source)) => {
+                (self.ground.is_one_fs)(&self.making.folder(path), source)
+            }
+            _ => false,
+        }
+    }
+
+    /// Checks that the machine supports a condition; returns the disk throttle, if needed.
+    fn can(
+        &self,
+        place: Option<&PlaceSpec>,
+        condition: &MachineCondition,
+        source: Option<&Path>,
+    ) -> Result<Option<DiskThrottle>, String> {
+        if let Some(cpus) = condition.cpus.filter(|cpus| *cpus > self.ground.cpus) {
+            let there = self.ground.cpus;
+            return Err(format!("needs {cpus} CPUs, and {there} are usable"));
+        }
+        let folder = match place.map(|place| &place.at) {
+            Some(PlaceLocation::Path(path)) => {
+                if condition.latency.is_some() {
+                    return Err("only an embedded server can wait".into());
+                }
+                self.making.folder(path)
+            }
+            Some(PlaceLocation::Server { .. }) if condition.iops.is_none() => return Ok(None),
+            _ if condition.iops.is_none()
+                && condition.bandwidth_bytes_per_s.is_none()
+                && condition.latency.is_none() =>
+            {
+                return Ok(None);
+            }
+            _ => return Err("nothing here can limit that place".into()),
+        };
+        if condition.iops.is_none() && condition.bandwidth_bytes_per_s.is_none() {
+            return Ok(None);
+        }
+        (self.ground.throttle)(&folder, source).map(Some)
+    }
+
+    /// Target of a place under a condition, created once.
+    fn target(
+        &mut self,
+        place: &PlaceSpec,
+        condition: &MachineCondition,
+    ) -> Result<PlanTarget, String> {
+        let mut taken = self.taken.clone();
+        let target = self.making.target(place, condition, &mut taken)?;
+        let label = |target: &PlanTarget| target.server.as_ref().map(|server| server.label.clone());
+        let twin =
+            |other: &&PlanTarget| other.name == target.name && label(other) == label(&target);
+        if let Some(there) = self.targets.iter().find(twin) {
+            return Ok(there.clone());
+        }
+        self.taken = taken;
+        self.targets.push(target.clone());
+        Ok(target)
+    }
+
+    /// Name of a group: what its cells share and other groups do not.
+    fn name(
+        &self,
+        data: Option<usize>,
+        place: Option<&PlaceSpec>,
+        condition: &MachineCondition,
+    ) -> Vec<String> {
+        let mut parts = Vec::new();
+        if self.spec.data.len() > 1 {
+            let data = data.and_then(|at| self.plan.header.data.get(at));
+            parts.extend(data.map(|data| data.name.clone()));
+        }
+        if self.spec.targets.len() > 1 {
+            parts.extend(place.map(|place| place.name.clone()));
+        }
+        parts.extend(words(condition, place));
+        parts
+    }
+
+    /// All settings of a tool: the product of its parameters, the last one varying fastest.
+    fn settings(&self, tool: &ToolSpec, target: Option<&PlanTarget>) -> Vec<Vec<(String, String)>> {
+        let swept: Vec<&SweptParameter> = match &tool.sweep {
+            Some(own) => own.iter().collect(),
+            None => {
+                let uses = |each: &&SweptParameter| self.uses(tool, target, &each.name);
+                self.spec.sweep.iter().filter(uses).collect()
+            }
+        };
+        let swept = swept.into_iter().filter(|each| !tool.set.contains_key(&each.name));
+        product(swept.map(|each| {
+            each.values.iter().map(|value| (each.name.clone(), value.clone())).collect()
+        }))
+    }
+
+    /// Command of a tool for a target; `None` if it cannot write there.
+    fn template(&self, tool: &ToolSpec, target: Option<&PlanTarget>) -> Option<Template> {
+        match target {
+            Some(target) => {
+                let place = self.places.iter().find(|place| place.name == target.name)?;
+                tool.template(place)
+            }
+            None => tool.command().cloned(),
+        }
+    }
+
+    fn uses(&self, tool: &ToolSpec, target: Option<&PlanTarget>, name: &str) -> bool {
+        let command = self.template(tool, target);
+        let others = tool.options.iter().chain(tool.env.values()).chain(&tool.stdin);
+        tool.defaults().iter().any(|(default, _)| *default == name)
+            || command.iter().chain(others).any(|template| template.mentions(name))
+    }
+}
+
+/// A condition as recorded in results.
+fn shown(condition: &MachineCondition, place: Option<&PlaceSpec>) -> BTreeMap<String, String> {
+    let (mut bandwidth, mut latency) = (condition.bandwidth_bytes_per_s, condition.latency);
+    if let Some(PlaceLocation::Server { latency: own, bandwidth_bytes_per_s, .. }) =
+        place.map(|place| &place.at)
+    {
+        bandwidth = bandwidth.or(*bandwidth_bytes_per_s);
+        latency = latency.or(Some(*own).filter(|latency| !latency.is_zero()));
+    }
+    let all = [
+        ("cpus", condition.cpus.map(|cpus| cpus.to_string())),
+        ("iops", condition.iops.map(|iops| iops.to_string())),
+        ("bandwidth", bandwidth.map(|rate| format!("{}/s", size_text(rate)))),
+        ("latency", latency.map(duration_text)),
+    ];
+    all.into_iter().filter_map(|(name, text)| Some((name.to_owned(), text?))).collect()
+}
+
+/// A condition as words in the name of a group.
+fn words(condition: &MachineCondition, place: Option<&PlaceSpec>) -> Vec<String> {
+    let order = |(name, value): (&str, &String)| match name {
+        "cpus" if value == "1" => "1 CPU".to_owned(),
+        "cpus" => format!("{value} CPUs"),
+        "iops" => format!("{value} IOPS"),
+        "latency" => format!("{value} latency"),
+        _ => value.clone(),
+    };
+    let shown = shown(condition, place);
+    let names = ["cpus", "iops", "bandwidth", "latency"];
+    names.iter().filter_map(|name| shown.get(*name).map(|value| order((*name, value)))).collect()
 }

@@ -1,9 +1,11 @@
 //! A place as tools see it: the value of `{dst}`, how to empty it, where to check the result, and the
 //! environment to reach it.
 
-use crate::campaign::own::CONTENT;
-use crate::campaign::spec::{MachineCondition, PlaceLocation, PlaceSpec};
-use crate::campaign::tools::{PlaceholderValue, PlaceholderValues, StoreAccess, line, quoted};
+use crate::campaign::own_folder::CONTENT;
+use crate::campaign::spec::place::{PlaceLocation, PlaceSpec};
+use crate::campaign::spec::rules::MachineCondition;
+use crate::campaign::template::{PlaceholderValue, PlaceholderValues, line, quoted};
+use crate::campaign::tools::StoreAccess;
 use crate::campaign::{RunAction, ServerPlan};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

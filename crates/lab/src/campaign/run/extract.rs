@@ -1,7 +1,7 @@
 //! Extracts metrics from the standard output of a run: fio's JSON, and the summary line of a transfer with
 //! `--json`.
 
-use super::bench::LEFT_OUT;
+use crate::campaign::run::LEFT_OUT;
 use crate::campaign::tools::OutputFormat;
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -1,10 +1,11 @@
 //! Fingerprint of the environment of a measurement: programs, machine, background load, cost of starting a
 //! job. It identifies neither the machine nor its users.
 
-use super::local::LocalBench;
+use crate::campaign::run::local::LocalBench;
 use crate::campaign::{CampaignPlan, tools};
-use crate::results::{Machine, ResultsHeader, SCHEMA, ToolFingerprint};
+use crate::results::{ResultsHeader, SCHEMA, ToolFingerprint};
 use hakobu_core::number::bytes;
+use hakobu_core::unit::Machine;
 use hakobu_explain::sample::{Limits, Sampler, Watched};
 use hakobu_sys::{AsFd, disk as room, host};
 use sha2::{Digest, Sha256};

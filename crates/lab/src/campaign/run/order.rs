@@ -1,9 +1,9 @@
 //! Order of runs: every cell once in each block, shuffled by the seed; and whether cells have enough runs.
 //! Pure and deterministic, so that a resumed campaign does the same as an uninterrupted one.
 
-use crate::analysis::interval;
+use crate::analysis::statistics::interval;
 use crate::campaign::CampaignPlan;
-use crate::campaign::data::splitmix;
+use crate::campaign::random::splitmix;
 use crate::results::Run;
 
 /// Failures after which a cell that never succeeded is given up.

@@ -1,12 +1,11 @@
 //! Counter-experiments: one resource is changed at the most important cells. Runs with and without the change
 //! alternate, so that both runs of a pair see the same conditions.
 
-use super::session::{CampaignEvent, CampaignSession, SessionOptions};
-use super::{once, order};
 use crate::analysis::{Analysis, analyse};
-use crate::campaign::{CampaignPlan, PlannedCell, RunAction, RunCheck, ServerPlan};
+use crate::campaign::run::{CampaignEvent, CampaignSession, SessionOptions, order};
+use crate::campaign::{CampaignPlan, PlannedCell, RunAction, RunCheck, ServerPlan, run};
 use crate::results::read::read;
-use crate::results::{CounterExperiment, Results, ResultsLine, Run};
+use crate::results::{Cell, CounterExperiment, Results, ResultsLine, Run};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -61,8 +60,7 @@ fn cells(results: &Results, analysis: &Analysis) -> Vec<u32> {
     for sweep in analysis.sweeps.iter().filter(|sweep| sweep.group == *group) {
         let Some(knee) = &sweep.knee else { continue };
         swept.extend(sweep.cells.iter().copied());
-        let at_knee =
-            |cell: &&crate::results::Cell| sweep.cells.contains(&cell.id) && cell.x == Some(knee.x);
+        let at_knee = |cell: &&Cell| sweep.cells.contains(&cell.id) && cell.x == Some(knee.x);
         found.extend(cells.iter().find(at_knee).map(|cell| cell.id));
     }
     let alone = cells.iter().filter(|cell| {
@@ -214,8 +212,8 @@ impl CampaignSession<'_> {
                 let planned = if which == 1 { &planned } else { unchanged };
                 let block = BLOCKS_FROM + pair;
                 let run = Run { cell: experiment.cell, block, ..Run::default() };
-                let number = once::iteration(&run, BLOCKS_FROM);
-                let made = once::once(planned, run, plan.repeat.seed, number, self.bench);
+                let number = run::iteration(&run, BLOCKS_FROM);
+                let made = run::once(planned, run, plan.repeat.seed, number, self.bench);
                 if other_servers.is_some() {
                     self.exchange(&plan.servers)?;
                 }
@@ -240,8 +238,8 @@ impl CampaignSession<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::campaign::throttle::DiskThrottle;
     use crate::campaign::{DiskLimits, Launch};
-    use crate::results::Cell;
     use std::time::Duration;
 
     fn described(
@@ -300,7 +298,7 @@ mod tests {
 
     #[test]
     fn limits_of_a_disk_are_halved_one_at_a_time() {
-        let throttle = crate::campaign::plan::DiskThrottle::of_group("8:0", "/g");
+        let throttle = DiskThrottle::of_group("8:0", "/g");
         let disk = |iops, bandwidth_bytes_per_s| {
             Some(DiskLimits { throttle: throttle.clone(), iops, bandwidth_bytes_per_s })
         };

@@ -1,11 +1,19 @@
 //! Whole campaigns with a simulated clock and machine.
 
-mod prove;
-
-use super::*;
-use crate::campaign::{Launch, PlannedCell, RepeatRules, RunAction, RunCheck, ServerPlan, data};
-use crate::results::read::read;
-use crate::results::{Cell, CheckedFiles, Results, ResultsHeader, SCHEMA};
+use crate::campaign::data::DataRecipe;
+use crate::campaign::run::order::{first_block, runs_max};
+use crate::campaign::run::{
+    Bench, CampaignOutcome, CheckResult, CommandEnding, Measurement, SessionOptions, ended_well,
+    iteration, order, run,
+};
+use crate::campaign::throttle::DiskThrottle;
+use crate::campaign::{
+    CampaignPlan, DiskLimits, ExitCodes, Launch, PlannedCell, RepeatRules, RunAction, RunCheck,
+    ServerPlan,
+};
+use crate::results::read::{RUNS_FILE, read};
+use crate::results::store::ResultsStore;
+use crate::results::{Cell, CheckedFiles, Results, ResultsHeader, Run, SCHEMA};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -42,7 +50,7 @@ impl Bench for FakeBench {
         self.stopped
     }
 
-    fn make(&mut self, recipe: &data::DataRecipe, folder: &Path) -> Result<(), String> {
+    fn make(&mut self, recipe: &DataRecipe, folder: &Path) -> Result<(), String> {
         self.log.push(format!("make {} {}", recipe.name, folder.display()));
         Ok(())
     }
@@ -270,7 +278,7 @@ fn a_stopped_campaign_goes_on_as_if_nothing_had_been() {
         // Later, after a killed process left an incomplete line.
         fake.stopped = false;
         fake.now_s += 1000.0;
-        let path = dir.0.join(crate::results::read::RUNS_FILE);
+        let path = dir.0.join(RUNS_FILE);
         let mut text = std::fs::read_to_string(&path).unwrap();
         text.push_str("{\"line\":\"run\",\"cell\":0,");
         std::fs::write(&path, text).unwrap();
@@ -367,5 +375,122 @@ fn a_setup_that_fails_ends_it_and_is_cleared_away() {
         assert_eq!(go(&plan, &mut fake, &TestFolder::new()).unwrap_err(), said);
         let end: Vec<&str> = fake.log.iter().rev().take(2).map(String::as_str).collect();
         assert_eq!(end, ["end servers", "teardown"]);
+    }
+}
+
+// Counter-experiments on the simulated machine.
+
+#[test]
+fn experiments_are_made_in_pairs_and_once() {
+    let mut plan = plan(&["a"], repeat(0, 3, 3));
+    let server = ServerPlan {
+        label: "s3".into(),
+        listen: "127.0.0.1:4000".into(),
+        latency: Duration::from_millis(1),
+        ..ServerPlan::default()
+    };
+    plan.servers = vec![server];
+    plan.cells[0].launch.env.insert("URL".into(), "http://127.0.0.1:4000".into());
+    let dir = TestFolder::new();
+    let mut fake = FakeBench::default();
+    let how = SessionOptions { prove: true, cpus: 4 };
+    let go = |fake: &mut FakeBench| {
+        let mut store = ResultsStore::open(&dir.0, &header(&plan), "later").unwrap();
+        run(&plan, &how, &mut store, fake, &mut |_| {}).unwrap()
+    };
+    // Stopped in the second pair of the first experiment, which stays incomplete.
+    fake.stop_at = Some(6);
+    assert!(go(&mut fake).is_stopped());
+    assert!(read(&dir.0).unwrap().experiments.is_empty());
+    fake.stopped = false;
+    fake.log.clear();
+    assert_eq!(go(&mut fake).end.reason, "done");
+    let experiments = read(&dir.0).unwrap().experiments;
+    let found: Vec<_> = experiments
+        .iter()
+        .map(|made| (made.changed.as_str(), made.factor, made.ratios.len()))
+        .collect();
+    assert_eq!(found, [("cpus", 0.5, 5), ("latency", 2.0, 5)]);
+    assert!(
+        experiments.iter().flat_map(|made| &made.ratios).all(|ratio| (ratio - 1.0).abs() < 0.01)
+    );
+    // Two runs per pair; the server is replaced for each changed run, and restored after it.
+    assert_eq!(fake.log.iter().filter(|line| line.starts_with("run ")).count(), 20);
+    assert_eq!(fake.log.iter().filter(|line| *line == "serve s3").count(), 1 + 2 * 5);
+    let before = fake.log.len();
+    go(&mut fake);
+    assert_eq!(fake.log.len(), before);
+    assert_eq!(read(&dir.0).unwrap().runs.len(), 3);
+}
+
+#[test]
+fn experiments_with_disks_and_endpoints_leave_the_cell_as_it_was() {
+    let mut plan = plan(&["up http://a"], repeat(0, 3, 3));
+    plan.other_endpoint = Some("http://longer.example".into());
+    let cell = &mut plan.cells[0];
+    cell.endpoint = Some("http://a".into());
+    let throttle = DiskThrottle::of_group("8:0", "/g");
+    let (iops, bandwidth_bytes_per_s) = (None, Some(1000));
+    cell.prepare =
+        throttle.begin(iops, bandwidth_bytes_per_s).into_iter().map(RunAction::Shell).collect();
+    cell.conclude = throttle.end();
+    cell.disk = Some(DiskLimits { throttle, iops, bandwidth_bytes_per_s });
+    let dir = TestFolder::new();
+    let mut fake = FakeBench::default();
+    let how = SessionOptions { prove: true, cpus: 1 };
+    let mut store = ResultsStore::open(&dir.0, &header(&plan), "later").unwrap();
+    run(&plan, &how, &mut store, &mut fake, &mut |_| {}).unwrap();
+    let experiments = read(&dir.0).unwrap().experiments;
+    let found: Vec<_> = experiments
+        .iter()
+        .map(|made| (made.changed.as_str(), made.factor, made.ratios.len()))
+        .collect();
+    assert_eq!(found, [("bandwidth", 0.5, 5), ("endpoint", 1.0, 5)]);
+    // The longer command takes longer; speed is the inverse.
+    let slower = "up http://a".len() as f64 / "up http://longer.example".len() as f64;
+    assert!(experiments[1].ratios.iter().all(|ratio| (ratio - slower).abs() < 0.01));
+    let count = |text: &str| fake.log.iter().filter(|line| line.contains(text)).count();
+    // Three runs, then pairs: the cell's own limit before each, half of it before five.
+    assert_eq!(count("8:0 1000'"), 2 * (3 + 10 + 10));
+    assert_eq!(count("8:0 500'"), 2 * 5);
+    assert_eq!(count("run up http://longer"), 5);
+    // Limits are removed after each run.
+    assert_eq!(count("8:0 0'"), 4 * (3 + 10 + 10));
+}
+
+#[test]
+fn runs_that_count_are_counted_from_zero() {
+    let number = |block, warmup| iteration(&Run { block, warmup, ..Run::default() }, 2);
+    assert_eq!([number(0, true), number(1, true)], ["warmup-0", "warmup-1"]);
+    assert_eq!([number(2, false), number(3, false)], ["0", "1"]);
+}
+
+#[test]
+fn ends_are_sentences() {
+    let launch = Launch { timeout: Some(Duration::from_millis(1500)), ..Launch::default() };
+    let ended = |ending, stderr: &str| {
+        let stderr = stderr.as_bytes().to_vec();
+        ended_well(&launch, &Measurement { ending, stderr, ..Measurement::default() })
+    };
+    assert_eq!(ended(CommandEnding::Exited(0), "warning"), None);
+    let said = ended(CommandEnding::Exited(3), "first\n  no \x1b such file\n\n").unwrap();
+    assert_eq!(said, "ended with exit code 3; it said: no   such file");
+    assert_eq!(ended(CommandEnding::Killed(9), "").unwrap(), "was killed by signal 9");
+    let said = "was stopped by signal 19 and not continued, so it was killed";
+    assert_eq!(ended(CommandEnding::Stopped(19), "").unwrap(), said);
+    assert_eq!(
+        ended(CommandEnding::TimedOut, "").unwrap(),
+        "took longer than 1.5 s and was killed"
+    );
+    for (accepts, code, is_well) in [
+        (ExitCodes::Any, 7, true),
+        (ExitCodes::Codes(vec![3, 7]), 7, true),
+        (ExitCodes::Codes(vec![3, 7]), 0, true),
+        (ExitCodes::Codes(vec![3]), 7, false),
+    ] {
+        let launch = Launch { accepts, ..Launch::default() };
+        let measured =
+            Measurement { ending: CommandEnding::Exited(code), ..Measurement::default() };
+        assert_eq!(ended_well(&launch, &measured).is_none(), is_well, "{launch:?}");
     }
 }

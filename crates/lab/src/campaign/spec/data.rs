@@ -1,9 +1,8 @@
 //! `[data.NAME]`: data sets of a campaign, and the effect of the scale on them.
 
-use super::node::SpecError;
-use super::table::TomlTable;
-use super::value;
 use crate::campaign::data::{DataRecipe, FileContent, FileSizes, tells_numbers_apart};
+use crate::campaign::spec::toml;
+use crate::campaign::spec::toml::{SpecError, TomlTable};
 
 /// Most files of a data set: more indicate a mistake.
 pub const COUNT_MAX: u64 = 100_000_000;
@@ -77,7 +76,7 @@ pub(super) fn read(top: &mut TomlTable<'_>) -> Result<Vec<DataSpec>, SpecError> 
 }
 
 fn one(name: String, table: &mut TomlTable<'_>) -> Result<DataSpec, SpecError> {
-    if !value::is_name(&name) {
+    if !toml::is_name(&name) {
         return Err(table.lacks("the name must be small letters, digits, '-' and '_'"));
     }
     let count = table.whole_in("count", 1..=COUNT_MAX)?.unwrap_or(1);

@@ -1,32 +1,24 @@
 //! Parses the description of a campaign (TOML): data sets, places, tools, swept parameters, conditions,
 //! number of runs and checks. Nothing depends on the machine; errors point at their line.
 
-mod data;
-mod hidden;
-mod names;
-mod node;
-mod place;
-mod rules;
-mod table;
+pub mod data;
+pub(crate) mod place;
+pub(crate) mod rules;
 #[cfg(test)]
 mod tests;
-mod tool;
-pub(super) mod value;
+pub(crate) mod toml;
+pub(crate) mod tool;
 
-pub use data::{COUNT_MAX, DataSpec, ScaleBy, scaled};
-pub use names::FIXED;
-pub use names::SweptParameter;
-pub use node::SpecError;
-pub use place::{PlaceLocation, PlaceSpec};
-pub use rules::{COMPARED, CacheState, CheckLevel, MachineCondition, RunRules, is_scale};
-pub use tool::{ToolInvocation, ToolSpec};
-pub use value::{duration_text, hint, is_name, is_placeholder, size_text};
-
-use super::RepeatRules;
-use super::tools::ShownPlaceholders;
+use crate::campaign::RepeatRules;
+use crate::campaign::spec::data::DataSpec;
+use crate::campaign::spec::place::PlaceSpec;
+use crate::campaign::spec::rules::{CheckLevel, MachineCondition, RunRules};
+use crate::campaign::spec::toml::{
+    Located, SourceText, SpecError, TomlEntry, TomlTable, TomlValue, is_name,
+};
+use crate::campaign::spec::tool::{Placeholders, SweptParameter, ToolSpec};
+use crate::campaign::template::{HIDDEN, ShownPlaceholders, Template};
 use crate::results::ResultsHeader;
-use node::SourceText;
-use table::TomlTable;
 
 /// A parsed campaign.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,7 +64,7 @@ impl CampaignSpec {
     /// The text is not TOML, or a key is missing, unknown, of the wrong type or contradicts another one.
     pub fn parse(file: &str, text: &str) -> Result<CampaignSpec, SpecError> {
         let source = SourceText { file, text };
-        let mut top = TomlTable::new(source, String::new(), 0, node::read(&source)?);
+        let mut top = TomlTable::new(source, String::new(), 0, toml::read(&source)?);
         let name = top.required("name")?;
         if !is_name(&name) {
             return Err(top.wrong("name", "must be small letters, digits, '-' and '_'"));
@@ -94,7 +86,7 @@ impl CampaignSpec {
         let tools = tool::read(&mut top, &sweep, &scaled)?;
         let (tools, spots): (_, Vec<usize>) = tools.into_iter().unzip();
         let conditions = rules::conditions(&mut top)?;
-        let known = names::Placeholders::of(&sweep, &scaled);
+        let known = Placeholders::of(&sweep, &scaled);
         let rules = rules::read(&mut top, &known)?;
         let repeat = rules::repeat(&mut top)?;
         let check = rules::check(&mut top)?;
@@ -136,14 +128,14 @@ impl CampaignSpec {
         if let Some(control) = &spec.control
             && !spec.tools.iter().any(|tool| tool.name == *control)
         {
-            let hint = value::hint(control, spec.tools.iter().map(|tool| tool.name.as_str()));
+            let hint = toml::hint(control, spec.tools.iter().map(|tool| tool.name.as_str()));
             return Err(top.wrong("control", format!("there is no tool '{control}'{hint}")));
         }
         for (tool, spot) in spec.tools.iter().zip(spots) {
             spec.fits(tool).map_err(|why| source.error(spot, format!("{}: {why}", tool.name)))?;
         }
         top.end()?;
-        spec.header.text = hidden::text(&source, &spec)?;
+        spec.header.text = text_without_secrets(&source, &spec)?;
         Ok(spec)
     }
 
@@ -151,7 +143,7 @@ impl CampaignSpec {
     /// meaning.
     pub fn shown(&self, tool: &ToolSpec) -> ShownPlaceholders {
         let swept = tool.sweep.as_deref().unwrap_or(&self.sweep);
-        let mut names = names::Placeholders::of(swept, &self.scaled).0;
+        let mut names = Placeholders::of(swept, &self.scaled).0;
         names.extend(self.header.x_name.clone());
         // Options of a tool are its own text.
         names.remove("options");
@@ -211,7 +203,7 @@ impl CampaignSpec {
             self.sweep.iter().chain(own).map(|each| each.name.as_str()).collect();
         match known.contains(&name) {
             true => Ok(()),
-            false => Err(format!("'{name}' is not swept{}", value::hint(name, known))),
+            false => Err(format!("'{name}' is not swept{}", toml::hint(name, known))),
         }
     }
 }
@@ -221,7 +213,7 @@ fn targets(top: &mut TomlTable<'_>, places: &[PlaceSpec]) -> Result<Vec<String>,
     let known = || places.iter().map(|place| place.name.as_str());
     let named = top.each("target", |name| match known().any(|place| place == name) {
         true => Ok(name.to_owned()),
-        false => Err(format!("there is no place '{name}'{}", value::hint(name, known()))),
+        false => Err(format!("there is no place '{name}'{}", toml::hint(name, known()))),
     })?;
     match named {
         Some(named) => Ok(named),
@@ -229,5 +221,61 @@ fn targets(top: &mut TomlTable<'_>, places: &[PlaceSpec]) -> Result<Vec<String>,
             Err(top.lacks("'target' has to say which of the places is written to"))
         }
         None => Ok(known().map(str::to_owned).collect()),
+    }
+}
+
+// The source text of a campaign without the values of environment variables: results hold it, and reports publish it.
+
+/// The text with each value of `env`, and of parameters that go there, as the record shows it.
+///
+/// # Errors
+/// It is not TOML.
+fn text_without_secrets(source: &SourceText<'_>, spec: &CampaignSpec) -> Result<String, SpecError> {
+    let mut changes: Vec<(usize, usize, String)> = Vec::new();
+    let top = toml::read(source)?;
+    let tools = listed(&top, "tool");
+    for (spot, tool) in tools.iter().zip(&spec.tools) {
+        let shown = spec.shown(tool);
+        for (_, value) in entries(spot, "env") {
+            // A value that is no text of its own has a kind and a place only.
+            let new = match &value.value {
+                TomlValue::Text(text) => shown.template(&Template::plain(text)),
+                _ => HIDDEN.to_owned(),
+            };
+            changes.push((value.at, value.end, new));
+        }
+        for (name, value) in entries(spot, "set") {
+            if spec.hides(tool, &name.value) {
+                changes.push((value.at, value.end, HIDDEN.to_owned()));
+            }
+        }
+    }
+    changes.sort_unstable();
+    let mut out = String::with_capacity(source.text.len());
+    let mut from = 0;
+    for (at, end, new) in changes {
+        out.push_str(source.text.get(from..at).unwrap_or_default());
+        out.push_str(&TomlValue::Text(new).quoted());
+        from = end.max(from);
+    }
+    out.push_str(source.text.get(from..).unwrap_or_default());
+    Ok(out)
+}
+
+/// Tables of a list.
+fn listed<'a>(top: &'a [TomlEntry], key: &str) -> Vec<&'a Located<TomlValue>> {
+    let found = top.iter().find(|(own, _)| own.value == key).map(|(_, spot)| &spot.value);
+    match found {
+        Some(TomlValue::List(tables)) => tables.iter().collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Entries of a subtable.
+fn entries<'a>(table: &'a Located<TomlValue>, key: &str) -> &'a [TomlEntry] {
+    let TomlValue::Table(entries) = &table.value else { return &[] };
+    match entries.iter().find(|(own, _)| own.value == key).map(|(_, spot)| &spot.value) {
+        Some(TomlValue::Table(entries)) => entries,
+        _ => &[],
     }
 }

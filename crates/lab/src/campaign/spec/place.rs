@@ -1,8 +1,7 @@
 //! `[place.NAME]`: destinations of tools: a path, an embedded server, an S3 URL.
 
-use super::node::SpecError;
-use super::table::TomlTable;
-use super::value;
+use crate::campaign::spec::toml;
+use crate::campaign::spec::toml::{SpecError, TomlTable};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -97,7 +96,7 @@ fn parts(url: &str) -> Result<(String, String), String> {
 /// Parses all places.
 pub(super) fn read(top: &mut TomlTable<'_>) -> Result<Vec<PlaceSpec>, SpecError> {
     top.named("place", |name, table| {
-        if !value::is_name(&name) {
+        if !toml::is_name(&name) {
             return Err(table.lacks("the name must be small letters, digits, '-' and '_'"));
         }
         let kinds = ["path", "serve", "url"];
@@ -169,7 +168,7 @@ fn server(table: &mut TomlTable<'_>) -> Result<PlaceLocation, SpecError> {
     let names = (table.text("bucket")?, table.text("prefix")?);
     let name = |given: Option<String>, key: &str, otherwise: &str| match given {
         None => Ok(otherwise.to_owned()),
-        Some(name) if value::is_name(&name) && name.len() >= 3 => Ok(name),
+        Some(name) if toml::is_name(&name) && name.len() >= 3 => Ok(name),
         Some(_) => {
             let why = "must be three or more small letters, digits and '-'";
             Err(table.wrong(key, why))

@@ -1,11 +1,10 @@
 //! Conditions, actions around runs, number of runs, checks, and the figures of a published study.
 
-use super::names::Placeholders;
-use super::node::SpecError;
-use super::table::TomlTable;
-use super::value;
 use crate::campaign::RepeatRules;
-use crate::campaign::tools::Template;
+use crate::campaign::spec::toml;
+use crate::campaign::spec::toml::{SpecError, TomlTable};
+use crate::campaign::spec::tool::Placeholders;
+use crate::campaign::template::Template;
 use crate::results::PublishedFigure;
 use std::time::Duration;
 
@@ -96,7 +95,7 @@ pub fn is_scale(scale: f64) -> bool {
 /// `[scaled.NAME]`: sizes that follow the scale.
 pub(super) fn scaled(top: &mut TomlTable<'_>) -> Result<Vec<(String, u64, u64)>, SpecError> {
     top.named("scaled", |name, table| {
-        if !value::is_placeholder(&name) {
+        if !toml::is_placeholder(&name) {
             return Err(table.lacks("the name must be small letters, digits and '_'"));
         }
         let bytes = table.size("size")?.ok_or_else(|| table.lacks("'size' is missing"))?;

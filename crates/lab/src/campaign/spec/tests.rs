@@ -1,7 +1,11 @@
 //! Syntax and meaning of campaigns, and positions of errors.
 
-use super::*;
 use crate::campaign::data::{FileContent, FileSizes};
+use crate::campaign::spec::CampaignSpec;
+use crate::campaign::spec::data::{ScaleBy, scaled};
+use crate::campaign::spec::place::PlaceLocation;
+use crate::campaign::spec::rules::{CacheState, CheckLevel};
+use crate::campaign::spec::toml::SpecError;
 use crate::campaign::tools::OutputFormat;
 use std::time::Duration;
 

@@ -1,11 +1,11 @@
 //! `[[tool]]` and `[sweep]`: tools, and the parameters to sweep.
 
-use super::names::{FIXED, Placeholders, SweptParameter};
-use super::node::SpecError;
-use super::place::PlaceSpec;
-use super::table::{TomlNamedList, TomlTable};
-use super::value;
-use crate::campaign::tools::{self, KNOWN, KnownTool, OutputFormat, Template};
+use crate::campaign::spec::place::PlaceSpec;
+use crate::campaign::spec::toml;
+use crate::campaign::spec::toml::{SpecError, TomlNamedList, TomlTable};
+use crate::campaign::template::Template;
+use crate::campaign::tools;
+use crate::campaign::tools::{KNOWN, KnownTool, OWN, OutputFormat};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most values of a parameter.
@@ -106,7 +106,7 @@ impl ToolSpec {
 pub(super) fn sweep(table: &TomlTable<'_>) -> Result<Vec<SweptParameter>, SpecError> {
     let one = |(name, values): TomlNamedList| {
         let wrong = |at, why: &str| Err(table.wrong_at(at, &name.value, why));
-        if !value::is_placeholder(&name.value) {
+        if !toml::is_placeholder(&name.value) {
             return wrong(name.at, "must be small letters, digits and '_'");
         }
         if FIXED.contains(&name.value.as_str()) {
@@ -156,7 +156,7 @@ fn one(
     let known = match &used {
         None => None,
         Some(used) => Some(tools::known_tool(used).ok_or_else(|| {
-            let hint = value::hint(used, KNOWN.iter().map(|known| known.name));
+            let hint = toml::hint(used, KNOWN.iter().map(|known| known.name));
             table.wrong("use", format!("no tool '{used}' is known{hint}"))
         })?),
     };
@@ -167,7 +167,7 @@ fn one(
     };
     let own_sweep = table.table("sweep")?.map(|table| sweep(&table)).transpose()?;
     let set = values(table, "set", |name, value| {
-        match !value::is_placeholder(name) || FIXED.contains(&name) {
+        match !toml::is_placeholder(name) || FIXED.contains(&name) {
             true => Err("cannot be set".into()),
             false => Ok(value.to_owned()),
         }
@@ -212,9 +212,7 @@ fn one(
         },
         set,
         sweep: own_sweep,
-        own: table
-            .truth("own")?
-            .unwrap_or(known.is_some_and(|known| known.needs.contains(&tools::OWN))),
+        own: table.truth("own")?.unwrap_or(known.is_some_and(|known| known.needs.contains(&OWN))),
     })
 }
 
@@ -253,4 +251,58 @@ fn values<T>(
         Ok((name.value, value))
     };
     table.lists()?.into_iter().map(one).collect()
+}
+
+// Placeholders available to commands, and the check for unknown ones.
+
+/// Placeholders available in every command.
+pub const FIXED: &[&str] = &[
+    "bucket", "config", "cpus", "data", "dst", "endpoint", "list", "name", "options", "own",
+    "prefix", "src", "work",
+];
+
+/// A set of available placeholders.
+pub(super) struct Placeholders(pub BTreeSet<String>);
+
+/// A parameter with its values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SweptParameter {
+    /// Name of the placeholder.
+    pub name: String,
+    /// Values as inserted into the command.
+    pub values: Vec<String>,
+}
+
+impl Placeholders {
+    /// Placeholders of a campaign: fixed ones, swept parameters (and `NAME_max`), scaled sizes.
+    pub fn of(sweep: &[SweptParameter], scaled: &[(String, u64, u64)]) -> Placeholders {
+        let mut names: BTreeSet<String> = FIXED.iter().map(|name| (*name).to_owned()).collect();
+        names.extend(scaled.iter().map(|(name, ..)| name.clone()));
+        for parameter in sweep {
+            names.insert(parameter.name.clone());
+            names.insert(format!("{}_max", parameter.name));
+        }
+        Placeholders(names)
+    }
+
+    /// Fails if a template uses an unknown placeholder.
+    fn check(&self, template: &Template) -> Result<(), String> {
+        let Some(name) = template.names().find(|name| !self.0.contains(*name)) else {
+            return Ok(());
+        };
+        let hint = toml::hint(name, self.0.iter().map(String::as_str));
+        Err(format!("{{{name}}} is not defined: sweep it or set it{hint}"))
+    }
+
+    /// Parses a command; fails on a syntax error or unknown placeholder.
+    pub fn command(&self, text: &str) -> Result<Template, String> {
+        let template = Template::parse(text)?;
+        self.check(&template).map(|()| template)
+    }
+
+    /// Parses a text other than a command; fails on an unknown placeholder.
+    pub fn plain(&self, text: &str) -> Result<Template, String> {
+        let template = Template::plain(text);
+        self.check(&template).map(|()| template)
+    }
 }

@@ -3,9 +3,10 @@
 use crate::analysis::analyse;
 use crate::report::ReportPart;
 use crate::results::{
-    CampaignEnd, Cell, CheckedFiles, CounterExperiment, DataSet, LoadCurves, Machine,
-    PublishedFigure, Results, ResultsHeader, Run, SCHEMA, ToolFingerprint,
+    CampaignEnd, Cell, CheckedFiles, CounterExperiment, DataSet, LoadCurves, PublishedFigure,
+    Results, ResultsHeader, Run, SCHEMA, ToolFingerprint,
 };
+use hakobu_core::unit::Machine;
 use std::collections::BTreeMap;
 
 pub(super) const TOOLS: [&str; 5] = ["hakobu", "rsync", "cp", "fpsync", "xcp"];

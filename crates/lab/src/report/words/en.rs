@@ -1,7 +1,7 @@
 //! Texts of reports in English.
 
-use super::ReportWords;
 use crate::analysis::Lang;
+use crate::report::words::ReportWords;
 
 pub(super) const EN: ReportWords = ReportWords {
     lang: Lang::En,

@@ -1,7 +1,7 @@
 //! Texts of reports in Japanese.
 
-use super::ReportWords;
 use crate::analysis::Lang;
+use crate::report::words::ReportWords;
 
 pub(super) const JA: ReportWords = ReportWords {
     lang: Lang::Ja,

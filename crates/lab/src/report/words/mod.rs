@@ -5,10 +5,12 @@ mod en;
 mod ja;
 
 use crate::analysis::Lang;
+use crate::report::words::en::EN;
+use crate::report::words::ja::JA;
 
 impl Lang {
     pub(super) fn words(self) -> &'static ReportWords {
-        self.pick(&en::EN, &ja::JA)
+        self.pick(&EN, &JA)
     }
 }
 
@@ -54,9 +56,9 @@ pub(super) struct ReportWords {
     pub(super) setting: &'static str,
     pub(super) median: &'static str,
     pub(super) mean: &'static str,
-    pub(super) real_time: &'static str,
-    pub(super) user_time: &'static str,
-    pub(super) sys_time: &'static str,
+    real_time: &'static str,
+    user_time: &'static str,
+    sys_time: &'static str,
     pub(super) bandwidth: &'static str,
     pub(super) deviation: &'static str,
     pub(super) least: &'static str,
@@ -151,7 +153,7 @@ pub(super) struct ReportWords {
     pub(super) usl: &'static str,
     pub(super) cap: &'static str,
     pub(super) at_twice: &'static str,
-    pub(super) whole_group: &'static str,
+    whole_group: &'static str,
     pub(super) compared: &'static str,
     pub(super) needs: &'static str,
     pub(super) need: &'static str,
@@ -216,14 +218,12 @@ pub(super) fn all() -> Vec<(String, String, String)> {
         let fields = value.as_object().unwrap().iter();
         fields.map(|(name, text)| (name.clone(), text.as_str().unwrap().to_owned())).collect()
     };
-    let both = texts(&en::EN).into_iter().zip(texts(&ja::JA));
+    let both = texts(&EN).into_iter().zip(texts(&JA));
     both.map(|((name, en), (_, ja))| (name, en, ja)).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::en::EN;
-    use super::ja::JA;
     use super::*;
 
     #[test]

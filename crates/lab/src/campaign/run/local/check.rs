@@ -1,13 +1,14 @@
 //! Checks the result of a run: the files at the target by name, size and, for some of them, content.
 
 use crate::campaign::RunCheck;
-use crate::campaign::run::bench::CheckResult;
+use crate::campaign::run::CheckResult;
 use crate::campaign::run::order::SplitMix64;
 use crate::results::CheckedFiles;
 use hakobu_core::error::{cannot, quoted};
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Bytes compared at a time.
