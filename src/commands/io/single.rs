@@ -1,24 +1,28 @@
-//! Jobs that run once: laid out, run, told, removed.
+//! Jobs that run once: laid out, run, reported, removed. While they run: fio's status line on a terminal, and interim
+//! reports (`--status-interval`).
 
-use super::live::Live;
 use crate::files::{is_stdout, write_file};
 use crate::show::output::{self, Output};
-use crate::show::screen;
+use crate::show::{progress, screen};
 use crate::{ec2, exit, signals};
 use hakobu_core::error::cannot;
+use hakobu_io::job::Job;
 use hakobu_io::layout::{Layout, Safety, lay_out};
+use hakobu_io::outcome::Outcome;
 use hakobu_io::output::disks::Disks;
+use hakobu_io::output::live::{TotalWork, line};
 use hakobu_io::output::{Facts, json, logs, normal};
-use hakobu_io::run::{self, run as run_jobs};
-use hakobu_io::spec::{Format, Request};
-use hakobu_io::{Job, Outcome};
+use hakobu_io::run::{self, Progress, run as run_jobs};
+use hakobu_io::spec::{Eta, Format, Request};
 use hakobu_lab::campaign::run::fingerprint;
 use hakobu_lab::sweep::precondition;
 use hakobu_sys::paths::Links;
 use hakobu_transfer::run::Control;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// The program as results name it.
 const PROGRAM: &str = concat!("hakobu-", env!("CARGO_PKG_VERSION"));
@@ -66,9 +70,6 @@ pub fn run(request: &Request) -> Result<u8, String> {
 }
 
 /// Lays files out; `None` if the user stopped it, in which case nothing of it remains.
-///
-/// # Errors
-/// A sentence.
 pub fn laid(jobs: &[Job], safety: &Safety, control: &Control) -> Result<Option<Layout>, String> {
     match lay_out(jobs, safety, &control.flag()) {
         Err(_) if control.is_stopped() => Ok(None),
@@ -84,9 +85,6 @@ pub fn remove(layout: &Layout) {
 }
 
 /// Writes all files before the first run; whether it was not stopped.
-///
-/// # Errors
-/// A sentence.
 pub fn preconditioned(jobs: &[Job], layout: &Layout, control: &Control) -> Result<bool, String> {
     let passes = PASSES[usize::from(jobs.iter().any(|job| job.rw.random))];
     let mut told = 0;
@@ -189,5 +187,73 @@ fn tell(jobs: &[Job], outcomes: &[Outcome]) {
             output::message(&format!("{name}: {why}"));
             told.push(why);
         }
+    }
+}
+
+/// Interval between two status lines.
+const PAUSE: Duration = Duration::from_millis(500);
+/// Interval without output; the run may still be stopped.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// State of the output.
+struct Live<'a> {
+    request: &'a Request,
+    whole: TotalWork,
+    /// Progress at the last line.
+    seen: Progress,
+    /// The line is drawn.
+    has_line: bool,
+    /// Number of reports so far.
+    reports: u32,
+    /// Set by SIGUSR1.
+    signalled: Arc<AtomicBool>,
+}
+
+impl<'a> Live<'a> {
+    /// Creates the state before anything is shown.
+    fn new(request: &'a Request, layout: &Layout) -> Live<'a> {
+        let clone_bytes = |job: usize| {
+            let clone = layout.clones.iter().find(|clone| clone.job == job && clone.clone == 0);
+            clone.map_or(0, |clone| clone.extents.iter().map(|extent| extent.bytes).sum())
+        };
+        let has_line = match request.run.eta {
+            Eta::Auto => screen::redraws(),
+            Eta::Always => true,
+            Eta::Never => false,
+        };
+        Live {
+            request,
+            whole: TotalWork::of(&request.jobs, clone_bytes),
+            seen: Progress::default(),
+            has_line,
+            reports: 0,
+            signalled: progress::signal_flag(),
+        }
+    }
+
+    /// Returns the interval between calls of [`Live::show`].
+    fn every(&self) -> Duration {
+        let status = self.request.run.status_interval.unwrap_or(IDLE);
+        if self.has_line { status.min(PAUSE) } else { status }
+    }
+
+    /// Draws the line; returns whether a report is due (`status_interval`), in which case the line was erased.
+    fn show(&mut self, progress: &Progress) -> bool {
+        let signalled = self.signalled.swap(false, Ordering::Relaxed);
+        if self.has_line || signalled {
+            let text = line(&self.request.jobs, &self.whole, progress, &mut self.seen);
+            match signalled {
+                true => output::message(text.trim()),
+                false => screen::show(&text),
+            }
+        }
+        let Some(interval) = self.request.run.status_interval else { return false };
+        let due = progress.elapsed >= interval * (self.reports + 1);
+        if due {
+            let past = progress.elapsed.as_millis() / interval.as_millis().max(1);
+            self.reports = u32::try_from(past).unwrap_or(u32::MAX);
+            screen::clear();
+        }
+        due
     }
 }
