@@ -1,4 +1,5 @@
-//! Fields of CSV files (RFC 4180): those of reports, comparisons, exports and recordings.
+//! Escapes foreign text (names, commands, versions) for HTML and XML, Markdown, CSV (RFC 4180) and terminals, so that it
+//! cannot become markup, a column, a formula or a terminal sequence.
 //!
 //! A spreadsheet takes a cell that begins with `=`, `+`, `-`, `@`, a tab or a line end for a formula, and runs it when the
 //! file is opened. Names and commands are foreign text, so such a cell gets an apostrophe before it (OWASP, CSV
@@ -25,9 +26,6 @@ fn is_number(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_digit() || "+-.eE".contains(c);
     text == "-inf" || (text.chars().all(plain) && text.parse::<f64>().is_ok())
 }
-
-// Escapes foreign text (names, commands, versions), so that it cannot become markup, a column, or a terminal
-// sequence.
 
 /// Escapes text for a Markdown table cell or paragraph, on one line.
 pub(super) fn markdown(text: &str) -> String {
@@ -63,8 +61,6 @@ pub(super) fn terminal(text: &str) -> String {
 pub(super) fn json_in_script(json: &str) -> String {
     json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
-
-// Escapes foreign text for XML and HTML.
 
 /// Escapes text for element content and quoted attributes.
 pub(crate) fn html(text: &str) -> String {

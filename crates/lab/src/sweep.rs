@@ -28,9 +28,6 @@ const SWEPT_FIRST: [&str; 2] = ["numjobs", "iodepth"];
 pub type SweepSetting = Vec<(String, String)>;
 
 /// All combinations, the swept number varying fastest.
-///
-/// # Errors
-/// A message: there are too many.
 pub fn settings(axes: &[Axis]) -> Result<Vec<SweepSetting>, String> {
     let count = axes.iter().try_fold(1usize, |count, axis| count.checked_mul(axis.values.len()));
     if count.is_none_or(|count| count > CELLS_MAX) {
@@ -86,9 +83,6 @@ pub struct SweepMatrix<'a> {
 }
 
 /// Plans a sweep. `words` gives the arguments of this program for a cell.
-///
-/// # Errors
-/// A message: there are too many cells.
 pub fn plan(
     matrix: &SweepMatrix<'_>,
     words: &dyn Fn(&SweepSetting) -> Vec<String>,
@@ -177,9 +171,6 @@ const BLOCK_BYTES: usize = 1 << 20;
 
 /// Writes all files `passes` times sequentially with incompressible content, and syncs them. `report`
 /// receives the bytes written and the total. Returns false if `stop` ended it.
-///
-/// # Errors
-/// A message.
 pub fn precondition(
     files: &[LaidFile],
     passes: u32,

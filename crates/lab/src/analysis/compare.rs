@@ -1,4 +1,4 @@
-//! Types of a comparison of several results.
+//! Compares the results of several machines or settings, cell by cell and conclusion by conclusion.
 
 use crate::analysis::prices::Prices;
 use crate::analysis::ranking::lead;
@@ -117,8 +117,6 @@ pub struct BestResult {
     /// True if the difference to the runner-up is significant; for prices, if it is more than 2 %.
     pub clear: bool,
 }
-
-// Compares the results of several machines or settings.
 
 /// Compares two or more results cell by cell. Cells match if group, series and parameters are equal; if each
 /// result has only one group, its name is ignored. Sentences are in `lang`.
@@ -285,8 +283,6 @@ fn caveats(parts: &[ComparisonPart<'_>]) -> Vec<String> {
     said
 }
 
-// One of the compared results.
-
 /// One of the compared results.
 pub(super) struct ComparisonPart<'a> {
     pub view: ResultsView<'a>,
@@ -319,8 +315,6 @@ pub(super) fn of(group: &str, series: &str, one_group: bool) -> String {
         (false, false) => format!("{group}, {series}"),
     }
 }
-
-// Compares the conclusions of the results.
 
 /// Share of a rating from which on it counts as reached.
 const REACHED: f64 = 0.97;

@@ -1,4 +1,5 @@
-//! Scalability models fitted to a sweep: they explain diminishing returns and extrapolate beyond its end.
+//! Two scalability models fitted to a sweep by least squares: they explain diminishing returns and extrapolate beyond its
+//! end.
 
 use crate::analysis::Interval;
 use crate::analysis::statistics::percentiles;
@@ -179,8 +180,6 @@ fn resampled(
     };
     (0..RESAMPLES).filter_map(again).collect()
 }
-
-// The two curve models and their least-squares fits.
 
 /// Positions of the bend in the coarse search that precedes the golden-section search.
 const BENDS: u32 = 96;

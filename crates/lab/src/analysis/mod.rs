@@ -1,5 +1,5 @@
-//! Analysis of results. All functions are pure; random numbers come from fixed seeds, so that equal results
-//! give equal conclusions.
+//! Analysis of results. All functions are pure; random numbers come from fixed seeds, so that equal results give equal
+//! conclusions. This file holds the types that reports read, and the order of the steps.
 
 mod caveats;
 pub mod compare;
@@ -159,8 +159,6 @@ pub struct Analysis {
     pub caveats: Vec<String>,
 }
 
-// Language of generated sentences.
-
 /// Language of analysis and reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Lang {
@@ -190,8 +188,6 @@ impl Lang {
         }
     }
 }
-
-// Entry point of the analysis.
 
 /// Analyses results, with sentences in English. Deterministic.
 pub fn analyse(results: &Results) -> Analysis {

@@ -1,4 +1,4 @@
-//! Prices of machines: parsing of options, and unit costs.
+//! Prices of machines: parsing of options and tables, unit costs, and the best machine for each need.
 
 use crate::analysis::Lang;
 use crate::analysis::compare::{BestResult, ComparisonPart, MachineCost, are_kinds};
@@ -44,9 +44,6 @@ impl RatedIops {
 
 /// Parses `A=0.366/h`: machine and price per hour. Units: `/s`, `/min`, `/h`, `/day`, `/month` (730 hours); a
 /// currency sign may precede the number.
-///
-/// # Errors
-/// A message with the option and the problem.
 pub fn parse_price(text: &str) -> Result<(String, f64), String> {
     let (name, price) = named("--price", text, "A=0.366/h")?;
     let Some((amount, unit)) = price.split_once('/') else {
@@ -75,9 +72,6 @@ fn hourly(amount: &str, unit: &str) -> Result<f64, String> {
 
 /// Parses `A=206250` or `A=206250/18750`: machine and rated operations per second, or those of reads and of
 /// writes (k and M are 1000-based).
-///
-/// # Errors
-/// A message with the option and the problem.
 pub fn parse_rated(text: &str) -> Result<(String, RatedIops), String> {
     let (name, iops) = named("--rated", text, "A=206250 or A=206250/18750 (reads/writes)")?;
     let number = |iops: &str| match quantity(iops, true).filter(|iops| *iops > 0.0) {

@@ -1,4 +1,5 @@
-//! Comparisons between tools (best cell of each in its group), and the controls.
+//! Compares the settings of one campaign: the best cell of each tool in its group, the controls, and every setting with a
+//! baseline.
 
 use crate::analysis::statistics::{PAIRS_MIN, SpeedClaim, SpeedRatio, paired, unpaired};
 use crate::analysis::view::ResultsView;
@@ -158,9 +159,6 @@ pub struct BaselineGain {
 
 impl Baseline {
     /// Parses `NAME=VALUE`, for example `jobs=10`.
-    ///
-    /// # Errors
-    /// The text has another form.
     pub fn parse(text: &str) -> Result<Baseline, String> {
         match text.split_once('=') {
             Some((name, value)) if !name.trim().is_empty() && !value.trim().is_empty() => {

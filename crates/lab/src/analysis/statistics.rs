@@ -1,5 +1,5 @@
-//! Medians and their confidence intervals by resampling. No distribution is assumed where there are enough
-//! values; with few values the interval is widened.
+//! Medians and their confidence intervals by resampling, ratios of speed between two cells, and the claims that these
+//! support. No distribution is assumed where there are enough values; with few values the interval is widened.
 
 use crate::analysis::Interval;
 use std::collections::BTreeMap;
@@ -165,8 +165,6 @@ fn t_975(freedom: usize) -> f64 {
     let beyond = 1.96 + 2.5 / freedom.max(1) as f64;
     TABLE.get(freedom.saturating_sub(1)).copied().unwrap_or(beyond)
 }
-
-// Ratio of speed between two cells, and the claim that it supports.
 
 /// Smaller differences are never claimed.
 pub(super) const WORTH: f64 = 1.02;

@@ -1,4 +1,4 @@
-//! Summary statistics of a cell.
+//! Summary statistics of a cell, and the time from which its runs are steady.
 
 use crate::analysis::limits::LimitingResource;
 use crate::analysis::statistics::{deviation, interval, mean, median, quantile};

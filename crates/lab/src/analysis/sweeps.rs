@@ -1,4 +1,5 @@
-//! Sweeps: groups cells by tool and parameters, and computes knee, limits and fit over the swept number.
+//! Sweeps: groups cells by tool and parameters, and computes knee, limits and fit over the swept number. The knee is the
+//! fewest jobs (or requests) that perform as well as more.
 
 use crate::analysis::fit::{CurveFit, fit};
 use crate::analysis::limits::{LimitingResource, SweepStretch};
@@ -203,8 +204,6 @@ pub(super) fn sweep(view: &ResultsView<'_>, row: &SweepRow<'_>, cells: &[CellSum
         stretches,
     }
 }
-
-// The knee: the fewest jobs (or requests) that perform as well as more.
 
 /// Results within this share of the best count as equal.
 const WITHIN: f64 = 0.03;

@@ -1,5 +1,5 @@
-//! Verdict of a campaign in at most four sentences: the fastest tool, the sufficient number of jobs, the
-//! limit, and what would help.
+//! Verdict of a campaign in at most four sentences: the fastest tool, the sufficient number of jobs, the limit, and what
+//! would help.
 
 use crate::analysis::fit::FitModel;
 use crate::analysis::limits::{LimitingResource, SweepStretch, by};

@@ -1,4 +1,4 @@
-//! Formats numbers and names in sentences.
+//! Formats numbers and names in sentences, and parses numbers with units in conditions and options.
 
 use crate::analysis::Lang;
 use hakobu_core::number;
@@ -229,8 +229,6 @@ pub(crate) fn resource(of: Resource, lang: Lang) -> &'static str {
         Resource::None => "特定できないもの",
     }
 }
-
-// Parses numbers with units in conditions and options.
 
 /// Parses `3000`, `125 MB/s`, `20 ms`, `16k` to bytes, seconds or a bare number. K, M, G and T are
 /// 1024-based, KB … and MB … 1000-based, as in all options of the program; with `counts` (`iops`), `k` and

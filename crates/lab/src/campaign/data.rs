@@ -1,5 +1,5 @@
-//! Data sets: folders described by a recipe and reproducible to the byte. They are cached in a folder named
-//! by the hash of the recipe.
+//! Data sets: folders described by a recipe and reproducible to the byte. They are cached in a folder named by the hash of
+//! the recipe; a marker beside it shows that it is complete.
 
 use crate::campaign::own_folder::{FolderMark, OwnFolder};
 use crate::campaign::random::{Xoshiro256, exp};

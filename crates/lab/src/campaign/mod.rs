@@ -1,6 +1,8 @@
-//! Campaigns: described sets of measurements. `spec` parses the description (TOML), `data` makes data sets,
-//! `tools` knows the programs, `plan` resolves all of it to commands; `run` executes them in seeded random
-//! blocks, with a clock and a machine that tests can replace, and writes [`crate::results`].
+//! Campaigns: described sets of measurements. `spec` parses the description (TOML), `data` makes data sets, `tools` knows
+//! the programs and `template` their commands, `plan` resolves all of it to a [`CampaignPlan`]; `run` executes it in
+//! seeded random blocks, with a clock and a machine that tests can replace, and writes [`crate::results`].
+//!
+//! This file holds the plan: cells that are ready to run, with their actions, commands and checks.
 
 mod data;
 pub mod own_folder;
@@ -20,8 +22,6 @@ use crate::results::{Cell, ResultsHeader};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
-
-// A fully resolved campaign: its plan, its servers, the number of its runs.
 
 /// A fully resolved campaign.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -91,8 +91,6 @@ pub struct RepeatRules {
     /// Seed of the order of runs.
     pub seed: u64,
 }
-
-// A cell that is ready to run: its command, the actions before and after it, the check.
 
 /// A cell that is ready to run.
 #[derive(Clone, Debug, Default, PartialEq)]

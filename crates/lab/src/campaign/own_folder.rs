@@ -164,9 +164,6 @@ impl OwnFolder {
     }
 
     /// Removes everything at a path below the folder and creates it again. Symbolic links are not followed.
-    ///
-    /// # Errors
-    /// A message.
     pub fn empty(&self, below: &Path) -> Result<(), String> {
         let mut here = self.folder.try_clone().map_err(|e| cannot("open", &self.path, e))?;
         let mut path = self.path.clone();
@@ -188,9 +185,6 @@ impl OwnFolder {
     }
 
     /// Removes the folder with its content, and its mark last.
-    ///
-    /// # Errors
-    /// A message.
     pub fn remove(self) -> Result<(), String> {
         let named = meta::of(self.parent.as_fd(), &self.name, false);
         let same =

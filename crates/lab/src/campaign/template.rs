@@ -1,6 +1,6 @@
-//! Commands with placeholders: `rsync -a {src}/ {dst}/`. An inserted value stays one word, whether bare or in
-//! single or double quotes. A command without shell syntax is split here and run without a shell, so that no
-//! shell is measured.
+//! Commands with placeholders: `rsync -a {src}/ {dst}/`. An inserted value stays one word, whether bare or in single or
+//! double quotes. A command without shell syntax is split here and run without a shell, so that no shell is measured.
+//! Values that may be secret are hidden in the record.
 
 use crate::campaign::spec::toml;
 use std::collections::{BTreeMap, BTreeSet};
@@ -190,9 +190,6 @@ impl Template {
     }
 
     /// Arguments that run it: those of the command, or a shell with the command as a script.
-    ///
-    /// # Errors
-    /// A placeholder without a value.
     pub fn argv(&self, values: &PlaceholderValues, shell: bool) -> Result<Vec<String>, String> {
         if shell || self.needs_shell {
             Ok(vec!["sh".into(), "-c".into(), self.script(values)?])
@@ -202,9 +199,6 @@ impl Template {
     }
 
     /// The command as a shell script.
-    ///
-    /// # Errors
-    /// A placeholder without a value.
     pub fn script(&self, values: &PlaceholderValues) -> Result<String, String> {
         let mut out = String::new();
         for token in &self.tokens {
@@ -225,9 +219,6 @@ impl Template {
     }
 
     /// The text with values inserted unquoted, for [`Template::plain`].
-    ///
-    /// # Errors
-    /// A placeholder without a value.
     pub fn text(&self, values: &PlaceholderValues) -> Result<String, String> {
         let mut out = String::new();
         for token in &self.tokens {

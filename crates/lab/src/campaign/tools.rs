@@ -1,4 +1,5 @@
-//! Programs that campaigns run: known tools and their commands, lookup, versions, installation.
+//! Known programs: their commands, lookup, versions and installation, and the settings files and environment that S3
+//! programs need.
 
 use crate::campaign::template::quoted;
 use std::collections::BTreeMap;
@@ -29,8 +30,6 @@ pub fn find_program(name: &str, folders: &[PathBuf]) -> Option<PathBuf> {
 fn is_program(path: &Path) -> bool {
     path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
-
-// Table of known programs: commands, version arguments, installation.
 
 /// Metrics to extract from a program's output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Draws charts with plotters.
+//! Draws charts with plotters, on linear and logarithmic axes.
 
 use crate::chart::{
     AxisScale, Chart, ChartColor, ChartPanel, ChartSeries, PLOT_LEFT_PX, PLOT_RIGHT_PX, SeriesForm,

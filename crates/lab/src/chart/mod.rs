@@ -1,5 +1,5 @@
-//! Charts: stacked panels of series over a common axis, as SVG text. Deterministic. Charts contain numbers
-//! and labels only; callers define their meaning.
+//! Charts: stacked panels of series over a common axis, as SVG text. Deterministic. Charts contain numbers and labels
+//! only; callers define their meaning.
 
 mod draw;
 
@@ -15,18 +15,12 @@ impl Chart {
     }
 
     /// SVG on white with an accessible name and description.
-    ///
-    /// # Errors
-    /// As [`Chart::svg`].
     pub fn svg_with(&self, words: ChartLabel<'_>) -> Result<String, String> {
         Ok(labelled(&self.drawn(true)?, words))
     }
 
     /// SVG element for an HTML page that defines the colours: `currentColor` for text, `var(--grid)`,
     /// `var(--blue)`, `var(--red)` and so on.
-    ///
-    /// # Errors
-    /// As [`Chart::svg`].
     pub fn svg_for_page(&self, words: ChartLabel<'_>) -> Result<String, String> {
         Ok(svg(&self.drawn(false)?, words))
     }
@@ -40,8 +34,6 @@ impl Chart {
         draw::svg(self, on_white).map_err(|why| format!("cannot draw: {why}"))
     }
 }
-
-// What a chart consists of: panels, series, scales, and the measures that all charts share.
 
 /// Width of every chart, pixels.
 pub const WIDTH_PX: u32 = 1000;

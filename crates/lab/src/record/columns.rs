@@ -1,5 +1,5 @@
-//! Columns of a recording: vmstat's with its names and units, and further ones. One row per interval; an
-//! unknown number is NaN, in CSV an empty cell, in JSON `null`.
+//! Columns of a recording: vmstat's with its names and units, and further ones; and the table of its rows, bounded
+//! regardless of its length. One row per interval; an unknown number is NaN, in CSV an empty cell, in JSON `null`.
 
 use crate::escape;
 use crate::record::RecordRow;

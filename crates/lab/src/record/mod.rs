@@ -1,5 +1,5 @@
-//! Recording of the load of a machine and of some of its processes: turns samples into rows of rates, a
-//! summary, a table and a chart. Does not read counters or write files.
+//! Recording of the load of a machine and of some of its processes: turns samples into rows of rates, a summary, a table
+//! and a chart. Does not read counters or write files.
 
 pub mod columns;
 pub mod output;
@@ -79,8 +79,6 @@ impl Recorder {
         row
     }
 }
-
-// Rates of one interval, with quantities derived from them.
 
 /// One interval.
 #[derive(Clone, Debug, Default, PartialEq)]

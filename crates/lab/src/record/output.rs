@@ -1,4 +1,4 @@
-//! JSON file of a recording.
+//! JSON file and chart of a recording.
 
 use crate::chart::{
     BLACK, BLUE, CYAN, Chart, ChartColor, ChartPanel, ChartSeries, GREEN, PURPLE, RED, SeriesForm,
@@ -91,9 +91,6 @@ pub struct RecordFile<'a> {
 
 impl RecordFile<'_> {
     /// Formats it as one JSON object with a newline.
-    ///
-    /// # Errors
-    /// None in practice: all keys are text.
     pub fn json(&self) -> Result<String, String> {
         #[derive(Serialize)]
         struct Whole<'a> {
@@ -125,8 +122,6 @@ impl Serialize for RecordRows<'_> {
         serializer.collect_seq(self.0.rows().map(|row| row.iter().map(known).collect::<Vec<_>>()))
     }
 }
-
-// Chart of a recording: CPU, disks, network.
 
 /// Most disks to draw: those with the most traffic.
 const DISKS_MAX: usize = 3;

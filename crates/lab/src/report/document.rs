@@ -1,4 +1,4 @@
-//! Format-independent blocks of a report, and the sections of a campaign that all formats share.
+//! Format-independent blocks and tables of a report, and the sections of a campaign that all formats share.
 
 use crate::report::facts::ReportFacts;
 use crate::report::number::percent;
@@ -54,8 +54,6 @@ pub(super) fn machine(facts: &ReportFacts<'_>, words: &ReportWords) -> [ReportBl
     let machine = tables::fingerprints(&[*facts], words);
     [machine, tables::programs(facts, words), tables::data(facts, words)].map(ReportBlock::Table)
 }
-
-// Format-independent tables of plain text.
 
 /// A table.
 #[derive(Clone, Debug, Default, PartialEq)]

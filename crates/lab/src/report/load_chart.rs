@@ -1,5 +1,5 @@
-//! Load charts: CPU, disk and network during runs, thinned to the resolution of the chart, with the values
-//! that the cursor reads.
+//! Load charts: CPU, disk and network during runs, thinned to the resolution of the chart, with the values that the cursor
+//! reads.
 
 use crate::chart::{
     BLACK, BLUE, CYAN, Chart, ChartColor, ChartPanel, ChartSeries, GREEN, PURPLE, RED, SeriesForm,
@@ -285,8 +285,6 @@ fn described(cursor: &LoadCursor, runs: usize, words: &ReportWords) -> String {
     let parts = [&runs.to_string(), &user, &system, &iowait, &disk, &network];
     with(words.load_text, &parts.map(String::as_str))
 }
-
-// Thins curves to the resolution of a chart.
 
 /// A curve of a load chart.
 pub(super) struct LoadCurveKind {

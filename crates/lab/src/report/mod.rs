@@ -1,5 +1,5 @@
-//! Reports: results and their analysis as one HTML page, Markdown, CSV of the raw runs, JSON of the analysis,
-//! SVG, and text for a terminal. Pure and deterministic; the caller reads and writes files.
+//! Reports: results and their analysis as one HTML page, Markdown, CSV of the raw runs, JSON of the analysis, SVG, and text
+//! for a terminal. Pure and deterministic; the caller reads and writes files.
 
 pub mod comparison;
 mod csv;
@@ -86,8 +86,6 @@ pub fn render(parts: &[ReportPart], format: ReportFormat, lang: Lang) -> Result<
     }
 }
 
-// One part of a report: the results of a campaign with their analysis.
-
 /// Results of a campaign with their analysis.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReportPart {
@@ -110,15 +108,10 @@ impl ReportPart {
     }
 }
 
-// JSON of the analysis, for scripts.
-
 /// Version of the schema, increased by changes other than new fields.
 const SCHEMA: u32 = 1;
 
 /// Formats a document of this schema with a newline. Numbers that are not finite are `null`.
-///
-/// # Errors
-/// A message: serialisation failed.
 fn json_document(content: &impl Serialize) -> Result<String, String> {
     #[derive(Serialize)]
     struct VersionedDocument<'a, T> {
@@ -145,9 +138,6 @@ struct JsonResult<'a> {
 }
 
 /// Formats the file.
-///
-/// # Errors
-/// As [`json_document`].
 fn results_json(parts: &[ReportPart]) -> Result<String, String> {
     let each = parts.iter().map(|part| JsonResult {
         header: &part.results.header,
@@ -158,8 +148,6 @@ fn results_json(parts: &[ReportPart]) -> Result<String, String> {
     });
     json_document(&JsonReport { results: each.collect() })
 }
-
-// Charts of a report in one SVG file: those of the groups, then the load.
 
 /// Formats the file.
 ///

@@ -1,4 +1,4 @@
-//! Tables of a report about one campaign.
+//! Tables of a report: tools, sweeps and runs of one campaign, facts from its record, machines side by side.
 
 use crate::analysis::fit::{CurveFit, FitModel};
 use crate::analysis::limits::{LimitingResource, SweepStretch};

@@ -1,4 +1,4 @@
-//! Results of a bench for a terminal: verdict, tables, bars.
+//! Results of a bench for a terminal: verdict, tables that fit the width, bars.
 
 use crate::analysis::compare::ResultsComparison;
 use crate::analysis::{Analysis, Interval, Lang};

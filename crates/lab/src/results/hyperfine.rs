@@ -1,4 +1,5 @@
-//! Exports results as hyperfine's JSON and CSV (hyperfine(1), "Export").
+//! Exports results in hyperfine's formats (hyperfine(1), "Export"): JSON, CSV, and tables in Markdown, AsciiDoc and Emacs
+//! Org mode.
 
 use crate::analysis::statistics::median;
 use crate::escape;
@@ -8,9 +9,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 /// Exports results in a format of hyperfine.
-///
-/// # Errors
-/// As [`hyperfine_json`].
 pub fn export(
     results: &Results,
     form: ExportFormat,
@@ -26,9 +24,6 @@ pub fn export(
 }
 
 /// Exports hyperfine's JSON.
-///
-/// # Errors
-/// None in practice: all keys are text.
 pub fn hyperfine_json(results: &Results) -> Result<String, String> {
     #[derive(Serialize)]
     struct HyperfineDocument {

@@ -33,9 +33,6 @@ fn folder_of(path: &Path) -> &Path {
 }
 
 /// Like [`read`], and passes the bytes of each parsed line to `counted`.
-///
-/// # Errors
-/// As [`read`].
 pub fn read_counted(path: &Path, counted: &dyn Fn(u64)) -> Result<Results, String> {
     let folder = folder_of(path);
     let runs = folder.join(RUNS_FILE);
@@ -56,9 +53,6 @@ pub fn read_counted(path: &Path, counted: &dyn Fn(u64)) -> Result<Results, Strin
 
 /// Parses the text of both files, given with their names for errors. Passes the bytes of each parsed line to
 /// `counted`.
-///
-/// # Errors
-/// As [`read`].
 pub fn parse(
     runs: (&Path, &[u8]),
     curves: (&Path, &[u8]),

@@ -1,11 +1,12 @@
-//! Results folders: create, resume, list, remove. Lines are only appended, each in one write, so that
-//! measurements survive any interruption.
+//! Results folders: create, resume, list, remove. Lines are only appended, each in one write, so that measurements
+//! survive any interruption.
 
 use crate::results::read::{CURVES_FILE, RUNS_FILE, read};
 use crate::results::{CampaignEnd, LoadCurves, ResultsHeader, ResultsLine, Run, SCHEMA};
 use hakobu_core::error::{cannot, quoted};
 use hakobu_sys::paths::Links;
 use serde::Serialize;
+use std::fmt;
 use std::fs::{File, TryLockError};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -39,22 +40,56 @@ pub struct ResultsStore {
     samples: File,
 }
 
+/// Reason why a results folder cannot be opened for writing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreError {
+    /// Another process writes to it.
+    Locked(PathBuf),
+    /// It contains other files or another campaign's results, or a call failed.
+    Refused(String),
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StoreError::Locked(folder) => {
+                write!(out, "another hakobu writes to {}", quoted(folder))
+            }
+            StoreError::Refused(why) => out.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {}
+
+impl From<String> for StoreError {
+    fn from(why: String) -> StoreError {
+        StoreError::Refused(why)
+    }
+}
+
+impl From<StoreError> for String {
+    fn from(error: StoreError) -> String {
+        error.to_string()
+    }
+}
+
 impl ResultsStore {
     /// Creates a results folder, or resumes one of the same campaign. `now` is the time, RFC 3339.
-    ///
-    /// # Errors
-    /// A message: it cannot be written, contains other files or another campaign's results, or is locked by
-    /// another process.
-    pub fn open(folder: &Path, header: &ResultsHeader, now: &str) -> Result<ResultsStore, String> {
+    pub fn open(
+        folder: &Path,
+        header: &ResultsHeader,
+        now: &str,
+    ) -> Result<ResultsStore, StoreError> {
         let made = Links::Trusted.make_dir(folder, 0o777, true);
         made.map_err(|error| cannot("make", folder, error))?;
         let path = folder.join(RUNS_FILE);
         let is_new = !path.exists();
         if is_new && let Some(other) = first_entry(folder, |_| true)? {
-            return Err(format!(
+            return Err(StoreError::Refused(format!(
                 "{} is not empty ({other}) and holds no results: give a new folder",
                 quoted(folder)
-            ));
+            )));
         }
         let append = |path: &Path| {
             // Commands may hold what is not for everybody.
@@ -65,7 +100,7 @@ impl ResultsStore {
         match results.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                return Err(format!("another hakobu writes to {}", quoted(folder)));
+                return Err(StoreError::Locked(folder.to_owned()));
             }
             // The file system does not support locks.
             Err(TryLockError::Error(_)) => {}
@@ -102,9 +137,6 @@ impl ResultsStore {
 
     /// Appends a run and its curves. After a crash a run may lack its curves, but curves never lack their
     /// run.
-    ///
-    /// # Errors
-    /// A message.
     pub fn run(&mut self, run: &Run, curves: Option<&LoadCurves>) -> Result<(), String> {
         self.append(&ResultsLine::Run(Box::new(run.clone())))?;
         match curves {
@@ -115,26 +147,17 @@ impl ResultsStore {
     }
 
     /// Saves the output of a run. `is_control`: its cell is a control.
-    ///
-    /// # Errors
-    /// A message.
     pub fn keep(&self, run: &Run, is_control: bool, output: &str) -> Result<(), String> {
         keep_output(&self.folder, run, is_control, output)
     }
 
     /// Appends a line other than a run.
-    ///
-    /// # Errors
-    /// A message.
     pub fn append(&mut self, line: &ResultsLine) -> Result<(), String> {
         write_line(&mut self.results, line)
             .map_err(|error| cannot("write", self.folder.join(RUNS_FILE), error))
     }
 
     /// Appends the end, and syncs the files to the device.
-    ///
-    /// # Errors
-    /// A message.
     pub fn end(&mut self, end: &CampaignEnd) -> Result<(), String> {
         self.append(&ResultsLine::End(end.clone()))?;
         let synced = self.samples.sync_data().and_then(|()| self.results.sync_data());
@@ -172,9 +195,6 @@ fn cut_half_line(file: &mut File) -> io::Result<()> {
 }
 
 /// Checks that two headers are of the same campaign.
-///
-/// # Errors
-/// The difference.
 fn same(there: &ResultsHeader, wanted: &ResultsHeader) -> Result<(), String> {
     let differs = |what: &str, there: &str, wanted: &str| {
         (there != wanted)
@@ -344,9 +364,6 @@ const FOLDER: &str = "outputs";
 const CONTROL: &str = "-control";
 
 /// Saves the output of a run.
-///
-/// # Errors
-/// A message.
 fn keep_output(folder: &Path, run: &Run, is_control: bool, text: &str) -> Result<(), String> {
     let control = if is_control { CONTROL } else { "" };
     let block = folder.join(FOLDER).join(format!("{}{control}", run.block));
@@ -378,9 +395,6 @@ fn remove_outputs(folder: &Path) -> Result<(), String> {
 }
 
 /// First entry that is not a saved output.
-///
-/// # Errors
-/// A message.
 fn foreign_entry(folder: &Path) -> Result<Option<PathBuf>, String> {
     let all = folder.join(FOLDER);
     if all.is_symlink() {
@@ -470,7 +484,10 @@ mod tests {
         store.run(&run(0, 0), Some(&curves)).unwrap();
         store.run(&run(1, 4), None).unwrap();
         assert!(
-            ResultsStore::open(&dir.0, &header(), "t1").unwrap_err().contains("another hakobu")
+            ResultsStore::open(&dir.0, &header(), "t1")
+                .unwrap_err()
+                .to_string()
+                .contains("another hakobu")
         );
         drop(store);
         // After a kill: an incomplete line in both files.
@@ -518,14 +535,14 @@ mod tests {
         for (change, said) in changes {
             let mut other = header();
             change(&mut other);
-            let why = ResultsStore::open(&dir.0, &other, "t").unwrap_err();
+            let why = ResultsStore::open(&dir.0, &other, "t").unwrap_err().to_string();
             assert!(why.contains("holds other results") && why.contains(said), "{why}");
         }
         assert!(ResultsStore::open(&dir.0, &header(), "t").is_ok());
         let full = StoreFolder::new("full");
         std::fs::create_dir_all(&full.0).unwrap();
         std::fs::write(full.0.join("thesis.txt"), "").unwrap();
-        let why = ResultsStore::open(&full.0, &header(), "t").unwrap_err();
+        let why = ResultsStore::open(&full.0, &header(), "t").unwrap_err().to_string();
         assert!(why.contains("is not empty (thesis.txt)"), "{why}");
     }
 

@@ -132,7 +132,7 @@ impl PlanBuilder<'_> {
             // The user's own file holds the keys; s3cmd finds those in the environment by itself.
             return Some(PathBuf::from(std::env::var_os("HOME")?).join(".s3cfg"));
         }
-        let folder = self.wishes.work.join(SETTINGS);
+        let folder = self.options.work.join(SETTINGS);
         let (requests, queue) = (text("requests"), text("queue_size"));
         let file = settings_file(known.config, &folder, access, requests, queue)?;
         let path = file.path.clone();
@@ -144,7 +144,7 @@ impl PlanBuilder<'_> {
 
     /// All parameters of a cell: the tool's defaults, fixed and swept ones.
     fn parameters(&self, choice: &CellChoice<'_>) -> BTreeMap<String, String> {
-        let cpus = choice.condition.cpus.unwrap_or(self.ground.cpus);
+        let cpus = choice.condition.cpus.unwrap_or(self.environment.cpus);
         let value = |value: &str| match value {
             "cpus" => cpus.to_string(),
             value => value.to_owned(),
@@ -285,7 +285,7 @@ impl PlanBuilder<'_> {
                 self.leave_out(why);
                 return Ok((RunCheck::Exit, None));
             }
-            let own = self.wishes.own.to_string_lossy().into_owned();
+            let own = self.options.own.to_string_lossy().into_owned();
             let mut words = vec![own, "verify".into(), "-q".into()];
             let endpoint = target.access.as_ref().map(|access| &access.endpoint);
             words.extend(endpoint.map(|url| format!("--endpoint-url={url}")));

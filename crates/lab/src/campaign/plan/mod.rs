@@ -1,5 +1,6 @@
-//! Resolves a campaign to commands, for this machine and its programs. Parts that are impossible here are
-//! left out, with a note on what would enable them.
+//! Resolves a campaign to commands, for this machine and its programs: data sets × targets × conditions × tools ×
+//! parameters, plus one control in each group. Parts that are impossible here are left out, with a note on what would
+//! enable them.
 
 mod cell;
 mod target;
@@ -31,8 +32,8 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 /// The number is not a valid scale.
-pub fn scale(spec: &CampaignSpec, wishes: &PlanOptions) -> Result<f64, String> {
-    match wishes.scale {
+pub fn scale(spec: &CampaignSpec, options: &PlanOptions) -> Result<f64, String> {
+    match options.scale {
         None => Ok(spec.scale),
         Some(scale) if rules::is_scale(scale) => Ok(scale),
         Some(scale) => Err(format!("{scale} is not a scale: more than 0 and at most 1000000")),
@@ -45,10 +46,10 @@ pub fn scale(spec: &CampaignSpec, wishes: &PlanOptions) -> Result<f64, String> {
 /// An option is invalid, a command uses an unknown name, or no cell is left to run.
 pub fn make(
     spec: &CampaignSpec,
-    wishes: &PlanOptions,
-    ground: &PlanEnvironment,
+    options: &PlanOptions,
+    environment: &PlanEnvironment,
 ) -> Result<CampaignPlan, String> {
-    let scale = scale(spec, wishes)?;
+    let scale = scale(spec, options)?;
     let recipes: Vec<DataRecipe> = spec.data.iter().map(|data| data.at(scale)).collect();
     if let Some(large) = recipes.iter().find(|recipe| recipe.count > COUNT_MAX) {
         let (name, most) = (&large.name, COUNT_MAX);
@@ -68,16 +69,16 @@ pub fn make(
             bytes: totals.bytes,
             about: recipe.about(),
         });
-        let folder = recipe.folder(&wishes.cache);
+        let folder = recipe.folder(&options.cache);
         plan.data.push((recipe, folder));
     }
     if !plan.data.is_empty() {
-        plan.places.insert("source".into(), wishes.cache.clone());
+        plan.places.insert("source".into(), options.cache.clone());
     }
     let mut common = PlaceholderValues::from([
-        ("work".to_owned(), wishes.work.as_path().into()),
-        ("own".to_owned(), wishes.own.as_path().into()),
-        ("cpus".to_owned(), ground.cpus.to_string().into()),
+        ("work".to_owned(), options.work.as_path().into()),
+        ("own".to_owned(), options.own.as_path().into()),
+        ("cpus".to_owned(), environment.cpus.to_string().into()),
     ]);
     for (name, bytes, least) in &spec.scaled {
         let bytes = data::scaled(*bytes, scale, *least);
@@ -87,19 +88,19 @@ pub fn make(
         let most = largest(&parameter.values);
         common.extend(most.map(|most| (format!("{}_max", parameter.name), most.into())));
     }
-    let making = TargetContext {
-        work: &wishes.work,
-        program: &wishes.own,
-        secret_key: &wishes.secret_key,
+    let context = TargetContext {
+        work: &options.work,
+        program: &options.own,
+        secret_key: &options.secret_key,
         campaign: &spec.header.name,
-        is_free: &ground.is_free,
+        is_free: &environment.is_free,
     };
     let mut cells = PlanBuilder {
         spec,
-        wishes,
-        ground,
-        making,
-        places: places(spec, wishes)?,
+        options,
+        environment,
+        context,
+        places: places(spec, options)?,
         common,
         plan,
         tools: Vec::new(),
@@ -121,21 +122,21 @@ fn largest(values: &[String]) -> Option<String> {
 }
 
 /// Places from the campaign, or the user's replacements.
-fn places(spec: &CampaignSpec, wishes: &PlanOptions) -> Result<Vec<PlaceSpec>, String> {
-    for name in wishes.places.keys() {
+fn places(spec: &CampaignSpec, options: &PlanOptions) -> Result<Vec<PlaceSpec>, String> {
+    for name in options.places.keys() {
         if spec.place(name).is_none() {
             let known = spec.places.iter().map(|place| place.name.as_str());
             return Err(format!("there is no place '{name}'{}", toml::hint(name, known)));
         }
     }
     let targets = spec.targets.iter().filter_map(|name| spec.place(name));
-    let wished = |place: &PlaceSpec| match wishes.places.get(&place.name) {
+    let replaced = |place: &PlaceSpec| match options.places.get(&place.name) {
         Some(text) => {
             place.parse_replacement(text).map_err(|why| format!("place '{}': {why}", place.name))
         }
         None => Ok(place.clone()),
     };
-    targets.map(wished).collect()
+    targets.map(replaced).collect()
 }
 
 impl PlanBuilder<'_> {
@@ -146,8 +147,8 @@ impl PlanBuilder<'_> {
             let mut found = Vec::new();
             for name in needed(tool) {
                 let path = match name.as_str() {
-                    OWN => Some(self.wishes.own.clone()),
-                    name => find_program(name, &self.ground.path),
+                    OWN => Some(self.options.own.clone()),
+                    name => find_program(name, &self.environment.path),
                 };
                 match path {
                     Some(path) => found.push((name, path)),
@@ -183,9 +184,9 @@ impl PlanBuilder<'_> {
 
     /// Data sets on a file system in memory cannot be cold: a note says so, and the cache state is ignored.
     fn ignore_cold(&mut self) {
-        let cache = &self.wishes.cache;
+        let cache = &self.options.cache;
         let has_data = !self.plan.data.is_empty();
-        if has_data && self.cache == CacheState::Cold && (self.ground.is_memory)(cache) {
+        if has_data && self.cache == CacheState::Cold && (self.environment.is_memory)(cache) {
             let cache = cache.display();
             let line = format!("cold data: '{cache}' is in memory, so its files cannot be cold");
             self.plan.header.left_out.push(line);
@@ -226,7 +227,7 @@ impl PlanBuilder<'_> {
             }
         }
         if !self.files.is_empty() {
-            self.plan.own.push(self.wishes.work.join(SETTINGS));
+            self.plan.own.push(self.options.work.join(SETTINGS));
         }
         self.plan.setup.extend(self.files.iter().map(SettingsFile::command));
         let mut values = self.common.clone();
@@ -257,8 +258,6 @@ fn needed(tool: &ToolSpec) -> Vec<String> {
     needed.dedup();
     needed
 }
-
-// What a plan depends on besides the campaign: the user's options, and properties of the machine.
 
 /// User's options besides the campaign.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -324,9 +323,6 @@ fn is_memory(folder: &Path) -> bool {
     there.is_some_and(|file| disk::is_memory(file.as_fd()))
 }
 
-// Enumerates the cells of a campaign: data sets × targets × conditions × tools × parameters, plus one
-// control in each group.
-
 /// The choices that identify a cell.
 struct CellChoice<'a> {
     tool: &'a ToolSpec,
@@ -349,9 +345,9 @@ const CELLS_MAX: usize = 10_000;
 /// A plan under construction.
 struct PlanBuilder<'a> {
     spec: &'a CampaignSpec,
-    wishes: &'a PlanOptions,
-    ground: &'a PlanEnvironment,
-    making: TargetContext<'a>,
+    options: &'a PlanOptions,
+    environment: &'a PlanEnvironment,
+    context: TargetContext<'a>,
     /// Places to write to, from the campaign or the user.
     places: Vec<PlaceSpec>,
     /// Placeholders available to all commands.
@@ -476,7 +472,7 @@ impl<'a> PlanBuilder<'a> {
     fn renames(&self, place: Option<&PlaceSpec>, source: Option<&Path>) -> bool {
         match (place.map(|place| &place.at), source) {
             (Some(PlaceLocation::Path(path)), Some(source)) => {
-                (self.ground.is_one_fs)(&self.making.folder(path), source)
+                (self.environment.is_one_fs)(&self.context.folder(path), source)
             }
             _ => false,
         }
@@ -489,8 +485,8 @@ impl<'a> PlanBuilder<'a> {
         condition: &MachineCondition,
         source: Option<&Path>,
     ) -> Result<Option<DiskThrottle>, String> {
-        if let Some(cpus) = condition.cpus.filter(|cpus| *cpus > self.ground.cpus) {
-            let there = self.ground.cpus;
+        if let Some(cpus) = condition.cpus.filter(|cpus| *cpus > self.environment.cpus) {
+            let there = self.environment.cpus;
             return Err(format!("needs {cpus} CPUs, and {there} are usable"));
         }
         let folder = match place.map(|place| &place.at) {
@@ -498,7 +494,7 @@ impl<'a> PlanBuilder<'a> {
                 if condition.latency.is_some() {
                     return Err("only an embedded server can wait".into());
                 }
-                self.making.folder(path)
+                self.context.folder(path)
             }
             Some(PlaceLocation::Server { .. }) if condition.iops.is_none() => return Ok(None),
             _ if condition.iops.is_none()
@@ -512,7 +508,7 @@ impl<'a> PlanBuilder<'a> {
         if condition.iops.is_none() && condition.bandwidth_bytes_per_s.is_none() {
             return Ok(None);
         }
-        (self.ground.throttle)(&folder, source).map(Some)
+        (self.environment.throttle)(&folder, source).map(Some)
     }
 
     /// Target of a place under a condition, created once.
@@ -522,7 +518,7 @@ impl<'a> PlanBuilder<'a> {
         condition: &MachineCondition,
     ) -> Result<PlanTarget, String> {
         let mut taken = self.taken.clone();
-        let target = self.making.target(place, condition, &mut taken)?;
+        let target = self.context.target(place, condition, &mut taken)?;
         let label = |target: &PlanTarget| target.server.as_ref().map(|server| server.label.clone());
         let twin =
             |other: &&PlanTarget| other.name == target.name && label(other) == label(&target);

@@ -15,7 +15,7 @@ fn no_throttle(_: &Path, _: Option<&Path>) -> Result<DiskThrottle, String> {
 }
 
 /// A machine with two CPUs and these programs, valid as long as the folder.
-fn ground(programs: &[&str]) -> (tempfile::TempDir, PlanEnvironment) {
+fn environment(programs: &[&str]) -> (tempfile::TempDir, PlanEnvironment) {
     let dir = tempfile::tempdir().unwrap();
     for name in programs {
         let path = dir.path().join(name);
@@ -23,7 +23,7 @@ fn ground(programs: &[&str]) -> (tempfile::TempDir, PlanEnvironment) {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
     }
     let path = vec![dir.path().to_owned()];
-    let ground = PlanEnvironment {
+    let environment = PlanEnvironment {
         path,
         cpus: 2,
         throttle: no_throttle,
@@ -31,10 +31,10 @@ fn ground(programs: &[&str]) -> (tempfile::TempDir, PlanEnvironment) {
         is_free: |_| true,
         is_memory: |_| false,
     };
-    (dir, ground)
+    (dir, environment)
 }
 
-fn wishes() -> PlanOptions {
+fn options() -> PlanOptions {
     PlanOptions {
         work: "/area".into(),
         cache: "/cache".into(),
@@ -49,11 +49,11 @@ fn all_programs() -> Vec<&'static str> {
 }
 
 fn planned(text: &str, programs: &[&str]) -> Result<CampaignPlan, String> {
-    let (_dir, ground) = ground(programs);
+    let (_dir, environment) = environment(programs);
     make(
         &CampaignSpec::parse("t.toml", text).map_err(|error| error.to_string())?,
-        &wishes(),
-        &ground,
+        &options(),
+        &environment,
     )
 }
 
@@ -87,11 +87,11 @@ fn commands(plan: &CampaignPlan) -> Vec<&str> {
 #[test]
 fn a_place_can_be_another_and_only_what_is_ours_is_emptied() {
     let (_, text) = campaigns().remove(0);
-    let (_dir, ground) = ground(&["cp"]);
+    let (_dir, environment) = environment(&["cp"]);
     let spec = CampaignSpec::parse("a", &text).unwrap();
     let with = |name: &str, place: &str| {
         let places = BTreeMap::from([(name.to_owned(), place.to_owned())]);
-        make(&spec, &PlanOptions { places, ..wishes() }, &ground)
+        make(&spec, &PlanOptions { places, ..options() }, &environment)
     };
     let plan = with("target", "/mnt/a b").unwrap();
     let own = PathBuf::from("/mnt/a b/hakobu-a-rsync-parallel");
@@ -110,10 +110,10 @@ fn a_place_can_be_another_and_only_what_is_ours_is_emptied() {
 fn a_bucket_is_emptied_and_looked_at_by_the_program_itself() {
     let text = "[data.d]\ncount = 3\nsize = 5\n[place.s]\nserve = \"folder\"\n[[tool]]\nuse = \"aws-s3\"\n";
     let text = format!("name = \"t\"\ntitle = \"T\"\nquestion = \"?\"\n{text}");
-    let (_dir, ground) = ground(&["aws"]);
+    let (_dir, environment) = environment(&["aws"]);
     let places = BTreeMap::from([("s".to_owned(), "s3://things/p".to_owned())]);
     let spec = CampaignSpec::parse("t", &text).unwrap();
-    let plan = make(&spec, &PlanOptions { places, ..wishes() }, &ground).unwrap();
+    let plan = make(&spec, &PlanOptions { places, ..options() }, &environment).unwrap();
     assert!(plan.servers.is_empty());
     let cell = &plan.cells[0];
     let empty = "/bin/hakobu rm -r -f --endpoint-url=https://s3.us-east-1.amazonaws.com \
@@ -186,15 +186,15 @@ fn a_command_that_names_what_is_not_there_is_refused() {
 fn data_in_memory_cannot_be_cold() {
     let (_, text) = campaigns().remove(4);
     let spec = CampaignSpec::parse("e", &text).unwrap();
-    let (_dir, mut ground) = ground(&["cp"]);
+    let (_dir, mut environment) = environment(&["cp"]);
     let cold = |plan: &CampaignPlan| {
         let is_cold = |action: &RunAction| matches!(action, RunAction::Cold(_));
         plan.cells.iter().filter(|each| each.prepare.iter().any(is_cold)).count()
     };
-    let plan = make(&spec, &wishes(), &ground).unwrap();
+    let plan = make(&spec, &options(), &environment).unwrap();
     assert_eq!(cold(&plan), plan.cells.len());
-    ground.is_memory = |_| true;
-    let plan = make(&spec, &wishes(), &ground).unwrap();
+    environment.is_memory = |_| true;
+    let plan = make(&spec, &options(), &environment).unwrap();
     assert_eq!(cold(&plan), 0);
     assert!(plan.header.left_out.iter().any(|line| line.contains("its files cannot be cold")));
 }
@@ -203,9 +203,9 @@ fn data_in_memory_cannot_be_cold() {
 fn scales_are_checked() {
     let (_, text) = campaigns().remove(0);
     let spec = CampaignSpec::parse("a", &text).unwrap();
-    let (_dir, ground) = ground(&[]);
+    let (_dir, environment) = environment(&[]);
     let files = |scale| {
-        let plan = make(&spec, &PlanOptions { scale, ..wishes() }, &ground)?;
+        let plan = make(&spec, &PlanOptions { scale, ..options() }, &environment)?;
         Ok::<u64, String>(plan.header.data[0].files)
     };
     assert_eq!(files(Some(1.0)), Ok(2000));
@@ -518,9 +518,10 @@ fn a_move_gets_a_copy_of_its_own_and_needs_two_file_systems() {
         assert_eq!((compared.to_str(), arrived.to_str()), (Some(source), Some(target)));
     }
     assert_eq!(of("cp").source.as_deref(), Some(Path::new(source)));
-    let (_dir, mut ground) = ground(&all_programs());
-    ground.is_one_fs = |_, _| true;
-    let plan = make(&CampaignSpec::parse("t.toml", &text).unwrap(), &wishes(), &ground).unwrap();
+    let (_dir, mut environment) = environment(&all_programs());
+    environment.is_one_fs = |_, _| true;
+    let plan =
+        make(&CampaignSpec::parse("t.toml", &text).unwrap(), &options(), &environment).unwrap();
     let said = plan.header.left_out.join("\n");
     assert!(said.contains("mv: source and target are on one file system"), "{said}");
     assert!(plan.cells.iter().all(|each| !each.cell.series.ends_with("mv")), "{said}");

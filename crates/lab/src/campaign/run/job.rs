@@ -1,5 +1,5 @@
-//! Runs one command in a session of its own, apart from the terminal: timed, sampled, and ended with all its children
-//! after its time limit or on a stop.
+//! Runs one command in a session of its own, apart from the terminal: timed, sampled, its output captured up to a bound,
+//! and ended with all its children after its time limit or on a stop.
 
 use crate::campaign::run::load::{LoadRecording, LoadSummary};
 use crate::campaign::run::local::{KILL, RunningSessions, TERMINATE};
@@ -58,9 +58,6 @@ enum WatchMessage {
 
 impl CommandJob<'_> {
     /// Runs it to its end.
-    ///
-    /// # Errors
-    /// A message, if it cannot be started.
     pub fn run(&self, stop: &AtomicBool, running: &RunningSessions) -> Result<Measurement, String> {
         let (command, ends, outputs) = self.command()?;
         let name = self.launch.argv.first().map_or("", String::as_str);
@@ -285,8 +282,6 @@ fn watch(
     watched
 }
 
-// Bounded capture of a command's output: its beginning and its end.
-
 /// Bytes kept from the beginning.
 const HEAD_MAX: usize = 8 << 20;
 /// Bytes kept from the end, if there is more.
@@ -341,9 +336,6 @@ pub(super) struct OutputCapture {
 
 impl OutputCapture {
     /// Starts to read a pipe to its end.
-    ///
-    /// # Errors
-    /// The thread cannot be started.
     pub fn start(mut pipe: impl Read + Send + 'static) -> std::io::Result<OutputCapture> {
         let kept = Arc::new(Mutex::new(CaptureBuffer::default()));
         let (sender, ended) = mpsc::channel();

@@ -1,5 +1,5 @@
-//! Implements [`Bench`] for this machine: starts, times and samples commands, checks files, runs servers as
-//! separate processes.
+//! Implements [`Bench`] for this machine: starts, times and samples commands, checks files, runs servers as separate
+//! processes, and ends what a killed lab left running.
 
 mod check;
 
@@ -198,9 +198,6 @@ impl ServerProcesses {
     }
 
     /// Starts a server and returns its process id once it listens.
-    ///
-    /// # Errors
-    /// A message.
     pub fn start(&mut self, plan: &ServerPlan) -> Result<u32, String> {
         if let Some(folder) = &plan.folder {
             let buckets = plan.buckets.iter().map(|bucket| folder.join(bucket));

@@ -1,6 +1,5 @@
-//! Runs a campaign: every cell once in each block, prepared, timed, checked and recorded, until there are
-//! enough runs. Access to the machine goes through [`Bench`], so that tests can replace it and the clock;
-//! [`LocalBench`] is this machine.
+//! Runs a campaign: every cell once in each block, prepared, timed, checked and recorded, until there are enough runs.
+//! Access to the machine goes through [`Bench`], so that tests can replace it and the clock; `local` is this machine.
 
 pub(crate) mod extract;
 pub mod fingerprint;
@@ -187,8 +186,6 @@ impl CampaignSession<'_> {
     }
 }
 
-// Operations of a campaign on the machine, and what they return.
-
 /// Operations of a campaign on the machine.
 pub trait Bench {
     /// Monotonic time in seconds, from an arbitrary origin.
@@ -198,9 +195,6 @@ pub trait Bench {
     fn is_stopped(&self) -> bool;
 
     /// Makes a data set in a folder, unless it exists.
-    ///
-    /// # Errors
-    /// A message.
     fn make(&mut self, recipe: &DataRecipe, folder: &Path) -> Result<(), String>;
 
     /// Creates a folder of the campaign, or recognises it by its mark.
@@ -210,9 +204,6 @@ pub trait Bench {
     fn claim(&mut self, own: &Path) -> Result<(), String>;
 
     /// Starts a server; it accepts requests when this returns, and ends with the bench.
-    ///
-    /// # Errors
-    /// A message.
     fn serve(&mut self, server: &ServerPlan) -> Result<(), String>;
 
     /// Ends all servers.
@@ -228,18 +219,12 @@ pub trait Bench {
     fn shell(&mut self, command: &str, at_any_rate: bool) -> Result<(), String>;
 
     /// Performs an action before a run.
-    ///
-    /// # Errors
-    /// A message.
     fn prepare(&mut self, action: &RunAction) -> Result<(), String>;
 
     /// Share of the files below a path in the page cache, 0 to 1; `None` if unknown.
     fn cached(&mut self, source: &Path) -> Option<f64>;
 
     /// Runs and times a command.
-    ///
-    /// # Errors
-    /// A message, if it cannot be started.
     fn measure(&mut self, launch: &Launch) -> Result<Measurement, String>;
 
     /// Checks the result of a run. `seed` selects the files to compare.
@@ -293,8 +278,6 @@ pub struct CheckResult {
 
 /// Text after the number of dropped output bytes.
 const LEFT_OUT: &str = " bytes left out]";
-
-// A campaign in progress, and the progress that it reports.
 
 /// Progress of a campaign.
 #[derive(Clone, Debug)]
@@ -376,8 +359,6 @@ impl CampaignSession<'_> {
         Ok(())
     }
 }
-
-// Executes one run of a cell: prepare, time, check, clean up.
 
 /// Most characters of output quoted in a sentence.
 const QUOTED_MAX: usize = 200;

@@ -26,9 +26,6 @@ pub(super) struct ExperimentPlan {
 }
 
 /// Experiments that remain to be made.
-///
-/// # Errors
-/// The results cannot be read.
 pub(super) fn wanted(
     plan: &CampaignPlan,
     how: &SessionOptions,
@@ -181,9 +178,6 @@ fn without_target(planned: &PlannedCell) -> Option<PlannedCell> {
 
 impl CampaignSession<'_> {
     /// Makes an experiment and records it; false if a stop came first.
-    ///
-    /// # Errors
-    /// A server cannot be started, or the results cannot be written.
     pub(super) fn experiment(&mut self, change: ExperimentPlan) -> Result<bool, String> {
         let ExperimentPlan { mut experiment, planned, servers } = change;
         let plan = self.plan;

@@ -12,7 +12,7 @@ use crate::campaign::{
     ServerPlan,
 };
 use crate::results::read::{RUNS_FILE, read};
-use crate::results::store::ResultsStore;
+use crate::results::store::{ResultsStore, StoreError};
 use crate::results::{Cell, CheckedFiles, Results, ResultsHeader, Run, SCHEMA};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -188,7 +188,7 @@ fn go(
     let mut tries = 0;
     let mut store = loop {
         match ResultsStore::open(&dir.0, &header(plan), "later") {
-            Err(why) if tries < 100 && why.starts_with("another hakobu") => tries += 1,
+            Err(StoreError::Locked(_)) if tries < 100 => tries += 1,
             other => break other?,
         }
         std::thread::sleep(Duration::from_millis(10));

@@ -227,9 +227,6 @@ fn targets(top: &mut TomlTable<'_>, places: &[PlaceSpec]) -> Result<Vec<String>,
 // The source text of a campaign without the values of environment variables: results hold it, and reports publish it.
 
 /// The text with each value of `env`, and of parameters that go there, as the record shows it.
-///
-/// # Errors
-/// It is not TOML.
 fn text_without_secrets(source: &SourceText<'_>, spec: &CampaignSpec) -> Result<String, SpecError> {
     let mut changes: Vec<(usize, usize, String)> = Vec::new();
     let top = toml::read(source)?;

@@ -1,4 +1,5 @@
-//! TOML document as a tree with source positions, and errors that refer to them.
+//! TOML with source positions: the document as a tree, and tables that are read key by key, by name and type. Errors
+//! refer to lines; keys left over are errors that suggest the nearest known one.
 
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
@@ -516,8 +517,6 @@ fn listed(value: Located<TomlValue>) -> Vec<Located<TomlValue>> {
         _ => vec![value],
     }
 }
-
-// Parses sizes, durations and names.
 
 /// Parses a size in bytes like all options ([`hakobu_core::number`]); a space may precede the unit.
 pub fn size(text: &str) -> Option<u64> {

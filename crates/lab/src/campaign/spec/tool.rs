@@ -1,4 +1,4 @@
-//! `[[tool]]` and `[sweep]`: tools, and the parameters to sweep.
+//! `[[tool]]` and `[sweep]`: tools, the parameters to sweep, and the placeholders that commands may use.
 
 use crate::campaign::spec::place::PlaceSpec;
 use crate::campaign::spec::toml;
@@ -252,8 +252,6 @@ fn values<T>(
     };
     table.lists()?.into_iter().map(one).collect()
 }
-
-// Placeholders available to commands, and the check for unknown ones.
 
 /// Placeholders available in every command.
 pub const FIXED: &[&str] = &[

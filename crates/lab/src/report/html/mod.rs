@@ -1,5 +1,5 @@
-//! Report as one self-contained HTML page: loads no resources, is complete without scripts, and is
-//! well-formed XML.
+//! Report as one self-contained HTML page: loads no resources, is complete without scripts, and is well-formed XML.
+//! Foreign text is escaped by [`html`].
 
 use crate::chart::{ChartLabel, PLOT_LEFT_PX, PLOT_RIGHT_PX};
 use crate::escape::{html, json_in_script};
@@ -18,9 +18,6 @@ const RUN_PICTURES_MAX: usize = 8;
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
 
 /// Renders the page.
-///
-/// # Errors
-/// A message: a chart cannot be drawn.
 pub(super) fn page(parts: &[ReportPart], words: &ReportWords) -> Result<String, String> {
     let all: Vec<ReportFacts<'_>> = parts.iter().map(ReportPart::facts).collect();
     let is_alone = all.len() == 1;
@@ -130,8 +127,6 @@ fn machines_section(all: &[ReportFacts<'_>], words: &ReportWords) -> String {
     section.text(2)
 }
 
-// Sections of a campaign's results, in order.
-
 /// A section.
 pub(super) struct HtmlSection {
     pub(super) id: String,
@@ -173,9 +168,6 @@ pub(super) fn verdict(out: &mut String, facts: &ReportFacts<'_>, words: &ReportW
 }
 
 /// Renders all sections; `pictures` is the number of single runs to draw.
-///
-/// # Errors
-/// A chart cannot be drawn.
 pub(super) fn sections(
     facts: &ReportFacts<'_>,
     words: &ReportWords,
@@ -292,8 +284,6 @@ fn runs(facts: &ReportFacts<'_>, words: &ReportWords) -> String {
     text
 }
 
-// HTML elements: tables, charts, lists. Foreign text is escaped by [`html`].
-
 /// Renders blocks without headings.
 fn push_blocks<'a>(
     out: &mut String,
@@ -354,9 +344,6 @@ fn folded(out: &mut String, summary: &str, inside: &str) {
 }
 
 /// Chart of a sweep.
-///
-/// # Errors
-/// It cannot be drawn.
 pub(super) fn picture(out: &mut String, id: &str, of: &DescribedChart) -> Result<(), String> {
     let words = ChartLabel { id, title: &of.chart.title, description: &of.description };
     let svg = of.chart.svg_for_page(words)?;
@@ -368,9 +355,6 @@ pub(super) fn picture(out: &mut String, id: &str, of: &DescribedChart) -> Result
 }
 
 /// Chart of a load, with the data that the cursor reads.
-///
-/// # Errors
-/// It cannot be drawn.
 pub(super) fn load(
     out: &mut String,
     id: &str,
