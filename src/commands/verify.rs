@@ -17,7 +17,7 @@ use hakobu_core::unit::Totals;
 use hakobu_sys::paths::Links;
 use hakobu_transfer::location::Location;
 use hakobu_transfer::run::{Outcome, steered};
-use hakobu_transfer::verify::{self, Difference, ObjectSpec, Spec};
+use hakobu_transfer::verify::{self, Difference, ObjectSpec, VerifySpec};
 use options::Reading;
 pub(super) use options::TABLE;
 use std::ffi::{OsStr, OsString};
@@ -35,7 +35,7 @@ struct Plan {
 
 #[derive(Debug)]
 enum Sides {
-    Paths(Spec, Limits),
+    Paths(VerifySpec, Limits),
     /// At least one is in S3.
     Objects(Box<ObjectSpec>),
 }
@@ -66,7 +66,8 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
     let sides = match (source, target) {
         (Location::Local(source), Location::Local(target)) => {
             let (aspects, open_dirs_max) = (read.aspects, 0);
-            let spec = Spec { source, target, aspects, times, one_way, filter, open_dirs_max };
+            let spec =
+                VerifySpec { source, target, aspects, times, one_way, filter, open_dirs_max };
             Sides::Paths(spec, limits)
         }
         (source, target) => {
@@ -133,7 +134,7 @@ fn compare(mut plan: Plan) -> Result<u8, String> {
     };
     let (outcome, fatal) = match compared {
         Ok(outcome) => (outcome, None),
-        Err(fatal) => (verify::Outcome::default(), Some(fatal)),
+        Err(fatal) => (verify::VerifyOutcome::default(), Some(fatal)),
     };
     let code = match (&fatal, outcome.counts.failed, outcome.counts.differences) {
         (Some(_), _, _) | (None, 1.., _) => exit::VERIFY_TROUBLE,
@@ -145,20 +146,26 @@ fn compare(mut plan: Plan) -> Result<u8, String> {
 
 /// Compares two trees with a tuned or fixed number of workers.
 pub fn verify_trees(
-    spec: &mut Spec,
+    spec: &mut VerifySpec,
     limits: Limits,
     report: &(dyn Fn(&Difference<'_>) + Sync),
     show: &Show,
-) -> Result<verify::Outcome, Fatal> {
+) -> Result<verify::VerifyOutcome, Fatal> {
     let (source, target) = (spec.source.clone(), spec.target.clone());
     let (compared, jobs) = steered(&[&source, &target], limits, |controls, capacity| {
         spec.open_dirs_max = capacity.open_dirs_max;
         verify::verify(spec, controls, report, show)
     });
-    compared.map(|outcome| verify::Outcome { jobs, ..outcome })
+    compared.map(|outcome| verify::VerifyOutcome { jobs, ..outcome })
 }
 
-fn end(plan: &Plan, show: &Show, outcome: &verify::Outcome, fatal: Option<Fatal>, code: u8) -> u8 {
+fn end(
+    plan: &Plan,
+    show: &Show,
+    outcome: &verify::VerifyOutcome,
+    fatal: Option<Fatal>,
+    code: u8,
+) -> u8 {
     show.end_progress();
     let counts = &outcome.counts;
     let used = hakobu_sys::proc::ResourceUsage::of_program();

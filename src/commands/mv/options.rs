@@ -11,7 +11,7 @@ use crate::objects::{self, ObjectArgs};
 use crate::options::{JSON, Opt, Table, flag, parts, put, value};
 use crate::show::{Wanted, ask};
 use hakobu_transfer::local::Carried;
-use hakobu_transfer::plan::mv::{Existing, Options};
+use hakobu_transfer::plan::mv::{Existing, RenameOptions};
 use hakobu_transfer::policy::Symlinks;
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ pub static TABLE: Table<Reading> = Table {
 /// The options read so far.
 #[derive(Default)]
 pub struct Reading {
-    pub(super) options: Options,
+    pub(super) options: RenameOptions,
     pub(super) wanted: Wanted,
     pub(super) backups: backups::Args,
     pub(super) links: links::Args,

@@ -6,7 +6,7 @@ use crate::show::escape::Escape;
 use crate::show::json::{self, Paths, kind_word};
 use hakobu_core::unit::{Kind, Meta, Time};
 use hakobu_sys::proc::ResourceUsage;
-use hakobu_transfer::verify::{Aspect, Counts, Difference, Finding, Outcome};
+use hakobu_transfer::verify::{Aspect, Difference, Finding, VerifyCounts, VerifyOutcome};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -129,7 +129,7 @@ pub fn json(difference: &Difference<'_>) -> Vec<u8> {
 }
 
 /// Returns the JSON line that ends a comparison.
-pub fn summary(outcome: &Outcome, used: &ResourceUsage, exit_code: u8) -> Vec<u8> {
+pub fn summary(outcome: &VerifyOutcome, used: &ResourceUsage, exit_code: u8) -> Vec<u8> {
     #[derive(Serialize)]
     struct Summary {
         event: &'static str,
@@ -171,14 +171,14 @@ pub fn summary(outcome: &Outcome, used: &ResourceUsage, exit_code: u8) -> Vec<u8
 }
 
 /// Returns all kinds of differences found, with their counts.
-fn kinds(counts: &Counts) -> Vec<(&'static str, u64)> {
+fn kinds(counts: &VerifyCounts) -> Vec<(&'static str, u64)> {
     let whole = [("missing", counts.missing), ("extra", counts.extra)];
     let parts = Aspect::ALL.iter().map(|aspect| (aspect.word(), counts.of(*aspect)));
     whole.into_iter().chain(parts).filter(|(_, count)| *count > 0).collect()
 }
 
 /// Returns the counts as a table.
-pub fn stats(counts: &Counts) -> String {
+pub fn stats(counts: &VerifyCounts) -> String {
     let mut out = format!(
         "\nFiles compared: {}\nDirectories compared: {}\nOther entries compared: {}\n\
          Bytes compared: {}\nDifferences: {}\n",
@@ -196,7 +196,7 @@ pub fn stats(counts: &Counts) -> String {
 }
 
 /// Returns the amount compared and the resources used, as one line.
-pub fn sentence(outcome: &Outcome, used: &ResourceUsage) -> String {
+pub fn sentence(outcome: &VerifyOutcome, used: &ResourceUsage) -> String {
     let counts = &outcome.counts;
     let seconds = outcome.took.as_secs_f64();
     let verdict = match (counts.differences, counts.failed) {
