@@ -16,14 +16,17 @@ use crate::show::output;
 use crate::{ec2, exit, names, signals, xdg};
 use args::{Args, Source, Task};
 use hakobu_core::error::{Cause, cannot, quoted};
-use hakobu_lab::campaign::Plan;
-use hakobu_lab::campaign::own::{Mark, Own};
-use hakobu_lab::campaign::plan::{self, Ground, Wishes};
-use hakobu_lab::campaign::run::{self, Local, fingerprint};
-use hakobu_lab::campaign::spec::Spec;
+use hakobu_lab::campaign::CampaignPlan;
+use hakobu_lab::campaign::own_folder::{FolderMark, OwnFolder};
+use hakobu_lab::campaign::plan;
+use hakobu_lab::campaign::plan::{PlanEnvironment, PlanOptions};
+use hakobu_lab::campaign::run;
+use hakobu_lab::campaign::run::fingerprint;
+use hakobu_lab::campaign::run::local::LocalBench;
+use hakobu_lab::campaign::spec::CampaignSpec;
+use hakobu_lab::results::hyperfine;
 use hakobu_lab::results::read::read;
-use hakobu_lab::results::store::Store;
-use hakobu_lab::results::write;
+use hakobu_lab::results::store::ResultsStore;
 use hakobu_transfer::run::Control;
 pub(super) use options::TABLE;
 use std::ffi::OsString;
@@ -42,7 +45,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
 /// A campaign that is ready to run.
 struct Ready {
     args: Args,
-    plan: Plan,
+    plan: CampaignPlan,
     scale: f64,
     /// The working folder, if this program must remove it.
     work: Option<PathBuf>,
@@ -58,7 +61,7 @@ impl Ready {
         let mut work = None;
         let (mut plan, scale) = match &args.task {
             Task::Commands(commands) => (flags::plan(commands, &args)?, 1.0),
-            Task::Print(_) => (Plan::default(), 1.0),
+            Task::Print(_) => (CampaignPlan::default(), 1.0),
             Task::Campaign(source) => {
                 let spec = spec(source)?;
                 let wishes = wishes(&args, &spec.header.name, &own)?;
@@ -66,7 +69,7 @@ impl Ready {
                     work = Some(wishes.work.clone());
                 }
                 let scale = plan::scale(&spec, &wishes)?;
-                (plan::make(&spec, &wishes, &Ground::here())?, scale)
+                (plan::make(&spec, &wishes, &PlanEnvironment::here())?, scale)
             }
         };
         args.apply(&mut plan.repeat)?;
@@ -99,15 +102,15 @@ impl Ready {
             Some(folder) => folder.clone(),
             None => new_folder(&xdg::results()?, &self.plan.header.name, &start)?,
         };
-        let facts = fingerprint::Facts {
+        let facts = fingerprint::HeaderFacts {
             program: concat!("hakobu ", env!("CARGO_PKG_VERSION")).into(),
             start: start.clone(),
             scale: self.scale,
             machine_name: self.args.machine.clone(),
         };
-        let probe = Local::new(self.own.clone(), None, control.flag());
+        let probe = LocalBench::new(self.own.clone(), None, control.flag());
         let header = fingerprint::header(&self.plan, &facts, ec2::kind, &probe);
-        let mut store = Store::open(&folder, &header, &start)?;
+        let mut store = ResultsStore::open(&folder, &header, &start)?;
         if !self.args.quiet {
             for line in &self.plan.header.left_out {
                 output::message(&format!("left out: {line}"));
@@ -120,13 +123,13 @@ impl Ready {
             output::message(&format!("results go to {}{goes_on}", quoted(&folder)));
         }
         let work = match &self.work {
-            Some(work) => Some(Own::claim(work, Mark::Inside)?),
+            Some(work) => Some(OwnFolder::claim(work, FolderMark::Inside)?),
             None => None,
         };
-        let mut local = Local::new(self.own.clone(), Some(&folder), control.flag());
+        let mut local = LocalBench::new(self.own.clone(), Some(&folder), control.flag());
         let mut live = live::Live::new(self.args.quiet, self.args.style.progress);
-        let how = run::How { prove: self.args.prove, cpus: hakobu_sys::process::cpus() };
-        let mut show = |event: run::Event<'_>| live.show(&event);
+        let how = run::SessionOptions { prove: self.args.prove, cpus: hakobu_sys::process::cpus() };
+        let mut show = |event: run::CampaignEvent<'_>| live.show(&event);
         let outcome = run::run(&self.plan, &how, &mut store, &mut local, &mut show);
         live.end();
         drop(store);
@@ -148,7 +151,7 @@ impl Ready {
             }
         }
         for (form, path) in &self.args.exports {
-            write_file(path, &write::hyperfine(&results, *form, &self.args.table_look())?)?;
+            write_file(path, &hyperfine::export(&results, *form, &self.args.table_look())?)?;
         }
         if outcome.is_stopped() {
             output::message(&format!(
@@ -170,12 +173,12 @@ impl Ready {
 }
 
 /// Reads the campaign of a source.
-fn spec(source: &Source) -> Result<Spec, String> {
+fn spec(source: &Source) -> Result<CampaignSpec, String> {
     let parsed = match source {
-        Source::Builtin(campaign) => Spec::parse(campaign.name, campaign.text),
+        Source::Builtin(campaign) => CampaignSpec::parse(campaign.name, campaign.text),
         Source::File(file) => {
             let text = names::read_text(file)?;
-            Spec::parse(&file.to_string_lossy(), &text)
+            CampaignSpec::parse(&file.to_string_lossy(), &text)
         }
     };
     parsed.map_err(|error| error.to_string())
@@ -207,7 +210,7 @@ pub(super) fn new_folder(within: &Path, name: &str, start: &str) -> Result<PathB
 }
 
 /// Returns the settings of a campaign from the command line.
-fn wishes(args: &Args, name: &str, own: &Path) -> Result<Wishes, String> {
+fn wishes(args: &Args, name: &str, own: &Path) -> Result<PlanOptions, String> {
     let absolute =
         |path: &Path| std::path::absolute(path).map_err(|error| cannot("use", path, error));
     let folder = |path: &Option<PathBuf>, below: &str| match path {
@@ -219,7 +222,7 @@ fn wishes(args: &Args, name: &str, own: &Path) -> Result<Wishes, String> {
         false => super::tool::random_key()
             .map_err(|error| format!("cannot make up a key: {}", Cause::System(error)))?,
     };
-    Ok(Wishes {
+    Ok(PlanOptions {
         scale: args.scale,
         places: args.places.clone(),
         work: folder(&args.work, &format!("work/{name}"))?,

@@ -3,10 +3,10 @@
 use super::ready::Builtin;
 use super::show;
 use crate::options::{OptArg, parts};
-use hakobu_lab::analysis::Baseline;
-use hakobu_lab::campaign::{Accepts, Repeat, Sink};
-use hakobu_lab::report::terminal::Look;
-use hakobu_lab::results::markup::{Form, TableLook, Time};
+use hakobu_lab::analysis::ranking::Baseline;
+use hakobu_lab::campaign::{ExitCodes, OutputSink, RepeatRules};
+use hakobu_lab::report::terminal::TerminalOptions;
+use hakobu_lab::results::hyperfine::{ExportFormat, ExportOptions, TimeUnit};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -57,7 +57,7 @@ pub struct Args {
     pub style: Style,
     /// Tables are sorted by time, not as given.
     pub is_sorted: bool,
-    pub time: Option<Time>,
+    pub time: Option<TimeUnit>,
     pub baseline: Option<Baseline>,
     pub parameters: Vec<Parameter>,
     /// `-P`, which become parameters when the step for all of them is known.
@@ -71,11 +71,11 @@ pub struct Args {
     pub cleanup: Option<String>,
     /// The words of the shell; empty: run without one; none given: sh.
     pub shell: Option<Vec<String>>,
-    pub accepts: Accepts,
+    pub accepts: ExitCodes,
     /// `--output`, which for a campaign is an alias of `--results`.
     pub outputs: Vec<OptArg>,
     /// Targets of commands' output: one for all, or one for each; none: pipes.
-    pub sinks: Vec<Sink>,
+    pub sinks: Vec<OutputSink>,
     pub show_output: bool,
     pub reference: Option<String>,
     pub reference_name: Option<String>,
@@ -90,26 +90,30 @@ pub struct Args {
     pub results: Option<PathBuf>,
     pub machine: Option<String>,
     /// Additional exports: formats and files.
-    pub exports: Vec<(Form, PathBuf)>,
+    pub exports: Vec<(ExportFormat, PathBuf)>,
 }
 
 parts!(Args {});
 
 impl Args {
     /// Returns the appearance of the report.
-    pub fn look(&self) -> Look {
+    pub fn look(&self) -> TerminalOptions {
         let look = show::look(false);
         let color = self.style.color.unwrap_or(look.color);
-        Look { color, time: self.time, is_sorted: self.is_sorted, ..look }
+        TerminalOptions { color, time: self.time, is_sorted: self.is_sorted, ..look }
     }
 
     /// Returns the appearance of exported tables.
-    pub fn table_look(&self) -> TableLook {
-        TableLook { time: self.time, is_sorted: self.is_sorted, to_first: self.reference.is_some() }
+    pub fn table_look(&self) -> ExportOptions {
+        ExportOptions {
+            time: self.time,
+            is_sorted: self.is_sorted,
+            to_first: self.reference.is_some(),
+        }
     }
 
     /// Overrides the plan's numbers of repetitions.
-    pub fn apply(&self, repeat: &mut Repeat) -> Result<(), String> {
+    pub fn apply(&self, repeat: &mut RepeatRules) -> Result<(), String> {
         repeat.warmup = self.warmup.unwrap_or(repeat.warmup);
         repeat.seed = self.seed.unwrap_or(repeat.seed);
         repeat.budget = self.budget.or(repeat.budget);

@@ -2,22 +2,22 @@
 
 use super::args::{Args, Parameter};
 use crate::commands::run::lines;
-use hakobu_lab::campaign::{Action, Launch, Plan, Planned, Repeat};
-use hakobu_lab::results::{Cell, Header};
+use hakobu_lab::campaign::{CampaignPlan, Launch, PlannedCell, RepeatRules, RunAction};
+use hakobu_lab::results::{Cell, ResultsHeader};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Default repetitions of commands.
-pub(super) const REPEAT: Repeat =
-    Repeat { warmup: 0, min: 5, max: 20, tight: 0.02, budget: None, seed: 1 };
+pub(super) const REPEAT: RepeatRules =
+    RepeatRules { warmup: 0, min: 5, max: 20, tight: 0.02, budget: None, seed: 1 };
 /// Maximum number of cells; more would take too long.
 const CELLS_MAX: usize = 10_000;
 /// Maximum characters of a headline.
 const TITLE_MAX: usize = 100;
 
 /// Makes a plan of commands.
-pub fn plan(commands: &[String], args: &Args) -> Result<Plan, String> {
+pub fn plan(commands: &[String], args: &Args) -> Result<CampaignPlan, String> {
     for (name, count) in [
         ("command-name", args.names.len()),
         ("prepare", args.prepare.len()),
@@ -45,16 +45,16 @@ pub fn plan(commands: &[String], args: &Args) -> Result<Plan, String> {
         is_taken(parameter)
             && parameter.values.iter().all(|value| value.parse::<f64>().is_ok_and(f64::is_finite))
     });
-    let mut plan = Plan {
-        header: Header {
+    let mut plan = CampaignPlan {
+        header: ResultsHeader {
             name: name_of(commands),
             title: shortened(&commands.join(", ")),
             x_name: swept.map(|parameter| parameter.name.clone()),
             metric: "wall_s".into(),
-            ..Header::default()
+            ..ResultsHeader::default()
         },
         repeat: REPEAT,
-        ..Plan::default()
+        ..CampaignPlan::default()
     };
     let mut of_first = 0;
     for (at, (command, taken)) in commands.iter().zip(&all_taken).enumerate() {
@@ -140,7 +140,7 @@ fn planned(
     setting: &Setting,
     swept: Option<&Parameter>,
     args: &Args,
-) -> Result<Planned, String> {
+) -> Result<PlannedCell, String> {
     let text = filled(command, setting);
     let shell = args.shell.clone().unwrap_or_else(|| vec!["sh".into()]);
     let argv = if shell.is_empty() {
@@ -168,7 +168,7 @@ fn planned(
     if let Some(cpus) = args.cpus {
         conditions.insert("cpus".to_owned(), cpus.to_string());
     }
-    Ok(Planned {
+    Ok(PlannedCell {
         cell: Cell {
             group: "commands".into(),
             series,
@@ -178,7 +178,7 @@ fn planned(
             command: text,
             ..Cell::default()
         },
-        prepare: of_this(&args.prepare).map(Action::Shell).into_iter().collect(),
+        prepare: of_this(&args.prepare).map(RunAction::Shell).into_iter().collect(),
         launch: Launch {
             argv,
             stdin: args.input.clone(),
@@ -188,13 +188,13 @@ fn planned(
             ..Launch::default()
         },
         conclude: of_this(&args.conclude).into_iter().collect(),
-        ..Planned::default()
+        ..PlannedCell::default()
     })
 }
 
 /// Adds the last setting of the first command again under another name: in a sweep it is usually the shortest, so
 /// noise shows most.
-fn add_control(plan: &mut Plan, settings: usize) {
+fn add_control(plan: &mut CampaignPlan, settings: usize) {
     let Some(at) = settings.checked_sub(1) else { return };
     let Some(mut control) = plan.cells.get(at).cloned() else { return };
     control.cell.control_of = u32::try_from(at).ok();
@@ -223,7 +223,7 @@ fn program(command: &str) -> Option<PathBuf> {
     first.chars().all(is_plain).then(|| PathBuf::from(first))
 }
 
-fn add_program(command: &str, plan: &mut Plan) {
+fn add_program(command: &str, plan: &mut CampaignPlan) {
     let Some(path) = program(command) else { return };
     let Some(name) = path.file_name().map(|name| name.to_string_lossy().into_owned()) else {
         return;
@@ -247,7 +247,7 @@ mod tests {
     use crate::commands::bench::args::Task;
     use crate::commands::bench::read::parse;
 
-    fn read(words: &[&str]) -> Result<Plan, String> {
+    fn read(words: &[&str]) -> Result<CampaignPlan, String> {
         let arguments: Vec<OsString> = words.iter().map(OsString::from).collect();
         let typed = TABLE.parse(&arguments).map_err(|refused| format!("{refused:?}"))?;
         let args = parse(&typed)?;
@@ -301,7 +301,7 @@ mod tests {
         );
         assert_eq!(plan.cells[6].cell.control_of, Some(3));
         assert_eq!(plan.setup, ["make a", "make b"]);
-        assert_eq!(plan.cells[2].prepare, [Action::Shell("reset b".into())]);
+        assert_eq!(plan.cells[2].prepare, [RunAction::Shell("reset b".into())]);
         assert_eq!(plan.cells[4].launch.argv, ["sh", "-c", "mv a"]);
         let programs: Vec<&str> = plan.programs.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(programs, ["cp", "mv"]);

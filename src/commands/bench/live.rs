@@ -4,7 +4,7 @@ use crate::number;
 use crate::show::output;
 use crate::show::progress::{Form, Progress};
 use crate::show::screen;
-use hakobu_lab::campaign::run::Event;
+use hakobu_lab::campaign::run::CampaignEvent;
 use hakobu_lab::results::Cell;
 use hakobu_sys::child;
 use parking_lot::Mutex;
@@ -67,14 +67,14 @@ impl Live {
     }
 
     /// Shows an event.
-    pub fn show(&mut self, event: &Event<'_>) {
+    pub fn show(&mut self, event: &CampaignEvent<'_>) {
         match event {
-            Event::Data(name) => self.draw(What::Text(format!("data set {name}"))),
-            Event::Setup(command) => self.draw(What::Text(format!("setup: {command}"))),
-            Event::Experiment { cell, about } => {
+            CampaignEvent::Data(name) => self.draw(What::Text(format!("data set {name}"))),
+            CampaignEvent::Setup(command) => self.draw(What::Text(format!("setup: {command}"))),
+            CampaignEvent::Experiment { cell, about } => {
                 self.draw(What::Text(format!("experiment: {} | {about}", name(cell))));
             }
-            Event::Begins { cell, warmup, done, most, at_s } => self.draw(What::Run {
+            CampaignEvent::Begins { cell, warmup, done, most, at_s } => self.draw(What::Run {
                 name: name(cell),
                 warmup: *warmup,
                 done: *done,
@@ -82,13 +82,13 @@ impl Live {
                 at_s: *at_s,
                 last: self.last.clone(),
             }),
-            Event::Ended { cell, run } => {
+            CampaignEvent::Ended { cell, run } => {
                 self.last = format!("last {:.3} s", run.wall_s);
                 if let Some(problem) = &run.problem {
                     self.report(&format!("{}: {problem}", name(cell)));
                 }
             }
-            Event::Teardown(why) => self.report(&format!("cleanup: {why}")),
+            CampaignEvent::Teardown(why) => self.report(&format!("cleanup: {why}")),
         }
     }
 

@@ -1,11 +1,11 @@
 //! `--only`: selects some of the cells of a plan.
 
-use hakobu_lab::campaign::Plan;
+use hakobu_lab::campaign::CampaignPlan;
 
 /// Keeps the cells in a list: by number (as `--dry-run` shows them), range of numbers, name of their series, or
 /// series with a swept number (`rsync@4`). A control is kept with the cell that it repeats. The remaining cells are
 /// renumbered.
-pub fn keep(plan: &mut Plan, wanted: &str) -> Result<(), String> {
+pub fn keep(plan: &mut CampaignPlan, wanted: &str) -> Result<(), String> {
     let mut keep = vec![false; plan.cells.len()];
     for word in wanted.split(',').map(str::trim).filter(|word| !word.is_empty()) {
         let mut found = false;
@@ -53,13 +53,13 @@ fn is_meant(word: &str, at: usize, series: &str, x: Option<f64>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hakobu_lab::campaign::Planned;
+    use hakobu_lab::campaign::PlannedCell;
     use hakobu_lab::results::Cell;
 
-    fn plan() -> Plan {
-        let cell = |id: u32, series: &str, x: f64, control_of| Planned {
+    fn plan() -> CampaignPlan {
+        let cell = |id: u32, series: &str, x: f64, control_of| PlannedCell {
             cell: Cell { id, series: series.into(), x: Some(x), control_of, ..Cell::default() },
-            ..Planned::default()
+            ..PlannedCell::default()
         };
         let cells = vec![
             cell(0, "cp", 1.0, None),
@@ -68,7 +68,7 @@ mod tests {
             cell(3, "rsync", 4.0, None),
             cell(4, "rsync (again)", 4.0, Some(3)),
         ];
-        Plan { cells, ..Plan::default() }
+        CampaignPlan { cells, ..CampaignPlan::default() }
     }
 
     fn kept(wanted: &str) -> Result<Vec<(u32, String, Option<u32>)>, String> {

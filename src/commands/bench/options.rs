@@ -4,7 +4,7 @@ use super::args::{Args, Style};
 use super::values::{accepts, is_sorted, list, shell, style, time};
 use crate::commands::report::baseline;
 use crate::options::{Group, Opt, Table, Takes, flag, push, put, titled, value};
-use hakobu_lab::results::markup::Form;
+use hakobu_lab::results::hyperfine::ExportFormat;
 
 /// The command line of `bench`.
 pub static TABLE: Table<Args> = Table {
@@ -169,15 +169,15 @@ static RESULTS: Group<Args> = titled("Results").with(&[
     value("machine", None, "NAME", "name of this machine in comparisons")
         .reads(|it, arg| put(&mut it.machine, Some(arg.text()?.to_owned()))),
     value("export-json", None, "FILE", "what hyperfine would write (-: standard output)")
-        .reads(|it, arg| push(&mut it.exports, (Form::Json, arg.path()))),
+        .reads(|it, arg| push(&mut it.exports, (ExportFormat::Json, arg.path()))),
     value("export-csv", None, "FILE", "the same as CSV")
-        .reads(|it, arg| push(&mut it.exports, (Form::Csv, arg.path()))),
+        .reads(|it, arg| push(&mut it.exports, (ExportFormat::Csv, arg.path()))),
     value("export-markdown", None, "FILE", "the same as a table in Markdown")
-        .reads(|it, arg| push(&mut it.exports, (Form::Markdown, arg.path()))),
+        .reads(|it, arg| push(&mut it.exports, (ExportFormat::Markdown, arg.path()))),
     value("export-asciidoc", None, "FILE", "the same as a table in AsciiDoc")
-        .reads(|it, arg| push(&mut it.exports, (Form::Asciidoc, arg.path()))),
+        .reads(|it, arg| push(&mut it.exports, (ExportFormat::Asciidoc, arg.path()))),
     value("export-orgmode", None, "FILE", "the same as a table for Emacs Org mode")
-        .reads(|it, arg| push(&mut it.exports, (Form::Orgmode, arg.path()))),
+        .reads(|it, arg| push(&mut it.exports, (ExportFormat::Orgmode, arg.path()))),
 ]);
 
 const UNBUILT: &[(&str, &str)] = &[

@@ -5,7 +5,7 @@ use super::options::{CAMPAIGNS, COMMANDS, TABLE};
 use super::ready;
 use super::values::{scan, sink};
 use crate::options::Typed;
-use hakobu_lab::campaign::Sink;
+use hakobu_lab::campaign::OutputSink;
 use std::path::PathBuf;
 
 /// Parses a command line.
@@ -106,7 +106,7 @@ impl Args {
             return Err("--show-output is --output=inherit: give one of them".to_owned());
         }
         if self.show_output {
-            self.sinks.push(Sink::Inherit);
+            self.sinks.push(OutputSink::Inherit);
         }
         for arg in &outputs {
             self.sinks.push(sink(arg)?);

@@ -1,6 +1,6 @@
 //! The campaigns included in the program.
 
-use hakobu_lab::campaign::spec::Spec;
+use hakobu_lab::campaign::spec::CampaignSpec;
 use std::fmt::Write as _;
 
 /// An included campaign: its name and its text.
@@ -40,7 +40,7 @@ pub fn find(name: &str) -> Option<&'static Builtin> {
 pub fn list() -> Result<String, String> {
     let mut out = String::new();
     for Builtin { name, text } in CAMPAIGNS {
-        let spec = Spec::parse(name, text).map_err(|error| error.to_string())?;
+        let spec = CampaignSpec::parse(name, text).map_err(|error| error.to_string())?;
         let _ = writeln!(out, "{name}\n    {}\n    {}", spec.header.title, spec.header.question);
     }
     Ok(out)
@@ -62,7 +62,7 @@ mod tests {
         let names: Vec<String> = CAMPAIGNS.iter().map(|of| format!("{}.toml", of.name)).collect();
         assert_eq!(files, names);
         for campaign in CAMPAIGNS {
-            let spec = Spec::parse(campaign.name, campaign.text).unwrap();
+            let spec = CampaignSpec::parse(campaign.name, campaign.text).unwrap();
             assert_eq!(spec.header.name, campaign.name);
         }
         assert!(find("a-rsync-parallel").is_some() && find("a-rsync").is_none());

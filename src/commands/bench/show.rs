@@ -1,10 +1,11 @@
 //! Text of a plan, and the final report.
 
 use crate::number;
-use hakobu_lab::analysis::{Baseline, Lang, analyse};
-use hakobu_lab::campaign::run::{first_block, runs_max};
-use hakobu_lab::campaign::{Action, Check, Plan, Planned};
-use hakobu_lab::report::terminal::{Look, terminal};
+use hakobu_lab::analysis::ranking::Baseline;
+use hakobu_lab::analysis::{Lang, analyse};
+use hakobu_lab::campaign::run::order::{first_block, runs_max};
+use hakobu_lab::campaign::{CampaignPlan, PlannedCell, RunAction, RunCheck};
+use hakobu_lab::report::terminal::{TerminalOptions, terminal};
 use hakobu_lab::results::Results;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal};
@@ -19,7 +20,7 @@ const COLUMNS: usize = 100;
 /// No setting is the baseline.
 pub fn report(
     results: &Results,
-    look: &Look,
+    look: &TerminalOptions,
     baseline: Option<&Baseline>,
 ) -> Result<String, String> {
     let mut analysis = analyse(results);
@@ -39,13 +40,13 @@ pub fn screen(no_color: bool) -> (usize, bool) {
 }
 
 /// Returns the appearance of a report on standard output.
-pub fn look(no_color: bool) -> Look {
+pub fn look(no_color: bool) -> TerminalOptions {
     let (columns, color) = screen(no_color);
-    Look::new(columns, color)
+    TerminalOptions::new(columns, color)
 }
 
 /// Returns the commands that would be run.
-pub fn plan(plan: &Plan) -> String {
+pub fn plan(plan: &CampaignPlan) -> String {
     let mut out = format!("{}: {}\n", plan.header.name, plan.header.title);
     if !plan.header.question.is_empty() {
         let _ = writeln!(out, "{}", plan.header.question);
@@ -92,7 +93,7 @@ pub fn plan(plan: &Plan) -> String {
     out
 }
 
-fn cell(planned: &Planned, out: &mut String) {
+fn cell(planned: &PlannedCell, out: &mut String) {
     let cell = &planned.cell;
     let _ = write!(out, "{:>4}  {}", cell.id, cell.series);
     if let Some(x) = cell.x {
@@ -113,13 +114,13 @@ fn cell(planned: &Planned, out: &mut String) {
         let _ = writeln!(out, "      after: {command}");
     }
     let checked = match &planned.check {
-        Check::Exit => return,
-        Check::Tree { source, target, compare } => {
+        RunCheck::Exit => return,
+        RunCheck::Tree { source, target, compare } => {
             let some = if *compare == u64::MAX { "all".to_owned() } else { compare.to_string() };
             let (source, target) = (source.display(), target.display());
             format!("{target} has the files of {source}, contents of {some} compared")
         }
-        Check::Count { target, files, bytes } => {
+        RunCheck::Count { target, files, bytes } => {
             let bytes = bytes.map_or(String::new(), |bytes| format!(" with {bytes} bytes"));
             format!("{files} files{bytes} in {}", target.display())
         }
@@ -127,12 +128,12 @@ fn cell(planned: &Planned, out: &mut String) {
     let _ = writeln!(out, "      checked: {checked}");
 }
 
-fn words(action: &Action) -> String {
+fn words(action: &RunAction) -> String {
     match action {
-        Action::Empty { own, below } => format!("empty {}", own.join(below).display()),
-        Action::Cold(path) => format!("{} out of the page cache", path.display()),
-        Action::Warm(path) => format!("{} into the page cache", path.display()),
-        Action::Sync => "write everything back".into(),
-        Action::Shell(command) => command.clone(),
+        RunAction::Empty { own, below } => format!("empty {}", own.join(below).display()),
+        RunAction::Cold(path) => format!("{} out of the page cache", path.display()),
+        RunAction::Warm(path) => format!("{} into the page cache", path.display()),
+        RunAction::Sync => "write everything back".into(),
+        RunAction::Shell(command) => command.clone(),
     }
 }

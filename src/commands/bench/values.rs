@@ -3,35 +3,35 @@
 use super::args::{Args, Parameter, Style};
 use crate::commands::run::lines;
 use crate::options::OptArg;
-use hakobu_lab::campaign::{Accepts, Sink};
-use hakobu_lab::results::markup::Time;
+use hakobu_lab::campaign::{ExitCodes, OutputSink};
+use hakobu_lab::results::hyperfine::TimeUnit;
 use std::ffi::OsString;
 use std::path::Path;
 
 /// Parses the target of commands' output.
-pub fn sink(arg: &OptArg) -> Result<Sink, String> {
+pub fn sink(arg: &OptArg) -> Result<OutputSink, String> {
     Ok(match arg.text()? {
-        "null" => Sink::Null,
-        "pipe" => Sink::Pipe,
-        "inherit" => Sink::Inherit,
+        "null" => OutputSink::Null,
+        "pipe" => OutputSink::Pipe,
+        "inherit" => OutputSink::Inherit,
         path if Path::new(path).is_dir() => {
             return Err(arg.wrong("is a folder; -o (--results) names the folder of results"));
         }
-        path => {
-            Sink::File(std::path::absolute(path).map_err(|error| arg.wrong(&format!("{error}")))?)
-        }
+        path => OutputSink::File(
+            std::path::absolute(path).map_err(|error| arg.wrong(&format!("{error}")))?,
+        ),
     })
 }
 
 /// Parses `--ignore-failure` with its optional exit codes.
-pub fn accepts(arg: &OptArg) -> Result<Accepts, String> {
+pub fn accepts(arg: &OptArg) -> Result<ExitCodes, String> {
     match arg.text()? {
-        "" | "all-non-zero" => Ok(Accepts::Any),
+        "" | "all-non-zero" => Ok(ExitCodes::Any),
         codes => {
             let codes = codes.split(',').map(|code| code.trim().parse::<u8>().map(i32::from));
             let codes: Result<Vec<i32>, _> = codes.collect();
             codes
-                .map(Accepts::Codes)
+                .map(ExitCodes::Codes)
                 .map_err(|_| arg.wrong("give exit codes from 0 to 255 with commas between them"))
         }
     }
@@ -65,8 +65,9 @@ pub fn is_sorted(arg: &OptArg) -> Result<bool, String> {
 }
 
 /// Parses `--time-unit`.
-pub fn time(arg: &OptArg) -> Result<Time, String> {
-    Time::of_name(arg.text()?).ok_or_else(|| arg.wrong("give microsecond, millisecond or second"))
+pub fn time(arg: &OptArg) -> Result<TimeUnit, String> {
+    TimeUnit::of_name(arg.text()?)
+        .ok_or_else(|| arg.wrong("give microsecond, millisecond or second"))
 }
 
 pub fn list(arg: &OptArg) -> Result<Parameter, String> {

@@ -3,7 +3,7 @@
 
 use crate::number;
 use hakobu_core::error::{Cause, quoted};
-use hakobu_lab::campaign::own::{Mark, Own};
+use hakobu_lab::campaign::own_folder::{FolderMark, OwnFolder};
 use hakobu_sys::{AsFd, disk};
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
@@ -24,7 +24,7 @@ const ENTRY_BYTES: u64 = 8192;
 pub struct Area {
     dir: PathBuf,
     /// Removes the folder; `None` once it is removed or kept.
-    own: Option<Own>,
+    own: Option<OwnFolder>,
 }
 
 impl Area {
@@ -41,7 +41,7 @@ impl Area {
             let dir = parent.join(format!("hakobu-demo-{}-{attempt}", std::process::id()));
             match DirBuilder::new().mode(0o700).create(&dir) {
                 Ok(()) => {
-                    let own = Some(Own::claim(&dir, Mark::Inside)?);
+                    let own = Some(OwnFolder::claim(&dir, FolderMark::Inside)?);
                     let area = Area { dir, own };
                     fs::create_dir(area.files()).map_err(failed)?;
                     fs::create_dir(area.store()).map_err(failed)?;
@@ -102,14 +102,14 @@ impl Area {
     /// # Errors
     /// A sentence: the path that is left, and the cause.
     pub fn remove(mut self) -> Result<(), String> {
-        self.own.take().map_or(Ok(()), Own::remove)
+        self.own.take().map_or(Ok(()), OwnFolder::remove)
     }
 }
 
 impl Drop for Area {
     fn drop(&mut self) {
         // A failure cannot be reported here.
-        let _ = self.own.take().map(Own::remove);
+        let _ = self.own.take().map(OwnFolder::remove);
     }
 }
 

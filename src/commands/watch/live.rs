@@ -1,11 +1,11 @@
 //! The text of the status line while a command runs.
 
 use crate::number;
-use hakobu_lab::record::Row;
+use hakobu_lab::record::RecordRow;
 use std::fmt::Write as _;
 
 /// Returns an interval in one line, the most important part first.
-pub fn words(row: &Row) -> String {
+pub fn words(row: &RecordRow) -> String {
     let rates = &row.rates;
     let percent = |share: f64| (share * 100.0).round() as u64;
     let mut out = format!(" {:.1} s", row.at_s);
@@ -79,7 +79,7 @@ mod tests {
             ..Rates::default()
         };
         assert_eq!(
-            words(&Row { at_s: 3.1, rates }),
+            words(&RecordRow { at_s: 3.1, rates }),
             " 3.1 s | CPU us 50 sy 0 wa 0 st 0 id 50 | own 120 %, thread 99 %, RSS 5.00 MB \
              | vda 0 bytes/s read, 12.00 MB/s written, 1,500 IOPS, 50 % busy "
         );

@@ -13,7 +13,10 @@ use hakobu_core::error::{Cause, cannot};
 use hakobu_explain::observer::Observer;
 use hakobu_explain::sample::{Sample, Sampler, Watched};
 use hakobu_explain::verdict::{Verdict, judge};
-use hakobu_lab::record::{Command, Document, Kept, Machine, Recorder, Row, Summary, picture};
+use hakobu_lab::record::columns::RecordTable;
+use hakobu_lab::record::output::{CommandUsage, RecordFile, RecordedMachine, picture};
+use hakobu_lab::record::summary::RecordSummary;
+use hakobu_lab::record::{RecordRow, Recorder};
 use hakobu_sys::start::{self, StartedCommand};
 use hakobu_sys::{child, host, process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -131,8 +134,8 @@ struct Recording {
     sampler: Sampler,
     began_ns: u64,
     recorder: Recorder,
-    kept: Option<Kept>,
-    columns: hakobu_lab::record::Columns,
+    kept: Option<RecordTable>,
+    columns: hakobu_lab::record::columns::RecordColumns,
     csv: Option<Target>,
     previous: Sample,
     /// Determines the limiting resource of the command or the process.
@@ -166,7 +169,7 @@ impl Recording {
             sampler,
             began_ns,
             recorder,
-            kept: keeps.then(|| Kept::new(&columns)),
+            kept: keeps.then(|| RecordTable::new(&columns)),
             columns,
             csv,
             previous: first,
@@ -247,7 +250,7 @@ impl Recording {
         if self.line.is_none() && self.view.is_none() {
             return;
         }
-        let row = Row::between(&self.previous, sample);
+        let row = RecordRow::between(&self.previous, sample);
         if let Some(line) = &mut self.line {
             line.show(|| live::words(&row));
         }
@@ -262,7 +265,7 @@ impl Recording {
         }
     }
 
-    fn keep(&mut self, row: &Row) {
+    fn keep(&mut self, row: &RecordRow) {
         if let Some(csv) = &mut self.csv {
             csv.write(&self.columns.csv_line(row));
         }
@@ -284,7 +287,7 @@ impl Recording {
         for row in &rows {
             self.keep(row);
         }
-        let mut kept = self.kept.take().unwrap_or_else(|| Kept::new(&self.columns));
+        let mut kept = self.kept.take().unwrap_or_else(|| RecordTable::new(&self.columns));
         kept.close();
         let verdict = self.observer.map(|observer| judge(&observer.facts()));
         End { summary, kept, csv: self.csv, verdict }
@@ -293,8 +296,8 @@ impl Recording {
 
 /// A finished recording.
 struct End {
-    summary: Summary,
-    kept: Kept,
+    summary: RecordSummary,
+    kept: RecordTable,
     csv: Option<Target>,
     verdict: Option<Verdict>,
 }
@@ -304,7 +307,7 @@ fn collect(
     words: &[OsString],
     running: StartedCommand,
     ended: Option<Instant>,
-) -> io::Result<(Command, u8)> {
+) -> io::Result<(CommandUsage, u8)> {
     let (end, used) = running.collect()?;
     let ended = ended.unwrap_or_else(Instant::now);
     let real_s = ended.saturating_duration_since(running.began).as_secs_f64();
@@ -313,7 +316,7 @@ fn collect(
         child::ProcessEnd::Exited(code) => (Some(code), None, code),
         child::ProcessEnd::Killed(signal) => (None, Some(signal), 128 + signal),
     };
-    let command = Command {
+    let command = CommandUsage {
         argv: words.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         exit_code,
         signal,
@@ -338,9 +341,9 @@ fn write(
     plan: &Plan,
     [output, csv, json, svg]: [Option<Target>; 4],
     start: &str,
-    command: Option<&Command>,
+    command: Option<&CommandUsage>,
     verdict: Option<&Verdict>,
-    (summary, kept): (&Summary, &Kept),
+    (summary, kept): (&RecordSummary, &RecordTable),
 ) -> bool {
     let seconds = plan.interval.as_secs_f64();
     let said = verdict.map(verdict::sentence);
@@ -353,7 +356,7 @@ fn write(
     }
     done.extend(csv.map(Target::finish));
     let (kernel, arch) = host::kernel();
-    let machine = Machine {
+    let machine = RecordedMachine {
         kernel,
         arch,
         cpu_model: host::cpu_model(),
@@ -362,7 +365,7 @@ fn write(
     };
     if let Some(target) = json {
         let verdict = verdict.and_then(|of| serde_json::to_value(verdict::value(of)).ok());
-        let document = Document {
+        let document = RecordFile {
             program: concat!("hakobu ", env!("CARGO_PKG_VERSION")),
             start,
             interval_s: seconds,

@@ -3,14 +3,15 @@
 
 use super::options::{Plan, Subject};
 use crate::number::{self, grouped};
-use hakobu_lab::record::{Command, Disk, Processes, Stat, Summary};
+use hakobu_lab::record::output::CommandUsage;
+use hakobu_lab::record::summary::{DiskSummary, LoadStat, ProcessSummary, RecordSummary};
 use std::fmt::{Display, Write as _};
 
 /// Maximum number of characters of a command line in a headline.
 const COMMAND_CHARS_MAX: usize = 200;
 
 /// Returns a headline for the subject.
-pub fn title(command: Option<&Command>, plan: &Plan) -> String {
+pub fn title(command: Option<&CommandUsage>, plan: &Plan) -> String {
     match (command, &plan.subject) {
         (Some(command), _) => typed(&command.argv),
         (None, Subject::Pid(pid)) => format!("process {pid}"),
@@ -39,8 +40,8 @@ fn typed(argv: &[String]) -> String {
 /// Returns the summary, the verdict first; `interval_s` is the time between samples.
 pub fn text(
     verdict: Option<&str>,
-    summary: &Summary,
-    command: Option<&Command>,
+    summary: &RecordSummary,
+    command: Option<&CommandUsage>,
     interval_s: f64,
 ) -> String {
     let mut out = String::from("\n");
@@ -61,7 +62,7 @@ pub fn text(
     out
 }
 
-fn of_command(command: &Command, out: &mut String) {
+fn of_command(command: &CommandUsage, out: &mut String) {
     let end = match (command.exit_code, command.signal) {
         (Some(code), _) => format!("exit code {code}"),
         (None, signal) => format!("killed by signal {}", signal.unwrap_or(0)),
@@ -90,7 +91,7 @@ fn of_command(command: &Command, out: &mut String) {
     );
 }
 
-fn of_processes(processes: &Processes, sampled_s: f64, out: &mut String) {
+fn of_processes(processes: &ProcessSummary, sampled_s: f64, out: &mut String) {
     let bytes = |bytes: Option<u64>| bytes.map_or("unknown".to_owned(), number::bytes);
     let _ = write!(
         out,
@@ -111,12 +112,12 @@ fn of_processes(processes: &Processes, sampled_s: f64, out: &mut String) {
     );
 }
 
-fn machine(summary: &Summary, interval_s: f64, out: &mut String) {
+fn machine(summary: &RecordSummary, interval_s: f64, out: &mut String) {
     let intervals = number::things(summary.intervals, "interval");
     let head = format!("machine: {} CPUs, {intervals} of {interval_s} s", summary.cpus);
     let _ = writeln!(out, "{head:<44} {:>12} {:>12}", "mean", "peak");
-    let mut line = |name: &str, stat: Option<Stat>, digits: usize| {
-        if let Some(Stat { mean, peak }) = stat {
+    let mut line = |name: &str, stat: Option<LoadStat>, digits: usize| {
+        if let Some(LoadStat { mean, peak }) = stat {
             let _ = writeln!(
                 out,
                 "  {name:<42} {:>12} {:>12}",
@@ -144,7 +145,8 @@ fn machine(summary: &Summary, interval_s: f64, out: &mut String) {
     line("some waited for I/O, %", summary.pressure.io_some_percent, 1);
     line("all waited for I/O, %", summary.pressure.io_full_percent, 1);
     line("some waited for memory, %", summary.pressure.memory_some_percent, 1);
-    let kib = |stat: Stat| Some(Stat { mean: stat.mean / 1024.0, peak: stat.peak / 1024.0 });
+    let kib =
+        |stat: LoadStat| Some(LoadStat { mean: stat.mean / 1024.0, peak: stat.peak / 1024.0 });
     line("blocks in (bi), KiB/s", kib(summary.paged_in_bytes_per_s), 0);
     line("blocks out (bo), KiB/s", kib(summary.paged_out_bytes_per_s), 0);
     for (name, stat) in [
@@ -173,7 +175,7 @@ fn machine(summary: &Summary, interval_s: f64, out: &mut String) {
     }
 }
 
-fn disks(disks: &[Disk], out: &mut String) {
+fn disks(disks: &[DiskSummary], out: &mut String) {
     if disks.is_empty() {
         return;
     }
@@ -212,7 +214,7 @@ fn disks(disks: &[Disk], out: &mut String) {
     }
 }
 
-fn network(summary: &Summary, out: &mut String) {
+fn network(summary: &RecordSummary, out: &mut String) {
     if !summary.links.is_empty() {
         let head = ["received", "sent", "in MB/s (peak)", "out MB/s (peak)", "dropped"];
         row("network", head, out);
@@ -239,12 +241,12 @@ fn row<T: Display>(name: &str, [a, b, c, d, e]: [T; 5], out: &mut String) {
 }
 
 /// Returns a rate in units of a million.
-fn mega(stat: Stat) -> Stat {
-    Stat { mean: stat.mean / 1e6, peak: stat.peak / 1e6 }
+fn mega(stat: LoadStat) -> LoadStat {
+    LoadStat { mean: stat.mean / 1e6, peak: stat.peak / 1e6 }
 }
 
 /// Returns the mean, and the peak in parentheses.
-fn pair(stat: Stat, digits: usize) -> String {
+fn pair(stat: LoadStat, digits: usize) -> String {
     format!("{} ({})", decimal(stat.mean, digits), decimal(stat.peak, digits))
 }
 
@@ -274,18 +276,21 @@ mod tests {
     fn numbers_have_commas_and_digits() {
         assert_eq!(decimal(1_234_567.891, 1), "1,234,567.9");
         assert_eq!((decimal(0.0, 0), decimal(-0.01, 2)), ("0".into(), "0.00".into()));
-        assert_eq!(pair(Stat { mean: 1.25, peak: 1000.0 }, 1), "1.2 (1,000.0)");
+        assert_eq!(pair(LoadStat { mean: 1.25, peak: 1000.0 }, 1), "1.2 (1,000.0)");
     }
 
     #[test]
     fn unknown_values_are_omitted() {
-        let command = Command {
+        let command = CommandUsage {
             argv: vec!["true".into()],
             exit_code: Some(0),
             max_rss_is_bound: true,
-            ..Command::default()
+            ..CommandUsage::default()
         };
-        let summary = Summary { processes: Some(Processes::default()), ..Summary::default() };
+        let summary = RecordSummary {
+            processes: Some(ProcessSummary::default()),
+            ..RecordSummary::default()
+        };
         let text = text(Some("Limited by the CPU."), &summary, Some(&command), 0.1);
         assert!(text.starts_with("\nLimited by the CPU.\n\ncommand  "), "{text}");
         assert!(text.contains("ended          exit code 0\n"), "{text}");

@@ -2,7 +2,7 @@
 
 use crate::number;
 use crate::show::output::Output;
-use hakobu_lab::record::Row;
+use hakobu_lab::record::RecordRow;
 use hakobu_sys::stdio;
 use std::fmt::Write as _;
 use std::io;
@@ -47,7 +47,7 @@ impl View {
     }
 
     /// Shows an interval.
-    pub fn draw(&mut self, row: &Row) {
+    pub fn draw(&mut self, row: &RecordRow) {
         let mut text = String::new();
         if self.out.is_terminal() {
             let columns = stdio::columns(io::stdout()).unwrap_or(80);
@@ -78,7 +78,7 @@ impl View {
 }
 
 /// Returns an interval as vmstat(8) writes it.
-fn line(row: &Row) -> String {
+fn line(row: &RecordRow) -> String {
     let rates = &row.rates;
     let memory = &rates.memory;
     let kib = |bytes: u64| bytes / 1024;
@@ -108,7 +108,7 @@ fn line(row: &Row) -> String {
 }
 
 /// Returns an interval as a text picture.
-fn picture(row: &Row, interval: Duration) -> String {
+fn picture(row: &RecordRow, interval: Duration) -> String {
     let rates = &row.rates;
     let mut out = format!(
         "{:.0} s, every {} s; Ctrl-C ends\n\n",
@@ -220,7 +220,7 @@ mod tests {
             switches_per_s: 12.4,
             ..Rates::default()
         };
-        let line = line(&Row { at_s: 1.0, rates });
+        let line = line(&RecordRow { at_s: 1.0, rates });
         assert_eq!(
             line,
             " 3  0      0   2000      0      0    0    0     0   700    0   12 25  0 75  0  0\n"
