@@ -9,7 +9,7 @@ mod submit;
 pub(super) mod sync;
 
 use super::line::{refuse, told};
-use super::sync::read::read;
+use super::sync::read;
 use crate::options::Refused;
 use crate::show::{Show, Wanted, output};
 use crate::{exit, signals};

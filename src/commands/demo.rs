@@ -7,7 +7,7 @@ mod table;
 
 use super::line::carry_out;
 use super::session::ended;
-use super::sync::read::read;
+use super::sync::read;
 use super::tool;
 use super::verify::verify_trees;
 use crate::options::{Refused, Typed};

@@ -4,7 +4,7 @@ use super::options::Args;
 use super::{VERSION, absolute, end_directories};
 use crate::commands::line::{refuse, told};
 use crate::commands::session::{Session, ended};
-use crate::commands::sync::read::read;
+use crate::commands::sync::read;
 use crate::exit;
 use crate::number::{Digits, things};
 use crate::show::{Line, Wanted, output};

@@ -2,7 +2,7 @@
 
 use crate::common::area::{Area, Fs};
 use crate::common::case::Run;
-use crate::common::loops::Loop;
+use crate::common::machine::Loop;
 use crate::common::{have, have_root, program};
 use crate::io::{area, io, measured, names, number};
 use std::collections::BTreeSet;

@@ -5,14 +5,10 @@ use crate::campaign::run::CheckResult;
 use crate::campaign::run::order::SplitMix64;
 use crate::results::CheckedFiles;
 use hakobu_core::error::{cannot, quoted};
+use hakobu_tree::compare::first_difference_of_files;
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io;
-use std::io::Read;
 use std::path::{Path, PathBuf};
-
-/// Bytes compared at a time.
-const PIECE: usize = 256 * 1024;
 
 /// Checks the result of a run; `seed` selects the files to compare.
 pub(super) fn check(check: &RunCheck, seed: u64) -> CheckResult {
@@ -125,30 +121,10 @@ fn differences(wanted: &Files, found: &Files) -> Option<String> {
 
 /// Position of the first difference, as a sentence.
 fn differs(source: &Path, target: &Path, name: &Path) -> Option<String> {
-    match first_difference(source, target) {
+    match first_difference_of_files(source, target) {
         Ok(None) => None,
         Ok(Some(at)) => Some(format!("{} differs from its source at byte {at}", quoted(name))),
         Err(error) => Some(cannot("compare", name, error)),
-    }
-}
-
-fn first_difference(source: &Path, target: &Path) -> io::Result<Option<u64>> {
-    let (mut a, mut b) = (File::open(source)?, File::open(target)?);
-    let (mut left, mut right) = (Vec::with_capacity(PIECE), Vec::with_capacity(PIECE));
-    let mut at = 0;
-    loop {
-        left.clear();
-        right.clear();
-        (&mut a).take(PIECE as u64).read_to_end(&mut left)?;
-        (&mut b).take(PIECE as u64).read_to_end(&mut right)?;
-        if left != right {
-            let same = left.iter().zip(&right).take_while(|(a, b)| a == b).count();
-            return Ok(Some(at + same as u64));
-        }
-        if left.is_empty() {
-            return Ok(None);
-        }
-        at += left.len() as u64;
     }
 }
 
@@ -172,6 +148,9 @@ fn count(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A length of several buffers.
+    const PIECE: usize = 256 * 1024;
 
     fn dirs(name: &str) -> (PathBuf, PathBuf, PathBuf) {
         let dir = std::env::temp_dir().join(format!("hakobu-check-{name}-{}", std::process::id()));
