@@ -13,7 +13,7 @@ use crate::objects::are_s3;
 use crate::options::Typed;
 use crate::show::escape::Escape;
 use crate::show::output::Output;
-use crate::show::progress::{Form, Progress};
+use crate::show::progress::{Progress, ProgressForm};
 use hakobu_core::error::{Cause, Operation, quoted};
 use hakobu_core::unit::Kind;
 use hakobu_sys::paths::Links;
@@ -89,7 +89,8 @@ fn measure(plan: &Plan) -> Result<u8, String> {
     }
     let paths: Vec<&Path> = plan.paths.iter().map(Path::new).collect();
     let rows = Arc::clone(&out);
-    let progress = Progress::start(Form::of(None, plan.json, false), move |row| rows.write(row));
+    let progress =
+        Progress::start(ProgressForm::of(None, plan.json, false), move |row| rows.write(row));
     let lines = Lines::new(plan, &out);
     let excludes = |top: &[u8], below: &[u8], kind: Kind| plan.left_out.excludes(top, below, kind);
     let excludes = (!plan.left_out.is_empty()).then_some(&excludes as Excludes<'_>);

@@ -7,7 +7,7 @@ use crate::objects::{self, ObjectArgs};
 use crate::options::{Opt, Refused, Table, Typed, flag, parts};
 use crate::show::json::{Paths, line};
 use crate::show::output::{self, Output};
-use crate::show::progress::{Form, Progress};
+use crate::show::progress::{Progress, ProgressForm};
 use crate::{exit, signals};
 use hakobu_core::error::{Cause, quoted};
 use hakobu_core::limit::Limiter;
@@ -134,7 +134,7 @@ fn upload(Plan { objects, limits, keeps, json, path, url }: Plan) -> Result<u8, 
         headers.push((CONTENT_TYPE, content_type(&url.key)));
     }
     let meter = Arc::new(Meter::new(1));
-    let progress = Progress::start(Form::of(None, false, false), |_| {});
+    let progress = Progress::start(ProgressForm::of(None, false, false), |_| {});
     progress.begins(&meter);
     let limiter = limits.bytes_per_s_max.map(Limiter::new);
     let stream = Stream {

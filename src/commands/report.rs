@@ -6,7 +6,7 @@ use super::line::carry_out;
 use crate::exit;
 use crate::files::{Target, is_stdout, or_stdout};
 use crate::options::{Opt, OptArg, Table, Typed, parts, put, value};
-use crate::show::progress::{Form, Progress};
+use crate::show::progress::{Progress, ProgressForm};
 use hakobu_core::meter::Meter;
 use hakobu_lab::analysis::Baseline;
 use hakobu_lab::report::{Format, Lang, Part, render};
@@ -116,7 +116,7 @@ fn report(plan: &Plan) -> Result<(), String> {
     lane.found(plan.results.len() as u64);
     lane.ahead(plan.results.iter().map(|path| bytes_of(path)).sum());
     meter.all_found();
-    let progress = Progress::start(Form::of(None, false, false), |_| {});
+    let progress = Progress::start(ProgressForm::of(None, false, false), |_| {});
     progress.begins(&meter);
     let parts = plan.results.iter().map(|path| -> Result<Part, String> {
         let lang = format.lang(plan.lang);

@@ -2,7 +2,7 @@
 
 use crate::number;
 use crate::show::output;
-use crate::show::progress::{Form, Progress};
+use crate::show::progress::{Progress, ProgressForm};
 use crate::show::screen;
 use hakobu_lab::campaign::run::Event;
 use hakobu_lab::results::Cell;
@@ -55,7 +55,7 @@ impl Live {
     /// Makes an empty line; with `quiet` it stays empty. `interactive`: whether one line shows the progress; `None`:
     /// on a terminal.
     pub fn new(quiet: bool, interactive: Option<bool>) -> Live {
-        let progress = Progress::start(Form::OnSignal, |_| {});
+        let progress = Progress::start(ProgressForm::OnSignal, |_| {});
         let interactive = !quiet && interactive.unwrap_or_else(screen::redraws);
         Live {
             quiet,

@@ -2,7 +2,7 @@
 //! each cell.
 
 use crate::number;
-use crate::show::progress::{Form, Progress};
+use crate::show::progress::{Progress, ProgressForm};
 use crate::show::{output, screen};
 use hakobu_lab::analysis::median;
 use hakobu_lab::campaign::Plan;
@@ -50,7 +50,7 @@ impl Table {
             values: BTreeMap::new(),
             is_drawn: screen::redraws(),
             told: BTreeSet::new(),
-            progress: Progress::start(Form::OnSignal, |_| {}),
+            progress: Progress::start(ProgressForm::OnSignal, |_| {}),
         }
     }
 

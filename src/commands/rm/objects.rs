@@ -7,7 +7,7 @@ use crate::exit;
 use crate::objects;
 use crate::options::Typed;
 use crate::show::escape::push_quoted;
-use crate::show::itemize::push_literally;
+use crate::show::lines::push_literally;
 use crate::show::output::Output;
 use crate::show::{Line, Wanted, confirmed};
 use hakobu_core::error::quoted;

@@ -3,8 +3,8 @@
 use super::options::Plan;
 use crate::commands::tool;
 use crate::show::Show;
-use crate::show::itemize::push_local_removal;
 use crate::show::json::{Paths, kind_word, push_line};
+use crate::show::lines::push_local_removal;
 use hakobu_core::error::{Cause, ErrorClass, Operation, Problem};
 use hakobu_core::event::{Event, Listener};
 use hakobu_core::unit::Kind;

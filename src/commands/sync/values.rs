@@ -3,7 +3,7 @@
 use super::reading::Reading;
 use crate::options::OptArg;
 use crate::owner;
-use crate::show::format::Format;
+use crate::show::lines::OutFormat;
 use hakobu_sys::process;
 use hakobu_transfer::policy::{Basis, ChmodRules};
 use std::os::unix::ffi::OsStrExt;
@@ -14,8 +14,8 @@ use std::time::Duration;
 ///
 /// # Errors
 /// A letter that is not supported.
-pub fn format(arg: &OptArg) -> Result<Arc<Format>, String> {
-    let format = Format::parse(arg.value.as_bytes());
+pub fn format(arg: &OptArg) -> Result<Arc<OutFormat>, String> {
+    let format = OutFormat::parse(arg.value.as_bytes());
     format.map(Arc::new).map_err(|why| format!("--{}: {why}", arg.name))
 }
 

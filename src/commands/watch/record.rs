@@ -7,7 +7,7 @@ use super::view::View;
 use crate::commands::line::told;
 use crate::exit;
 use crate::files::Target;
-use crate::show::screen::reserved::Line;
+use crate::show::screen::ReservedLine;
 use crate::show::{output, verdict};
 use hakobu_core::error::{Cause, cannot};
 use hakobu_explain::observer::Observer;
@@ -137,7 +137,7 @@ struct Recording {
     previous: Sample,
     /// Determines the limiting resource of the command or the process.
     observer: Option<Observer>,
-    line: Option<Line>,
+    line: Option<ReservedLine>,
     view: Option<View>,
 }
 
@@ -171,7 +171,7 @@ impl Recording {
             csv,
             previous: first,
             observer,
-            line: if watched && plan.live { Line::reserve() } else { None },
+            line: if watched && plan.live { ReservedLine::reserve() } else { None },
             view: (!watched && !plan.quiet).then(|| View::start(plan.interval)),
         }
     }
