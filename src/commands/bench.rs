@@ -10,10 +10,11 @@ mod ready;
 pub(super) mod show;
 mod values;
 
-use super::line::carry_out;
+use super::tool::carry_out;
+use crate::commands::session::stop_on_signals;
 use crate::files::{self, is_stdout, write_file};
 use crate::show::output;
-use crate::{ec2, exit, names, signals, xdg};
+use crate::{environment, exit, names};
 use args::{Args, Source, Task};
 use hakobu_core::error::{Cause, cannot, quoted};
 use hakobu_lab::campaign::Plan;
@@ -92,12 +93,12 @@ impl Ready {
             return Ok(exit::OK);
         }
         let control = Control::default();
-        signals::stop(&control, exit::BENCH_INTERRUPTED, "this");
+        stop_on_signals(&control, exit::BENCH_INTERRUPTED, "this");
         let start = now();
         self.check_exports()?;
         let folder = match &self.args.results {
             Some(folder) => folder.clone(),
-            None => new_folder(&xdg::results()?, &self.plan.header.name, &start)?,
+            None => new_folder(&environment::results_folder()?, &self.plan.header.name, &start)?,
         };
         let facts = fingerprint::Facts {
             program: concat!("hakobu ", env!("CARGO_PKG_VERSION")).into(),
@@ -106,7 +107,7 @@ impl Ready {
             machine_name: self.args.machine.clone(),
         };
         let probe = Local::new(self.own.clone(), None, control.flag());
-        let header = fingerprint::header(&self.plan, &facts, ec2::kind, &probe);
+        let header = fingerprint::header(&self.plan, &facts, environment::instance_type, &probe);
         let mut store = Store::open(&folder, &header, &start)?;
         if !self.args.quiet {
             for line in &self.plan.header.left_out {
@@ -212,7 +213,7 @@ fn wishes(args: &Args, name: &str, own: &Path) -> Result<Wishes, String> {
         |path: &Path| std::path::absolute(path).map_err(|error| cannot("use", path, error));
     let folder = |path: &Option<PathBuf>, below: &str| match path {
         Some(path) => absolute(path),
-        None => Ok(xdg::cache()?.join(below)),
+        None => Ok(environment::cache_folder()?.join(below)),
     };
     let secret = match args.dry_run {
         true => "x".repeat(SECRET_DIGITS),

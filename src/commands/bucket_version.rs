@@ -1,7 +1,7 @@
 //! `hakobu bucket-version`: shows and sets the versioning of buckets.
 
-use super::line::carry_out;
 use super::tool;
+use super::tool::carry_out;
 use crate::objects::{self, ObjectArgs};
 use crate::options::{JSON, Opt, Table, Typed, parts, put, value};
 use crate::show::json::line;

@@ -1,7 +1,7 @@
 //! `hakobu mb` and `hakobu rb`: make and remove buckets.
 
-use super::line::carry_out;
 use super::tool;
+use super::tool::carry_out;
 use crate::exit;
 use crate::objects::{self, ObjectArgs};
 use crate::options::{Opt, Table, Typed, flag, parts};
@@ -138,7 +138,8 @@ fn empty(plan: &Plan, store: &Arc<S3Session>, bucket: &str) -> Result<bool, Stri
         ..Removal::new(plan.objects.settings(), vec![all])
     };
     let outcome = remove_objects(&removal, Some(store), &control, &show);
-    let outcome = outcome.unwrap_or_else(|fatal| super::session::ended(fatal, Default::default()));
+    let outcome =
+        outcome.unwrap_or_else(|fatal| super::session::outcome_of_fatal(fatal, Default::default()));
     let code = exit::of_copy(&outcome);
     Ok(show.finish(&outcome, code) && code == exit::OK)
 }

@@ -1,7 +1,7 @@
 //! `hakobu cat`: objects to standard output.
 
-use super::line::carry_out;
 use super::tool;
+use super::tool::carry_out;
 use crate::exit;
 use crate::filters::{self, Filters};
 use crate::limits::{self, Limits};

@@ -8,11 +8,12 @@ mod status;
 mod submit;
 pub(super) mod sync;
 
-use super::line::{refuse, told};
 use super::sync::read::read;
+use super::tool::{end_with, refuse};
+use crate::commands::session::stop_on_signals;
+use crate::exit;
 use crate::options::Refused;
 use crate::show::{Show, Wanted, output};
-use crate::{exit, signals};
 use hakobu_cluster::folder::{self, RunError, RunFolder};
 use hakobu_cluster::plan::{ClusterPlan, EndDirectory, Phase};
 use hakobu_cluster::verify;
@@ -45,7 +46,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
         "--help" | "-h" => help,
         _ => {
             let message = "give plan, work, status, collect or submit (hakobu cluster --help)";
-            return told(exit::USAGE, message).into();
+            return end_with(exit::USAGE, message).into();
         }
     };
     let asks_help = rest.iter().any(|word| word == "--help");
@@ -65,7 +66,7 @@ fn run_work(arguments: &[OsString]) -> Result<u8, u8> {
     let phase = match args.verify {
         false => Phase::Transfer,
         true => {
-            verify::refuse_unfit(&opened.spec).map_err(|fatal| told(NEVER, &fatal.message))?;
+            verify::refuse_unfit(&opened.spec).map_err(|fatal| end_with(NEVER, &fatal.message))?;
             collect::verification(&*opened.folder).map_err(report_error)?.0
         }
     };
@@ -76,7 +77,7 @@ fn run_work(arguments: &[OsString]) -> Result<u8, u8> {
         command: "cluster work",
         at_once: AGAIN,
     };
-    let done = run_worker(opened, job).map_err(|message| told(NEVER, &message));
+    let done = run_worker(opened, job).map_err(|message| end_with(NEVER, &message));
     let WorkerEnd { code, why, complete } = done?;
     if let Some(why) = why {
         output::message(&why);
@@ -114,7 +115,7 @@ pub struct WorkerEnd {
 /// A sentence: it cannot run as the plan's options ask for.
 pub fn run_worker(mut opened: OpenRun, job: WorkerJob) -> Result<WorkerEnd, String> {
     let control = Arc::new(Control::default());
-    signals::stop(&control, job.at_once, "this run");
+    stop_on_signals(&control, job.at_once, "this run");
     opened.wanted.priority.apply()?;
     for limit in [&mut opened.spec.bytes_per_s_max, &mut opened.spec.operations_per_s_max] {
         *limit = limit.map(|all| (all / job.workers).max(1));
@@ -165,7 +166,7 @@ pub struct RunArguments {
 /// told.
 pub fn parse_run(verb: &str, arguments: &[OsString], usage_code: u8) -> Result<RunArguments, u8> {
     let typed = TABLE.parse(arguments).map_err(|refused| refuse(refused, usage_code))?;
-    let usage = |message: String| told(usage_code, &message);
+    let usage = |message: String| end_with(usage_code, &message);
     if let Some(other) = options::misplaced(verb, &typed) {
         return Err(usage(format!("--{other} is not an option of cluster {verb}")));
     }
@@ -262,7 +263,7 @@ fn check_ends(plan: &ClusterPlan) -> Result<(), RunError> {
 
 /// Tells why a run cannot be used; the exit code.
 pub fn report_error(why: RunError) -> u8 {
-    told(worker_exit_code(&why), &why.message)
+    end_with(worker_exit_code(&why), &why.message)
 }
 
 /// The exit code of a worker that ended early.

@@ -4,8 +4,8 @@ mod dash;
 mod options;
 mod spec;
 
-use super::line::{carry_out, told};
-use super::session::{Session, joined};
+use super::session::{Session, merge_outcomes};
+use super::tool::{carry_out, end_with};
 use super::{cat, pipe};
 use crate::exit;
 use crate::options::{OptArg, Refused};
@@ -33,7 +33,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
         Ok(None) => {
             carry_out(typed, |typed| spec::of(&typed), |(spec, wanted)| Ok(copy(spec, wanted)))
         }
-        Err(message) => told(exit::USAGE, &message).into(),
+        Err(message) => end_with(exit::USAGE, &message).into(),
     }
 }
 
@@ -82,7 +82,8 @@ fn copy(mut spec: Spec, wanted: Wanted) -> u8 {
             }
         });
     }
-    let outcome = if spec.sources.is_empty() { before } else { joined(before, session.run(&spec)) };
+    let outcome =
+        if spec.sources.is_empty() { before } else { merge_outcomes(before, session.run(&spec)) };
     session.end(outcome)
 }
 

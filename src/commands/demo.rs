@@ -5,15 +5,16 @@ mod area;
 mod options;
 mod table;
 
-use super::line::carry_out;
-use super::session::ended;
+use super::session::outcome_of_fatal;
 use super::sync::read::read;
 use super::tool;
+use super::tool::carry_out;
 use super::verify::verify_trees;
+use crate::commands::session::stop_on_signals;
 use crate::options::{Refused, Typed};
 use crate::show::output;
 use crate::show::{Show, Wanted};
-use crate::{exit, number, signals};
+use crate::{exit, number};
 use area::{Area, Data};
 use hakobu_core::error::Fatal;
 use hakobu_core::unit::{Jobs, Totals};
@@ -60,7 +61,7 @@ fn plan(typed: &Typed) -> Result<(Data, bool), String> {
 /// Runs all steps; returns the exit code.
 fn demonstrate(data: Data, keep: bool) -> Result<u8, String> {
     let control = Arc::new(Control::default());
-    signals::stop(&control, exit::FAILURE, "this run");
+    stop_on_signals(&control, exit::FAILURE, "this run");
     let area = Area::make()?;
     let done = Demo::run(&area, data, &control);
     if control.is_stopped() {
@@ -170,7 +171,7 @@ impl Demo<'_> {
         let show = self.show()?;
         let start = Instant::now();
         let outcome = transfer(&spec, self.control, &show)
-            .unwrap_or_else(|fatal| ended(fatal, start.elapsed()));
+            .unwrap_or_else(|fatal| outcome_of_fatal(fatal, start.elapsed()));
         let code = exit::of_sync(&outcome);
         // The interruption is reported once, at the end.
         let outcome = Outcome { stopped: false, ..outcome };

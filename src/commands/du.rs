@@ -4,8 +4,8 @@ mod line;
 mod objects;
 mod options;
 
-use super::line::carry_out;
 use super::tool;
+use super::tool::carry_out;
 use crate::exit;
 use crate::filters::ArgumentFilters;
 use crate::names;

@@ -9,7 +9,7 @@ mod single;
 mod sweep;
 mod table;
 
-use super::line::carry_out;
+use super::tool::carry_out;
 use crate::exit;
 use crate::show::output;
 use args::Args;

@@ -3,8 +3,8 @@
 
 mod rows;
 
-use super::line::{carry_out, told};
 use super::tool;
+use super::tool::{carry_out, end_with};
 use crate::exit;
 use crate::filters::{self, Filters};
 use crate::objects::{self, ObjectArgs, is_s3};
@@ -126,7 +126,7 @@ fn plan(typed: &Typed, is_terminal: bool) -> Result<LsOptions, String> {
 fn list(plan: &LsOptions, out: &Output) -> Result<u8, String> {
     let store = match S3Session::open(&plan.objects.settings()) {
         Ok(store) => store,
-        Err(error) => return Ok(told(exit::USAGE, &error.to_string())),
+        Err(error) => return Ok(end_with(exit::USAGE, &error.to_string())),
     };
     let mut code = exit::OK;
     let mut rows = Rows::new(plan, out);

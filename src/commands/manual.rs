@@ -3,8 +3,8 @@
 mod page;
 mod sections;
 
-use super::command::{Command, find, unknown};
-use super::line::carry_out;
+use super::tool::carry_out;
+use super::{COMMANDS, find, unknown};
 use crate::exit;
 use crate::files::{self, Target};
 use crate::options::{Opt, Table, Typed, parts, put, value};
@@ -43,8 +43,8 @@ const OPTIONS: &[Opt<Reading>] = &[
 ];
 
 /// Runs `man`.
-pub fn man(all: &'static [Command], arguments: Vec<OsString>) -> ExitCode {
-    carry_out(MAN.parse(&arguments), |typed| pages(&typed), |pages| show(all, pages))
+pub fn man(arguments: Vec<OsString>) -> ExitCode {
+    carry_out(MAN.parse(&arguments), |typed| pages(&typed), show)
 }
 
 /// The requested pages.
@@ -66,14 +66,14 @@ fn pages(typed: &Typed) -> Result<Pages, String> {
     }
 }
 
-fn show(all: &'static [Command], pages: Pages) -> Result<u8, String> {
+fn show(pages: Pages) -> Result<u8, String> {
     let page = match pages {
-        Pages::All(dir) => return write_all(all, &dir).map(|()| exit::OK),
-        Pages::Of(None) => page::of_program(all),
-        Pages::Of(Some(name)) => match find(all, &name) {
+        Pages::All(dir) => return write_all(&dir).map(|()| exit::OK),
+        Pages::Of(None) => page::of_program(),
+        Pages::Of(Some(name)) => match find(&name) {
             Some(command) => page::of_command(command),
             None => {
-                unknown(all, &name);
+                unknown(&name);
                 return Ok(exit::USAGE);
             }
         },
@@ -83,14 +83,14 @@ fn show(all: &'static [Command], pages: Pages) -> Result<u8, String> {
     Ok(exit::OK)
 }
 
-fn write_all(all: &[Command], dir: &Path) -> Result<(), String> {
+fn write_all(dir: &Path) -> Result<(), String> {
     files::make_folder(dir)?;
     let write = |name: &str, page: io::Result<Vec<u8>>| {
         // Writing into memory does not fail.
         Target::open(&dir.join(name))?.deliver(page.unwrap_or_default())
     };
-    write("hakobu.1", page::of_program(all))?;
-    all.iter().try_for_each(|command| {
+    write("hakobu.1", page::of_program())?;
+    COMMANDS.iter().try_for_each(|command| {
         write(&format!("hakobu-{}.1", command.name), page::of_command(command))
     })
 }

@@ -3,9 +3,9 @@
 mod objects;
 mod options;
 
-use super::line::{carry_out, told};
 use super::operands::{Operands, operands, without_slashes};
-use super::session::{Session, joined, run_transfer};
+use super::session::{Session, merge_outcomes, run_transfer};
+use super::tool::{carry_out, end_with};
 use crate::exit;
 use crate::objects::Concerned;
 use crate::options::{OptArg, Refused, Typed};
@@ -135,7 +135,7 @@ fn go(reading: Reading, places: &Operands) -> u8 {
     let target = places.target.as_typed();
     let into_dir = !reading.no_target_dir && target.is_dir();
     if places.is_dir && !into_dir {
-        return told(exit::FAILURE, &format!("{} is not a directory", quoted(&target)));
+        return end_with(exit::FAILURE, &format!("{} is not a directory", quoted(&target)));
     }
     let session = match Session::start(reading.wanted.clone(), exit::of_copy) {
         Ok(session) => session,
@@ -145,7 +145,7 @@ fn go(reading: Reading, places: &Operands) -> u8 {
     let mut moves = Moves::new(places.sources.paths(), &target);
     for from in places.sources.paths() {
         let to = if into_dir { name_in(from, &target) } else { target.clone() };
-        outcome = joined(outcome, move_one(&reading, &session, from, &to, &mut moves));
+        outcome = merge_outcomes(outcome, move_one(&reading, &session, from, &to, &mut moves));
         // A signal was the answer to a question.
         outcome.stopped |= outcome.totals.skipped > 0 && session.control.is_stopped();
         if outcome.stopped || outcome.fatal.is_some() {

@@ -2,7 +2,7 @@
 
 mod png;
 
-use super::line::carry_out;
+use super::tool::carry_out;
 use crate::exit;
 use crate::files::{Target, is_stdout, or_stdout};
 use crate::options::{Opt, OptArg, Table, Typed, parts, put, value};

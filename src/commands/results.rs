@@ -1,12 +1,12 @@
 //! `hakobu results`: lists, shows, removes, imports and exports results of `bench`.
 
 use super::bench::{new_folder, now, show};
-use super::line::{carry_out, told};
 use super::report::baseline;
+use super::tool::{carry_out, end_with};
 use crate::files::{or_stdout, write_file};
 use crate::options::{Opt, OptArg, Table, Typed, flag, parts, put, value};
 use crate::show::{confirmed, output};
-use crate::{exit, names, xdg};
+use crate::{environment, exit, names};
 use hakobu_core::error::quoted;
 use hakobu_lab::analysis::Baseline;
 use hakobu_lab::report::{self, Lang, Part, render};
@@ -180,7 +180,7 @@ impl Plan {
 /// Returns the folder of a result: as typed, or by name in the folder of results; by default the newest.
 pub(super) fn find(result: Option<&OsString>) -> Result<PathBuf, String> {
     let Some(result) = result else {
-        let (listed, _) = store::list(&xdg::results()?);
+        let (listed, _) = store::list(&environment::results_folder()?);
         let newest = listed.into_iter().next_back().map(|listed| listed.folder);
         return newest
             .ok_or_else(|| "there are no results yet: hakobu bench makes some".to_owned());
@@ -189,7 +189,7 @@ pub(super) fn find(result: Option<&OsString>) -> Result<PathBuf, String> {
     if path.exists() || path.components().count() != 1 {
         return Ok(path.to_owned());
     }
-    let kept = xdg::results()?.join(path);
+    let kept = environment::results_folder()?.join(path);
     if kept.join(RUNS_FILE).exists() {
         return Ok(kept);
     }
@@ -203,7 +203,7 @@ fn load(result: &Option<OsString>) -> Result<Results, String> {
 fn list(within: Option<&Path>) -> Result<(), String> {
     let within = match within {
         Some(within) => within.to_owned(),
-        None => xdg::results()?,
+        None => environment::results_folder()?,
     };
     let (listed, wrong) = store::list(&within);
     output::text(&match listed.as_slice() {
@@ -269,7 +269,7 @@ fn remove(results: &[OsString], force: bool) -> u8 {
             store::remove(&folder)
         });
         if let Err(message) = done {
-            code = told(exit::FAILURE, &message);
+            code = end_with(exit::FAILURE, &message);
         }
     }
     code
@@ -293,7 +293,7 @@ fn bring(files: &[PathBuf], name: Option<&str>, output: Option<&Path>) -> Result
     let results = import::import(name, &now, &texts)?;
     let folder = match output {
         Some(folder) => folder.to_owned(),
-        None => new_folder(&xdg::results()?, name, &now)?,
+        None => new_folder(&environment::results_folder()?, name, &now)?,
     };
     if folder.join(RUNS_FILE).exists() {
         return Err(format!("there are results in {} already", quoted(&folder)));

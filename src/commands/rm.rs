@@ -7,7 +7,7 @@ mod parallel;
 mod report;
 mod tops;
 
-use super::line::carry_out;
+use super::tool::carry_out;
 use crate::exit;
 use crate::filters::{ArgumentFilters, Filters};
 use crate::objects::are_s3;

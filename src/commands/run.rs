@@ -7,14 +7,15 @@ pub(super) mod lines;
 mod plan;
 mod process;
 
-use super::command::{Command, find};
-use super::line::carry_out;
+use super::find;
+use super::tool::carry_out;
+use crate::commands::session::stop_on_signals;
 use crate::limits::{self};
 use crate::objects::{self, is_s3};
 use crate::options::{Fits, Opt, OptArg, Table, Typed, flag, value};
 use crate::show::escape::push_quoted;
 use crate::show::output;
-use crate::{exit, input, signals};
+use crate::{exit, input};
 use group::{Group, Groups, Other};
 use hakobu_core::error::{Cause, cannot};
 use hakobu_core::lines as text_lines;
@@ -91,8 +92,8 @@ const OPTIONS: &[Opt<Plan>] = &[
 ];
 
 /// Runs the command.
-pub fn run(commands: &'static [Command], arguments: Vec<OsString>) -> ExitCode {
-    carry_out(TABLE.parse(&arguments), |typed| plan(&typed), |plan| all(&plan, commands))
+pub fn run(arguments: Vec<OsString>) -> ExitCode {
+    carry_out(TABLE.parse(&arguments), |typed| plan(&typed), |plan| all(&plan))
 }
 
 fn plan(typed: &Typed) -> Result<Plan, String> {
@@ -118,7 +119,7 @@ fn as_word(arg: &OptArg) -> OsString {
     word
 }
 
-fn all(plan: &Plan, commands: &'static [Command]) -> Result<u8, String> {
+fn all(plan: &Plan) -> Result<u8, String> {
     plan.limits.priority.apply()?;
     let mut file = match plan.file.as_os_str() {
         file if file == "-" => None,
@@ -133,7 +134,7 @@ fn all(plan: &Plan, commands: &'static [Command]) -> Result<u8, String> {
         None => text_lines::next(&mut *input::stdin()?, number as u64),
     };
     let running = Running::new(plan.json);
-    signals::stop(&running.control, exit::FAILURE, "this run");
+    stop_on_signals(&running.control, exit::FAILURE, "this run");
     let mut number = 0;
     loop {
         let mut groups = Groups::default();
@@ -142,8 +143,7 @@ fn all(plan: &Plan, commands: &'static [Command]) -> Result<u8, String> {
             match next(number + 1) {
                 Ok(Some(line)) => {
                     (read, number) = (read + 1, number + 1);
-                    let known = |name: &str| find(commands, name);
-                    sort(plan, &running, number, &line, &mut groups, &known);
+                    sort(plan, &running, number, &line, &mut groups);
                 }
                 Ok(None) => break,
                 Err(error) if stdio::is_stopped(&error) => break,
@@ -186,14 +186,7 @@ fn all(plan: &Plan, commands: &'static [Command]) -> Result<u8, String> {
 }
 
 /// Parses a line and adds it to its group.
-fn sort(
-    plan: &Plan,
-    running: &Running,
-    number: usize,
-    line: &[u8],
-    groups: &mut Groups,
-    known: &dyn Fn(&str) -> Option<&'static Command>,
-) {
+fn sort(plan: &Plan, running: &Running, number: usize, line: &[u8], groups: &mut Groups) {
     let words = match lines::words(line) {
         Ok(words) => lines::translated(words),
         Err(why) => return running.fail(number, why),
@@ -207,7 +200,7 @@ fn sort(
             None => running.fail(number, "rmdir takes one local folder and no option"),
         };
     }
-    let Some(of) = known(&name).filter(|of| COMMANDS.contains(&of.name)) else {
+    let Some(of) = find(&name).filter(|of| COMMANDS.contains(&of.name)) else {
         return running.fail(number, &format!("'{name}' is not a command for a line"));
     };
     if let Some(why) = lines::starts_programs(of.name, rest) {

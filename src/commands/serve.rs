@@ -3,7 +3,7 @@
 mod live;
 mod options;
 
-use super::line::carry_out;
+use super::tool::carry_out;
 use super::tool::random_key;
 use crate::exit;
 use crate::options::Typed;

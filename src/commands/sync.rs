@@ -10,8 +10,8 @@ mod values;
 mod written;
 
 use super::cluster;
-use super::line::refuse;
 use super::session::run_transfer;
+use super::tool::refuse;
 use crate::exit;
 use crate::show::output;
 pub(super) use options::TABLE;

@@ -3,13 +3,14 @@
 mod forms;
 mod options;
 
-use super::line::{refuse, told};
+use super::tool::{end_with, refuse};
+use crate::commands::session::stop_on_signals;
+use crate::exit;
 use crate::filters::Context;
 use crate::options::{Refused, Typed};
 use crate::show::escape::Escape;
 use crate::show::output;
 use crate::show::{Show, Wanted};
-use crate::{exit, signals};
 use hakobu_core::control::Control;
 use hakobu_core::error::Fatal;
 use hakobu_core::unit::{Jobs, Totals};
@@ -43,7 +44,7 @@ enum Sides {
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
     let plan = TABLE.parse(&arguments).and_then(|typed| plan(&typed).map_err(Refused::Usage));
     let refused = |refused| refuse(refused, exit::VERIFY_TROUBLE);
-    let failed = |message: String| told(exit::VERIFY_TROUBLE, &message);
+    let failed = |message: String| end_with(exit::VERIFY_TROUBLE, &message);
     let code = plan.map_err(refused).and_then(|plan| compare(plan).map_err(failed));
     code.unwrap_or_else(|code| code).into()
 }
@@ -112,7 +113,7 @@ fn compare(mut plan: Plan) -> Result<u8, String> {
     // Between files the signal itself ends the process: there is nothing to clean up.
     let control = Control::default();
     if matches!(plan.sides, Sides::Objects(_)) {
-        signals::stop(&control, exit::VERIFY_TROUBLE, "this run");
+        stop_on_signals(&control, exit::VERIFY_TROUBLE, "this run");
     }
     let (escape, printed) = (Escape::of_locale(), AtomicU64::new(0));
     let report = |difference: &Difference<'_>| {

@@ -7,7 +7,7 @@ mod record;
 mod summary;
 mod view;
 
-use super::line::carry_out;
+use super::tool::carry_out;
 use crate::options::Typed;
 pub(super) use options::TABLE;
 use options::{Plan, Subject};

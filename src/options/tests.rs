@@ -3,7 +3,7 @@
 use super::*;
 
 fn table(command: &str) -> &'static dyn Syntax {
-    crate::commands::find(crate::commands::COMMANDS, command).unwrap().table
+    crate::commands::find(command).unwrap().table
 }
 
 fn parse(command: &str, line: &str) -> Result<Typed, Refused> {

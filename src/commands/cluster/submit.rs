@@ -2,7 +2,7 @@
 
 use super::options::Engine;
 use super::{RunArguments, VERSION, parse_run, report_error};
-use crate::commands::line::told;
+use crate::commands::tool::end_with;
 use crate::show::output;
 use crate::{exit, names};
 use hakobu_cluster::folder;
@@ -18,7 +18,7 @@ use std::time::Duration;
 /// Runs the subcommand.
 pub fn run(arguments: &[OsString]) -> Result<u8, u8> {
     let RunArguments { args, run, rest } = parse_run("submit", arguments, exit::USAGE)?;
-    let usage = |message: &str| told(exit::USAGE, message);
+    let usage = |message: &str| end_with(exit::USAGE, message);
     let engine = args.engine.clone().ok_or_else(|| {
         usage("give an engine: --local N, --slurm, --ray ADDRESS, --k8s, --parallel HOSTS")
     })?;
@@ -60,7 +60,7 @@ pub fn run(arguments: &[OsString]) -> Result<u8, u8> {
             .map(|text| output::text(&text)),
         Engine::Parallel(hosts) => run_parallel(&order, &hosts, args.dry_run),
     };
-    done.map(|()| exit::OK).map_err(|message| told(exit::FAILURE, &message))
+    done.map(|()| exit::OK).map_err(|message| end_with(exit::FAILURE, &message))
 }
 
 /// Runs workers of this machine to their end.

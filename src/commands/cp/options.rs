@@ -3,7 +3,7 @@
 use crate::backups;
 use crate::filters::{self, EXCLUDE, EXCLUDE_FROM, Filters, INCLUDE, INCLUDE_FROM, Rule};
 use crate::limits::{self, Limits};
-use crate::links;
+use crate::names;
 use crate::objects::{self, ObjectArgs};
 use crate::options::{JSON, Opt, OptArg, Row, Table, Takes, flag, parts, put, value};
 use crate::show::{Wanted, ask};
@@ -33,7 +33,7 @@ pub static TABLE: Table<Reading> = Table {
         &objects::CASES,
         &objects::STOP,
         &limits::TRANSFER,
-        &links::OPTIONS,
+        &names::LINKS,
     ],
     unbuilt: &[UNBUILT, objects::UNBUILT],
     abbreviates: true,
@@ -48,7 +48,7 @@ pub struct Reading {
     pub(super) symlinks: Option<Symlinks>,
     pub(super) no_mode: bool,
     pub(super) strips: bool,
-    pub(super) backups: backups::Args,
+    pub(super) backups: backups::BackupArgs,
     pub(super) parents: bool,
     pub(super) no_target_dir: bool,
     pub(super) target_dir: Option<OsString>,
@@ -58,15 +58,15 @@ pub struct Reading {
     pub(super) verbose: bool,
     pub(super) objects: ObjectArgs,
     /// For files in option values. The target is reached through any symlink, as in cp.
-    pub(super) links: links::Args,
+    pub(super) links: names::LinkArgs,
 }
 
 parts!(Reading {
     objects: ObjectArgs,
     limits: Limits,
     filters: Filters,
-    links: links::Args,
-    backups: backups::Args
+    links: names::LinkArgs,
+    backups: backups::BackupArgs
 });
 
 const OPTIONS: &[Opt<Reading>] = &[

@@ -1,8 +1,8 @@
 //! Evaluation of a `cp` command line: from options in order to a `Spec`.
 
 use super::options::{Reading, TABLE};
-use crate::commands::operands::{Operands, operands, without_slashes};
-use crate::objects::{Concerned, landing};
+use crate::commands::operands::{Operands, folder_targets, operands, without_slashes};
+use crate::objects::Concerned;
 use crate::options::Typed;
 use crate::show::{Line, Wanted};
 use crate::{backups, filters, names};
@@ -81,7 +81,7 @@ impl Reading {
             && (policy.dry_run || std::io::stderr().is_terminal())
         {
             let into = if self.no_target_dir { Some(false) } else { is_dir.then_some(true) };
-            wanted.notes.extend(landing::sentences(&sources, &target, into));
+            wanted.notes.extend(folder_targets(&sources, &target, into));
         }
         (wanted.command, wanted.done) = ("cp", "copied");
         wanted.resume = "run the same command again to continue";

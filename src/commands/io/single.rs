@@ -1,10 +1,11 @@
 //! Jobs that run once: laid out, run, told, removed.
 
 use super::live::Live;
+use crate::commands::session::stop_on_signals;
 use crate::files::{is_stdout, write_file};
 use crate::show::output::{self, Output};
 use crate::show::screen;
-use crate::{ec2, exit, signals};
+use crate::{environment, exit};
 use hakobu_core::error::cannot;
 use hakobu_io::layout::{Layout, Safety, lay_out};
 use hakobu_io::output::disks::Disks;
@@ -31,7 +32,7 @@ const PASSES: [u32; 2] = [1, 2];
 /// A sentence: nothing was measured, or what was measured could not be written.
 pub fn run(request: &Request) -> Result<u8, String> {
     let control = Control::default();
-    signals::stop(&control, exit::IO_INTERRUPTED, "this");
+    stop_on_signals(&control, exit::IO_INTERRUPTED, "this");
     // Before anything is measured it is known that the result can be written.
     let report = match request.run.output.as_ref().filter(|path| !is_stdout(path)) {
         Some(path) => Some(
@@ -117,10 +118,10 @@ fn measure(
     if request.run.format == Format::Normal {
         say(&normal::head(jobs, PROGRAM));
     }
-    let machine = fingerprint::machine(&places(layout), ec2::kind());
+    let machine = fingerprint::machine(&places(layout), environment::instance_type());
     let disks = Disks::begin(layout.files.iter().map(|file| file.path.as_path()));
     let began = Instant::now();
-    let told = |outcomes: &[Outcome]| {
+    let write_report = |outcomes: &[Outcome]| {
         let (elapsed, now) = (began.elapsed(), jiff::Zoned::now());
         let facts = Facts {
             program: PROGRAM.into(),
@@ -146,13 +147,13 @@ fn measure(
     let mut so_far = Ok(());
     let ran = run_jobs(jobs, layout, &control.flag(), live.every(), &mut |view| {
         if live.show(&view.progress) {
-            so_far = told(&view.outcomes());
+            so_far = write_report(&view.outcomes());
         }
     });
     screen::clear();
     let outcomes = ran?;
     tell(jobs, &outcomes);
-    so_far.and_then(|()| told(&outcomes))?;
+    so_far.and_then(|()| write_report(&outcomes))?;
     if let Some(error) = report.and_then(Output::finish) {
         let path = request.run.output.as_deref().unwrap_or("".as_ref());
         return Err(cannot("write", path, error));

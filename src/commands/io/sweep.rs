@@ -6,8 +6,9 @@ use super::options::Word;
 use super::single::{laid, places, preconditioned, remove};
 use super::table::Table;
 use crate::commands::bench::{new_folder, now, show};
+use crate::commands::session::stop_on_signals;
 use crate::show::{output, screen};
-use crate::{ec2, exit, signals, xdg};
+use crate::{environment, exit};
 use hakobu_core::error::{Cause, quoted};
 use hakobu_io::Job;
 use hakobu_io::layout::Layout;
@@ -34,7 +35,7 @@ const OF_SWEEP: [&str; 5] = ["output", "output-format", "repeat", "precondition"
 pub fn run(args: &Args) -> Result<u8, String> {
     let request = &args.request;
     let control = Control::default();
-    signals::stop(&control, exit::IO_INTERRUPTED, "this");
+    stop_on_signals(&control, exit::IO_INTERRUPTED, "this");
     let jobs = jobs_of_all(request)?;
     let Some(mut layout) = laid(&jobs, &request.run.safety, &control)? else {
         return Ok(exit::IO_INTERRUPTED);
@@ -74,7 +75,7 @@ fn measure(args: &Args, jobs: &[Job], layout: &Layout, control: &Control) -> Res
     let start = now();
     let folder = match &request.run.output {
         Some(folder) => folder.clone(),
-        None => new_folder(&xdg::results()?, &plan.header.name, &start)?,
+        None => new_folder(&environment::results_folder()?, &plan.header.name, &start)?,
     };
     let facts = fingerprint::Facts {
         program: concat!("hakobu ", env!("CARGO_PKG_VERSION")).into(),
@@ -83,7 +84,7 @@ fn measure(args: &Args, jobs: &[Job], layout: &Layout, control: &Control) -> Res
         machine_name: None,
     };
     let probe = Local::new(program.clone(), None, control.flag());
-    let header = fingerprint::header(&plan, &facts, ec2::kind, &probe);
+    let header = fingerprint::header(&plan, &facts, environment::instance_type, &probe);
     let mut store = Store::open(&folder, &header, &start)?;
     output::message(&format!("results go to {}", quoted(&folder)));
     let mut local = Local::new(program, Some(&folder), control.flag());

@@ -1,7 +1,7 @@
 //! A manual page in troff, from the table of a command and its sections.
 
 use super::sections::{self, Group, Meaning};
-use crate::commands::command::Command;
+use crate::commands::{COMMANDS, Command};
 use std::io;
 
 /// Start of the paragraph on exit codes at the end of each help.
@@ -25,13 +25,13 @@ pub fn of_command(command: &Command) -> io::Result<Vec<u8>> {
 }
 
 /// Returns the page of the program.
-pub fn of_program(all: &[Command]) -> io::Result<Vec<u8>> {
+pub fn of_program() -> io::Result<Vec<u8>> {
     let clap = clap::Command::new("hakobu")
         .about("copies and synchronises files between volumes and S3")
         .disable_help_flag(true);
     let mut out = render(&clap, "hakobu COMMAND [OPTIONS] [PATHS]\nhakobu help [COMMAND|TOPIC]")?;
     head(&mut out, "COMMANDS");
-    for command in all {
+    for command in COMMANDS {
         let line = format!(".TP\n\\fBhakobu\\-{}\\fR(1)\n{}\n", command.name, roff(command.about));
         out.extend_from_slice(line.as_bytes());
     }
@@ -146,7 +146,6 @@ fn roff(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::COMMANDS;
 
     #[test]
     fn text_stays_text() {
@@ -180,7 +179,7 @@ mod tests {
         }
         let sync = COMMANDS.iter().find(|command| command.name == "sync").unwrap();
         let page = String::from_utf8(of_command(sync).unwrap()).unwrap();
-        let whole = String::from_utf8(of_program(COMMANDS).unwrap()).unwrap();
+        let whole = String::from_utf8(of_program().unwrap()).unwrap();
         assert_eq!(whole.matches("XDG_STATE_HOME").count(), 1, "{whole}");
         for word in ["AWS_PROFILE", ".SH \"FILES\"", "\\(ti/.aws/config", "25 \\-\\-max\\-delete"] {
             assert!(page.contains(word), "{word}");

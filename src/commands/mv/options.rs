@@ -6,7 +6,7 @@ use crate::commands::cp::{
 };
 use crate::filters::{self, Filters};
 use crate::limits::{self, Limits};
-use crate::links;
+use crate::names;
 use crate::objects::{self, ObjectArgs};
 use crate::options::{JSON, Opt, Table, flag, parts, put, value};
 use crate::show::{Wanted, ask};
@@ -39,7 +39,7 @@ pub static TABLE: Table<Reading> = Table {
         &objects::STOP,
         &filters::NAMED,
         &limits::TRANSFER,
-        &links::OPTIONS,
+        &names::LINKS,
     ],
     unbuilt: &[UNBUILT, objects::UNBUILT],
     abbreviates: true,
@@ -50,8 +50,8 @@ pub static TABLE: Table<Reading> = Table {
 pub struct Reading {
     pub(super) options: Options,
     pub(super) wanted: Wanted,
-    pub(super) backups: backups::Args,
-    pub(super) links: links::Args,
+    pub(super) backups: backups::BackupArgs,
+    pub(super) links: names::LinkArgs,
     /// `--strip-trailing-slashes`.
     pub(super) strips: bool,
     /// One of `-n`, `-f`, `-i` was given.
@@ -74,8 +74,8 @@ parts!(Reading {
     objects: ObjectArgs,
     limits: Limits,
     filters: Filters,
-    links: links::Args,
-    backups: backups::Args
+    links: names::LinkArgs,
+    backups: backups::BackupArgs
 });
 
 impl Reading {

@@ -282,7 +282,7 @@ impl Listener for Numbered<'_> {
                 output::message(&format!("line {number}: {sentence}"));
             }
             (_, Some(number)) => {
-                self.running.told(number, &sentence);
+                self.running.fail_text(number, &sentence);
                 self.show.print_problem(problem, &sentence);
             }
             (_, None) => self.show.event(event),

@@ -1,6 +1,6 @@
 //! The parsed command line of `run`, and the state that its lines share.
 
-use crate::commands::command::Command;
+use crate::commands::Command;
 use crate::limits::Limits;
 use crate::objects::ObjectArgs;
 use crate::options::parts;
@@ -58,14 +58,14 @@ impl Running {
 
     /// Reports a line that failed; with `--json` also as an event.
     pub fn fail(&self, number: usize, why: &str) {
-        self.told(number, why);
+        self.fail_text(number, why);
         if self.json {
             output::line(&Failed { event: "error", line: number, message: why });
         }
     }
 
     /// Reports a line that failed, of which an event tells already.
-    pub fn told(&self, number: usize, why: &str) {
+    pub fn fail_text(&self, number: usize, why: &str) {
         output::message(&format!("line {number}: {why}"));
         self.failed.store(true, Ordering::Relaxed);
     }

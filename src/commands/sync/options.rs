@@ -11,7 +11,7 @@ use crate::limits;
 use crate::number::Digits;
 use crate::objects;
 use crate::options::{Group, JSON, Table, Takes, flag, put, titled, value, values};
-use crate::{links, owner};
+use crate::{names, owner};
 use hakobu_transfer::policy::{Delete, MissingArgs, Sparse};
 
 /// The command line of `sync`.
@@ -47,7 +47,7 @@ pub static TABLE: Table<Reading> = Table {
         &objects::CASES,
         &objects::STOP,
         &limits::TRANSFER,
-        &links::OPTIONS,
+        &names::LINKS,
         &ACCEPTED,
         &cluster::PLANNED,
     ],

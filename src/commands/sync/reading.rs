@@ -3,7 +3,7 @@
 use crate::commands::cluster::options as cluster;
 use crate::filters::Filters;
 use crate::limits::Limits;
-use crate::links;
+use crate::names;
 use crate::objects::ObjectArgs;
 use crate::options::parts;
 use crate::show::Wanted;
@@ -58,7 +58,7 @@ pub struct Reading {
     pub(super) stats: Option<u8>,
     pub(super) itemize: u8,
     pub(super) objects: ObjectArgs,
-    pub(super) trusted: links::Args,
+    pub(super) trusted: names::LinkArgs,
     pub(super) cluster: cluster::Args,
 }
 
@@ -77,6 +77,6 @@ parts!(Reading {
     objects: ObjectArgs,
     limits: Limits,
     filters: Filters,
-    trusted: links::Args,
+    trusted: names::LinkArgs,
     cluster: cluster::Args
 });

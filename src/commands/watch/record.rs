@@ -4,7 +4,7 @@ use super::live;
 use super::options::{Plan, Subject};
 use super::summary;
 use super::view::View;
-use crate::commands::line::told;
+use crate::commands::tool::end_with;
 use crate::exit;
 use crate::files::Target;
 use crate::show::screen::ReservedLine;
@@ -111,7 +111,7 @@ fn spawn(words: &[OsString], sender: &Sender<Event>) -> Result<StartedCommand, u
     let name = words.first().ok_or(exit::USAGE)?;
     let started = start::Command::new(words.to_vec()).start().map_err(|error| {
         let code = if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_RUN };
-        told(code, &cannot("run", name, error))
+        end_with(code, &cannot("run", name, error))
     })?;
     let pid = started.pid;
     let sender = sender.clone();
@@ -121,8 +121,9 @@ fn spawn(words: &[OsString], sender: &Sender<Event>) -> Result<StartedCommand, u
         let _ = sender.send(Event::Ended(Instant::now()));
     };
     let waiting = std::thread::Builder::new().name("end".into()).spawn(wait);
-    waiting
-        .map_err(|error| told(exit::FAILURE, &format!("cannot wait: {}", Cause::System(error))))?;
+    waiting.map_err(|error| {
+        end_with(exit::FAILURE, &format!("cannot wait: {}", Cause::System(error)))
+    })?;
     Ok(started)
 }
 
