@@ -1,15 +1,11 @@
 //! Files that the program writes for the user: exports, reports, logs, manual pages, completions. Such a file gets its
-//! name when it is complete: until then it has a temporary name in the same folder. Devices and pipes are written to
-//! directly, and `-` is standard output. Symlinks on the way are followed if they belong to root or the running user.
+//! name when it is complete ([`OutputFile`]). Devices and pipes are written to directly, and `-` is standard output. Symlinks on the way are followed if they belong to root or the running user.
 
 use crate::show::output::Output;
 use hakobu_core::error::{Cause, cannot};
 use hakobu_sys::paths::Links;
-use hakobu_sys::{AsFd, OwnedFd, dir, file};
-use std::ffi::CString;
-use std::fs::File;
+use hakobu_transfer::publish::OutputFile;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// The name that means standard output.
@@ -18,8 +14,8 @@ const STDOUT: &str = "-";
 /// An output file.
 pub struct Target {
     path: PathBuf,
-    /// Its folder, its name and its temporary name; `None` if it is not a regular file.
-    temporary: Option<Temporary>,
+    /// `None` if it is not a regular file.
+    file: Option<OutputFile>,
     output: Output,
 }
 
@@ -35,10 +31,11 @@ impl Target {
             Ok(there) if !there.is_file() => {
                 Output::file(path, true, &Links::Trusted).map(|output| (None, output))
             }
-            _ => temporary(path).map(|(temporary, file)| (Some(temporary), Output::new(file))),
+            _ => OutputFile::create(path, &Links::Trusted)
+                .map(|(created, file)| (Some(created), Output::new(file))),
         };
-        let (temporary, output) = opened.map_err(|error| failed(path, error))?;
-        Ok(Target { path: path.to_owned(), temporary, output })
+        let (file, output) = opened.map_err(|error| failed(path, error))?;
+        Ok(Target { path: path.to_owned(), file, output })
     }
 
     /// Opens several files, those that are requested.
@@ -77,17 +74,9 @@ impl Target {
     ///
     /// # Errors
     /// A sentence: it could not be created, or is incomplete.
-    pub fn finish(mut self) -> Result<(), String> {
+    pub fn finish(self) -> Result<(), String> {
         let written = self.output.finish().map_or(Ok(()), Err);
-        let done = written.and_then(|()| match &self.temporary {
-            Some(Temporary { dir, name, until }) => {
-                dir::rename(dir.as_fd(), until, dir.as_fd(), name)
-            }
-            None => Ok(()),
-        });
-        if done.is_ok() {
-            self.temporary = None;
-        }
+        let done = written.and_then(|()| self.file.map_or(Ok(()), OutputFile::publish));
         done.map_err(|error| failed(&self.path, error))
     }
 }
@@ -117,35 +106,6 @@ pub fn make_folder(path: &Path) -> Result<(), String> {
 /// Returns the path, by default standard output.
 pub fn or_stdout(path: Option<PathBuf>) -> PathBuf {
     path.unwrap_or_else(|| STDOUT.into())
-}
-
-impl Drop for Target {
-    fn drop(&mut self) {
-        if let Some(Temporary { dir, until, .. }) = &self.temporary {
-            let _ = dir::unlink(dir.as_fd(), until);
-        }
-    }
-}
-
-/// A file with a temporary name.
-struct Temporary {
-    dir: OwnedFd,
-    name: CString,
-    until: CString,
-}
-
-/// Creates a new file beside `path`; a symlink of that name will be replaced.
-fn temporary(path: &Path) -> io::Result<(Temporary, File)> {
-    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.as_bytes();
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder.as_os_str().as_bytes(),
-        _ => b".",
-    };
-    let dir = Links::Trusted.open_dir(dir::cwd(), &CString::new(folder)?)?;
-    let until = [b".", name, format!(".{}", std::process::id()).as_bytes()].concat();
-    let (name, until) = (CString::new(name)?, CString::new(until)?);
-    let file = File::from(file::create_new(dir.as_fd(), &until, 0o666)?);
-    Ok((Temporary { dir, name, until }, file))
 }
 
 fn failed(path: &Path, error: io::Error) -> String {

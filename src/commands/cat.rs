@@ -4,7 +4,7 @@ use super::tool;
 use super::tool::carry_out;
 use crate::exit;
 use crate::filters::{self, Filters};
-use crate::limits::{self, Limits};
+use crate::limits::{self, LimitArgs};
 use crate::objects::{self, ObjectArgs};
 use crate::options::{Noted, Opt, Refused, Table, Typed, flag, parts, put, value};
 use crate::show::progress::{Progress, ProgressForm};
@@ -50,7 +50,7 @@ pub static TABLE: Table<Plan> = Table {
 #[derive(Default)]
 pub struct Plan {
     objects: ObjectArgs,
-    limits: Limits,
+    limits: LimitArgs,
     range: Option<Range>,
     parts: StreamParts,
     filters: Filters,
@@ -58,7 +58,7 @@ pub struct Plan {
     places: Vec<(OsString, S3Url)>,
 }
 
-parts!(Plan { objects: ObjectArgs, limits: Limits, filters: Filters });
+parts!(Plan { objects: ObjectArgs, limits: LimitArgs, filters: Filters });
 
 const JSON: Noted = Noted(&[
     flag("json", None, "JSON lines").noted("the content of objects is all that is printed")
@@ -201,7 +201,7 @@ fn show(plan: &Plan) -> Result<u8, String> {
     let form = ProgressForm::of(std::io::stdout().is_terminal().then_some(false), false, false);
     let progress = Progress::start(form, |_| {});
     progress.begins(&meter);
-    let limiter = plan.limits.bytes_per_s_max.map(Limiter::new);
+    let limiter = plan.limits.base.bytes_per_s_max.map(Limiter::new);
     let mut out = Counted { out: stdout, meter: &meter, limiter };
     for (typed, url) in &plan.places {
         let mut keys = match Keys::of(plan, &store, url) {

@@ -117,9 +117,7 @@ pub fn run_worker(mut opened: OpenRun, job: WorkerJob) -> Result<WorkerEnd, Stri
     let control = Arc::new(Control::default());
     stop_on_signals(&control, job.at_once, "this run");
     opened.wanted.priority.apply()?;
-    for limit in [&mut opened.spec.bytes_per_s_max, &mut opened.spec.operations_per_s_max] {
-        *limit = limit.map(|all| (all / job.workers).max(1));
-    }
+    opened.spec.limits = opened.spec.limits.divided(job.workers);
     let wanted = Wanted {
         command: job.command,
         done: "copied",

@@ -17,14 +17,15 @@ use crate::show::{Show, Wanted};
 use crate::{exit, number};
 use area::{Area, Data};
 use hakobu_core::error::Fatal;
-use hakobu_core::unit::{Jobs, Totals};
+use hakobu_core::limit::Limits;
+use hakobu_core::unit::Totals;
 use hakobu_s3::ops::create_bucket;
 use hakobu_s3::with_client;
 use hakobu_s3::{Addressing, Credentials, Settings};
 use hakobu_testserver::{Conditions, ServerConfig, ServerKind, TestServer};
 use hakobu_transfer::location::Location;
-use hakobu_transfer::object::JOBS_SEED;
-use hakobu_transfer::run::{Control, Outcome, Rates, transfer};
+
+use hakobu_transfer::run::{Control, Outcome, transfer};
 use hakobu_transfer::verify::{self, Aspect, Aspects, Counts, ObjectSpec, Times};
 use options::Reading;
 pub(super) use options::TABLE;
@@ -197,8 +198,7 @@ impl Demo<'_> {
             encode_names: false,
             one_way: false,
             filter: None,
-            jobs: JOBS_SEED,
-            bytes_per_s_max: None,
+            limits: Limits::default(),
         };
         let show = self.show()?;
         let compared = verify::verify_objects(
@@ -222,7 +222,7 @@ impl Demo<'_> {
         };
         let show = self.show()?;
         let report = |difference: &verify::Difference<'_>| print_difference(difference);
-        let compared = verify_trees(&mut spec, Jobs::Auto, Rates::default(), &report, &show);
+        let compared = verify_trees(&mut spec, Limits::default(), &report, &show);
         self.compared(step, &show, compared)
     }
 

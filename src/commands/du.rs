@@ -42,7 +42,7 @@ fn plan(typed: Typed) -> Result<Plan, String> {
     }
     let mut plan = TABLE.read(&typed, Plan::default())?;
     TABLE.check_places(&typed, false, false)?;
-    plan.rates = plan.limits.rates()?;
+    plan.within = plan.limits.of_run(false)?;
     let options = &mut plan.options;
     if plan.summarize && options.files {
         let message = "-s and -a contradict each other: one line in all, or one for each file";
@@ -95,10 +95,16 @@ fn measure(plan: &Plan) -> Result<u8, String> {
     let excludes = |top: &[u8], below: &[u8], kind: Kind| plan.left_out.excludes(top, below, kind);
     let excludes = (!plan.left_out.is_empty()).then_some(&excludes as Excludes<'_>);
     let shows = |size| plan.threshold.is_none_or(|threshold| threshold.shows(size));
-    let ((sum, failures), _) = steered(&paths, plan.limits.jobs, plan.rates, |controls, limits| {
+    let ((sum, failures), _) = steered(&paths, plan.within, |controls, capacity| {
         progress.begins(&controls.meter);
-        let meter =
-            UsageMeter::new(plan.options, &tops, controls, limits.open_dirs_max, excludes, &failed);
+        let meter = UsageMeter::new(
+            plan.options,
+            &tops,
+            controls,
+            capacity.open_dirs_max,
+            excludes,
+            &failed,
+        );
         let mut sum = Sum::default();
         for top in &tops {
             let measured = meter.measure(top, &mut |path, bytes| {

@@ -62,7 +62,7 @@ pub fn described(arguments: &[OsString]) -> Result<(Vec<OptArg>, Spec, Wanted), 
 fn work_of(typed: &Typed) -> Result<Work, String> {
     let (mut reading, places) = reading_of(typed)?;
     let concerned = Concerned::of(&places.sources, &places.target);
-    reading.operations_per_s_max = reading.limits.operations_per_s_max(concerned.any())?;
+    reading.within = reading.limits.of_run(concerned.any())?;
     if concerned.any() {
         let target = places.target.local();
         let mut paths = places.sources.paths().iter().map(PathBuf::as_path).chain(target);
@@ -122,11 +122,15 @@ impl Reading {
         let sources = Sources::Paths(vec![from.to_owned()]);
         let layout = Layout::Cp { no_target_dir: true, target_is_dir: false, parents: false };
         Spec {
-            operations_per_s_max: self.operations_per_s_max,
             items: self.wanted.items(),
             check_space: true,
             carried: Some(Arc::clone(&self.carried)),
-            ..self.limits.spec(sources, Location::Local(to.to_owned()), layout, policy)
+            ..self.limits.spec(
+                self.within,
+                (sources, Location::Local(to.to_owned())),
+                layout,
+                policy,
+            )
         }
     }
 }

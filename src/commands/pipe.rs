@@ -4,7 +4,7 @@ use super::tool;
 use super::tool::carry_out;
 use crate::commands::session::stop_on_signals;
 use crate::exit;
-use crate::limits::{self, Limits};
+use crate::limits::{self, LimitArgs};
 use crate::objects::{self, ObjectArgs};
 use crate::options::{Opt, Refused, Table, Typed, flag, parts};
 use crate::show::json::{Paths, line};
@@ -55,12 +55,12 @@ pub static TABLE: Table<Reading> = Table {
 #[derive(Default)]
 pub struct Reading {
     objects: ObjectArgs,
-    limits: Limits,
+    limits: LimitArgs,
     keeps: bool,
     json: bool,
 }
 
-parts!(Reading { objects: ObjectArgs, limits: Limits });
+parts!(Reading { objects: ObjectArgs, limits: LimitArgs });
 
 const OPTIONS: &[Opt<Reading>] = &[
     flag("no-clobber", Some('n'), "never replace an object: what arrives is dropped then")
@@ -71,7 +71,7 @@ const OPTIONS: &[Opt<Reading>] = &[
 /// The parsed command line.
 struct Plan {
     objects: Objects,
-    limits: Limits,
+    limits: LimitArgs,
     /// An existing object stays, which is not a failure.
     keeps: bool,
     json: bool,
@@ -137,7 +137,7 @@ fn upload(Plan { objects, limits, keeps, json, path, url }: Plan) -> Result<u8, 
     let meter = Arc::new(Meter::new(1));
     let progress = Progress::start(ProgressForm::of(None, false, false), |_| {});
     progress.begins(&meter);
-    let limiter = limits.bytes_per_s_max.map(Limiter::new);
+    let limiter = limits.base.bytes_per_s_max.map(Limiter::new);
     let stream = Stream {
         store: &store,
         bucket: &url.bucket,
@@ -145,7 +145,7 @@ fn upload(Plan { objects, limits, keeps, json, path, url }: Plan) -> Result<u8, 
         headers,
         part_bytes: options.part_bytes,
         concurrency: options.concurrency,
-        memory_bytes_max: limits.memory_bytes_max.unwrap_or(MEMORY_BYTES_MAX),
+        memory_bytes_max: limits.base.memory_bytes_max.unwrap_or(MEMORY_BYTES_MAX),
         limiter: limiter.as_ref(),
         control: &control,
         progress: &|bytes| meter.lane(0).bytes(bytes),

@@ -69,7 +69,7 @@ fn refuse_idle(filters: &Filters) -> Result<(), String> {
 fn plan(typed: &Typed) -> Result<Plan, String> {
     let mut plan = TABLE.read(typed, Plan::new(false))?;
     TABLE.check_places(typed, false, false)?;
-    plan.rates = plan.limits.rates()?;
+    plan.within = plan.limits.of_run(false)?;
     plan.paths.clone_from(&typed.paths);
     if plan.paths.is_empty() && !plan.force {
         return Err("nothing to remove: give at least one path".into());

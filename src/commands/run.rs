@@ -301,7 +301,7 @@ fn others(plan: &Plan, running: &Running, others: &[Other]) {
             Err(error) => running.fail(other.number, &Cause::System(error).to_string()),
         }
     };
-    let workers = match plan.limits.jobs {
+    let workers = match plan.limits.base.jobs {
         Jobs::Fixed(jobs) => jobs,
         Jobs::Auto => PROCESSES,
     };

@@ -13,10 +13,11 @@ use crate::show::output;
 use crate::show::{Show, Wanted};
 use hakobu_core::control::Control;
 use hakobu_core::error::Fatal;
-use hakobu_core::unit::{Jobs, Totals};
+use hakobu_core::limit::Limits;
+use hakobu_core::unit::Totals;
 use hakobu_sys::paths::Links;
 use hakobu_transfer::location::Location;
-use hakobu_transfer::run::{Outcome, Rates, steered};
+use hakobu_transfer::run::{Outcome, steered};
 use hakobu_transfer::verify::{self, Difference, ObjectSpec, Spec};
 use options::Reading;
 pub(super) use options::TABLE;
@@ -35,7 +36,7 @@ struct Plan {
 
 #[derive(Debug)]
 enum Sides {
-    Paths(Spec),
+    Paths(Spec, Limits),
     /// At least one is in S3.
     Objects(Box<ObjectSpec>),
 }
@@ -61,12 +62,13 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
     let filter = read.filters.build(&context).map_err(|fatal| fatal.message)?;
     TABLE.check_places(typed, in_store, false)?;
     // Requests have no limit here.
-    read.limits.operations_per_s_max(in_store)?;
+    let limits = read.limits.of_run(in_store)?;
     let (times, one_way) = (read.times, read.one_way);
     let sides = match (source, target) {
         (Location::Local(source), Location::Local(target)) => {
             let (aspects, open_dirs_max) = (read.aspects, 0);
-            Sides::Paths(Spec { source, target, aspects, times, one_way, filter, open_dirs_max })
+            let spec = Spec { source, target, aspects, times, one_way, filter, open_dirs_max };
+            Sides::Paths(spec, limits)
         }
         (source, target) => {
             let objects = read.objects.clone().objects()?;
@@ -81,8 +83,7 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
                 encode_names: objects.options.encode_names,
                 one_way,
                 filter,
-                jobs: 0,
-                bytes_per_s_max: read.limits.bytes_per_s_max,
+                limits,
             }))
         }
     };
@@ -128,17 +129,8 @@ fn compare(mut plan: Plan) -> Result<u8, String> {
         });
     };
     let compared = match &mut plan.sides {
-        Sides::Objects(objects) => {
-            objects.jobs = match plan.read.limits.jobs {
-                Jobs::Auto => hakobu_transfer::object::JOBS_SEED,
-                Jobs::Fixed(jobs) => jobs,
-            };
-            verify::verify_objects(objects, &report, &control, &show)
-        }
-        Sides::Paths(spec) => match plan.read.limits.rates() {
-            Ok(rates) => verify_trees(spec, plan.read.limits.jobs, rates, &report, &show),
-            Err(message) => Err(Fatal::new(2, message)),
-        },
+        Sides::Objects(objects) => verify::verify_objects(objects, &report, &control, &show),
+        Sides::Paths(spec, limits) => verify_trees(spec, *limits, &report, &show),
     };
     let (outcome, fatal) = match compared {
         Ok(outcome) => (outcome, None),
@@ -155,14 +147,13 @@ fn compare(mut plan: Plan) -> Result<u8, String> {
 /// Compares two trees with a tuned or fixed number of workers.
 pub fn verify_trees(
     spec: &mut Spec,
-    jobs: Jobs,
-    rates: Rates,
+    limits: Limits,
     report: &(dyn Fn(&Difference<'_>) + Sync),
     show: &Show,
 ) -> Result<verify::Outcome, Fatal> {
     let (source, target) = (spec.source.clone(), spec.target.clone());
-    let (compared, jobs) = steered(&[&source, &target], jobs, rates, |controls, limits| {
-        spec.open_dirs_max = limits.open_dirs_max;
+    let (compared, jobs) = steered(&[&source, &target], limits, |controls, capacity| {
+        spec.open_dirs_max = capacity.open_dirs_max;
         verify::verify(spec, controls, report, show)
     });
     compared.map(|outcome| verify::Outcome { jobs, ..outcome })

@@ -188,13 +188,7 @@ impl LocalFolder {
         let folder = path.parent().unwrap_or(&self.path);
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let temp = folder.join(format!(".{}-{number:x}", self.me));
-        let write = || {
-            let mut file =
-                OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temp)?;
-            file.write_all(content)?;
-            // Network file systems tell of some failures only here.
-            file::close(file)
-        };
+        let write = || file::write_temporary(&temp, content);
         let made = match write() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 match DirBuilder::new().mode(0o700).create(folder) {
@@ -204,10 +198,7 @@ impl LocalFolder {
             }
             made => made,
         };
-        made.map_err(|error| {
-            drop(fs::remove_file(&temp));
-            io_error("write", &path, error)
-        })?;
+        made.map_err(|error| io_error("write", &path, error))?;
         Ok((temp, path))
     }
 }

@@ -5,11 +5,11 @@ use crate::folder::RunError;
 use crate::shard::ShardEntry;
 use crate::worker::{ProblemLog, ShardResult, WorkerSetup, interrupted};
 use hakobu_core::error::Fatal;
-use hakobu_core::unit::Jobs;
+use hakobu_core::limit::Limits;
 use hakobu_transfer::location::Location;
-use hakobu_transfer::object::JOBS_SEED;
+
 use hakobu_transfer::policy::Symlinks;
-use hakobu_transfer::run::{Rates, Spec, steered};
+use hakobu_transfer::run::{Spec, steered};
 use hakobu_transfer::verify::{
     self, Aspect, Aspects, Difference, Finding, ObjectSpec, Outcome, Times, verify_named,
     verify_named_objects,
@@ -106,8 +106,8 @@ fn compare(
             open_dirs_max: 0,
         };
         let (compared, _) =
-            steered(&[from, to], spec.jobs, Rates::default(), |controls, limits| {
-                between.open_dirs_max = limits.open_dirs_max;
+            steered(&[from, to], Limits::of_jobs(spec.limits.jobs), |controls, capacity| {
+                between.open_dirs_max = capacity.open_dirs_max;
                 verify_named(&between, names, setup.control, controls, report, log)
             });
         return compared;
@@ -123,11 +123,7 @@ fn compare(
         encode_names: spec.objects.options.encode_names,
         one_way: true,
         filter: None,
-        jobs: match spec.jobs {
-            Jobs::Auto => JOBS_SEED,
-            Jobs::Fixed(jobs) => jobs,
-        },
-        bytes_per_s_max: None,
+        limits: Limits::of_jobs(spec.limits.jobs),
     };
     verify_named_objects(&between, names, report, setup.control, log)
 }

@@ -327,9 +327,44 @@ pub enum WorkKind {
     Store,
 }
 
-/// See the module.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What the user allows a run to take: one value from the options to the gate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
+    /// Workers (`-j`): transfers of files, requests to S3.
+    pub jobs: Jobs,
+    /// Workers that move the content of one file, between paths (`--jobs-per-file`).
+    pub jobs_per_file: Jobs,
+    /// Content in bytes per second, for all workers together (`--bwlimit`).
+    pub bytes_per_s_max: Option<u64>,
+    /// Operations on files (`--iops-limit`), or requests where a side is in S3 (`--rps-limit`), per second.
+    pub operations_per_s_max: Option<u64>,
+    /// Bytes in flight and in buffers (`--memory`); 256 MiB by default.
+    pub memory_bytes_max: Option<u64>,
+}
+
+impl Limits {
+    /// Limits of a run whose only limit is the number of workers.
+    pub fn of_jobs(jobs: Jobs) -> Limits {
+        Limits { jobs, ..Limits::default() }
+    }
+
+    /// Returns whether a rate is limited.
+    pub fn limits_a_rate(&self) -> bool {
+        self.bytes_per_s_max.is_some() || self.operations_per_s_max.is_some()
+    }
+
+    /// Returns the share of one of `workers` machines; rates are divided, never to 0.
+    #[must_use]
+    pub fn divided(self, workers: u64) -> Limits {
+        let share = |per_s: Option<u64>| per_s.map(|per_s| (per_s / workers.max(1)).max(1));
+        let bytes_per_s_max = share(self.bytes_per_s_max);
+        Limits { bytes_per_s_max, operations_per_s_max: share(self.operations_per_s_max), ..self }
+    }
+}
+
+/// What this machine has room for: descriptors and memory divided among workers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capacity {
     /// Jobs that may ever be under way, at least 1.
     pub jobs_max: usize,
     /// Directories (between paths: pairs of them) that are kept open.
@@ -340,14 +375,14 @@ pub struct Limits {
     pub samples: bool,
 }
 
-impl Limits {
+impl Capacity {
     /// Divides the descriptors and the memory.
     pub fn new(
         work: WorkKind,
         jobs: Jobs,
         memory_bytes_max: Option<u64>,
         open_files_max: u64,
-    ) -> Limits {
+    ) -> Capacity {
         let spare = open_files_max.saturating_sub(RESERVED_FILES);
         let (most, bytes, files) = match (work, jobs) {
             (WorkKind::Store, Jobs::Auto) => (STORES_JOBS_MAX, REQUEST_BYTES, REQUEST_FILES),
@@ -368,7 +403,7 @@ impl Limits {
         let batch_max = (left / (2 * jobs_max)).clamp(1, BATCH_MAX);
         // No limit exceeds its upper bound.
         let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-        Limits {
+        Capacity {
             jobs_max: count(jobs_max),
             open_dirs_max: count(open_dirs_max),
             batch_max: count(batch_max),
@@ -581,8 +616,8 @@ mod tests {
     }
 
     fn walk(jobs: usize, open_files_max: u64) -> (usize, usize) {
-        let limits = Limits::new(WorkKind::Walk, Jobs::Fixed(jobs), None, open_files_max);
-        (limits.jobs_max, limits.open_dirs_max)
+        let capacity = Capacity::new(WorkKind::Walk, Jobs::Fixed(jobs), None, open_files_max);
+        (capacity.jobs_max, capacity.open_dirs_max)
     }
 
     #[test]
@@ -594,7 +629,7 @@ mod tests {
 
     #[test]
     fn memory_and_the_kind_of_work_bound_the_jobs() {
-        let most = |work, memory| Limits::new(work, Jobs::Auto, memory, 1 << 20).jobs_max;
+        let most = |work, memory| Capacity::new(work, Jobs::Auto, memory, 1 << 20).jobs_max;
         assert_eq!((most(WorkKind::Walk, None), most(WorkKind::Paths, None)), (64, 64));
         assert_eq!(most(WorkKind::Store, None), 512);
         assert_eq!(most(WorkKind::Paths, Some(4 << 20)), 8);
@@ -623,11 +658,11 @@ mod tests {
             memory in proptest::option::of(0..1_u64 << 40),
         ) {
             for (work, each) in [(WorkKind::Walk, 1), (WorkKind::Paths, 2)] {
-                let limits = Limits::new(work, jobs, memory, open_files_max);
-                let jobs = limits.jobs_max as u64;
-                let dirs = each * limits.open_dirs_max as u64;
+                let capacity = Capacity::new(work, jobs, memory, open_files_max);
+                let jobs = capacity.jobs_max as u64;
+                let dirs = each * capacity.open_dirs_max as u64;
                 prop_assert!(RESERVED_FILES + OWN_FILES * jobs + dirs <= open_files_max);
-                prop_assert!(limits.batch_max >= 1 && jobs >= 1);
+                prop_assert!(capacity.batch_max >= 1 && jobs >= 1);
             }
         }
     }

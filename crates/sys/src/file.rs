@@ -9,7 +9,10 @@ use rustix::fd::{AsRawFd, IntoRawFd};
 use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, ResolveFlags, SeekFrom};
 use rustix::io::{Errno, ReadWriteFlags};
 use std::ffi::{CStr, CString};
-use std::io::{IoSlice, IoSliceMut, Result};
+use std::fs;
+use std::io::{IoSlice, IoSliceMut, Result, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 
 /// Opens a file for reading. Does not block on a FIFO and does not acquire a controlling terminal; `follow`
 /// allows the last component to be a symlink.
@@ -419,6 +422,40 @@ pub fn read_cached(fd: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> Result
     })
 }
 
+/// Writes a file that only its owner can read, which may then be renamed or linked. What a killed writer left under this
+/// name is replaced; nobody else may use it.
+///
+/// # Errors
+/// Those of creating, writing and closing, where network file systems report failed writes; the file is removed then.
+pub fn write_temporary(temp: &Path, content: &[u8]) -> Result<()> {
+    let create = || fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(temp);
+    let mut made = match create() {
+        Err(error) if errno::is(&error, errno::EEXIST) => {
+            fs::remove_file(temp)?;
+            create()?
+        }
+        made => made?,
+    };
+    let written = made.write_all(content).and_then(|()| close(made));
+    if written.is_err() {
+        drop(fs::remove_file(temp));
+    }
+    written
+}
+
+/// Replaces a file through a temporary name in the same folder.
+///
+/// # Errors
+/// As [`write_temporary`], and of renaming; the old file is unchanged then.
+pub fn replace(temp: &Path, path: &Path, content: &[u8]) -> Result<()> {
+    write_temporary(temp, content)?;
+    let renamed = fs::rename(temp, path);
+    if renamed.is_err() {
+        drop(fs::remove_file(temp));
+    }
+    renamed
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -519,5 +556,23 @@ mod tests {
         let cached = read_cached(file.as_fd(), &mut buffer, 0).unwrap();
         assert!(matches!(cached, CachedRead::Got(4) | CachedRead::Unknown), "{cached:?}");
         fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_file_is_replaced_or_unchanged() {
+        let dir = std::env::temp_dir().join(format!("hakobu-replaced-{}", std::process::id()));
+        fs::create_dir(&dir).unwrap();
+        let count = || fs::read_dir(&dir).unwrap().count();
+        let (temp, path) = (dir.join("r.new"), dir.join("r"));
+        // A killed writer left its file.
+        fs::write(&temp, "half").unwrap();
+        replace(&temp, &path, b"one").unwrap();
+        replace(&temp, &path, b"two").unwrap();
+        assert_eq!((fs::read_to_string(&path).unwrap().as_str(), count()), ("two", 1));
+        let folder = dir.join("folder");
+        fs::create_dir(&folder).unwrap();
+        replace(&temp, &folder, b"three").unwrap_err();
+        assert_eq!(count(), 2);
+        fs::remove_dir_all(&dir).unwrap();
     }
 }

@@ -13,6 +13,6 @@ pub mod location;
 pub mod object;
 pub mod plan;
 pub mod policy;
-mod publish;
+pub mod publish;
 pub mod run;
 pub mod verify;

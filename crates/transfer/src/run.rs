@@ -17,14 +17,14 @@ pub use crate::plan::{Layout, Objects, Spec};
 pub use hakobu_core::control::Control;
 pub use hakobu_s3::RequestCounts;
 pub use remove::{Keys, Removal, RemovalTarget, remove_objects};
-pub use steer::{Rates, steered};
+pub use steer::steered;
 
 use crate::plan::objects::{Claims, PlannedSource, refuse_unfit, resolve_sources};
 use crate::plan::{Lines, Place};
 use crate::policy::Delete;
 use hakobu_core::error::Fatal;
 use hakobu_core::event::{Event, Listener};
-use hakobu_core::limit::{Controls, Limits, check_memory};
+use hakobu_core::limit::{Capacity, Controls, check_memory};
 use hakobu_core::threads::for_each;
 use hakobu_core::unit::Totals;
 use hakobu_explain::tune::TuningStep;
@@ -119,8 +119,8 @@ trait Job {
 struct Resources {
     /// Gate, limiters and meter.
     pub controls: Arc<Controls>,
-    /// Limits on concurrency and open files.
-    pub limits: Limits,
+    /// Bounds of concurrency and open files.
+    pub capacity: Capacity,
     /// The record of this run, and those of other runs.
     pub ledger: Arc<Ledger>,
 }
@@ -158,7 +158,7 @@ impl<'a> Run<'a> {
         }
         let hints = RunHints::read(spec)?;
         let part_bytes = spec.objects.options.part_bytes;
-        check_memory(spec.memory_bytes_max, spec.has_store(), part_bytes)?;
+        check_memory(spec.limits.memory_bytes_max, spec.has_store(), part_bytes)?;
         Ok(Run { hints, ..run })
     }
 
@@ -177,7 +177,7 @@ impl<'a> Run<'a> {
         let ledger = Arc::new(job.ledger());
         let resources = Resources {
             controls: Arc::clone(&configuration.controls),
-            limits: configuration.limits,
+            capacity: configuration.capacity,
             ledger,
         };
         listener.event(Event::Begins(&resources.controls.meter));

@@ -2,7 +2,7 @@
 
 use crate::backups;
 use crate::filters::{self, EXCLUDE, EXCLUDE_FROM, Filters, INCLUDE, INCLUDE_FROM, Rule};
-use crate::limits::{self, Limits};
+use crate::limits::{self, LimitArgs};
 use crate::names;
 use crate::objects::{self, ObjectArgs};
 use crate::options::{JSON, Opt, OptArg, Row, Table, Takes, flag, parts, put, value};
@@ -54,7 +54,7 @@ pub struct Reading {
     pub(super) target_dir: Option<OsString>,
     pub(super) files_from: Option<OsString>,
     pub(super) filters: Filters,
-    pub(super) limits: Limits,
+    pub(super) limits: LimitArgs,
     pub(super) verbose: bool,
     pub(super) objects: ObjectArgs,
     /// For files in option values. The target is reached through any symlink, as in cp.
@@ -63,7 +63,7 @@ pub struct Reading {
 
 parts!(Reading {
     objects: ObjectArgs,
-    limits: Limits,
+    limits: LimitArgs,
     filters: Filters,
     links: names::LinkArgs,
     backups: backups::BackupArgs

@@ -65,7 +65,7 @@ impl Reading {
         let context = filters::Context { links: links.clone(), ..filters::Context::default() };
         policy.filter = self.filters.build(&context).map_err(|fatal| fatal.message)?;
         let concerned = Concerned::of(&sources, &target);
-        let operations_per_s_max = self.limits.operations_per_s_max(concerned.any())?;
+        let limits = self.limits.of_run(concerned.any())?;
         self.wanted.explain = self.limits.explain;
         self.wanted.priority = self.limits.priority;
         self.wanted.stat = self.objects.stat;
@@ -100,11 +100,10 @@ impl Reading {
             parents: self.parents,
         };
         let spec = Spec {
-            operations_per_s_max,
             items: self.wanted.items(),
             check_space: !self.policy.dry_run,
             objects,
-            ..self.limits.spec(sources, target, layout, self.policy)
+            ..self.limits.spec(limits, (sources, target), layout, self.policy)
         };
         Ok((spec, self.wanted))
     }

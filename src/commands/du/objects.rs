@@ -28,7 +28,7 @@ pub fn plan(typed: &Typed) -> Result<Plan, String> {
     let places = objects::all(&typed.paths, objects::place_url, "give s3://BUCKET[/PREFIX]")?;
     TABLE.check_places(typed, true, true)?;
     let mut plan = TABLE.read(typed, Plan { places, ..Plan::default() })?;
-    plan.limits.operations_per_s_max(true)?;
+    plan.limits.of_run(true)?;
     plan.filters.note(true)?;
     plan.filter = plan.filters.of_names()?;
     if plan.options.files && plan.levels == Some(0) {

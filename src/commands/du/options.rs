@@ -1,13 +1,12 @@
 //! The options of `hakobu du`: the names and meanings of du(1), and hakobu's own.
 
 use crate::filters::{self, ArgumentFilters, Filters};
-use crate::limits::{self, Limits};
+use crate::limits::{self, LimitArgs};
 use crate::number::{ceiled, ceiled_si};
 use crate::objects::{self, ObjectArgs};
 use crate::options::{JSON, Opt, Table, flag, parts, put, value};
 use hakobu_transfer::location::S3Url;
 use hakobu_transfer::policy::filter::Filter;
-use hakobu_transfer::run::Rates;
 use hakobu_tree::usage::{Follow, UsageOptions};
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -179,8 +178,8 @@ pub struct Plan {
     /// `-0`.
     pub(super) nul: bool,
     pub(super) json: bool,
-    pub(super) limits: Limits,
-    pub(super) rates: Rates,
+    pub(super) limits: LimitArgs,
+    pub(super) within: hakobu_core::limit::Limits,
     pub(super) objects: ObjectArgs,
     pub(super) filters: Filters,
     /// The filter for objects.
@@ -191,7 +190,7 @@ pub struct Plan {
     pub(super) places: Vec<(OsString, S3Url)>,
 }
 
-parts!(Plan { objects: ObjectArgs, limits: Limits, filters: Filters });
+parts!(Plan { objects: ObjectArgs, limits: LimitArgs, filters: Filters });
 
 const OPTIONS: &[Opt<Plan>] = &[
     flag("summarize", Some('s'), "only one line for each argument")

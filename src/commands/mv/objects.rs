@@ -57,9 +57,13 @@ pub fn spec(
         parents: false,
     };
     Ok(Spec {
-        operations_per_s_max: reading.operations_per_s_max,
         items: wanted.items(),
         objects,
-        ..reading.limits.spec(places.sources.clone(), places.target.clone(), layout, policy)
+        ..reading.limits.spec(
+            reading.within,
+            (places.sources.clone(), places.target.clone()),
+            layout,
+            policy,
+        )
     })
 }

@@ -5,7 +5,7 @@ use crate::commands::cp::{
     NO_FOLLOW, PROGRESS, QUIET, SIZE_ONLY, STRIP, UPDATE, Update, attributes, update_of,
 };
 use crate::filters::{self, Filters};
-use crate::limits::{self, Limits};
+use crate::limits::{self, LimitArgs};
 use crate::names;
 use crate::objects::{self, ObjectArgs};
 use crate::options::{JSON, Opt, Table, flag, parts, put, value};
@@ -58,10 +58,10 @@ pub struct Reading {
     pub(super) decided: bool,
     pub(super) no_target_dir: bool,
     pub(super) target_dir: Option<OsString>,
-    pub(super) limits: Limits,
+    pub(super) limits: LimitArgs,
     /// Hard links between arguments that are copied.
     pub(super) carried: Arc<Carried>,
-    pub(super) operations_per_s_max: Option<u64>,
+    pub(super) within: hakobu_core::limit::Limits,
     pub(super) verbose: bool,
     pub(super) dry_run: bool,
     pub(super) objects: ObjectArgs,
@@ -72,7 +72,7 @@ pub struct Reading {
 
 parts!(Reading {
     objects: ObjectArgs,
-    limits: Limits,
+    limits: LimitArgs,
     filters: Filters,
     links: names::LinkArgs,
     backups: backups::BackupArgs

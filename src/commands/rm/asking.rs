@@ -27,7 +27,7 @@ struct Asking<'a> {
 
 /// Removes the tops, with a question before each entry.
 pub fn remove(plan: &Plan, tops: &[Top], show: &Show, totals: &mut Totals) {
-    let limiter = plan.rates.operations_per_s_max.map(Limiter::new);
+    let limiter = plan.within.operations_per_s_max.map(Limiter::new);
     let mut asking = Asking { plan, show, totals, top: c"", asked: Vec::new(), limiter };
     let options = plan.removal();
     for top in tops {

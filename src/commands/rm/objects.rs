@@ -79,8 +79,8 @@ pub fn plan(typed: &Typed) -> Result<Plan, String> {
         all_versions: args.all_versions(),
         must_exist: !force,
         dry_run,
-        jobs: limits.jobs,
-        requests_per_s_max: limits.operations_per_s_max(true)?,
+        jobs: limits.base.jobs,
+        requests_per_s_max: limits.of_run(true)?.operations_per_s_max,
         items: wanted.items(),
         ..Removal::new(args.settings(), targets)
     };

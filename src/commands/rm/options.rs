@@ -1,10 +1,9 @@
 //! The options of `hakobu rm`: the names and meanings of rm(1), and hakobu's own.
 
 use crate::filters::{self, ArgumentFilters, Filters};
-use crate::limits::{self, Limits};
+use crate::limits::{self, LimitArgs};
 use crate::objects::{self, ObjectArgs};
 use crate::options::{JSON, Noted, Opt, Table, Takes, flag, parts, put, value};
-use hakobu_transfer::run::Rates;
 use hakobu_tree::remove::RemoveOptions;
 use std::ffi::OsString;
 
@@ -63,8 +62,8 @@ pub struct Plan {
     pub(super) preserve_mounts: bool,
     pub(super) verbose: bool,
     pub(super) json: bool,
-    pub(super) limits: Limits,
-    pub(super) rates: Rates,
+    pub(super) limits: LimitArgs,
+    pub(super) within: hakobu_core::limit::Limits,
     pub(super) objects: ObjectArgs,
     pub(super) filters: Filters,
     /// Rules for local arguments: entries that they exclude stay.
@@ -91,7 +90,7 @@ impl Plan {
     }
 }
 
-parts!(Plan { objects: ObjectArgs, limits: Limits, filters: Filters });
+parts!(Plan { objects: ObjectArgs, limits: LimitArgs, filters: Filters });
 
 const OPTIONS: &[Opt<Plan>] = &[
     flag("recursive", Some('r'), "remove directories and their contents")

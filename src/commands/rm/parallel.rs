@@ -45,10 +45,10 @@ pub fn remove(plan: &Plan, tops: &[Top], show: &Show, totals: &mut Totals) -> us
         }
     }
     let roots: Vec<&Path> = paths.iter().map(|path| tool::path(path.to_bytes())).collect();
-    let (removed, jobs) = steered(&roots, plan.limits.jobs, plan.rates, |controls, limits| {
+    let (removed, jobs) = steered(&roots, plan.within, |controls, capacity| {
         show.event(Event::Begins(&controls.meter));
         let watcher = Watcher { plan, show, question: asks.then(Mutex::default) };
-        remove_all(&paths, plan.removal(), controls, limits.open_dirs_max, &watcher)
+        remove_all(&paths, plan.removal(), controls, capacity.open_dirs_max, &watcher)
     });
     totals.deleted += removed.files + removed.dirs;
     totals.failed += removed.failed;

@@ -188,8 +188,8 @@ impl Group {
             Work::Transfers(specs) => {
                 for spec in specs.iter_mut() {
                     spec.objects.options.exit_on_error |= plan.exit_on_error;
-                    if plan.limits.jobs != Jobs::Auto {
-                        spec.jobs = plan.limits.jobs;
+                    if plan.limits.base.jobs != Jobs::Auto {
+                        spec.limits.jobs = plan.limits.base.jobs;
                     }
                 }
                 let refused = |at: usize, fatal: &hakobu_core::error::Fatal| {
@@ -198,8 +198,8 @@ impl Group {
                 transfer_each(specs, together, &running.control, &listener, &refused)
             }
             Work::Removal(removal) => {
-                if plan.limits.jobs != Jobs::Auto {
-                    removal.jobs = plan.limits.jobs;
+                if plan.limits.base.jobs != Jobs::Auto {
+                    removal.jobs = plan.limits.base.jobs;
                 }
                 remove_objects(removal, None, &running.control, &listener)
             }

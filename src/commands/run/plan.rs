@@ -1,7 +1,7 @@
 //! The parsed command line of `run`, and the state that its lines share.
 
 use crate::commands::Command;
-use crate::limits::Limits;
+use crate::limits::LimitArgs;
 use crate::objects::ObjectArgs;
 use crate::options::parts;
 use crate::show::output;
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Default)]
 pub struct Plan {
     pub(super) file: OsString,
-    pub(super) limits: Limits,
+    pub(super) limits: LimitArgs,
     pub(super) exit_on_error: bool,
     pub(super) dry_run: bool,
     pub(super) json: bool,
@@ -28,7 +28,7 @@ pub struct Plan {
     pub(super) defaults: Vec<OsString>,
 }
 
-parts!(Plan { objects: ObjectArgs, limits: Limits });
+parts!(Plan { objects: ObjectArgs, limits: LimitArgs });
 
 /// State shared by all lines.
 #[derive(Default)]

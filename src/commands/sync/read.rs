@@ -167,7 +167,7 @@ mod tests {
         assert!(policy.preserve.xattrs && policy.update && policy.checksum && policy.size_only);
         assert!(policy.ignore_times && policy.existing && policy.ignore_existing);
         assert_eq!((policy.max_size, policy.min_size), (Some(1_572_864), Some(1024)));
-        assert_eq!(it.bytes_per_s_max, Some(102_400));
+        assert_eq!(it.limits.bytes_per_s_max, Some(102_400));
         assert_eq!(policy.modify_window_s, Some(-1));
         assert!(policy.inplace && policy.partial && policy.fsync && it.mkpath);
         assert_eq!(policy.temp_dir.as_deref(), Some("tmp".as_ref()));
@@ -176,7 +176,7 @@ mod tests {
         assert!(policy.backup && policy.suffix == b".bak" && policy.preserve.omit_dir_times);
         assert!(policy.copy_dirlinks && policy.keep_dirlinks && policy.safe_links);
         assert!(policy.prune_empty_dirs && !it.check_space);
-        assert_eq!((it.jobs, it.sources.len()), (Jobs::Fixed(3), 2));
+        assert_eq!((it.limits.jobs, it.sources.len()), (Jobs::Fixed(3), 2));
         assert_eq!(spec("-b s d").policy.suffix, b"~");
         assert_eq!(
             spec("--chmod=u=rw --chmod D+x s d").policy.chmod.map(|c| c.apply(0, true)),

@@ -2,7 +2,7 @@
 
 use crate::commands::cluster::options as cluster;
 use crate::filters::Filters;
-use crate::limits::Limits;
+use crate::limits::LimitArgs;
 use crate::names;
 use crate::objects::ObjectArgs;
 use crate::options::parts;
@@ -38,7 +38,7 @@ pub struct Reading {
     pub(super) delete_when: Vec<(&'static str, Delete)>,
     pub(super) filters: Filters,
     pub(super) files_from: Option<OsString>,
-    pub(super) limits: Limits,
+    pub(super) limits: LimitArgs,
     pub(super) mkpath: bool,
     pub(super) suffix: Option<Vec<u8>>,
     pub(super) verbose: u8,
@@ -75,7 +75,7 @@ pub(super) struct Fake {
 
 parts!(Reading {
     objects: ObjectArgs,
-    limits: Limits,
+    limits: LimitArgs,
     filters: Filters,
     trusted: names::LinkArgs,
     cluster: cluster::Args

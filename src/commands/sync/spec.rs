@@ -129,8 +129,7 @@ impl Reading {
         if concerned.any() && policy.list_only {
             return Err(usage("a list of s3:// is made by hakobu ls".into()));
         }
-        let operations_per_s_max =
-            self.limits.operations_per_s_max(concerned.any()).map_err(usage)?;
+        let limits = self.limits.of_run(concerned.any()).map_err(usage)?;
         self.wanted.explain = self.limits.explain;
         self.wanted.priority = self.limits.priority;
         let objects = std::mem::take(&mut self.objects);
@@ -155,14 +154,13 @@ impl Reading {
         self.wanted.unchanged = self.itemize > 1 || self.verbosity() > 1;
         let (remarks, digest) = (self.remarks(concerned), self.digest(typed, concerned)?);
         let relative = self.relative.unwrap_or(files_from.is_some());
-        if self.ordered && self.limits.jobs != Jobs::Fixed(1) {
+        if self.ordered && limits.jobs != Jobs::Fixed(1) {
             self.without.push(("--no-inc-recursive".into(), UNORDERED));
         }
         typed.notes.append(&mut self.without);
         let spec = Spec {
             ordered: self.ordered,
             files_from,
-            operations_per_s_max,
             items: self.wanted.items(),
             items_unchanged: self.wanted.unchanged,
             remarks,
@@ -171,7 +169,7 @@ impl Reading {
             check_space: !self.policy.dry_run && !self.policy.list_only,
             log_file: self.wanted.log_file.as_ref().map(std::path::PathBuf::from),
             objects,
-            ..self.limits.spec(sources, target, Layout::Rsync { relative }, self.policy)
+            ..self.limits.spec(limits, (sources, target), Layout::Rsync { relative }, self.policy)
         };
         Ok((spec, self.wanted, self.cluster))
     }

@@ -1,7 +1,7 @@
 //! The options of `hakobu verify`: rsync's names for the aspects, and hakobu's own.
 
 use crate::filters::{self, Filters};
-use crate::limits::{self, Limits};
+use crate::limits::{self, LimitArgs};
 use crate::objects::{self, ObjectArgs};
 use crate::options::{
     Group, JSON, Opt, OptArg, Row, Table, Takes, flag, parts, put, titled, value,
@@ -58,12 +58,12 @@ pub struct Reading {
     pub(super) quiet: bool,
     pub(super) stats: bool,
     pub(super) json: bool,
-    pub(super) limits: Limits,
+    pub(super) limits: LimitArgs,
     pub(super) filters: Filters,
     pub(super) objects: ObjectArgs,
 }
 
-parts!(Reading { limits: Limits, filters: Filters, objects: ObjectArgs });
+parts!(Reading { limits: LimitArgs, filters: Filters, objects: ObjectArgs });
 
 impl Reading {
     /// Returns the defaults.

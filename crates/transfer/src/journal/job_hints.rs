@@ -203,7 +203,7 @@ impl JobHints {
         let text = serde_json::to_vec(&stored).map_err(io::Error::other)?;
         self.entries = stored.seeds;
         // Only the lock holder writes, so a fixed name suffices.
-        super::replace(&folder.join(NEW), &path, &text)
+        hakobu_sys::file::replace(&folder.join(NEW), &path, &text)
     }
 }
 

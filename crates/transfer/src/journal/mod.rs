@@ -16,12 +16,12 @@ pub use crate::journal::ledger::Scope;
 pub use crate::journal::ledger::Target;
 use hakobu_core::unit::{Meta, Time};
 use hakobu_sys::dir::paths_in;
-use hakobu_sys::{host, process};
+use hakobu_sys::{file, host, process};
 use ring::digest::{Context, SHA256};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -148,7 +148,7 @@ impl Claim {
         let text = encode(&self.identity, record).map_err(io::Error::other)?;
         // Only the lock holder writes, so a fixed name suffices.
         let temporary = self.folder.join(self.identity.file_name("new"));
-        replace(&temporary, &self.folder.join(self.identity.file_name("json")), &text)
+        file::replace(&temporary, &self.folder.join(self.identity.file_name("json")), &text)
     }
 
     /// Removes the record of finished or abandoned work, and releases the claim.
@@ -165,18 +165,6 @@ impl Claim {
         // Last, while it is still locked: a process that opens it now sees that it is gone.
         gone("lock")
     }
-}
-
-/// Replaces a file atomically through a temporary name: a reader sees the old or the new one.
-///
-/// # Errors
-/// Errors of writing, closing and renaming; the old file is unchanged then.
-fn replace(temporary: &Path, path: &Path, text: &[u8]) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(temporary)?;
-    file.write_all(text)?;
-    hakobu_sys::file::close(file)?;
-    fs::rename(temporary, path)
 }
 
 fn no_home() -> io::Error {

@@ -69,7 +69,7 @@ async fn file(core: &Core<'_>, moving: &Arc<Moving>, dir: BorrowedFd<'_>) -> Res
             let why = "it is no longer a regular file";
             return Err(Failed::Reason(Operation::Read, Side::Source, why));
         }
-        if let Some(cut) = Limits::of(core.engine).cut(now.size) {
+        if let Some(cut) = PartLimits::of(core.engine).cut(now.size) {
             return begin_parts(core, moving, source, &now, cut).await;
         }
         match whole(core, moving, &source, &now).await? {
@@ -599,7 +599,7 @@ const WHOLE_BYTES_MAX: u64 = 32 * MIB;
 
 /// Limits that determine the parts.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
+pub(super) struct PartLimits {
     /// Bytes in flight of all objects.
     pub budget_bytes: u64,
     /// `--part-size`.
@@ -608,10 +608,10 @@ pub(super) struct Limits {
     pub limited: bool,
 }
 
-impl Limits {
+impl PartLimits {
     /// Returns the limits of this run.
-    pub fn of(engine: &Engine<'_>) -> Limits {
-        Limits {
+    pub fn of(engine: &Engine<'_>) -> PartLimits {
+        PartLimits {
             budget_bytes: engine.budget.bytes_max(),
             part_bytes: engine.setup.options.part_bytes,
             limited: engine.setup.controls.bytes.is_some(),
@@ -674,7 +674,7 @@ fn too_large() -> Failed {
 }
 
 fn streams_max(engine: &Engine<'_>, cut: &Cut) -> usize {
-    engine.streams(Limits::of(engine).fit(cut))
+    engine.streams(PartLimits::of(engine).fit(cut))
 }
 
 /// Begins an upload, or continues an old one.
@@ -1072,8 +1072,8 @@ mod tests {
 
     const GIB: u64 = 1024 * MIB;
 
-    fn limits(budget_bytes: u64) -> Limits {
-        Limits { budget_bytes, part_bytes: None, limited: false }
+    fn limits(budget_bytes: u64) -> PartLimits {
+        PartLimits { budget_bytes, part_bytes: None, limited: false }
     }
 
     #[test]
@@ -1082,7 +1082,7 @@ mod tests {
         for size in [0, 4096, 500_000, 10_000_000, 32 * MIB] {
             assert_eq!(usual.cut(size), None, "{size}");
         }
-        let cut = |size, limits: &Limits| {
+        let cut = |size, limits: &PartLimits| {
             let cut = limits.cut(size).unwrap();
             (cut.part_bytes, cut.count, limits.fit(&cut))
         };
@@ -1092,10 +1092,10 @@ mod tests {
         // Little memory: parts as small as S3 allows, and objects that fit one are sent whole.
         assert_eq!(limits(16 * MIB).cut(8 * MIB), None);
         assert_eq!(cut(9 * MIB, &limits(16 * MIB)), (5 * MIB, 2, 1));
-        let asked = Limits { part_bytes: Some(6 * MIB), ..usual };
+        let asked = PartLimits { part_bytes: Some(6 * MIB), ..usual };
         assert_eq!(asked.cut(6 * MIB), None);
         assert_eq!(cut(GIB, &asked), (6 * MIB, 171, 21));
-        let slow = Limits { limited: true, ..usual };
+        let slow = PartLimits { limited: true, ..usual };
         assert_eq!((slow.cut(8 * MIB), cut(9 * MIB, &slow).0), (None, 5 * MIB));
     }
 
@@ -1105,7 +1105,7 @@ mod tests {
             size in 1_u64..50_000 * GIB, budget_bytes in MIB..16 * GIB,
             part_bytes in proptest::option::of(PART_BYTES_MIN..GIB), limited: bool,
         ) {
-            if let Some(cut) = (Limits { budget_bytes, part_bytes, limited }).cut(size) {
+            if let Some(cut) = (PartLimits { budget_bytes, part_bytes, limited }).cut(size) {
                 prop_assert!(u64::from(cut.count) <= PARTS_MAX);
                 prop_assert!(cut.part_bytes >= PART_BYTES_MIN);
                 let mut end = 0;

@@ -8,7 +8,8 @@ use crate::object::list::Inventory;
 use crate::policy::{Chosen, Digest, Policy};
 use hakobu_core::error::{Fatal, quoted};
 use hakobu_core::event::Remarks;
-use hakobu_core::unit::{Jobs, Meta, Time};
+use hakobu_core::limit::Limits;
+use hakobu_core::unit::{Meta, Time};
 use hakobu_s3::Settings;
 use hakobu_sys::{OwnedFd, dir};
 use std::collections::HashMap;
@@ -53,16 +54,8 @@ pub struct Spec {
     pub chosen: Option<Arc<Chosen>>,
     /// Decides about each entry.
     pub policy: Policy,
-    /// Concurrent units.
-    pub jobs: Jobs,
-    /// Maximum number of workers for the content of one file, between paths (`--jobs-per-file`).
-    pub jobs_per_file: Jobs,
-    /// Limit on content in bytes per second, for all workers together (`--bwlimit`).
-    pub bytes_per_s_max: Option<u64>,
-    /// Limit on operations (between paths) or requests (with a store) per second (`--iops-limit`, `--rps-limit`).
-    pub operations_per_s_max: Option<u64>,
-    /// Limit on bytes in flight and in buffers (`--memory`); default 256 MiB.
-    pub memory_bytes_max: Option<u64>,
+    /// What it may take.
+    pub limits: Limits,
     /// Good numbers of jobs are stored and reused (off: `--no-memory`).
     pub remember: bool,
     /// Number of jobs to begin with, instead of a stored one: that of a run just before between the same ends.

@@ -1,4 +1,5 @@
-//! Files being written under a user's name: local copies and downloads give a file its name here and nowhere else.
+//! Files being written: local copies, downloads, exports and reports get their names here and nowhere else.
+//! (Records of runs, which a user never sees, are replaced by `hakobu_sys::file::replace`.)
 //!
 //! The rules, for a program killed at any moment:
 //! - What stands under a final name is complete, or a later run can tell that it is not ([`Direct`] has the rule for files
@@ -13,6 +14,7 @@
 mod backup_name;
 mod direct;
 mod draft;
+mod output_file;
 mod temp_name;
 
 pub(crate) use backup_name::{back_up, back_up_as, backup_name, set_aside};
@@ -21,4 +23,5 @@ pub(crate) use draft::{
     DirName, Draft, DraftName, Drafts, TempEntry, cannot_link, is_node, reserve, reserve_ahead,
     unlink_any,
 };
+pub use output_file::OutputFile;
 pub(crate) use temp_name::{LEFT_OUT, TempNames};

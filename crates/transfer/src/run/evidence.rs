@@ -5,7 +5,7 @@ use super::steer::{End, Ends};
 use crate::journal::{JobHints, Journal, Key};
 use crate::plan::Spec;
 use hakobu_core::error::Fatal;
-use hakobu_core::limit::{Controls, Limiter};
+use hakobu_core::limit::{Controls, Limiter, Limits};
 use hakobu_core::meter::{ConnectionCounts, Counts, PHASES};
 use hakobu_core::unit::Jobs;
 use hakobu_explain::observer::{Ceilings, ServedByDisk};
@@ -26,12 +26,14 @@ use std::time::{Duration, SystemTime};
 #[derive(Clone, Debug)]
 pub(super) struct Subject {
     pub ends: Ends,
-    /// Whether the user fixed the number of jobs.
-    pub jobs_fixed: bool,
-    /// `--bwlimit`.
-    pub bytes_per_s_max: Option<u64>,
-    /// `--iops-limit`, `--rps-limit`.
-    pub operations_per_s_max: Option<u64>,
+    pub limits: Limits,
+}
+
+impl Subject {
+    /// Returns whether the user fixed the number of jobs.
+    pub fn jobs_fixed(&self) -> bool {
+        self.limits.jobs != Jobs::Auto
+    }
 }
 
 /// Returns the facts of a run; empty with fewer than two samples. `curve` is goodput by number of jobs.
@@ -71,7 +73,7 @@ pub(super) fn facts(
         network: ends.has_store().then(|| network(ends, &rates, &from.wire, &to.wire)),
         phases,
         jobs: to.sums.jobs.saturating_sub(from.sums.jobs) as f64 / ticks,
-        jobs_fixed: subject.jobs_fixed,
+        jobs_fixed: subject.jobs_fixed(),
         jobs_max: controls.gate.jobs_max(),
         curve: curve.iter().map(|(jobs, rate)| Point { jobs: *jobs, rate: *rate }).collect(),
         bytes_per_s,
@@ -91,8 +93,8 @@ pub(super) fn facts(
 fn limits(subject: &Subject, bytes_per_s: f64, operations_per_s: f64) -> Vec<UserLimit> {
     let operations = if subject.ends.has_store() { "--rps-limit" } else { "--iops-limit" };
     [
-        ("--bwlimit", subject.bytes_per_s_max, bytes_per_s),
-        (operations, subject.operations_per_s_max, operations_per_s),
+        ("--bwlimit", subject.limits.bytes_per_s_max, bytes_per_s),
+        (operations, subject.limits.operations_per_s_max, operations_per_s),
     ]
     .into_iter()
     .filter_map(|(option, limit, reached)| {
@@ -223,7 +225,7 @@ impl RunHints {
     /// # Errors
     /// The file is damaged: code 1, before anything was moved.
     pub fn read(spec: &Spec) -> Result<RunHints, Fatal> {
-        let auto = spec.jobs == Jobs::Auto;
+        let auto = spec.limits.jobs == Jobs::Auto;
         if auto && spec.jobs_before.is_some() {
             return Ok(RunHints { before: spec.jobs_before, ..RunHints::default() });
         }
@@ -233,13 +235,12 @@ impl RunHints {
         let job_hints = JobHints::load(&Journal::of_user(), SystemTime::now())
             .map_err(|damaged| Fatal::new(1, damaged.to_string()))?;
         // Limits and `null:` make other numbers good.
-        let limited = spec.bytes_per_s_max.is_some() || spec.operations_per_s_max.is_some();
         Ok(RunHints {
             before: None,
             job_hints: Some(job_hints),
             source: spec.sources.paths().first().cloned().unwrap_or_default(),
             asked: conditions::asked(spec),
-            teaches: !limited && !spec.policy.dry_run,
+            teaches: !spec.limits.limits_a_rate() && !spec.policy.dry_run,
         })
     }
 

@@ -92,7 +92,7 @@ impl<'a> StoreSession<'a> {
             items: (spec.items || spec.plans, spec.items_unchanged),
             controls: &resources.controls,
             cores: process::cpus(),
-            memory_bytes_max: spec.memory_bytes_max.unwrap_or(MEMORY_BYTES_MAX),
+            memory_bytes_max: spec.limits.memory_bytes_max.unwrap_or(MEMORY_BYTES_MAX),
             journal: Journal::of_user(),
             ledger: Arc::clone(&resources.ledger),
             folded: Arc::clone(&self.folded),

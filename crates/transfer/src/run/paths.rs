@@ -139,11 +139,11 @@ impl Job for Paths<'_> {
 
     fn pass(&self, pass: Pass, resources: &Resources) -> Result<(Totals, Option<Fatal>), Fatal> {
         let Paths { spec, place, mode, .. } = self;
-        let limits = resources.limits;
+        let capacity = resources.capacity;
         let is_xfs = place.dir.as_ref().is_some_and(|fd| disk::is_xfs(fd.as_fd()));
-        let batches = is_xfs && limits.jobs_max > 1;
+        let batches = is_xfs && capacity.jobs_max > 1;
         // The part of the budget that is not in queues and stacks.
-        let share = |budget| budget / (2 * limits.jobs_max as u64);
+        let share = |budget| budget / (2 * capacity.jobs_max as u64);
         let engine = Engine::new(Setup {
             policy: &self.policy,
             pass,
@@ -160,13 +160,13 @@ impl Job for Paths<'_> {
             temp_dir: temp_dir(spec, *mode)?,
             backup_dir: self.backup_dir(),
             sources: Arc::clone(&self.sources),
-            open_dirs_max: limits.open_dirs_max,
-            batch_max: if batches { limits.batch_max } else { 1 },
+            open_dirs_max: capacity.open_dirs_max,
+            batch_max: if batches { capacity.batch_max } else { 1 },
             // Lines in rsync's order cost the names of a whole directory in memory.
             sorts: (spec.items || spec.ordered || spec.remarks.of_entries())
-                && spec.jobs == Jobs::Fixed(1),
-            jobs_per_file: spec.jobs_per_file,
-            segment_bytes_max: spec.memory_bytes_max.map_or(SEGMENT_BYTES_MAX, share),
+                && spec.limits.jobs == Jobs::Fixed(1),
+            jobs_per_file: spec.limits.jobs_per_file,
+            segment_bytes_max: spec.limits.memory_bytes_max.map_or(SEGMENT_BYTES_MAX, share),
             umask: self.umask.0,
             ledger: &resources.ledger,
             guard: &self.guard,
@@ -190,7 +190,7 @@ impl Job for Paths<'_> {
             _ => plan::roots(&engine, &self.policy, place, batch),
         };
         // Few descriptors are left to the work.
-        let counts = pass == Pass::Transfer && limits.samples;
+        let counts = pass == Pass::Transfer && resources.capacity.samples;
         let space = counts.then(|| self.space.lock().take()).flatten();
         let ended = AtomicBool::new(false);
         std::thread::scope(|scope| {

@@ -10,7 +10,7 @@ use crate::object::JOBS_SEED;
 use crate::plan::Spec;
 use crate::plan::objects::Stores;
 use crate::run::Findings;
-use hakobu_core::limit::{Controls, Gate, Limiter, Limits, WorkKind};
+use hakobu_core::limit::{Capacity, Controls, Gate, Limiter, Limits, WorkKind};
 use hakobu_core::meter::{Counts, Meter, Phase};
 use hakobu_core::unit::Jobs;
 use hakobu_explain::observer::Ceilings;
@@ -32,10 +32,7 @@ use std::time::{Duration, Instant};
 pub(super) struct Terms {
     pub work: WorkKind,
     pub ends: Ends,
-    pub jobs: Jobs,
-    pub bytes_per_s_max: Option<u64>,
-    pub operations_per_s_max: Option<u64>,
-    pub memory_bytes_max: Option<u64>,
+    pub limits: Limits,
     /// Experiments are made (`--prove`).
     pub proves: bool,
     /// Number of counting threads; `None` for one per job.
@@ -52,10 +49,7 @@ impl Terms {
         Terms {
             work: if with_store { WorkKind::Store } else { WorkKind::Paths },
             ends,
-            jobs: spec.jobs,
-            bytes_per_s_max: spec.bytes_per_s_max,
-            operations_per_s_max: spec.operations_per_s_max,
-            memory_bytes_max: spec.memory_bytes_max,
+            limits: spec.limits,
             proves: spec.prove,
             lanes: with_store.then(process::cpus),
             judges: true,
@@ -65,8 +59,10 @@ impl Terms {
     /// Returns the parameters of a removal of objects, with a fixed number of requests.
     pub fn of_removal(jobs: usize, requests_per_s_max: Option<u64>) -> Terms {
         Terms {
-            jobs: Jobs::Fixed(jobs),
-            operations_per_s_max: requests_per_s_max,
+            limits: Limits {
+                operations_per_s_max: requests_per_s_max,
+                ..Limits::of_jobs(Jobs::Fixed(jobs))
+            },
             lanes: Some(process::cpus()),
             ..Terms::of_work(WorkKind::Store, Ends::default())
         }
@@ -74,44 +70,22 @@ impl Terms {
 
     /// Returns the parameters of work without limits and without a verdict.
     fn of_work(work: WorkKind, ends: Ends) -> Terms {
-        Terms {
-            work,
-            ends,
-            jobs: Jobs::Auto,
-            bytes_per_s_max: None,
-            operations_per_s_max: None,
-            memory_bytes_max: None,
-            proves: false,
-            lanes: None,
-            judges: false,
-        }
+        Terms { work, ends, limits: Limits::default(), proves: false, lanes: None, judges: false }
     }
 }
 
-/// Limits of a walk, a second in all.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rates {
-    /// Bytes of content.
-    pub bytes_per_s_max: Option<u64>,
-    /// Operations.
-    pub operations_per_s_max: Option<u64>,
-}
-
-/// Runs `work`, which walks the trees at `paths` within these rates, with a tuned number of workers; returns its result, and the number
-/// that was set for most of the time.
+/// Runs `work`, which walks the trees at `paths` within these limits; returns its result, and the number of workers that
+/// was set for most of the time.
 pub fn steered<T>(
     paths: &[&Path],
-    jobs: Jobs,
-    rates: Rates,
-    work: impl FnOnce(&Controls, &Limits) -> T,
+    limits: Limits,
+    work: impl FnOnce(&Controls, &Capacity) -> T,
 ) -> (T, usize) {
-    let Rates { bytes_per_s_max, operations_per_s_max } = rates;
-    let terms = Terms::of_work(WorkKind::Walk, Ends::of_paths(paths));
-    let terms = Terms { jobs, bytes_per_s_max, operations_per_s_max, ..terms };
+    let terms = Terms { limits, ..Terms::of_work(WorkKind::Walk, Ends::of_paths(paths)) };
     let configuration = Configuration::new(terms, RunHints::default());
-    let (controls, limits) = (Arc::clone(&configuration.controls), configuration.limits);
+    let (controls, capacity) = (Arc::clone(&configuration.controls), configuration.capacity);
     let controller = configuration.begin(&Arc::default());
-    let done = work(&controls, &limits);
+    let done = work(&controls, &capacity);
     (done, controller.end(false).jobs)
 }
 
@@ -119,8 +93,8 @@ pub fn steered<T>(
 pub(super) struct Configuration {
     /// Gate, limiters and meter.
     pub controls: Arc<Controls>,
-    /// Limits on concurrency and open files.
-    pub limits: Limits,
+    /// Bounds of concurrency and open files.
+    pub capacity: Capacity,
     subject: Subject,
     hints: RunHints,
     seed: usize,
@@ -134,11 +108,12 @@ pub(super) struct Configuration {
 impl Configuration {
     /// Determines the initial and the maximum number of jobs.
     pub fn new(terms: Terms, hints: RunHints) -> Configuration {
-        let Terms { ends, jobs, bytes_per_s_max, operations_per_s_max, .. } = terms;
+        let Terms { ends, limits, .. } = terms;
         let open_files_max = process::raise_open_files_limit();
-        let limits = Limits::new(terms.work, jobs, terms.memory_bytes_max, open_files_max);
+        let (jobs, memory) = (limits.jobs, limits.memory_bytes_max);
+        let capacity = Capacity::new(terms.work, jobs, memory, open_files_max);
         if terms.work != WorkKind::Store {
-            process::reserve_descriptors(limits.open_dirs_max as u64);
+            process::reserve_descriptors(capacity.open_dirs_max as u64);
         }
         let auto = jobs == Jobs::Auto;
         let by_rule = match (jobs, ends.has_store()) {
@@ -146,24 +121,24 @@ impl Configuration {
             _ => tune::jobs(jobs, &ends.mediums(), process::cpus()),
         };
         let remembered = if auto { hints.jobs(&ends, by_rule) } else { None };
-        let seed = remembered.unwrap_or(by_rule).clamp(1, limits.jobs_max);
+        let seed = remembered.unwrap_or(by_rule).clamp(1, capacity.jobs_max);
         let limiter = |per_s: Option<u64>| per_s.map(|per_s| Arc::new(Limiter::new(per_s)));
         let controls = Controls {
-            gate: Gate::new(seed, limits.jobs_max),
-            meter: Arc::new(Meter::new(terms.lanes.unwrap_or(limits.jobs_max))),
-            bytes: limiter(bytes_per_s_max),
-            operations: limiter(operations_per_s_max),
+            gate: Gate::new(seed, capacity.jobs_max),
+            meter: Arc::new(Meter::new(terms.lanes.unwrap_or(capacity.jobs_max))),
+            bytes: limiter(limits.bytes_per_s_max),
+            operations: limiter(limits.operations_per_s_max),
         };
-        let subject = Subject { ends, jobs_fixed: !auto, bytes_per_s_max, operations_per_s_max };
+        let subject = Subject { ends, limits };
         Configuration {
             controls: Arc::new(controls),
-            limits,
+            capacity,
             subject,
             hints,
             seed,
             remembered: remembered.is_some(),
             proves: terms.proves,
-            judges: terms.judges && limits.samples,
+            judges: terms.judges && capacity.samples,
             watches: terms.judges || auto,
         }
     }
@@ -172,7 +147,7 @@ impl Configuration {
     pub fn begin(self, ledger: &Arc<Ledger>) -> ControllerThread {
         let jobs_max = self.controls.gate.jobs_max();
         let tuner =
-            (!self.subject.jobs_fixed).then(|| Tuner::new(jobs_max, self.seed, self.remembered));
+            (!self.subject.jobs_fixed()).then(|| Tuner::new(jobs_max, self.seed, self.remembered));
         let controller = Controller::new(tuner, self.proves, self.judges);
         ControllerThread::begin(
             (self.controls, Arc::clone(ledger)),
@@ -737,9 +712,9 @@ fn local(side: Side, path: &Path) -> Option<End> {
 /// Returns the conditions that the user sets: limits, and the work per entry.
 pub(super) fn asked(spec: &Spec) -> String {
     let limits = [
-        ("bytes/s", spec.bytes_per_s_max),
-        ("operations/s", spec.operations_per_s_max),
-        ("memory", spec.memory_bytes_max),
+        ("bytes/s", spec.limits.bytes_per_s_max),
+        ("operations/s", spec.limits.operations_per_s_max),
+        ("memory", spec.limits.memory_bytes_max),
     ];
     let mut parts: Vec<String> =
         limits.into_iter().filter_map(|(name, limit)| Some(format!("{name} {}", limit?))).collect();

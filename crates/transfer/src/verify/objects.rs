@@ -13,16 +13,16 @@ use crate::object::list::{
     self, Listing, LocalQuery, Merge, Merged, NameFilter, StoreQuery, Trouble, merge_files,
 };
 use crate::object::{
-    self, Checked, Checking, Engine, Entry, Finding as Found, How, ObjectOptions, Pair, Root,
-    Setup, Side, Task, Work, key_of, path_of,
+    self, Checked, Checking, Engine, Entry, Finding as Found, How, JOBS_SEED, ObjectOptions, Pair,
+    Root, Setup, Side, Task, Work, key_of, path_of,
 };
 use crate::policy::filter::{DirRules, Filter, FilterError, Origin};
 use crate::policy::{Policy, Symlinks};
 use hakobu_core::control::Control;
 use hakobu_core::error::{Cause, ErrorClass, Fatal, quoted};
 use hakobu_core::event::{Event, Listener};
-use hakobu_core::limit::{Controls, Limiter};
-use hakobu_core::unit::{Kind, Meta};
+use hakobu_core::limit::{Controls, Limiter, Limits};
+use hakobu_core::unit::{Jobs, Kind, Meta};
 use hakobu_s3::{RequestCounts, S3Session, Settings};
 use hakobu_sys::paths::Links;
 use hakobu_sys::{BorrowedFd, dir, meta, process};
@@ -61,10 +61,8 @@ pub struct ObjectSpec {
     pub one_way: bool,
     /// As in [`super::Spec`]; per-directory files are read from a local source.
     pub filter: Option<Arc<Filter>>,
-    /// Number of concurrent comparisons.
-    pub jobs: usize,
-    /// Bytes of content a second.
-    pub bytes_per_s_max: Option<u64>,
+    /// What it may take: the number of comparisons (a fixed default with `auto`), and bytes of content a second.
+    pub limits: Limits,
 }
 
 impl ObjectSpec {
@@ -122,8 +120,12 @@ fn compare(
     // Contents are read through symlinks, also through those that stand for a file next to an object.
     let policy = Policy { symlinks: Symlinks::Follow, ..Policy::default() };
     let options = ObjectOptions::default();
-    let bytes = spec.bytes_per_s_max.map(|per_s| Arc::new(Limiter::new(per_s)));
-    let controls = Controls { bytes, ..Controls::fixed(spec.jobs) };
+    let bytes = spec.limits.bytes_per_s_max.map(|per_s| Arc::new(Limiter::new(per_s)));
+    let jobs = match spec.limits.jobs {
+        Jobs::Auto => JOBS_SEED,
+        Jobs::Fixed(jobs) => jobs,
+    };
+    let controls = Controls { bytes, ..Controls::fixed(jobs) };
     listener.event(Event::Begins(&controls.meter));
     let setup = Setup {
         policy: &policy,
@@ -175,7 +177,7 @@ fn compare(
     let stores = source.iter().chain(target.iter().filter(|_| !same));
     let requests =
         stores.map(|store| RequestCounts::of(store)).fold(RequestCounts::default(), Add::add);
-    Ok(Outcome { counts, took: started.elapsed(), jobs: spec.jobs, requests })
+    Ok(Outcome { counts, took: started.elapsed(), jobs, requests })
 }
 
 type Opened = Option<Arc<S3Session>>;

@@ -7,7 +7,7 @@ use crate::object::Entry;
 use crate::policy::Symlinks;
 use crate::publish::{self, TempNames};
 use hakobu_core::error::{Cause, ErrorClass, Operation, Problem};
-use hakobu_core::limit::{Gate, Limits, WorkKind};
+use hakobu_core::limit::{Capacity, Gate, WorkKind};
 use hakobu_core::meter::{Activity, Meter, Phase};
 use hakobu_core::unit::{Jobs, Kind, Meta};
 use hakobu_explain::tune::{Tuner, WorkCounters};
@@ -809,7 +809,7 @@ impl<'a> Ahead<'a> {
     pub fn new(reading: Reading<'a>, jobs: Jobs) -> Ahead<'a> {
         // The other half of the descriptors is for connections and files.
         let files = process::raise_open_files_limit() / 2;
-        let jobs_max = Limits::new(WorkKind::Walk, jobs, None, files).jobs_max;
+        let jobs_max = Capacity::new(WorkKind::Walk, jobs, None, files).jobs_max;
         let (seed, is_tuned) = match jobs {
             Jobs::Auto => (1, true),
             Jobs::Fixed(jobs) => (jobs, false),
