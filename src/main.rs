@@ -16,14 +16,12 @@ mod exit;
 mod files;
 mod filters;
 mod input;
-mod jobs;
 mod limits;
 mod names;
 mod number;
 mod objects;
 mod options;
 mod owner;
-mod priority;
 mod show;
 mod stopped;
 

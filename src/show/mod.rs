@@ -12,8 +12,8 @@ pub mod screen;
 pub mod stats;
 pub mod verdict;
 
+use crate::limits::Priority;
 use crate::number::{self, Digits};
-use crate::priority::Priority;
 use escape::Escape;
 use hakobu_core::error::{Cause, ErrorClass, Problem, cannot, quoted};
 use hakobu_core::event::{Event, Item, Listener, Remark};
