@@ -1,6 +1,6 @@
 //! `hakobu compare`: compares results of several machines or settings, with their costs.
 
-use super::bench::show;
+use super::bench::terminal_size;
 use super::report::by_name;
 use super::results::find;
 use super::tool::{carry_out, end_with};
@@ -186,7 +186,7 @@ impl Plan {
                 render_compared(&found, &results, format, self.lang)?
             }
             None => {
-                let (columns, color) = show::screen(self.no_color);
+                let (columns, color) = terminal_size(self.no_color);
                 let found = compare(&results, &prices, self.lang);
                 terminal::compared(&found, &results, columns, color, self.lang)
             }

@@ -1,6 +1,7 @@
 //! `hakobu results`: lists, shows, removes, imports and exports results of `bench`.
 
-use super::bench::{new_folder, now, show};
+use super::bench::{new_folder, now};
+use super::bench::{report_text, terminal_look};
 use super::report::baseline;
 use super::tool::{carry_out, end_with};
 use crate::files::{or_stdout, write_file};
@@ -162,8 +163,8 @@ impl Plan {
         match self {
             Plan::List { within } => list(within.as_deref())?,
             Plan::Show { result, no_color, baseline } => {
-                let look = show::look(*no_color);
-                output::text(&show::report(&load(result)?, &look, baseline.as_ref())?);
+                let look = terminal_look(*no_color);
+                output::text(&report_text(&load(result)?, &look, baseline.as_ref())?);
             }
             Plan::Remove { results, force } => return Ok(remove(results, *force)),
             Plan::Import { files, name, output } => {

@@ -5,7 +5,8 @@ use super::args::Args;
 use super::options::Word;
 use super::single::{laid, places, preconditioned, remove};
 use super::table::Table;
-use crate::commands::bench::{new_folder, now, show};
+use crate::commands::bench::{new_folder, now};
+use crate::commands::bench::{report_text, terminal_look};
 use crate::commands::session::stop_on_signals;
 use crate::show::{output, screen};
 use crate::{environment, exit};
@@ -95,7 +96,7 @@ fn measure(args: &Args, jobs: &[Job], layout: &Layout, control: &Control) -> Res
     screen::clear();
     drop(store);
     let outcome = outcome?;
-    output::text(&show::report(&read(&folder)?, &show::look(false), None)?);
+    output::text(&report_text(&read(&folder)?, &terminal_look(false), None)?);
     if outcome.is_stopped() {
         output::message(&format!(
             "stopped; the same command with --output {} continues",
