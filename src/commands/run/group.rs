@@ -121,7 +121,7 @@ type Described = (Vec<OptArg>, Concerned, Wanted, Work);
 fn described(command: &str, arguments: &[OsString]) -> Result<Option<Described>, String> {
     let (options, spec, wanted) = match command {
         "rm" => {
-            let (options, plan) = rm::described(arguments).map_err(said)?;
+            let (options, plan) = rm::parse_objects(arguments).map_err(said)?;
             of_the_process(&options)?;
             return Ok(plan.together().map(|(mut removal, wanted)| {
                 // A missing key counts as removed, as in s5cmd; a wildcard must match.
@@ -138,7 +138,7 @@ fn described(command: &str, arguments: &[OsString]) -> Result<Option<Described>,
                 return Err("'-': a line of a file has no standard input".to_owned());
             }
         },
-        "mv" => mv::described(arguments).map_err(said)?,
+        "mv" => mv::parse_objects(arguments).map_err(said)?,
         _ => return Ok(None),
     };
     of_the_process(&options)?;
