@@ -28,7 +28,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
     }
     let code = match read(&arguments) {
         Ok((spec, wanted, args)) if args.is_alone() => run_transfer(&spec, wanted, exit::of_sync),
-        Ok((spec, wanted, args)) => cluster::sync::run(&arguments, spec, wanted, &args),
+        Ok((spec, wanted, args)) => cluster::submit::sync_cluster(&arguments, spec, wanted, &args),
         Err(refused) => refuse(refused, exit::SYNC_USAGE),
     };
     code.into()

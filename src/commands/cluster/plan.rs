@@ -1,7 +1,7 @@
 //! `hakobu cluster plan`: a dry run whose result goes into a run folder.
 
-use super::options::Args;
 use super::{VERSION, absolute, end_directories};
+use crate::commands::cluster::ClusterArgs;
 use crate::commands::session::{Session, outcome_of_fatal};
 use crate::commands::sync::read::read;
 use crate::commands::tool::{end_with, refuse};
@@ -45,7 +45,7 @@ pub fn make(
     arguments: &[OsString],
     spec: &Spec,
     mut wanted: Wanted,
-    args: &Args,
+    args: &ClusterArgs,
 ) -> Result<(u8, ClusterPlan), u8> {
     let refused = |message: String| end_with(exit::SYNC_USAGE, &message);
     if wanted.stop_after.is_some() {

@@ -1,17 +1,17 @@
-//! Jobs that run once: laid out, run, told, removed.
+//! Jobs that run once: laid out, run, reported, removed; the status line while they run.
 
-use super::live::Live;
 use crate::commands::session::stop_on_signals;
 use crate::files::{is_stdout, write_file};
 use crate::show::output::{self, Output};
-use crate::show::screen;
+use crate::show::{progress, screen};
 use crate::{environment, exit};
 use hakobu_core::error::cannot;
 use hakobu_io::layout::{Layout, Safety, lay_out};
 use hakobu_io::output::disks::Disks;
+use hakobu_io::output::live::{Whole, line};
 use hakobu_io::output::{Facts, json, logs, normal};
-use hakobu_io::run::{self, run as run_jobs};
-use hakobu_io::spec::{Format, Request};
+use hakobu_io::run::{self, Progress, run as run_jobs};
+use hakobu_io::spec::{Eta, Format, Request};
 use hakobu_io::{Job, Outcome};
 use hakobu_lab::campaign::run::fingerprint;
 use hakobu_lab::sweep::precondition;
@@ -19,7 +19,9 @@ use hakobu_sys::paths::Links;
 use hakobu_transfer::run::Control;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// The program as results name it.
 const PROGRAM: &str = concat!("hakobu-", env!("CARGO_PKG_VERSION"));
@@ -30,7 +32,7 @@ const PASSES: [u32; 2] = [1, 2];
 ///
 /// # Errors
 /// A sentence: nothing was measured, or what was measured could not be written.
-pub fn run(request: &Request) -> Result<u8, String> {
+pub fn run_single(request: &Request) -> Result<u8, String> {
     let control = Control::default();
     stop_on_signals(&control, exit::IO_INTERRUPTED, "this");
     // Before anything is measured it is known that the result can be written.
@@ -47,11 +49,11 @@ pub fn run(request: &Request) -> Result<u8, String> {
         job.rw.writes |= request.run.precondition;
     }
     run::check(&jobs)?;
-    let Some(layout) = laid(&jobs, &request.run.safety, &control)? else {
+    let Some(layout) = lay_out_jobs(&jobs, &request.run.safety, &control)? else {
         return Ok(exit::IO_INTERRUPTED);
     };
     let done = match request.run.precondition {
-        true => preconditioned(&jobs, &layout, &control),
+        true => precondition_jobs(&jobs, &layout, &control),
         false => Ok(true),
     };
     let done = done.and_then(|_| measure(request, &layout, report.as_ref(), &control));
@@ -70,7 +72,11 @@ pub fn run(request: &Request) -> Result<u8, String> {
 ///
 /// # Errors
 /// A sentence.
-pub fn laid(jobs: &[Job], safety: &Safety, control: &Control) -> Result<Option<Layout>, String> {
+pub fn lay_out_jobs(
+    jobs: &[Job],
+    safety: &Safety,
+    control: &Control,
+) -> Result<Option<Layout>, String> {
     match lay_out(jobs, safety, &control.flag()) {
         Err(_) if control.is_stopped() => Ok(None),
         laid => laid.map(Some),
@@ -88,7 +94,7 @@ pub fn remove(layout: &Layout) {
 ///
 /// # Errors
 /// A sentence.
-pub fn preconditioned(jobs: &[Job], layout: &Layout, control: &Control) -> Result<bool, String> {
+pub fn precondition_jobs(jobs: &[Job], layout: &Layout, control: &Control) -> Result<bool, String> {
     let passes = PASSES[usize::from(jobs.iter().any(|job| job.rw.random))];
     let mut told = 0;
     let mut tell = |done: u64, total: u64| {
@@ -118,7 +124,7 @@ fn measure(
     if request.run.format == Format::Normal {
         say(&normal::head(jobs, PROGRAM));
     }
-    let machine = fingerprint::machine(&places(layout), environment::instance_type());
+    let machine = fingerprint::machine(&target_places(layout), environment::instance_type());
     let disks = Disks::begin(layout.files.iter().map(|file| file.path.as_path()));
     let began = Instant::now();
     let write_report = |outcomes: &[Outcome]| {
@@ -143,7 +149,7 @@ fn measure(
         say(&text);
         Ok::<_, String>(())
     };
-    let mut live = Live::new(request, layout);
+    let mut live = IoProgress::new(request, layout);
     let mut so_far = Ok(());
     let ran = run_jobs(jobs, layout, &control.flag(), live.every(), &mut |view| {
         if live.show(&view.progress) {
@@ -165,7 +171,7 @@ fn measure(
 }
 
 /// Returns the distinct folders of the files, each by a label.
-pub fn places(layout: &Layout) -> BTreeMap<String, PathBuf> {
+pub fn target_places(layout: &Layout) -> BTreeMap<String, PathBuf> {
     let mut folders: Vec<&Path> = Vec::new();
     for file in &layout.files {
         let folder = if file.device { Some(file.path.as_path()) } else { file.path.parent() };
@@ -190,5 +196,73 @@ fn tell(jobs: &[Job], outcomes: &[Outcome]) {
             output::message(&format!("{name}: {why}"));
             told.push(why);
         }
+    }
+}
+
+/// Interval between two status lines.
+const PAUSE: Duration = Duration::from_millis(500);
+/// Interval without output; the run may still be stopped.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// State of the output.
+pub struct IoProgress<'a> {
+    request: &'a Request,
+    whole: Whole,
+    /// Progress at the last line.
+    seen: Progress,
+    /// The line is drawn.
+    has_line: bool,
+    /// Number of reports so far.
+    reports: u32,
+    /// Set by SIGUSR1.
+    signalled: Arc<AtomicBool>,
+}
+
+impl<'a> IoProgress<'a> {
+    /// Creates the state before anything is shown.
+    pub fn new(request: &'a Request, layout: &Layout) -> IoProgress<'a> {
+        let clone_bytes = |job: usize| {
+            let clone = layout.clones.iter().find(|clone| clone.job == job && clone.clone == 0);
+            clone.map_or(0, |clone| clone.extents.iter().map(|extent| extent.bytes).sum())
+        };
+        let has_line = match request.run.eta {
+            Eta::Auto => screen::redraws(),
+            Eta::Always => true,
+            Eta::Never => false,
+        };
+        IoProgress {
+            request,
+            whole: Whole::of(&request.jobs, clone_bytes),
+            seen: Progress::default(),
+            has_line,
+            reports: 0,
+            signalled: progress::signal_flag(),
+        }
+    }
+
+    /// Returns the interval between calls of [`IoProgress::show`].
+    pub fn every(&self) -> Duration {
+        let status = self.request.run.status_interval.unwrap_or(IDLE);
+        if self.has_line { status.min(PAUSE) } else { status }
+    }
+
+    /// Draws the line; returns whether a report is due (`status_interval`), in which case the line was erased.
+    pub fn show(&mut self, progress: &Progress) -> bool {
+        let signalled = self.signalled.swap(false, Ordering::Relaxed);
+        if self.has_line || signalled {
+            let text = line(&self.request.jobs, &self.whole, progress, &mut self.seen);
+            match signalled {
+                true => output::message(text.trim()),
+                false => screen::show(&text),
+            }
+        }
+        let Some(interval) = self.request.run.status_interval else { return false };
+        let due = progress.elapsed >= interval * (self.reports + 1);
+        if due {
+            let past = progress.elapsed.as_millis() / interval.as_millis().max(1);
+            self.reports = u32::try_from(past).unwrap_or(u32::MAX);
+            screen::clear();
+        }
+        due
     }
 }

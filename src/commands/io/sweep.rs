@@ -1,27 +1,30 @@
-//! A matrix of settings: files laid out once for all cells, runs interleaved, a record as campaigns
-//! have it, a report.
+//! A matrix of settings: files laid out once for all cells, runs interleaved, a record as campaigns have it, a report; the table
+//! that shows it as it goes.
 
-use super::args::Args;
-use super::options::Word;
-use super::single::{laid, places, preconditioned, remove};
-use super::table::Table;
-use crate::commands::bench::{new_folder, now};
-use crate::commands::bench::{report_text, terminal_look};
+use super::single::{lay_out_jobs, precondition_jobs, remove, target_places};
+use super::{IoArgs, Word};
+use crate::commands::bench::{new_folder, now, report_text, terminal_look};
 use crate::commands::session::stop_on_signals;
+use crate::show::progress::{Progress, ProgressForm};
 use crate::show::{output, screen};
-use crate::{environment, exit};
+use crate::{environment, exit, number};
 use hakobu_core::error::{Cause, quoted};
 use hakobu_io::Job;
 use hakobu_io::layout::Layout;
 use hakobu_io::run::check;
 use hakobu_io::spec::{self, Request, lists};
+use hakobu_lab::analysis::median;
 use hakobu_lab::campaign::Plan;
-use hakobu_lab::campaign::run::{self, Local, fingerprint};
+use hakobu_lab::campaign::run::{self, Event, Local, fingerprint};
 use hakobu_lab::campaign::tools::line;
+use hakobu_lab::results::Cell;
 use hakobu_lab::results::read::read;
 use hakobu_lab::results::store::Store;
 use hakobu_lab::sweep::{Matrix, Setting, plan, settings};
+use hakobu_sys::stdio;
 use hakobu_transfer::run::Control;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::Path;
 
 /// The seed of the order of runs.
@@ -33,12 +36,12 @@ const OF_SWEEP: [&str; 5] = ["output", "output-format", "repeat", "precondition"
 ///
 /// # Errors
 /// A sentence: it could not begin, or results could not be written.
-pub fn run(args: &Args) -> Result<u8, String> {
+pub fn run_sweep(args: &IoArgs) -> Result<u8, String> {
     let request = &args.request;
     let control = Control::default();
     stop_on_signals(&control, exit::IO_INTERRUPTED, "this");
     let jobs = jobs_of_all(request)?;
-    let Some(mut layout) = laid(&jobs, &request.run.safety, &control)? else {
+    let Some(mut layout) = lay_out_jobs(&jobs, &request.run.safety, &control)? else {
         return Ok(exit::IO_INTERRUPTED);
     };
     // Each run claims the devices that it writes to.
@@ -65,14 +68,14 @@ fn jobs_of_all(request: &Request) -> Result<Vec<Job>, String> {
     Ok(jobs)
 }
 
-fn measure(args: &Args, jobs: &[Job], layout: &Layout, control: &Control) -> Result<u8, String> {
+fn measure(args: &IoArgs, jobs: &[Job], layout: &Layout, control: &Control) -> Result<u8, String> {
     let request = &args.request;
-    if request.run.precondition && !preconditioned(jobs, layout, control)? {
+    if request.run.precondition && !precondition_jobs(jobs, layout, control)? {
         return Ok(exit::IO_INTERRUPTED);
     }
     let program = std::env::current_exe()
         .map_err(|error| format!("cannot find this program: {}", Cause::System(error)))?;
-    let plan = planned(args, layout, &program)?;
+    let plan = plan_sweep(args, layout, &program)?;
     let start = now();
     let folder = match &request.run.output {
         Some(folder) => folder.clone(),
@@ -89,7 +92,7 @@ fn measure(args: &Args, jobs: &[Job], layout: &Layout, control: &Control) -> Res
     let mut store = Store::open(&folder, &header, &start)?;
     output::message(&format!("results go to {}", quoted(&folder)));
     let mut local = Local::new(program, Some(&folder), control.flag());
-    let mut table = Table::new(&plan);
+    let mut table = IoTable::new(&plan);
     let how = run::How { prove: false, cpus: hakobu_sys::process::cpus() };
     let mut show = |event: run::Event<'_>| table.show(&event);
     let outcome = run::run(&plan, &how, &mut store, &mut local, &mut show);
@@ -107,7 +110,7 @@ fn measure(args: &Args, jobs: &[Job], layout: &Layout, control: &Control) -> Res
     Ok(if outcome.failed > 0 { exit::FAILURE } else { exit::OK })
 }
 
-fn planned(args: &Args, layout: &Layout, program: &Path) -> Result<Plan, String> {
+fn plan_sweep(args: &IoArgs, layout: &Layout, program: &Path) -> Result<Plan, String> {
     let request = &args.request;
     let typed: Vec<String> = args.words.iter().map(word).collect();
     let all = ["hakobu", "io"].into_iter().chain(typed.iter().map(String::as_str));
@@ -118,7 +121,7 @@ fn planned(args: &Args, layout: &Layout, program: &Path) -> Result<Plan, String>
         seed: SEED,
         program,
         line: &line,
-        places: places(layout),
+        places: target_places(layout),
     };
     // Files that the sweep laid out may be written to, even if the file system cannot store the mark.
     let is_ours = layout.files.iter().all(|file| file.laid_out);
@@ -127,7 +130,7 @@ fn planned(args: &Args, layout: &Layout, program: &Path) -> Result<Plan, String>
 
 /// The arguments of this program for one cell: what was typed, with one value in the place of each
 /// list.
-fn cell_words(args: &Args, setting: &Setting, is_ours: bool) -> Vec<String> {
+fn cell_words(args: &IoArgs, setting: &Setting, is_ours: bool) -> Vec<String> {
     let mut words = vec!["io".to_owned()];
     for (name, value) in &args.words {
         if OF_SWEEP.contains(&name.as_str()) {
@@ -168,5 +171,168 @@ fn word((name, value): &Word) -> String {
     match value {
         Some(value) => format!("--{name}={value}"),
         None => format!("--{name}"),
+    }
+}
+
+/// Widest name of a group that is not cut.
+const NAME_MAX: usize = 28;
+/// Columns of a number.
+const COLUMN: usize = 9;
+
+/// The table.
+pub struct IoTable {
+    metric: String,
+    groups: Vec<String>,
+    xs: Vec<f64>,
+    /// Values by group and place of the swept number.
+    values: BTreeMap<(usize, usize), Vec<f64>>,
+    is_drawn: bool,
+    told: BTreeSet<String>,
+    progress: Progress,
+}
+
+impl IoTable {
+    /// An empty one.
+    pub fn new(plan: &Plan) -> IoTable {
+        let mut groups: Vec<String> = Vec::new();
+        let mut xs: Vec<f64> = Vec::new();
+        for planned in &plan.cells {
+            if !groups.contains(&planned.cell.group) {
+                groups.push(planned.cell.group.clone());
+            }
+            let x = planned.cell.x.unwrap_or(0.0);
+            if !xs.contains(&x) {
+                xs.push(x);
+            }
+        }
+        IoTable {
+            metric: plan.header.metric.clone(),
+            groups,
+            xs,
+            values: BTreeMap::new(),
+            is_drawn: screen::redraws(),
+            told: BTreeSet::new(),
+            progress: Progress::start(ProgressForm::OnSignal, |_| {}),
+        }
+    }
+
+    /// Shows what happened.
+    pub fn show(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Begins { cell, done, most, at_s, .. } => {
+                let swept = cell.x.map_or(String::new(), |x| format!(" @{x}"));
+                let left = match *done {
+                    0 => String::new(),
+                    done => {
+                        let left_s = at_s / done as f64 * most.saturating_sub(done) as f64;
+                        format!(", {left_s:.0} s left")
+                    }
+                };
+                let state = format!("run {} of {most}{left}: {}{swept}", done + 1, cell.group);
+                self.progress.says(&state);
+                self.draw(&state);
+            }
+            Event::Ended { cell, run } => {
+                if let Some(value) = run.metrics.get(&self.metric).filter(|_| run.ok) {
+                    self.add(cell, *value);
+                }
+                if let Some(problem) = &run.problem {
+                    self.tell(&format!("{}: {problem}", cell.group));
+                }
+            }
+            Event::Teardown(why) => self.tell(&format!("cleanup: {why}")),
+            Event::Data(_) | Event::Setup(_) | Event::Experiment { .. } => {}
+        }
+    }
+
+    fn tell(&mut self, message: &str) {
+        if self.told.insert(message.to_owned()) {
+            output::message(message);
+        }
+    }
+
+    fn add(&mut self, cell: &Cell, value: f64) {
+        // A control repeats a cell: it says the same.
+        let x = cell.x.unwrap_or(0.0);
+        let group = self.groups.iter().position(|group| *group == cell.group);
+        let column = self.xs.iter().position(|known| *known == x);
+        if let Some(at) = group.zip(column) {
+            self.values.entry(at).or_default().push(value);
+        }
+    }
+
+    fn draw(&self, state: &str) {
+        if !self.is_drawn {
+            return;
+        }
+        let columns = stdio::columns(io::stderr()).unwrap_or(80);
+        let lines = self.lines(columns.saturating_sub(1), state);
+        screen::show(&lines.join("\n"));
+    }
+
+    /// The table with what happens at the moment; where it is too wide, the last columns stay.
+    fn lines(&self, width: usize, state: &str) -> Vec<String> {
+        let longest = self.groups.iter().map(|group| group.chars().count()).max().unwrap_or(0);
+        let name = longest.max(self.metric.len()).min(NAME_MAX);
+        let fit = (width.saturating_sub(name) / COLUMN).max(1);
+        let first = self.xs.len().saturating_sub(fit);
+        let row = |name_of: &str, cells: &mut dyn Iterator<Item = String>| {
+            let short: String = name_of.chars().take(name).collect();
+            let cells: String = cells.map(|cell| format!("{cell:>COLUMN$}")).collect();
+            let line = format!("{short:name$}{cells}");
+            line.chars().take(width).collect::<String>()
+        };
+        let shown = first..self.xs.len();
+        let mut heads = shown.clone().map(|at| self.xs[at].to_string());
+        let mut lines = vec![row(&self.metric, &mut heads)];
+        for (at, group) in self.groups.iter().enumerate() {
+            let mut cells = shown.clone().map(|column| {
+                let values = self.values.get(&(at, column));
+                let mid = values.and_then(|values| median(values));
+                mid.map_or("-".to_owned(), |mid| number::grouped(mid.round() as u64))
+            });
+            lines.push(row(group, &mut cells));
+        }
+        lines.push(state.chars().take(width).collect());
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hakobu_lab::campaign::Planned;
+    use hakobu_lab::results::Header;
+
+    fn cell(group: &str, x: f64) -> Cell {
+        Cell { group: group.into(), x: Some(x), ..Cell::default() }
+    }
+
+    fn table() -> IoTable {
+        let cells = [("rw read", 1.0), ("rw read", 8.0), ("rw randread", 1.0)];
+        let planned = |(group, x)| Planned { cell: cell(group, x), ..Planned::default() };
+        let header = Header { metric: "iops".into(), ..Header::default() };
+        let plan = Plan { header, cells: cells.map(planned).to_vec(), ..Plan::default() };
+        IoTable::new(&plan)
+    }
+
+    #[test]
+    fn medians_stand_in_their_places() {
+        let mut table = table();
+        for value in [1000.0, 3000.0, 2000.4] {
+            table.add(&cell("rw read", 8.0), value);
+        }
+        table.add(&cell("rw randread", 1.0), 512.0);
+        assert_eq!(
+            table.lines(60, "run 5 of 6"),
+            [
+                "iops               1        8",
+                "rw read            -    2,000",
+                "rw randread      512        -",
+                "run 5 of 6",
+            ]
+        );
+        // The last columns stay.
+        assert_eq!(table.lines(21, "run 5 of 6")[1], "rw read        2,000");
     }
 }

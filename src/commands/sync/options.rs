@@ -4,7 +4,7 @@ use super::accepted::{ACCEPTED, UNBUILT};
 use super::reading::Reading;
 use super::values::{add_chmod, format, set_owner};
 use super::written::WRITTEN;
-use crate::commands::cluster::options as cluster;
+use crate::commands::cluster::PLANNED;
 use crate::commands::cp::NO_FOLLOW;
 use crate::filters;
 use crate::limits;
@@ -49,7 +49,7 @@ pub static TABLE: Table<Reading> = Table {
         &limits::TRANSFER,
         &names::LINKS,
         &ACCEPTED,
-        &cluster::PLANNED,
+        &PLANNED,
     ],
     unbuilt: &[UNBUILT, objects::UNBUILT],
     abbreviates: false,

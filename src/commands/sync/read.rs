@@ -2,7 +2,7 @@
 
 use super::options::TABLE;
 use super::{info, spec};
-use crate::commands::cluster::options::Args;
+use crate::commands::cluster::ClusterArgs;
 use crate::options::Refused;
 use crate::show::Wanted;
 use hakobu_transfer::location::Location;
@@ -11,7 +11,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
 /// Returns the spec of a command line, its requested output, and the options for many machines.
-pub fn read(arguments: &[OsString]) -> Result<(Spec, Wanted, Args), Refused> {
+pub fn read(arguments: &[OsString]) -> Result<(Spec, Wanted, ClusterArgs), Refused> {
     let mut typed = TABLE.parse(arguments).map_err(|refused| match refused {
         // A location on another machine matters more than any option error.
         Refused::Usage(message) => Refused::Usage(remote(arguments).unwrap_or(message)),

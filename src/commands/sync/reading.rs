@@ -1,6 +1,6 @@
 //! The options of `sync` read so far.
 
-use crate::commands::cluster::options as cluster;
+use crate::commands::cluster::ClusterArgs;
 use crate::filters::Filters;
 use crate::limits::LimitArgs;
 use crate::names;
@@ -59,7 +59,7 @@ pub struct Reading {
     pub(super) itemize: u8,
     pub(super) objects: ObjectArgs,
     pub(super) trusted: names::LinkArgs,
-    pub(super) cluster: cluster::Args,
+    pub(super) cluster: ClusterArgs,
 }
 
 /// Requests for `--fake-super`.
@@ -78,5 +78,5 @@ parts!(Reading {
     limits: LimitArgs,
     filters: Filters,
     trusted: names::LinkArgs,
-    cluster: cluster::Args
+    cluster: ClusterArgs
 });

@@ -4,7 +4,7 @@
 use super::accepted;
 use super::options::TABLE;
 use super::reading::{Fake, Reading};
-use crate::commands::cluster::options as cluster;
+use crate::commands::cluster::ClusterArgs;
 use crate::filters;
 use crate::objects::Concerned;
 use crate::options::Typed;
@@ -28,7 +28,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// An invalid command line or file that it names, with rsync's exit code.
-pub fn of(typed: &mut Typed) -> Result<(Spec, Wanted, cluster::Args), Fatal> {
+pub fn of(typed: &mut Typed) -> Result<(Spec, Wanted, ClusterArgs), Fatal> {
     let mut reading = Reading::default();
     let wanted = &mut reading.wanted;
     (wanted.command, wanted.done) = ("sync", "copied");
@@ -49,7 +49,7 @@ const STORED_REMARKS: &str =
 const UNORDERED: &str = "names are in order with -j 1 only";
 
 impl Reading {
-    fn finish(mut self, typed: &mut Typed) -> Result<(Spec, Wanted, cluster::Args), Fatal> {
+    fn finish(mut self, typed: &mut Typed) -> Result<(Spec, Wanted, ClusterArgs), Fatal> {
         accepted::check(&typed.noted).map_err(usage)?;
         let (sources, target) = self.paths(typed)?;
         let links = std::mem::take(&mut self.trusted).links().map_err(usage)?;
