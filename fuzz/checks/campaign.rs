@@ -1,13 +1,15 @@
 //! Campaigns.
 
-use hakobu_lab::campaign::plan::{self, Ground, Wishes};
-use hakobu_lab::campaign::spec::{COUNT_MAX, Spec};
+use hakobu_lab::campaign::plan;
+use hakobu_lab::campaign::plan::{PlanEnvironment, PlanOptions};
+use hakobu_lab::campaign::spec::CampaignSpec;
+use hakobu_lab::campaign::spec::data::COUNT_MAX;
 
 /// A campaign is refused with a message that names the file, or read, and then planned for a
 /// machine that has no programs.
 pub fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    let spec = match Spec::parse("fuzz.toml", text) {
+    let spec = match CampaignSpec::parse("fuzz.toml", text) {
         Ok(spec) => spec,
         Err(error) => return assert!(error.to_string().contains("fuzz.toml")),
     };
@@ -16,7 +18,7 @@ pub fn check(data: &[u8]) {
     if data.iter().filter(|byte| **byte == b',').count() > 30 || data.len() > 6000 {
         return;
     }
-    let ground = Ground {
+    let ground = PlanEnvironment {
         path: Vec::new(),
         cpus: 2,
         throttle: |_, _| Err("there is no disk".to_owned()),
@@ -30,13 +32,13 @@ pub fn check(data: &[u8]) {
         if spec.data.iter().any(|data| (10_000..=COUNT_MAX).contains(&data.at(at).count)) {
             continue;
         }
-        let wishes = Wishes {
+        let wishes = PlanOptions {
             scale,
             work: "/nowhere/work".into(),
             cache: "/nowhere/cache".into(),
             own: "/nowhere/hakobu".into(),
             secret_key: "secret".into(),
-            ..Wishes::default()
+            ..PlanOptions::default()
         };
         if let Err(why) = plan::make(&spec, &wishes, &ground) {
             assert!(!why.is_empty());

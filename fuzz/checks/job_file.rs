@@ -1,12 +1,12 @@
 //! fio's job files.
 
-use hakobu_io::spec::{self, Outside};
+use hakobu_io::spec::{self, Environment};
 use std::io;
 
 /// A world with two files to include, one of which includes itself, and one variable.
 struct Made;
 
-impl Outside for Made {
+impl Environment for Made {
     fn include(&self, path: &str) -> io::Result<String> {
         match path {
             "x.inc" => Ok("bs=8k\niodepth=1\n".to_owned()),

@@ -1,6 +1,7 @@
 //! The store of results: what stands in its files, and what reports make of it.
 
-use hakobu_lab::report::{Format, Lang, Part, render};
+use hakobu_lab::analysis::Lang;
+use hakobu_lab::report::{ReportFormat, ReportPart, render};
 use hakobu_lab::results::read::parse;
 use std::path::Path;
 
@@ -21,13 +22,13 @@ pub fn check(data: &[u8]) {
         return;
     }
     for (format, lang) in [
-        (Format::Html, Lang::En),
-        (Format::Markdown, Lang::Ja),
-        (Format::Csv, Lang::En),
-        (Format::Json, Lang::En),
-        (Format::Svg, Lang::En),
+        (ReportFormat::Html, Lang::En),
+        (ReportFormat::Markdown, Lang::Ja),
+        (ReportFormat::Csv, Lang::En),
+        (ReportFormat::Json, Lang::En),
+        (ReportFormat::Svg, Lang::En),
     ] {
-        let part = Part::new(results.clone(), format.lang(lang));
+        let part = ReportPart::new(results.clone(), format.lang(lang));
         if let Err(why) = render(&[part], format, lang) {
             assert!(!why.is_empty());
         }

@@ -10,16 +10,19 @@ use crate::show::progress::{Progress, ProgressForm};
 use crate::show::{output, screen};
 use crate::{environment, exit, names, number};
 use hakobu_core::error::{Cause, cannot, quoted};
-use hakobu_lab::analysis::{Baseline, Lang, analyse};
-use hakobu_lab::campaign::own::{Mark, Own};
-use hakobu_lab::campaign::plan::{self, Ground, Wishes};
-use hakobu_lab::campaign::run::{self, Event, Local, fingerprint, first_block, runs_max};
-use hakobu_lab::campaign::spec::Spec;
-use hakobu_lab::campaign::{Action, Check, Plan, Planned};
-use hakobu_lab::report::terminal::{Look, terminal};
+use hakobu_lab::analysis::ranking::Baseline;
+use hakobu_lab::analysis::{Lang, analyse};
+use hakobu_lab::campaign::own_folder::{FolderMark, OwnFolder};
+use hakobu_lab::campaign::plan::{self, PlanEnvironment, PlanOptions};
+use hakobu_lab::campaign::run::local::LocalBench;
+use hakobu_lab::campaign::run::order::{first_block, runs_max};
+use hakobu_lab::campaign::run::{self, CampaignEvent, fingerprint};
+use hakobu_lab::campaign::spec::CampaignSpec;
+use hakobu_lab::campaign::{CampaignPlan, PlannedCell, RunAction, RunCheck};
+use hakobu_lab::report::terminal::{TerminalOptions, terminal};
 use hakobu_lab::results::read::read;
-use hakobu_lab::results::store::Store;
-use hakobu_lab::results::{Cell, Results, write};
+use hakobu_lab::results::store::ResultsStore;
+use hakobu_lab::results::{Cell, Results, hyperfine};
 use hakobu_sys::child;
 use hakobu_transfer::run::Control;
 pub(super) use options::TABLE;
@@ -47,7 +50,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
 /// A campaign that is ready to run.
 struct Ready {
     args: BenchArgs,
-    plan: Plan,
+    plan: CampaignPlan,
     scale: f64,
     /// The working folder, if this program must remove it.
     work: Option<PathBuf>,
@@ -63,7 +66,7 @@ impl Ready {
         let mut work = None;
         let (mut plan, scale) = match &args.task {
             Task::Commands(commands) => (plans::plan_commands(commands, &args)?, 1.0),
-            Task::Print(_) => (Plan::default(), 1.0),
+            Task::Print(_) => (CampaignPlan::default(), 1.0),
             Task::Campaign(source) => {
                 let spec = spec(source)?;
                 let wishes = wishes(&args, &spec.header.name, &own)?;
@@ -71,7 +74,7 @@ impl Ready {
                     work = Some(wishes.work.clone());
                 }
                 let scale = plan::scale(&spec, &wishes)?;
-                (plan::make(&spec, &wishes, &Ground::here())?, scale)
+                (plan::make(&spec, &wishes, &PlanEnvironment::here())?, scale)
             }
         };
         args.apply(&mut plan.repeat)?;
@@ -104,15 +107,15 @@ impl Ready {
             Some(folder) => folder.clone(),
             None => new_folder(&environment::results_folder()?, &self.plan.header.name, &start)?,
         };
-        let facts = fingerprint::Facts {
+        let facts = fingerprint::HeaderFacts {
             program: concat!("hakobu ", env!("CARGO_PKG_VERSION")).into(),
             start: start.clone(),
             scale: self.scale,
             machine_name: self.args.machine.clone(),
         };
-        let probe = Local::new(self.own.clone(), None, control.flag());
+        let probe = LocalBench::new(self.own.clone(), None, control.flag());
         let header = fingerprint::header(&self.plan, &facts, environment::instance_type, &probe);
-        let mut store = Store::open(&folder, &header, &start)?;
+        let mut store = ResultsStore::open(&folder, &header, &start)?;
         if !self.args.quiet {
             for line in &self.plan.header.left_out {
                 output::message(&format!("left out: {line}"));
@@ -125,13 +128,13 @@ impl Ready {
             output::message(&format!("results go to {}{goes_on}", quoted(&folder)));
         }
         let work = match &self.work {
-            Some(work) => Some(Own::claim(work, Mark::Inside)?),
+            Some(work) => Some(OwnFolder::claim(work, FolderMark::Inside)?),
             None => None,
         };
-        let mut local = Local::new(self.own.clone(), Some(&folder), control.flag());
+        let mut local = LocalBench::new(self.own.clone(), Some(&folder), control.flag());
         let mut live = BenchProgress::new(self.args.quiet, self.args.style.progress);
-        let how = run::How { prove: self.args.prove, cpus: hakobu_sys::process::cpus() };
-        let mut show = |event: run::Event<'_>| live.show(&event);
+        let how = run::SessionOptions { prove: self.args.prove, cpus: hakobu_sys::process::cpus() };
+        let mut show = |event: run::CampaignEvent<'_>| live.show(&event);
         let outcome = run::run(&self.plan, &how, &mut store, &mut local, &mut show);
         live.end();
         drop(store);
@@ -153,7 +156,7 @@ impl Ready {
             }
         }
         for (form, path) in &self.args.exports {
-            write_file(path, &write::hyperfine(&results, *form, &self.args.table_look())?)?;
+            write_file(path, &hyperfine::export(&results, *form, &self.args.table_look())?)?;
         }
         if outcome.is_stopped() {
             output::message(&format!(
@@ -175,12 +178,12 @@ impl Ready {
 }
 
 /// Reads the campaign of a source.
-fn spec(source: &Source) -> Result<Spec, String> {
+fn spec(source: &Source) -> Result<CampaignSpec, String> {
     let parsed = match source {
-        Source::Builtin(campaign) => Spec::parse(campaign.name, campaign.text),
+        Source::Builtin(campaign) => CampaignSpec::parse(campaign.name, campaign.text),
         Source::File(file) => {
             let text = names::read_text(file)?;
-            Spec::parse(&file.to_string_lossy(), &text)
+            CampaignSpec::parse(&file.to_string_lossy(), &text)
         }
     };
     parsed.map_err(|error| error.to_string())
@@ -212,7 +215,7 @@ pub(super) fn new_folder(within: &Path, name: &str, start: &str) -> Result<PathB
 }
 
 /// Returns the settings of a campaign from the command line.
-fn wishes(args: &BenchArgs, name: &str, own: &Path) -> Result<Wishes, String> {
+fn wishes(args: &BenchArgs, name: &str, own: &Path) -> Result<PlanOptions, String> {
     let absolute =
         |path: &Path| std::path::absolute(path).map_err(|error| cannot("use", path, error));
     let folder = |path: &Option<PathBuf>, below: &str| match path {
@@ -224,7 +227,7 @@ fn wishes(args: &BenchArgs, name: &str, own: &Path) -> Result<Wishes, String> {
         false => super::tool::random_key()
             .map_err(|error| format!("cannot make up a key: {}", Cause::System(error)))?,
     };
-    Ok(Wishes {
+    Ok(PlanOptions {
         scale: args.scale,
         places: args.places.clone(),
         work: folder(&args.work, &format!("work/{name}"))?,
@@ -288,28 +291,32 @@ impl BenchProgress {
     }
 
     /// Shows an event.
-    pub fn show(&mut self, event: &Event<'_>) {
+    pub fn show(&mut self, event: &CampaignEvent<'_>) {
         match event {
-            Event::Data(name) => self.draw(ActivityKind::Text(format!("data set {name}"))),
-            Event::Setup(command) => self.draw(ActivityKind::Text(format!("setup: {command}"))),
-            Event::Experiment { cell, about } => {
+            CampaignEvent::Data(name) => self.draw(ActivityKind::Text(format!("data set {name}"))),
+            CampaignEvent::Setup(command) => {
+                self.draw(ActivityKind::Text(format!("setup: {command}")))
+            }
+            CampaignEvent::Experiment { cell, about } => {
                 self.draw(ActivityKind::Text(format!("experiment: {} | {about}", cell_name(cell))));
             }
-            Event::Begins { cell, warmup, done, most, at_s } => self.draw(ActivityKind::Run {
-                name: cell_name(cell),
-                warmup: *warmup,
-                done: *done,
-                most: *most,
-                at_s: *at_s,
-                last: self.last.clone(),
-            }),
-            Event::Ended { cell, run } => {
+            CampaignEvent::Begins { cell, warmup, done, most, at_s } => {
+                self.draw(ActivityKind::Run {
+                    name: cell_name(cell),
+                    warmup: *warmup,
+                    done: *done,
+                    most: *most,
+                    at_s: *at_s,
+                    last: self.last.clone(),
+                })
+            }
+            CampaignEvent::Ended { cell, run } => {
                 self.last = format!("last {:.3} s", run.wall_s);
                 if let Some(problem) = &run.problem {
                     self.report(&format!("{}: {problem}", cell_name(cell)));
                 }
             }
-            Event::Teardown(why) => self.report(&format!("cleanup: {why}")),
+            CampaignEvent::Teardown(why) => self.report(&format!("cleanup: {why}")),
         }
     }
 
@@ -432,7 +439,7 @@ const COLUMNS: usize = 100;
 /// No setting is the baseline.
 pub fn report_text(
     results: &Results,
-    look: &Look,
+    look: &TerminalOptions,
     baseline: Option<&Baseline>,
 ) -> Result<String, String> {
     let mut analysis = analyse(results);
@@ -452,13 +459,13 @@ pub fn terminal_size(no_color: bool) -> (usize, bool) {
 }
 
 /// Returns the appearance of a report on standard output.
-pub fn terminal_look(no_color: bool) -> Look {
+pub fn terminal_look(no_color: bool) -> TerminalOptions {
     let (columns, color) = terminal_size(no_color);
-    Look::new(columns, color)
+    TerminalOptions::new(columns, color)
 }
 
 /// Returns the commands that would be run.
-pub fn plan_text(plan: &Plan) -> String {
+pub fn plan_text(plan: &CampaignPlan) -> String {
     let mut out = format!("{}: {}\n", plan.header.name, plan.header.title);
     if !plan.header.question.is_empty() {
         let _ = writeln!(out, "{}", plan.header.question);
@@ -505,7 +512,7 @@ pub fn plan_text(plan: &Plan) -> String {
     out
 }
 
-fn push_cell(planned: &Planned, out: &mut String) {
+fn push_cell(planned: &PlannedCell, out: &mut String) {
     let cell = &planned.cell;
     let _ = write!(out, "{:>4}  {}", cell.id, cell.series);
     if let Some(x) = cell.x {
@@ -526,13 +533,13 @@ fn push_cell(planned: &Planned, out: &mut String) {
         let _ = writeln!(out, "      after: {command}");
     }
     let checked = match &planned.check {
-        Check::Exit => return,
-        Check::Tree { source, target, compare } => {
+        RunCheck::Exit => return,
+        RunCheck::Tree { source, target, compare } => {
             let some = if *compare == u64::MAX { "all".to_owned() } else { compare.to_string() };
             let (source, target) = (source.display(), target.display());
             format!("{target} has the files of {source}, contents of {some} compared")
         }
-        Check::Count { target, files, bytes } => {
+        RunCheck::Count { target, files, bytes } => {
             let bytes = bytes.map_or(String::new(), |bytes| format!(" with {bytes} bytes"));
             format!("{files} files{bytes} in {}", target.display())
         }
@@ -540,13 +547,13 @@ fn push_cell(planned: &Planned, out: &mut String) {
     let _ = writeln!(out, "      checked: {checked}");
 }
 
-fn action_text(action: &Action) -> String {
+fn action_text(action: &RunAction) -> String {
     match action {
-        Action::Empty { own, below } => format!("empty {}", own.join(below).display()),
-        Action::Cold(path) => format!("{} out of the page cache", path.display()),
-        Action::Warm(path) => format!("{} into the page cache", path.display()),
-        Action::Sync => "write everything back".into(),
-        Action::Shell(command) => command.clone(),
+        RunAction::Empty { own, below } => format!("empty {}", own.join(below).display()),
+        RunAction::Cold(path) => format!("{} out of the page cache", path.display()),
+        RunAction::Warm(path) => format!("{} into the page cache", path.display()),
+        RunAction::Sync => "write everything back".into(),
+        RunAction::Shell(command) => command.clone(),
     }
 }
 

@@ -6,7 +6,7 @@ mod status;
 pub(super) mod submit;
 
 use super::session::stop_on_signals;
-use super::sync::read::read;
+use super::sync::read;
 use super::tool::{end_with, refuse};
 use crate::options::{Group, Opt, Refused, Table, Typed, flag, parts, push, put, titled, value};
 use crate::show::{Show, Wanted, output};

@@ -8,10 +8,11 @@ use crate::exit;
 use crate::files::{Target, is_stdout, or_stdout};
 use crate::options::{Opt, Table, Takes, Typed, flag, parts, push, put, value};
 use hakobu_core::error::quoted;
-use hakobu_lab::analysis::{
-    Prices, Rated, compare, names, parse_machines, parse_price, parse_rated,
-};
-use hakobu_lab::report::{Format, Lang, render_compared, terminal};
+use hakobu_lab::analysis::Lang;
+use hakobu_lab::analysis::compare::{compare, names};
+use hakobu_lab::analysis::prices::{Prices, RatedIops, parse_machines, parse_price, parse_rated};
+use hakobu_lab::report::comparison::render_comparison;
+use hakobu_lab::report::{ReportFormat, terminal};
 use hakobu_lab::results::Results;
 use hakobu_lab::results::read::read;
 use std::ffi::{OsStr, OsString};
@@ -94,13 +95,13 @@ pub struct Plan {
     /// Name and location of each result.
     results: Vec<(Option<String>, OsString)>,
     per_hour: Vec<(String, f64)>,
-    rated: Vec<(String, Rated)>,
+    rated: Vec<(String, RatedIops)>,
     /// A table of machines that were not measured, with prices and ratings.
     machines: Option<PathBuf>,
     /// `None`: standard output.
     output: Option<PathBuf>,
     /// `None`: for a terminal.
-    format: Option<Format>,
+    format: Option<ReportFormat>,
     lang: Lang,
     no_color: bool,
 }
@@ -131,13 +132,13 @@ fn plan(typed: Typed) -> Result<Plan, String> {
 
 const FORMS: &str = "give html, md, csv or json";
 
-fn format(name: &str) -> Result<Format, &'static str> {
-    Format::of_name(name).ok_or(FORMS).and_then(has_form)
+fn format(name: &str) -> Result<ReportFormat, &'static str> {
+    ReportFormat::of_name(name).ok_or(FORMS).and_then(has_form)
 }
 
 /// Rejects picture formats, which a comparison does not have.
-fn has_form(format: Format) -> Result<Format, &'static str> {
-    if matches!(format, Format::Svg | Format::Png) { Err(FORMS) } else { Ok(format) }
+fn has_form(format: ReportFormat) -> Result<ReportFormat, &'static str> {
+    if matches!(format, ReportFormat::Svg | ReportFormat::Png) { Err(FORMS) } else { Ok(format) }
 }
 
 /// Splits `NAME=RESULT`; a result alone has no name. An existing file of the whole text has no name either.
@@ -183,7 +184,7 @@ impl Plan {
         let text = match self.format {
             Some(format) => {
                 let found = compare(&results, &prices, format.lang(self.lang));
-                render_compared(&found, &results, format, self.lang)?
+                render_comparison(&found, &results, format, self.lang)?
             }
             None => {
                 let (columns, color) = terminal_size(self.no_color);
@@ -232,10 +233,10 @@ mod tests {
         ];
         assert_eq!(plan.results, results);
         assert_eq!(plan.per_hour, [("i2".to_owned(), 1.0)]);
-        let rated = Rated { reads: 5.0, writes: Some(3.0) };
+        let rated = RatedIops { reads: 5.0, writes: Some(3.0) };
         assert_eq!(
             (plan.rated, plan.format),
-            (vec![("B".to_owned(), rated)], Some(Format::Markdown))
+            (vec![("B".to_owned(), rated)], Some(ReportFormat::Markdown))
         );
         assert_eq!(read("a b").unwrap().format, None);
     }

@@ -1,37 +1,38 @@
 //! `hakobu cp`: cp's command line on hakobu's engine.
 
-mod dash;
-mod options;
-mod spec;
-
+use super::operands::{Operands, folder_targets, operands, without_slashes};
 use super::session::{Session, merge_outcomes};
 use super::tool::{carry_out, end_with};
 use super::{cat, pipe};
-use crate::exit;
-use crate::options::{OptArg, Refused};
-use crate::show::Wanted;
+use crate::filters::{self, EXCLUDE, EXCLUDE_FROM, Filters, INCLUDE, INCLUDE_FROM, Rule};
+use crate::limits::{self, LimitArgs};
+use crate::objects::{self, Concerned, ObjectArgs, is_s3, url};
+use crate::options::{
+    JSON, Opt, OptArg, Refused, Row, Table, Takes, Typed, flag, parts, put, value,
+};
+use crate::show::{Line, Wanted, ask};
+use crate::{backups, exit, names};
 use hakobu_core::error::{Cause, ErrorClass, Operation, Problem};
 use hakobu_core::event::{Event, Listener};
+use hakobu_sys::paths::Links;
 use hakobu_transfer::location::Sources;
-use hakobu_transfer::policy::Symlinks;
-use hakobu_transfer::run::{Outcome, Spec};
-pub(super) use options::{
-    NO_FOLLOW, PROGRESS, QUIET, SIZE_ONLY, STRIP, TABLE, UPDATE, Update, attributes, update_of,
-};
+use hakobu_transfer::object::list::Pattern;
+use hakobu_transfer::policy::{ChmodRules, Content, Policy, Reflink, Sparse, Symlinks};
+use hakobu_transfer::run::{Layout, Outcome, Spec};
 use std::ffi::OsString;
+use std::io::IsTerminal;
+use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 use std::process::ExitCode;
-
-pub use dash::Dash;
 
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
     let typed = TABLE.parse(&arguments);
-    match typed.as_ref().map_or(Ok(None), dash::of) {
+    match typed.as_ref().map_or(Ok(None), dash_of) {
         Ok(Some(Dash::Out(typed))) => cat::begin(Ok(typed)),
         Ok(Some(Dash::In(typed))) => pipe::begin(Ok(typed)),
         Ok(None) => {
-            carry_out(typed, |typed| spec::of(&typed), |(spec, wanted)| Ok(copy(spec, wanted)))
+            carry_out(typed, |typed| read_plan(&typed), |(spec, wanted)| Ok(copy(spec, wanted)))
         }
         Err(message) => end_with(exit::USAGE, &message).into(),
     }
@@ -51,10 +52,10 @@ pub enum Described {
 /// An invalid command line.
 pub fn described(arguments: &[OsString]) -> Result<Described, Refused> {
     let typed = TABLE.parse(arguments)?;
-    if let Some(stream) = dash::of(&typed).map_err(Refused::Usage)? {
+    if let Some(stream) = dash_of(&typed).map_err(Refused::Usage)? {
         return Ok(Described::Stream(stream));
     }
-    let (spec, wanted) = spec::of(&typed).map_err(Refused::Usage)?;
+    let (spec, wanted) = read_plan(&typed).map_err(Refused::Usage)?;
     Ok(Described::Copy(typed.options, Box::new(spec), wanted))
 }
 
@@ -97,5 +98,591 @@ fn needs_recursion(source: &Path, follow: bool) -> Option<&'static str> {
         None
     } else {
         Some("it is not a regular file, and -r is not given")
+    }
+}
+
+// The options of `hakobu cp`: the names and meanings of cp(1), and hakobu's own.
+
+/// The command line of `cp`.
+pub static TABLE: Table<CpArgs> = Table {
+    command: "cp",
+    about: "Copy SRC to DST, or several into a directory, as cp does, on all cores",
+    usage: "hakobu cp [OPTIONS] SRC... DST\n       hakobu cp [OPTIONS] -t DIR SRC...",
+    after: "With one s3:// object, '-' is standard input or standard output.\n\
+            Exit codes: 0 done, 1 something failed, 2 usage.",
+    options: &[
+        &OPTIONS,
+        &backups::OPTIONS,
+        &filters::STYLED,
+        &objects::COMMON,
+        &objects::DEBUG,
+        &objects::SIDES,
+        &objects::RAW,
+        &objects::VERSION,
+        &objects::STAT,
+        &objects::TRANSFER,
+        &objects::FLATTEN,
+        &objects::NAMES,
+        &objects::CASES,
+        &objects::STOP,
+        &limits::TRANSFER,
+        &names::LINKS,
+    ],
+    unbuilt: &[UNBUILT, objects::UNBUILT],
+    abbreviates: true,
+};
+
+/// The options read so far.
+#[derive(Default)]
+pub struct CpArgs {
+    pub(super) policy: Policy,
+    pub(super) wanted: Wanted,
+    /// `-L`, `-P`: the last one counts.
+    pub(super) symlinks: Option<Symlinks>,
+    pub(super) no_mode: bool,
+    pub(super) strips: bool,
+    pub(super) backups: backups::BackupArgs,
+    pub(super) parents: bool,
+    pub(super) no_target_dir: bool,
+    pub(super) target_dir: Option<OsString>,
+    pub(super) files_from: Option<OsString>,
+    pub(super) filters: Filters,
+    pub(super) limits: LimitArgs,
+    pub(super) verbose: bool,
+    pub(super) objects: ObjectArgs,
+    /// For files in option values. The target is reached through any symlink, as in cp.
+    pub(super) links: names::LinkArgs,
+}
+
+parts!(CpArgs {
+    objects: ObjectArgs,
+    limits: LimitArgs,
+    filters: Filters,
+    links: names::LinkArgs,
+    backups: backups::BackupArgs
+});
+
+const OPTIONS: &[Opt<CpArgs>] = &[
+    flag("recursive", Some('r'), "copy directories recursively (-R is the same)")
+        .sets(|it, on| it.policy.recurse = on),
+    flag("R", Some('R'), "same as -r").short_only().sets(|it, on| it.policy.recurse = on),
+    flag("archive", Some('a'), "same as -dR --preserve=all").reads(|it, _| {
+        (it.policy.recurse, it.symlinks) = (true, Some(Symlinks::Keep));
+        it.preserve("all", true)
+    }),
+    flag("p", Some('p'), "same as --preserve=mode,ownership,timestamps")
+        .short_only()
+        .reads(|it, _| it.preserve(USUAL, true)),
+    flag("d", Some('d'), "same as --no-dereference --preserve=links")
+        .short_only()
+        .sets(|it, _| (it.symlinks, it.policy.hard_links) = (Some(Symlinks::Keep), true)),
+    flag("dereference", Some('L'), "follow symlinks in SRC")
+        .sets(|it, _| it.symlinks = Some(Symlinks::Follow)),
+    flag("no-dereference", Some('P'), "do not follow symlinks in SRC")
+        .sets(|it, _| it.symlinks = Some(Symlinks::Keep)),
+    flag("H", Some('H'), "follow symlinks that are arguments")
+        .short_only()
+        .local("-L follows all symlinks")
+        .sets(|it, _| (it.symlinks, it.policy.follow_args) = (Some(Symlinks::Keep), true)),
+    value("preserve", None, "LIST", "keep mode, ownership, timestamps, links, xattr, all")
+        .takes(Takes::Perhaps("LIST"))
+        .reads(|it, arg| {
+            let list = arg.value.to_string_lossy();
+            let list = if list.is_empty() { USUAL } else { &*list };
+            it.preserve(list, true)?;
+            let named = |name: &str| list.split(',').any(|word| word == name);
+            let keep = &mut it.policy.preserve;
+            keep.owner_explicit |= named("ownership");
+            keep.xattrs_explicit |= named("xattr");
+            Ok(())
+        }),
+    value("no-preserve", None, "LIST", "do not keep these")
+        .reads(|it, arg| it.preserve(&arg.value.to_string_lossy(), false)),
+    NO_FOLLOW.sets(|it, on| it.symlinks = Some(if on { Symlinks::Skip } else { Symlinks::Follow })),
+    flag("no-clobber", Some('n'), "skip existing files")
+        .alias(&["no-overwrite"])
+        .sets(|it, _| (it.policy.ignore_existing, it.policy.ask) = (true, None)),
+    UPDATE.reads(|it, arg| {
+        let (update, policy) = (update_of(arg)?, &mut it.policy);
+        (policy.update, policy.update_same) = (update == Update::Older, true);
+        put(&mut policy.ignore_existing, update == Update::Missing)
+    }),
+    SIZE_ONLY.sets(|it, on| it.policy.size_only = on),
+    // Files are replaced in any case, including those that cannot be opened.
+    flag(
+        "force",
+        Some('f'),
+        "replace existing files that cannot be opened (always so); with -l and -s all",
+    )
+    .sets(|it, on| it.policy.forced = on),
+    flag(
+        "remove-destination",
+        None,
+        "replace existing entries as a whole: symlinks, devices, owners, modes",
+    )
+    .local("")
+    .sets(|it, on| it.policy.remove_destination = on),
+    flag(
+        "attributes-only",
+        None,
+        "do not copy contents: existing files keep theirs, new ones are empty",
+    )
+    .local("")
+    .sets(|it, on| it.policy.attributes_only = on),
+    STRIP.sets(|it, on| it.strips = on),
+    flag("interactive", Some('i'), "ask before overwriting")
+        .local("--no-clobber keeps existing files")
+        .sets(|it, _| {
+            (it.policy.ignore_existing, it.policy.ask) = (false, Some(ask("cp", "overwrite")))
+        }),
+    flag("link", Some('l'), "hard-link files instead of copying")
+        .local("")
+        .reads(|it, _| set_content(it, Content::HardLink)),
+    flag("symbolic-link", Some('s'), "make symlinks instead of copying")
+        .local("")
+        .reads(|it, _| set_content(it, Content::Symlink)),
+    value("target-directory", Some('t'), "DIR", "copy everything into DIR")
+        .reads(|it, arg| put(&mut it.target_dir, Some(arg.value.clone()))),
+    flag(
+        "no-target-directory",
+        Some('T'),
+        "DST is the name itself, never a directory to copy into",
+    )
+    .sets(|it, on| it.no_target_dir = on),
+    flag("parents", None, "keep the path as typed below DST")
+        .local("name the prefix to keep in the target")
+        .sets(|it, on| it.parents = on),
+    value("reflink", None, "WHEN", "share extents: auto (the default), always, never")
+        .takes(Takes::Perhaps("WHEN"))
+        .local("")
+        .reads(|it, arg| {
+            let when = match arg.value.to_str() {
+                Some("" | "always") => Reflink::Always,
+                Some("auto") => Reflink::Auto,
+                Some("never") => Reflink::Never,
+                _ => return Err(arg.refuse("is none of auto, always, never")),
+            };
+            put(&mut it.policy.reflink, when)
+        }),
+    value("sparse", None, "WHEN", "holes: auto (the default), always, never").local("").reads(
+        |it, arg| {
+            let when = match arg.value.to_str() {
+                Some("auto") => Sparse::Auto,
+                Some("always") => Sparse::Always,
+                Some("never") => Sparse::Never,
+                _ => return Err(arg.refuse("is none of auto, always, never")),
+            };
+            put(&mut it.policy.sparse, when)
+        },
+    ),
+    flag("one-file-system", Some('x'), "do not cross into other file systems")
+        .local("")
+        .sets(|it, on| it.policy.one_file_system = on),
+    value(
+        "files-from",
+        None,
+        "FILE",
+        "names of sources in FILE ('-': standard input), in addition to SRC",
+    )
+    .reads(|it, arg| put(&mut it.files_from, Some(arg.value.clone()))),
+    flag("from0", Some('0'), "names and patterns in files end with NUL")
+        .sets(|it, on| it.filters.nul = on),
+    EXCLUDE.reads(|it, arg| it.filters.add(Rule::Exclude, arg)),
+    INCLUDE.reads(|it, arg| it.filters.add(Rule::Include, arg)),
+    EXCLUDE_FROM.reads(|it, arg| it.filters.add(Rule::ExcludeFrom, arg)),
+    INCLUDE_FROM.reads(|it, arg| it.filters.add(Rule::IncludeFrom, arg)),
+    limits::JOBS.reads(limits::set_jobs),
+    value("joblog", None, "FILE", "one line per file in GNU parallel's columns")
+        .reads(|it, arg| put(&mut it.wanted.joblog, Some(arg.value.clone()))),
+    flag("dry-run", None, "say what would be copied, change nothing")
+        .alias(&["dryrun"])
+        .sets(|it, on| it.policy.dry_run = on),
+    flag("verbose", Some('v'), "one line per file").sets(|it, on| it.verbose = on),
+    QUIET.sets(|it, on| it.wanted.hush(on)),
+    PROGRESS.sets(|it, on| it.wanted.progress = Some(on)),
+    JSON.sets(|it, on| it.wanted.json = on),
+];
+
+/// `--size-only` of aws and rsync, `--if-size-differ` of s5cmd.
+pub const SIZE_ONLY: Row =
+    flag("size-only", None, "skip existing files of the same size").alias(&["if-size-differ"]);
+/// `--update`, for `cp` and `mv`.
+pub const UPDATE: Row =
+    value("update", Some('u'), "WHICH", "older: only newer files and missing ones; all; none")
+        .takes(Takes::Perhaps("WHICH"))
+        .alias(&["if-source-newer"]);
+
+/// Meaning of [`UPDATE`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Update {
+    /// Every existing file is replaced.
+    All,
+    /// Those that are older.
+    Older,
+    /// None: only missing ones are made.
+    Missing,
+}
+
+/// Returns the meaning of [`UPDATE`].
+///
+/// # Errors
+/// Another value.
+pub fn update_of(arg: &OptArg) -> Result<Update, String> {
+    match arg.value.to_str() {
+        Some("" | "older") => Ok(Update::Older),
+        Some("all") => Ok(Update::All),
+        Some("none") => Ok(Update::Missing),
+        _ => Err(arg.refuse("is not supported: all, none and older are")),
+    }
+}
+
+/// `--strip-trailing-slashes`, for `cp` and `mv`.
+pub const STRIP: Row =
+    flag("strip-trailing-slashes", None, "remove slashes from the ends of SRC").local("");
+
+/// Calls `each` with the attributes of a list: mode, ownership, timestamps, links and xattr.
+///
+/// # Errors
+/// A word that is no attribute.
+pub fn attributes(list: &str, mut each: impl FnMut(&'static str)) -> Result<(), String> {
+    const ALL: [&str; 5] = ["mode", "ownership", "timestamps", "links", "xattr"];
+    for word in list.split(',') {
+        match (word, ALL.iter().find(|name| **name == word)) {
+            ("all", _) => ALL.iter().for_each(|name| each(name)),
+            ("context", _) => return Err("--preserve=context is not supported".into()),
+            (_, Some(name)) => each(name),
+            (other, None) => return Err(format!("'{other}' is not an attribute that can be kept")),
+        }
+    }
+    Ok(())
+}
+
+/// `--progress`, for `cp` and `mv`.
+pub const PROGRESS: Row = flag(
+    "progress",
+    None,
+    "show progress: a bar on a terminal (by default after a second), else a line a second",
+)
+.alias(&["show-progress"])
+.off(&["no-progress"]);
+
+/// `--quiet` of aws, for `cp` and `mv`.
+pub const QUIET: Row = flag("quiet", None, "print only errors").alias(&["only-show-errors"]);
+/// `--no-follow-symlinks` of aws and s5cmd, for `cp`, `mv` and `sync`.
+pub const NO_FOLLOW: Row =
+    flag("no-follow-symlinks", None, "skip symlinks (with s3://, in cp always)")
+        .off(&["follow-symlinks"]);
+
+const UNBUILT: &[(&str, &str)] = &[("--copy-contents --keep-directory-symlink --context -Z", "")];
+
+/// Attributes kept by `-p` and a bare `--preserve`.
+const USUAL: &str = "mode,ownership,timestamps";
+
+fn set_content(it: &mut CpArgs, content: Content) -> Result<(), String> {
+    if it.policy.content != Content::Copy && it.policy.content != content {
+        return Err("-l and -s cannot be used together".into());
+    }
+    put(&mut it.policy.content, content)
+}
+
+impl CpArgs {
+    /// Applies a list of attributes to keep or not to keep.
+    fn preserve(&mut self, list: &str, on: bool) -> Result<(), String> {
+        let CpArgs { policy, no_mode, .. } = self;
+        let keep = &mut policy.preserve;
+        attributes(list, |attribute| match attribute {
+            "mode" => (keep.mode, keep.acls, *no_mode) = (on, on, !on),
+            "ownership" => {
+                (keep.owner, keep.group) = (on, on);
+                keep.owner_explicit &= on;
+            }
+            "timestamps" => (keep.times, keep.atimes) = (on, on),
+            "links" => policy.hard_links = on,
+            _ => {
+                keep.xattrs = on;
+                keep.xattrs_explicit &= on;
+            }
+        })
+    }
+}
+
+// Evaluation of a `cp` command line: from options in order to a `Spec`.
+
+/// Returns the description of the copy and of its output.
+///
+/// # Errors
+/// An invalid command line.
+pub fn read_plan(typed: &Typed) -> Result<(Spec, Wanted), String> {
+    TABLE.read(typed, CpArgs::default())?.finish(typed)
+}
+
+impl CpArgs {
+    fn finish(mut self, typed: &Typed) -> Result<(Spec, Wanted), String> {
+        self.wanted.links = std::mem::take(&mut self.links).links()?;
+        let links = &self.wanted.links;
+        let listed = match &self.files_from {
+            None => Vec::new(),
+            Some(file) => names::read_list(file, links, self.filters.nul, names::split_plain)?
+                .into_iter()
+                .map(OsString::from_vec)
+                .collect(),
+        };
+        let target_dir = self.target_dir.as_deref();
+        let stripped = self.strips.then(|| without_slashes(&typed.paths, target_dir.is_some()));
+        let typed_paths = stripped.as_ref().unwrap_or(&typed.paths);
+        let Operands { sources, target, is_dir } =
+            operands(typed_paths, listed, target_dir, self.no_target_dir, true)?;
+        let policy = &mut self.policy;
+        let backup = std::mem::take(&mut self.backups).backup(policy.ignore_existing)?;
+        // cp(1): with -l symlinks are followed unless an option says otherwise, also with -r.
+        let keeps_links = policy.recurse && policy.content != Content::HardLink;
+        let unless_asked = if keeps_links { Symlinks::Keep } else { Symlinks::Follow };
+        policy.symlinks = self.symlinks.unwrap_or(unless_asked);
+        policy.follow_args &= policy.symlinks == Symlinks::Keep;
+        (policy.devices, policy.specials) = (policy.recurse, policy.recurse);
+        // cp overwrites existing files; only -u compares times.
+        policy.ignore_times = true;
+        policy.cp_targets = true;
+        policy.links = Links::Any;
+        policy.backup = backup.is_some();
+        policy.numbering = backup.as_ref().map(|backup| backup.numbering).unwrap_or_default();
+        policy.suffix = backup.map_or_else(|| backups::SUFFIX.to_vec(), |backup| backup.suffix);
+        if self.no_mode {
+            // cp(1): without the source's mode new files get the default one, minus the umask.
+            let mut rules = ChmodRules::default();
+            rules.add("D777,F666", 0).map_err(|error| error.to_string())?;
+            policy.chmod = Some(rules);
+        }
+        if policy.reflink == Reflink::Always && policy.sparse != Sparse::Auto {
+            return Err("--reflink goes only with --sparse=auto".into());
+        }
+        policy.check().map_err(|fatal| fatal.message)?;
+        let context = filters::Context { links: links.clone(), ..filters::Context::default() };
+        policy.filter = self.filters.build(&context).map_err(|fatal| fatal.message)?;
+        let concerned = Concerned::of(&sources, &target);
+        let limits = self.limits.of_run(concerned.any())?;
+        self.wanted.explain = self.limits.explain;
+        self.wanted.priority = self.limits.priority;
+        self.wanted.stat = self.objects.stat;
+        TABLE.check_places(typed, concerned.any(), concerned.target)?;
+        let objects = self.objects.fit(concerned, policy)?;
+        let wanted = &mut self.wanted;
+        wanted.notes.extend(self.filters.note(concerned.any())?);
+        wanted.styled = self.filters.is_styled();
+        if concerned.any()
+            && policy.recurse
+            && !objects.flatten
+            && !(wanted.quiet || wanted.json)
+            && (policy.dry_run || std::io::stderr().is_terminal())
+        {
+            let into = if self.no_target_dir { Some(false) } else { is_dir.then_some(true) };
+            wanted.notes.extend(folder_targets(&sources, &target, into));
+        }
+        (wanted.command, wanted.done) = ("cp", "copied");
+        wanted.resume = "run the same command again to continue";
+        wanted.dry_run = policy.dry_run;
+        wanted.line = match (self.verbose || policy.dry_run, wanted.json) {
+            (false, _) => Line::None,
+            _ if wanted.quiet => Line::None,
+            (true, false) if policy.dry_run => Line::Mapping("cp"),
+            (true, false) => Line::Arrow(""),
+            (true, true) => Line::Json,
+        };
+        (wanted.problems, wanted.totals) = (self.verbose, wanted.progress == Some(true));
+        let layout = Layout::Cp {
+            no_target_dir: self.no_target_dir,
+            target_is_dir: is_dir,
+            parents: self.parents,
+        };
+        let spec = Spec {
+            items: self.wanted.items(),
+            check_space: !self.policy.dry_run,
+            objects,
+            ..self.limits.spec(limits, (sources, target), layout, self.policy)
+        };
+        Ok((spec, self.wanted))
+    }
+}
+
+// `-` with an `s3://` argument: standard input or standard output, handled by `pipe` and `cat` with their options.
+
+/// One object and a standard stream, as the command line of `pipe` or `cat`.
+#[derive(Debug)]
+pub enum Dash {
+    /// To standard output: arguments of `cat`.
+    Out(Typed),
+    /// From standard input: arguments of `pipe`.
+    In(Typed),
+}
+
+/// Parses a command line of `cp`; `None` if it has no standard stream.
+///
+/// # Errors
+/// Options that are incompatible with a standard stream.
+pub fn dash_of(typed: &Typed) -> Result<Option<Dash>, String> {
+    let is_dash = |path: &OsString| path == "-";
+    if !typed.paths.iter().any(is_dash) || !typed.paths.iter().any(is_s3) {
+        return Ok(None);
+    }
+    Ok(Some(match typed.paths.as_slice() {
+        [object, dash] if is_dash(dash) && is_s3(object) => {
+            let raw = typed.options.iter().any(|arg| arg.name == "raw");
+            if !raw && Pattern::parse(&url(object)?.key).is_some() {
+                let message = "a wildcard does not go with '-' (standard output): give one object";
+                return Err(message.to_owned());
+            }
+            Dash::Out(converted(&cat::TABLE, object, typed)?)
+        }
+        [dash, object] if is_dash(dash) && is_s3(object) => {
+            Dash::In(converted(&pipe::TABLE, object, typed)?)
+        }
+        _ => {
+            let message = "'-' (standard input or output) goes with one object on the other side; \
+                           a file of that name is ./-";
+            return Err(message.to_owned());
+        }
+    }))
+}
+
+/// Converts the options of `cp` to those of the other command.
+fn converted<S>(table: &Table<S>, object: &OsString, typed: &Typed) -> Result<Typed, String> {
+    let (paths, notes) = (vec![object.clone()], typed.notes.clone());
+    let mut converted = Typed { options: Vec::new(), paths, noted: Vec::new(), notes };
+    for arg in &typed.options {
+        if table.rows().any(|row| row.name == arg.name) {
+            converted.options.push(arg.clone());
+            continue;
+        }
+        let (name, dashes) = (arg.name, if arg.name.len() == 1 { "-" } else { "--" });
+        return Err(format!("{dashes}{name} does not go with '-' (standard input or output)"));
+    }
+    Ok(converted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Result<Spec, String> {
+        let typed = TABLE.parse_line(line)?;
+        read_plan(&typed).map(|(spec, _)| spec)
+    }
+
+    /// Recursive, mode, owner, times, links, xattrs, ACLs; then the explicit ones; then symlinks.
+    fn bits(line: &str) -> String {
+        let policy = match read(line) {
+            Ok(spec) => spec.policy,
+            Err(message) => return message,
+        };
+        let keep = policy.preserve;
+        let mut out: String = [
+            ('r', policy.recurse),
+            ('m', keep.mode),
+            ('o', keep.owner && keep.group),
+            ('t', keep.times && keep.atimes),
+            ('l', policy.hard_links),
+            ('x', keep.xattrs),
+            ('a', keep.acls),
+            ('O', keep.owner_explicit),
+            ('X', keep.xattrs_explicit),
+            ('H', policy.follow_args),
+        ]
+        .iter()
+        .filter_map(|(letter, on)| on.then_some(*letter))
+        .collect();
+        out.push_str(match policy.symlinks {
+            Symlinks::Skip => " skip",
+            Symlinks::Keep => " keep",
+            Symlinks::Follow => " follow",
+        });
+        out
+    }
+
+    #[test]
+    fn kept_attributes() {
+        for (line, expected) in [
+            ("a b", " follow"),
+            ("-r a b", "r keep"),
+            ("-R a b", "r keep"),
+            ("-rL a b", "r follow"),
+            ("-rH a b", "rH keep"),
+            ("-P a b", " keep"),
+            ("-a a b", "rmotlxa keep"),
+            ("-aL a b", "rmotlxa follow"),
+            ("-d a b", "l keep"),
+            ("-p a b", "mota follow"),
+            ("--preserve a b", "motaO follow"),
+            ("--preserve=mode,xattr a b", "mxaX follow"),
+            ("--preserve=all a b", "motlxa follow"),
+            ("-a --no-preserve=mode,ownership a b", "rtlx keep"),
+            ("--preserve=context a b", "--preserve=context is not supported"),
+            ("--preserve=colour a b", "'colour' is not an attribute that can be kept"),
+        ] {
+            assert_eq!(bits(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn overwriting() {
+        let policy = |line: &str| read(line).map(|spec| spec.policy).unwrap_or_default();
+        assert!(policy("-n a b").ignore_existing);
+        assert!(policy("-i a b").ask.is_some());
+        assert!(policy("-i -n a b").ask.is_none());
+        assert!(!policy("-n -i a b").ignore_existing);
+        assert!(policy("-u a b").update && policy("--update=older a b").update_same);
+        assert!(policy("-f a b").cp_targets && policy("a b").ignore_times);
+        let chmod = |line| policy(line).chmod.map(|rules| rules.apply(0o4755, false));
+        assert_eq!(chmod("--no-preserve=mode a b"), Some(0o666));
+        assert_eq!(chmod("a b"), None);
+    }
+
+    #[test]
+    fn refused() {
+        for (line, expected) in [
+            ("--reflink=x a b", "--reflink=x is none of auto, always, never"),
+            ("--reflink --sparse=always a b", "--reflink goes only with --sparse=auto"),
+            (
+                "--update=none-fail a b",
+                "--update=none-fail is not supported: all, none and older are",
+            ),
+            ("-bn a b", "-b and -n cannot be used together"),
+            (
+                "--backup=x a b",
+                "--backup=x is none of none, off, simple, never, existing, nil, numbered, t",
+            ),
+            ("-ls a b", "-l and -s cannot be used together"),
+            ("a", "give a target after 'a'"),
+            ("-T a b c", "-T takes one source"),
+        ] {
+            assert_eq!(read(line).err().as_deref(), Some(expected), "{line}");
+        }
+    }
+    use crate::commands::cp::TABLE;
+
+    fn dash(line: &str) -> Result<Option<Dash>, String> {
+        dash_of(&TABLE.parse_line(line)?)
+    }
+
+    #[test]
+    fn standard_streams_beside_one_object() {
+        for line in ["a -", "- a", "- -", "s3://abc/k a", "s3://abc/k ./-"] {
+            assert!(matches!(dash(line), Ok(None)), "{line}");
+        }
+        assert!(matches!(dash("s3://abc/k -"), Ok(Some(Dash::Out(_)))));
+        assert!(matches!(dash("--raw s3://abc/k* -"), Ok(Some(Dash::Out(_)))));
+        let Ok(Some(Dash::In(typed))) = dash("-n --part-size=5MiB - s3://abc/k") else { panic!() };
+        let options: Vec<_> = typed.options.iter().map(|arg| arg.name).collect();
+        assert_eq!(options, ["no-clobber", "part-size"]);
+        for line in [
+            "s3://abc/k s3://abc/l -",
+            "- a s3://abc/k",
+            "-r s3://abc/k -",
+            "-v s3://abc/k -",
+            "-n s3://abc/k -",
+            "-p - s3://abc/k",
+            "s3://abc/k* -",
+        ] {
+            assert!(dash(line).is_err(), "{line}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 //! verification of both copies, with the functions of `sync` and `verify`.
 
 use super::session::{outcome_of_fatal, stop_on_signals};
-use super::sync::read::read;
+use super::sync::read;
 use super::tool::{self, carry_out};
 use super::verify::verify_trees;
 use crate::exit;
@@ -12,7 +12,7 @@ use crate::show::{Show, Wanted, output};
 use hakobu_core::error::{Cause, Fatal, quoted};
 use hakobu_core::limit::Limits;
 use hakobu_core::unit::Totals;
-use hakobu_lab::campaign::own::{Mark, Own};
+use hakobu_lab::campaign::own_folder::{FolderMark, OwnFolder};
 use hakobu_s3::ops::create_bucket;
 use hakobu_s3::{Addressing, Credentials, Settings, with_client};
 use hakobu_sys::{AsFd, disk};
@@ -379,7 +379,7 @@ const ENTRY_BYTES: u64 = 8192;
 pub struct DemoFolder {
     dir: PathBuf,
     /// Removes the folder; `None` once it is removed or kept.
-    own: Option<Own>,
+    own: Option<OwnFolder>,
 }
 
 impl DemoFolder {
@@ -396,7 +396,7 @@ impl DemoFolder {
             let dir = parent.join(format!("hakobu-demo-{}-{attempt}", std::process::id()));
             match DirBuilder::new().mode(0o700).create(&dir) {
                 Ok(()) => {
-                    let own = Some(Own::claim(&dir, Mark::Inside)?);
+                    let own = Some(OwnFolder::claim(&dir, FolderMark::Inside)?);
                     let area = DemoFolder { dir, own };
                     fs::create_dir(area.files()).map_err(failed)?;
                     fs::create_dir(area.store()).map_err(failed)?;
@@ -457,14 +457,14 @@ impl DemoFolder {
     /// # Errors
     /// A sentence: the path that is left, and the cause.
     pub fn remove(mut self) -> Result<(), String> {
-        self.own.take().map_or(Ok(()), Own::remove)
+        self.own.take().map_or(Ok(()), OwnFolder::remove)
     }
 }
 
 impl Drop for DemoFolder {
     fn drop(&mut self) {
         // A failure cannot be reported here.
-        let _ = self.own.take().map(Own::remove);
+        let _ = self.own.take().map(OwnFolder::remove);
     }
 }
 

@@ -7,8 +7,9 @@ use crate::files::{Target, is_stdout, or_stdout};
 use crate::options::{Opt, OptArg, Table, Typed, parts, put, value};
 use crate::show::progress::{Progress, ProgressForm};
 use hakobu_core::meter::Meter;
-use hakobu_lab::analysis::Baseline;
-use hakobu_lab::report::{Format, Lang, Part, render};
+use hakobu_lab::analysis::Lang;
+use hakobu_lab::analysis::ranking::Baseline;
+use hakobu_lab::report::{ReportFormat, ReportPart, render};
 use hakobu_lab::results::read::{bytes_of, read_counted};
 use std::ffi::OsString;
 use std::fs::DirBuilder;
@@ -50,7 +51,7 @@ pub struct ReportOptions {
     /// `None`: standard output.
     output: Option<PathBuf>,
     /// `None`: Markdown.
-    format: Option<Format>,
+    format: Option<ReportFormat>,
     lang: Lang,
     baseline: Option<Baseline>,
 }
@@ -67,7 +68,7 @@ const OPTIONS: &[Opt<ReportOptions>] = &[
         "html, md, csv, json, svg or png (default: as the name of FILE ends; md without FILE)",
     )
     .reads(|it, arg| {
-        let known = arg.value.to_str().and_then(Format::of_name);
+        let known = arg.value.to_str().and_then(ReportFormat::of_name);
         let format = known.ok_or_else(|| arg.wrong("give html, md, csv, json, svg or png"))?;
         put(&mut it.format, Some(format))
     }),
@@ -99,9 +100,9 @@ fn plan(typed: Typed) -> Result<ReportOptions, String> {
 }
 
 /// Returns the format for the extension of a file.
-pub(super) fn by_name(path: &Path) -> Result<Format, String> {
+pub(super) fn by_name(path: &Path) -> Result<ReportFormat, String> {
     let end = path.extension().and_then(|end| end.to_str()).map(str::to_lowercase);
-    end.as_deref().and_then(Format::of_name).ok_or_else(|| {
+    end.as_deref().and_then(ReportFormat::of_name).ok_or_else(|| {
         format!(
             "--output={}: its name does not end in .html, .md, .csv, .json, .svg or .png: give --format",
             path.display()
@@ -113,7 +114,7 @@ pub(super) fn by_name(path: &Path) -> Result<Format, String> {
 fn report(plan: &ReportOptions) -> Result<(), String> {
     // Open the output before reading, to fail early.
     let target = Target::open(&or_stdout(plan.output.clone()))?;
-    let format = plan.format.unwrap_or(Format::Markdown);
+    let format = plan.format.unwrap_or(ReportFormat::Markdown);
     let meter = Arc::new(Meter::new(1));
     let lane = meter.lane(0);
     lane.found(plan.results.len() as u64);
@@ -121,20 +122,20 @@ fn report(plan: &ReportOptions) -> Result<(), String> {
     meter.all_found();
     let progress = Progress::start(ProgressForm::of(None, false, false), |_| {});
     progress.begins(&meter);
-    let parts = plan.results.iter().map(|path| -> Result<Part, String> {
+    let parts = plan.results.iter().map(|path| -> Result<ReportPart, String> {
         let lang = format.lang(plan.lang);
-        let mut part = Part::new(read_counted(path, &|bytes| lane.bytes(bytes))?, lang);
+        let mut part = ReportPart::new(read_counted(path, &|bytes| lane.bytes(bytes))?, lang);
         lane.done(1);
         if let Some(baseline) = &plan.baseline {
             part.analysis.compare_with(&part.results, baseline, lang)?;
         }
         Ok(part)
     });
-    let parts: Vec<Part> = parts.collect::<Result<_, String>>()?;
+    let parts: Vec<ReportPart> = parts.collect::<Result<_, String>>()?;
     progress.finish();
     let text = render(&parts, format, plan.lang)?;
     match format {
-        Format::Png => target.deliver(render_png(&text)?),
+        ReportFormat::Png => target.deliver(render_png(&text)?),
         _ => target.deliver(text),
     }
 }
@@ -312,16 +313,16 @@ mod tests {
     #[test]
     fn formats() {
         for (line, format, output) in [
-            ("a", Format::Markdown, "-"),
-            ("a b -o c.html", Format::Html, "c.html"),
-            ("a -o c.CSV", Format::Csv, "c.CSV"),
-            ("a -o c.txt --format json", Format::Json, "c.txt"),
-            ("a -o - --format svg", Format::Svg, "-"),
-            ("a -o c.png", Format::Png, "c.png"),
-            ("a -o -", Format::Markdown, "-"),
+            ("a", ReportFormat::Markdown, "-"),
+            ("a b -o c.html", ReportFormat::Html, "c.html"),
+            ("a -o c.CSV", ReportFormat::Csv, "c.CSV"),
+            ("a -o c.txt --format json", ReportFormat::Json, "c.txt"),
+            ("a -o - --format svg", ReportFormat::Svg, "-"),
+            ("a -o c.png", ReportFormat::Png, "c.png"),
+            ("a -o -", ReportFormat::Markdown, "-"),
         ] {
             let plan = read(line).unwrap();
-            let found = plan.format.unwrap_or(Format::Markdown);
+            let found = plan.format.unwrap_or(ReportFormat::Markdown);
             assert_eq!((found, or_stdout(plan.output)), (format, output.into()), "{line}");
         }
         assert_eq!(read("a --lang ja").unwrap().lang, Lang::Ja);

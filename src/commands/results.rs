@@ -9,11 +9,14 @@ use crate::options::{Opt, OptArg, Table, Typed, flag, parts, put, value};
 use crate::show::{confirmed, output};
 use crate::{environment, exit, names};
 use hakobu_core::error::quoted;
-use hakobu_lab::analysis::Baseline;
-use hakobu_lab::report::{self, Lang, Part, render};
+use hakobu_lab::analysis::Lang;
+use hakobu_lab::analysis::ranking::Baseline;
+use hakobu_lab::report;
+use hakobu_lab::report::{ReportPart, render};
 use hakobu_lab::results::read::{RUNS_FILE, read};
-use hakobu_lab::results::store::{self, Listed, Store};
-use hakobu_lab::results::{Line, Results, import, write};
+use hakobu_lab::results::store;
+use hakobu_lab::results::store::{ResultsOverview, ResultsStore};
+use hakobu_lab::results::{Results, ResultsLine, hyperfine, import};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -218,11 +221,11 @@ fn list(within: Option<&Path>) -> Result<(), String> {
 }
 
 /// Returns a line for each, oldest first.
-fn table(listed: &[Listed]) -> String {
+fn table(listed: &[ResultsOverview]) -> String {
     if listed.is_empty() {
         return String::new();
     }
-    let folder = |one: &Listed| {
+    let folder = |one: &ResultsOverview| {
         one.folder.file_name().map_or(String::new(), |name| name.display().to_string())
     };
     let mut rows =
@@ -299,9 +302,9 @@ fn bring(files: &[PathBuf], name: Option<&str>, output: Option<&Path>) -> Result
     if folder.join(RUNS_FILE).exists() {
         return Err(format!("there are results in {} already", quoted(&folder)));
     }
-    let mut store = Store::open(&folder, &results.header, &now)?;
+    let mut store = ResultsStore::open(&folder, &results.header, &now)?;
     for run in &results.runs {
-        store.append(&Line::Run(Box::new(run.clone())))?;
+        store.append(&ResultsLine::Run(Box::new(run.clone())))?;
     }
     if let Some(end) = &results.end {
         store.end(end)?;
@@ -313,10 +316,10 @@ fn bring(files: &[PathBuf], name: Option<&str>, output: Option<&Path>) -> Result
 fn export(results: &Results, format: Format, output: Option<&Path>) -> Result<(), String> {
     let text = match format {
         Format::Csv => {
-            let part = Part::new(results.clone(), Lang::En);
-            render(&[part], report::Format::Csv, Lang::En)?
+            let part = ReportPart::new(results.clone(), Lang::En);
+            render(&[part], report::ReportFormat::Csv, Lang::En)?
         }
-        Format::Hyperfine => write::hyperfine_json(results)?,
+        Format::Hyperfine => hyperfine::hyperfine_json(results)?,
     };
     write_file(&or_stdout(output.map(Path::to_owned)), &text)
 }
@@ -352,7 +355,7 @@ mod tests {
 
     #[test]
     fn tables_line_up() {
-        let one = |name: &str, runs| Listed {
+        let one = |name: &str, runs| ResultsOverview {
             folder: PathBuf::from("/r").join(name),
             name: name.into(),
             start: "2026-01-01T00:00:00Z".into(),
@@ -363,7 +366,7 @@ mod tests {
         };
         assert_eq!(table(&[]), "");
         assert_eq!(
-            table(&[one("a", 5), Listed { ended: None, ..one("copies", 1234) }]),
+            table(&[one("a", 5), ResultsOverview { ended: None, ..one("copies", 1234) }]),
             "RESULT  NAME    BEGUN                 CELLS  RUNS  FAILED  ENDED\n\
              a       a       2026-01-01T00:00:00Z      2     5       0  done\n\
              copies  copies  2026-01-01T00:00:00Z      2  1234       0  no\n"

@@ -6,7 +6,7 @@ use super::tool::carry_out;
 use crate::number;
 use crate::options::{Group, Opt, OptArg, Table, Typed, flag, parts, put, titled, value};
 use crate::show::output::Output;
-use hakobu_lab::record::Row;
+use hakobu_lab::record::RecordRow;
 use hakobu_sys::stdio;
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -162,7 +162,7 @@ fn plan(arguments: &[OsString], typed: Typed) -> Result<WatchOptions, String> {
 }
 
 /// Returns the status line while a command runs: an interval in one line, the most important part first.
-pub fn live_text(row: &Row) -> String {
+pub fn live_text(row: &RecordRow) -> String {
     let rates = &row.rates;
     let percent = |share: f64| (share * 100.0).round() as u64;
     let mut out = format!(" {:.1} s", row.at_s);
@@ -246,7 +246,7 @@ impl WatchView {
     }
 
     /// Shows an interval.
-    pub fn draw(&mut self, row: &Row) {
+    pub fn draw(&mut self, row: &RecordRow) {
         let mut text = String::new();
         if self.out.is_terminal() {
             let columns = stdio::columns(io::stdout()).unwrap_or(80);
@@ -277,7 +277,7 @@ impl WatchView {
 }
 
 /// Returns an interval as vmstat(8) writes it.
-fn line(row: &Row) -> String {
+fn line(row: &RecordRow) -> String {
     let rates = &row.rates;
     let memory = &rates.memory;
     let kib = |bytes: u64| bytes / 1024;
@@ -307,7 +307,7 @@ fn line(row: &Row) -> String {
 }
 
 /// Returns an interval as a text picture.
-fn picture(row: &Row, interval: Duration) -> String {
+fn picture(row: &RecordRow, interval: Duration) -> String {
     let rates = &row.rates;
     let mut out = format!(
         "{:.0} s, every {} s; Ctrl-C ends\n\n",
@@ -470,7 +470,7 @@ mod tests {
             ..Rates::default()
         };
         assert_eq!(
-            live_text(&Row { at_s: 3.1, rates }),
+            live_text(&RecordRow { at_s: 3.1, rates }),
             " 3.1 s | CPU us 50 sy 0 wa 0 st 0 id 50 | own 120 %, thread 99 %, RSS 5.00 MB \
              | vda 0 bytes/s read, 12.00 MB/s written, 1,500 IOPS, 50 % busy "
         );
@@ -488,7 +488,7 @@ mod tests {
             switches_per_s: 12.4,
             ..Rates::default()
         };
-        let line = line(&Row { at_s: 1.0, rates });
+        let line = line(&RecordRow { at_s: 1.0, rates });
         assert_eq!(
             line,
             " 3  0      0   2000      0      0    0    0     0   700    0   12 25  0 75  0  0\n"

@@ -24,11 +24,18 @@ mod faults;
 mod io;
 #[cfg(feature = "io")]
 mod io_spec;
+mod layers;
 mod merged;
 mod objects;
 mod oracle;
 mod report;
+// Some fuzz targets call parsers of the lab and of io.
+#[cfg(all(feature = "lab", feature = "io"))]
+mod seeds;
 mod server;
 mod sweep;
 mod tools;
 mod wire;
+
+#[cfg(all(feature = "lab", feature = "io"))]
+use seeds::show;

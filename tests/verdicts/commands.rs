@@ -3,7 +3,7 @@
 
 use crate::common::area::Area;
 use crate::common::case::Run;
-use crate::common::undo::Undo;
+use crate::common::machine::Undo;
 use crate::common::{is_root, program};
 use crate::rig::{Trial, names, tell, tool};
 use crate::server::Server;

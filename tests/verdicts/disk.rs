@@ -2,7 +2,7 @@
 //! buffered writes count as well, and `io_serviced` shows the throughput.
 
 use crate::common::area::Area;
-use crate::common::undo::Undo;
+use crate::common::machine::Undo;
 use crate::common::{case::Run, is_root};
 use crate::rig::{Trial, inside, names, real_s, run, tell, tool};
 use std::path::PathBuf;

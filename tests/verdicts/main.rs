@@ -29,9 +29,8 @@ mod local;
 mod network;
 mod rig;
 mod server;
-mod undo;
 
-use common::busy::Busy;
+use common::machine::Busy;
 use judge::{Ruling, judge};
 use load::Load;
 use rig::Trial;
@@ -200,4 +199,15 @@ fn the_limit_that_was_made_is_named() {
     }
     assert!(wrong.is_empty(), "wrong verdicts:\n  {}", wrong.join("\n  "));
     assert!(named * 10 >= counted * 8 && named > 0, "only {named} of {counted} limits were named");
+}
+
+/// System settings that rigs change are restored.
+#[test]
+fn what_was_done_is_undone() {
+    let area = common::area::Area::tmpfs();
+    let mark = area.join("mark");
+    let undo = common::machine::Undo::new(&format!("echo undone >{}", mark.display()));
+    assert!(!mark.exists());
+    drop(undo);
+    assert_eq!(std::fs::read_to_string(mark).unwrap(), "undone\n");
 }

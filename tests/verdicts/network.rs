@@ -2,7 +2,7 @@
 //! of one.
 
 use crate::common::is_root;
-use crate::common::undo::Undo;
+use crate::common::machine::Undo;
 use crate::rig::{Trial, bytes_per_s, tool};
 use crate::server::{self, Server};
 

@@ -14,6 +14,15 @@ pub enum Jobs {
     Fixed(usize),
 }
 
+/// An end of a transfer or comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Where entries come from.
+    Source,
+    /// Where they go to.
+    Target,
+}
+
 /// Counts of what a run, a unit or a worker did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {

@@ -1,11 +1,11 @@
 //! Measurements of one clone of one job. Raw: what fio prints is worked out in `output`.
 
 use super::stats::{Histogram, Series};
-use super::steady::Steadiness;
+use super::steady::SteadyResult;
 
 /// One way: reads, or writes.
 #[derive(Clone, Debug, Default)]
-pub struct Side {
+pub struct DirectionStats {
     /// Blocks that went, ramp time apart.
     pub ios: u64,
     /// Bytes that went.
@@ -27,7 +27,7 @@ pub struct Side {
     pub by_priority: Vec<(u16, Histogram)>,
 }
 
-impl Side {
+impl DirectionStats {
     /// The latencies of a priority.
     pub fn by_priority(&mut self, priority: u16) -> &mut Histogram {
         let known = self.by_priority.iter().position(|(of, _)| *of == priority);
@@ -42,7 +42,7 @@ impl Side {
 /// Number of blocks in flight, and of those that went at once: fio's `iodepth_level`,
 /// `iodepth_submit`, `iodepth_complete`, as counts for powers of two.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Depths {
+pub struct DepthCounts {
     /// Blocks that were submitted at a depth of 1, 2, 4, 8, 16, 32, 64 and more.
     pub level: [u64; 7],
     /// Calls that submitted 0, 4, 8, 16, 32, 64 or more blocks (each up to).
@@ -51,7 +51,7 @@ pub struct Depths {
     pub complete: [u64; 7],
 }
 
-impl Depths {
+impl DepthCounts {
     /// Records a call that began this many blocks, and the number in flight afterwards.
     #[inline]
     pub fn submitted(&mut self, blocks: u32, in_flight: u32) {
@@ -78,7 +78,7 @@ fn at_once(blocks: u32) -> usize {
 
 /// A line of one of fio's logs (fio(1), "log file formats").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct LogEntry {
     /// Milliseconds since its first block, ramp time apart.
     pub at_ms: u64,
     /// Bandwidth in KiB a second, blocks a second, or a latency in nanoseconds.
@@ -95,17 +95,17 @@ pub struct Entry {
 
 /// Entries for `write_bw_log` and its like; empty without them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Logged {
+pub struct LogEntries {
     /// Bandwidth.
-    pub bandwidth: Vec<Entry>,
+    pub bandwidth: Vec<LogEntry>,
     /// Operations.
-    pub iops: Vec<Entry>,
+    pub iops: Vec<LogEntry>,
     /// Latencies of submission, of completion, and both together.
-    pub slat: Vec<Entry>,
+    pub slat: Vec<LogEntry>,
     /// See there.
-    pub clat: Vec<Entry>,
+    pub clat: Vec<LogEntry>,
     /// See there.
-    pub lat: Vec<Entry>,
+    pub lat: Vec<LogEntry>,
 }
 
 /// One clone.
@@ -116,7 +116,7 @@ pub struct Outcome {
     /// Number of the clone, from 0.
     pub clone: u32,
     /// Reads and writes.
-    pub sides: [Side; 2],
+    pub sides: [DirectionStats; 2],
     /// Its writes are trims.
     pub trims: bool,
     /// Latency of fsync and fdatasync.
@@ -132,11 +132,11 @@ pub struct Outcome {
     /// Page faults with and without a read from a device.
     pub faults: [u64; 2],
     /// Depths.
-    pub depths: Depths,
+    pub depths: DepthCounts,
     /// Logs over time.
-    pub logged: Logged,
+    pub logged: LogEntries,
     /// Steadiness of its job, where that ends it.
-    pub steady: Option<Steadiness>,
+    pub steady: Option<SteadyResult>,
     /// Written blocks that were read again and looked at; they are not among the reads.
     pub verified: u64,
     /// Blocks with wrong content.

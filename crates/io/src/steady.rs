@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 /// Metric that has to be steady.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Measure {
+pub enum SteadyMetric {
     /// Blocks a second.
     Blocks,
     /// Bytes a second.
@@ -14,22 +14,22 @@ pub enum Measure {
     Latency,
 }
 
-impl Measure {
+impl SteadyMetric {
     /// fio's name of it.
     pub fn name(self) -> &'static str {
         match self {
-            Measure::Blocks => "iops",
-            Measure::Bytes => "bw",
-            Measure::Latency => "lat",
+            SteadyMetric::Blocks => "iops",
+            SteadyMetric::Bytes => "bw",
+            SteadyMetric::Latency => "lat",
         }
     }
 }
 
 /// Condition for a steady state.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Criterion {
+pub struct SteadyCriterion {
     /// Metric.
-    pub of: Measure,
+    pub of: SteadyMetric,
     /// The slope of a line through the rates; otherwise the one that is furthest from their mean.
     pub slope: bool,
     /// Less than this.
@@ -40,9 +40,9 @@ pub struct Criterion {
 
 /// Steady-state options of a job.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Steady {
+pub struct SteadyState {
     /// Condition of steadiness.
-    pub criterion: Criterion,
+    pub criterion: SteadyCriterion,
     /// Seconds that it looks at (`steadystate_duration`).
     pub window_s: u32,
     /// Seconds that it waits before (`steadystate_ramp_time`).
@@ -53,7 +53,7 @@ pub struct Steady {
 
 /// What is measured in an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Sample {
+pub struct SteadySample {
     /// Blocks a second.
     pub blocks_per_s: f64,
     /// Bytes a second.
@@ -62,20 +62,20 @@ pub struct Sample {
     pub latency_ns: f64,
 }
 
-impl Sample {
+impl SteadySample {
     /// The value of one metric.
-    pub fn of(&self, measure: Measure) -> f64 {
+    pub fn of(&self, measure: SteadyMetric) -> f64 {
         match measure {
-            Measure::Blocks => self.blocks_per_s,
-            Measure::Bytes => self.bytes_per_s,
-            Measure::Latency => self.latency_ns,
+            SteadyMetric::Blocks => self.blocks_per_s,
+            SteadyMetric::Bytes => self.bytes_per_s,
+            SteadyMetric::Latency => self.latency_ns,
         }
     }
 }
 
 /// Steadiness of a job.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Steadiness {
+pub struct SteadyResult {
     /// It became steady.
     pub attained: bool,
     /// The value last compared with the limit: a slope may be negative.
@@ -85,17 +85,17 @@ pub struct Steadiness {
     /// The same as `value`, but never in percent.
     pub change: f64,
     /// The window so far, the oldest interval first.
-    pub samples: Vec<Sample>,
+    pub samples: Vec<SteadySample>,
 }
 
-impl Steady {
+impl SteadyState {
     /// Intervals that it looks at.
     pub fn window(&self) -> usize {
         (self.window_s / self.every_s.max(1)).max(2) as usize
     }
 }
 
-impl Criterion {
+impl SteadyCriterion {
     /// The change of the rates, the value to compare with the limit, and the mean. `None` where the mean is 0 or not
     /// finite.
     fn value(&self, rates: &[f64]) -> Option<[f64; 3]> {
@@ -118,21 +118,26 @@ impl Criterion {
 
 /// A job that is watched.
 #[derive(Clone, Debug)]
-pub struct Watch {
-    of: Steady,
+pub struct SteadyWatch {
+    of: SteadyState,
     left_s: u32,
-    samples: VecDeque<Sample>,
-    found: Steadiness,
+    samples: VecDeque<SteadySample>,
+    found: SteadyResult,
 }
 
-impl Watch {
+impl SteadyWatch {
     /// Creates a watch without samples.
-    pub fn new(of: Steady) -> Watch {
-        Watch { of, left_s: of.ramp_s, samples: VecDeque::new(), found: Steadiness::default() }
+    pub fn new(of: SteadyState) -> SteadyWatch {
+        SteadyWatch {
+            of,
+            left_s: of.ramp_s,
+            samples: VecDeque::new(),
+            found: SteadyResult::default(),
+        }
     }
 
     /// Takes the values of another interval; whether it is steady now.
-    pub fn add(&mut self, sample: Sample) -> bool {
+    pub fn add(&mut self, sample: SteadySample) -> bool {
         if self.left_s > 0 {
             self.left_s = self.left_s.saturating_sub(self.of.every_s.max(1));
             return false;
@@ -149,13 +154,13 @@ impl Watch {
         let rates: Vec<f64> = self.samples.iter().map(|sample| sample.of(criterion.of)).collect();
         let Some([change, value, mean]) = criterion.value(&rates) else { return false };
         let attained = value.abs() < criterion.limit;
-        self.found = Steadiness { attained, value, mean, change, samples: Vec::new() };
+        self.found = SteadyResult { attained, value, mean, change, samples: Vec::new() };
         attained
     }
 
     /// Steadiness until now.
-    pub fn found(&self) -> Steadiness {
-        Steadiness { samples: self.samples.iter().copied().collect(), ..self.found.clone() }
+    pub fn found(&self) -> SteadyResult {
+        SteadyResult { samples: self.samples.iter().copied().collect(), ..self.found.clone() }
     }
 }
 
@@ -163,13 +168,13 @@ impl Watch {
 mod tests {
     use super::*;
 
-    fn watch(slope: bool, limit: f64, percent: bool) -> Watch {
-        let criterion = Criterion { of: Measure::Blocks, slope, limit, percent };
-        Watch::new(Steady { criterion, window_s: 4, ramp_s: 1, every_s: 1 })
+    fn watch(slope: bool, limit: f64, percent: bool) -> SteadyWatch {
+        let criterion = SteadyCriterion { of: SteadyMetric::Blocks, slope, limit, percent };
+        SteadyWatch::new(SteadyState { criterion, window_s: 4, ramp_s: 1, every_s: 1 })
     }
 
-    fn after(watch: &mut Watch, rates: &[f64]) -> Option<usize> {
-        let sample = |rate: &f64| Sample { blocks_per_s: *rate, ..Sample::default() };
+    fn after(watch: &mut SteadyWatch, rates: &[f64]) -> Option<usize> {
+        let sample = |rate: &f64| SteadySample { blocks_per_s: *rate, ..SteadySample::default() };
         rates.iter().position(|rate| watch.add(sample(rate)))
     }
 

@@ -3,8 +3,8 @@
 
 pub mod analysis;
 pub mod campaign;
-pub mod chart;
-mod csv;
+mod chart;
+mod escape;
 pub mod record;
 pub mod report;
 pub mod results;

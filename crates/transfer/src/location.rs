@@ -7,14 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// One of the two ends of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// The end that objects come from.
-    Source,
-    /// The end that they go to.
-    Target,
-}
+pub use hakobu_core::unit::Side;
 
 // One source or target argument.
 

@@ -7,10 +7,10 @@ use crate::commands::run::lines;
 use crate::options::{
     Group, Opt, OptArg, Table, Takes, Typed, flag, parts, push, put, titled, value,
 };
-use hakobu_lab::analysis::Baseline;
-use hakobu_lab::campaign::{Accepts, Repeat, Sink};
-use hakobu_lab::report::terminal::Look;
-use hakobu_lab::results::markup::{Form, TableLook, Time};
+use hakobu_lab::analysis::ranking::Baseline;
+use hakobu_lab::campaign::{ExitCodes, OutputSink, RepeatRules};
+use hakobu_lab::report::terminal::TerminalOptions;
+use hakobu_lab::results::hyperfine::{ExportFormat, ExportOptions, TimeUnit};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -179,15 +179,15 @@ static RESULTS: Group<BenchArgs> = titled("Results").with(&[
     value("machine", None, "NAME", "name of this machine in comparisons")
         .reads(|it, arg| put(&mut it.machine, Some(arg.text()?.to_owned()))),
     value("export-json", None, "FILE", "what hyperfine would write (-: standard output)")
-        .reads(|it, arg| push(&mut it.exports, (Form::Json, arg.path()))),
+        .reads(|it, arg| push(&mut it.exports, (ExportFormat::Json, arg.path()))),
     value("export-csv", None, "FILE", "the same as CSV")
-        .reads(|it, arg| push(&mut it.exports, (Form::Csv, arg.path()))),
+        .reads(|it, arg| push(&mut it.exports, (ExportFormat::Csv, arg.path()))),
     value("export-markdown", None, "FILE", "the same as a table in Markdown")
-        .reads(|it, arg| push(&mut it.exports, (Form::Markdown, arg.path()))),
+        .reads(|it, arg| push(&mut it.exports, (ExportFormat::Markdown, arg.path()))),
     value("export-asciidoc", None, "FILE", "the same as a table in AsciiDoc")
-        .reads(|it, arg| push(&mut it.exports, (Form::Asciidoc, arg.path()))),
+        .reads(|it, arg| push(&mut it.exports, (ExportFormat::Asciidoc, arg.path()))),
     value("export-orgmode", None, "FILE", "the same as a table for Emacs Org mode")
-        .reads(|it, arg| push(&mut it.exports, (Form::Orgmode, arg.path()))),
+        .reads(|it, arg| push(&mut it.exports, (ExportFormat::Orgmode, arg.path()))),
 ]);
 
 const UNBUILT: &[(&str, &str)] = &[
@@ -243,7 +243,7 @@ pub struct BenchArgs {
     pub style: Style,
     /// Tables are sorted by time, not as given.
     pub is_sorted: bool,
-    pub time: Option<Time>,
+    pub time: Option<TimeUnit>,
     pub baseline: Option<Baseline>,
     pub parameters: Vec<Parameter>,
     /// `-P`, which become parameters when the step for all of them is known.
@@ -257,11 +257,11 @@ pub struct BenchArgs {
     pub cleanup: Option<String>,
     /// The words of the shell; empty: run without one; none given: sh.
     pub shell: Option<Vec<String>>,
-    pub accepts: Accepts,
+    pub accepts: ExitCodes,
     /// `--output`, which for a campaign is an alias of `--results`.
     pub outputs: Vec<OptArg>,
     /// Targets of commands' output: one for all, or one for each; none: pipes.
-    pub sinks: Vec<Sink>,
+    pub sinks: Vec<OutputSink>,
     pub show_output: bool,
     pub reference: Option<String>,
     pub reference_name: Option<String>,
@@ -276,26 +276,30 @@ pub struct BenchArgs {
     pub results: Option<PathBuf>,
     pub machine: Option<String>,
     /// Additional exports: formats and files.
-    pub exports: Vec<(Form, PathBuf)>,
+    pub exports: Vec<(ExportFormat, PathBuf)>,
 }
 
 parts!(BenchArgs {});
 
 impl BenchArgs {
     /// Returns the appearance of the report.
-    pub fn look(&self) -> Look {
+    pub fn look(&self) -> TerminalOptions {
         let look = terminal_look(false);
         let color = self.style.color.unwrap_or(look.color);
-        Look { color, time: self.time, is_sorted: self.is_sorted, ..look }
+        TerminalOptions { color, time: self.time, is_sorted: self.is_sorted, ..look }
     }
 
     /// Returns the appearance of exported tables.
-    pub fn table_look(&self) -> TableLook {
-        TableLook { time: self.time, is_sorted: self.is_sorted, to_first: self.reference.is_some() }
+    pub fn table_look(&self) -> ExportOptions {
+        ExportOptions {
+            time: self.time,
+            is_sorted: self.is_sorted,
+            to_first: self.reference.is_some(),
+        }
     }
 
     /// Overrides the plan's numbers of repetitions.
-    pub fn apply(&self, repeat: &mut Repeat) -> Result<(), String> {
+    pub fn apply(&self, repeat: &mut RepeatRules) -> Result<(), String> {
         repeat.warmup = self.warmup.unwrap_or(repeat.warmup);
         repeat.seed = self.seed.unwrap_or(repeat.seed);
         repeat.budget = self.budget.or(repeat.budget);
@@ -344,29 +348,29 @@ impl Style {
 }
 
 /// Parses the target of commands' output.
-pub fn sink(arg: &OptArg) -> Result<Sink, String> {
+pub fn sink(arg: &OptArg) -> Result<OutputSink, String> {
     Ok(match arg.text()? {
-        "null" => Sink::Null,
-        "pipe" => Sink::Pipe,
-        "inherit" => Sink::Inherit,
+        "null" => OutputSink::Null,
+        "pipe" => OutputSink::Pipe,
+        "inherit" => OutputSink::Inherit,
         path if Path::new(path).is_dir() => {
             return Err(arg.wrong("is a folder; -o (--results) names the folder of results"));
         }
-        path => {
-            Sink::File(std::path::absolute(path).map_err(|error| arg.wrong(&format!("{error}")))?)
-        }
+        path => OutputSink::File(
+            std::path::absolute(path).map_err(|error| arg.wrong(&format!("{error}")))?,
+        ),
     })
 }
 
 /// Parses `--ignore-failure` with its optional exit codes.
-pub fn accepts(arg: &OptArg) -> Result<Accepts, String> {
+pub fn accepts(arg: &OptArg) -> Result<ExitCodes, String> {
     match arg.text()? {
-        "" | "all-non-zero" => Ok(Accepts::Any),
+        "" | "all-non-zero" => Ok(ExitCodes::Any),
         codes => {
             let codes = codes.split(',').map(|code| code.trim().parse::<u8>().map(i32::from));
             let codes: Result<Vec<i32>, _> = codes.collect();
             codes
-                .map(Accepts::Codes)
+                .map(ExitCodes::Codes)
                 .map_err(|_| arg.wrong("give exit codes from 0 to 255 with commas between them"))
         }
     }
@@ -400,8 +404,9 @@ pub fn is_sorted(arg: &OptArg) -> Result<bool, String> {
 }
 
 /// Parses `--time-unit`.
-pub fn time_unit(arg: &OptArg) -> Result<Time, String> {
-    Time::of_name(arg.text()?).ok_or_else(|| arg.wrong("give microsecond, millisecond or second"))
+pub fn time_unit(arg: &OptArg) -> Result<TimeUnit, String> {
+    TimeUnit::of_name(arg.text()?)
+        .ok_or_else(|| arg.wrong("give microsecond, millisecond or second"))
 }
 
 pub fn parameter_list(arg: &OptArg) -> Result<Parameter, String> {
@@ -570,7 +575,7 @@ impl BenchArgs {
             return Err("--show-output is --output=inherit: give one of them".to_owned());
         }
         if self.show_output {
-            self.sinks.push(Sink::Inherit);
+            self.sinks.push(OutputSink::Inherit);
         }
         for arg in &outputs {
             self.sinks.push(sink(arg)?);

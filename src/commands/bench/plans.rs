@@ -2,24 +2,24 @@
 
 use super::options::{BenchArgs, Parameter};
 use crate::commands::run::lines;
-use hakobu_lab::campaign::spec::Spec;
-use hakobu_lab::campaign::{Action, Launch, Plan, Planned, Repeat};
-use hakobu_lab::results::{Cell, Header};
+use hakobu_lab::campaign::spec::CampaignSpec;
+use hakobu_lab::campaign::{CampaignPlan, Launch, PlannedCell, RepeatRules, RunAction};
+use hakobu_lab::results::{Cell, ResultsHeader};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
 /// Default repetitions of commands.
-pub(super) const REPEAT: Repeat =
-    Repeat { warmup: 0, min: 5, max: 20, tight: 0.02, budget: None, seed: 1 };
+pub(super) const REPEAT: RepeatRules =
+    RepeatRules { warmup: 0, min: 5, max: 20, tight: 0.02, budget: None, seed: 1 };
 /// Maximum number of cells; more would take too long.
 const CELLS_MAX: usize = 10_000;
 /// Maximum characters of a headline.
 const TITLE_MAX: usize = 100;
 
 /// Makes a plan of commands.
-pub fn plan_commands(commands: &[String], args: &BenchArgs) -> Result<Plan, String> {
+pub fn plan_commands(commands: &[String], args: &BenchArgs) -> Result<CampaignPlan, String> {
     for (name, count) in [
         ("command-name", args.names.len()),
         ("prepare", args.prepare.len()),
@@ -47,16 +47,16 @@ pub fn plan_commands(commands: &[String], args: &BenchArgs) -> Result<Plan, Stri
         is_taken(parameter)
             && parameter.values.iter().all(|value| value.parse::<f64>().is_ok_and(f64::is_finite))
     });
-    let mut plan = Plan {
-        header: Header {
+    let mut plan = CampaignPlan {
+        header: ResultsHeader {
             name: name_of(commands),
             title: shortened(&commands.join(", ")),
             x_name: swept.map(|parameter| parameter.name.clone()),
             metric: "wall_s".into(),
-            ..Header::default()
+            ..ResultsHeader::default()
         },
         repeat: REPEAT,
-        ..Plan::default()
+        ..CampaignPlan::default()
     };
     let mut of_first = 0;
     for (at, (command, taken)) in commands.iter().zip(&all_taken).enumerate() {
@@ -142,7 +142,7 @@ fn planned(
     setting: &Setting,
     swept: Option<&Parameter>,
     args: &BenchArgs,
-) -> Result<Planned, String> {
+) -> Result<PlannedCell, String> {
     let text = filled(command, setting);
     let shell = args.shell.clone().unwrap_or_else(|| vec!["sh".into()]);
     let argv = if shell.is_empty() {
@@ -170,7 +170,7 @@ fn planned(
     if let Some(cpus) = args.cpus {
         conditions.insert("cpus".to_owned(), cpus.to_string());
     }
-    Ok(Planned {
+    Ok(PlannedCell {
         cell: Cell {
             group: "commands".into(),
             series,
@@ -180,7 +180,7 @@ fn planned(
             command: text,
             ..Cell::default()
         },
-        prepare: of_this(&args.prepare).map(Action::Shell).into_iter().collect(),
+        prepare: of_this(&args.prepare).map(RunAction::Shell).into_iter().collect(),
         launch: Launch {
             argv,
             stdin: args.input.clone(),
@@ -190,13 +190,13 @@ fn planned(
             ..Launch::default()
         },
         conclude: of_this(&args.conclude).into_iter().collect(),
-        ..Planned::default()
+        ..PlannedCell::default()
     })
 }
 
 /// Adds the last setting of the first command again under another name: in a sweep it is usually the shortest, so
 /// noise shows most.
-fn add_control(plan: &mut Plan, settings: usize) {
+fn add_control(plan: &mut CampaignPlan, settings: usize) {
     let Some(at) = settings.checked_sub(1) else { return };
     let Some(mut control) = plan.cells.get(at).cloned() else { return };
     control.cell.control_of = u32::try_from(at).ok();
@@ -225,7 +225,7 @@ fn program(command: &str) -> Option<PathBuf> {
     first.chars().all(is_plain).then(|| PathBuf::from(first))
 }
 
-fn add_program(command: &str, plan: &mut Plan) {
+fn add_program(command: &str, plan: &mut CampaignPlan) {
     let Some(path) = program(command) else { return };
     let Some(name) = path.file_name().map(|name| name.to_string_lossy().into_owned()) else {
         return;
@@ -245,7 +245,7 @@ fn shortened(text: &str) -> String {
 /// Keeps the cells in a list: by number (as `--dry-run` shows them), range of numbers, name of their series, or
 /// series with a swept number (`rsync@4`). A control is kept with the cell that it repeats. The remaining cells are
 /// renumbered.
-pub fn keep_only(plan: &mut Plan, wanted: &str) -> Result<(), String> {
+pub fn keep_only(plan: &mut CampaignPlan, wanted: &str) -> Result<(), String> {
     let mut keep = vec![false; plan.cells.len()];
     for word in wanted.split(',').map(str::trim).filter(|word| !word.is_empty()) {
         let mut found = false;
@@ -327,7 +327,7 @@ pub fn find_builtin(name: &str) -> Option<&'static Builtin> {
 pub fn list_builtins() -> Result<String, String> {
     let mut out = String::new();
     for Builtin { name, text } in BUILTINS {
-        let spec = Spec::parse(name, text).map_err(|error| error.to_string())?;
+        let spec = CampaignSpec::parse(name, text).map_err(|error| error.to_string())?;
         let _ = writeln!(out, "{name}\n    {}\n    {}", spec.header.title, spec.header.question);
     }
     Ok(out)
@@ -340,7 +340,7 @@ mod tests {
     use crate::commands::bench::options::Task;
     use crate::commands::bench::options::parse_args;
 
-    fn read(words: &[&str]) -> Result<Plan, String> {
+    fn read(words: &[&str]) -> Result<CampaignPlan, String> {
         let arguments: Vec<OsString> = words.iter().map(OsString::from).collect();
         let typed = TABLE.parse(&arguments).map_err(|refused| format!("{refused:?}"))?;
         let args = parse_args(&typed)?;
@@ -394,7 +394,7 @@ mod tests {
         );
         assert_eq!(plan.cells[6].cell.control_of, Some(3));
         assert_eq!(plan.setup, ["make a", "make b"]);
-        assert_eq!(plan.cells[2].prepare, [Action::Shell("reset b".into())]);
+        assert_eq!(plan.cells[2].prepare, [RunAction::Shell("reset b".into())]);
         assert_eq!(plan.cells[4].launch.argv, ["sh", "-c", "mv a"]);
         let programs: Vec<&str> = plan.programs.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(programs, ["cp", "mv"]);
@@ -456,13 +456,13 @@ mod tests {
             assert!(read(&words).unwrap_err().contains(said), "{words:?}");
         }
     }
-    use hakobu_lab::campaign::Planned;
+    use hakobu_lab::campaign::PlannedCell;
     use hakobu_lab::results::Cell;
 
-    fn plan() -> Plan {
-        let cell = |id: u32, series: &str, x: f64, control_of| Planned {
+    fn plan() -> CampaignPlan {
+        let cell = |id: u32, series: &str, x: f64, control_of| PlannedCell {
             cell: Cell { id, series: series.into(), x: Some(x), control_of, ..Cell::default() },
-            ..Planned::default()
+            ..PlannedCell::default()
         };
         let cells = vec![
             cell(0, "cp", 1.0, None),
@@ -471,7 +471,7 @@ mod tests {
             cell(3, "rsync", 4.0, None),
             cell(4, "rsync (again)", 4.0, Some(3)),
         ];
-        Plan { cells, ..Plan::default() }
+        CampaignPlan { cells, ..CampaignPlan::default() }
     }
 
     fn kept(wanted: &str) -> Result<Vec<(u32, String, Option<u32>)>, String> {
@@ -509,7 +509,7 @@ mod tests {
         let names: Vec<String> = BUILTINS.iter().map(|of| format!("{}.toml", of.name)).collect();
         assert_eq!(files, names);
         for campaign in BUILTINS {
-            let spec = Spec::parse(campaign.name, campaign.text).unwrap();
+            let spec = CampaignSpec::parse(campaign.name, campaign.text).unwrap();
             assert_eq!(spec.header.name, campaign.name);
         }
         assert!(find_builtin("a-rsync-parallel").is_some() && find_builtin("a-rsync").is_none());

@@ -3,7 +3,7 @@
 use super::{VERSION, absolute, end_directories};
 use crate::commands::cluster::ClusterArgs;
 use crate::commands::session::{Session, outcome_of_fatal};
-use crate::commands::sync::read::read;
+use crate::commands::sync::read;
 use crate::commands::tool::{end_with, refuse};
 use crate::exit;
 use crate::number::{Digits, things};

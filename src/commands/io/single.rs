@@ -1,4 +1,5 @@
-//! Jobs that run once: laid out, run, reported, removed; the status line while they run.
+//! Jobs that run once: laid out, run, reported, removed. While they run: fio's status line on a terminal, and interim
+//! reports (`--status-interval`).
 
 use crate::commands::session::stop_on_signals;
 use crate::files::{is_stdout, write_file};
@@ -6,13 +7,14 @@ use crate::show::output::{self, Output};
 use crate::show::{progress, screen};
 use crate::{environment, exit};
 use hakobu_core::error::cannot;
+use hakobu_io::job::Job;
 use hakobu_io::layout::{Layout, Safety, lay_out};
+use hakobu_io::outcome::Outcome;
 use hakobu_io::output::disks::Disks;
-use hakobu_io::output::live::{Whole, line};
+use hakobu_io::output::live::{TotalWork, line};
 use hakobu_io::output::{Facts, json, logs, normal};
 use hakobu_io::run::{self, Progress, run as run_jobs};
 use hakobu_io::spec::{Eta, Format, Request};
-use hakobu_io::{Job, Outcome};
 use hakobu_lab::campaign::run::fingerprint;
 use hakobu_lab::sweep::precondition;
 use hakobu_sys::paths::Links;
@@ -69,9 +71,6 @@ pub fn run_single(request: &Request) -> Result<u8, String> {
 }
 
 /// Lays files out; `None` if the user stopped it, in which case nothing of it remains.
-///
-/// # Errors
-/// A sentence.
 pub fn lay_out_jobs(
     jobs: &[Job],
     safety: &Safety,
@@ -91,9 +90,6 @@ pub fn remove(layout: &Layout) {
 }
 
 /// Writes all files before the first run; whether it was not stopped.
-///
-/// # Errors
-/// A sentence.
 pub fn precondition_jobs(jobs: &[Job], layout: &Layout, control: &Control) -> Result<bool, String> {
     let passes = PASSES[usize::from(jobs.iter().any(|job| job.rw.random))];
     let mut told = 0;
@@ -205,9 +201,9 @@ const PAUSE: Duration = Duration::from_millis(500);
 const IDLE: Duration = Duration::from_secs(1);
 
 /// State of the output.
-pub struct IoProgress<'a> {
+struct IoProgress<'a> {
     request: &'a Request,
-    whole: Whole,
+    whole: TotalWork,
     /// Progress at the last line.
     seen: Progress,
     /// The line is drawn.
@@ -220,7 +216,7 @@ pub struct IoProgress<'a> {
 
 impl<'a> IoProgress<'a> {
     /// Creates the state before anything is shown.
-    pub fn new(request: &'a Request, layout: &Layout) -> IoProgress<'a> {
+    fn new(request: &'a Request, layout: &Layout) -> IoProgress<'a> {
         let clone_bytes = |job: usize| {
             let clone = layout.clones.iter().find(|clone| clone.job == job && clone.clone == 0);
             clone.map_or(0, |clone| clone.extents.iter().map(|extent| extent.bytes).sum())
@@ -232,7 +228,7 @@ impl<'a> IoProgress<'a> {
         };
         IoProgress {
             request,
-            whole: Whole::of(&request.jobs, clone_bytes),
+            whole: TotalWork::of(&request.jobs, clone_bytes),
             seen: Progress::default(),
             has_line,
             reports: 0,
@@ -241,13 +237,13 @@ impl<'a> IoProgress<'a> {
     }
 
     /// Returns the interval between calls of [`IoProgress::show`].
-    pub fn every(&self) -> Duration {
+    fn every(&self) -> Duration {
         let status = self.request.run.status_interval.unwrap_or(IDLE);
         if self.has_line { status.min(PAUSE) } else { status }
     }
 
     /// Draws the line; returns whether a report is due (`status_interval`), in which case the line was erased.
-    pub fn show(&mut self, progress: &Progress) -> bool {
+    fn show(&mut self, progress: &Progress) -> bool {
         let signalled = self.signalled.swap(false, Ordering::Relaxed);
         if self.has_line || signalled {
             let text = line(&self.request.jobs, &self.whole, progress, &mut self.seen);

@@ -1,26 +1,29 @@
-//! A matrix of settings: files laid out once for all cells, runs interleaved, a record as campaigns have it, a report; the table
-//! that shows it as it goes.
+//! A matrix of settings: files laid out once for all cells, runs interleaved, a record as campaigns have it, a table of
+//! medians that fills meanwhile, a report.
 
+use super::IoArgs;
+use super::options::Word;
 use super::single::{lay_out_jobs, precondition_jobs, remove, target_places};
-use super::{IoArgs, Word};
 use crate::commands::bench::{new_folder, now, report_text, terminal_look};
 use crate::commands::session::stop_on_signals;
+use crate::number;
 use crate::show::progress::{Progress, ProgressForm};
 use crate::show::{output, screen};
-use crate::{environment, exit, number};
+use crate::{environment, exit};
 use hakobu_core::error::{Cause, quoted};
-use hakobu_io::Job;
+use hakobu_io::job::Job;
 use hakobu_io::layout::Layout;
 use hakobu_io::run::check;
 use hakobu_io::spec::{self, Request, lists};
-use hakobu_lab::analysis::median;
-use hakobu_lab::campaign::Plan;
-use hakobu_lab::campaign::run::{self, Event, Local, fingerprint};
-use hakobu_lab::campaign::tools::line;
+use hakobu_lab::analysis::statistics::median;
+use hakobu_lab::campaign::CampaignPlan;
+use hakobu_lab::campaign::run::local::LocalBench;
+use hakobu_lab::campaign::run::{self, CampaignEvent, fingerprint};
+use hakobu_lab::campaign::template::line;
 use hakobu_lab::results::Cell;
 use hakobu_lab::results::read::read;
-use hakobu_lab::results::store::Store;
-use hakobu_lab::sweep::{Matrix, Setting, plan, settings};
+use hakobu_lab::results::store::ResultsStore;
+use hakobu_lab::sweep::{SweepMatrix, SweepSetting, plan, settings};
 use hakobu_sys::stdio;
 use hakobu_transfer::run::Control;
 use std::collections::{BTreeMap, BTreeSet};
@@ -75,26 +78,26 @@ fn measure(args: &IoArgs, jobs: &[Job], layout: &Layout, control: &Control) -> R
     }
     let program = std::env::current_exe()
         .map_err(|error| format!("cannot find this program: {}", Cause::System(error)))?;
-    let plan = plan_sweep(args, layout, &program)?;
+    let plan = planned(args, layout, &program)?;
     let start = now();
     let folder = match &request.run.output {
         Some(folder) => folder.clone(),
         None => new_folder(&environment::results_folder()?, &plan.header.name, &start)?,
     };
-    let facts = fingerprint::Facts {
+    let facts = fingerprint::HeaderFacts {
         program: concat!("hakobu ", env!("CARGO_PKG_VERSION")).into(),
         start: start.clone(),
         scale: 1.0,
         machine_name: None,
     };
-    let probe = Local::new(program.clone(), None, control.flag());
+    let probe = LocalBench::new(program.clone(), None, control.flag());
     let header = fingerprint::header(&plan, &facts, environment::instance_type, &probe);
-    let mut store = Store::open(&folder, &header, &start)?;
+    let mut store = ResultsStore::open(&folder, &header, &start)?;
     output::message(&format!("results go to {}", quoted(&folder)));
-    let mut local = Local::new(program, Some(&folder), control.flag());
-    let mut table = IoTable::new(&plan);
-    let how = run::How { prove: false, cpus: hakobu_sys::process::cpus() };
-    let mut show = |event: run::Event<'_>| table.show(&event);
+    let mut local = LocalBench::new(program, Some(&folder), control.flag());
+    let mut table = MedianTable::new(&plan);
+    let how = run::SessionOptions { prove: false, cpus: hakobu_sys::process::cpus() };
+    let mut show = |event: run::CampaignEvent<'_>| table.show(&event);
     let outcome = run::run(&plan, &how, &mut store, &mut local, &mut show);
     screen::clear();
     drop(store);
@@ -110,12 +113,12 @@ fn measure(args: &IoArgs, jobs: &[Job], layout: &Layout, control: &Control) -> R
     Ok(if outcome.failed > 0 { exit::FAILURE } else { exit::OK })
 }
 
-fn plan_sweep(args: &IoArgs, layout: &Layout, program: &Path) -> Result<Plan, String> {
+fn planned(args: &IoArgs, layout: &Layout, program: &Path) -> Result<CampaignPlan, String> {
     let request = &args.request;
     let typed: Vec<String> = args.words.iter().map(word).collect();
     let all = ["hakobu", "io"].into_iter().chain(typed.iter().map(String::as_str));
     let line = line(all.chain(args.files.iter().map(String::as_str)));
-    let matrix = Matrix {
+    let matrix = SweepMatrix {
         axes: &request.sweep,
         repeat: request.run.repeat.max(1),
         seed: SEED,
@@ -130,7 +133,7 @@ fn plan_sweep(args: &IoArgs, layout: &Layout, program: &Path) -> Result<Plan, St
 
 /// The arguments of this program for one cell: what was typed, with one value in the place of each
 /// list.
-fn cell_words(args: &IoArgs, setting: &Setting, is_ours: bool) -> Vec<String> {
+fn cell_words(args: &IoArgs, setting: &SweepSetting, is_ours: bool) -> Vec<String> {
     let mut words = vec!["io".to_owned()];
     for (name, value) in &args.words {
         if OF_SWEEP.contains(&name.as_str()) {
@@ -153,7 +156,7 @@ fn cell_words(args: &IoArgs, setting: &Setting, is_ours: bool) -> Vec<String> {
 }
 
 /// Returns the value of an option in a cell.
-fn in_cell(name: &str, value: Option<&str>, setting: &Setting) -> Option<String> {
+fn in_cell(name: &str, value: Option<&str>, setting: &SweepSetting) -> Option<String> {
     let chosen = |option: &str| setting.iter().find(|(known, _)| known == option);
     if let (true, Some((option, _))) = (name == "sweep", value.and_then(|v| v.split_once('='))) {
         let canonical = spec::options().find(|known| known.is(option.trim()));
@@ -180,7 +183,7 @@ const NAME_MAX: usize = 28;
 const COLUMN: usize = 9;
 
 /// The table.
-pub struct IoTable {
+struct MedianTable {
     metric: String,
     groups: Vec<String>,
     xs: Vec<f64>,
@@ -191,9 +194,9 @@ pub struct IoTable {
     progress: Progress,
 }
 
-impl IoTable {
+impl MedianTable {
     /// An empty one.
-    pub fn new(plan: &Plan) -> IoTable {
+    fn new(plan: &CampaignPlan) -> MedianTable {
         let mut groups: Vec<String> = Vec::new();
         let mut xs: Vec<f64> = Vec::new();
         for planned in &plan.cells {
@@ -205,7 +208,7 @@ impl IoTable {
                 xs.push(x);
             }
         }
-        IoTable {
+        MedianTable {
             metric: plan.header.metric.clone(),
             groups,
             xs,
@@ -217,9 +220,9 @@ impl IoTable {
     }
 
     /// Shows what happened.
-    pub fn show(&mut self, event: &Event<'_>) {
+    fn show(&mut self, event: &CampaignEvent<'_>) {
         match event {
-            Event::Begins { cell, done, most, at_s, .. } => {
+            CampaignEvent::Begins { cell, done, most, at_s, .. } => {
                 let swept = cell.x.map_or(String::new(), |x| format!(" @{x}"));
                 let left = match *done {
                     0 => String::new(),
@@ -232,7 +235,7 @@ impl IoTable {
                 self.progress.says(&state);
                 self.draw(&state);
             }
-            Event::Ended { cell, run } => {
+            CampaignEvent::Ended { cell, run } => {
                 if let Some(value) = run.metrics.get(&self.metric).filter(|_| run.ok) {
                     self.add(cell, *value);
                 }
@@ -240,8 +243,9 @@ impl IoTable {
                     self.tell(&format!("{}: {problem}", cell.group));
                 }
             }
-            Event::Teardown(why) => self.tell(&format!("cleanup: {why}")),
-            Event::Data(_) | Event::Setup(_) | Event::Experiment { .. } => {}
+            CampaignEvent::Teardown(why) => self.tell(&format!("cleanup: {why}")),
+            CampaignEvent::Data(_) | CampaignEvent::Setup(_) | CampaignEvent::Experiment { .. } => {
+            }
         }
     }
 
@@ -301,19 +305,20 @@ impl IoTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hakobu_lab::campaign::Planned;
-    use hakobu_lab::results::Header;
+    use hakobu_lab::campaign::PlannedCell;
+    use hakobu_lab::results::ResultsHeader;
 
     fn cell(group: &str, x: f64) -> Cell {
         Cell { group: group.into(), x: Some(x), ..Cell::default() }
     }
 
-    fn table() -> IoTable {
+    fn table() -> MedianTable {
         let cells = [("rw read", 1.0), ("rw read", 8.0), ("rw randread", 1.0)];
-        let planned = |(group, x)| Planned { cell: cell(group, x), ..Planned::default() };
-        let header = Header { metric: "iops".into(), ..Header::default() };
-        let plan = Plan { header, cells: cells.map(planned).to_vec(), ..Plan::default() };
-        IoTable::new(&plan)
+        let planned = |(group, x)| PlannedCell { cell: cell(group, x), ..PlannedCell::default() };
+        let header = ResultsHeader { metric: "iops".into(), ..ResultsHeader::default() };
+        let plan =
+            CampaignPlan { header, cells: cells.map(planned).to_vec(), ..CampaignPlan::default() };
+        MedianTable::new(&plan)
     }
 
     #[test]

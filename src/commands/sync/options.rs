@@ -1,21 +1,23 @@
 //! The options of `hakobu sync`: rsync's names with rsync's meaning, and hakobu's own (`-j`, `--joblog`, `--json`).
 
-use super::accepted::{ACCEPTED, UNBUILT};
-use super::reading::Reading;
-use super::values::{add_chmod, format, set_owner};
-use super::written::WRITTEN;
-use crate::commands::cluster::PLANNED;
+use crate::commands::cluster;
 use crate::commands::cp::NO_FOLLOW;
-use crate::filters;
-use crate::limits;
+use crate::commands::sync::SyncArgs;
 use crate::number::Digits;
-use crate::objects;
-use crate::options::{Group, JSON, Table, Takes, flag, put, titled, value, values};
-use crate::{names, owner};
-use hakobu_transfer::policy::{Delete, MissingArgs, Sparse};
+use crate::options::{
+    Group, JSON, Noted, OptArg, Row, Table, Takes, Typed, flag, put, titled, value, values,
+};
+use crate::show::lines::OutFormat;
+use crate::{filters, limits, names, objects, owner};
+use hakobu_sys::process;
+use hakobu_transfer::policy::{Append, Basis, ChmodRules, Delete, Digest, MissingArgs, Sparse};
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// The command line of `sync`.
-pub static TABLE: Table<Reading> = Table {
+pub static TABLE: Table<SyncArgs> = Table {
     command: "sync",
     about: "Synchronise DST with SRC, as rsync does, on all cores",
     usage: "hakobu sync [OPTIONS] SRC... DST\n       hakobu sync [OPTIONS] SRC     (lists SRC)",
@@ -49,7 +51,7 @@ pub static TABLE: Table<Reading> = Table {
         &limits::TRANSFER,
         &names::LINKS,
         &ACCEPTED,
-        &PLANNED,
+        &cluster::PLANNED,
     ],
     unbuilt: &[UNBUILT, objects::UNBUILT],
     abbreviates: false,
@@ -57,7 +59,7 @@ pub static TABLE: Table<Reading> = Table {
 
 const FILES: &str = "objects are files";
 
-static TRANSFERRED: Group<Reading> = titled("What is transferred").with(&[
+static TRANSFERRED: Group<SyncArgs> = titled("What is transferred").with(&[
     flag("archive", Some('a'), "same as -rlptgoD (no -A, -X, -H)").sets(|it, _| {
         it.recurse_by_archive |= !it.policy.recurse;
         it.policy.recurse = true;
@@ -159,7 +161,7 @@ static TRANSFERRED: Group<Reading> = titled("What is transferred").with(&[
         .reads(|it, arg| put(&mut it.policy.min_size, Some(arg.size()?))),
 ]);
 
-static KEPT: Group<Reading> = titled("What is kept").with(&[
+static KEPT: Group<SyncArgs> = titled("What is kept").with(&[
     flag("hard-links", Some('H'), "hard links stay hard links")
         .off(&["no-hard-links", "no-H"])
         .local("every object has one name")
@@ -254,14 +256,14 @@ static KEPT: Group<Reading> = titled("What is kept").with(&[
         .sets(|it, on| it.fake.both = on),
     values("remote-option", Some('M'), "OPTION", "--fake-super or --super for DST alone")
         .local("")
-        .reads(super::values::set_remote),
+        .reads(set_remote),
     // Names and numbers are of one machine: they stay unchanged.
     flag("numeric-ids", None, "keep numeric IDs (always so between local paths)")
         .off(&["no-numeric-ids"])
         .sets(|it, on| it.numeric_ids = on),
 ]);
 
-static LEFT: Group<Reading> = titled("What is left alone").with(&[
+static LEFT: Group<SyncArgs> = titled("What is left alone").with(&[
     flag("checksum", Some('c'), "compare contents, not size and time")
         .off(&["no-checksum", "no-c"])
         .sets(|it, on| it.policy.checksum = on),
@@ -296,7 +298,7 @@ static LEFT: Group<Reading> = titled("What is left alone").with(&[
         .sets(|it, on| it.policy.ignore_existing = on),
 ]);
 
-static REMOVED: Group<Reading> = titled("Removal").with(&[
+static REMOVED: Group<SyncArgs> = titled("Removal").with(&[
     flag("delete", None, "delete entries of DST that SRC does not have")
         .sets(|it, on| it.delete = on),
     flag("delete-before", None, "... before copying")
@@ -326,21 +328,20 @@ static REMOVED: Group<Reading> = titled("Removal").with(&[
         .sets(|it, on| it.policy.remove_source_files = on),
 ]);
 
-static WORK: Group<Reading> = titled("Work").with(&[
+static WORK: Group<SyncArgs> = titled("Work").with(&[
     limits::JOBS.reads(limits::set_jobs),
     value("joblog", None, "FILE", "one line per file in GNU parallel's columns")
         .reads(|it, arg| put(&mut it.wanted.joblog, Some(arg.value.clone()))),
     value("stop-after", None, "MINUTES", "end the run after this many minutes")
         .alias(&["time-limit"])
-        .reads(super::values::stop_after),
-    value("stop-at", None, "TIME", "end the run at [[YYYY-]MM-DDT]HH:MM")
-        .reads(super::values::stop_at),
+        .reads(stop_after),
+    value("stop-at", None, "TIME", "end the run at [[YYYY-]MM-DDT]HH:MM").reads(stop_at),
     flag("dry-run", Some('n'), "show what would be done, change nothing")
         .alias(&["dryrun"])
         .sets(|it, on| it.policy.dry_run = on),
 ]);
 
-static OUTPUT: Group<Reading> = titled("Output").with(&[
+static OUTPUT: Group<SyncArgs> = titled("Output").with(&[
     flag("verbose", Some('v'), "one line per file; twice: unchanged files as well")
         .takes(Takes::Count)
         .off(&["no-verbose", "no-v"])
@@ -380,9 +381,9 @@ static OUTPUT: Group<Reading> = titled("Output").with(&[
         "FLAGS",
         "which messages: name, name2, progress, stats, backup, skip, all, none; 'help' lists",
     )
-    .reads(super::info::set),
+    .reads(set_info),
     values("debug", None, "FLAGS", "filter: which rule decides about an entry; 'help' lists others")
-        .reads(super::info::debug),
+        .reads(set_debug),
     flag("no-inc-recursive", None, "with -j 1: files in the order of their names")
         .alias(&["no-i-r"])
         .off(&["inc-recursive", "i-r"])
@@ -402,3 +403,460 @@ static OUTPUT: Group<Reading> = titled("Output").with(&[
         .reads(|it, arg| put(&mut it.wanted.log_format, Some(format(arg)?))),
     JSON.sets(|it, on| it.wanted.json = on),
 ]);
+
+// The options of `sync` about writing files.
+
+/// All of them, in the order of the help.
+pub static WRITTEN: Group<SyncArgs> = titled("How files are written").with(&[
+    flag("keep-dirlinks", Some('K'), "a symlink to a directory in DST is that directory")
+        .off(&["no-keep-dirlinks", "no-K"])
+        .local("")
+        .sets(|it, on| it.policy.keep_dirlinks = on),
+    flag("backup", Some('b'), "rename entries that would be replaced or removed")
+        .off(&["no-backup"])
+        .local("")
+        .sets(|it, on| it.policy.backup = on),
+    value("backup-dir", None, "DIR", "... at the same path below DIR, which is relative to DST")
+        .local("")
+        .reads(|it, arg| {
+            if arg.value.is_empty() {
+                return Err("--backup-dir needs a folder".into());
+            }
+            it.policy.backup = true;
+            put(&mut it.policy.backup_dir, Some(arg.path()))
+        }),
+    value("suffix", None, "SUFFIX", "suffix of backups (~; none with --backup-dir)")
+        .local("")
+        .reads(|it, arg| put(&mut it.suffix, Some(arg.value.as_bytes().to_vec()))),
+    flag("inplace", None, "write into the existing file")
+        .off(&["no-inplace"])
+        .local("")
+        .sets(|it, on| it.policy.inplace = on),
+    flag("append", None, "append the missing data to shorter files in DST")
+        .local("")
+        .sets(|it, on| it.policy.append = if on { Append::Blindly } else { Append::No }),
+    flag(
+        "append-verify",
+        None,
+        "... after comparing the data that is there; copy anew if it differs",
+    )
+    .local("")
+    .sets(|it, on| it.policy.append = if on { Append::Verified } else { Append::No }),
+    flag("preallocate", None, "reserve the blocks of new files before they are written")
+        .local("large files are preallocated anyway")
+        .sets(|it, on| it.policy.preallocate = on),
+    flag("write-devices", None, "write the content of files into devices of DST")
+        .local("objects are files")
+        .sets(|it, on| it.policy.write_devices = on),
+    flag("delay-updates", None, "rename files into place when all are complete")
+        .off(&["no-delay-updates"])
+        .local("")
+        .sets(|it, on| it.policy.delay_updates = on),
+    value("partial-dir", None, "DIR", "keep an interrupted file in DIR of its directory")
+        .local("--resume continues interrupted objects")
+        .reads(set_partial_dir),
+    flag("partial", None, "keep an interrupted file")
+        .off(&["no-partial"])
+        .local("--resume continues interrupted objects")
+        .sets(|it, on| it.policy.partial = on),
+    value("temp-dir", Some('T'), "DIR", "make temporary files in DIR")
+        .local("")
+        .reads(|it, arg| put(&mut it.policy.temp_dir, Some(arg.path()))),
+    value("confine-root", None, "DIR", "refuse DST, and files that options name, outside of DIR")
+        .reads(|it, arg| put(&mut it.trusted.root, Some(arg.path()))),
+    values("link-dest", None, "DIR", "hard-link unchanged files from DIR")
+        .local("")
+        .reads(|it, arg| add_basis(it, arg, Basis::Link)),
+    values("copy-dest", None, "DIR", "copy unchanged files from DIR")
+        .local("")
+        .reads(|it, arg| add_basis(it, arg, Basis::Copy)),
+    values("compare-dest", None, "DIR", "skip files that are unchanged in DIR")
+        .local("")
+        .reads(|it, arg| add_basis(it, arg, Basis::Compare)),
+    // rsync's default between local paths, and the only way here.
+    flag("whole-file", Some('W'), "copy files whole: always so, on one machine")
+        .sets(|it, on| it.whole = on),
+    flag("fsync", None, "flush every file before its name appears")
+        .local("")
+        .sets(|it, on| it.policy.fsync = on),
+    flag("mkpath", None, "create missing parents of DST")
+        .off(&["no-mkpath"])
+        .sets(|it, on| it.mkpath = on),
+]);
+
+// Values of options of `sync` that need more than a line to parse.
+
+/// Parses `--out-format`, `--log-file-format`.
+///
+/// # Errors
+/// A letter that is not supported.
+pub fn format(arg: &OptArg) -> Result<Arc<OutFormat>, String> {
+    let format = OutFormat::parse(arg.value.as_bytes());
+    format.map(Arc::new).map_err(|why| format!("--{}: {why}", arg.name))
+}
+
+/// Applies `--chmod`.
+///
+/// # Errors
+/// An invalid clause.
+pub fn add_chmod(it: &mut SyncArgs, arg: &OptArg) -> Result<(), String> {
+    // The umask can only be read by setting it; no other thread runs yet.
+    let umask = process::set_umask(0o022);
+    process::set_umask(umask);
+    let text = arg.value.to_str().ok_or("--chmod: changes are text")?;
+    let rules = it.policy.chmod.get_or_insert_with(ChmodRules::default);
+    rules.add(text, umask).map_err(|error| format!("--chmod: {error}"))
+}
+
+/// Applies `--chown`.
+///
+/// # Errors
+/// An unknown user or group.
+pub fn set_owner(it: &mut SyncArgs, arg: &OptArg) -> Result<(), String> {
+    let owner = owner::parse(&arg.value)?;
+    let maps = [
+        (owner.uid.is_some(), &it.policy.users, "--usermap"),
+        (owner.gid.is_some(), &it.policy.groups, "--groupmap"),
+    ];
+    if let Some((_, _, map)) = maps.iter().find(|(on, map, _)| *on && !map.is_empty()) {
+        return Err(format!("--chown conflicts with {map}"));
+    }
+    (it.policy.chown_uid, it.policy.chown_gid) = (owner.uid, owner.gid);
+    let keep = &mut it.policy.preserve;
+    if owner.uid.is_some() {
+        (keep.owner, keep.owner_explicit) = (true, true);
+    }
+    if owner.gid.is_some() {
+        (keep.group, keep.owner_explicit) = (true, true);
+    }
+    Ok(())
+}
+
+/// Applies `--link-dest` and similar options.
+///
+/// # Errors
+/// Another one of them was given.
+pub fn add_basis(it: &mut SyncArgs, arg: &OptArg, basis: Basis) -> Result<(), String> {
+    let policy = &mut it.policy;
+    if !policy.basis_dirs.is_empty() && policy.basis != basis {
+        return Err(format!("--{} cannot be used with {}", arg.name, policy.basis.option()));
+    }
+    policy.basis = basis;
+    policy.basis_dirs.push(arg.path());
+    Ok(())
+}
+
+/// Applies `--partial-dir`. A folder inside each directory is a single name.
+///
+/// # Errors
+/// A relative path of several names, or of none.
+pub fn set_partial_dir(it: &mut SyncArgs, arg: &OptArg) -> Result<(), String> {
+    let path = arg.path();
+    let is_name = path.components().count() == 1
+        && path.components().all(|part| matches!(part, std::path::Component::Normal(_)));
+    if !path.is_absolute() && !is_name {
+        return Err(arg.refuse("is neither the name of a folder nor an absolute path"));
+    }
+    it.policy.partial = true;
+    it.policy.partial_dir = Some(path);
+    Ok(())
+}
+
+/// Applies `--stop-after`.
+///
+/// # Errors
+/// It is not a number of minutes.
+pub fn stop_after(it: &mut SyncArgs, arg: &OptArg) -> Result<(), String> {
+    let minutes = arg.parsed::<i64>().and_then(|n| u64::try_from(n).ok()).filter(|n| *n > 0);
+    let minutes = minutes.ok_or_else(|| arg.refuse("is not a number of minutes"))?;
+    it.wanted.stop_after = Some(Duration::from_secs(minutes.saturating_mul(60)));
+    Ok(())
+}
+
+/// Applies `--stop-at`: a time of this day or, if that has passed, of the next one.
+///
+/// # Errors
+/// It is not a time, or it has passed.
+pub fn stop_at(it: &mut SyncArgs, arg: &OptArg) -> Result<(), String> {
+    let now = jiff::Zoned::now();
+    let text = arg.text()?.replace('/', "-");
+    let refuse = || arg.refuse("is not a time such as 23:30 or 2030-01-31T23:30");
+    let (date, time) = match text.split_once(['T', 't']) {
+        Some((date, time)) => (Some(date), time),
+        None => (None, text.as_str()),
+    };
+    let time = jiff::civil::Time::strptime("%H:%M", time).map_err(|_| refuse())?;
+    let date = match date {
+        None => None,
+        Some(date) if date.split('-').count() == 2 => Some(format!("{}-{date}", now.year())),
+        Some(date) => Some(date.to_owned()),
+    };
+    let day = match &date {
+        Some(date) => jiff::civil::Date::strptime("%Y-%m-%d", date).map_err(|_| refuse())?,
+        None if time <= now.time() => now.date().tomorrow().map_err(|_| refuse())?,
+        None => now.date(),
+    };
+    let at = day.to_datetime(time).to_zoned(now.time_zone().clone()).map_err(|_| refuse())?;
+    let left = Duration::try_from(at.duration_since(&now));
+    it.wanted.stop_after = Some(left.map_err(|_| arg.refuse("has passed"))?);
+    Ok(())
+}
+
+/// Applies one `-M`: an option for the other side, which is the target of a local copy.
+///
+/// # Errors
+/// An option that is the same on both sides, or that has no meaning between local paths.
+pub fn set_remote(it: &mut SyncArgs, arg: &OptArg) -> Result<(), String> {
+    match arg.text()? {
+        "--fake-super" => it.fake.target = true,
+        "--super" => it.fake.not_target = true,
+        _ => {
+            return Err(arg.refuse(
+                "is not supported: there is no other machine; --fake-super and --super are, for DST alone",
+            ));
+        }
+    }
+    Ok(())
+}
+
+// rsync's `--info=FLAGS` and `--debug=FLAGS`, and the texts of `--info=help` and `--debug=help`.
+
+/// Flags with an effect.
+const BUILT: &str = "NAME       names of what is updated; NAME2: of what is unchanged, too\n\
+                     PROGRESS   progress, as --progress; PROGRESS2: of the whole run only\n\
+                     STATS      sizes and rate at the end (also with -v); STATS2: counts, too, as --stats\n\
+                     BACKUP     entries that are kept as backups (also with -vv)\n\
+                     SKIP       entries that an option excludes (also with -vv)\n\
+                     ALL, NONE  all or none of these";
+
+/// rsync's flags without an effect: the messages are always printed, or never.
+const OTHERS: &[&str] = &["copy", "del", "flist", "misc", "mount", "nonreg", "remove", "symsafe"];
+
+/// rsync's flags of `--debug` without an effect.
+const OTHER_DEBUG: &[&str] = &[
+    "acl", "backup", "bind", "chdir", "connect", "cmd", "del", "deltasum", "dup", "exit", "flist",
+    "fuzzy", "genr", "hash", "hlink", "iconv", "io", "nstr", "own", "proto", "recv", "send",
+    "time",
+];
+
+/// Splits a list of flags into lower-case names and levels, with the flags as typed.
+fn flags(arg: &OptArg) -> Result<Vec<(String, u8, &str)>, String> {
+    let flag = |flag: &'_ str| -> Result<(String, u8), String> {
+        let name = flag.trim_end_matches(|c: char| c.is_ascii_digit());
+        let level = match &flag[name.len()..] {
+            "" => 1,
+            digits => digits.parse().map_err(|_| arg.refuse("has a level that is not a number"))?,
+        };
+        Ok((name.to_ascii_lowercase(), level))
+    };
+    let typed = arg.text()?.split(',');
+    typed.map(|text| flag(text).map(|(name, level)| (name, level, text))).collect()
+}
+
+/// Applies one `--debug`.
+///
+/// # Errors
+/// A flag that rsync does not have.
+pub fn set_debug(it: &mut SyncArgs, arg: &OptArg) -> Result<(), String> {
+    for (name, level, flag) in flags(arg)? {
+        let why = match &*name {
+            "filter" | "all" => {
+                it.rules = Some(level > 0);
+                if level <= u8::from(name == "filter") {
+                    continue;
+                }
+                "as filter"
+            }
+            "none" => {
+                it.rules = Some(false);
+                continue;
+            }
+            "help" => continue,
+            other if !OTHER_DEBUG.contains(&other) => {
+                return Err(format!(
+                    "--debug={flag}: there is no such flag (--debug=help lists them)"
+                ));
+            }
+            _ if level == 0 => continue,
+            _ => "there is no protocol to watch",
+        };
+        it.without.push((format!("--debug={flag}"), why));
+    }
+    Ok(())
+}
+
+/// Applies one `--info`.
+///
+/// # Errors
+/// A flag that rsync does not have.
+pub fn set_info(it: &mut SyncArgs, arg: &OptArg) -> Result<(), String> {
+    let mut without = Vec::new();
+    for (name, level, flag) in flags(arg)? {
+        match &*name {
+            "name" => it.names = Some(level.min(2)),
+            "backup" => it.backups = Some(level > 0),
+            "skip" => {
+                it.skips = Some(level > 0);
+                if level > 1 {
+                    without.push("skip2 (as skip)");
+                }
+            }
+            "progress" => {
+                it.wanted.progress = Some(level > 0);
+                (it.wanted.transfers, it.wanted.whole) = (level == 1, level > 1);
+            }
+            "stats" => it.stats = Some(level),
+            "all" | "none" => {
+                let level = if name == "none" { 0 } else { level };
+                it.names = Some(level.min(2));
+                (it.backups, it.skips) = (Some(level > 0), Some(level > 0));
+                (it.stats, it.wanted.progress) = (Some(level), Some(level > 0));
+                (it.wanted.transfers, it.wanted.whole) = (level == 1, level > 1);
+            }
+            other if OTHERS.contains(&other) => without.push(flag),
+            _ => {
+                return Err(format!(
+                    "--info={flag}: there is no such flag (--info=help lists them)"
+                ));
+            }
+        }
+    }
+    if !without.is_empty() {
+        let flags = without.join(",");
+        it.wanted.notes.push(format!("note: without effect here: --info={flags}"));
+    }
+    Ok(())
+}
+
+/// Returns the text of `--info=help` or `--debug=help` on a command line.
+pub fn help_of_flags(arguments: &[OsString], typed: &Typed) -> Option<String> {
+    let is_help = |name: &str| arguments.iter().any(|word| word == &*format!("--{name}=help"));
+    let info = typed.options.iter().any(|arg| arg.name == "info" && arg.value == "help");
+    if info || is_help("info") {
+        let others = OTHERS.join(", ").to_ascii_uppercase();
+        return Some(format!(
+            "Flags of --info, with commas between, each with a level behind it (0 is off):\n\n{BUILT}\n\n\
+             Accepted without effect: {others}.\n"
+        ));
+    }
+    is_help("debug").then(|| {
+        let others = OTHER_DEBUG.join(", ").to_ascii_uppercase();
+        format!(
+            "Flags of --debug, with commas between, each with a level behind it (0 is off):\n\n\
+             FILTER     which filter rule decides about an entry (also with -vv)\n\
+             ALL, NONE  the same, or not\n\n\
+             Accepted without effect, as there is no protocol to watch: {others}.\n\
+             --explain says what limits a run, -vv and -ii tell of every entry.\n"
+        )
+    })
+}
+
+// The options of rsync that have no effect on a copy between local paths or with `s3://`, in rsync as well: accepted
+// with a note, so that scripts run unchanged. Those that are refused stand below.
+
+const COMPRESS: &str = "no remote shell or daemon, so nothing is compressed on the way";
+const NETWORK: &str = "no remote shell or daemon";
+const WHOLE: &str = "files are copied whole between local paths";
+const CONTENT: &str = "-c compares contents";
+const LIST: &str = "there is no file list to build";
+const STREAMS: &str = "names go to standard output, errors to standard error, both by the line";
+
+/// All of them.
+pub const ACCEPTED: Noted = Noted(ROWS);
+
+/// Checks the values that rsync refuses although the options have no effect here.
+///
+/// # Errors
+/// `--max-alloc=0`.
+pub fn check_accepted(noted: &[OptArg]) -> Result<(), String> {
+    let Some(arg) = last(noted, "max-alloc") else { return Ok(()) };
+    let text = arg.text()?;
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    match digits.parse::<f64>() {
+        Ok(0.0) => Err(arg.refuse("is refused: max-alloc must be greater than zero")),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the kind of checksum that `%C` shows: the default of rsync, or that of `--checksum-choice`, of which the
+/// second name is for `-c`.
+///
+/// # Errors
+/// A kind that is not supported.
+pub fn shown_digest(noted: &[OptArg], checksum: bool) -> Result<Digest, String> {
+    let Some(arg) = last(noted, "checksum-choice") else { return Ok(Digest::Xxh128) };
+    let (first, second) = arg.text()?.split_once(',').unwrap_or((arg.text()?, arg.text()?));
+    match if checksum { second } else { first } {
+        "auto" | "xxh128" => Ok(Digest::Xxh128),
+        "md5" => Ok(Digest::Md5),
+        _ => Err(arg.refuse("is not supported for %C: xxh128 (the default) and md5 are")),
+    }
+}
+
+fn last<'a>(noted: &'a [OptArg], name: &str) -> Option<&'a OptArg> {
+    noted.iter().rfind(|arg| arg.name == name).filter(|arg| arg.on)
+}
+
+const ROWS: &[Row] = &[
+    flag("compress", Some('z'), "compress on the way")
+        .alias(&["old-compress", "new-compress"])
+        .off(&["no-compress", "no-z"])
+        .noted(COMPRESS),
+    value("compress-choice", None, "NAME", "how").alias(&["zc"]).noted(COMPRESS),
+    value("compress-level", None, "N", "how much").alias(&["zl"]).noted(COMPRESS),
+    value("compress-threads", None, "N", "number of threads").alias(&["zt"]).noted(COMPRESS),
+    value("skip-compress", None, "LIST", "not these suffixes").noted(COMPRESS),
+    flag("secluded-args", Some('s'), "arguments go by the protocol")
+        .alias(&["protect-args"])
+        .off(&["no-secluded-args", "no-protect-args", "no-s"])
+        .noted(NETWORK),
+    flag("old-args", None, "the remote shell splits arguments")
+        .off(&["no-old-args"])
+        .noted(NETWORK),
+    value("timeout", None, "SECONDS", "end a silent connection")
+        .off(&["no-timeout"])
+        .noted(NETWORK),
+    value("contimeout", None, "SECONDS", "wait for a daemon")
+        .off(&["no-contimeout"])
+        .noted(NETWORK),
+    flag("blocking-io", None, "for the remote shell").off(&["no-blocking-io"]).noted(NETWORK),
+    flag("ipv4", Some('4'), "prefer IPv4").noted(NETWORK),
+    flag("ipv6", Some('6'), "prefer IPv6").noted(NETWORK),
+    value("address", None, "ADDRESS", "connect from").noted(NETWORK),
+    value("port", None, "PORT", "of the daemon").noted(NETWORK),
+    value("sockopts", None, "OPTIONS", "of the socket").noted(NETWORK),
+    value("rsync-path", None, "PROGRAM", "on the other machine").noted(NETWORK),
+    value("protocol", None, "N", "version of the protocol").noted(NETWORK),
+    flag("no-motd", None, "no greeting of a daemon").alias(&["motd"]).noted(NETWORK),
+    flag("trust-sender", None, "believe the other side's list").noted(NETWORK),
+    flag("no-whole-file", None, "send differences").alias(&["no-W"]).noted(WHOLE),
+    value("block-size", Some('B'), "SIZE", "of differences").off(&["no-block-size"]).noted(WHOLE),
+    flag("fuzzy", Some('y'), "look for a similar file").off(&["no-fuzzy", "no-y"]).noted(WHOLE),
+    value("checksum-choice", None, "NAME", "of checksums").alias(&["cc"]).noted(CONTENT),
+    value("checksum-seed", None, "N", "of the checksums on the way").noted(WHOLE),
+    value("max-alloc", None, "SIZE", "bound of one allocation").off(&["no-max-alloc"]).noted(LIST),
+    value("outbuf", None, "HOW", "N, L or B").noted(STREAMS),
+    value("stderr", None, "HOW", "e, a or c").noted(STREAMS),
+    flag("msgs2stderr", None, "messages of both sides").off(&["no-msgs2stderr"]).noted(STREAMS),
+];
+
+const REMOTE: &str = "there is no remote shell and no daemon; SRC and DST are local paths (a mounted \
+                      file system is one) or s3://";
+const BATCH: &str = "runs cannot be replayed; -n with s3:// prints a file for hakobu run";
+const ICONV: &str = "names are bytes and stay what they are; convmv(1) converts them";
+const VERSION: &str = "the version is an option of hakobu itself: hakobu --version";
+
+/// The options of rsync 3.5 that are refused, each with a reason or "".
+pub const UNBUILT: &[(&str, &str)] = &[
+    (
+        "--rsh -e --daemon --server --sender --config --dparam --detach \
+         --password-file --early-input",
+        REMOTE,
+    ),
+    ("--write-batch --only-write-batch --read-batch", BATCH),
+    ("--iconv", ICONV),
+    ("--munge-links", "--safe-links leaves out symlinks that point outside the tree"),
+    ("--copy-as", "run hakobu as that user: sudo -u USER hakobu sync ..."),
+    ("--crtimes -N --N", "Linux cannot set birth times; rsync refuses it there as well"),
+    ("--version -V", VERSION),
+];

@@ -12,9 +12,10 @@ use hakobu_core::error::{Cause, cannot};
 use hakobu_explain::observer::Observer;
 use hakobu_explain::sample::{Sample, Sampler, Watched};
 use hakobu_explain::verdict::{Verdict, judge};
-use hakobu_lab::record::{
-    Command, Disk, Document, Kept, Machine, Processes, Recorder, Row, Stat, Summary, picture,
-};
+use hakobu_lab::record::columns::RecordTable;
+use hakobu_lab::record::output::{CommandUsage, RecordFile, RecordedMachine, picture};
+use hakobu_lab::record::summary::{DiskSummary, LoadStat, ProcessSummary, RecordSummary};
+use hakobu_lab::record::{RecordRow, Recorder};
 use hakobu_sys::start::{self, StartedCommand};
 use hakobu_sys::{child, host, process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -134,8 +135,8 @@ struct Recording {
     sampler: Sampler,
     began_ns: u64,
     recorder: Recorder,
-    kept: Option<Kept>,
-    columns: hakobu_lab::record::Columns,
+    kept: Option<RecordTable>,
+    columns: hakobu_lab::record::columns::RecordColumns,
     csv: Option<Target>,
     previous: Sample,
     /// Determines the limiting resource of the command or the process.
@@ -169,7 +170,7 @@ impl Recording {
             sampler,
             began_ns,
             recorder,
-            kept: keeps.then(|| Kept::new(&columns)),
+            kept: keeps.then(|| RecordTable::new(&columns)),
             columns,
             csv,
             previous: first,
@@ -250,7 +251,7 @@ impl Recording {
         if self.line.is_none() && self.view.is_none() {
             return;
         }
-        let row = Row::between(&self.previous, sample);
+        let row = RecordRow::between(&self.previous, sample);
         if let Some(line) = &mut self.line {
             line.show(|| live_text(&row));
         }
@@ -265,7 +266,7 @@ impl Recording {
         }
     }
 
-    fn keep(&mut self, row: &Row) {
+    fn keep(&mut self, row: &RecordRow) {
         if let Some(csv) = &mut self.csv {
             csv.write(&self.columns.csv_line(row));
         }
@@ -287,7 +288,7 @@ impl Recording {
         for row in &rows {
             self.keep(row);
         }
-        let mut kept = self.kept.take().unwrap_or_else(|| Kept::new(&self.columns));
+        let mut kept = self.kept.take().unwrap_or_else(|| RecordTable::new(&self.columns));
         kept.close();
         let verdict = self.observer.map(|observer| judge(&observer.facts()));
         End { summary, kept, csv: self.csv, verdict }
@@ -296,8 +297,8 @@ impl Recording {
 
 /// A finished recording.
 struct End {
-    summary: Summary,
-    kept: Kept,
+    summary: RecordSummary,
+    kept: RecordTable,
     csv: Option<Target>,
     verdict: Option<Verdict>,
 }
@@ -307,7 +308,7 @@ fn collect(
     words: &[OsString],
     running: StartedCommand,
     ended: Option<Instant>,
-) -> io::Result<(Command, u8)> {
+) -> io::Result<(CommandUsage, u8)> {
     let (end, used) = running.collect()?;
     let ended = ended.unwrap_or_else(Instant::now);
     let real_s = ended.saturating_duration_since(running.began).as_secs_f64();
@@ -316,7 +317,7 @@ fn collect(
         child::ProcessEnd::Exited(code) => (Some(code), None, code),
         child::ProcessEnd::Killed(signal) => (None, Some(signal), 128 + signal),
     };
-    let command = Command {
+    let command = CommandUsage {
         argv: words.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         exit_code,
         signal,
@@ -341,9 +342,9 @@ fn write(
     plan: &WatchOptions,
     [output, csv, json, svg]: [Option<Target>; 4],
     start: &str,
-    command: Option<&Command>,
+    command: Option<&CommandUsage>,
     verdict: Option<&Verdict>,
-    (summary, kept): (&Summary, &Kept),
+    (summary, kept): (&RecordSummary, &RecordTable),
 ) -> bool {
     let seconds = plan.interval.as_secs_f64();
     let said = verdict.map(verdict::sentence);
@@ -356,7 +357,7 @@ fn write(
     }
     done.extend(csv.map(Target::finish));
     let (kernel, arch) = host::kernel();
-    let machine = Machine {
+    let machine = RecordedMachine {
         kernel,
         arch,
         cpu_model: host::cpu_model(),
@@ -365,7 +366,7 @@ fn write(
     };
     if let Some(target) = json {
         let verdict = verdict.and_then(|of| serde_json::to_value(verdict::value(of)).ok());
-        let document = Document {
+        let document = RecordFile {
             program: concat!("hakobu ", env!("CARGO_PKG_VERSION")),
             start,
             interval_s: seconds,
@@ -396,7 +397,7 @@ fn write(
 const COMMAND_CHARS_MAX: usize = 200;
 
 /// Returns a headline for the subject.
-pub fn summary_title(command: Option<&Command>, plan: &WatchOptions) -> String {
+pub fn summary_title(command: Option<&CommandUsage>, plan: &WatchOptions) -> String {
     match (command, &plan.subject) {
         (Some(command), _) => typed(&command.argv),
         (None, Subject::Pid(pid)) => format!("process {pid}"),
@@ -426,8 +427,8 @@ fn typed(argv: &[String]) -> String {
 /// for the machine; `interval_s` is the time between samples.
 pub fn summary_text(
     verdict: Option<&str>,
-    summary: &Summary,
-    command: Option<&Command>,
+    summary: &RecordSummary,
+    command: Option<&CommandUsage>,
     interval_s: f64,
 ) -> String {
     let mut out = String::from("\n");
@@ -448,7 +449,7 @@ pub fn summary_text(
     out
 }
 
-fn of_command(command: &Command, out: &mut String) {
+fn of_command(command: &CommandUsage, out: &mut String) {
     let end = match (command.exit_code, command.signal) {
         (Some(code), _) => format!("exit code {code}"),
         (None, signal) => format!("killed by signal {}", signal.unwrap_or(0)),
@@ -477,7 +478,7 @@ fn of_command(command: &Command, out: &mut String) {
     );
 }
 
-fn of_processes(processes: &Processes, sampled_s: f64, out: &mut String) {
+fn of_processes(processes: &ProcessSummary, sampled_s: f64, out: &mut String) {
     let bytes = |bytes: Option<u64>| bytes.map_or("unknown".to_owned(), number::bytes);
     let _ = write!(
         out,
@@ -498,12 +499,12 @@ fn of_processes(processes: &Processes, sampled_s: f64, out: &mut String) {
     );
 }
 
-fn machine(summary: &Summary, interval_s: f64, out: &mut String) {
+fn machine(summary: &RecordSummary, interval_s: f64, out: &mut String) {
     let intervals = number::things(summary.intervals, "interval");
     let head = format!("machine: {} CPUs, {intervals} of {interval_s} s", summary.cpus);
     let _ = writeln!(out, "{head:<44} {:>12} {:>12}", "mean", "peak");
-    let mut line = |name: &str, stat: Option<Stat>, digits: usize| {
-        if let Some(Stat { mean, peak }) = stat {
+    let mut line = |name: &str, stat: Option<LoadStat>, digits: usize| {
+        if let Some(LoadStat { mean, peak }) = stat {
             let _ = writeln!(
                 out,
                 "  {name:<42} {:>12} {:>12}",
@@ -531,7 +532,8 @@ fn machine(summary: &Summary, interval_s: f64, out: &mut String) {
     line("some waited for I/O, %", summary.pressure.io_some_percent, 1);
     line("all waited for I/O, %", summary.pressure.io_full_percent, 1);
     line("some waited for memory, %", summary.pressure.memory_some_percent, 1);
-    let kib = |stat: Stat| Some(Stat { mean: stat.mean / 1024.0, peak: stat.peak / 1024.0 });
+    let kib =
+        |stat: LoadStat| Some(LoadStat { mean: stat.mean / 1024.0, peak: stat.peak / 1024.0 });
     line("blocks in (bi), KiB/s", kib(summary.paged_in_bytes_per_s), 0);
     line("blocks out (bo), KiB/s", kib(summary.paged_out_bytes_per_s), 0);
     for (name, stat) in [
@@ -560,7 +562,7 @@ fn machine(summary: &Summary, interval_s: f64, out: &mut String) {
     }
 }
 
-fn disks(disks: &[Disk], out: &mut String) {
+fn disks(disks: &[DiskSummary], out: &mut String) {
     if disks.is_empty() {
         return;
     }
@@ -599,7 +601,7 @@ fn disks(disks: &[Disk], out: &mut String) {
     }
 }
 
-fn network(summary: &Summary, out: &mut String) {
+fn network(summary: &RecordSummary, out: &mut String) {
     if !summary.links.is_empty() {
         let head = ["received", "sent", "in MB/s (peak)", "out MB/s (peak)", "dropped"];
         push_row("network", head, out);
@@ -626,12 +628,12 @@ fn push_row<T: Display>(name: &str, [a, b, c, d, e]: [T; 5], out: &mut String) {
 }
 
 /// Returns a rate in units of a million.
-fn mega(stat: Stat) -> Stat {
-    Stat { mean: stat.mean / 1e6, peak: stat.peak / 1e6 }
+fn mega(stat: LoadStat) -> LoadStat {
+    LoadStat { mean: stat.mean / 1e6, peak: stat.peak / 1e6 }
 }
 
 /// Returns the mean, and the peak in parentheses.
-fn pair(stat: Stat, digits: usize) -> String {
+fn pair(stat: LoadStat, digits: usize) -> String {
     format!("{} ({})", decimal(stat.mean, digits), decimal(stat.peak, digits))
 }
 
@@ -661,18 +663,21 @@ mod tests {
     fn numbers_have_commas_and_digits() {
         assert_eq!(decimal(1_234_567.891, 1), "1,234,567.9");
         assert_eq!((decimal(0.0, 0), decimal(-0.01, 2)), ("0".into(), "0.00".into()));
-        assert_eq!(pair(Stat { mean: 1.25, peak: 1000.0 }, 1), "1.2 (1,000.0)");
+        assert_eq!(pair(LoadStat { mean: 1.25, peak: 1000.0 }, 1), "1.2 (1,000.0)");
     }
 
     #[test]
     fn unknown_values_are_omitted() {
-        let command = Command {
+        let command = CommandUsage {
             argv: vec!["true".into()],
             exit_code: Some(0),
             max_rss_is_bound: true,
-            ..Command::default()
+            ..CommandUsage::default()
         };
-        let summary = Summary { processes: Some(Processes::default()), ..Summary::default() };
+        let summary = RecordSummary {
+            processes: Some(ProcessSummary::default()),
+            ..RecordSummary::default()
+        };
         let text = summary_text(Some("Limited by the CPU."), &summary, Some(&command), 0.1);
         assert!(text.starts_with("\nLimited by the CPU.\n\ncommand  "), "{text}");
         assert!(text.contains("ended          exit code 0\n"), "{text}");

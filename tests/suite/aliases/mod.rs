@@ -13,7 +13,7 @@ mod world;
 
 use crate::common::area::{Area, Fs};
 use crate::common::case::Run;
-use crate::common::undo::Undo;
+use crate::common::machine::Undo;
 use crate::common::{first_seed, have, is_root, must, program, skip};
 use fastrand::Rng;
 use judge::{after, before};

@@ -2,7 +2,7 @@
 
 use crate::common::area::Area;
 use crate::common::case::Run;
-use crate::common::terminal::on_terminal;
+use crate::common::case::on_terminal;
 use crate::common::{have, must, program};
 use crate::report::folder::{USUAL, make};
 use crate::server::client::Served;

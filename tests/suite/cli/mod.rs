@@ -3,7 +3,6 @@
 mod arguments;
 mod asking;
 mod bars;
-mod children;
 mod exit_codes;
 mod features;
 mod formats;

@@ -1,8 +1,8 @@
 //! Progress compared with the actual transfer: on a terminal, in a pipe, as JSON, and on a signal.
 
 use crate::cli::arguments::{case, files};
+use crate::common::case::on_terminal;
 use crate::common::case::{Case, Run};
-use crate::common::terminal::on_terminal;
 use crate::common::{have, program};
 use crate::objects::stage::{Stage, stage};
 use serde_json::Value;

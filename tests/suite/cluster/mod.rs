@@ -8,7 +8,6 @@ mod inventory;
 mod ray;
 mod refused;
 mod slurm;
-mod status;
 mod store;
 mod verify;
 

@@ -4,16 +4,13 @@
 #![allow(dead_code, reason = "every test program uses its own part")]
 
 pub mod area;
-pub mod busy;
 pub mod case;
 pub mod diff;
 pub mod fuse;
 pub mod grow;
-pub mod loops;
+pub mod machine;
 pub mod mutate;
 pub mod snapshot;
-pub mod terminal;
-pub mod undo;
 pub mod xattr;
 
 use signal_hook::consts::{SIGINT, SIGQUIT};

@@ -4,12 +4,13 @@
 //! run with --dry-run: REASON -->`.
 
 mod reader;
-mod stage;
 
+use crate::common::area::Area;
 use crate::common::case::run_command;
 use crate::common::{have, have_root, program};
 use reader::{Script, examples, scripts};
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 /// Documents whose blocks are steps of one session.
 const SESSIONS: &[&str] = &["docs/tutorial.md"];
@@ -32,7 +33,7 @@ fn check(file: &str) {
 }
 
 fn run(all: &[Script]) {
-    let failed: Vec<String> = all.iter().filter_map(|script| stage::run(script).err()).collect();
+    let failed: Vec<String> = all.iter().filter_map(|script| run_staged(script).err()).collect();
     assert!(failed.is_empty(), "{} of {} failed\n{}", failed.len(), all.len(), failed.join("\n\n"));
 }
 
@@ -163,7 +164,48 @@ fn a_wrong_line_fails() {
         let text = text.replace("```", fence);
         let all = scripts("a text", &text, false);
         assert_eq!(all.len(), 1, "{text}");
-        let failed = stage::run(&all[0]).unwrap_err();
+        let failed = run_staged(&all[0]).unwrap_err();
         assert!(failed.contains(why), "{text}: {failed}");
+    }
+}
+
+// Runs a script in an environment with everything that the documentation mentions: files, volumes, a store
+// with buckets, results. It has its own namespaces, so that fixed ports, `/mnt` and `/srv` are free.
+
+/// Runs a script; the error says what went wrong.
+pub fn run_staged(script: &Script) -> Result<(), String> {
+    let area = Area::tmpfs();
+    std::fs::write(area.join("stage.sh"), include_str!("stage.sh")).unwrap();
+    std::fs::write(area.join("script.sh"), &script.text).unwrap();
+    let output = Command::new("timeout")
+        .args(["-s", "KILL", "300", "unshare", "--mount", "--net", "--pid", "--fork"])
+        .args(["--kill-child", "--mount-proc", "setsid", "bash", "-euo"])
+        .args(["pipefail"])
+        .arg(area.join("stage.sh"))
+        .arg(area.path())
+        .arg(program())
+        .arg(env!("CARGO_MANIFEST_DIR"))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let printed = std::fs::read_to_string(area.join("printed")).unwrap_or_default();
+    let told = || {
+        format!(
+            "{}\n{}--- {}\n{printed}{}{}",
+            script.place,
+            script.text,
+            output.status,
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        )
+    };
+    if !output.status.success() {
+        return Err(told());
+    }
+    match &script.output {
+        Some(expected) if *expected != printed => {
+            Err(format!("{}\n--- not as documented:\n{expected}", told()))
+        }
+        _ => Ok(()),
     }
 }

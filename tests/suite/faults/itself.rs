@@ -4,7 +4,7 @@
 
 use crate::common::area::{Area, Fs};
 use crate::common::case::{Run, run_fed};
-use crate::common::undo::Undo;
+use crate::common::machine::Undo;
 use crate::common::{have, have_root, must, program};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};

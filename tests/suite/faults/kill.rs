@@ -7,7 +7,7 @@ use crate::common::diff::{Fields, diff};
 use crate::common::grow::set_mtime;
 use crate::common::snapshot::{Snapshot, show};
 use crate::common::{first_seed, is_root, must, remove_tree, rounds};
-use crate::faults::process::start;
+use crate::faults::start;
 use fastrand::Rng;
 use rustix::fs::FileType;
 use rustix::process::Signal;

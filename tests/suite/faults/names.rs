@@ -3,7 +3,7 @@
 use crate::common::area::{Area, Fs};
 use crate::common::case::Case;
 use crate::common::grow::set_mtime;
-use crate::faults::process::start;
+use crate::faults::start;
 use rustix::process::Signal;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

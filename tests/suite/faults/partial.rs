@@ -6,7 +6,7 @@ use crate::common::diff::Fields;
 use crate::common::grow::age;
 use crate::common::snapshot::Snapshot;
 use crate::common::{have, must, program};
-use crate::faults::process::{Running, start};
+use crate::faults::{Running, start};
 use rustix::process::Signal;
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -5,7 +5,7 @@ use crate::common::case::Case;
 use crate::common::diff::Fields;
 use crate::common::grow::age;
 use crate::common::snapshot::Snapshot;
-use crate::faults::process::start;
+use crate::faults::start;
 use rustix::process::Signal;
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -1,7 +1,6 @@
 //! Several concurrent runs with one target: each finds names just created by another one, retries, and ends
 //! with 0; the tree is complete.
 
-use super::process::start;
 use crate::common::area::{Area, Fs};
 use crate::common::case::{Case, Run, case};
 use crate::common::diff::Fields;
@@ -9,6 +8,7 @@ use crate::common::grow::{Plan, age, grow};
 use crate::common::snapshot::Snapshot;
 use crate::common::xattr::Features;
 use crate::common::{have, have_root, must, program, remove_tree, rounds};
+use crate::faults::start;
 use std::path::Path;
 use std::process::Command;
 
@@ -33,7 +33,7 @@ fn tree(root: &Path, all: bool) {
 
 fn at_once(c: &Case, lines: &[&str]) {
     let running: Vec<_> = lines.iter().map(|line| start(c, line)).collect();
-    let runs: Vec<Run> = running.into_iter().map(super::process::Running::wait).collect();
+    let runs: Vec<Run> = running.into_iter().map(super::Running::wait).collect();
     for run in &runs {
         // With --delete, what another run is writing at that moment is kept, and told.
         let err = run.err();

@@ -1,13 +1,13 @@
 //! Sources that change while they are read: deleted, grown, truncated, replaced. Any exit code of rsync is
 //! accepted; the target may lack them, but never be wrong.
 
-use super::process::start;
 use crate::common::area::{Area, Fs};
 use crate::common::case::{Case, case};
 use crate::common::diff::{Fields, diff};
 use crate::common::grow::age;
 use crate::common::snapshot::{Snapshot, show};
 use crate::common::{first_seed, have, program, remove_tree, rounds};
+use crate::faults::start;
 use fastrand::Rng;
 use rustix::fs::FileType;
 use std::fs::OpenOptions;

@@ -1,24 +1,16 @@
 //! `hakobu io` end to end: the real binary, what it asks of the kernel, what it leaves behind, what
 //! it says beside fio.
 
-mod among;
-mod checks;
-mod device;
-mod effects;
+mod content;
 mod engines;
-mod growth;
-mod instance;
-mod limits;
-mod many;
-mod memory;
+mod jobs;
+mod kernel;
+mod order;
 mod peers;
-mod places;
 mod priority;
 mod results;
 mod safety;
-mod stops;
 mod sweep;
-mod trace;
 
 use crate::common::area::Area;
 use crate::common::case::Run;

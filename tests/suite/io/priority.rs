@@ -1,7 +1,7 @@
 //! I/O priorities: what the kernel gets, what logs and reports have of it.
 
 use super::{area, io, json, measured, number};
-use crate::common::loops::Loop;
+use crate::common::machine::Loop;
 use crate::common::{have, have_root, must};
 use serde_json::Value;
 use std::process::Command;

@@ -1,7 +1,8 @@
 //! Existing files stay as they were, and no new ones are left behind.
 
 use crate::common::area::{Area, Fs, Volume};
-use crate::common::{have_root, loops::Loop, must};
+use crate::common::machine::Loop;
+use crate::common::{have_root, must};
 use crate::io::{area, io, measured, names, number};
 use std::process::Command;
 

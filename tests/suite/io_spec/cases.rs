@@ -10,16 +10,16 @@ pub struct Case {
     pub ours: bool,
 }
 
-pub(super) const fn both(text: &'static str) -> Case {
+const fn both(text: &'static str) -> Case {
     Case { text, fio: true, ours: true }
 }
 
-pub(super) const fn neither(text: &'static str) -> Case {
+const fn neither(text: &'static str) -> Case {
     Case { text, fio: false, ours: false }
 }
 
 /// Only hakobu takes it.
-pub(super) const fn ours(text: &'static str) -> Case {
+const fn ours(text: &'static str) -> Case {
     Case { text, fio: false, ours: true }
 }
 
@@ -353,4 +353,90 @@ pub const FILES: &[Case] = &[
     fio(""),
     fio("; words\n"),
     fio("[global]\nsize=1m"),
+];
+
+/// Options that both accept or refuse, apart from the rest: much of it excludes other options.
+pub const APART: &[Case] = &[
+    both("prio=1"),
+    both("prioclass=3"),
+    both("prioclass=2\nprio=7"),
+    neither("prio=8"),
+    neither("prioclass=4"),
+    both("ioengine=libaio\ncmdprio_percentage=20\ncmdprio_class=2\ncmdprio=1"),
+    both("ioengine=libaio\ncmdprio_bssplit=4k/25/1/1:4k/75/3/2"),
+    neither("ioengine=libaio\ncmdprio_percentage=101"),
+    both("write_lat_log=x\nlog_prio=1"),
+    both("rw=write\nfill_device=1"),
+    both("rw=write\ncreate_on_open=1"),
+    both("filename_format=$jobname"),
+    both("filename_format=x.$filenum.$jobnum\nnrfiles=2"),
+    both("blockalign=4k"),
+    both("ba=4k,8k"),
+    neither("blockalign=x"),
+    both("rw=trim"),
+    both("rw=randtrim"),
+    both("random_distribution=zoned:60/10:40/90"),
+    both("random_distribution=zoned:50/5:30/15:20/"),
+    neither("random_distribution=zoned:60/10:50/90"),
+    both("verify=meta\nverify_pattern=0xff"),
+    both("verify=pattern\nverify_pattern=0xff"),
+    both("verify=crc32c\nverify_backlog=16\nverify_backlog_batch=4"),
+    both("verify=crc32c\nverify_interval=512\nverify_fatal=1\nverify_dump=1"),
+    both("verify=crc32c\ndo_verify=0\nrw=write"),
+    both("verify=crc32c\nverify_async=2"),
+    both("rate_min=1m"),
+    both("ratemin=1m\nratecycle=500"),
+    both("rate_iops_min=10"),
+    both("latency_target=1ms\nlatency_window=1s\nlatency_percentile=99.9"),
+    both("latency_target=1000\nlatency_run=1"),
+    both("openfiles=2"),
+    both("exitall"),
+    both("exitall=1\nexit_what=all"),
+    both("exitall\nexit_what=stonewall"),
+    neither("exitall\nexit_what=some"),
+    both("exitall_on_error"),
+    both("flow=2\nflow_id=1\nflow_sleep=100"),
+    both("io_submit_mode=offload"),
+    both("io_submit_mode=inline"),
+    neither("io_submit_mode=none"),
+    both("buffer_pattern=0xdeadface"),
+    both("buffer_pattern=\"abcd\""),
+    both("dedupe_percentage=50"),
+    both("dedupe_percentage=50\ndedupe_mode=working_set\ndedupe_working_set_percentage=20"),
+    both("dedupe_percentage=50\ndedupe_mode=repeat"),
+    neither("dedupe_percentage=101"),
+    both("continue_on_error=all"),
+    both("continue_on_error=write\nignore_error=,ENOSPC"),
+    both("error_dump=0"),
+    both("zonemode=strided\nzonesize=64k\nzoneskip=64k"),
+    both("zonemode=strided\nzonesize=64k\nzonerange=128k"),
+    both("zonemode=none"),
+    neither("zonemode=some"),
+    both("log_offset=1"),
+    both("allow_file_create=0"),
+    both("create_serialize=0"),
+    both("numa_cpu_nodes=0\nnuma_mem_policy=bind:0"),
+    both("ioengine=cpuio\ncpuload=50\ncpuchunks=1000\ncpumode=qsort\nruntime=1"),
+    neither("ioengine=cpuio\ncpuload=50\ncpumode=none"),
+    both("ioengine=filecreate\ncreate_on_open=1\nfilesize=4k\nnrfiles=4"),
+    both("ioengine=filestat\nstat_type=lstat\nfilesize=4k"),
+    neither("ioengine=filestat\nstat_type=fstat\nfilesize=4k"),
+    both("ioengine=filedelete\nfilesize=4k"),
+    both("ioengine=falloc\nrw=randwrite"),
+    both("ioengine=ftruncate\nrw=write"),
+];
+
+/// Options that fio 3.33 does not have, and later versions have. It looks for engines when jobs begin, and takes the number
+/// before a sign.
+pub const NEWER: &[Case] = &[
+    both("ioengine=dircreate\nfilesize=4k"),
+    both("ioengine=dirstat\nfilesize=4k"),
+    both("ioengine=dirdelete\nfilesize=4k"),
+    both("ioengine=page_fault"),
+    ours(
+        "ioengine=null\nrandom_distribution=sequence:2,0,1\nrandom_sequence_stride=1\nrw=randread",
+    ),
+    ours("verify=crc32c\nverify_write_sequence=0\nrw=write"),
+    ours("steadystate=lat:5%\nsteadystate_duration=10\nsteadystate_check_interval=2"),
+    both("size=2*1024*1024"),
 ];

@@ -3,7 +3,7 @@
 
 use super::{fio, ours, place};
 use crate::common;
-use hakobu_io::Amount;
+use hakobu_io::job::Amount;
 use hakobu_io::job::Job;
 use serde_json::Value;
 use std::time::Duration;

@@ -1,13 +1,11 @@
 //! Options and job files of `hakobu io` against fio's own reader: who takes what, what the options
 //! are in the end, and what values mean.
 
-mod apart;
 mod cases;
 mod examples;
 mod meaning;
 
-use apart::{APART, NEWER};
-use cases::{Case, FILES, LATE, LENIENT, OURS, SAME, UNSUPPORTED};
+use cases::{APART, Case, FILES, LATE, LENIENT, NEWER, OURS, SAME, UNSUPPORTED};
 use hakobu_io::spec::{self, Request, System};
 use std::collections::BTreeMap;
 use std::path::Path;

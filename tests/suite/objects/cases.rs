@@ -1,6 +1,6 @@
 //! Downloads onto a file system that takes different names for one: NTFS that ignores case.
 
-use crate::common::undo::Undo;
+use crate::common::machine::Undo;
 use crate::common::{have, have_root, must};
 use crate::objects::stage::{Stage, stage, tree};
 use std::collections::BTreeSet;

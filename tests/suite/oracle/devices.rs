@@ -4,7 +4,7 @@ use super::meanings::{T, agree, file};
 use crate::common::case::{Case, case};
 use crate::common::diff::Fields;
 use crate::common::grow::set_mtime;
-use crate::common::loops::Loop;
+use crate::common::machine::Loop;
 use crate::common::{have_root, must};
 use std::fs::{create_dir, read, remove_file};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};

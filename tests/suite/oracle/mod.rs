@@ -2,12 +2,12 @@
 
 mod clashes;
 mod copy;
+mod decisions;
 mod devices;
 mod fake;
 mod filters;
 mod folders;
 mod generated;
-mod habits;
 mod itemize;
 mod layout;
 mod links;

@@ -1,14 +1,14 @@
 //! All formats, from a folder to a file or standard output.
 
+use super::folder::{LARGE, Recipe, USUAL, make};
+use super::report;
 use crate::common::area::Area;
 use crate::common::case::Run;
-use crate::common::{have, must, program};
-use crate::report::folder::{LARGE, Recipe, USUAL, make};
-use crate::report::report;
+use crate::common::{have, must, program, skip};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -174,4 +174,132 @@ fn sigusr1_asks_a_report_how_far_it_is() {
     drop(writer);
     assert!(child.wait().unwrap().success());
     assert!(area.join("report.html").exists());
+}
+
+// Unreadable input, unwritable output, and invalid command lines.
+
+#[test]
+fn exit_codes() {
+    let area = Area::tmpfs();
+    make(&area.path().join("a"), &USUAL);
+    std::fs::create_dir(area.path().join("empty")).unwrap();
+    for (line, code, said) in [
+        ("none", 1, "cannot read 'none/results.jsonl'"),
+        ("empty", 1, "'empty' holds no results: there is no results.jsonl in it"),
+        ("a none -o x.html", 1, "cannot read 'none/results.jsonl'"),
+        ("a -o no/such/x.html", 1, "cannot write 'no/such/x.html'"),
+        ("a -o empty --format md", 1, "cannot write 'empty'"),
+        ("", 2, "give a folder of results"),
+        ("a --format pdf", 2, "--format=pdf: give html, md, csv, json, svg or png"),
+        ("a --lang fr", 2, "--lang=fr: give en or ja"),
+        ("a -o x", 2, "--output=x: its name does not end in"),
+        ("a --nosuch", 2, "--nosuch"),
+    ] {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let run = report(area.path(), &words);
+        run.expect(code).says(&[said]);
+        assert!(run.stdout.is_empty(), "{run}");
+    }
+    // No partial file is left.
+    assert_eq!(std::fs::read_dir(area.path()).unwrap().count(), 2);
+    let run = report(area.path(), &["--help"]);
+    assert!(run.ok().out().contains("hakobu report [OPTIONS] RESULT..."));
+}
+
+#[test]
+fn a_broken_record_is_told_with_its_line() {
+    let area = Area::tmpfs();
+    make(&area.path().join("a"), &USUAL);
+    let path = area.path().join("a/results.jsonl");
+    let good = std::fs::read_to_string(&path).unwrap();
+    let newer = good.replacen("\"schema\":1", "\"schema\":9", 1);
+    assert_ne!(newer, good);
+    let broken = good.replacen("\"line\":\"run\"", "\"line\":\"ran\"", 1);
+    for (text, said) in [
+        (newer.as_str(), "'a/results.jsonl', line 1: these results are of schema 9"),
+        (broken.as_str(), "'a/results.jsonl', line 2: unknown variant"),
+        ("", "'a/results.jsonl' is empty"),
+        ("\u{0}\u{1}\n", "'a/results.jsonl', line 1: this is not the header"),
+    ] {
+        std::fs::write(&path, text).unwrap();
+        report(area.path(), &["a"]).expect(1).says(&[said]);
+    }
+    std::fs::write(&path, good).unwrap();
+    std::fs::write(area.path().join("a/samples.jsonl"), "{\"cell\":0}\n").unwrap();
+    report(area.path(), &["a"]).expect(1).says(&["'a/samples.jsonl', line 1: missing field"]);
+}
+
+#[test]
+fn a_full_standard_output_is_an_error() {
+    let area = Area::tmpfs();
+    make(&area.path().join("a"), &USUAL);
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut command = std::process::Command::new(crate::common::program());
+    command.current_dir(area.path()).args(["report", "a"]).stdout(full);
+    let run =
+        crate::common::case::Run::new("report a >/dev/full".into(), command.output().unwrap());
+    run.expect(1).says(&["cannot write to standard output"]);
+}
+
+// The page in a real headless browser: light and dark, with and without scripts, and for print. The console
+// stays empty, only the page is requested, and content is visible.
+
+/// Command names of this family of browsers.
+const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+
+fn browser() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut places = std::env::split_paths(&path)
+        .flat_map(|dir| NAMES.map(|name| dir.join(name)))
+        .filter(|program| program.is_file());
+    let found = places.next();
+    if found.is_none() {
+        skip("the report in a browser: needs chromium");
+    }
+    found
+}
+
+#[test]
+fn the_page_in_a_browser() {
+    let Some(browser) = browser() else { return };
+    if !have("python3", "the report in a browser") {
+        return;
+    }
+    let area = Area::tmpfs();
+    make(&area.path().join("a"), &USUAL);
+    make(&area.path().join("b"), &Recipe { machine: "other", slower: 3.0, ..USUAL });
+    for line in ["a -o page.html", "a b -o page.html --lang ja"] {
+        report(area.path(), &line.split(' ').collect::<Vec<_>>()).ok();
+        let shots = area.path().join("shots");
+        std::fs::create_dir_all(&shots).unwrap();
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite/report/browse.py");
+        let page = area.path().join("page.html");
+        let mut command = Command::new("python3");
+        command.arg(script).arg(&browser).arg(&page).arg(&shots);
+        let text = String::from_utf8(must(&mut command)).unwrap();
+        let seen: Vec<serde_json::Value> =
+            text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(seen.len(), 5, "{text}");
+        for one in &seen {
+            let number = |name: &str| one[name].as_f64().unwrap();
+            assert_eq!(one["console"], serde_json::json!([]), "{one}");
+            let asked = one["asked"].as_array().unwrap();
+            assert!(asked.len() == 1 && asked[0].as_str().unwrap().ends_with("page.html"), "{one}");
+            // Text and charts on a mostly blank background.
+            assert!(number("colours") > 50.0, "a blank page: {one}");
+            assert!((0.3..0.98).contains(&number("commonest")), "{one}");
+            let is_printed = one["print"] == true;
+            let is_dark = one["dark"] == true && !is_printed;
+            assert_eq!(number("light") < 0.5, is_dark, "{one}");
+            if is_printed {
+                // Collapsed sections are expanded, and what cannot be used on paper is hidden.
+                assert_eq!((&one["closed"], &one["shown"]), (&0.into(), &0.into()), "{one}");
+                continue;
+            }
+            let cursor = one["cursor"].as_str().unwrap();
+            let reads = cursor.contains("user ") && cursor.contains(" s · ");
+            assert_eq!(reads, one["scripts"] == true, "{one}");
+        }
+        std::fs::remove_dir_all(&shots).unwrap();
+    }
 }

@@ -1,11 +1,9 @@
 //! `hakobu report` and `hakobu compare`: the real binary on results folders, all formats, and the page in a
 //! real browser.
 
-mod browser;
 mod compare;
 pub mod folder;
 mod forms;
-mod wrong;
 
 use crate::common::case::Run;
 use crate::common::program;

@@ -8,4 +8,3 @@ mod folder;
 mod null;
 mod peers;
 pub mod sign;
-mod totals;

@@ -1,5 +1,8 @@
 //! The fault sweep over commands between volumes.
 
+use super::fault::{Fault, behind, files_below, run};
+use super::judge::{Scenario, can_inject, sweep};
+use super::table::May;
 use crate::common::area::{Area, Fs};
 use crate::common::case::{replace, split};
 use crate::common::diff::{Fields, diff};
@@ -8,8 +11,6 @@ use crate::common::mutate::{Wild, mutate};
 use crate::common::snapshot::{Snapshot, show};
 use crate::common::xattr::Features;
 use crate::common::{must, program, remove_tree};
-use crate::sweep::fault::{Fault, files_below, run};
-use crate::sweep::judge::{Scenario, sweep};
 use rustix::fs::FileType;
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -291,4 +292,62 @@ fn mv_between_file_systems() {
 #[test]
 fn mv_inside_a_file_system() {
     sweep_local(MV, 7);
+}
+
+// System calls that fail permanently from some moment on; and harmless failures.
+
+fn stage() -> Option<Local> {
+    let line = "sync -aHAX --delete -j 1 SRC/ DST";
+    Local::new(Kind { line, ..SYNC }).filter(|_| can_inject())
+}
+
+#[test]
+fn lasting_failures() {
+    let Some(stage) = stage() else { return };
+    let moments = stage.moments();
+    let mut failed = Vec::new();
+    for (call, how) in [
+        ("write", "error=ENOSPC"),
+        ("write", "error=EIO"),
+        ("openat", "error=EMFILE"),
+        ("utimensat", "error=EPERM"),
+        ("fchown", "error=EPERM"),
+        ("fchownat", "error=EPERM"),
+        ("linkat", "error=EPERM"),
+        ("copy_file_range", "error=EXDEV"),
+        ("read", "retval=0"),
+        ("pread64", "retval=0"),
+        ("getdents64", "error=EIO"),
+        ("fsetxattr", "error=ENOSPC"),
+        ("unlinkat", "error=EBUSY"),
+        ("close", "error=EIO"),
+    ] {
+        let Some(last) = moments.get(call).and_then(|when| when.last()) else { continue };
+        for part in [2, 3, 4] {
+            let fault = Fault::lasting(call, how, (last * part / 4).max(1));
+            failed.extend(stage.try_out(&fault, May::End).and_then(Result::err));
+        }
+    }
+    assert!(failed.is_empty(), "{} failures:\n{}", failed.len(), failed.join("\n"));
+}
+
+/// Unsupported operations of a kernel or file system have a fallback.
+#[test]
+fn failures_that_are_none() {
+    let Some(stage) = stage() else { return };
+    for (call, error) in [
+        ("copy_file_range", "EXDEV"),
+        ("copy_file_range", "EOPNOTSUPP"),
+        ("ioctl", "EOPNOTSUPP"),
+        ("fallocate", "EOPNOTSUPP"),
+        ("setxattrat", "ENOSYS"),
+        ("fchmodat2", "ENOSYS"),
+        ("openat2", "ENOSYS"),
+    ] {
+        stage.prepare();
+        let fault = Fault::lasting(call, &format!("error={error}"), 1);
+        run(behind(fault.strace(&stage.log()), &stage.command())).ok();
+        assert!(stage.not_whole().is_empty(), "{fault}: {:?}", stage.not_whole());
+        assert!(!Snapshot::of(&stage.dst()).entries.is_empty());
+    }
 }

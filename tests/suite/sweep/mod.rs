@@ -10,7 +10,6 @@ mod calls;
 pub mod fault;
 mod judge;
 mod kills;
-mod lasting;
 mod local;
 mod store;
 mod table;

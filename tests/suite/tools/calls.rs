@@ -1,9 +1,9 @@
 //! Number of calls that look up a name: as many as necessary, none if the listing provides the type. Counted
 //! by strace, because a network file system answers each one remotely.
 
+use super::place::Place;
 use crate::common::grow::age;
 use crate::common::{have, program};
-use crate::tools::place::Place;
 use crate::wire::server::Stage;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -128,4 +128,23 @@ fn a_listing_for_a_store_looks_once() {
     server.run_by(&strace, &format!("sync -n -r {}/ s3://bkt/p/", src.display())).ok();
     let found = logged(&log);
     assert!(found <= ENTRIES + FIXED, "{found} looks at {ENTRIES} entries");
+}
+
+// Trees deeper than the limit of open directories: closed ones are reopened with few calls.
+
+/// One chain of directories is copied, looked at again, and proved to be the same.
+#[test]
+fn directories_of_a_deep_tree_are_opened_a_few_times_each() {
+    const DEPTH: usize = 1500;
+    let place = Place::new();
+    place.deep("s", "d", DEPTH, "f");
+    for (run, per_dir_max) in [("first", 16), ("second", 16)] {
+        place.sh(&format!(
+            "ulimit -n 64; strace -f -q -e trace=openat,openat2 -o {run}.log $H sync -a -j 4 s/ t/"
+        ));
+        let opened = std::fs::read_to_string(place.path().join(format!("{run}.log"))).unwrap();
+        let opened = opened.lines().filter(|line| line.contains("openat")).count();
+        assert!(opened < per_dir_max * DEPTH, "{run}: {opened} for {DEPTH} directories");
+    }
+    place.sh("$H verify s t");
 }

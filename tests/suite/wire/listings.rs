@@ -1,6 +1,10 @@
 //! Listings that change while they are read, or are invalid: no existing file is deleted because of them.
 
-use crate::wire::server::{Stage, contents, counts};
+use super::server::{Stage, contents, counts};
+use crate::common::have;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
 
 fn stage() -> Stage {
     let stage = Stage::new();
@@ -79,4 +83,86 @@ fn a_later_page_is_wrong() {
         assert!([11, 23].contains(&run.code), "{fault}: {run}");
         assert!(stage.dst().join("zzz").exists(), "{fault}: {run}");
     }
+}
+
+// A server that supports only version 1 of the listing.
+
+const ONE: &str = "--use-list-objects-v1";
+
+#[test]
+fn listings_by_the_first_version() {
+    let stage = Stage::new();
+    // More than a page; a folder after it, and one between two keys.
+    for number in 0..1100 {
+        stage.source(&format!("f{number:04}"), 3);
+    }
+    stage.source("f05/inside", 7);
+    stage.source("z/last", 9);
+    stage.seed();
+    let server = stage.serve("--fault error:op=ListObjectsV2,code=NotImplemented,status=501");
+    let run = server.run("ls s3://bkt/");
+    assert_ne!(run.code, 0, "{run}");
+    let listed = |line: &str| {
+        let run = server.run(line);
+        run.ok().out().lines().map(|line| line.rsplit(' ').next().unwrap().to_owned()).collect()
+    };
+    let top: Vec<String> = listed(&format!("ls {ONE} s3://bkt/"));
+    assert_eq!(top.len(), 1102, "{top:?}");
+    assert!(top.contains(&"f05/".to_owned()) && top.contains(&"z/".to_owned()), "{top:?}");
+    let all: Vec<String> = listed(&format!("ls -R {ONE} s3://bkt/"));
+    assert_eq!(all.len(), 1102);
+    assert!(all.contains(&"f05/inside".to_owned()) && all.is_sorted(), "{all:?}");
+    // The word that others have for it.
+    let long: Vec<String> = listed("ls -lR --list-objects-v1 s3://bkt/f05/");
+    assert_eq!(long, ["f05/inside"]);
+    server.run(&format!("sync -r {ONE} s3://bkt/ DST/")).ok();
+    stage.target_is_source();
+    server.run(&format!("sync -r --delete {ONE} DST/ s3://bkt/")).ok();
+    server.run(&format!("rm -r {ONE} s3://bkt/")).ok();
+    assert_eq!(stage.object("f0000"), None);
+}
+
+// Memory is independent of the number of keys.
+
+const KEYS: usize = 100_000;
+/// Every object of the null server was changed last at this time.
+const MODIFIED_S: u64 = 1_704_067_200;
+const PEAK_KIB_MAX: u64 = 96 << 10;
+
+/// A local tree that is what the null server lists.
+fn tree(root: &Path, size: u64) {
+    let time = UNIX_EPOCH + Duration::from_secs(MODIFIED_S);
+    for number in 0..KEYS {
+        let dir = root.join(format!("d{:04}", number / 1000));
+        if number % 1000 == 0 {
+            std::fs::create_dir(&dir).unwrap();
+        }
+        let file = std::fs::File::create(dir.join(format!("f{number:06}"))).unwrap();
+        file.set_len(size).unwrap();
+        file.set_modified(time).unwrap();
+    }
+}
+
+#[test]
+fn a_hundred_thousand_keys_that_are_unchanged() {
+    if !have("time", "memory of a run") {
+        return;
+    }
+    let stage = Stage::new();
+    tree(&stage.dst(), 77);
+    let server = stage.null(&format!("--keys {KEYS} --object-size 77"));
+    for line in [
+        "sync -r --delete --json s3://bkt/ DST/",
+        "sync -r --delete --json DST/ s3://bkt/",
+        "sync -r --delete --json s3://bkt/ s3://other/",
+    ] {
+        let run = server.run_measured(line);
+        run.0.ok();
+        let counted = [("files", 0), ("deleted", 0), ("failed", 0), ("skipped", KEYS as u64)];
+        counts(&run.0, &counted);
+        assert!(run.1 <= PEAK_KIB_MAX, "{line}: {} KiB for {KEYS} keys", run.1);
+    }
+    // The tree was only looked at.
+    let meta = std::fs::metadata(stage.dst().join("d0042/f042000")).unwrap();
+    assert_eq!((meta.len(), meta.mtime()), (77, MODIFIED_S as i64));
 }

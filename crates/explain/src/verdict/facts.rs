@@ -123,14 +123,7 @@ pub struct OwnVerdict {
     pub evidence: Vec<Evidence>,
 }
 
-/// An end of a transfer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// The source of bytes.
-    Source,
-    /// Their target.
-    Target,
-}
+pub use hakobu_core::unit::Side;
 
 /// Pressure stall information: shares of time, 0 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -1,15 +1,20 @@
-//! Engines that wait in a system call: `psync`, `pvsync2`, `sync`, those of ranges (`falloc`, `ftruncate`), and
-//! trims.
+//! Engines that wait in a system call: `psync`, `pvsync2`, `sync`, those of ranges (`falloc`, `ftruncate`), trims, and those
+//! of names, which create, look at or remove a file or a folder at a time (`filecreate`, `filestat`, `filedelete`,
+//! `dircreate`, `dirstat`, `dirdelete`).
 
-use super::{Engine, Queued, REFUSED, Transfer, part, sync_file};
-use hakobu_sys::OwnedFd;
+use super::{Engine, REFUSED, Submission, Transfer, part, sync_file};
+use crate::job::{NameUse, StatCall};
 use hakobu_sys::blocks::{self, Take};
 use hakobu_sys::memory::Aligned;
-use std::io::Result;
+use hakobu_sys::{OwnedFd, dir, errno, file, meta};
+use std::ffi::{CStr, CString};
+use std::io::{Error, Result};
 use std::marker::PhantomData;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// A pair of calls. `position` is where the file's position is, for those that use it.
-pub(crate) trait Call {
+pub(crate) trait BlockCall {
     /// To the buffer.
     fn read(file: &OwnedFd, buffer: &mut [u8], offset: u64, position: &mut u64) -> i64;
     /// From the buffer.
@@ -23,7 +28,7 @@ macro_rules! call {
         #[derive(Debug)]
         pub(crate) struct $name;
 
-        impl Call for $name {
+        impl BlockCall for $name {
             #[inline(always)]
             fn read(file: &OwnedFd, buffer: &mut [u8], offset: u64, _: &mut u64) -> i64 {
                 $read(file, buffer, offset)
@@ -91,7 +96,7 @@ fn trim(file: &OwnedFd, buffer: &[u8], offset: u64) -> i64 {
 }
 
 fn no_read(_: &OwnedFd, _: &mut [u8], _: u64) -> i64 {
-    -i64::from(hakobu_sys::errno::EINVAL)
+    -i64::from(errno::EINVAL)
 }
 
 /// lseek(2), where the file's position is another, and read(2) and write(2): `sync`.
@@ -114,7 +119,7 @@ impl Seeking {
     }
 }
 
-impl Call for Seeking {
+impl BlockCall for Seeking {
     #[inline(always)]
     fn read(file: &OwnedFd, buffer: &mut [u8], offset: u64, position: &mut u64) -> i64 {
         Seeking::at(file, offset, position, || blocks::read(file, buffer))
@@ -128,22 +133,22 @@ impl Call for Seeking {
 
 /// One block at a time, by a pair of calls.
 #[derive(Debug)]
-pub(crate) struct Calls<'f, C> {
+pub(crate) struct CallEngine<'f, C> {
     files: &'f [OwnedFd],
     positions: Vec<u64>,
     buffer: Aligned,
     call: PhantomData<C>,
 }
 
-impl<'f, C> Calls<'f, C> {
+impl<'f, C> CallEngine<'f, C> {
     /// Creates the engine for these files, positioned at their beginnings, with a buffer of this many bytes.
-    pub(crate) fn new(files: &'f [OwnedFd], bytes: usize) -> Result<Calls<'f, C>> {
+    pub(crate) fn new(files: &'f [OwnedFd], bytes: usize) -> Result<CallEngine<'f, C>> {
         let buffer = Aligned::new(bytes.max(1))?;
-        Ok(Calls { files, positions: vec![0; files.len()], buffer, call: PhantomData })
+        Ok(CallEngine { files, positions: vec![0; files.len()], buffer, call: PhantomData })
     }
 }
 
-impl<C: Call> Engine for Calls<'_, C> {
+impl<C: BlockCall> Engine for CallEngine<'_, C> {
     const WAITS: bool = true;
 
     #[inline(always)]
@@ -152,21 +157,91 @@ impl<C: Call> Engine for Calls<'_, C> {
     }
 
     #[inline(always)]
-    fn transfer(&mut self, _: usize, block: Transfer) -> Queued {
+    fn transfer(&mut self, _: usize, block: Transfer) -> Submission {
         let number = block.file as usize;
         let (Some(file), Some(position)) = (self.files.get(number), self.positions.get_mut(number))
         else {
             return REFUSED;
         };
         let Some(buffer) = part(&mut self.buffer, &block) else { return REFUSED };
-        Queued::Done(if block.write {
+        Submission::Done(if block.write {
             C::write(file, buffer, block.offset, position)
         } else {
             C::read(file, buffer, block.offset, position)
         })
     }
 
-    fn sync(&mut self, _: usize, file: u32, data: bool) -> Queued {
+    fn sync(&mut self, _: usize, file: u32, data: bool) -> Submission {
         sync_file(self.files, file, data)
+    }
+}
+
+/// Modes of created entries, as in fio.
+const FILE_MODE: u32 = 0o600;
+const FOLDER_MODE: u32 = 0o755;
+
+/// Operations on names.
+#[derive(Debug)]
+pub(crate) struct NameEngine {
+    named: NameUse,
+    stat: StatCall,
+    names: Vec<CString>,
+    /// The file that was created last, until it is closed.
+    open: Option<OwnedFd>,
+}
+
+impl NameEngine {
+    /// Creates the engine for these names.
+    pub(crate) fn new(named: NameUse, stat: StatCall, paths: &[&Path]) -> Result<NameEngine> {
+        let name = |path: &&Path| CString::new(path.as_os_str().as_bytes());
+        let names = paths.iter().map(name).collect::<std::result::Result<_, _>>();
+        let names = names.map_err(|_| Error::from_raw_os_error(errno::EINVAL))?;
+        Ok(NameEngine { named, stat, names, open: None })
+    }
+}
+
+/// Does it to one name; the descriptor of a file that was made.
+#[inline]
+fn act(named: NameUse, stat: StatCall, name: &CStr) -> Result<Option<OwnedFd>> {
+    let here = dir::cwd();
+    match named {
+        NameUse::Made { folder: false } => {
+            return file::create_new(here, name, FILE_MODE).map(Some);
+        }
+        NameUse::Made { folder: true } => dir::create(here, name, FOLDER_MODE)?,
+        NameUse::Removed { folder: false } => dir::unlink(here, name)?,
+        NameUse::Removed { folder: true } => dir::rmdir(here, name)?,
+        NameUse::Seen { .. } => match stat {
+            StatCall::Stat => drop(meta::of(here, name, true)?),
+            StatCall::Lstat => drop(meta::of(here, name, false)?),
+            StatCall::Statx => meta::look(here, name)?,
+        },
+        NameUse::Content | NameUse::Nothing => return Err(Error::from_raw_os_error(errno::EINVAL)),
+    }
+    Ok(None)
+}
+
+impl Engine for NameEngine {
+    const WAITS: bool = true;
+
+    /// There is no content.
+    fn buffer(&mut self, _: usize) -> &mut [u8] {
+        &mut []
+    }
+
+    fn transfer(&mut self, _: usize, block: Transfer) -> Submission {
+        let Some(name) = self.names.get(block.file as usize) else { return REFUSED };
+        match act(self.named, self.stat, name) {
+            Ok(open) => {
+                self.open = open;
+                Submission::Done(i64::from(block.bytes))
+            }
+            Err(error) => Submission::Done(-i64::from(errno::of(&error))),
+        }
+    }
+
+    /// Closes the file that was created.
+    fn settle(&mut self) {
+        self.open = None;
     }
 }

@@ -2,23 +2,19 @@
 //! trait, and the loop of `run` is compiled anew for each of its implementations, so that nothing is
 //! decided anew for each block.
 
-mod buffers;
 mod calls;
 mod memory;
-mod names;
-mod null;
-mod offload;
 mod queues;
 
 #[cfg(test)]
 mod tests;
 
-pub(super) use calls::{Atomic, Calls, Cutting, Positioned, Seeking, Taking, Trimming, Vectored};
+pub(super) use calls::{
+    Atomic, CallEngine, Cutting, NameEngine, Positioned, Seeking, Taking, Trimming, Vectored,
+};
 pub(super) use hakobu_sys::blocks::Transfer;
-pub(super) use memory::{Mmap, PageFault};
-pub(super) use names::Names;
-pub(super) use null::{Null, NullQueue};
-pub(super) use offload::with_threads;
+pub(super) use memory::{Mmap, Null, NullQueue, PageFault};
+pub(super) use queues::with_threads;
 
 use hakobu_sys::{OwnedFd, blocks, errno};
 use std::io::{Error, Result};
@@ -26,15 +22,15 @@ use std::time::Duration;
 
 /// State of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Queued {
+pub(super) enum Submission {
     /// It is done: bytes that went, or the errno as a negative number.
     Done(i64),
     /// It is in the queue, and its buffer out of reach until it is reaped.
-    Later,
+    Queued,
 }
 
-/// A reaped operation: the slot, and what [`Queued::Done`] would have said.
-pub(super) type Landed = (usize, i64);
+/// A reaped operation: the slot, and what [`Submission::Done`] would have said.
+pub(super) type Completion = (usize, i64);
 
 /// A way for blocks. It owns a buffer for each block that can be in flight; buffers are numbered, and
 /// these slots name what is in flight.
@@ -47,12 +43,12 @@ pub(super) trait Engine {
 
     /// Moves a block, or queues it. A free slot, and a place inside of its buffer, are the caller's
     /// to choose; anything else is EINVAL.
-    fn transfer(&mut self, slot: usize, block: Transfer) -> Queued;
+    fn transfer(&mut self, slot: usize, block: Transfer) -> Submission;
 
     /// Lets what was written to a file reach its device; only as much as reading it again needs, if
     /// `data`. What is in flight need not have been. Nothing where no file keeps what was written.
-    fn sync(&mut self, _slot: usize, _file: u32, _data: bool) -> Queued {
-        Queued::Done(0)
+    fn sync(&mut self, _slot: usize, _file: u32, _data: bool) -> Submission {
+        Submission::Done(0)
     }
 
     /// Ends what an operation left behind, after its time was taken: it is not part of the measurement.
@@ -72,7 +68,7 @@ pub(super) trait Engine {
     }
 
     /// Takes one that is done.
-    fn take(&mut self) -> Option<Landed> {
+    fn take(&mut self) -> Option<Completion> {
         None
     }
 
@@ -89,7 +85,7 @@ pub(super) trait Engine {
         least: u32,
         most: u32,
         timeout: Option<Duration>,
-        landed: &mut Vec<Landed>,
+        landed: &mut Vec<Completion>,
     ) -> Result<u32> {
         let (mut left, mut most) = (least, most);
         let mut went = self.wait(least, most, timeout)?;
@@ -127,15 +123,15 @@ impl Failure {
 }
 
 /// fsync(2) or fdatasync(2), for engines that have none of their own.
-fn sync_file(files: &[OwnedFd], file: u32, data: bool) -> Queued {
+fn sync_file(files: &[OwnedFd], file: u32, data: bool) -> Submission {
     match files.get(file as usize) {
-        Some(file) => Queued::Done(blocks::sync(file, data)),
+        Some(file) => Submission::Done(blocks::sync(file, data)),
         None => REFUSED,
     }
 }
 
 /// Requests that are invalid.
-const REFUSED: Queued = Queued::Done(-(errno::EINVAL as i64));
+const REFUSED: Submission = Submission::Done(-(errno::EINVAL as i64));
 
 /// The part of a buffer that a block is about.
 #[inline(always)]

@@ -39,7 +39,7 @@ fn conforms<E: Engine>(mut engine: E, paths: &[PathBuf; 2], models: &mut [Vec<u8
     for _ in 0..300 {
         let count = random.usize(1..=depth);
         let mut expected = vec![None; depth];
-        let mut landed: Vec<Landed> = Vec::new();
+        let mut landed: Vec<Completion> = Vec::new();
         for (slot, expected) in expected.iter_mut().enumerate().take(count) {
             // Each slot has its own part of the file.
             let part = BYTES / DEPTH;
@@ -65,8 +65,8 @@ fn conforms<E: Engine>(mut engine: E, paths: &[PathBuf; 2], models: &mut [Vec<u8
                 priority: 0,
             };
             match engine.transfer(slot, block) {
-                Queued::Done(result) => landed.push((slot, result)),
-                Queued::Later => assert!(!E::WAITS),
+                Submission::Done(result) => landed.push((slot, result)),
+                Submission::Queued => assert!(!E::WAITS),
             }
         }
         let mut begun = 0;
@@ -92,7 +92,7 @@ fn conforms<E: Engine>(mut engine: E, paths: &[PathBuf; 2], models: &mut [Vec<u8
     assert!(landed.is_empty());
     for file in 0..2 {
         for data in [false, true] {
-            if engine.sync(0, file, data) == Queued::Later {
+            if engine.sync(0, file, data) == Submission::Queued {
                 engine.reap(1, 1, None, &mut landed).unwrap();
                 assert_eq!(landed.pop(), Some((0, 0)));
             }
@@ -104,12 +104,12 @@ fn conforms<E: Engine>(mut engine: E, paths: &[PathBuf; 2], models: &mut [Vec<u8
     // Invalid requests do no harm.
     let offset = 0;
     let block = Transfer { file: 0, write: true, begin: 0, bytes: 4096, offset, priority: 0 };
-    let refused = Queued::Done(-i64::from(errno::EINVAL));
+    let refused = Submission::Done(-i64::from(errno::EINVAL));
     let mut said = |engine: &mut E, queued| match queued {
         // Its thread says it.
-        Queued::Later => {
+        Submission::Queued => {
             engine.reap(1, 1, None, &mut landed).unwrap();
-            Queued::Done(landed.pop().unwrap().1)
+            Submission::Done(landed.pop().unwrap().1)
         }
         done => done,
     };
@@ -130,9 +130,11 @@ fn calls_conform() {
     for which in 0..3 {
         let Files { _folder, paths, open, mut models } = files();
         match which {
-            0 => conforms(Calls::<Positioned>::new(&open, BUFFER).unwrap(), &paths, &mut models),
-            1 => conforms(Calls::<Vectored>::new(&open, BUFFER).unwrap(), &paths, &mut models),
-            _ => conforms(Calls::<Seeking>::new(&open, BUFFER).unwrap(), &paths, &mut models),
+            0 => {
+                conforms(CallEngine::<Positioned>::new(&open, BUFFER).unwrap(), &paths, &mut models)
+            }
+            1 => conforms(CallEngine::<Vectored>::new(&open, BUFFER).unwrap(), &paths, &mut models),
+            _ => conforms(CallEngine::<Seeking>::new(&open, BUFFER).unwrap(), &paths, &mut models),
         }
     }
 }
@@ -176,7 +178,7 @@ fn contexts_conform() {
 #[test]
 fn engines_of_threads_conform() {
     let Files { _folder, paths, open, mut models } = files();
-    let engine = |_| Calls::<Positioned>::new(&open, BUFFER).unwrap();
+    let engine = |_| CallEngine::<Positioned>::new(&open, BUFFER).unwrap();
     let engines: Vec<_> = (0..DEPTH).map(engine).collect();
     with_threads(engines, |engine| conforms(engine, &paths, &mut models)).unwrap();
     let Files { _folder, paths, open, mut models } = files();
@@ -196,9 +198,9 @@ fn memory_of_its_own_keeps_what_was_written() {
     let offset = 8192;
     let block = Transfer { file: 0, write: true, begin: 0, bytes: 512, offset, priority: 0 };
     engine.buffer(0).fill(7);
-    assert_eq!(engine.transfer(0, block), Queued::Done(512));
+    assert_eq!(engine.transfer(0, block), Submission::Done(512));
     engine.buffer(0).fill(0);
-    assert_eq!(engine.transfer(0, Transfer { write: false, ..block }), Queued::Done(512));
+    assert_eq!(engine.transfer(0, Transfer { write: false, ..block }), Submission::Done(512));
     assert_eq!(engine.buffer(0), [7; 512]);
     for offset in [0, 4096 + 8192 - 511, u64::MAX] {
         assert_eq!(engine.transfer(0, Transfer { offset, ..block }), REFUSED);
@@ -208,33 +210,33 @@ fn memory_of_its_own_keeps_what_was_written() {
 
 #[test]
 fn names_are_made_seen_and_removed() {
-    use crate::job::{Named, StatCall};
+    use crate::job::{NameUse, StatCall};
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a");
     let offset = 0;
     let block = Transfer { file: 0, write: false, begin: 0, bytes: 4096, offset, priority: 0 };
     let act = |named, stat| {
-        let mut engine = Names::new(named, stat, &[&path]).unwrap();
+        let mut engine = NameEngine::new(named, stat, &[&path]).unwrap();
         let said = engine.transfer(0, block);
         engine.settle();
         assert_eq!(engine.transfer(0, Transfer { file: 1, ..block }), REFUSED);
         said
     };
-    let failed = |errno: i32| Queued::Done(-i64::from(errno));
+    let failed = |errno: i32| Submission::Done(-i64::from(errno));
     for folder in [false, true] {
-        assert_eq!(act(Named::Made { folder }, StatCall::Stat), Queued::Done(4096));
-        assert_eq!(act(Named::Made { folder }, StatCall::Stat), failed(errno::EEXIST));
+        assert_eq!(act(NameUse::Made { folder }, StatCall::Stat), Submission::Done(4096));
+        assert_eq!(act(NameUse::Made { folder }, StatCall::Stat), failed(errno::EEXIST));
         assert_eq!(path.is_dir(), folder);
         for stat in [StatCall::Stat, StatCall::Lstat, StatCall::Statx] {
-            assert_eq!(act(Named::Seen { folder }, stat), Queued::Done(4096));
+            assert_eq!(act(NameUse::Seen { folder }, stat), Submission::Done(4096));
         }
-        assert_eq!(act(Named::Removed { folder }, StatCall::Stat), Queued::Done(4096));
-        assert_eq!(act(Named::Seen { folder }, StatCall::Statx), failed(errno::ENOENT));
+        assert_eq!(act(NameUse::Removed { folder }, StatCall::Stat), Submission::Done(4096));
+        assert_eq!(act(NameUse::Seen { folder }, StatCall::Statx), failed(errno::ENOENT));
     }
     // A link is looked at, not through.
     std::os::unix::fs::symlink("nowhere", &path).unwrap();
-    let seen = Named::Seen { folder: false };
-    assert_eq!(act(seen, StatCall::Lstat), Queued::Done(4096));
+    let seen = NameUse::Seen { folder: false };
+    assert_eq!(act(seen, StatCall::Lstat), Submission::Done(4096));
     assert_eq!(act(seen, StatCall::Stat), failed(errno::ENOENT));
 }
 
@@ -244,21 +246,21 @@ fn ranges_are_taken_cut_and_given_back() {
     let offset = BYTES as u64;
     let block = Transfer { file: 0, write: true, begin: 0, bytes: 4096, offset, priority: 0 };
     let length = || std::fs::metadata(&paths[0]).unwrap().len();
-    let mut taking = Calls::<Taking>::new(&open, BUFFER).unwrap();
+    let mut taking = CallEngine::<Taking>::new(&open, BUFFER).unwrap();
     match taking.transfer(0, Transfer { write: false, ..block }) {
-        Queued::Done(4096) => assert_eq!(length(), BYTES as u64),
+        Submission::Done(4096) => assert_eq!(length(), BYTES as u64),
         // The file system of this folder cannot.
-        said => return assert_eq!(said, Queued::Done(-i64::from(errno::EOPNOTSUPP))),
+        said => return assert_eq!(said, Submission::Done(-i64::from(errno::EOPNOTSUPP))),
     }
-    assert_eq!(taking.transfer(0, block), Queued::Done(4096));
+    assert_eq!(taking.transfer(0, block), Submission::Done(4096));
     assert_eq!(length(), BYTES as u64 + 4096);
-    let mut trimming = Calls::<Trimming>::new(&open, BUFFER).unwrap();
-    assert_eq!(trimming.transfer(0, Transfer { offset: 4096, ..block }), Queued::Done(4096));
+    let mut trimming = CallEngine::<Trimming>::new(&open, BUFFER).unwrap();
+    assert_eq!(trimming.transfer(0, Transfer { offset: 4096, ..block }), Submission::Done(4096));
     let content = std::fs::read(&paths[0]).unwrap();
     assert!(content[4096..8192].iter().all(|byte| *byte == 0));
     assert!(content[8192..12288].iter().any(|byte| *byte != 0));
-    let mut cutting = Calls::<Cutting>::new(&open, BUFFER).unwrap();
-    assert_eq!(cutting.transfer(0, Transfer { offset: 8192, ..block }), Queued::Done(4096));
+    let mut cutting = CallEngine::<Cutting>::new(&open, BUFFER).unwrap();
+    assert_eq!(cutting.transfer(0, Transfer { offset: 8192, ..block }), Submission::Done(4096));
     assert_eq!(length(), 8192);
 }
 
@@ -267,11 +269,11 @@ fn null_moves_nothing_and_says_it_did() {
     let offset = 1 << 60;
     let block = Transfer { file: 9, write: true, begin: 0, bytes: 512, offset, priority: 0 };
     let mut null = Null::new(512).unwrap();
-    assert_eq!(null.transfer(0, block), Queued::Done(512));
-    assert_eq!((null.buffer(0).len(), null.sync(0, 0, true)), (512, Queued::Done(0)));
+    assert_eq!(null.transfer(0, block), Submission::Done(512));
+    assert_eq!((null.buffer(0).len(), null.sync(0, 0, true)), (512, Submission::Done(0)));
     let mut queue = NullQueue::new(4, 512).unwrap();
     for slot in 0..4 {
-        assert_eq!(queue.transfer(slot, block), Queued::Later);
+        assert_eq!(queue.transfer(slot, block), Submission::Queued);
         queue.buffer(slot).fill(slot as u8);
     }
     let mut landed = Vec::new();

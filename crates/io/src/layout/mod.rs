@@ -1,29 +1,63 @@
 //! The files that jobs work on: found or laid out, and never at the cost of existing data.
 //!
 //! Everything is checked before anything is written. Refused unless `--allow-overwrite` is given: a file that
-//! differs from what an earlier run laid out and left (`mark`), and a block device. Always refused: a device that is
+//! differs from what an earlier run laid out and left (its mark), and a block device. Always refused: a device that is
 //! mounted or claimed, too little space, too small a file, missing permission, missing O_DIRECT.
 
 mod files;
-mod found;
-mod look;
 mod make;
-mod mark;
-mod plan;
-mod room;
+mod safety;
 #[cfg(test)]
 pub(crate) mod tests;
-mod wish;
 
-use super::Job;
-pub use files::{CloneFiles, LaidFile, Safety};
-use found::Found;
+use crate::job::Job;
+use crate::pattern::Extent;
+use files::FilePlan;
 use hakobu_sys::{AsFd, OwnedFd, blocks, meta};
+use safety::FileState;
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use wish::Wish;
+
+/// Permissions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Safety {
+    /// Existing files and block devices may be overwritten.
+    pub allow_overwrite: bool,
+    /// Files that were laid out stay.
+    pub keep: bool,
+}
+
+/// A file, or a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaidFile {
+    /// Its name.
+    pub path: PathBuf,
+    /// Its length; of `ioengine=null`, where nothing is opened, the length it would have.
+    pub bytes: u64,
+    /// It was made now.
+    pub laid_out: bool,
+    /// It is a block device.
+    pub device: bool,
+    /// It is only a name: an engine that opens no file has it.
+    pub nothing: bool,
+}
+
+/// The files of one clone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CloneFiles {
+    /// Its job's place in the list.
+    pub job: usize,
+    /// Number of the clone, from 0.
+    pub clone: u32,
+    /// Places in [`Layout::files`].
+    pub files: Vec<usize>,
+    /// The part of each that it works on.
+    pub extents: Vec<Extent>,
+    /// An earlier job fills them: how much is there is known when this one begins.
+    pub follows: bool,
+}
 
 /// Result of [`lay_out`].
 #[derive(Debug, Default)]
@@ -53,42 +87,39 @@ struct Made {
 ///
 /// Files that are read and long enough are used as they are; missing ones are made, with content that
 /// is on the device. `stop` ends it early. On any early end, created files are removed.
-///
-/// # Errors
-/// A sentence with the name of the job or the file.
 pub fn lay_out(jobs: &[Job], safety: &Safety, stop: &AtomicBool) -> Result<Layout, String> {
-    let (wishes, clones) = wish::collect(jobs)?;
+    let (plans, clones) = files::collect(jobs)?;
     let mut claims = Vec::new();
-    for wish in wishes.iter().filter(|wish| !wish.is_nothing()) {
-        let here = |why: String| format!("{}: {why}", wish.path.display());
-        look::permit(wish, safety).map_err(here)?;
-        if !matches!(wish.found, Found::Absent | Found::Folder) {
-            look::try_open(wish).map_err(here)?;
+    for plan in plans.iter().filter(|plan| !plan.is_nothing()) {
+        let here = |why: String| format!("{}: {why}", plan.path.display());
+        safety::permit(plan, safety).map_err(here)?;
+        if !matches!(plan.found, FileState::Absent | FileState::Folder) {
+            safety::try_open(plan).map_err(here)?;
         }
-        if matches!(wish.found, Found::Device { .. }) && wish.writes() {
-            let claim = blocks::open_for_io(&wish.path, false, true, false, true);
-            claims.push(claim.map_err(|error| here(look::explain(&error, false)))?);
+        if matches!(plan.found, FileState::Device { .. }) && plan.writes() {
+            let claim = blocks::open_for_io(&plan.path, false, true, false, true);
+            claims.push(claim.map_err(|error| here(safety::explain(&error, false)))?);
         }
     }
-    room::check(&wishes)?;
+    safety::check_room(&plans)?;
     let mut made = Vec::new();
-    if let Err(why) = make_all(&wishes, stop, &mut made) {
+    if let Err(why) = make_all(&plans, stop, &mut made) {
         let problems = made.iter().filter_map(|made| remove(made).err());
         return Err([why].into_iter().chain(problems).collect::<Vec<_>>().join("; "));
     }
-    let removals = removals(&wishes, &made, safety);
-    let marks = marks(&wishes, &made, &removals);
+    let removals = removals(&plans, &made, safety);
+    let marks = marks(&plans, &made, &removals);
     // Also with --keep, which concerns laid out files only: a run creates these again.
-    let born = wishes.iter().filter(|wish| wish.is_made());
-    let born = born.map(|wish| (wish.path.clone(), wish.is_folder())).collect();
-    let files = wishes.into_iter().map(|wish| {
-        let there = wish.found.bytes().unwrap_or(0);
+    let born = plans.iter().filter(|plan| plan.is_made());
+    let born = born.map(|plan| (plan.path.clone(), plan.is_folder())).collect();
+    let files = plans.into_iter().map(|plan| {
+        let there = plan.found.bytes().unwrap_or(0);
         LaidFile {
-            laid_out: wish.is_laid_out() && wish.found == Found::Absent,
-            device: matches!(wish.found, Found::Device { .. }),
-            nothing: wish.is_nothing(),
-            bytes: there.max(wish.need_bytes),
-            path: wish.path,
+            laid_out: plan.is_laid_out() && plan.found == FileState::Absent,
+            device: matches!(plan.found, FileState::Device { .. }),
+            nothing: plan.is_nothing(),
+            bytes: there.max(plan.need_bytes),
+            path: plan.path,
         }
     });
     Ok(Layout { clones, files: files.collect(), claims, removals, marks, born })
@@ -96,46 +127,46 @@ pub fn lay_out(jobs: &[Job], safety: &Safety, stop: &AtomicBool) -> Result<Layou
 
 /// Makes what is missing and prolongs what is too short. `made` is what it created, also where it
 /// failed.
-fn make_all(wishes: &[Wish<'_>], stop: &AtomicBool, made: &mut Vec<Made>) -> Result<(), String> {
-    for wish in wishes.iter().filter(|wish| wish.is_laid_out()) {
-        let here = |why: String| format!("{}: {why}", wish.path.display());
-        let (fd, from) = match wish.found {
-            Found::Absent if wish.is_folder() => {
-                std::fs::create_dir(&wish.path).map_err(|error| here(error.to_string()))?;
-                let identity = meta::identity(&wish.path);
+fn make_all(plans: &[FilePlan<'_>], stop: &AtomicBool, made: &mut Vec<Made>) -> Result<(), String> {
+    for plan in plans.iter().filter(|plan| plan.is_laid_out()) {
+        let here = |why: String| format!("{}: {why}", plan.path.display());
+        let (fd, from) = match plan.found {
+            FileState::Absent if plan.is_folder() => {
+                std::fs::create_dir(&plan.path).map_err(|error| here(error.to_string()))?;
+                let identity = meta::identity(&plan.path);
                 let identity = identity.map_err(|error| here(error.to_string()))?;
-                made.push(Made { path: wish.path.clone(), identity, folder: true });
+                made.push(Made { path: plan.path.clone(), identity, folder: true });
                 continue;
             }
-            Found::Absent => {
-                let fd = make::create(wish).map_err(here)?;
+            FileState::Absent => {
+                let fd = make::create(plan).map_err(here)?;
                 let identity = meta::of_fd(&fd).map(|meta| meta.identity());
                 let identity = identity.map_err(|error| here(error.to_string()))?;
-                made.push(Made { path: wish.path.clone(), identity, folder: false });
+                made.push(Made { path: plan.path.clone(), identity, folder: false });
                 (fd, 0)
             }
-            Found::File { bytes, .. } if bytes < wish.need_bytes => {
-                (make::reopen(wish).map_err(here)?, bytes)
+            FileState::File { bytes, .. } if bytes < plan.need_bytes => {
+                (make::reopen(plan).map_err(here)?, bytes)
             }
             _ => continue,
         };
-        make::grow(wish, &fd, from, stop).map_err(here)?;
+        make::grow(plan, &fd, from, stop).map_err(here)?;
     }
     Ok(())
 }
 
 /// Removes files at the end: created ones, unless they are kept, and those with `unlink=1`.
-fn removals(wishes: &[Wish<'_>], made: &[Made], safety: &Safety) -> Vec<Made> {
+fn removals(plans: &[FilePlan<'_>], made: &[Made], safety: &Safety) -> Vec<Made> {
     let made: HashMap<&Path, &Made> = made.iter().map(|made| (made.path.as_path(), made)).collect();
     let mut removals = Vec::new();
-    for wish in wishes.iter().filter(|wish| wish.is_laid_out()) {
-        let unlink = wish.uses.iter().any(|user| user.unlink);
-        let stays = safety.keep || wish.uses.iter().any(|user| user.job.create_only);
-        match made.get(wish.path.as_path()) {
+    for plan in plans.iter().filter(|plan| plan.is_laid_out()) {
+        let unlink = plan.uses.iter().any(|user| user.unlink);
+        let stays = safety.keep || plan.uses.iter().any(|user| user.job.create_only);
+        match made.get(plan.path.as_path()) {
             Some(made) if unlink || !stays => removals.push((*made).clone()),
-            None if unlink && matches!(wish.found, Found::File { .. }) => {
-                if let Ok(identity) = meta::identity(&wish.path) {
-                    removals.push(Made { path: wish.path.clone(), identity, folder: false });
+            None if unlink && matches!(plan.found, FileState::File { .. }) => {
+                if let Ok(identity) = meta::identity(&plan.path) {
+                    removals.push(Made { path: plan.path.clone(), identity, folder: false });
                 }
             }
             _ => {}
@@ -145,15 +176,15 @@ fn removals(wishes: &[Wish<'_>], made: &[Made], safety: &Safety) -> Vec<Made> {
 }
 
 /// Files of ours that are written to and stay: their marks fit no longer after the run.
-fn marks(wishes: &[Wish<'_>], made: &[Made], removals: &[Made]) -> Vec<Made> {
-    let ours = |wish: &&Wish<'_>| matches!(wish.found, Found::File { ours: true, .. });
-    let old = wishes.iter().filter(|wish| wish.is_laid_out() && wish.writes()).filter(ours);
+fn marks(plans: &[FilePlan<'_>], made: &[Made], removals: &[Made]) -> Vec<Made> {
+    let ours = |plan: &&FilePlan<'_>| matches!(plan.found, FileState::File { ours: true, .. });
+    let old = plans.iter().filter(|plan| plan.is_laid_out() && plan.writes()).filter(ours);
     // Through symbolic links, as they are opened. A file that cannot be looked at keeps its old mark,
     // and counts as a foreign file later.
-    let old = old.filter_map(|wish| {
-        let entry = std::fs::metadata(&wish.path).ok()?;
+    let old = old.filter_map(|plan| {
+        let entry = std::fs::metadata(&plan.path).ok()?;
         let identity = (entry.dev(), entry.ino());
-        Some(Made { path: wish.path.clone(), identity, folder: false })
+        Some(Made { path: plan.path.clone(), identity, folder: false })
     });
     let goes = |made: &Made| removals.iter().any(|other| other.path == made.path);
     let files = made.iter().filter(|made| !made.folder).cloned();
@@ -189,7 +220,7 @@ fn mark_again(made: &Made) -> Result<(), String> {
     if meta::of_fd(&fd).map_err(here)?.identity() != made.identity {
         return Ok(());
     }
-    mark::set(fd.as_fd()).map_err(here)
+    make::mark(fd.as_fd()).map_err(here)
 }
 
 fn remove(made: &Made) -> Result<(), String> {

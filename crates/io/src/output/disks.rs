@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// Counters of one disk, or their increase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct DiskCounts {
     /// Finished requests, reads and writes.
     pub ios: [u64; 2],
     /// Requests that were joined to others before, likewise.
@@ -29,7 +29,7 @@ pub struct DiskUse {
     /// As the kernel calls it.
     pub name: String,
     /// Its work.
-    pub counts: Counts,
+    pub counts: DiskCounts,
     /// Percent of the time with a request in flight.
     pub util_percent: f64,
 }
@@ -37,7 +37,7 @@ pub struct DiskUse {
 /// The disks below some files, with their counters at the beginning.
 #[derive(Debug, Default)]
 pub struct Disks {
-    before: Vec<(String, Counts)>,
+    before: Vec<(String, DiskCounts)>,
 }
 
 impl Disks {
@@ -70,12 +70,12 @@ impl Disks {
     }
 }
 
-fn since(before: &Counts, after: &Counts) -> Counts {
-    let pair = |of: fn(&Counts) -> [u64; 2]| {
+fn since(before: &DiskCounts, after: &DiskCounts) -> DiskCounts {
+    let pair = |of: fn(&DiskCounts) -> [u64; 2]| {
         let (before, after) = (of(before), of(after));
         [after[0].saturating_sub(before[0]), after[1].saturating_sub(before[1])]
     };
-    Counts {
+    DiskCounts {
         ios: pair(|counts| counts.ios),
         merges: pair(|counts| counts.merges),
         ticks_ms: pair(|counts| counts.ticks_ms),
@@ -85,14 +85,14 @@ fn since(before: &Counts, after: &Counts) -> Counts {
 }
 
 /// All disks; none where the kernel does not show them.
-fn counts() -> Vec<(String, Counts)> {
+fn counts() -> Vec<(String, DiskCounts)> {
     let mut buffer = Vec::new();
     let counters = Counters::machine(MachineFile::Disks);
     let text = counters.as_ref().and_then(|counters| counters.read(&mut buffer));
     String::from_utf8_lossy(text.unwrap_or_default()).lines().filter_map(parse).collect()
 }
 
-fn parse(line: &str) -> Option<(String, Counts)> {
+fn parse(line: &str) -> Option<(String, DiskCounts)> {
     let mut words = line.split_ascii_whitespace().skip(2);
     let name = words.next()?;
     let mut numbers = [0; 11];
@@ -101,7 +101,7 @@ fn parse(line: &str) -> Option<(String, Counts)> {
     }
     let [reads, read_merges, _, read_ms, writes, write_merges, _, write_ms, _, busy_ms, queue_ms] =
         numbers;
-    let counts = Counts {
+    let counts = DiskCounts {
         ios: [reads, writes],
         merges: [read_merges, write_merges],
         ticks_ms: [read_ms, write_ms],
@@ -119,8 +119,13 @@ mod tests {
     fn lines_of_old_and_new_kernels() {
         let old = " 254 0 vda 10 1 80 5 20 2 160 9 0 12 14";
         let new = "   8  16 sdb 10 1 80 5 20 2 160 9 3 12 14 0 0 0 0 7 8";
-        let wanted =
-            Counts { ios: [10, 20], merges: [1, 2], ticks_ms: [5, 9], busy_ms: 12, queue_ms: 14 };
+        let wanted = DiskCounts {
+            ios: [10, 20],
+            merges: [1, 2],
+            ticks_ms: [5, 9],
+            busy_ms: 12,
+            queue_ms: 14,
+        };
         assert_eq!(parse(old), Some(("vda".into(), wanted)));
         assert_eq!(parse(new), Some(("sdb".into(), wanted)));
         assert_eq!(parse("8 16 sdb 10 1"), None);
@@ -129,8 +134,8 @@ mod tests {
 
     #[test]
     fn differences_and_share_of_time() {
-        let before = Counts { ios: [1, 2], busy_ms: 100, ..Counts::default() };
-        let after = Counts { ios: [5, 9], busy_ms: 150, queue_ms: 7, ..Counts::default() };
+        let before = DiskCounts { ios: [1, 2], busy_ms: 100, ..DiskCounts::default() };
+        let after = DiskCounts { ios: [5, 9], busy_ms: 150, queue_ms: 7, ..DiskCounts::default() };
         let counts = since(&before, &after);
         assert_eq!((counts.ios, counts.busy_ms, counts.queue_ms), ([4, 7], 50, 7));
         // A counter that started anew.

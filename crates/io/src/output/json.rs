@@ -1,19 +1,27 @@
 //! fio's JSON: its keys, its units, its order. What is ours stands under the key `hakobu`.
 
-use super::Facts;
 use super::disks::DiskUse;
-use super::entry::{GroupWay, Part, Way, groups, parts};
-use super::shares::{self, CALLS, LEVELS, LONG, SHORT};
-use super::value::{Json, object};
-use crate::job::Ioprio;
+use super::{
+    CALLS, DirectionSum, Facts, GroupDirection, LEVELS, LONG, ReportEntry, SHORT, depth_shares,
+    groups, latency_shares, parts,
+};
+use crate::job::{Ioprio, Job};
+use crate::outcome::Outcome;
 use crate::stats::Histogram;
-use crate::steady::{Measure, Steadiness, Steady};
-use crate::{Job, Outcome};
+use crate::steady::{SteadyMetric, SteadyResult, SteadyState};
+use hakobu_core::unit::Machine;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+use std::borrow::Cow;
+
+/// An object of the given keys and values, `"key": value`.
+macro_rules! object {
+    ($($key:literal: $value:expr,)*) => {
+        Json::table([$(($key, Json::from($value))),*])
+    };
+}
 
 /// The result as fio's JSON; `plus`: with the bins of latencies (`json+`).
-///
-/// # Errors
-/// None is known: no key here is anything but text.
 pub fn json(
     jobs: &[Job],
     outcomes: &[Outcome],
@@ -36,12 +44,17 @@ pub fn json(
     Ok(text + "\n")
 }
 
-fn entry<'a>(part: &Part<'a>, groups: &[[GroupWay; 3]], facts: &Facts, plus: bool) -> Json<'a> {
+fn entry<'a>(
+    part: &ReportEntry<'a>,
+    groups: &[[GroupDirection; 3]],
+    facts: &Facts,
+    plus: bool,
+) -> Json<'a> {
     let sum = part.sum();
     let (job, whole) = (part.job, &sum.whole);
     let group = groups.get(part.group).copied().unwrap_or_default();
-    let [level, submit, complete] = shares::depths(&whole.depths);
-    let latencies = shares::latencies(sum.ways.each_ref().map(|way| &way.clat));
+    let [level, submit, complete] = depth_shares(&whole.depths);
+    let latencies = latency_shares(sum.ways.each_ref().map(|way| &way.clat));
     let goes_on = job.tolerates.goes_on.contains(&true);
     let side = |way: usize| side(job, &sum.ways[way], &group[way], plus);
     // Its name comes first, as on fio's command line.
@@ -83,16 +96,16 @@ fn entry<'a>(part: &Part<'a>, groups: &[[GroupWay; 3]], facts: &Facts, plus: boo
 }
 
 /// The condition, how far it is met, and the window with zeros for intervals that are missing.
-fn steady<'a>(of: &Steady, found: &Steadiness) -> Json<'a> {
+fn steady<'a>(of: &SteadyState, found: &SteadyResult) -> Json<'a> {
     let criterion = of.criterion;
     let slope = if criterion.slope { "_slope" } else { "" };
     let percent = if criterion.percent { "%" } else { "" };
     let window = of.window().max(found.samples.len());
-    let values = |measure: Measure| {
+    let values = |measure: SteadyMetric| {
         let known = found.samples.iter().map(move |sample| sample.of(measure) as u64);
         known.chain(std::iter::repeat(0)).take(window).collect::<Vec<u64>>()
     };
-    let mean = |measure: Measure| values(measure).iter().sum::<u64>() / window as u64;
+    let mean = |measure: SteadyMetric| values(measure).iter().sum::<u64>() / window as u64;
     object! {
         "ss": format!("{}{slope}:{}{percent}", criterion.of.name(), criterion.limit),
         "duration": of.window_s,
@@ -102,12 +115,12 @@ fn steady<'a>(of: &Steady, found: &Steadiness) -> Json<'a> {
         "slope": if criterion.slope { found.change } else { 0.0 },
         "mean": found.mean,
         "data": object! {
-            "bw_mean": mean(Measure::Bytes),
-            "iops_mean": mean(Measure::Blocks),
-            "lat_mean": mean(Measure::Latency),
-            "iops": values(Measure::Blocks),
-            "bw": values(Measure::Bytes),
-            "lat": values(Measure::Latency),
+            "bw_mean": mean(SteadyMetric::Bytes),
+            "iops_mean": mean(SteadyMetric::Blocks),
+            "lat_mean": mean(SteadyMetric::Latency),
+            "iops": values(SteadyMetric::Blocks),
+            "bw": values(SteadyMetric::Bytes),
+            "lat": values(SteadyMetric::Latency),
         },
     }
 }
@@ -128,7 +141,7 @@ fn error(of: &Outcome) -> i32 {
     }
 }
 
-fn side(job: &Job, way: &Way, group: &GroupWay, plus: bool) -> Json<'static> {
+fn side(job: &Job, way: &DirectionSum, group: &GroupDirection, plus: bool) -> Json<'static> {
     let kib = |bytes: f64| bytes / 1024.0;
     let bytes_per_s = way.bytes_per_s();
     let share = way.bandwidth.mean * 100.0 / group.bytes_per_s();
@@ -163,7 +176,7 @@ fn side(job: &Job, way: &Way, group: &GroupWay, plus: bool) -> Json<'static> {
 }
 
 /// Latencies by priority.
-fn priorities(job: &Job, way: &Way, plus: bool) -> Vec<Json<'static>> {
+fn priorities(job: &Job, way: &DirectionSum, plus: bool) -> Vec<Json<'static>> {
     let one = |(value, of): (&u16, &Histogram)| {
         let priority = Ioprio::of(*value);
         let whole = job.lat_percentiles;
@@ -245,5 +258,81 @@ fn own<'a>(jobs: &'a [Job], outcomes: &'a [Outcome], facts: &'a Facts) -> Json<'
         "errors": wrong.collect::<Vec<_>>(),
         "engines": jobs.iter().enumerate().map(engine).collect::<Vec<_>>(),
         "machine": &facts.machine,
+    }
+}
+
+/// JSON whose keys keep the order in which they are given.
+/// A value; keys of objects keep the order in which they are given.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Json<'a> {
+    Flag(bool),
+    TotalWork(u64),
+    Signed(i64),
+    Real(f64),
+    Text(Cow<'a, str>),
+    Machine(&'a Machine),
+    List(Vec<Json<'a>>),
+    Object(Object<'a>),
+    /// Its key is left out.
+    Nothing,
+}
+
+/// Keys and values.
+struct Object<'a>(Vec<(Cow<'a, str>, Json<'a>)>);
+
+impl Serialize for Object<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(None)?;
+        for (key, value) in self.0.iter().filter(|(_, value)| !matches!(value, Json::Nothing)) {
+            map.serialize_entry(key, value)?;
+        }
+        map.end()
+    }
+}
+
+impl<'a> Json<'a> {
+    /// An object of keys and values that are worked out.
+    fn table<K: Into<Cow<'a, str>>, V: Into<Json<'a>>>(
+        rows: impl IntoIterator<Item = (K, V)>,
+    ) -> Json<'a> {
+        let rows = rows.into_iter().map(|(key, value)| (key.into(), value.into()));
+        Json::Object(Object(rows.collect()))
+    }
+}
+
+macro_rules! from {
+    ($($type:ty: $of:expr,)*) => {$(
+        impl<'a> From<$type> for Json<'a> {
+            fn from(value: $type) -> Json<'a> {
+                $of(value)
+            }
+        }
+    )*};
+}
+
+from! {
+    bool: Json::Flag,
+    u8: |value: u8| Json::TotalWork(value.into()),
+    u16: |value: u16| Json::TotalWork(value.into()),
+    u32: |value: u32| Json::TotalWork(value.into()),
+    u64: Json::TotalWork,
+    usize: |value| Json::TotalWork(value as u64),
+    i32: |value: i32| Json::Signed(value.into()),
+    f64: Json::Real,
+    &'a str: |value: &'a str| Json::Text(value.into()),
+    String: |value: String| Json::Text(value.into()),
+    &'a Machine: Json::Machine,
+}
+
+impl<'a, T: Into<Json<'a>>> From<Vec<T>> for Json<'a> {
+    fn from(list: Vec<T>) -> Json<'a> {
+        Json::List(list.into_iter().map(Into::into).collect())
+    }
+}
+
+impl<'a, T: Into<Json<'a>>> From<Option<T>> for Json<'a> {
+    fn from(value: Option<T>) -> Json<'a> {
+        value.map_or(Json::Nothing, Into::into)
     }
 }

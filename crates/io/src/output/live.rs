@@ -1,22 +1,22 @@
 //! One line about a run that is under way, as fio writes it on a terminal.
 
-use super::number;
-use crate::Job;
+use super::normal::{binary_text, count_text};
+use crate::job::Job;
 use crate::run::Progress;
 use std::time::Duration;
 
 /// Known amount of work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Whole {
+pub struct TotalWork {
     /// The time that it takes, where that is set: groups after each other.
     pub time: Option<Duration>,
     /// The bytes that will go at most.
     pub bytes: Option<u64>,
 }
 
-impl Whole {
+impl TotalWork {
     /// Returns the whole of these jobs. `clone_bytes`: bytes of a clone of each.
-    pub fn of(jobs: &[Job], clone_bytes: impl Fn(usize) -> u64) -> Whole {
+    pub fn of(jobs: &[Job], clone_bytes: impl Fn(usize) -> u64) -> TotalWork {
         let (mut time, mut group) = (Duration::ZERO, Some(Duration::ZERO));
         let (mut bytes, mut is_bounded) = (0u64, true);
         for (number, job) in jobs.iter().enumerate() {
@@ -38,7 +38,7 @@ impl Whole {
             );
         }
         let time = group.map(|group| time + group).filter(|time| !time.is_zero());
-        Whole { time, bytes: Some(bytes).filter(|bytes| is_bounded && *bytes > 0) }
+        TotalWork { time, bytes: Some(bytes).filter(|bytes| is_bounded && *bytes > 0) }
     }
 
     /// Share that is done, 0 to 1, and the time that is left.
@@ -68,7 +68,7 @@ fn letter(job: &Job) -> char {
 }
 
 /// The line, with rates since the progress that was seen the last time.
-pub fn line(jobs: &[Job], whole: &Whole, progress: &Progress, seen: &mut Progress) -> String {
+pub fn line(jobs: &[Job], whole: &TotalWork, progress: &Progress, seen: &mut Progress) -> String {
     let span_s = progress.elapsed.saturating_sub(seen.elapsed).as_secs_f64();
     let per_s = |now: u64, before: u64| match span_s > 0.0 {
         true => now.saturating_sub(before) as f64 / span_s,
@@ -81,8 +81,8 @@ pub fn line(jobs: &[Job], whole: &Whole, progress: &Progress, seen: &mut Progres
             continue;
         }
         let (now, before) = (progress.sides[at], seen.sides[at]);
-        bytes.push(format!("{name}={}/s", number::binary(per_s(now.1, before.1))));
-        ios.push(format!("{name}={}", number::count(per_s(now.0, before.0))));
+        bytes.push(format!("{name}={}/s", binary_text(per_s(now.1, before.1))));
+        ios.push(format!("{name}={}", count_text(per_s(now.0, before.0))));
     }
     *seen = *progress;
     let letters: Vec<String> =
@@ -111,8 +111,8 @@ fn time(left: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::job;
     use super::*;
+    use crate::output::tests::job;
 
     fn progress(s: u64, ios: u64) -> Progress {
         Progress {
@@ -132,8 +132,8 @@ mod tests {
             clones: 2,
             ..job("a", "randread")
         };
-        let whole = Whole::of(std::slice::from_ref(&timed), |_| 1 << 20);
-        assert_eq!(whole, Whole { time: Some(Duration::from_secs(10)), bytes: None });
+        let whole = TotalWork::of(std::slice::from_ref(&timed), |_| 1 << 20);
+        assert_eq!(whole, TotalWork { time: Some(Duration::from_secs(10)), bytes: None });
         let jobs = [timed];
         let first = line(&jobs, &whole, &progress(4, 40_000), &mut seen);
         let wanted = "Jobs: 2: [r(2)][40.0%][r=39.1MiB/s][r=10.0k IOPS][eta 00m:06s]";
@@ -146,8 +146,8 @@ mod tests {
     #[test]
     fn what_is_left_follows_from_bytes() {
         let jobs = [Job { clones: 2, loops: 2, ..job("a", "read") }];
-        let whole = Whole::of(&jobs, |_| 4096 * 1000);
-        assert_eq!(whole, Whole { time: None, bytes: Some(4096 * 4000) });
+        let whole = TotalWork::of(&jobs, |_| 4096 * 1000);
+        assert_eq!(whole, TotalWork { time: None, bytes: Some(4096 * 4000) });
         let (share, left) = whole.done(&progress(10, 1000)).unwrap();
         assert_eq!((share, left), (0.25, Duration::from_secs(30)));
         assert_eq!(whole.done(&progress(1, 0)), None);

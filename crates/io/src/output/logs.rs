@@ -2,8 +2,8 @@
 //! direction (0 reads, 1 writes, 2 trims), bytes of a block, its offset with `log_offset`, priority: 1 for the
 //! realtime class, or with `log_prio` the whole number.
 
-use crate::job::Ioprio;
-use crate::{Entry, Job, Outcome};
+use crate::job::{Ioprio, Job};
+use crate::outcome::{LogEntry, Outcome};
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -51,10 +51,10 @@ fn named(prefix: &Path, kind: &str, number: usize) -> PathBuf {
     name.into()
 }
 
-fn lines(entries: &[Entry], job: &Job, trims: bool) -> String {
+fn lines(entries: &[LogEntry], job: &Job, trims: bool) -> String {
     let mut out = String::with_capacity(entries.len() * 24);
     for entry in entries {
-        let Entry { at_ms, value, write, bytes, offset, priority } = entry;
+        let LogEntry { at_ms, value, write, bytes, offset, priority } = entry;
         let is_realtime = Ioprio::of(*priority).class == REALTIME;
         let way = if *write && trims { 2 } else { u8::from(*write) };
         let _ = write!(out, "{at_ms}, {value}, {way}, {bytes}, ");
@@ -71,21 +71,25 @@ fn lines(entries: &[Entry], job: &Job, trims: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::job;
     use super::*;
-    use crate::{Logged, job::Logs};
+    use crate::job::LogPrefixes;
+    use crate::outcome::LogEntries;
+    use crate::output::tests::job;
 
     #[test]
     fn each_clone_has_its_own() {
         let (bytes, offset, priority) = (4096, 8192, 0x2003);
-        let entry = Entry { at_ms: 500, value: 1200, write: true, bytes, offset, priority };
-        let logged = |entries: &[Entry]| Logged {
+        let entry = LogEntry { at_ms: 500, value: 1200, write: true, bytes, offset, priority };
+        let logged = |entries: &[LogEntry]| LogEntries {
             bandwidth: entries.to_vec(),
             clat: entries.to_vec(),
-            ..Logged::default()
+            ..LogEntries::default()
         };
-        let logs_of =
-            Logs { bandwidth: Some("x/a".into()), latency: Some("l".into()), ..Logs::default() };
+        let logs_of = LogPrefixes {
+            bandwidth: Some("x/a".into()),
+            latency: Some("l".into()),
+            ..LogPrefixes::default()
+        };
         let jobs = [job("quiet", "read"), Job { logs: logs_of, clones: 2, ..job("a", "write") }];
         let outcomes = [
             Outcome { job: 1, clone: 1, logged: logged(&[entry, entry]), ..Outcome::default() },

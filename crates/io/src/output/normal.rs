@@ -1,12 +1,13 @@
 //! fio's human-readable output in its layout: the start, then each job, groups, disks.
 
-use super::entry::{GroupWay, Part, Rate, Sum, Way, groups, parts};
-use super::shares::{self, CALLS, LEVELS, LONG, SHORT};
-use super::{Facts, number};
-use crate::job::{Ioprio, report_group};
+use super::{
+    CALLS, DirectionSum, EntrySum, Facts, GroupDirection, LEVELS, LONG, RateSum, ReportEntry,
+    SHORT, depth_shares, groups, latency_shares, parts,
+};
+use crate::job::{Ioprio, Job, report_group};
+use crate::outcome::Outcome;
 use crate::stats::Histogram;
-use crate::steady::Measure;
-use crate::{Job, Outcome};
+use crate::steady::SteadyMetric;
 use std::fmt::Write as _;
 
 /// Characters of a line of percentiles, and of each of them besides its number.
@@ -20,7 +21,7 @@ pub fn head(jobs: &[Job], program: &str) -> String {
     let mut out = String::new();
     for (at, job) in jobs.iter().enumerate() {
         let group = report_group(jobs, at);
-        let size = |bytes: u64| number::binary(bytes as f64);
+        let size = |bytes: u64| binary_text(bytes as f64);
         let range = |side: usize| match &job.sizes[side] {
             Some(sizes) => format!("{}-{}", size(sizes.least()), size(sizes.largest())),
             None => format!("{0}-{0}", size(job.block_bytes[side])),
@@ -86,7 +87,7 @@ pub fn normal(jobs: &[Job], outcomes: &[Outcome], facts: &Facts) -> String {
     out
 }
 
-fn one(part: &Part<'_>, group: &[GroupWay; 3], facts: &Facts, out: &mut String) {
+fn one(part: &ReportEntry<'_>, group: &[GroupDirection; 3], facts: &Facts, out: &mut String) {
     let sum = part.sum();
     let (job, whole) = (part.job, &sum.whole);
     let error = match &whole.error {
@@ -120,9 +121,9 @@ fn one(part: &Part<'_>, group: &[GroupWay; 3], facts: &Facts, out: &mut String) 
             "  steadystate  : attained={}, {}={:.2}, {}={:.3}{}",
             if found.attained { "yes" } else { "no" },
             match of.criterion.of {
-                Measure::Blocks => "iops mean",
-                Measure::Bytes => "bw mean (B/s)",
-                Measure::Latency => "lat mean (ns)",
+                SteadyMetric::Blocks => "iops mean",
+                SteadyMetric::Bytes => "bw mean (B/s)",
+                SteadyMetric::Latency => "lat mean (ns)",
             },
             found.mean,
             if of.criterion.slope { "slope" } else { "mean dev" },
@@ -139,7 +140,7 @@ fn one(part: &Part<'_>, group: &[GroupWay; 3], facts: &Facts, out: &mut String) 
         whole.faults[0],
         whole.faults[1]
     );
-    let [level, submit, complete] = shares::depths(&whole.depths);
+    let [level, submit, complete] = depth_shares(&whole.depths);
     for (name, columns, shares) in [
         ("  IO depths    ", LEVELS, level),
         ("     submit    ", CALLS, submit),
@@ -178,15 +179,15 @@ fn one(part: &Part<'_>, group: &[GroupWay; 3], facts: &Facts, out: &mut String) 
     }
 }
 
-fn direction(job: &Job, name: &str, way: &Way, group: &GroupWay, out: &mut String) {
+fn direction(job: &Job, name: &str, way: &DirectionSum, group: &GroupDirection, out: &mut String) {
     let rate = way.bytes_per_s();
     let _ = writeln!(
         out,
         "  {name}: IOPS={}, BW={}/s ({}/s)({}/{}msec)",
-        number::count(way.ios_per_s()),
-        number::binary(rate),
-        number::decimal(rate),
-        number::binary(way.bytes as f64),
+        count_text(way.ios_per_s()),
+        binary_text(rate),
+        decimal_text(rate),
+        binary_text(way.bytes as f64),
         way.runtime_ms()
     );
     latency("slat", &way.slat, out);
@@ -208,7 +209,7 @@ fn direction(job: &Job, name: &str, way: &Way, group: &GroupWay, out: &mut Strin
     }
     bandwidth(&way.bandwidth, group, out);
     if way.iops.samples > 0 {
-        let Rate { min, max, mean, samples, .. } = way.iops;
+        let RateSum { min, max, mean, samples, .. } = way.iops;
         let _ = writeln!(
             out,
             "   iops        : min={min:5.0}, max={max:5.0}, avg={mean:5.2}, stdev={:5.2}, \
@@ -218,7 +219,7 @@ fn direction(job: &Job, name: &str, way: &Way, group: &GroupWay, out: &mut Strin
     }
 }
 
-fn bandwidth(rate: &Rate, group: &GroupWay, out: &mut String) {
+fn bandwidth(rate: &RateSum, group: &GroupDirection, out: &mut String) {
     if rate.samples == 0 {
         return;
     }
@@ -262,8 +263,8 @@ fn latency(name: &str, of: &Histogram, out: &mut String) {
     let _ = writeln!(
         out,
         "    {name} ({unit}): min={}, max={}, avg={:5.2}, stdev={:5.2}",
-        number::time(of.min_ns() / scale),
-        number::time(of.max_ns() / scale),
+        time_text(of.min_ns() / scale),
+        time_text(of.max_ns() / scale),
         scaled(of.mean_ns()),
         scaled(of.deviation_ns())
     );
@@ -290,8 +291,8 @@ fn percentiles(name: &str, of: &Histogram, list: &[f64], out: &mut String) {
     let _ = writeln!(out, "{}", lines.join(",\n"));
 }
 
-fn latencies(sum: &Sum, out: &mut String) {
-    let found = shares::latencies(sum.ways.each_ref().map(|way| &way.clat));
+fn latencies(sum: &EntrySum, out: &mut String) {
+    let found = latency_shares(sum.ways.each_ref().map(|way| &way.clat));
     for (unit, columns, shares) in [
         ("nsec", &SHORT[..], &found.ns[..]),
         ("usec", &SHORT[..], &found.us[..]),
@@ -306,7 +307,7 @@ fn latencies(sum: &Sum, out: &mut String) {
     }
 }
 
-fn status(name: &str, way: &GroupWay, out: &mut String) {
+fn status(name: &str, way: &GroupDirection, out: &mut String) {
     if way.runtime_ns.1 == 0 {
         return;
     }
@@ -316,15 +317,95 @@ fn status(name: &str, way: &GroupWay, out: &mut String) {
     let _ = writeln!(
         out,
         "{name}: bw={}/s ({}/s), {}/s-{}/s ({}/s-{}/s), io={} ({}), run={}-{}msec",
-        number::binary(all),
-        number::decimal(all),
-        number::binary(slowest),
-        number::binary(fastest),
-        number::decimal(slowest),
-        number::decimal(fastest),
-        number::binary(way.bytes as f64),
-        number::decimal(way.bytes as f64),
+        binary_text(all),
+        decimal_text(all),
+        binary_text(slowest),
+        binary_text(fastest),
+        decimal_text(slowest),
+        decimal_text(fastest),
+        binary_text(way.bytes as f64),
+        decimal_text(way.bytes as f64),
         ms(way.runtime_ns.0),
         ms(way.runtime_ns.1)
     );
+}
+
+/// Units of a thousand.
+const SI: [&str; 7] = ["", "k", "M", "G", "T", "P", "E"];
+/// Units of 1024 bytes.
+const BINARY: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+/// Units of 1000 bytes.
+const DECIMAL: [&str; 7] = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
+
+/// A number in units of `step`: in as large a unit as it takes for `chars` digits to be enough, with
+/// as many digits after the point as fit.
+fn scaled(number: f64, chars: usize, step: f64, units: &[&str; 7]) -> String {
+    let limit = 10f64.powi(i32::try_from(chars).unwrap_or(i32::MAX));
+    let (mut value, mut power) = (number.max(0.0), 0);
+    while value.round() >= limit && power + 1 < units.len() {
+        value /= step;
+        power += 1;
+    }
+    let whole = format!("{:.0}", value.trunc()).len();
+    let digits = if power == 0 { 0 } else { chars.saturating_sub(whole + 1) };
+    format!("{value:.digits$}{}", units[power])
+}
+
+/// A count: `4801`, `12.3k`.
+pub(super) fn count_text(number: f64) -> String {
+    scaled(number, 4, 1e3, &SI)
+}
+
+/// A time in six characters: `99212`, `1044.5k`.
+pub(super) fn time_text(number: u64) -> String {
+    scaled(number as f64, 6, 1e3, &SI)
+}
+
+/// Bytes in units of 1024: `4096B`, `48.1MiB`.
+pub(super) fn binary_text(bytes: f64) -> String {
+    scaled(bytes, 4, 1024.0, &BINARY)
+}
+
+/// Bytes in units of 1000: `50.4MB`.
+pub(super) fn decimal_text(bytes: f64) -> String {
+    scaled(bytes, 4, 1e3, &DECIMAL)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pairs that fio has printed in published results.
+    #[test]
+    fn as_fio_has_them() {
+        assert_eq!(
+            [count_text(4801.0), count_text(12_345.6), count_text(0.0)],
+            ["4801", "12.3k", "0"]
+        );
+        assert_eq!([count_text(1_134_000.0), count_text(9999.4)], ["1134k", "9999"]);
+        assert_eq!(
+            [binary_text(4096.0), binary_text(131_072.0), binary_text(65_536.0)],
+            ["4096B", "128KiB", "64.0KiB"]
+        );
+        assert_eq!([binary_text(19_686_276.0), decimal_text(19_686_276.0)], ["18.8MiB", "19.7MB"]);
+        assert_eq!([binary_text(104_857_600.0), decimal_text(104_857_600.0)], ["100MiB", "105MB"]);
+        assert_eq!(
+            [binary_text(2_147_483_648.0), decimal_text(2_147_483_648.0)],
+            ["2048MiB", "2147MB"]
+        );
+        assert_eq!(
+            [binary_text(10_737_418_240.0), decimal_text(10_737_418_240.0)],
+            ["10.0GiB", "10.7GB"]
+        );
+        assert_eq!(
+            [time_text(390), time_text(99_212), time_text(1_044_512)],
+            ["390", "99212", "1044.5k"]
+        );
+    }
+
+    #[test]
+    fn no_number_is_too_large() {
+        assert_eq!(time_text(u64::MAX), "18447P");
+        assert_eq!(binary_text(u64::MAX as f64), "16.0EiB");
+    }
 }

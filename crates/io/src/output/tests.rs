@@ -1,10 +1,11 @@
 //! Hand-made outcomes and their reports.
 
 use super::Facts;
-use super::disks::{Counts, DiskUse};
+use super::disks::{DiskCounts, DiskUse};
 use super::json::json;
 use super::normal::{head, normal};
-use crate::{Amount, Depths, Job, Outcome, Rw, Side};
+use crate::job::{Amount, Job, Rw};
+use crate::outcome::{DepthCounts, DirectionStats, Outcome};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -29,7 +30,7 @@ pub fn job(name: &str, rw: &str) -> Job {
 
 /// A clone that read 1,000 blocks of 4 KiB in 2 s, each in 100 µs and a little.
 fn outcome(job: usize, clone: u32) -> Outcome {
-    let mut side = Side { ios: 1000, bytes: 4_096_000, ..Side::default() };
+    let mut side = DirectionStats { ios: 1000, bytes: 4_096_000, ..DirectionStats::default() };
     for number in 0..1000 {
         side.clat.record(100_000 + number * 10);
         side.lat.record(101_000 + number * 10);
@@ -41,13 +42,13 @@ fn outcome(job: usize, clone: u32) -> Outcome {
     Outcome {
         job,
         clone,
-        sides: [side, Side::default()],
+        sides: [side, DirectionStats::default()],
         runtime_ns: 2_000_000_000,
         user_ns: 100_000_000,
         sys_ns: 300_000_000,
         switches: 1010,
         faults: [0, 7],
-        depths: Depths {
+        depths: DepthCounts {
             level: [1000, 0, 0, 0, 0, 0, 0],
             submit: [0, 1000, 0, 0, 0, 0, 0],
             complete: [0, 1000, 0, 0, 0, 0, 0],
@@ -67,7 +68,7 @@ fn facts() -> Facts {
         warnings: vec!["iodepth 16 has no effect".into()],
         disks: vec![DiskUse {
             name: "vda".into(),
-            counts: Counts { ios: [1000, 3], ticks_ms: [900, 1], ..Counts::default() },
+            counts: DiskCounts { ios: [1000, 3], ticks_ms: [900, 1], ..DiskCounts::default() },
             util_percent: 95.123,
         }],
         ..Facts::default()

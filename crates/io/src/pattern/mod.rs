@@ -5,22 +5,14 @@
 //! writes, or both by percent. A sequence is a function of seed, name and number of the clone, and
 //! costs a few nanoseconds a block and no memory, however many blocks there are.
 
-mod permutation;
-pub(super) mod random;
-mod shares;
-mod strides;
-mod zipf;
+mod orders;
 
 #[cfg(test)]
 mod tests;
 
-use super::{Amount, Distribution, Job, job::Sizes};
-use crate::job::Zones;
-use permutation::Permutation;
-use random::{Random, mix, seed_of};
-use shares::Shares;
-use strides::{Sequence, Strides};
-use zipf::Zipf;
+use crate::job::{Amount, BlockSizes, Distribution, Job, Zones};
+use crate::random::{Random, mix, seed_of};
+use orders::{Permutation, Sequence, Shares, Strides, Zipf};
 
 /// The part of one file that a clone works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +56,7 @@ pub struct Picker {
     direction: Direction,
     block_bytes: [u32; 2],
     /// For blocks of several sizes.
-    sizes: [Option<Sizes>; 2],
+    sizes: [Option<BlockSizes>; 2],
     /// Bytes that are left out after each block of a sequence, or gone back.
     skip_bytes: i64,
     /// Zones that are worked on one after the other.
@@ -190,7 +182,7 @@ impl Picker {
             let largest = u64::from(block_bytes[*side].max(1));
             // A random block of several sizes begins at any multiple of the least at which the largest
             // has room, one that is aligned at any multiple of that.
-            let step = job.align_bytes[*side].or(job.sizes[*side].as_ref().map(Sizes::least));
+            let step = job.align_bytes[*side].or(job.sizes[*side].as_ref().map(BlockSizes::least));
             let (unit_bytes, blocks) = match step {
                 None => (largest, extent.bytes / largest),
                 Some(step) => {

@@ -2,8 +2,7 @@
 //! cannot allocate memory ends the program, so excessive demands are refused before.
 
 use super::groups;
-use crate::job::Named;
-use crate::{Amount, Engine, Job};
+use crate::job::{Amount, EngineKind, Job, NameUse};
 use hakobu_sys::process::{self, Headroom, LimitedResource};
 
 /// Memory that a clone touches besides its buffers: stacks, histograms, the kernel's part. A quarter
@@ -18,9 +17,6 @@ const ADDRESS_BYTES: u64 = super::STACK_BYTES as u64 + (64 << 10);
 const SUBMITTER_BYTES: u64 = 192 << 10;
 
 /// Describes the resources that jobs lack.
-///
-/// # Errors
-/// A sentence that names the limit, and a hint.
 pub fn check(jobs: &[Job]) -> Result<(), String> {
     refuse(jobs, &process::headroom())
 }
@@ -34,7 +30,7 @@ fn of_clone(job: &Job, of: LimitedResource) -> u64 {
     let submitters = if job.offload { u64::from(job.depth.max(1)) } else { 0 };
     let stacks = submitters.saturating_mul(SUBMITTER_BYTES);
     let own = match (job.engine, job.size) {
-        (Engine::PageFault, Some(Amount::Bytes(bytes))) => bytes,
+        (EngineKind::PageFault, Some(Amount::Bytes(bytes))) => bytes,
         _ => 0,
     };
     match of {
@@ -48,16 +44,16 @@ fn of_clone(job: &Job, of: LimitedResource) -> u64 {
         // A stack and one for signals, each with a guard, and buffers; rings and files besides.
         LimitedResource::Mappings => match job.engine {
             _ if job.offload => 5 + 6 * submitters,
-            Engine::IoUring => 8,
-            Engine::Libaio => 6,
-            Engine::PageFault => 5 + files,
-            Engine::Mmap => 5 + files,
+            EngineKind::IoUring => 8,
+            EngineKind::Libaio => 6,
+            EngineKind::PageFault => 5 + files,
+            EngineKind::Mmap => 5 + files,
             _ => 5,
         },
-        LimitedResource::Files if job.engine.named() == Named::Nothing => 0,
+        LimitedResource::Files if job.engine.named() == NameUse::Nothing => 0,
         // One at a time.
         LimitedResource::Files if job.engine.is_of_names() => 1,
-        LimitedResource::Files => files + u64::from(job.engine == Engine::IoUring),
+        LimitedResource::Files => files + u64::from(job.engine == EngineKind::IoUring),
     }
 }
 
@@ -136,7 +132,7 @@ mod tests {
         assert!(refuse(&[job(60), job(60)], &threads).is_err());
         let only_made = Job { create_only: true, ..job(60) };
         assert_eq!(refuse(&[job(60), only_made], &threads), Ok(()));
-        let null = Job { engine: Engine::Null, ..job(60) };
+        let null = Job { engine: EngineKind::Null, ..job(60) };
         assert_eq!(refuse(&[null], &room(LimitedResource::Files, 0)), Ok(()));
         let deep = Job { depth: 1 << 20, ..job(1) };
         assert!(refuse(&[deep], &room(LimitedResource::Memory, 1 << 30)).is_err());

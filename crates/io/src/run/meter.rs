@@ -3,18 +3,80 @@
 //! at which the next of these is due; where no latencies are wanted, not even a clock is read for
 //! each.
 
-mod end;
-mod least;
-
-use super::flight::{Flight, Lane};
-use super::logs::{Latency, Logs, SAMPLE};
-use crate::outcome::{Depths, Entry, Side};
+use super::drive::InFlight;
+use super::logs::{LatencyKind, LogRecorder, SAMPLE};
+use crate::job::{Clocks, Job};
+use crate::outcome::{DepthCounts, DirectionStats, LogEntry, Outcome};
 use crate::stats::Histogram;
-use crate::{Clocks, Job};
 use hakobu_sys::clock::Clock;
 use hakobu_sys::proc::ResourceUsage;
-use std::sync::atomic::{AtomicBool, Ordering};
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
+
+/// Counters of a running clone for other threads: blocks and bytes, read and written, and, asked for it,
+/// all that it has measured.
+#[derive(Debug, Default)]
+pub(super) struct CloneCounters {
+    /// And the sums of their latencies, nanoseconds.
+    sums: [AtomicU64; 6],
+    asked: AtomicBool,
+    over: AtomicBool,
+    answer: Mutex<Option<Outcome>>,
+}
+
+impl CloneCounters {
+    /// Blocks and bytes of both sides.
+    pub(super) fn sides(&self) -> [(u64, u64); 2] {
+        let [a, b, c, d, ..] = &self.sums;
+        let get = |place: &AtomicU64| place.load(Ordering::Relaxed);
+        [(get(a), get(b)), (get(c), get(d))]
+    }
+
+    /// Sum of the latencies of both sides, ramp time apart, nanoseconds.
+    pub(super) fn latency_ns(&self) -> u64 {
+        let [.., reads, writes] = &self.sums;
+        reads.load(Ordering::Relaxed) + writes.load(Ordering::Relaxed)
+    }
+
+    /// Takes new sums, in the same order.
+    pub(super) fn show(&self, sums: impl Iterator<Item = u64>) {
+        for (place, sum) in self.sums.iter().zip(sums) {
+            place.store(sum, Ordering::Relaxed);
+        }
+    }
+
+    /// Ends the clone.
+    pub(super) fn end(&self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
+
+    /// It is to end.
+    pub(super) fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    /// Asks for all that was measured.
+    pub(super) fn ask(&self) {
+        self.asked.store(true, Ordering::Release);
+    }
+
+    /// That was not answered yet.
+    pub(super) fn is_asked(&self) -> bool {
+        self.asked.load(Ordering::Acquire)
+    }
+
+    /// Answers.
+    pub(super) fn tell(&self, measured: Outcome) {
+        *self.answer.lock() = Some(measured);
+        self.asked.store(false, Ordering::Release);
+    }
+
+    /// The last answer.
+    pub(super) fn told(&self) -> Option<Outcome> {
+        self.answer.lock().clone()
+    }
+}
 
 /// Maximum interval of progress reports and of checks whether to stop.
 const TELL: Duration = Duration::from_millis(50);
@@ -43,13 +105,13 @@ pub(super) struct Meter<'a> {
     pub(super) over: bool,
     /// The job ends as it is slower than it may be (`rate_min`).
     pub(super) too_slow: Option<String>,
-    pub(super) sides: [Side; 2],
-    pub(super) depths: Depths,
+    pub(super) sides: [DirectionStats; 2],
+    pub(super) depths: DepthCounts,
     pub(super) sync: Histogram,
     job: &'a Job,
-    lane: &'a Lane,
+    counters: &'a CloneCounters,
     stop: &'a AtomicBool,
-    logs: Option<Box<Logs>>,
+    logs: Option<Box<LogRecorder>>,
     /// In ticks: its beginning, that of what is counted, the end of ramp time (`None`: it is over),
     /// and of everything.
     pub(super) begun: u64,
@@ -79,13 +141,13 @@ impl<'a> Meter<'a> {
     /// Counters for a job. `waits`: its engine waits for each block.
     pub(super) fn new(
         job: &'a Job,
-        lane: &'a Lane,
+        counters: &'a CloneCounters,
         stop: &'a AtomicBool,
         waits: bool,
     ) -> Meter<'a> {
         let clocks = Clocks { slat: job.clocks.slat && !waits, ..job.clocks };
         let rated = job.rate_bytes_per_s.iter().chain(&job.rate_iops).any(Option::is_some);
-        let logs = Logs::new(job);
+        let logs = LogRecorder::new(job);
         Meter {
             clock: Clock::best(),
             clocks,
@@ -96,10 +158,10 @@ impl<'a> Meter<'a> {
             over: false,
             too_slow: None,
             sides: Default::default(),
-            depths: Depths::default(),
+            depths: DepthCounts::default(),
             sync: Histogram::default(),
             job,
-            lane,
+            counters,
             stop,
             logs,
             begun: 0,
@@ -135,7 +197,7 @@ impl<'a> Meter<'a> {
     pub(super) fn pass(&mut self) -> u64 {
         let now = self.clock.now();
         if now >= self.due {
-            self.happen(now);
+            self.run_due(now);
         }
         now
     }
@@ -173,7 +235,7 @@ impl<'a> Meter<'a> {
 
     /// A block has landed whole, at `end`.
     #[inline(always)]
-    pub(super) fn landed(&mut self, flight: &Flight, end: u64) {
+    pub(super) fn landed(&mut self, flight: &InFlight, end: u64) {
         let side = &mut self.sides[usize::from(flight.block.write)];
         side.ios += 1;
         side.bytes += u64::from(flight.block.bytes);
@@ -199,7 +261,7 @@ impl<'a> Meter<'a> {
     }
 
     #[cold]
-    fn look_closely(&mut self, flight: &Flight, end: u64) {
+    fn look_closely(&mut self, flight: &InFlight, end: u64) {
         if self.job.priorities.of_blocks() {
             let from = if self.job.lat_percentiles { flight.start } else { flight.issue };
             let latency_ns = self.clock.between_ns(from, end);
@@ -211,14 +273,14 @@ impl<'a> Meter<'a> {
     }
 
     /// Number of the priority that a block has, be it that of the thread.
-    fn effective(&self, flight: &Flight) -> u16 {
+    fn effective(&self, flight: &InFlight) -> u16 {
         match flight.priority {
             0 => self.job.priorities.own_value(),
             own => own,
         }
     }
 
-    fn log(&mut self, flight: &Flight, end: u64) {
+    fn log(&mut self, flight: &InFlight, end: u64) {
         let priority = self.effective(flight);
         let Some(logs) = self.logs.as_mut().filter(|logs| logs.latency) else { return };
         let (clock, block) = (self.clock, &flight.block);
@@ -227,12 +289,12 @@ impl<'a> Meter<'a> {
             let (write, bytes) = (block.write, u64::from(block.bytes));
             if wanted {
                 let offset = block.offset;
-                logs.block(which, Entry { at_ms, value, write, bytes, offset, priority });
+                logs.block(which, LogEntry { at_ms, value, write, bytes, offset, priority });
             }
         };
-        log(Latency::Slat, clock.between_ns(flight.start, flight.issue), self.clocks.slat);
-        log(Latency::Clat, clock.between_ns(flight.issue, end), self.clocks.clat);
-        log(Latency::Lat, clock.between_ns(flight.start, end), self.clocks.lat);
+        log(LatencyKind::Slat, clock.between_ns(flight.start, flight.issue), self.clocks.slat);
+        log(LatencyKind::Clat, clock.between_ns(flight.issue, end), self.clocks.clat);
+        log(LatencyKind::Lat, clock.between_ns(flight.start, end), self.clocks.lat);
     }
 
     /// After one or more blocks: runs due actions. `end` is now, if times are taken.
@@ -240,7 +302,7 @@ impl<'a> Meter<'a> {
     pub(super) fn look(&mut self, end: u64) {
         if self.timed {
             if end >= self.due {
-                self.happen(end);
+                self.run_due(end);
             }
         } else {
             self.left -= 1;
@@ -262,13 +324,13 @@ impl<'a> Meter<'a> {
         }
         (self.looked, self.left) = (now, self.stride);
         if now >= self.due {
-            self.happen(now);
+            self.run_due(now);
         }
     }
 
     /// Returns whether the job is to end, while its count is interrupted.
     pub(super) fn is_late(&self) -> bool {
-        let stops = self.stop.load(Ordering::Relaxed) || self.lane.is_over();
+        let stops = self.stop.load(Ordering::Relaxed) || self.counters.is_over();
         stops || self.clock.now() >= self.deadline
     }
 
@@ -304,7 +366,7 @@ impl<'a> Meter<'a> {
     /// Runs the actions that are due at `now`.
     #[cold]
     #[inline(never)]
-    fn happen(&mut self, now: u64) {
+    fn run_due(&mut self, now: u64) {
         if self.ramp_end.is_some_and(|end| now >= end) {
             self.end_ramp(now);
         }
@@ -328,9 +390,9 @@ impl<'a> Meter<'a> {
         self.ramp_end = None;
         for (ramp, side) in self.ramp.iter_mut().zip(&mut self.sides) {
             *ramp = (ramp.0 + side.ios, ramp.1 + side.bytes);
-            *side = Side::default();
+            *side = DirectionStats::default();
         }
-        self.depths = Depths::default();
+        self.depths = DepthCounts::default();
         self.sync = Histogram::default();
         self.count_from(now);
     }
@@ -363,10 +425,10 @@ impl<'a> Meter<'a> {
     /// Reports progress, checks whether to stop, and determines the next due action.
     fn tell(&mut self, now: u64) {
         self.show();
-        if self.lane.is_asked() {
+        if self.counters.is_asked() {
             self.answer(now);
         }
-        if self.stop.load(Ordering::Relaxed) || self.lane.is_over() {
+        if self.stop.load(Ordering::Relaxed) || self.counters.is_over() {
             self.over = true;
         }
         let told = now.saturating_add(self.ticks(TELL));
@@ -376,10 +438,11 @@ impl<'a> Meter<'a> {
 
     fn show(&self) {
         let sums = self.sides.iter().zip(&self.ramp);
-        let latency_ns = |side: &Side| (side.clat.mean_ns() * side.clat.count() as f64) as u64;
+        let latency_ns =
+            |side: &DirectionStats| (side.clat.mean_ns() * side.clat.count() as f64) as u64;
         let latencies = self.sides.iter().map(latency_ns);
         let sums = sums.flat_map(|(side, ramp)| [side.ios + ramp.0, side.bytes + ramp.1]);
-        self.lane.show(sums.chain(latencies));
+        self.counters.show(sums.chain(latencies));
     }
 }
 
@@ -388,4 +451,116 @@ impl<'a> Meter<'a> {
 fn next(due: u64, step: u64, now: u64) -> u64 {
     let step = step.max(1);
     due.saturating_add((now.saturating_sub(due) / step + 1).saturating_mul(step))
+}
+
+/// Counts of blocks and syncs.
+type Counted = ([DirectionStats; 2], Histogram, DepthCounts);
+
+impl Meter<'_> {
+    /// It ends now: fills in all that is counted here.
+    pub(super) fn finish(mut self, outcome: &mut Outcome) {
+        let now = self.clock.now();
+        self.show();
+        // A clone that ends in ramp time has measured nothing.
+        if self.ramp_end.is_some() {
+            self.end_ramp(now);
+        } else if self.logs.is_some() {
+            self.close_window(now);
+        }
+        let depths = std::mem::take(&mut self.depths);
+        let counted = (std::mem::take(&mut self.sides), std::mem::take(&mut self.sync), depths);
+        self.measured(now, counted, outcome);
+        outcome.logged = self.logs.map(|logs| logs.logged).unwrap_or_default();
+    }
+
+    /// Sends the counters so far to the requester; during ramp time there are none.
+    pub(super) fn answer(&self, now: u64) {
+        let mut outcome = Outcome::default();
+        if self.ramp_end.is_none() {
+            let counted = (self.sides.clone(), self.sync.clone(), self.depths.clone());
+            self.measured(now, counted, &mut outcome);
+        }
+        self.counters.tell(outcome);
+    }
+
+    /// Fills in the counters so far, without logs.
+    fn measured(&self, now: u64, counted: Counted, outcome: &mut Outcome) {
+        let used = ResourceUsage::of_thread().since(&self.used);
+        outcome.runtime_ns = self.clock.between_ns(self.counted, now);
+        outcome.user_ns = used.user.as_nanos() as u64;
+        outcome.sys_ns = used.sys.as_nanos() as u64;
+        outcome.switches = used.voluntary_switches + used.involuntary_switches;
+        outcome.faults = [used.major_faults, used.minor_faults];
+        (outcome.sides, outcome.sync, outcome.depths) = counted;
+        for side in &mut outcome.sides {
+            if !self.apart {
+                if self.clocks.lat {
+                    side.lat = side.clat.clone();
+                }
+                if !self.clocks.clat {
+                    side.clat = Histogram::default();
+                }
+            }
+        }
+        if self.waits {
+            // One after the other: this need not be counted.
+            let blocks = outcome.sides.iter().map(|side| side.ios).sum();
+            outcome.depths.level[0] = blocks;
+            outcome.depths.submit[1] = blocks;
+            outcome.depths.complete[1] = blocks;
+        }
+    }
+}
+
+/// Rates are not checked before this time, as in fio.
+const SETTLE: Duration = Duration::from_secs(2);
+
+impl Meter<'_> {
+    /// The job begins now.
+    pub(super) fn begin_least(&mut self, now: u64) {
+        let least = &self.job.least;
+        if least.bytes_per_s.iter().chain(&least.iops).any(Option::is_some) {
+            let settled = SETTLE.saturating_sub(least.cycle);
+            self.least_seen = (now.saturating_add(self.ticks(settled)), [(0, 0); 2]);
+            self.least_due = now.saturating_add(self.ticks(SETTLE.max(least.cycle)));
+        }
+    }
+
+    /// Blocks and bytes of both sides, ramp time included.
+    fn moved(&self) -> [(u64, u64); 2] {
+        let of = |at: usize| {
+            let (side, ramp) = (&self.sides[at], self.ramp[at]);
+            (side.ios + ramp.0, side.bytes + ramp.1)
+        };
+        [of(0), of(1)]
+    }
+
+    /// Compares the rates since the last look with those that there have to be.
+    pub(super) fn look_at_rates(&mut self, now: u64) {
+        let (since, before) = self.least_seen;
+        let moved = self.moved();
+        let seconds = self.clock.between_ns(since, now) as f64 / 1e9;
+        let least = &self.job.least;
+        let works = [self.job.rw.reads, self.job.rw.writes];
+        for (at, name) in ["read", "write"].into_iter().enumerate().filter(|(at, _)| works[*at]) {
+            // The first cycle also includes the settling time.
+            let from = before[at];
+            let rate = |count: u64| count as f64 / seconds.max(1e-9);
+            let (iops, bytes) = (rate(moved[at].0 - from.0), rate(moved[at].1 - from.1));
+            let wanted =
+                [(least.bytes_per_s[at], bytes, "bytes"), (least.iops[at], iops, "blocks")];
+            for (wanted, found, unit) in wanted {
+                if let Some(wanted) = wanted.filter(|wanted| found < *wanted as f64) {
+                    self.over = true;
+                    self.too_slow = Some(format!(
+                        "{name}: {found:.0} {unit} a second, and at least {wanted} there have to be \
+                         (rate_min, rate_iops_min)"
+                    ));
+                }
+            }
+        }
+        self.least_seen = (now, moved);
+        let cycle = self.ticks(least.cycle);
+        self.least_due = next(self.least_due, cycle, now);
+    }
 }

@@ -2,37 +2,29 @@
 //! group. `clone` makes one ready and says what it measured, `drive` is its loop, `meter` what is
 //! counted in it and when something is due, `pace` when a block may go.
 
-mod burn;
 mod clone;
 mod demand;
 mod drive;
-mod flight;
-mod gate;
+mod failure;
 mod logs;
 mod meter;
 mod pace;
 mod peers;
-mod place;
-mod states;
-mod view;
+mod verify;
 
 #[cfg(test)]
 mod tests;
 
-use super::Job;
-use super::layout::Layout;
-use super::outcome::Outcome;
-use crate::job::{ExitWhat, Named, report_group};
-use clone::Task;
+use crate::job::{ExitWhat, Job, NameUse, report_group};
+use crate::layout::{CloneFiles, Layout};
+use crate::outcome::Outcome;
+use clone::CloneTask;
 pub use demand::check;
-use flight::Lane;
-use gate::Gate;
-use peers::Peers;
-use states::States;
+use meter::CloneCounters;
+use peers::{Peers, StartGate, SteadyStates};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
-pub use view::View;
 
 /// Progress of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,15 +48,12 @@ const STACK_BYTES: usize = 256 << 10;
 /// called from this thread about every `every` (never if that is zero) with a view of the run under way.
 ///
 /// An error in a clone ends that clone and is reported in its outcome.
-///
-/// # Errors
-/// A thread could not be started.
 pub fn run(
     jobs: &[Job],
     layout: &Layout,
     stop: &AtomicBool,
     every: Duration,
-    watch: &mut dyn FnMut(&View<'_>),
+    watch: &mut dyn FnMut(&RunView<'_>),
 ) -> Result<Vec<Outcome>, String> {
     // Not when the first clone looks at it: the first call takes its time.
     hakobu_sys::clock::Clock::best();
@@ -74,19 +63,19 @@ pub fn run(
         if stop.load(Ordering::Relaxed) || round.is_over {
             break;
         }
-        let runs = |clone: &&super::layout::CloneFiles| {
+        let runs = |clone: &&CloneFiles| {
             group.contains(&clone.job) && jobs.get(clone.job).is_some_and(|job| !job.create_only)
         };
         let clones = || layout.clones.iter().filter(runs);
         let peers = Peers::new(jobs, clones().map(|clone| clone.job));
-        let tasks: Vec<Task> = clones()
+        let tasks: Vec<CloneTask> = clones()
             .filter_map(|files| {
                 let job = jobs.get(files.job)?;
-                let nothing = job.engine.named() == Named::Nothing;
+                let nothing = job.engine.named() == NameUse::Nothing;
                 let paths = files.files.iter().filter(|_| !nothing);
                 let paths = paths.filter_map(|file| Some(layout.files.get(*file)?.path.as_path()));
-                let (paths, lane, peers) = (paths.collect(), Lane::default(), &peers);
-                Some(Task { job, files, paths, lane, stop, peers })
+                let (paths, counters, peers) = (paths.collect(), CloneCounters::default(), &peers);
+                Some(CloneTask { job, files, paths, counters, stop, peers })
             })
             .collect();
         round.group(&tasks)?;
@@ -110,7 +99,7 @@ fn groups(jobs: &[Job]) -> Vec<std::ops::Range<usize>> {
 struct Round<'a> {
     begun: Instant,
     every: Duration,
-    watch: &'a mut dyn FnMut(&View<'_>),
+    watch: &'a mut dyn FnMut(&RunView<'_>),
     /// Work of earlier groups, and measurements of their clones.
     before: Progress,
     ended: Vec<Outcome>,
@@ -121,10 +110,10 @@ struct Round<'a> {
 
 impl Round<'_> {
     /// Runs clones together to their ends and keeps their measurements.
-    fn group(&mut self, tasks: &[Task]) -> Result<(), String> {
-        let gate = Gate::default();
+    fn group(&mut self, tasks: &[CloneTask]) -> Result<(), String> {
+        let gate = StartGate::default();
         let mut outcomes: Vec<Option<Outcome>> = tasks.iter().map(|_| None).collect();
-        let mut states = States::new(tasks);
+        let mut states = SteadyStates::new(tasks);
         std::thread::scope(|scope| {
             let (tell, told) = mpsc::channel();
             for (number, task) in tasks.iter().enumerate() {
@@ -160,10 +149,10 @@ impl Round<'_> {
     /// Takes outcomes as they come, and tells how far it is meanwhile.
     fn collect(
         &mut self,
-        tasks: &[Task],
+        tasks: &[CloneTask],
         told: &mpsc::Receiver<(usize, Outcome)>,
         outcomes: &mut [Option<Outcome>],
-        states: &mut States,
+        states: &mut SteadyStates,
     ) {
         let mut done = 0;
         let mut next = Instant::now() + self.every;
@@ -186,7 +175,7 @@ impl Round<'_> {
                 Err(RecvTimeoutError::Timeout) => {
                     let progress = self.progress(tasks, done);
                     let (ended, done) = (&self.ended[..], &*outcomes);
-                    (self.watch)(&View { progress, tasks, ended, done });
+                    (self.watch)(&RunView { progress, tasks, ended, done });
                     next = (next + self.every).max(Instant::now());
                 }
                 // A thread that panicked; the scope reports it.
@@ -196,7 +185,7 @@ impl Round<'_> {
     }
 
     /// A clone has ended, and others with it, if its job says so (`exitall`, `exit_what`, `exitall_on_error`).
-    fn end_others(&mut self, tasks: &[Task], outcome: &Outcome) {
+    fn end_others(&mut self, tasks: &[CloneTask], outcome: &Outcome) {
         let Some(job) = self.jobs.get(outcome.job) else { return };
         let on_error = job.among.exit_on_error && outcome.error.is_some();
         let what = job.among.exit.or(on_error.then_some(ExitWhat::Group));
@@ -208,20 +197,60 @@ impl Round<'_> {
                 Some(ExitWhat::Stonewall | ExitWhat::All) => true,
             };
             if ends {
-                task.lane.end();
+                task.counters.end();
             }
         }
         self.is_over |= what == Some(ExitWhat::All);
     }
 
-    fn progress(&self, tasks: &[Task], done: usize) -> Progress {
+    fn progress(&self, tasks: &[CloneTask], done: usize) -> Progress {
         let mut sides = self.before.sides;
         for task in tasks {
-            for (sum, (ios, bytes)) in sides.iter_mut().zip(task.lane.sides()) {
+            for (sum, (ios, bytes)) in sides.iter_mut().zip(task.counters.sides()) {
                 *sum = (sum.0 + ios, sum.1 + bytes);
             }
         }
         let elapsed = self.begun.elapsed();
         Progress { elapsed, sides, running: tasks.len() - done, done: self.before.done + done }
+    }
+}
+
+/// Time for clones to answer a request for their measurements: twice the time in which each
+/// looks around, if no block of it takes longer.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// Between two looks for answers.
+const NAP: Duration = Duration::from_millis(2);
+
+/// A run under way.
+pub struct RunView<'a> {
+    /// Its progress.
+    pub progress: Progress,
+    tasks: &'a [CloneTask<'a>],
+    /// Measurements of clones of earlier groups.
+    pub(super) ended: &'a [Outcome],
+    /// Measurements of those of this group that have ended.
+    pub(super) done: &'a [Option<Outcome>],
+}
+
+impl RunView<'_> {
+    /// Measurements so far of all clones that have begun, in the order of jobs and clones; logs are
+    /// there when a clone has ended. Takes up to a tenth of a second; a clone that waits for a block
+    /// all that time stands there as it was when it was asked before.
+    pub fn outcomes(&self) -> Vec<Outcome> {
+        let at_work = || self.tasks.iter().zip(self.done).filter(|(_, done)| done.is_none());
+        at_work().for_each(|(task, _)| task.counters.ask());
+        let until = Instant::now() + PATIENCE;
+        while Instant::now() < until && at_work().any(|(task, _)| task.counters.is_asked()) {
+            std::thread::sleep(NAP);
+        }
+        let of_group = self.tasks.iter().zip(self.done).filter_map(|(task, done)| match done {
+            Some(outcome) => Some(outcome.clone()),
+            None => {
+                let (job, clone) = (task.files.job, task.files.clone);
+                let trims = task.job.trims;
+                task.counters.told().map(|outcome| Outcome { job, clone, trims, ..outcome })
+            }
+        });
+        self.ended.iter().cloned().chain(of_group).collect()
     }
 }

@@ -1,6 +1,6 @@
 //! Lists of values that a sweep goes through: `1,2,4..128`, `read,randread`, `4k..1m`.
 
-use super::units::{self, Base};
+use super::units::{self, UnitBase};
 
 /// Values of one list, at most.
 const VALUES_MAX: usize = 1000;
@@ -14,9 +14,6 @@ pub fn is_list(text: &str) -> bool {
 /// are some, so that values may have commas of their own. `A,B..Z` goes on as A and B begin: where
 /// one is a whole multiple of the other (twice at least) by that factor, else by their difference;
 /// after one value by 1. It ends with the last value that is not beyond Z.
-///
-/// # Errors
-/// A value is missing, or `..` stands where nothing can be continued.
 pub fn values(text: &str) -> Result<Vec<String>, String> {
     let separator = if text.contains(';') { ';' } else { ',' };
     let mut all: Vec<String> = Vec::new();
@@ -46,7 +43,7 @@ pub fn values(text: &str) -> Result<Vec<String>, String> {
 /// The values after those that are there, up to `end`.
 fn continued(before: &[String], end: &str) -> Result<Vec<String>, String> {
     let number = |text: &str| {
-        let number = units::size(text, Base::Binary).map(i128::from);
+        let number = units::size(text, UnitBase::Binary).map(i128::from);
         number.map_err(|why| format!("cannot be continued: {text} {why}"))
     };
     let last = before.last().map_or(Ok(0), |text| number(text))?;

@@ -1,35 +1,26 @@
 //! Reads a command line of `hakobu io`: fio's command line and fio's job files (fio(1)), read into [`Job`]s.
 //!
-//! Reading is in two steps. `own` and `file` take apart what was written into sections of options
-//! with their places (`section`). Then every job is made of the sections that are its own and those
-//! before it that hold for all (`table` says what an option sets, `draft` the defaults, `finish`
-//! the values that depend on each other). The second step is done again for each cell of a
-//! sweep. Nothing here touches files or the machine but through [`Outside`].
+//! Reading is in two steps. `source` takes apart what was written into sections of options with their origins. Then every
+//! job is made of the sections that are its own and those before it that hold for all (`options` says what an option
+//! sets, `draft` the defaults and the values that depend on each other). The second step is done again for each cell of
+//! a sweep. Nothing here touches files or the machine but through [`Environment`].
 
-mod arithmetic;
 mod draft;
-mod file;
-mod finish;
-mod further;
-mod known;
 pub mod lists;
-mod own;
-mod priority;
-mod section;
+mod options;
+mod refused;
 mod source;
-mod table;
-mod theirs;
 pub mod units;
-mod useless;
 mod values;
 
-use super::job::Job;
-pub use known::{Known, Takes};
-pub use own::RunOptions;
-pub use section::{is_option, options};
+use crate::job::Job;
+use crate::layout::Safety;
+pub use options::{Effect, GROUPS, IoOption, OptionGroup, Takes, is_option, options};
+pub use refused::{REFUSED, REMOVED};
 pub use source::Source;
 use std::io;
-pub use theirs::{OPTIONS as REFUSED, REMOVED};
+use std::path::PathBuf;
+use std::time::Duration;
 
 /// Format of a report (`--output-format`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,6 +55,39 @@ pub struct Axis {
     pub values: Vec<String>,
 }
 
+defaulted! {
+    /// Options of the run as a whole.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct RunOptions {
+        /// File of the report; `None` is standard output.
+        pub output: Option<PathBuf>,
+        /// Its format.
+        pub format: Format,
+        /// A report after each such time.
+        pub status_interval: Option<Duration>,
+        /// Condition for showing progress.
+        pub eta: Eta,
+        /// Only jobs with these names.
+        pub only: Vec<String>,
+        /// The command line is printed, and nothing done.
+        pub show_cmd: bool,
+        /// Only parse the command line and the job files (`--parse-only`).
+        pub parse_only: bool,
+        /// A job that writes is an error.
+        pub read_only: bool,
+        /// A warning is an error.
+        pub strict: bool,
+        /// Permission to write, and handling of the files.
+        pub safety: Safety,
+        /// Runs of each cell.
+        pub repeat: u32 = 1,
+        /// All is written once before.
+        pub precondition: bool,
+        /// Options of `--sweep`.
+        pub sweep: Vec<Axis>,
+    }
+}
+
 /// All that was asked for.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
@@ -85,11 +109,8 @@ pub struct Request {
 }
 
 /// The environment that options and job files refer to.
-pub trait Outside {
+pub trait Environment {
     /// The text of a file that a job file includes.
-    ///
-    /// # Errors
-    /// It cannot be read.
     fn include(&self, path: &str) -> io::Result<String>;
     /// The value of an environment variable.
     fn variable(&self, name: &str) -> Option<String>;
@@ -105,7 +126,7 @@ pub trait Outside {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct System;
 
-impl Outside for System {
+impl Environment for System {
     fn include(&self, path: &str) -> io::Result<String> {
         hakobu_core::lines::text(std::fs::File::open(path)?)
     }
@@ -137,7 +158,7 @@ impl Outside for System {
 pub fn read(
     arguments: &[(String, Option<String>)],
     job_files: &[(String, String)],
-    outside: &dyn Outside,
+    outside: &dyn Environment,
 ) -> Result<Request, String> {
     let source = Source::read(arguments, job_files, outside)?;
     let request = source.request(&[])?;

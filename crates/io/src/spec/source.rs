@@ -1,16 +1,309 @@
-//! The whole source text: made into jobs once for each cell of a sweep.
+//! What was written: options of the command line and of job files (fio's HOWTO, "Job file format"), taken apart into
+//! sections with their places, and made into jobs once for each cell of a sweep.
 
-use super::draft::Draft;
-use super::own::{self, RunOptions};
-use super::section::{Section, Setting};
-use super::{Axis, Job, Outside, Request, file, finish, lists};
+use super::draft::{self, Draft};
+use super::options::{Effect, IoOption, Takes, find};
+use super::{Axis, Environment, Job, Request, RunOptions, lists};
 use std::borrow::Cow;
+use std::fmt;
 
+/// Files that one job file includes, at most: one that includes itself would otherwise never end.
+const INCLUDED_MAX: usize = 256;
 /// Cells of a sweep, at most.
 const CELLS_MAX: usize = 10_000;
 
 /// The name of the job that options without a `name` make.
 const UNNAMED: &str = "io";
+
+/// Origin of a setting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The command line.
+    CommandLine,
+    /// A line (from 1) of a job file.
+    File(String, usize),
+}
+
+/// One option as it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub value: Option<String>,
+    /// Its origin.
+    pub origin: Origin,
+    /// Its value is a list of which each cell of a sweep takes one.
+    pub swept: bool,
+    /// Variables that have no value, and counted as empty.
+    pub unset: Vec<String>,
+}
+
+/// A section of a job file, or what follows a `--name`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Section {
+    /// The job's name; `None` for options that hold for all jobs after them.
+    pub job: Option<String>,
+    /// The first job of a second or later job file: it waits for all before it.
+    pub waits: bool,
+    /// Its options, in order.
+    pub settings: Vec<Setting>,
+}
+
+impl Section {
+    /// One without options.
+    pub fn of(job: Option<String>) -> Section {
+        Section { job, waits: false, settings: Vec::new() }
+    }
+}
+
+/// Takes a command line apart. The lists in it are looked at later.
+fn typed(arguments: &[(String, Option<String>)]) -> Result<(RunOptions, Vec<Section>), String> {
+    let mut run = RunOptions::default();
+    // What follows a `--name` is that job's, what comes before the first is for all of them.
+    let mut sections = vec![Section::of(None)];
+    for (name, value) in arguments {
+        let setting = Setting::typed(name, value.as_deref());
+        let option = find(name).map_err(|why| setting.wrong(&why))?;
+        if let Effect::Run(set) = option.effect {
+            let value = match (value.as_deref(), option.takes) {
+                (None, Takes::Switch) => "1",
+                (None, _) | (Some(""), Takes::Value) => return Err(setting.wrong("needs a value")),
+                (Some(value), _) => value,
+            };
+            set(&mut run, value).map_err(|why| setting.wrong(&why))?;
+        } else if option.name == "name" {
+            let job = value.as_deref().filter(|job| !job.is_empty());
+            let job = job.ok_or_else(|| setting.wrong("needs a value"))?;
+            sections.push(Section::of((!is_global(job)).then(|| job.to_owned())));
+        } else if let Some(section) = sections.last_mut() {
+            let is_list = value.as_deref().is_some_and(lists::is_list);
+            section.settings.push(Setting { swept: option.sweeps && is_list, ..setting });
+        }
+    }
+    Ok((run, sections))
+}
+
+/// Returns whether a section holds options for all jobs after it: as in fio, if its name begins with `global`.
+fn is_global(name: &str) -> bool {
+    name.starts_with("global")
+}
+
+/// Reader of a job file and those that it includes.
+struct JobFileReader<'a> {
+    outside: &'a dyn Environment,
+    sections: Vec<Section>,
+    included: usize,
+}
+
+impl JobFileReader<'_> {
+    /// Reads one file.
+    fn read(&mut self, name: &str, text: &str) -> Result<(), String> {
+        let nested = self.included > 0;
+        for (at, line) in text.lines().enumerate() {
+            let wrong = |why: &str| format!("{name}:{}: {why}", at + 1);
+            if line.contains('\0') {
+                return Err(wrong("is not valid UTF-8"));
+            }
+            let line = bare(line);
+            if line.is_empty() {
+                continue;
+            }
+            if let Some(rest) = line.strip_prefix('[') {
+                if nested {
+                    return Err(wrong("a section in a file that is included"));
+                }
+                let job = match rest.strip_suffix(']') {
+                    Some("") => return Err(wrong("a section without a name")),
+                    Some(job) => job,
+                    None => return Err(wrong("a section that does not end with ]")),
+                };
+                let job = (!is_global(job)).then(|| job.to_owned());
+                self.sections.push(Section::of(job));
+                continue;
+            }
+            let Some(section) = self.sections.last_mut() else {
+                return Err(wrong(&format!("{line} comes before the first [section]")));
+            };
+            let include = line.strip_prefix("include");
+            match include.and_then(|rest| rest.strip_prefix([' ', '\t'])) {
+                Some(other) => {
+                    let (path, text) =
+                        self.include(name, other.trim()).map_err(|why| wrong(&why))?;
+                    self.read(&path, &text)?;
+                }
+                None => {
+                    let origin = Origin::File(name.to_owned(), at + 1);
+                    section.settings.push(setting(line, origin, self.outside));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The path and the text of a file that another one names: as seen from where the program
+    /// runs, or else from where the file is that names it.
+    fn include(&mut self, name: &str, other: &str) -> Result<(String, String), String> {
+        self.included += 1;
+        if self.included > INCLUDED_MAX {
+            return Err(format!("more than {INCLUDED_MAX} files are included"));
+        }
+        let error = match self.outside.include(other) {
+            Ok(text) => return Ok((other.to_owned(), text)),
+            Err(error) => error,
+        };
+        let beside = name.rsplit_once('/').filter(|_| !other.starts_with('/'));
+        if let Some((dir, _)) = beside {
+            let path = format!("{dir}/{other}");
+            if let Ok(text) = self.outside.include(&path) {
+                return Ok((path, text));
+            }
+        }
+        Err(format!("cannot include {other}: {error}"))
+    }
+}
+
+/// A line without what surrounds it: white space, and a comment from the first `;` or `#` on.
+fn bare(line: &str) -> &str {
+    let end = line.find([';', '#']).unwrap_or(line.len());
+    line[..end].trim_matches(|c: char| c.is_whitespace() || c.is_control())
+}
+
+/// Reads `NAME=VALUE` or `NAME`.
+fn setting(line: &str, origin: Origin, outside: &dyn Environment) -> Setting {
+    let (name, value) = match line.split_once('=') {
+        Some((name, value)) => (name.trim_end(), Some(value.trim_start())),
+        None => (line, None),
+    };
+    let (value, unset) = value.map(|value| expanded(value, outside)).unzip();
+    let mut unset: Vec<String> = unset.unwrap_or_default();
+    unset.dedup();
+    Setting { name: name.to_owned(), value, origin, swept: false, unset }
+}
+
+/// A value with `${VARIABLE}` and fio's keywords replaced; and the variables that there are not,
+/// which count as empty.
+fn expanded(value: &str, outside: &dyn Environment) -> (String, Vec<String>) {
+    let (mut out, mut unset) = (String::with_capacity(value.len()), Vec::new());
+    let mut rest = value;
+    while let Some(at) = rest.find("${") {
+        let Some(length) = rest[at..].find('}') else { break };
+        out.push_str(&rest[..at]);
+        let name = &rest[at + 2..at + length];
+        match outside.variable(name) {
+            Some(text) => out.push_str(&text),
+            None => unset.push(name.to_owned()),
+        }
+        rest = &rest[at + length + 1..];
+    }
+    out.push_str(rest);
+    for (keyword, number) in [
+        ("$ncpus", outside.cpus()),
+        ("$pagesize", outside.page_bytes()),
+        ("$mb_memory", outside.memory_mib()),
+    ] {
+        if out.contains(keyword) {
+            out = out.replace(keyword, &number.to_string());
+        }
+    }
+    (out, unset)
+}
+
+impl fmt::Display for Setting {
+    /// As an error begins: `--bs=4q`, `job.fio:3: bs=4q`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.origin {
+            Origin::CommandLine => write!(f, "--")?,
+            Origin::File(name, line) => write!(f, "{name}:{line}: ")?,
+        }
+        write!(f, "{}", self.name)?;
+        let value = self.value.as_deref();
+        value.map_or(Ok(()), |value| write!(f, "={value}"))
+    }
+}
+
+impl Setting {
+    /// One of the command line.
+    pub fn typed(name: &str, value: Option<&str>) -> Setting {
+        let (name, value) = (name.to_owned(), value.map(str::to_owned));
+        Setting { name, value, origin: Origin::CommandLine, swept: false, unset: Vec::new() }
+    }
+
+    /// The message for an invalid one.
+    pub fn wrong(&self, why: &str) -> String {
+        match self.unset.as_slice() {
+            [] => format!("{self}: {why}"),
+            unset => format!("{self}: {why} (not set in the environment: {})", unset.join(", ")),
+        }
+    }
+
+    /// Lets it have its effect on a job.
+    fn apply(&self, draft: &mut Draft) -> Result<(), String> {
+        let option = find(&self.name).map_err(|why| self.wrong(&why))?;
+        let value = match (self.value.as_deref(), option.takes) {
+            (Some(value), _) => value.trim(),
+            (None, Takes::Text) => "",
+            (None, Takes::Mark) => "1",
+            (None, _) if option.is_of_run() => "",
+            (None, _) => return Err(self.wrong("needs a value")),
+        };
+        match option.effect {
+            Effect::Job(set) => {
+                set(draft, value).map_err(|why| self.wrong(&self.of_list(option, why)))?
+            }
+            Effect::Run(_) => {
+                return Err(self.wrong("is an option of the command line, not of a job"));
+            }
+            Effect::Noted(why) => {
+                let note = format!("{} has no effect here: {why}", option.name);
+                if !draft.notes.contains(&note) {
+                    draft.notes.push(note);
+                }
+            }
+            Effect::Only(values) if values.contains(&value) => {}
+            Effect::Only(values) => {
+                let can = values.join(" or ");
+                let why = format!("of fio's values only {can} is supported here");
+                return Err(self.wrong(&why));
+            }
+        }
+        if !draft.given.contains(&option.name) {
+            draft.given.push(option.name);
+        }
+        Ok(())
+    }
+
+    /// Reason that a value was refused; where it is a list in a job file, that lists of values to try stand on
+    /// the command line.
+    fn of_list(&self, option: &IoOption, why: String) -> String {
+        let is_in_file = matches!(self.origin, Origin::File(..));
+        let value = self.value.as_deref();
+        let value = value.filter(|value| is_in_file && lists::is_list(value));
+        match value {
+            Some(value) if option.sweeps && !why.contains("fio's") => {
+                let name = option.name;
+                format!(
+                    "{why}; a list of values to measure goes on the command line: \
+                     --sweep={name}={value} (in job files only bs, bsrange, bssplit, rate, rate_iops, \
+                     cpus_allowed and percentile_list have commas)"
+                )
+            }
+            _ => why,
+        }
+    }
+
+    /// The pair for the record: fio's first name, and the value; of an option without one `1`, or
+    /// nothing where it would be a text.
+    pub fn pair(&self) -> (String, String) {
+        let (name, alone) = match find(&self.name) {
+            Ok(option) if option.takes == Takes::Text => (option.name, ""),
+            Ok(option) => (option.name, "1"),
+            Err(_) => (self.name.as_str(), "1"),
+        };
+        let value = self.value.as_deref().map_or(alone, str::trim);
+        (name.to_owned(), value.to_owned())
+    }
+}
 
 /// A command line and job files, taken apart.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,16 +318,18 @@ impl Source {
     pub(super) fn read(
         arguments: &[(String, Option<String>)],
         job_files: &[(String, String)],
-        outside: &dyn Outside,
+        outside: &dyn Environment,
     ) -> Result<Source, String> {
-        let (own, mut sections) = own::read(arguments)?;
+        let (own, mut sections) = typed(arguments)?;
         let wanted = |section: &Section| {
             let named = |name: &String| own.only.is_empty() || own.only.contains(name);
             section.job.as_ref().is_none_or(named)
         };
         sections.retain(wanted);
         for (at, (name, text)) in job_files.iter().enumerate() {
-            let mut more = file::sections(name, text, outside)?;
+            let mut reader = JobFileReader { outside, sections: Vec::new(), included: 0 };
+            reader.read(name, text)?;
+            let mut more = reader.sections;
             more.retain(wanted);
             // As in fio, one job file waits for the one before it.
             let first = more.iter_mut().find(|section| section.job.is_some());
@@ -89,7 +384,7 @@ impl Source {
             draft.job.stonewall |= section.waits;
             apply(&mut draft, &settings)?;
             record(&mut draft.job.given, settings.iter().map(Cow::as_ref));
-            let (job, more) = finish::job(draft).map_err(|why| format!("{name}: {why}"))?;
+            let (job, more) = draft::job(draft).map_err(|why| format!("{name}: {why}"))?;
             jobs.push(job);
             for warning in more {
                 if !warnings.contains(&warning) {
@@ -119,7 +414,7 @@ impl Source {
             return Err(format!("{}: writes, and --readonly was given", job.name));
         }
         let runs = !self.own.parse_only && !self.own.show_cmd;
-        jobs.iter().filter(|_| runs).try_for_each(finish::can_run)
+        jobs.iter().filter(|_| runs).try_for_each(draft::can_run)
     }
 
     /// Parses all cells, so that a wrong value is found before the sweep starts; collects their warnings.

@@ -1,12 +1,11 @@
 //! Values as fio writes them (fio(1), "parameter types"): sizes, times, whole numbers, lists of them.
 //! Each function takes the text of a value, and the error goes on after `OPTION=VALUE: `.
 
-use super::super::job::Amount;
-use super::arithmetic;
+use crate::job::Amount;
 
 /// Bytes of `k` (`kb_base`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Base {
+pub enum UnitBase {
     /// `k` is 1024 and `kib` is 1000: fio's default.
     #[default]
     Binary,
@@ -16,7 +15,7 @@ pub enum Base {
 
 /// The unit of a time without one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bare {
+pub enum BareTime {
     /// Seconds.
     Seconds,
     /// Microseconds.
@@ -60,7 +59,7 @@ fn number(text: &str) -> Result<(u64, String), String> {
 }
 
 /// Bytes in one `unit` (in small letters).
-fn multiple(unit: &str, base: Base) -> Option<u64> {
+fn multiple(unit: &str, base: UnitBase) -> Option<u64> {
     let mut letters = unit.chars();
     let power = match letters.next() {
         None => return Some(1),
@@ -73,17 +72,14 @@ fn multiple(unit: &str, base: Base) -> Option<u64> {
         "ib" => true,
         _ => return None,
     };
-    let binary = (base == Base::Binary) != swapped;
+    let binary = (base == UnitBase::Binary) != swapped;
     Some(if binary { 1024u64.pow(power) } else { 1000u64.pow(power) })
 }
 
 /// A number of bytes, or of anything: `4096`, `4k`, `0x1000`, `1mib`.
-///
-/// # Errors
-/// It is none, has another unit, or is larger than the largest file.
-pub fn size(text: &str, base: Base) -> Result<u64, String> {
-    if arithmetic::is_one(text) {
-        let bytes = arithmetic::value(text, &|term| size(term, base))?;
+pub fn size(text: &str, base: UnitBase) -> Result<u64, String> {
+    if is_expression(text) {
+        let bytes = evaluate(text, &|term| size(term, base))?;
         return if bytes <= i64::MAX as u64 { Ok(bytes) } else { Err("is too large".to_owned()) };
     }
     let (number, unit) = number(text)?;
@@ -97,10 +93,7 @@ pub fn size(text: &str, base: Base) -> Result<u64, String> {
 }
 
 /// A size, or percent of existing files.
-///
-/// # Errors
-/// As [`size`], and more than 100 %.
-pub fn amount(text: &str, base: Base) -> Result<Amount, String> {
+pub fn amount(text: &str, base: UnitBase) -> Result<Amount, String> {
     match text.trim().strip_suffix('%') {
         None => Ok(Amount::Bytes(size(text, base)?)),
         Some(number) => Ok(Amount::Percent(percent(number)?)),
@@ -108,19 +101,13 @@ pub fn amount(text: &str, base: Base) -> Result<Amount, String> {
 }
 
 /// A whole number from 0 to 100.
-///
-/// # Errors
-/// It is none.
 pub fn percent(text: &str) -> Result<u8, String> {
     let number = text.trim().parse::<u8>().ok().filter(|percent| *percent <= 100);
     number.ok_or_else(|| "is not a whole number from 0 to 100".to_owned())
 }
 
 /// A whole number from `least` to 2^32 - 1. As in fio, `1k` is one.
-///
-/// # Errors
-/// It is none.
-pub fn count(text: &str, base: Base, least: u32) -> Result<u32, String> {
+pub fn count(text: &str, base: UnitBase, least: u32) -> Result<u32, String> {
     let number = size(text, base)?;
     let number = u32::try_from(number).map_err(|_| "is too large".to_owned())?;
     if number < least {
@@ -130,15 +117,12 @@ pub fn count(text: &str, base: Base, least: u32) -> Result<u32, String> {
 }
 
 /// A time in microseconds: `30`, `500ms`, `2h`.
-///
-/// # Errors
-/// It is none, or too long.
-pub fn time_us(text: &str, bare: Bare) -> Result<u64, String> {
+pub fn time_us(text: &str, bare: BareTime) -> Result<u64, String> {
     let (number, unit) = number(text)?;
     let found = TIMES_US.iter().find(|(name, _)| *name == unit).map(|(_, us)| *us);
     let us = match (unit.as_str(), bare) {
-        ("", Bare::Seconds) => Some(1_000_000),
-        ("", Bare::Micros) => Some(1),
+        ("", BareTime::Seconds) => Some(1_000_000),
+        ("", BareTime::Micros) => Some(1),
         _ => found,
     };
     let us = us.ok_or_else(|| format!("'{unit}' is not a unit of time (us, ms, s, m, h, d)"))?;
@@ -148,9 +132,6 @@ pub fn time_us(text: &str, bare: Bare) -> Result<u64, String> {
 }
 
 /// `1` or `0`.
-///
-/// # Errors
-/// It is neither.
 pub fn truth(text: &str) -> Result<bool, String> {
     match text.trim() {
         "1" => Ok(true),
@@ -160,9 +141,6 @@ pub fn truth(text: &str) -> Result<bool, String> {
 }
 
 /// The meaning of a word among those that an option knows.
-///
-/// # Errors
-/// It is none of them.
 pub fn one_of<T: Copy>(text: &str, words: &[(&str, T)]) -> Result<T, String> {
     if let Some((_, meaning)) = words.iter().find(|(word, _)| *word == text) {
         return Ok(*meaning);
@@ -175,9 +153,6 @@ pub fn one_of<T: Copy>(text: &str, words: &[(&str, T)]) -> Result<T, String> {
 }
 
 /// Refuses options if they exclude each other.
-///
-/// # Errors
-/// They do: the sentence.
 pub fn refuse(excluded: bool, why: &str) -> Result<(), String> {
     if excluded { Err(why.to_owned()) } else { Ok(()) }
 }
@@ -189,9 +164,6 @@ pub fn unless_zero<T: Default + PartialEq>(value: T) -> Option<T> {
 
 /// Values for reads, writes and trims: one is for all, and one after which a comma stands is for its
 /// own side alone; sides without a value get `None`. What trims would get is read and goes nowhere.
-///
-/// # Errors
-/// Those of `each`, or more than three values.
 pub fn sides<T: Copy>(
     text: &str,
     each: impl Fn(&str) -> Result<T, String>,
@@ -212,9 +184,6 @@ pub fn sides<T: Copy>(
 }
 
 /// Rates for reads and for writes, of which 0 is none.
-///
-/// # Errors
-/// Those of [`sides`].
 pub fn rates(
     text: &str,
     each: impl Fn(&str) -> Result<u64, String>,
@@ -223,9 +192,6 @@ pub fn rates(
 }
 
 /// CPUs such as `0-3,5`, in order, each once.
-///
-/// # Errors
-/// Not a valid list.
 pub fn cpus(text: &str) -> Result<Vec<u32>, String> {
     let cpu = |text: &str| {
         let number = text.trim().parse::<u32>().ok().filter(|number| *number < CPUS_MAX);
@@ -250,9 +216,6 @@ pub fn cpus(text: &str) -> Result<Vec<u32>, String> {
 }
 
 /// Percentiles such as `50:99:99.9`, in order.
-///
-/// # Errors
-/// Not a valid list, has more than 20, or one outside of (0, 100].
 pub fn percentiles(text: &str) -> Result<Vec<f64>, String> {
     let mut all = Vec::new();
     for part in text.split(':') {
@@ -270,9 +233,6 @@ pub fn percentiles(text: &str) -> Result<Vec<f64>, String> {
 }
 
 /// Names with `:` between them, in which `\:` is a colon.
-///
-/// # Errors
-/// One is empty.
 pub fn names(text: &str) -> Result<Vec<String>, String> {
     let (mut all, mut name) = (Vec::new(), String::new());
     let mut letters = text.chars().peekable();
@@ -290,5 +250,353 @@ pub fn names(text: &str) -> Result<Vec<String>, String> {
     Ok(all)
 }
 
+/// Terms and brackets inside of each other, at most.
+const DEPTH_MAX: u32 = 32;
+
+/// Returns whether a text is an expression.
+fn is_expression(text: &str) -> bool {
+    text.contains(['(', ')', '*', '+', '/', '^'])
+}
+
+/// The unread rest of an expression, and the parser of single numbers.
+struct ExpressionReader<'a> {
+    rest: &'a str,
+    term: &'a dyn Fn(&str) -> Result<u64, String>,
+    depth: u32,
+}
+
+/// Value of an expression such as `5*1024*$pagesize` or `(4k+8k)/2`, in whole numbers: `+` and `-`, then `*`, `/` and `%`, then `^`, as usual, and brackets. `term` reads a number with its
+/// unit.
+///
+/// # Errors
+/// Not a valid expression, or its value is below 0 or too large.
+fn evaluate(text: &str, term: &dyn Fn(&str) -> Result<u64, String>) -> Result<u64, String> {
+    let mut reader = ExpressionReader { rest: text.trim(), term, depth: 0 };
+    let value = reader.sum()?;
+    match reader.rest {
+        "" => u64::try_from(value).map_err(|_| "is below 0 or too large".to_owned()),
+        rest => Err(format!("cannot be computed from '{rest}' on")),
+    }
+}
+
+fn large() -> String {
+    "is too large".to_owned()
+}
+
+impl ExpressionReader<'_> {
+    /// Takes one of these signs, if it comes next.
+    fn sign(&mut self, signs: &[char]) -> Option<char> {
+        let next = self.rest.chars().next().filter(|sign| signs.contains(sign))?;
+        self.rest = self.rest[next.len_utf8()..].trim_start();
+        Some(next)
+    }
+
+    fn sum(&mut self) -> Result<i128, String> {
+        let mut value = self.product()?;
+        while let Some(sign) = self.sign(&['+', '-']) {
+            let next = self.product()?;
+            let done = if sign == '+' { value.checked_add(next) } else { value.checked_sub(next) };
+            value = done.ok_or_else(large)?;
+        }
+        Ok(value)
+    }
+
+    fn product(&mut self) -> Result<i128, String> {
+        let mut value = self.power()?;
+        while let Some(sign) = self.sign(&['*', '/', '%']) {
+            let next = self.power()?;
+            if next == 0 && sign != '*' {
+                return Err("is divided by 0".to_owned());
+            }
+            let done = match sign {
+                '*' => value.checked_mul(next),
+                '/' => value.checked_div(next),
+                _ => value.checked_rem(next),
+            };
+            value = done.ok_or_else(large)?;
+        }
+        Ok(value)
+    }
+
+    fn power(&mut self) -> Result<i128, String> {
+        let base = self.number()?;
+        if self.sign(&['^']).is_none() {
+            return Ok(base);
+        }
+        let exponent = self.power()?;
+        let exponent = u32::try_from(exponent).map_err(|_| large())?;
+        base.checked_pow(exponent).ok_or_else(large)
+    }
+
+    fn number(&mut self) -> Result<i128, String> {
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            return Err("has too many brackets".to_owned());
+        }
+        let found = match self.sign(&['(', '-']) {
+            Some('-') => self.number().map(|value| -value),
+            Some(_) => self.sum().and_then(|value| match self.sign(&[')']) {
+                Some(_) => Ok(value),
+                None => Err("has a bracket that is not closed".to_owned()),
+            }),
+            None => {
+                let end = self.rest.find(|c: char| !c.is_ascii_alphanumeric());
+                let (text, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
+                self.rest = rest.trim_start();
+                (self.term)(text).map(i128::from)
+            }
+        };
+        self.depth -= 1;
+        found
+    }
+}
+
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        for (text, binary, decimal) in [
+            ("0", Some(0), Some(0)),
+            ("4096", Some(4096), Some(4096)),
+            ("4096b", Some(4096), Some(4096)),
+            ("4096B", Some(4096), Some(4096)),
+            ("4k", Some(4096), Some(4000)),
+            ("4K", Some(4096), Some(4000)),
+            ("4kb", Some(4096), Some(4000)),
+            ("4kB", Some(4096), Some(4000)),
+            ("4ki", Some(4096), Some(4000)),
+            ("4kib", Some(4000), Some(4096)),
+            ("1KiB", Some(1000), Some(1024)),
+            ("1m", Some(1 << 20), Some(1_000_000)),
+            ("1mi", Some(1 << 20), Some(1_000_000)),
+            ("1mib", Some(1_000_000), Some(1 << 20)),
+            ("2g", Some(2 << 30), Some(2_000_000_000)),
+            ("3t", Some(3 << 40), Some(3_000_000_000_000)),
+            ("1p", Some(1 << 50), Some(1_000_000_000_000_000)),
+            ("0x10", Some(16), Some(16)),
+            ("0X1f", Some(31), Some(31)),
+            ("0x1fk", None, None),
+            (" 7 ", Some(7), Some(7)),
+            ("9223372036854775807", Some(i64::MAX as u64), Some(i64::MAX as u64)),
+            ("9223372036854775808", None, None),
+            ("99999999999999999999", None, None),
+            ("8192p", None, Some(8_192_000_000_000_000_000)),
+            ("16384p", None, None),
+            ("", None, None),
+            ("k", None, None),
+            ("-1", None, None),
+            ("+1", None, None),
+            ("1.5g", None, None),
+            ("4x", None, None),
+            ("4kk", None, None),
+            ("4bk", None, None),
+            ("4z", None, None),
+            ("4 k", None, None),
+            ("(4k)", Some(4096), Some(4000)),
+            ("2*1024", Some(2048), Some(2048)),
+            ("0x", None, None),
+            ("20%", None, None),
+            ("é", None, None),
+        ] {
+            assert_eq!(size(text, UnitBase::Binary).ok(), binary, "{text:?}");
+            assert_eq!(size(text, UnitBase::Decimal).ok(), decimal, "{text:?} with kb_base=1000");
+        }
+        assert!(size("3z", UnitBase::Binary).is_err_and(|why| why.contains("zones")));
+    }
+
+    #[test]
+    fn amounts_and_counts() {
+        for (text, expected) in [
+            ("1m", Some(Amount::Bytes(1 << 20))),
+            ("20%", Some(Amount::Percent(20))),
+            ("100%", Some(Amount::Percent(100))),
+            ("0%", Some(Amount::Percent(0))),
+            ("101%", None),
+            ("1.5%", None),
+            ("%", None),
+        ] {
+            assert_eq!(amount(text, UnitBase::Binary).ok(), expected, "{text}");
+        }
+        for (text, least, expected) in [
+            ("1", 1, Some(1)),
+            ("1k", 1, Some(1024)),
+            ("0", 1, None),
+            ("0", 0, Some(0)),
+            ("4294967295", 0, Some(u32::MAX)),
+            ("4294967296", 0, None),
+            ("-1", 0, None),
+            ("two", 0, None),
+        ] {
+            assert_eq!(count(text, UnitBase::Binary, least).ok(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn times() {
+        for (text, of_seconds, of_micros) in [
+            ("30", Some(30_000_000), Some(30)),
+            ("0", Some(0), Some(0)),
+            ("30s", Some(30_000_000), Some(30_000_000)),
+            ("30sec", Some(30_000_000), Some(30_000_000)),
+            ("500ms", Some(500_000), Some(500_000)),
+            ("500msec", Some(500_000), Some(500_000)),
+            ("7us", Some(7), Some(7)),
+            ("7usec", Some(7), Some(7)),
+            ("2m", Some(120_000_000), Some(120_000_000)),
+            ("2M", Some(120_000_000), Some(120_000_000)),
+            ("1h", Some(3_600_000_000), Some(3_600_000_000)),
+            ("1d", Some(86_400_000_000), Some(86_400_000_000)),
+            ("0x10", Some(16_000_000), Some(16)),
+            ("99999999999999d", None, None),
+            ("1w", None, None),
+            ("1.5s", None, None),
+            ("s", None, None),
+            ("", None, None),
+            ("(1)", None, None),
+        ] {
+            assert_eq!(time_us(text, BareTime::Seconds).ok(), of_seconds, "{text:?}");
+            assert_eq!(time_us(text, BareTime::Micros).ok(), of_micros, "{text:?} of microseconds");
+        }
+    }
+
+    #[test]
+    fn values_for_sides() {
+        for (text, expected) in [
+            ("4k", Some([Some(4096), Some(4096)])),
+            ("4k,8k", Some([Some(4096), Some(8192)])),
+            ("4k,8k,16k", Some([Some(4096), Some(8192)])),
+            ("4k,8k,", Some([Some(4096), Some(8192)])),
+            ("4k,", Some([Some(4096), None])),
+            (",8k", Some([None, Some(8192)])),
+            (",8k,", Some([None, Some(8192)])),
+            (",,8k", Some([None, None])),
+            ("", None),
+            (",", None),
+            (",,", None),
+            ("1,2,3,4", None),
+            ("4k,x", None),
+            ("4k,8k,x", None),
+        ] {
+            let found = sides(text, |one| size(one, UnitBase::Binary));
+            assert_eq!(found.ok(), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn lists_of_cpus_percentiles_and_names() {
+        for (text, expected) in [
+            ("0", Some(vec![0])),
+            ("0-3,5", Some(vec![0, 1, 2, 3, 5])),
+            ("5,0-1,1", Some(vec![0, 1, 5])),
+            ("2-2", Some(vec![2])),
+            ("3-1", None),
+            ("1-", None),
+            ("-1", None),
+            ("all", None),
+            ("", None),
+            ("70000", None),
+        ] {
+            assert_eq!(cpus(text).ok(), expected, "{text:?}");
+        }
+        for (text, expected) in [
+            ("99", Some(vec![99.0])),
+            ("99.9:50:100", Some(vec![50.0, 99.9, 100.0])),
+            ("0", None),
+            ("100.1", None),
+            ("50,99", None),
+            ("nan", None),
+            ("", None),
+            ("1:", None),
+        ] {
+            assert_eq!(percentiles(text).ok(), expected, "{text:?}");
+        }
+        assert!(percentiles(&["1"; 21].join(":")).is_err());
+        for (text, expected) in [
+            ("a", Some(vec!["a"])),
+            ("/a:/b", Some(vec!["/a", "/b"])),
+            (r"/dev/foo@3\:c:b", Some(vec!["/dev/foo@3:c", "b"])),
+            (r"a\b", Some(vec![r"a\b"])),
+            (r"a\", Some(vec![r"a\"])),
+            ("a::b", None),
+            ("a:", None),
+            ("", None),
+        ] {
+            let found = names(text).ok();
+            let found = found.as_ref().map(|names| names.iter().map(String::as_str).collect());
+            assert_eq!(found, expected, "{text:?}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_a_value_or_none(text in "\\PC{0,12}|[0-9a-fx.,:%()kmgtpibszud-]{0,12}") {
+            for base in [UnitBase::Binary, UnitBase::Decimal] {
+                if let Ok(bytes) = size(&text, base) {
+                    proptest::prop_assert!(bytes <= i64::MAX as u64);
+                }
+                let _ = (amount(&text, base), count(&text, base, 1));
+            }
+            for bare in [BareTime::Seconds, BareTime::Micros] {
+                if let Ok(us) = time_us(&text, bare) {
+                    proptest::prop_assert!(us <= 1 << 53);
+                }
+            }
+            let _ = (percent(&text), truth(&text), percentiles(&text));
+            if let Ok(cpus) = cpus(&text) {
+                proptest::prop_assert!(cpus.is_sorted());
+            }
+            if let Ok(names) = names(&text) {
+                let escaped: Vec<String> = names.iter().map(|name| name.replace(':', "\\:")).collect();
+                proptest::prop_assert_eq!(escaped.join(":"), text);
+            }
+        }
+
+        #[test]
+        fn sizes_scale(n in 0u64..1 << 20) {
+            for (unit, bytes) in [("k", 1u64 << 10), ("m", 1 << 20), ("g", 1 << 30), ("kib", 1000), ("", 1)] {
+                proptest::prop_assert_eq!(size(&format!("{n}{unit}"), UnitBase::Binary), Ok(n * bytes));
+            }
+            proptest::prop_assert_eq!(size(&format!("{n:#x}"), UnitBase::Binary), Ok(n));
+        }
+    }
+
+    #[test]
+    fn expressions_have_values() {
+        for (text, expected) in [
+            ("5*1024*1024*8/8", Some(5 << 20)),
+            ("8*1024*4096", Some(8 << 22)),
+            ("(4k+8k)/2", Some(6 << 10)),
+            ("2+3*4", Some(14)),
+            ("2^3^2", Some(512)),
+            ("(2+3)*4", Some(20)),
+            (" 7 / 2 ", Some(3)),
+            ("10-3-2+0", Some(5)),
+            ("-(2)+3", Some(1)),
+            ("1-2*1", None),
+            ("1/0", None),
+            ("2*", None),
+            ("(2", None),
+            ("2)", None),
+            ("2**3", None),
+            ("9^99", None),
+            ("(((((((((((((((((((((((((((((((((((1)))))))))))))))))))))))))))))))))))", None),
+        ] {
+            assert_eq!(size(text, UnitBase::Binary).ok(), expected, "{text}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_has_a_value_or_none(text in "[-+*/^()0-9km ä]{0,40}") {
+            let _ = size(&text, UnitBase::Binary);
+        }
+
+        #[test]
+        fn sums_and_products(a in 0u64..1 << 20, b in 0u64..1 << 20, c in 1u64..1 << 20) {
+            proptest::prop_assert_eq!(size(&format!("{a}+{b}*{c}"), UnitBase::Binary), Ok(a + b * c));
+            proptest::prop_assert_eq!(size(&format!("({a}+{b})/{c}"), UnitBase::Binary), Ok((a + b) / c));
+        }
+    }
+}

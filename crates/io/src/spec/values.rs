@@ -1,78 +1,220 @@
-//! Values of single options: engines, distributions, patterns, lists of errors and of nodes. Each function
-//! takes the text of a value, and the error goes on after `OPTION=VALUE: `.
+//! Values of single options: directions, sizes, distributions, patterns, priorities, lists of errors and of nodes. Each
+//! function takes the text of a value, and the error goes on after `OPTION=VALUE: `.
 
-use super::super::job::{Distribution, Engine, Nodes, Share};
-use super::units;
+use super::options::find;
+use super::refused::{self, CHECKSUMS};
+use super::units::{self, BareTime, UnitBase};
+use super::{Axis, Format, lists};
+use crate::job::{
+    BlockSizes, Distribution, EngineKind, Ioprio, NumaNodes, Rw, Share, Sync, VerifyKind,
+};
+use crate::steady::{SteadyCriterion, SteadyMetric};
 use hakobu_sys::errno;
 use hakobu_sys::memory::MemoryPolicy;
+use std::cmp::Ordering;
+use std::time::Duration;
 
-/// Engines of fio that move no blocks of files or block devices, with what measures those.
-const NOT_BUILT_IN: &[(&str, &str)] = &[
-    ("net", "fio has it"),
-    ("netsplice", "fio has it"),
-    ("nbd", "nbd-client(8) makes a block device of an export; fio has the engine"),
-    ("http", "hakobu bench measures transfers with S3; fio has the engine"),
-    ("exec", "hakobu bench measures commands; fio has the engine"),
-    ("e4defrag", "e4defrag(8) defragments; fio has the engine"),
-];
+/// `rw`: how, whether its writes are trims, and what stands after its colon.
+pub fn rw(text: &str) -> Result<(Rw, bool, Option<String>), String> {
+    let (name, step) = text.split_once(':').map_or((text, None), |(name, by)| (name, Some(by)));
+    if let Some((_, rw, trims)) = Rw::NAMES.iter().find(|(known, ..)| *known == name) {
+        return Ok((*rw, *trims, step.map(str::to_owned)));
+    }
+    Err(match name {
+        "trimwrite" | "randtrimwrite" => {
+            "trims together with writes are fio's and not supported here (trim and randtrim are)"
+        }
+        _ => "is none of read, write, randread, randwrite, rw, randrw, trim, randtrim",
+    }
+    .to_owned())
+}
 
-/// Engines that fio has and we do not.
-const ENGINES: &[&str] = &[
-    "vsync",
-    "pvsync",
-    "io_uring_cmd",
-    "posixaio",
-    "solarisaio",
-    "windowsaio",
-    "splice",
-    "sg",
-    "libzbc",
-    "rdma",
-    "libhipfile",
-    "rados",
-    "rbd",
-    "gfapi",
-    "gfapi_async",
-    "libhdfs",
-    "mtd",
-    "pmemblk",
-    "dev-dax",
-    "external",
-    "libpmem",
-    "ime_psync",
-    "ime_psyncv",
-    "ime_aio",
-    "libiscsi",
-    "libcufile",
-    "dfs",
-    "nfs",
-    "xnvme",
-    "libblkio",
-    "guasi",
-    "librpma_apm_client",
-    "librpma_apm_server",
-    "librpma_gpspm_client",
-    "librpma_gpspm_server",
-];
+/// The step after each block of a sequence: a size with perhaps a minus before it.
+pub fn skip(text: &str, base: UnitBase) -> Result<i64, String> {
+    let (turn, size) = match text.strip_prefix('-') {
+        Some(size) => (-1, size),
+        None => (1, text),
+    };
+    let bytes = units::size(size, base).ok().and_then(|bytes| i64::try_from(bytes).ok());
+    let bytes = bytes.ok_or_else(|| format!("the step '{text}' is not a size"))?;
+    Ok(turn * bytes)
+}
+
+/// A block that can be.
+pub fn block(text: &str, base: UnitBase) -> Result<u64, String> {
+    match units::size(text, base)? {
+        0 => Err("must be at least 1".to_owned()),
+        bytes if bytes > 1 << 31 => Err("is too large".to_owned()),
+        bytes => Ok(bytes),
+    }
+}
+
+/// `bsrange`: `4k-16k`, for reads and writes apart with a comma.
+pub fn ranges(text: &str, base: UnitBase) -> Result<[Option<BlockSizes>; 2], String> {
+    both(text, |one| {
+        let (least, largest) = one.split_once(['-', ':']).ok_or("is not a range such as 4k-16k")?;
+        let (least, largest) = (block(least.trim(), base)?, block(largest.trim(), base)?);
+        let (least, largest) = (least.min(largest), least.max(largest));
+        match largest % least {
+            0 => Ok(BlockSizes::Range { least, largest }),
+            _ => Err(format!("{largest} is not a multiple of {least}")),
+        }
+    })
+}
+
+/// `bssplit`: `4k/10:64k/50:32k/`, for reads and writes apart with a comma. What has no percentage
+/// shares what the others leave.
+pub fn splits(text: &str, base: UnitBase) -> Result<[Option<BlockSizes>; 2], String> {
+    both(text, |one| {
+        let mut shares: Vec<(u64, Option<u8>)> = Vec::new();
+        for part in one.split(':') {
+            let (bytes, percent) = part.split_once('/').unwrap_or((part, ""));
+            let percent = match percent.trim() {
+                "" => None,
+                percent => Some(units::percent(percent)?),
+            };
+            shares.push((block(bytes.trim(), base)?, percent));
+        }
+        let said: u32 = shares.iter().filter_map(|(_, percent)| *percent).map(u32::from).sum();
+        let open = shares.iter().filter(|(_, percent)| percent.is_none()).count() as u32;
+        let left = 100u32.checked_sub(said).ok_or("the percentages are more than 100 together")?;
+        if open == 0 && left > 0 {
+            return Err(format!("the percentages are {said} together, not 100"));
+        }
+        let mut last = open;
+        let mut share = |percent: Option<u8>| {
+            percent.unwrap_or_else(|| {
+                last -= 1;
+                // The remainder goes to the last one.
+                let even = left / open.max(1);
+                (if last == 0 { left - even * (open - 1) } else { even }) as u8
+            })
+        };
+        Ok(BlockSizes::Split(shares.into_iter().map(|(bytes, of)| (bytes, share(of))).collect()))
+    })
+}
+
+/// For reads and for writes, which a comma separates; one is for both.
+fn both(
+    text: &str,
+    each: impl Fn(&str) -> Result<BlockSizes, String>,
+) -> Result<[Option<BlockSizes>; 2], String> {
+    let parts: Vec<&str> = text.split(',').map(str::trim).collect();
+    let side = |at: usize| match parts.get(at) {
+        None | Some(&"") => Ok(None),
+        Some(part) => each(part).map(Some),
+    };
+    match parts.len() {
+        1 => {
+            let one = Some(each(text)?);
+            Ok([one.clone(), one])
+        }
+        2 | 3 => Ok([side(0)?, side(1)?]),
+        _ => Err("has more than three values (reads, writes, trims)".to_owned()),
+    }
+}
+
+/// `filename_format`: the usual one is none.
+pub fn name_format(text: &str) -> Result<Option<String>, String> {
+    if text.is_empty() || text.contains("$clientuid") {
+        return Err("knows $jobname, $jobnum and $filenum".to_owned());
+    }
+    Ok((text != "$jobname.$jobnum.$filenum").then(|| text.to_owned()))
+}
+
+/// `sync`.
+pub fn sync(text: &str) -> Result<Sync, String> {
+    match text {
+        "0" | "none" => Ok(Sync::None),
+        "1" | "sync" => Ok(Sync::All),
+        "dsync" => Ok(Sync::Data),
+        _ => Err("is none of none (0), sync (1), dsync".to_owned()),
+    }
+}
+
+/// `fallocate`: whether blocks of files are reserved.
+pub fn reserve(text: &str) -> Result<bool, String> {
+    match text {
+        "native" | "posix" | "keep" | "1" => Ok(true),
+        "none" | "truncate" | "0" => Ok(false),
+        _ => Err("is none of none (0), native, posix (1), keep, truncate".to_owned()),
+    }
+}
+
+/// `steadystate`: `iops:2%`, `bw_slope:0.1%`.
+pub fn steady(text: &str, base: UnitBase) -> Result<SteadyCriterion, String> {
+    let (what, limit) = text.split_once(':').ok_or("is not a criterion such as iops:2%")?;
+    let (name, slope) = what.strip_suffix("_slope").map_or((what, false), |name| (name, true));
+    let of = match name {
+        "iops" => SteadyMetric::Blocks,
+        "bw" => SteadyMetric::Bytes,
+        "lat" => SteadyMetric::Latency,
+        _ => return Err("is none of iops, bw, lat, iops_slope, bw_slope, lat_slope".to_owned()),
+    };
+    let bytes = of == SteadyMetric::Bytes;
+    let (number, percent) = match limit.strip_suffix('%') {
+        Some(number) => (number.trim().parse::<f64>().ok(), true),
+        None if bytes => (units::size(limit, base).ok().map(|bytes| bytes as f64), false),
+        None => (limit.trim().parse::<f64>().ok(), false),
+    };
+    let limit = number.filter(|limit| limit.is_finite() && *limit > 0.0);
+    let limit = limit.ok_or("needs a limit above 0")?;
+    Ok(SteadyCriterion { of, slope, limit, percent })
+}
+
+/// Whole seconds.
+pub fn seconds(text: &str) -> Result<u32, String> {
+    let seconds = time(text, BareTime::Seconds)?.as_secs_f64().ceil();
+    Ok(seconds.min(f64::from(u32::MAX)) as u32)
+}
+
+/// A value, or a range of values, `A-B` or `A:B`: the least, and the most if that is another.
+pub fn range<T: Ord>(
+    text: &str,
+    each: impl Fn(&str) -> Result<T, String>,
+) -> Result<(T, Option<T>), String> {
+    let Some((least, most)) = text.split_once(['-', ':']) else { return Ok((each(text)?, None)) };
+    let (least, most) = (each(least)?, each(most)?);
+    match least.cmp(&most) {
+        Ordering::Less => Ok((least, Some(most))),
+        Ordering::Equal => Ok((least, None)),
+        Ordering::Greater => Err("the range ends before it begins".to_owned()),
+    }
+}
+
+/// `verify`.
+pub fn verify(text: &str) -> Result<Option<VerifyKind>, String> {
+    Ok(match text {
+        "0" => None,
+        "crc32" => Some(VerifyKind::Crc32),
+        "crc32c" | "crc32c-intel" => Some(VerifyKind::Crc32c),
+        "crc64" => Some(VerifyKind::Crc64),
+        "md5" => Some(VerifyKind::Md5),
+        "sha256" => Some(VerifyKind::Sha256),
+        "sha512" => Some(VerifyKind::Sha512),
+        "xxhash" => Some(VerifyKind::Xxhash),
+        "meta" => Some(VerifyKind::Meta),
+        "pattern" => Some(VerifyKind::Pattern),
+        _ => {
+            let ours = "crc32, crc32c, crc64, md5, sha256, sha512, xxhash, meta, pattern are";
+            return Err(if CHECKSUMS.contains(&text) {
+                format!("a checksum of fio's that is not supported here ({ours})")
+            } else {
+                format!("no such checksum ({ours} supported)")
+            });
+        }
+    })
+}
+
+/// A time, as the duration it is.
+pub fn time(text: &str, bare: BareTime) -> Result<Duration, String> {
+    units::time_us(text, bare).map(Duration::from_micros)
+}
 
 /// `ioengine`.
-pub fn engine(text: &str) -> Result<Engine, String> {
-    if let Some((_, engine)) = Engine::NAMES.iter().find(|(name, _)| *name == text) {
-        return Ok(*engine);
-    }
-    let name = text.split(':').next().unwrap_or(text);
-    if let Some((_, instead)) = NOT_BUILT_IN.iter().find(|(known, _)| *known == name) {
-        return Err(format!(
-            "is not built in: hakobu io measures files and block devices; {instead}"
-        ));
-    }
-    let ours: Vec<&str> = Engine::NAMES.iter().map(|(name, _)| *name).collect();
-    let ours = ours.join(", ");
-    Err(if ENGINES.contains(&name) {
-        format!("an engine of fio's that is not supported here (supported: {ours})")
-    } else {
-        format!("no such engine (supported: {ours})")
-    })
+pub fn engine(text: &str) -> Result<EngineKind, String> {
+    let known = EngineKind::NAMES.iter().find(|(name, _)| *name == text);
+    known.map(|(_, engine)| *engine).ok_or_else(|| refused::engine(text))
 }
 
 /// Zipf's theta without a value, as in fio.
@@ -82,10 +224,10 @@ const THETA: f64 = 1.1;
 const ENTRIES_MAX: usize = 256;
 
 /// A distribution, with its shares for reads and for writes, or its sequence of blocks.
-pub type Distributed = (Distribution, [Vec<Share>; 2], Vec<u64>);
+pub type ParsedDistribution = (Distribution, [Vec<Share>; 2], Vec<u64>);
 
 /// `random_distribution`.
-pub fn distribution(text: &str) -> Result<Distributed, String> {
+pub fn distribution(text: &str) -> Result<ParsedDistribution, String> {
     let (name, value) = text.split_once(':').map_or((text, None), |(name, v)| (name, Some(v)));
     let plain = |distribution| Ok((distribution, [Vec::new(), Vec::new()], Vec::new()));
     match (name, value) {
@@ -281,7 +423,7 @@ pub fn ignored(text: &str) -> Result<[Vec<i32>; 3], String> {
 }
 
 /// `numa_mem_policy`: `bind:0`, `interleave:0-1`, `prefer:0`, `local`, `default`.
-pub fn memory_policy(text: &str, nodes: &mut Nodes) -> Result<(), String> {
+pub fn memory_policy(text: &str, nodes: &mut NumaNodes) -> Result<(), String> {
     let (name, list) = text.split_once(':').map_or((text, None), |(name, of)| (name, Some(of)));
     nodes.policy = match name {
         "default" => MemoryPolicy::Default,
@@ -299,6 +441,123 @@ pub fn memory_policy(text: &str, nodes: &mut Nodes) -> Result<(), String> {
         None => return Err("needs nodes, such as bind:0-1".to_owned()),
     };
     Ok(())
+}
+
+/// Part of `cmdprio_bssplit`: a size, a share, and class, level and hint where they are given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PrioritySplit {
+    pub bytes: u64,
+    pub percent: u8,
+    pub own: Option<Ioprio>,
+}
+
+/// The most parts of a list.
+const PARTS_MAX: usize = 256;
+
+/// The largest hint that the kernel has room for.
+const HINT_MAX: u16 = 1023;
+
+/// `prioclass`, `cmdprio_class`.
+pub fn priority_class(text: &str) -> Result<u8, String> {
+    digit(text, 3).ok_or_else(|| {
+        "is not a class: 0 (none), 1 (realtime), 2 (best-effort), 3 (idle)".to_owned()
+    })
+}
+
+/// `prio`, `cmdprio`.
+pub fn priority_level(text: &str) -> Result<u8, String> {
+    digit(text, 7).ok_or_else(|| "is not a level from 0, the highest, to 7".to_owned())
+}
+
+fn digit(text: &str, most: u8) -> Option<u8> {
+    text.trim().parse::<u8>().ok().filter(|digit| *digit <= most)
+}
+
+/// `cmdprio_bssplit`: `64k/25/1/1:64k/75`, for reads and writes apart with a comma.
+pub fn priority_split(text: &str, base: UnitBase) -> Result<[Vec<PrioritySplit>; 2], String> {
+    let sides: Vec<&str> = text.split(',').collect();
+    if sides.len() > 3 {
+        return Err("has more than three lists (reads, writes, trims)".to_owned());
+    }
+    let of =
+        |at: usize| priority_parts(sides.get(at).or(sides.first()).copied().unwrap_or(""), base);
+    Ok([of(0)?, of(1)?])
+}
+
+fn priority_parts(text: &str, base: UnitBase) -> Result<Vec<PrioritySplit>, String> {
+    let mut found: Vec<PrioritySplit> = Vec::new();
+    for one in text.split(':').map(str::trim).filter(|one| !one.is_empty()) {
+        let fields: Vec<&str> = one.split('/').map(str::trim).collect();
+        let own = match fields.get(2..) {
+            None | Some([]) => None,
+            Some([class_of, level_of]) => Some(Ioprio {
+                class: priority_class(class_of)?,
+                level: priority_level(level_of)?,
+                hint: 0,
+            }),
+            Some([class_of, level_of, hint]) => {
+                let hint = hint.parse::<u16>().ok().filter(|hint| *hint <= HINT_MAX);
+                let hint =
+                    hint.ok_or_else(|| format!("'{one}' has no hint from 0 to {HINT_MAX}"))?;
+                Some(Ioprio {
+                    class: priority_class(class_of)?,
+                    level: priority_level(level_of)?,
+                    hint,
+                })
+            }
+            Some(_) => {
+                return Err(format!(
+                    "'{one}' is not SIZE/PERCENT, SIZE/PERCENT/CLASS/LEVEL or .../HINT"
+                ));
+            }
+        };
+        let size = units::size(fields.first().copied().unwrap_or(""), base)?;
+        let percent = units::percent(fields.get(1).copied().unwrap_or("100"))?;
+        found.push(PrioritySplit { bytes: size, percent, own });
+    }
+    let sum = |bytes: u64| -> u32 {
+        found.iter().filter(|part| part.bytes == bytes).map(|part| u32::from(part.percent)).sum()
+    };
+    match found.iter().find(|part| sum(part.bytes) > 100) {
+        Some(part) => {
+            Err(format!("has more than 100 percent of the blocks of {} bytes", part.bytes))
+        }
+        None if found.len() > PARTS_MAX => Err(format!("has more than {PARTS_MAX} parts")),
+        None => Ok(found),
+    }
+}
+
+/// Runs of each cell, at most.
+const REPEAT_MAX: u32 = 10_000;
+
+/// `repeat`.
+pub fn repeat(text: &str) -> Result<u32, String> {
+    match units::count(text, UnitBase::Binary, 1)? {
+        times if times > REPEAT_MAX => Err(format!("is more than {REPEAT_MAX}")),
+        times => Ok(times),
+    }
+}
+
+/// `normal`, `json`, `json+`.
+pub fn format(text: &str) -> Result<Format, String> {
+    match text {
+        "normal" => Ok(Format::Normal),
+        "json" => Ok(Format::Json),
+        "json+" => Ok(Format::JsonPlus),
+        "terse" => Err("is fio's and not supported here (normal, json and json+ are)".to_owned()),
+        _ if text.contains(',') => {
+            Err("several formats at once are fio's and not supported here".to_owned())
+        }
+        _ => Err("is none of normal, json, json+".to_owned()),
+    }
+}
+
+/// `OPTION=VALUE,VALUE`.
+pub fn axis(text: &str) -> Result<Axis, String> {
+    let (option, values) = text.split_once('=').ok_or("is not OPTION=VALUE,VALUE,...")?;
+    let found = find(option.trim()).ok().filter(|found| !found.is_of_run());
+    let known = found.ok_or_else(|| format!("{option} is not an option of jobs"))?;
+    Ok(Axis { option: known.name.to_owned(), values: lists::values(values)? })
 }
 
 #[cfg(test)]
@@ -349,5 +608,25 @@ mod tests {
         assert_eq!(ignored("EAGAIN,ENOSPC:122"), Ok(expected));
         assert_eq!(ignored(",ENOSPC"), Ok([vec![], vec![errno::ENOSPC], vec![]]));
         assert!(ignored("ENOSUCH").is_err() && ignored("1,2,3,4").is_err());
+    }
+
+    #[test]
+    fn splits_have_sizes_shares_and_priorities() {
+        let [reads, writes] =
+            priority_split("64k/25/1/1:64k/75/3/2:1m/10/2/0/3,8k/0", UnitBase::Binary).unwrap();
+        let part = |bytes, percent, class, level, hint| PrioritySplit {
+            bytes,
+            percent,
+            own: Some(Ioprio { class, level, hint }),
+        };
+        let expected =
+            [part(65536, 25, 1, 1, 0), part(65536, 75, 3, 2, 0), part(1 << 20, 10, 2, 0, 3)];
+        assert_eq!(reads, expected);
+        assert_eq!(writes, [PrioritySplit { bytes: 8192, percent: 0, own: None }]);
+        for wrong in
+            ["4k/60:4k/50", "4k/10/4/0", "4k/10/1", "4k/10/1/8", "4k/10/1/1/2000", "x", "4k/101"]
+        {
+            assert!(priority_split(wrong, UnitBase::Binary).is_err(), "{wrong}");
+        }
     }
 }

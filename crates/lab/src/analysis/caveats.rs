@@ -1,8 +1,9 @@
 //! Caveats: reasons to distrust the results of a campaign.
 
-use super::say::{Join, listed, percent, rate, seconds, things, times};
-use super::view::View;
-use super::{Analysis, CellSummary, Claim, Lang, PAIRS_MIN};
+use crate::analysis::statistics::{PAIRS_MIN, SpeedClaim};
+use crate::analysis::view::ResultsView;
+use crate::analysis::words::{Conjunction, listed, percent, rate, seconds, things, times};
+use crate::analysis::{Analysis, CellSummary, Lang, statistics};
 
 /// Most cells that a sentence names; further ones are counted.
 const NAMED_MAX: usize = 3;
@@ -18,7 +19,7 @@ const IDLE_FACTOR: u64 = 10;
 const OVERHEAD_MAX: f64 = 0.01;
 
 /// Caveats as sentences, most serious first.
-pub(super) fn caveats(view: &View<'_>, analysis: &Analysis) -> Vec<String> {
+pub(super) fn caveats(view: &ResultsView<'_>, analysis: &Analysis) -> Vec<String> {
     let said = [
         failed(view, analysis),
         without_runs(view, analysis),
@@ -41,17 +42,17 @@ pub(super) fn caveats(view: &View<'_>, analysis: &Analysis) -> Vec<String> {
 }
 
 /// Names of some cells, and the number of further ones.
-fn names(view: &View<'_>, ids: &[u32]) -> String {
+fn names(view: &ResultsView<'_>, ids: &[u32]) -> String {
     let cells = ids.iter().filter_map(|id| view.cell(*id));
     let mut words: Vec<String> = cells.take(NAMED_MAX).map(|cell| view.name(cell)).collect();
     let more = ids.len() - words.len();
     if more > 0 {
         words.push(view.lang.pick("{} more", "ほか {}").replace("{}", &more.to_string()));
     }
-    listed(&words, Join::And, view.lang)
+    listed(&words, Conjunction::And, view.lang)
 }
 
-fn failed(view: &View<'_>, analysis: &Analysis) -> Option<String> {
+fn failed(view: &ResultsView<'_>, analysis: &Analysis) -> Option<String> {
     let of: Vec<_> = analysis.cells.iter().filter(|of| of.failed > 0).collect();
     let count: usize = of.iter().map(|of| of.failed).sum();
     let first = of.first()?;
@@ -67,13 +68,13 @@ fn failed(view: &View<'_>, analysis: &Analysis) -> Option<String> {
     })
 }
 
-fn without_runs(view: &View<'_>, analysis: &Analysis) -> Option<String> {
+fn without_runs(view: &ResultsView<'_>, analysis: &Analysis) -> Option<String> {
     let ids = ids(analysis, |of| of.runs == 0);
     one(view, "No successful run: {}.", "成功した測定なし: {}。", &ids)
 }
 
 /// Commands that find their work done from the second run on, detected by the bytes that they write.
-fn idle(view: &View<'_>) -> Option<String> {
+fn idle(view: &ResultsView<'_>) -> Option<String> {
     let found = view.settings().filter_map(|cell| {
         let is_same = |other: u32| {
             other == cell.id || view.cell(other).and_then(|other| other.control_of) == Some(cell.id)
@@ -111,7 +112,7 @@ fn amount(bytes: u64) -> String {
 }
 
 /// Formats a sentence about some cells, if there are any.
-fn one(view: &View<'_>, en: &str, ja: &str, ids: &[u32]) -> Option<String> {
+fn one(view: &ResultsView<'_>, en: &str, ja: &str, ids: &[u32]) -> Option<String> {
     (!ids.is_empty()).then(|| view.lang.pick(en, ja).replace("{}", &names(view, ids)))
 }
 
@@ -120,7 +121,7 @@ fn ids(analysis: &Analysis, has: impl Fn(&CellSummary) -> bool) -> Vec<u32> {
     analysis.cells.iter().filter(|of| has(of)).map(|of| of.cell).collect()
 }
 
-fn not_whole(view: &View<'_>) -> Option<String> {
+fn not_whole(view: &ResultsView<'_>) -> Option<String> {
     let (en, ja) = match view.results.end.as_ref().map(|end| end.reason.as_str()) {
         Some("stopped") => {
             ("The campaign was stopped before its end.", "キャンペーンは途中で中断されました。")
@@ -138,7 +139,7 @@ fn not_whole(view: &View<'_>) -> Option<String> {
     Some(view.lang.pick(en, ja).to_owned())
 }
 
-fn few(view: &View<'_>, analysis: &Analysis) -> Option<String> {
+fn few(view: &ResultsView<'_>, analysis: &Analysis) -> Option<String> {
     let few = |most: usize| ids(analysis, |of| of.runs > 0 && of.runs < most);
     let (en, ja) = (
         "Only one run ({}): the spread is unknown, so no difference is claimed.",
@@ -166,8 +167,8 @@ fn few(view: &View<'_>, analysis: &Analysis) -> Option<String> {
     })
 }
 
-fn controls(view: &View<'_>, analysis: &Analysis) -> Option<String> {
-    let differs = |claim: Claim| matches!(claim, Claim::Faster | Claim::Slower);
+fn controls(view: &ResultsView<'_>, analysis: &Analysis) -> Option<String> {
+    let differs = |claim: SpeedClaim| matches!(claim, SpeedClaim::Faster | SpeedClaim::Slower);
     let differ: Vec<_> = analysis.controls.iter().filter(|of| differs(of.ratio.claim)).collect();
     if let Some(first) = differ.first() {
         let ids: Vec<u32> = differ.iter().map(|of| of.a).collect();
@@ -194,7 +195,7 @@ fn controls(view: &View<'_>, analysis: &Analysis) -> Option<String> {
 }
 
 /// Cells with outliers; these are reported, not dropped.
-fn moved(view: &View<'_>, analysis: &Analysis) -> Option<String> {
+fn moved(view: &ResultsView<'_>, analysis: &Analysis) -> Option<String> {
     let of: Vec<_> = analysis.cells.iter().filter(|of| !of.outliers.is_empty()).collect();
     let count: usize = of.iter().map(|of| of.outliers.len()).sum();
     let ids: Vec<u32> = of.iter().map(|of| of.cell).collect();
@@ -210,7 +211,7 @@ fn moved(view: &View<'_>, analysis: &Analysis) -> Option<String> {
     })
 }
 
-fn stolen(view: &View<'_>, analysis: &Analysis) -> Option<String> {
+fn stolen(view: &ResultsView<'_>, analysis: &Analysis) -> Option<String> {
     let most = loads(analysis, "steal_percent").reduce(f64::max)?;
     let share = percent(most / 100.0);
     (most >= 5.0).then(|| match view.lang {
@@ -221,7 +222,7 @@ fn stolen(view: &View<'_>, analysis: &Analysis) -> Option<String> {
 
 /// Cells during which other processes used CPUs: total use minus that of the runs. Work that a run causes in
 /// another process (a server on this machine) counts as well.
-fn busy(view: &View<'_>, analysis: &Analysis) -> Option<String> {
+fn busy(view: &ResultsView<'_>, analysis: &Analysis) -> Option<String> {
     let machine = &view.results.header.machine;
     let cpus = machine.cpus_online as f64;
     let others = analysis.cells.iter().filter_map(|of| {
@@ -230,7 +231,7 @@ fn busy(view: &View<'_>, analysis: &Analysis) -> Option<String> {
         Some(all - (of.user_s + of.sys_s) / wall_s)
     });
     let others: Vec<f64> = others.filter(|cpus| cpus.is_finite()).collect();
-    let middle = super::median(&others).filter(|used| *used >= 0.25 * cpus.max(1.0))?;
+    let middle = statistics::median(&others).filter(|used| *used >= 0.25 * cpus.max(1.0))?;
     let middle = times(middle);
     Some(match view.lang {
         Lang::En => format!(
@@ -249,7 +250,7 @@ fn loads<'a>(analysis: &'a Analysis, name: &'a str) -> impl Iterator<Item = f64>
 }
 
 /// Cells with both cold and warm runs.
-fn caches(view: &View<'_>) -> Option<String> {
+fn caches(view: &ResultsView<'_>) -> Option<String> {
     let mixed = view.cells.iter().filter(|cell| {
         let runs = view.runs(cell.id);
         let shares = || runs.iter().filter_map(|run| run.cached);
@@ -263,7 +264,7 @@ fn caches(view: &View<'_>) -> Option<String> {
     one(view, en, ja, &ids)
 }
 
-fn short(view: &View<'_>, analysis: &Analysis) -> Option<String> {
+fn short(view: &ResultsView<'_>, analysis: &Analysis) -> Option<String> {
     let ids = ids(analysis, |of| of.wall_s.is_some_and(|wall| wall.mid < SHORT_S));
     let least = seconds(SHORT_S);
     let (en, ja) = (
@@ -273,14 +274,14 @@ fn short(view: &View<'_>, analysis: &Analysis) -> Option<String> {
     one(view, &en, &ja, &ids)
 }
 
-fn overhead(view: &View<'_>) -> Option<String> {
+fn overhead(view: &ResultsView<'_>) -> Option<String> {
     let share = view.results.end.as_ref()?.overhead;
     let (en, ja) =
         ("The measurement itself took {} of the time.", "測定自体が時間の {} を占めました。");
     (share > OVERHEAD_MAX).then(|| view.lang.pick(en, ja).replace("{}", &percent(share)))
 }
 
-fn scale(view: &View<'_>) -> Option<String> {
+fn scale(view: &ResultsView<'_>) -> Option<String> {
     let scale = view.results.header.scale;
     let (en, ja) = ("The data has {} × the described size.", "データは定義の {} 倍の規模です。");
     (scale > 0.0 && (scale - 1.0).abs() > 1e-9)

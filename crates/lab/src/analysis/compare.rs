@@ -1,48 +1,151 @@
-//! Compares the results of several machines or settings.
+//! Compares the results of several machines or settings, cell by cell and conclusion by conclusion.
 
-mod conclusions;
-mod costs;
-mod part;
-
-use super::bootstrap::mean;
-use super::compared::{Compared, Row, Side};
-use super::prices::Prices;
-use super::ratio::unpaired;
-use super::sweeps::others;
-use super::view::View;
-use super::{Lang, analyse_in};
+use crate::analysis::prices::Prices;
+use crate::analysis::ranking::lead;
+use crate::analysis::statistics::{SpeedRatio, mean, unpaired};
+use crate::analysis::sweeps::others;
+use crate::analysis::view::ResultsView;
+use crate::analysis::words::{Conjunction, beside, level, listed, resource};
+use crate::analysis::{Analysis, Interval, Lang, Sweep, analyse_in, prices};
+use crate::distinct;
 use crate::results::{Cell, Results};
-use part::Part;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Comparison of two or more results, cell by cell.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
+pub struct ResultsComparison {
+    /// Names of the results: given by the user, else those of their machines.
+    pub names: Vec<String>,
+    /// Metric of the first result; results with another metric have no sides.
+    pub metric: String,
+    /// True if higher values of the metric are better.
+    pub more_is_better: bool,
+    /// Name of the swept number.
+    pub x_name: Option<String>,
+    /// Cells of any of the results.
+    pub rows: Vec<ComparedRow>,
+    /// Conclusions of each result, and whether they agree.
+    pub changes: Vec<ConclusionChange>,
+    /// Costs, where a price is known.
+    pub costs: Vec<MachineCost>,
+    /// Best result for each need.
+    pub best: Vec<BestResult>,
+    /// Caveats as sentences.
+    pub caveats: Vec<String>,
+}
+
+/// One cell across all results.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
+pub struct ComparedRow {
+    /// Group; empty if each result has only one.
+    pub group: String,
+    /// Tool.
+    pub series: String,
+    /// Value of the swept number.
+    pub x: Option<f64>,
+    /// Other parameters.
+    pub parameters: BTreeMap<String, String>,
+    /// One per result; `None` if it has no such cell, or no run of it that counts.
+    pub sides: Vec<Option<ComparedCell>>,
+}
+
+/// A cell of one result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+pub struct ComparedCell {
+    /// Id of the cell in that result.
+    pub cell: u32,
+    /// Number of runs that count.
+    pub runs: usize,
+    /// Median of the metric with interval.
+    pub value: Interval,
+    /// Mean of the metric, for comparison with published studies.
+    pub mean: f64,
+    /// Speed relative to the first result, from resampling both: runs of two machines share no blocks. `None`
+    /// for the first result.
+    pub ratio: Option<SpeedRatio>,
+}
+
+/// One conclusion, as drawn from each result.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
+pub struct ConclusionChange {
+    /// `best tool`, `knee`, `limit`, `rated limit`.
+    pub what: String,
+    /// Group or sweep that it refers to; empty if there is only one.
+    pub of: String,
+    /// Conclusion of each result; `None` if it has none.
+    pub said: Vec<Option<String>>,
+    /// True if the known conclusions differ.
+    pub differs: bool,
+    /// The comparison as a sentence.
+    pub sentence: String,
+}
+
+/// Cost of some work on a machine, in the currency of its price.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
+pub struct MachineCost {
+    /// Name of the result.
+    pub name: String,
+    /// Group; empty if each result has only one, and for ratings.
+    pub group: String,
+    /// Tool; `rated` for the rating of the machine.
+    pub of: String,
+    /// True if computed from the rating of the machine instead of measurements.
+    pub rated: bool,
+    /// Price per hour.
+    pub per_hour: f64,
+    /// Operations per second, if counted.
+    pub iops: Option<f64>,
+    /// Price per hour ÷ operations per second × 10⁶.
+    pub per_1m_iops: Option<f64>,
+    /// Price per million operations.
+    pub per_million_ios: Option<f64>,
+    /// Price per 10⁹ bytes moved.
+    pub per_gb: Option<f64>,
+    /// Price per million files moved.
+    pub per_million_files: Option<f64>,
+}
+
+/// Best result for one need.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
+pub struct BestResult {
+    /// `fastest`, `cheapest per GB`, with the group if there are several.
+    pub need: String,
+    /// Name of the result.
+    pub name: String,
+    /// Its number and that of the runner-up.
+    pub why: String,
+    /// True if the difference to the runner-up is significant; for prices, if it is more than 2 %.
+    pub clear: bool,
+}
 
 /// Compares two or more results cell by cell. Cells match if group, series and parameters are equal; if each
 /// result has only one group, its name is ignored. Sentences are in `lang`.
-pub fn compare(results: &[Results], prices: &Prices, lang: Lang) -> Compared {
+pub fn compare(results: &[Results], prices: &Prices, lang: Lang) -> ResultsComparison {
     let names = match prices.names.len() == results.len() {
         true => prices.names.clone(),
         false => names(results, &[]),
     };
-    let parts: Vec<Part<'_>> = results
+    let parts: Vec<ComparisonPart<'_>> = results
         .iter()
         .zip(&names)
         .map(|(of, name)| {
-            let (view, analysis) = (View::new(of, lang), analyse_in(of, lang));
+            let (view, analysis) = (ResultsView::new(of, lang), analyse_in(of, lang));
             let first =
                 results.first().map(|first| (&first.header.metric, first.header.more_is_better));
             let fits = first == Some((&of.header.metric, of.header.more_is_better));
-            Part { view, analysis, name: name.clone(), fits }
+            ComparisonPart { view, analysis, name: name.clone(), fits }
         })
         .collect();
-    let Some(first) = results.first() else { return Compared::default() };
+    let Some(first) = results.first() else { return ResultsComparison::default() };
     let one_group = parts.iter().all(|part| part.view.groups().len() <= 1);
-    let costs = costs::costs(&parts, prices, one_group);
-    Compared {
+    let costs = prices::costs(&parts, prices, one_group);
+    ResultsComparison {
         metric: parts.first().map_or(String::new(), |part| part.view.metric().to_owned()),
         more_is_better: first.header.more_is_better,
         x_name: first.header.x_name.clone(),
         rows: rows(&parts, one_group),
-        changes: conclusions::changes(&parts, prices, one_group),
-        best: costs::best(&parts, &costs, one_group),
+        changes: changes(&parts, prices, one_group),
+        best: prices::best(&parts, &costs, one_group),
         costs,
         caveats: caveats(&parts),
         names,
@@ -75,7 +178,7 @@ pub fn names(results: &[Results], given: &[Option<String>]) -> Vec<String> {
 }
 
 /// True if two cells of different results match.
-fn is_same(a: (&View<'_>, &Cell), b: (&View<'_>, &Cell), one_group: bool) -> bool {
+fn is_same(a: (&ResultsView<'_>, &Cell), b: (&ResultsView<'_>, &Cell), one_group: bool) -> bool {
     let ((view_a, a), (view_b, b)) = (a, b);
     (one_group || a.group == b.group)
         && a.series == b.series
@@ -83,9 +186,9 @@ fn is_same(a: (&View<'_>, &Cell), b: (&View<'_>, &Cell), one_group: bool) -> boo
         && others(a, view_a.x_name()) == others(b, view_b.x_name())
 }
 
-fn rows(parts: &[Part<'_>], one_group: bool) -> Vec<Row> {
+fn rows(parts: &[ComparisonPart<'_>], one_group: bool) -> Vec<ComparedRow> {
     // Each cell once, in the order of the first result that has it.
-    let mut seen: Vec<(&View<'_>, &Cell)> = Vec::new();
+    let mut seen: Vec<(&ResultsView<'_>, &Cell)> = Vec::new();
     for part in parts.iter().filter(|part| part.fits) {
         for cell in part.view.settings() {
             if !seen.iter().any(|of| is_same(*of, (&part.view, cell), one_group)) {
@@ -109,7 +212,7 @@ fn rows(parts: &[Part<'_>], one_group: bool) -> Vec<Row> {
             .zip(&cells)
             .enumerate()
             .map(|(at, (part, cell))| side(part, (*cell)?, &base, at > 0));
-        Row {
+        ComparedRow {
             group: if one_group { String::new() } else { cell.group.clone() },
             series: cell.series.clone(),
             x: cell.x,
@@ -127,18 +230,23 @@ fn rows(parts: &[Part<'_>], one_group: bool) -> Vec<Row> {
         });
         (place, row)
     });
-    let mut placed: Vec<(usize, Row)> = placed.collect();
-    let x = |row: &Row| row.x.unwrap_or(0.0);
+    let mut placed: Vec<(usize, ComparedRow)> = placed.collect();
+    let x = |row: &ComparedRow| row.x.unwrap_or(0.0);
     placed.sort_by(|(a, left), (b, right)| a.cmp(b).then(x(left).total_cmp(&x(right))));
     placed.into_iter().map(|(_, row)| row).collect()
 }
 
-fn side(part: &Part<'_>, cell: &Cell, base: &[f64], compared: bool) -> Option<Side> {
+fn side(
+    part: &ComparisonPart<'_>,
+    cell: &Cell,
+    base: &[f64],
+    compared: bool,
+) -> Option<ComparedCell> {
     let values = part.view.values(cell.id);
     let of = part.analysis.cells.iter().find(|of| of.cell == cell.id)?;
     let seed = part.view.seed(cell.id, 5);
     let ratio = unpaired(&values, base, part.view.more_is_better(), seed);
-    Some(Side {
+    Some(ComparedCell {
         cell: cell.id,
         runs: values.len(),
         value: of.value?,
@@ -147,7 +255,7 @@ fn side(part: &Part<'_>, cell: &Cell, base: &[f64], compared: bool) -> Option<Si
     })
 }
 
-fn caveats(parts: &[Part<'_>]) -> Vec<String> {
+fn caveats(parts: &[ComparisonPart<'_>]) -> Vec<String> {
     let mut said = Vec::new();
     for part in parts.iter().filter(|part| !part.fits) {
         let (metric, name) = (part.view.metric(), &part.name);
@@ -156,7 +264,7 @@ fn caveats(parts: &[Part<'_>]) -> Vec<String> {
             Lang::Ja => format!("{name}: 指標が {metric} で、最初の結果と異なります。"),
         });
     }
-    let facts = |part: &Part<'_>| {
+    let facts = |part: &ComparisonPart<'_>| {
         let data = &part.view.results.header.data;
         data.iter().map(|of| (of.name.clone(), of.files, of.bytes)).collect::<Vec<_>>()
     };
@@ -173,4 +281,245 @@ fn caveats(parts: &[Part<'_>]) -> Vec<String> {
         said.extend(part.analysis.caveats.iter().map(|of| format!("{}: {of}", part.name)));
     }
     said
+}
+
+/// One of the compared results.
+pub(super) struct ComparisonPart<'a> {
+    pub view: ResultsView<'a>,
+    pub analysis: Analysis,
+    pub name: String,
+    /// True if its metric is that of the first result.
+    pub fits: bool,
+}
+
+/// Read/write pattern of a cell as fio names it, from its parameters or name; `None` if unknown.
+pub(super) fn pattern(cell: &Cell) -> Option<String> {
+    let said = cell.parameters.get("rw").or(cell.parameters.get("readwrite"));
+    let pattern = said.unwrap_or(&cell.series).to_ascii_lowercase();
+    let is_one = said.is_some() || pattern.contains("read") || pattern.contains("write");
+    is_one.then_some(pattern)
+}
+
+/// True if the lines of a group are kinds of work (reads, writes) rather than ways to do the same work.
+pub(super) fn are_kinds(part: &ComparisonPart<'_>, group: &str) -> bool {
+    let cells = part.view.settings().filter(|cell| cell.group == group);
+    let patterns: BTreeSet<Option<String>> = cells.map(pattern).collect();
+    part.view.more_is_better() && patterns.len() > 1
+}
+
+/// Prefix of a sentence about a cell or sweep: `small, rsync`.
+pub(super) fn of(group: &str, series: &str, one_group: bool) -> String {
+    match (one_group || group.is_empty(), series.is_empty()) {
+        (true, _) => series.to_owned(),
+        (false, true) => group.to_owned(),
+        (false, false) => format!("{group}, {series}"),
+    }
+}
+
+/// Share of a rating from which on it counts as reached.
+const REACHED: f64 = 0.97;
+
+/// Compares the best tool of each group, the knee and limit of each sweep, and the jobs with which it reaches
+/// the rating of the machine.
+pub(super) fn changes(
+    parts: &[ComparisonPart<'_>],
+    prices: &Prices,
+    one_group: bool,
+) -> Vec<ConclusionChange> {
+    let mut changes = Vec::new();
+    for group in groups(parts, one_group) {
+        changes.push(best_tool(parts, &group, one_group));
+    }
+    for (group, series) in sweeps(parts, one_group) {
+        changes.push(knee(parts, &group, &series, one_group));
+        changes.push(limit(parts, &group, &series, one_group));
+        changes.push(rated(parts, prices, &group, &series, one_group));
+    }
+    // Drop conclusions that no result has.
+    changes.retain(|change| change.said.iter().any(Option::is_some));
+    changes
+}
+
+/// Groups in order of appearance; a single unnamed one if names are ignored.
+fn groups(parts: &[ComparisonPart<'_>], one_group: bool) -> Vec<String> {
+    let all = parts.iter().flat_map(|part| part.view.groups());
+    distinct(all.map(|group| if one_group { String::new() } else { group.to_owned() }))
+}
+
+fn sweeps(parts: &[ComparisonPart<'_>], one_group: bool) -> Vec<(String, String)> {
+    let all = parts.iter().flat_map(|part| &part.analysis.sweeps);
+    distinct(all.map(|sweep| {
+        let group = if one_group { String::new() } else { sweep.group.clone() };
+        (group, sweep.series.clone())
+    }))
+}
+
+fn best_tool(parts: &[ComparisonPart<'_>], group: &str, one_group: bool) -> ConclusionChange {
+    let leads = parts.iter().map(|part| {
+        let group = if one_group { *part.view.groups().first()? } else { group };
+        if are_kinds(part, group) {
+            return None;
+        }
+        let lead = lead(&part.view, &part.analysis.cells, group)?;
+        let mut names = vec![lead.first.cell.series.clone()];
+        names.extend(lead.tied.iter().map(|best| best.cell.series.clone()));
+        Some(names)
+    });
+    let leads: Vec<Option<Vec<String>>> = leads.collect();
+    // Results with overlapping candidates do not contradict each other.
+    let known: Vec<&Vec<String>> = leads.iter().flatten().collect();
+    let common = known
+        .iter()
+        .copied()
+        .cloned()
+        .reduce(|a, b| a.into_iter().filter(|name| b.contains(name)).collect());
+    let differs = known.len() > 1 && common.is_none_or(|names| names.is_empty());
+    let said = leads
+        .into_iter()
+        .map(|names| Some(listed(&names?, Conjunction::Or, lang_of(parts))))
+        .collect();
+    change(parts, ("best tool", "最良のツール"), &of(group, "", one_group), said, differs)
+}
+
+/// Language of the results.
+fn lang_of(parts: &[ComparisonPart<'_>]) -> Lang {
+    parts.first().map_or(Lang::En, |part| part.view.lang)
+}
+
+/// Sweep of a tool in one result.
+fn sweep<'a>(
+    part: &'a ComparisonPart<'_>,
+    group: &str,
+    series: &str,
+    one_group: bool,
+) -> Option<&'a Sweep> {
+    let mut sweeps = part.analysis.sweeps.iter();
+    sweeps.find(|of| of.series == series && (one_group || of.group == group))
+}
+
+fn knee(
+    parts: &[ComparisonPart<'_>],
+    group: &str,
+    series: &str,
+    one_group: bool,
+) -> ConclusionChange {
+    let said = parts.iter().map(|part| {
+        let knee = sweep(part, group, series, one_group)?.knee?;
+        let at = part.view.of_x(knee.x);
+        Some(match (knee.at_edge, part.view.lang) {
+            (true, Lang::En) => format!("{at} or more"),
+            (true, Lang::Ja) => beside(&at, "以上"),
+            (false, _) => at,
+        })
+    });
+    let said: Vec<Option<String>> = said.collect();
+    let differs = differ(&said);
+    change(parts, ("knee", "頭打ちの点 (knee)"), &of(group, series, one_group), said, differs)
+}
+
+fn limit(
+    parts: &[ComparisonPart<'_>],
+    group: &str,
+    series: &str,
+    one_group: bool,
+) -> ConclusionChange {
+    let at_knee = parts.iter().map(|part| {
+        let sweep = sweep(part, group, series, one_group)?;
+        let x = sweep.knee?.x;
+        let mut cells = sweep.cells.iter().filter_map(|id| part.view.cell(*id));
+        let cell = cells.find(|cell| cell.x == Some(x))?;
+        let of = part.analysis.cells.iter().find(|of| of.cell == cell.id)?;
+        of.limiting.is_determined().then_some((of.limiting.resource, of.limiting.level))
+    });
+    let at_knee: Vec<_> = at_knee.collect();
+    let resources: Vec<Option<String>> =
+        at_knee.iter().map(|of| of.map(|(resource, _)| resource.name().to_owned())).collect();
+    let differs = differ(&resources);
+    let lang = lang_of(parts);
+    let words = at_knee.into_iter().map(|of| {
+        let (what, sure) = of?;
+        let (what, sure) = (resource(what, lang), level(sure, lang));
+        Some(lang.pick(format!("{what} ({sure})"), format!("{what}（{sure}）")))
+    });
+    change(parts, ("limit", "制限要因"), &of(group, series, one_group), words.collect(), differs)
+}
+
+/// Fewest jobs that reach the rated operations per second of the machine.
+fn rated(
+    parts: &[ComparisonPart<'_>],
+    prices: &Prices,
+    group: &str,
+    series: &str,
+    one_group: bool,
+) -> ConclusionChange {
+    let said = parts.iter().enumerate().map(|(at, part)| {
+        let rated = prices.rated.get(&at).filter(|_| part.view.metric() == "iops")?;
+        let sweep = sweep(part, group, series, one_group)?;
+        let cells: Vec<&Cell> = sweep.cells.iter().filter_map(|id| part.view.cell(*id)).collect();
+        let iops = rated.of(writes(cells.first()?))?;
+        let value = |cell: &Cell| {
+            part.analysis.cells.iter().find(|of| of.cell == cell.id)?.value.map(|of| of.mid)
+        };
+        let reached = cells.iter().find(|cell| value(cell).is_some_and(|v| v >= REACHED * iops));
+        Some(match (reached.and_then(|cell| cell.x), part.view.lang) {
+            (Some(x), Lang::En) => format!("reached with {}", part.view.of_x(x)),
+            (Some(x), Lang::Ja) => beside(&part.view.of_x(x), "で到達"),
+            (None, lang) => lang.pick("not reached", "未到達").to_owned(),
+        })
+    });
+    let said: Vec<Option<String>> = said.collect();
+    let differs = differ(&said);
+    change(parts, ("rated limit", "公称値"), &of(group, series, one_group), said, differs)
+}
+
+/// True if a cell only writes, false if it only reads; `None` if it does both or that is unknown.
+fn writes(cell: &Cell) -> Option<bool> {
+    let pattern = pattern(cell)?;
+    match (pattern.contains("read"), pattern.contains("write")) {
+        (true, false) => Some(false),
+        (false, true) => Some(true),
+        _ => None,
+    }
+}
+
+/// True if known values differ.
+fn differ(said: &[Option<String>]) -> bool {
+    said.iter().flatten().collect::<BTreeSet<_>>().len() > 1
+}
+
+fn change(
+    parts: &[ComparisonPart<'_>],
+    (en, ja): (&str, &str),
+    of: &str,
+    said: Vec<Option<String>>,
+    differs: bool,
+) -> ConclusionChange {
+    let lang = lang_of(parts);
+    let what = lang.pick(en, ja);
+    let each: Vec<String> = parts
+        .iter()
+        .zip(&said)
+        .filter_map(|(part, said)| {
+            let (said, name) = (said.as_ref()?, &part.name);
+            Some(lang.pick(format!("{said} on {name}"), format!("{name} では {said}")))
+        })
+        .collect();
+    let each = match said.first() {
+        // All results agree word for word.
+        Some(Some(first)) if said.iter().all(|of| of.as_ref() == Some(first)) => first.clone(),
+        _ => lang.pick(listed(&each, Conjunction::And, lang), each.join("、")),
+    };
+    let sentence = match lang {
+        Lang::En => {
+            let of = if of.is_empty() { String::new() } else { format!(" of {of}") };
+            let is = if differs { "changes" } else { "is the same" };
+            format!("The {what}{of} {is}: {each}.")
+        }
+        Lang::Ja => {
+            let of = if of.is_empty() { String::new() } else { format!("{of} の") };
+            let is = if differs { "変わります" } else { "同じです" };
+            format!("{of}{}{is}: {each}。", beside(what, "は"))
+        }
+    };
+    ConclusionChange { what: what.to_owned(), of: of.to_owned(), said, differs, sentence }
 }

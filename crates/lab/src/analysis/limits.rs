@@ -1,15 +1,16 @@
 //! Limiting resource of a cell, by the rules of a transfer's verdict, and how it changes along a sweep.
 
-use super::Lang;
-use super::say::{self, Join, listed};
+use crate::analysis::words::{Conjunction, listed};
+use crate::analysis::{Lang, statistics, words};
 use crate::results::Run;
-use hakobu_explain::verdict::{self, Evidence, Facts, Level, OwnVerdict, Resource, measure};
+use hakobu_explain::verdict;
+use hakobu_explain::verdict::{Evidence, Facts, Level, OwnVerdict, Resource, measure};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Limiting resource of a cell with evidence and confidence.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
-pub struct Limiting {
+pub struct LimitingResource {
     /// Named in JSON as in a transfer's verdict: `cpu`, `disk-iops`, `latency`.
     #[serde(serialize_with = "resource_name")]
     pub resource: Resource,
@@ -22,9 +23,9 @@ pub struct Limiting {
     pub own: bool,
 }
 
-impl Default for Limiting {
-    fn default() -> Limiting {
-        Limiting {
+impl Default for LimitingResource {
+    fn default() -> LimitingResource {
+        LimitingResource {
             resource: Resource::None,
             level: Level::NotDetermined,
             evidence: Vec::new(),
@@ -34,22 +35,22 @@ impl Default for Limiting {
 }
 
 /// Judges facts and words the result in `lang`.
-pub(super) fn judge(facts: &Facts, lang: Lang) -> Limiting {
+pub(super) fn judge(facts: &Facts, lang: Lang) -> LimitingResource {
     let found = verdict::judge(facts);
     let own = facts
         .own_verdict
         .as_ref()
         .is_some_and(|own_verdict| own_verdict.resource == found.resource);
     let open: Vec<String> =
-        found.open.iter().map(|of| say::resource(*of, lang).to_owned()).collect();
+        found.open.iter().map(|of| words::resource(*of, lang).to_owned()).collect();
     let evidence = match open.is_empty() {
         true => found.evidence.iter().map(|of| signal(of, lang)).collect(),
         false => {
-            let names = listed(&open, Join::Or, lang);
+            let names = listed(&open, Conjunction::Or, lang);
             vec![lang.pick("it may be {}", "{} の可能性").replace("{}", &names)]
         }
     };
-    Limiting { resource: found.resource, level: found.level, evidence, own }
+    LimitingResource { resource: found.resource, level: found.level, evidence, own }
 }
 
 /// Words for a signal. Signals that cells cannot have are in English only.
@@ -74,7 +75,7 @@ fn signal(of: &Evidence, lang: Lang) -> String {
     }
 }
 
-impl Limiting {
+impl LimitingResource {
     /// True if a resource is named.
     pub fn is_determined(&self) -> bool {
         self.level > Level::NotDetermined && self.resource != Resource::None
@@ -99,19 +100,19 @@ impl Limiting {
 }
 
 /// Part of a sentence: `the CPU from 8 jobs on (at the limit)`; `place` may be empty.
-pub(super) fn by(of: &Limiting, place: &str, lang: Lang) -> String {
+pub(super) fn by(of: &LimitingResource, place: &str, lang: Lang) -> String {
     if !of.is_determined() {
         return match (place.is_empty(), lang) {
             (true, _) => lang.pick("an unknown limit", "判定できず").to_owned(),
             (false, Lang::En) => format!("an unknown limit {place}"),
-            (false, Lang::Ja) => say::beside(place, "判定できず"),
+            (false, Lang::Ja) => words::beside(place, "判定できず"),
         };
     }
-    let (what, level) = (say::resource(of.resource, lang), say::level(of.level, lang));
+    let (what, level) = (words::resource(of.resource, lang), words::level(of.level, lang));
     match (place.is_empty(), lang) {
         (true, Lang::En) => format!("{what} ({level})"),
         (false, Lang::En) => format!("{what} {place} ({level})"),
-        (_, Lang::Ja) => format!("{}（{level}）", say::beside(place, what)),
+        (_, Lang::Ja) => format!("{}（{level}）", words::beside(place, what)),
     }
 }
 
@@ -159,13 +160,13 @@ fn signals_of(verdict: &Value) -> Vec<Evidence> {
 
 /// Part of a sweep with the same limiting resource.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
-pub struct Stretch {
+pub struct SweepStretch {
     /// First x.
     pub from_x: f64,
     /// Last x; equal to `from_x` for a single point.
     pub to_x: f64,
     /// Limiting resource, with the lowest confidence in the stretch and the evidence of its last point.
-    pub limiting: Limiting,
+    pub limiting: LimitingResource,
     /// `up to 8 jobs`.
     pub place: String,
     /// `latency up to 8 jobs`.
@@ -173,19 +174,28 @@ pub struct Stretch {
 }
 
 /// Splits a sweep into stretches. Takes x and its limit in ascending order of x, and the name of x.
-pub(super) fn stretches(points: &[(f64, &Limiting)], x_name: &str, lang: Lang) -> Vec<Stretch> {
-    let mut found: Vec<Stretch> = Vec::new();
+pub(super) fn stretches(
+    points: &[(f64, &LimitingResource)],
+    x_name: &str,
+    lang: Lang,
+) -> Vec<SweepStretch> {
+    let mut found: Vec<SweepStretch> = Vec::new();
     for (x, limiting) in points {
         let here = (*limiting).clone();
         match found.last_mut() {
             Some(last) if last.limiting.resource == here.resource => {
                 last.to_x = *x;
                 let level = last.limiting.level.min(here.level);
-                last.limiting = Limiting { level, ..here };
+                last.limiting = LimitingResource { level, ..here };
             }
             _ => {
                 let (from_x, to_x) = (*x, *x);
-                found.push(Stretch { from_x, to_x, limiting: here, ..Stretch::default() });
+                found.push(SweepStretch {
+                    from_x,
+                    to_x,
+                    limiting: here,
+                    ..SweepStretch::default()
+                });
             }
         }
     }
@@ -194,23 +204,23 @@ pub(super) fn stretches(points: &[(f64, &Limiting)], x_name: &str, lang: Lang) -
         let (first, last) = ends.unwrap_or_default();
         stretch.place = stretch.place((first, last), x_name, lang);
         let what = match stretch.limiting.is_determined() {
-            true => say::resource(stretch.limiting.resource, lang),
+            true => words::resource(stretch.limiting.resource, lang),
             false => lang.pick("not determined", "判定できず"),
         };
         let place = &stretch.place;
-        stretch.sentence = lang.pick(format!("{what} {place}"), say::beside(place, what));
+        stretch.sentence = lang.pick(format!("{what} {place}"), words::beside(place, what));
     }
     found
 }
 
-impl Stretch {
+impl SweepStretch {
     fn place(&self, (first, last): (f64, f64), x_name: &str, lang: Lang) -> String {
-        let of = |x| say::of_x(x, x_name, lang);
+        let of = |x| words::of_x(x, x_name, lang);
         let (at_first, at_last) = (self.from_x <= first, self.to_x >= last);
         let is_point = self.from_x >= self.to_x;
         let place = |en: &str, x: &str, ja: &str| match lang {
             Lang::En => en.replace("{}", x),
-            Lang::Ja => say::beside(x, ja),
+            Lang::Ja => words::beside(x, ja),
         };
         match (at_first, at_last) {
             _ if first >= last => place("with {}", &of(first), "では"),
@@ -218,7 +228,7 @@ impl Stretch {
             (false, true) => place("from {} on", &of(self.from_x), "からは"),
             (_, false) if is_point => place("with {}", &of(self.to_x), "では"),
             _ => {
-                let range = say::of_range(self.from_x, self.to_x, x_name, lang);
+                let range = words::of_range(self.from_x, self.to_x, x_name, lang);
                 place("from {}", &range, "では")
             }
         }
@@ -234,5 +244,5 @@ pub(super) fn loads(runs: &[&Run]) -> BTreeMap<String, f64> {
         }
     }
     let medians = values.into_iter();
-    medians.filter_map(|(name, all)| Some((name.to_owned(), super::median(&all)?))).collect()
+    medians.filter_map(|(name, all)| Some((name.to_owned(), statistics::median(&all)?))).collect()
 }

@@ -1,43 +1,30 @@
-//! Analysis of results. All functions are pure; random numbers come from fixed seeds, so that equal results
-//! give equal conclusions.
+//! Analysis of results. All functions are pure; random numbers come from fixed seeds, so that equal results give equal
+//! conclusions. This file holds the types that reports read, and the order of the steps.
 
-mod bootstrap;
 mod caveats;
-mod cells;
-mod compare;
-mod compared;
-mod fit;
-mod gains;
-mod knee;
-mod lang;
-mod limits;
-mod prices;
+pub mod compare;
+pub(crate) mod fit;
+pub(crate) mod limits;
+pub mod prices;
 mod proofs;
-mod quantity;
-mod ratio;
-mod rivals;
-mod say;
-mod steady;
+pub mod ranking;
+pub mod statistics;
+mod summary;
 mod sweeps;
 #[cfg(test)]
 mod tests;
 mod verdict;
 mod view;
-mod whole;
+pub(crate) mod words;
 
-pub use bootstrap::{interval, median, quantile};
-pub use compare::{compare, names};
-pub use compared::{Best, Change, Compared, Cost, Row, Side};
-pub use fit::{Fit, Model, fit};
-pub use gains::{Baseline, Gain};
-pub use knee::{Knee, knee};
-pub use lang::Lang;
-pub use limits::{Limiting, Stretch};
-pub use prices::{Machine, Prices, Rated, parse_machines, parse_price, parse_rated};
-pub use ratio::{Claim, PAIRS_MIN, Ratio, paired, unpaired};
-pub(crate) use say::{level as level_words, resource as resource_words};
-pub use steady::{Steady, steady};
-
+use crate::analysis::fit::CurveFit;
+use crate::analysis::limits::{LimitingResource, SweepStretch};
+use crate::analysis::proofs::ProofFinding;
+use crate::analysis::ranking::BaselineGain;
+use crate::analysis::statistics::SpeedRatio;
+use crate::analysis::sweeps::Knee;
+use crate::analysis::view::ResultsView;
+use crate::results::Results;
 use std::collections::BTreeMap;
 
 /// Most sentences of a verdict.
@@ -98,7 +85,7 @@ pub struct CellSummary {
     /// if most of its runs never are.
     pub steady_s: Option<f64>,
     /// Limiting resource.
-    pub limiting: Limiting,
+    pub limiting: LimitingResource,
 }
 
 /// One tool over the swept number.
@@ -113,11 +100,11 @@ pub struct Sweep {
     /// Knee of the curve.
     pub knee: Option<Knee>,
     /// Fitted curve.
-    pub fit: Option<Fit>,
+    pub fit: Option<CurveFit>,
     /// Unit of the rates of the fit: `files/s`, `bytes/s`, `runs/s`, or the metric.
     pub rate_unit: String,
     /// Limiting resources along the sweep.
-    pub stretches: Vec<Stretch>,
+    pub stretches: Vec<SweepStretch>,
 }
 
 /// Comparison of two cells.
@@ -130,7 +117,7 @@ pub struct Comparison {
     /// Second cell.
     pub b: u32,
     /// Speed of `a` relative to `b`.
-    pub ratio: Ratio,
+    pub ratio: SpeedRatio,
 }
 
 /// Result of a counter-experiment.
@@ -165,11 +152,79 @@ pub struct Analysis {
     /// Half width of the A/A intervals, relative: the smallest difference this machine can resolve.
     pub noise: Option<f64>,
     /// Settings compared with a baseline, if one was given.
-    pub gains: Vec<Gain>,
+    pub gains: Vec<BaselineGain>,
     /// Counter-experiments.
     pub proofs: Vec<Proof>,
     /// Caveats: failed runs, controls that differ, few runs, a busy machine.
     pub caveats: Vec<String>,
 }
 
-pub use whole::{analyse, analyse_in};
+/// Language of analysis and reports.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lang {
+    /// English.
+    #[default]
+    En,
+    /// Japanese.
+    Ja,
+}
+
+impl Lang {
+    /// Parses an ISO 639-1 code.
+    pub fn of_code(code: &str) -> Option<Lang> {
+        [Lang::En, Lang::Ja].into_iter().find(|lang| lang.code() == code)
+    }
+
+    /// ISO 639-1 code.
+    pub fn code(self) -> &'static str {
+        self.pick("en", "ja")
+    }
+
+    /// Selects the text in this language.
+    pub(crate) fn pick<T>(self, en: T, ja: T) -> T {
+        match self {
+            Lang::En => en,
+            Lang::Ja => ja,
+        }
+    }
+}
+
+/// Analyses results, with sentences in English. Deterministic.
+pub fn analyse(results: &Results) -> Analysis {
+    analyse_in(results, Lang::En)
+}
+
+/// Analyses results, with sentences in `lang`. Numbers and names do not depend on it.
+pub fn analyse_in(results: &Results, lang: Lang) -> Analysis {
+    let view = ResultsView::new(results, lang);
+    let mut summaries: Vec<_> =
+        view.cells.iter().map(|cell| summary::summary(&view, cell)).collect();
+    let rows = sweeps::rows(&view);
+    let mut found = proofs::made(&view);
+    found.extend(proofs::between_groups(&view, &rows, &summaries));
+    let limiting = view.cells.iter().map(|cell| {
+        let row = rows.iter().find(|row| row.cells.iter().any(|of| of.id == cell.id));
+        sweeps::limiting(&view, row, cell, &summaries, proofs::experiments(cell.id, &found))
+    });
+    let limiting: Vec<_> = limiting.collect();
+    for (of, limiting) in summaries.iter_mut().zip(limiting) {
+        of.limiting = limiting;
+    }
+    proofs::settle(&mut found, &summaries, lang);
+    let sweeps: Vec<_> = rows.iter().map(|row| sweeps::sweep(&view, row, &summaries)).collect();
+    let controls = ranking::controls(&view);
+    let mut analysis = Analysis {
+        verdict: Vec::new(),
+        comparisons: ranking::comparisons(&view, &summaries),
+        noise: ranking::noise(&controls),
+        gains: Vec::new(),
+        cells: summaries,
+        sweeps,
+        controls,
+        proofs: found.iter().map(|ProofFinding { proof, .. }| proof.clone()).collect(),
+        caveats: Vec::new(),
+    };
+    analysis.caveats = caveats::caveats(&view, &analysis);
+    analysis.verdict = verdict::verdict(&view, &analysis, &found);
+    analysis
+}

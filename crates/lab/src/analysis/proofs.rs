@@ -1,14 +1,11 @@
 //! Counter-experiments: the effect on speed of changing one resource only. Some are made on purpose; others
 //! result from two groups that differ in one condition.
 
-mod words;
-
-use super::bootstrap::mean_difference;
-use super::quantity::quantity;
-use super::ratio::{PAIRS_MIN, log_ratios};
-use super::sweeps::{Row, others};
-use super::view::View;
-use super::{CellSummary, Interval, Lang, Proof, knee};
+use crate::analysis::statistics::{PAIRS_MIN, log_ratios, mean_difference};
+use crate::analysis::sweeps::{SweepRow, knee, others};
+use crate::analysis::view::ResultsView;
+use crate::analysis::words::{beside, number, quantity, span, things, times};
+use crate::analysis::{CellSummary, Interval, Lang, Proof};
 use crate::results::Cell;
 use hakobu_explain::verdict::{Conclusion, Experiment, Level, Resource};
 
@@ -16,7 +13,7 @@ use hakobu_explain::verdict::{Conclusion, Experiment, Level, Resource};
 const NAMED_FIRST: f64 = 0.5;
 
 /// A proof, and its conclusion about the resource.
-pub(super) struct Found {
+pub(super) struct ProofFinding {
     pub proof: Proof,
     /// `None` with fewer than three pairs.
     pub says: Option<Conclusion>,
@@ -32,7 +29,7 @@ pub(super) struct Found {
 }
 
 /// The campaign's own counter-experiments.
-pub(super) fn made(view: &View<'_>) -> Vec<Found> {
+pub(super) fn made(view: &ResultsView<'_>) -> Vec<ProofFinding> {
     let experiments = view.results.experiments.iter().enumerate();
     let found = experiments.filter_map(|(at, made)| {
         let cell = view.cell(made.cell)?;
@@ -51,10 +48,10 @@ pub(super) fn made(view: &View<'_>) -> Vec<Found> {
 /// Experiments implied by the campaign: two groups that differ in one condition, compared at the knee (else
 /// the only cell) of each tool in both.
 pub(super) fn between_groups(
-    view: &View<'_>,
-    rows: &[Row<'_>],
+    view: &ResultsView<'_>,
+    rows: &[SweepRow<'_>],
     cells: &[CellSummary],
-) -> Vec<Found> {
+) -> Vec<ProofFinding> {
     let mut results = Vec::new();
     for base in knees(view, rows, cells) {
         for other in view.cells.iter().filter(|other| is_same_but_for_conditions(view, base, other))
@@ -77,7 +74,11 @@ pub(super) fn between_groups(
 }
 
 /// Cells to compare: of each sweep the one at its knee; of tools without a sweep all cells.
-fn knees<'a>(view: &View<'a>, rows: &[Row<'a>], cells: &[CellSummary]) -> Vec<&'a Cell> {
+fn knees<'a>(
+    view: &ResultsView<'a>,
+    rows: &[SweepRow<'a>],
+    cells: &[CellSummary],
+) -> Vec<&'a Cell> {
     let value = |id: u32| cells.iter().find(|of| of.cell == id).and_then(|of| of.value);
     let swept = |id: u32| rows.iter().any(|row| row.cells.iter().any(|cell| cell.id == id));
     let mut found: Vec<&Cell> = Vec::new();
@@ -91,7 +92,7 @@ fn knees<'a>(view: &View<'a>, rows: &[Row<'a>], cells: &[CellSummary]) -> Vec<&'
     found
 }
 
-fn is_same_but_for_conditions(view: &View<'_>, a: &Cell, b: &Cell) -> bool {
+fn is_same_but_for_conditions(view: &ResultsView<'_>, a: &Cell, b: &Cell) -> bool {
     let same = a.series == b.series && a.x == b.x && a.data == b.data && b.control_of.is_none();
     // A condition may also be a parameter, and automatic settings of a tool depend on the CPUs.
     let rest = |cell: &Cell| {
@@ -118,14 +119,14 @@ fn one_condition<'a>(a: &'a Cell, b: &'a Cell) -> Option<(&'a str, &'a str, &'a 
 
 /// Evaluates logarithms of speed ratios. `None` if the factor is 1 or invalid, or there are no ratios.
 fn found(
-    view: &View<'_>,
+    view: &ResultsView<'_>,
     cell: &Cell,
     changed: &str,
     about: &str,
     factor: f64,
     logs: &[f64],
     seed: u64,
-) -> Option<Found> {
+) -> Option<ProofFinding> {
     let is_share = matches!(changed, "source" | "sink" | "endpoint");
     let each: Vec<f64> = match is_share {
         // For an end without cost: its share of the time (Amdahl 1967); for another endpoint: the share of
@@ -142,15 +143,15 @@ fn found(
     let speed = (logs.iter().sum::<f64>() / logs.len() as f64).exp();
     let pairs = each.len();
     let says = (pairs >= PAIRS_MIN).then(|| says(changed, elasticity));
-    let short = words::short(changed, factor, speed, says, view.lang);
-    let subject = words::limits(changed, view.lang);
-    let measured = words::measured(changed, factor, speed, elasticity, view.lang);
-    let follows = words::follows(says, changed, pairs, view.lang);
-    let sentence = words::sentence(&measured, &follows, view.lang);
+    let short = short(changed, factor, speed, says, view.lang);
+    let subject = limits(changed, view.lang);
+    let measured = measured(changed, factor, speed, elasticity, view.lang);
+    let follows = follows(says, changed, pairs, view.lang);
+    let sentence = sentence(&measured, &follows, view.lang);
     let (changed, about) = (changed.to_owned(), about.to_owned());
     let proof = Proof { cell: cell.id, changed, about, elasticity, sentence };
     let factor = if is_share { f64::INFINITY } else { factor };
-    Some(Found { proof, says, pairs, measured, short, subject, factor })
+    Some(ProofFinding { proof, says, pairs, measured, short, subject, factor })
 }
 
 /// Conclusion from an elasticity (for ends: a share of the time).
@@ -183,7 +184,7 @@ fn about(changed: &str) -> &'static [Resource] {
 }
 
 /// A cell's experiments as facts for the verdict.
-pub(super) fn experiments(cell: u32, found: &[Found]) -> Vec<Experiment> {
+pub(super) fn experiments(cell: u32, found: &[ProofFinding]) -> Vec<Experiment> {
     let of_cell = found.iter().filter(|made| made.proof.cell == cell);
     let each = of_cell.flat_map(|made| {
         let Interval { low, mid, high } = made.proof.elasticity;
@@ -202,7 +203,7 @@ pub(super) fn experiments(cell: u32, found: &[Found]) -> Vec<Experiment> {
 }
 
 /// Withdraws the conclusion of experiments that reduced a resource which the signals do not name.
-pub(super) fn settle(found: &mut [Found], cells: &[CellSummary], lang: Lang) {
+pub(super) fn settle(found: &mut [ProofFinding], cells: &[CellSummary], lang: Lang) {
     let taken = found
         .iter_mut()
         .filter(|made| made.says == Some(Conclusion::Bottleneck) && made.factor < 1.0);
@@ -217,8 +218,120 @@ pub(super) fn settle(found: &mut [Found], cells: &[CellSummary], lang: Lang) {
                 "less of it is slower, but more may not be faster",
                 "減らすと遅くなりますが、増やせば速くなるとは限りません",
             );
-            made.proof.sentence = words::sentence(&made.measured, follows, lang);
+            made.proof.sentence = sentence(&made.measured, follows, lang);
             made.says = Some(Conclusion::Unclear);
         }
+    }
+}
+
+// Sentences about counter-experiments.
+
+/// Smaller differences of speed are worded as no change, if the experiment found none.
+const NOTHING: f64 = 0.03;
+
+/// `half the CPUs gave 0.51 × the speed (elasticity 0.97, 0.95 to 0.99)`.
+pub(super) fn measured(changed: &str, factor: f64, speed: f64, of: Interval, lang: Lang) -> String {
+    let measure = match changed {
+        "source" | "sink" => lang.pick("share of the time", "時間に占める割合"),
+        "endpoint" => lang.pick("share of the time saved", "短縮された時間の割合"),
+        _ => lang.pick("elasticity", "弾力性"),
+    };
+    let mut interval = format!("{measure} {}", times(of.mid));
+    if !of.is_point() {
+        interval.push_str(lang.pick(", ", "、"));
+        interval.push_str(&span(&times(of.low), &times(of.high), lang));
+    }
+    let (change, speed) = (change(changed, factor, lang), times(speed));
+    match lang {
+        Lang::En => format!("{change} gave {speed} × the speed ({interval})"),
+        Lang::Ja => format!("{change}と速さは {speed} 倍（{interval}）"),
+    }
+}
+
+/// Short form: `half the CPUs gave 0.51 ×`, `twice the IOPS changed nothing`.
+pub(super) fn short(
+    changed: &str,
+    factor: f64,
+    speed: f64,
+    says: Option<Conclusion>,
+    lang: Lang,
+) -> String {
+    let change = change(changed, factor, lang);
+    let is_nothing = says == Some(Conclusion::NoEffect) && (speed - 1.0).abs() < NOTHING;
+    match (is_nothing, lang) {
+        (true, Lang::En) => format!("{change} changed nothing"),
+        (true, Lang::Ja) => format!("{change}と変化なし"),
+        (false, Lang::En) => format!("{change} gave {} ×", times(speed)),
+        (false, Lang::Ja) => format!("{change}と {} 倍", times(speed)),
+    }
+}
+
+/// `half the CPUs`, `no cost for the source`; `CPU 数を半分にする`.
+fn change(changed: &str, factor: f64, lang: Lang) -> String {
+    let noun = noun(changed, lang);
+    let is = |wanted: f64| (factor - wanted).abs() < 1e-9;
+    match (changed, lang) {
+        ("source" | "sink", Lang::En) => format!("a {noun} without cost"),
+        ("source" | "sink", Lang::Ja) => format!("{noun}の処理をなくす"),
+        ("endpoint", Lang::En) => format!("another {noun}"),
+        ("endpoint", Lang::Ja) => format!("別の{noun}にする"),
+        (_, Lang::En) if is(0.5) => format!("half the {noun}"),
+        (_, Lang::Ja) if is(0.5) => format!("{noun}を半分にする"),
+        (_, Lang::En) if is(2.0) => format!("twice the {noun}"),
+        (_, Lang::En) => format!("{} × the {noun}", number(factor)),
+        (_, Lang::Ja) => format!("{noun}を {} 倍にする", number(factor)),
+    }
+}
+
+fn noun(changed: &str, lang: Lang) -> &str {
+    match changed {
+        "cpus" => lang.pick("CPUs", "CPU 数"),
+        "iops" => lang.pick("IOPS", "IOPS の上限"),
+        "bandwidth" => lang.pick("bandwidth", "帯域"),
+        "latency" => lang.pick("latency", "レイテンシー"),
+        "source" => lang.pick("source", "コピー元"),
+        "sink" => lang.pick("target", "コピー先"),
+        "endpoint" => lang.pick("endpoint", "エンドポイント"),
+        other => other,
+    }
+}
+
+/// Subject of the verb `limits`.
+fn subject(changed: &str, lang: Lang) -> String {
+    match (changed, lang) {
+        ("cpus", Lang::En) => "the CPU".to_owned(),
+        ("iops", Lang::En) => "the number of IOPS".to_owned(),
+        ("cpus", Lang::Ja) => "CPU ".to_owned(),
+        ("iops", Lang::Ja) => "IOPS ".to_owned(),
+        (other, Lang::En) => format!("the {}", noun(other, lang)),
+        (other, Lang::Ja) => noun(other, lang).to_owned(),
+    }
+}
+
+/// `the CPU limits`.
+pub(super) fn limits(changed: &str, lang: Lang) -> String {
+    let of = subject(changed, lang);
+    lang.pick(format!("{of} limits"), format!("{}です", beside("制限要因は", &of)))
+}
+
+/// Conclusion as a sentence.
+pub(super) fn follows(says: Option<Conclusion>, changed: &str, pairs: usize, lang: Lang) -> String {
+    let of = subject(changed, lang);
+    match (says, lang) {
+        (None, Lang::En) => format!("{} are too few to tell", things(pairs, "pair")),
+        (None, Lang::Ja) => format!("{pairs} 組では少なすぎて判断できません"),
+        (Some(Conclusion::Bottleneck), _) => limits(changed, lang),
+        (Some(Conclusion::NoEffect), Lang::En) => format!("{of} does not limit"),
+        (Some(Conclusion::NoEffect), Lang::Ja) => format!("{of}は制限要因ではありません"),
+        (Some(Conclusion::Unclear), Lang::En) => format!("not clear whether {of} limits"),
+        (Some(Conclusion::Unclear), Lang::Ja) => format!("{of}が制限要因かどうかは判断できません"),
+    }
+}
+
+/// Joins measurement and conclusion.
+pub(super) fn sentence(measured: &str, follows: &str, lang: Lang) -> String {
+    match lang {
+        Lang::En => format!("{measured}: {follows}."),
+        Lang::Ja => format!("{measured}。{follows}。"),
     }
 }

@@ -1,17 +1,20 @@
-//! Sweeps: groups cells by tool and parameters, and computes knee, limits and fit over the swept number.
+//! Sweeps: groups cells by tool and parameters, and computes knee, limits and fit over the swept number. The knee is the
+//! fewest jobs (or requests) that perform as well as more.
 
-use super::limits::{self, Limiting, Stretch};
-use super::quantity::quantity;
-use super::view::View;
-use super::{CellSummary, Sweep, fit, knee};
-use crate::results::{Cell, Machine};
+use crate::analysis::fit::{CurveFit, fit};
+use crate::analysis::limits::{LimitingResource, SweepStretch};
+use crate::analysis::view::ResultsView;
+use crate::analysis::words::quantity;
+use crate::analysis::{CellSummary, Interval, Sweep, limits};
+use crate::results::Cell;
+use hakobu_core::unit::Machine;
 use hakobu_explain::verdict::{
     About, BusiestCpu, Ceiling, Direction, DiskFacts, Experiment, Facts, NetworkFacts, Point,
 };
 use std::collections::BTreeMap;
 
 /// Cells of a sweep.
-pub(super) struct Row<'a> {
+pub(super) struct SweepRow<'a> {
     pub group: &'a str,
     pub series: String,
     /// In ascending order of the swept number.
@@ -33,7 +36,7 @@ pub(super) fn others(cell: &Cell, x_name: &str) -> BTreeMap<String, String> {
 
 /// Groups cells by group, series and parameters that are not swept, without controls. Rows with fewer than
 /// two distinct x are dropped.
-pub(super) fn rows<'a>(view: &View<'a>) -> Vec<Row<'a>> {
+pub(super) fn rows<'a>(view: &ResultsView<'a>) -> Vec<SweepRow<'a>> {
     type Key<'a> = (&'a str, &'a str, BTreeMap<String, String>);
     let mut found: Vec<(Key<'a>, Vec<&'a Cell>)> = Vec::new();
     for cell in view.settings().filter(|cell| cell.x.is_some_and(f64::is_finite)) {
@@ -58,9 +61,9 @@ pub(super) fn rows<'a>(view: &View<'a>) -> Vec<Row<'a>> {
     };
     let rows = found.into_iter().map(|(key, mut cells)| {
         cells.sort_by(|a, b| x_of(a).total_cmp(&x_of(b)));
-        Row { group: key.0, series: named(&key), cells }
+        SweepRow { group: key.0, series: named(&key), cells }
     });
-    let differ = |row: &Row<'_>| {
+    let differ = |row: &SweepRow<'_>| {
         let ends = row.cells.first().zip(row.cells.last());
         ends.is_some_and(|(first, last)| x_of(first) < x_of(last))
     };
@@ -68,21 +71,21 @@ pub(super) fn rows<'a>(view: &View<'a>) -> Vec<Row<'a>> {
 }
 
 /// Swept number of a cell.
-pub(super) fn x_of(cell: &Cell) -> f64 {
+fn x_of(cell: &Cell) -> f64 {
     cell.x.unwrap_or(0.0)
 }
 
 /// Limiting resource of a cell: from its runs' own verdicts if they agree, else from the machine's counters.
 pub(super) fn limiting(
-    view: &View<'_>,
-    row: Option<&Row<'_>>,
+    view: &ResultsView<'_>,
+    row: Option<&SweepRow<'_>>,
     cell: &Cell,
     cells: &[CellSummary],
     experiments: Vec<Experiment>,
-) -> Limiting {
+) -> LimitingResource {
     let runs = view.runs(cell.id);
     let Some(of) = cells.iter().find(|of| of.cell == cell.id).filter(|_| !runs.is_empty()) else {
-        return Limiting::default();
+        return LimitingResource::default();
     };
     let curve = row.map(|row| curve(view, row, cell, cells)).unwrap_or_default();
     let own_verdict = limits::own_verdict(&runs);
@@ -90,7 +93,12 @@ pub(super) fn limiting(
 }
 
 /// Rates of a cell and its neighbours in the sweep, by swept number.
-fn curve(view: &View<'_>, row: &Row<'_>, cell: &Cell, cells: &[CellSummary]) -> Vec<Point> {
+fn curve(
+    view: &ResultsView<'_>,
+    row: &SweepRow<'_>,
+    cell: &Cell,
+    cells: &[CellSummary],
+) -> Vec<Point> {
     let Some(at) = row.cells.iter().position(|of| of.id == cell.id) else { return Vec::new() };
     let near = row.cells.iter().enumerate().filter(|(other, _)| other.abs_diff(at) <= 1);
     let point = |of: &Cell| {
@@ -101,7 +109,7 @@ fn curve(view: &View<'_>, row: &Row<'_>, cell: &Cell, cells: &[CellSummary]) -> 
 }
 
 /// Facts about a cell's runs from the machine's counters.
-fn facts(view: &View<'_>, cell: &Cell, of: &CellSummary) -> Facts {
+fn facts(view: &ResultsView<'_>, cell: &Cell, of: &CellSummary) -> Facts {
     let machine = &view.results.header.machine;
     let cpus = cpus(cell, machine);
     let load = |name: &str| of.load.get(name).copied();
@@ -164,7 +172,7 @@ pub(super) fn cpus(cell: &Cell, machine: &Machine) -> f64 {
 }
 
 /// Evaluates a sweep.
-pub(super) fn sweep(view: &View<'_>, row: &Row<'_>, cells: &[CellSummary]) -> Sweep {
+pub(super) fn sweep(view: &ResultsView<'_>, row: &SweepRow<'_>, cells: &[CellSummary]) -> Sweep {
     let of = |cell: &Cell| cells.iter().find(|of| of.cell == cell.id);
     let points: Vec<_> =
         row.cells.iter().filter_map(|cell| Some((cell.x?, of(cell)?.value?))).collect();
@@ -180,9 +188,9 @@ pub(super) fn sweep(view: &View<'_>, row: &Row<'_>, cells: &[CellSummary]) -> Sw
     let seed = view.seed(first.map_or(0, |cell| cell.id), 2);
     let fit = fit(&runs, seed).filter(|_| view.is_parallel());
     let work = first.and_then(|cell| view.work_for(cell));
-    let limiting: Vec<(f64, &Limiting)> =
+    let limiting: Vec<(f64, &LimitingResource)> =
         row.cells.iter().filter_map(|cell| Some((cell.x?, &of(cell)?.limiting))).collect();
-    let stretches: Vec<Stretch> = match view.is_parallel() {
+    let stretches: Vec<SweepStretch> = match view.is_parallel() {
         true => limits::stretches(&limiting, view.x_name(), view.lang),
         false => Vec::new(),
     };
@@ -191,8 +199,60 @@ pub(super) fn sweep(view: &View<'_>, row: &Row<'_>, cells: &[CellSummary]) -> Sw
         series: row.series.clone(),
         cells: row.cells.iter().map(|cell| cell.id).collect(),
         knee: knee(&points, view.more_is_better()),
-        fit: fit.map(|fit| super::Fit { work, ..fit }),
+        fit: fit.map(|fit| CurveFit { work, ..fit }),
         rate_unit: first.map_or(String::new(), |cell| view.rate_unit(cell)),
         stretches,
     }
+}
+
+/// Results within this share of the best count as equal.
+const WITHIN: f64 = 0.03;
+
+/// Position of the knee of a sweep.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+pub struct Knee {
+    /// Fewest x within 3 % of the best.
+    pub x: f64,
+    /// x of the best result.
+    pub best_x: f64,
+    /// Metric at the knee.
+    pub value: f64,
+    /// Speed at the knee as a share of the best, 0 to 1.
+    pub share: f64,
+    /// True if only the end of the sweep is within 3 % of the best, so that a larger x may be better.
+    pub at_edge: bool,
+}
+
+/// Finds the fewest x within 3 % of the best. Takes x and the measured value (> 0), in any order. `None` with
+/// fewer than two distinct x.
+///
+/// Medians are compared. A point whose interval reaches into the 3 % counts as well, but only within a
+/// further 3 %: otherwise few noisy runs would move the knee to one job.
+pub fn knee(points: &[(f64, Interval)], more_is_better: bool) -> Option<Knee> {
+    // Convert to rates, so that more is better.
+    let rate = |value: f64| if more_is_better { value } else { 1.0 / value };
+    let usable = |(x, of): &&(f64, Interval)| {
+        let bounds = [of.low, of.mid, of.high];
+        x.is_finite() && of.mid >= f64::MIN_POSITIVE && bounds.iter().all(|bound| bound.is_finite())
+    };
+    let mut points: Vec<(f64, Interval)> = points.iter().filter(usable).copied().collect();
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let last = points.last()?.0;
+    if points.first()?.0 >= last {
+        return None;
+    }
+    let better =
+        |a: &&(f64, Interval), b: &&(f64, Interval)| rate(a.1.mid).total_cmp(&rate(b.1.mid));
+    // The smallest x among equals.
+    let (best_x, best) = *points.iter().rev().max_by(better)?;
+    let share = |value: f64| rate(value) / rate(best.mid);
+    let is_within = |of: &Interval| {
+        // End of the interval at which it is fastest.
+        let fastest = if more_is_better { of.high } else { of.low };
+        let mid = share(of.mid);
+        let lent = mid >= 1.0 - 2.0 * WITHIN && (fastest <= 0.0 || share(fastest) >= 1.0 - WITHIN);
+        mid >= 1.0 - WITHIN || lent
+    };
+    let (x, at) = *points.iter().find(|(_, of)| is_within(of))?;
+    Some(Knee { x, best_x, value: at.mid, share: share(at.mid), at_edge: x >= last })
 }

@@ -1,14 +1,17 @@
-//! Verdict of a campaign in at most four sentences: the fastest tool, the sufficient number of jobs, the
-//! limit, and what would help.
+//! Verdict of a campaign in at most four sentences: the fastest tool, the sufficient number of jobs, the limit, and what
+//! would help.
 
-mod best;
-
-use super::proofs::Found;
-use super::rivals::lead;
-use super::say::{Join, beside, capital, is_many, listed, percent, rate, sentences, span};
-use super::view::View;
-use super::{Analysis, Knee, Lang, Model, SENTENCES_MAX, Sweep};
-use crate::analysis::limits::{Limiting, Stretch, by};
+use crate::analysis::fit::FitModel;
+use crate::analysis::limits::{LimitingResource, SweepStretch, by};
+use crate::analysis::proofs::ProofFinding;
+use crate::analysis::ranking::{BestCell, LeadingTool, lead};
+use crate::analysis::statistics::SpeedRatio;
+use crate::analysis::sweeps::Knee;
+use crate::analysis::view::ResultsView;
+use crate::analysis::words::{
+    Conjunction, beside, capital, is_many, listed, percent, rate, sentences, span, times,
+};
+use crate::analysis::{Analysis, Lang, SENTENCES_MAX, Sweep};
 use hakobu_explain::verdict::Conclusion;
 
 /// Most sweeps named in a sentence.
@@ -19,8 +22,12 @@ const LIMITED_MAX: usize = 2;
 const STRETCHES_MAX: usize = 3;
 
 /// The verdict: one to four sentences.
-pub(super) fn verdict(view: &View<'_>, analysis: &Analysis, found: &[Found]) -> Vec<String> {
-    let Some(best) = best::best(view, analysis) else {
+pub(super) fn verdict(
+    view: &ResultsView<'_>,
+    analysis: &Analysis,
+    found: &[ProofFinding],
+) -> Vec<String> {
+    let Some(best) = best(view, analysis) else {
         let said = view.lang.pick(
             "No run succeeded, so there is no result.",
             "成功した測定がないため、結果はありません。",
@@ -39,7 +46,7 @@ pub(super) fn verdict(view: &View<'_>, analysis: &Analysis, found: &[Found]) -> 
 }
 
 /// True if all cells are sweeps of one tool.
-fn is_one_tool(view: &View<'_>, sweeps: &[&Sweep]) -> bool {
+fn is_one_tool(view: &ResultsView<'_>, sweeps: &[&Sweep]) -> bool {
     let Some(first) = sweeps.first() else { return false };
     view.cells.iter().all(|cell| cell.series == first.series)
         && sweeps.iter().all(|sweep| sweep.series == first.series)
@@ -47,7 +54,7 @@ fn is_one_tool(view: &View<'_>, sweeps: &[&Sweep]) -> bool {
 
 /// Sweeps to report: those of the first group that has any, hakobu's first. For one tool, those of each
 /// group.
-fn chosen<'a>(view: &View<'_>, analysis: &'a Analysis) -> Vec<&'a Sweep> {
+fn chosen<'a>(view: &ResultsView<'_>, analysis: &'a Analysis) -> Vec<&'a Sweep> {
     let with_knee = |sweep: &&Sweep| sweep.knee.is_some();
     let mut sweeps: Vec<&Sweep> = analysis.sweeps.iter().filter(with_knee).collect();
     let Some(group) = sweeps.first().map(|sweep| &sweep.group) else { return sweeps };
@@ -64,7 +71,7 @@ fn chosen<'a>(view: &View<'_>, analysis: &'a Analysis) -> Vec<&'a Sweep> {
 
 /// Sufficient number of jobs: `8 jobs are enough (99 % of the best).`
 fn knees(
-    view: &View<'_>,
+    view: &ResultsView<'_>,
     analysis: &Analysis,
     sweeps: &[&Sweep],
     is_alone: bool,
@@ -93,14 +100,14 @@ fn knees(
 }
 
 /// Median of a sweep at x.
-fn value_at(view: &View<'_>, analysis: &Analysis, sweep: &Sweep, x: f64) -> Option<f64> {
+fn value_at(view: &ResultsView<'_>, analysis: &Analysis, sweep: &Sweep, x: f64) -> Option<f64> {
     let id = sweep.cells.iter().find(|id| view.cell(**id).is_some_and(|cell| cell.x == Some(x)))?;
     Some(analysis.cells.iter().find(|of| of.cell == *id)?.value?.mid)
 }
 
 /// Sufficient number for one tool; `value` is the metric there.
 fn enough(
-    view: &View<'_>,
+    view: &ResultsView<'_>,
     series: &str,
     knee: &Knee,
     value: Option<String>,
@@ -151,7 +158,7 @@ fn share_of(share: f64) -> String {
 }
 
 /// Group of the sweeps, if there are several.
-fn place(view: &View<'_>, sweeps: &[&Sweep]) -> String {
+fn place(view: &ResultsView<'_>, sweeps: &[&Sweep]) -> String {
     let group = sweeps.first().map_or("", |sweep| sweep.group.as_str());
     match view.groups().len() {
         0 | 1 => String::new(),
@@ -160,20 +167,20 @@ fn place(view: &View<'_>, sweeps: &[&Sweep]) -> String {
 }
 
 /// True if an experiment has a conclusion.
-fn is_clear(found: &Found) -> bool {
+fn is_clear(found: &ProofFinding) -> bool {
     matches!(found.says, Some(Conclusion::Bottleneck | Conclusion::NoEffect))
 }
 
 /// The limit: from experiments if one found it, else from the signals; then experiments without effect.
 fn limits(
-    view: &View<'_>,
+    view: &ResultsView<'_>,
     analysis: &Analysis,
     sweeps: &[&Sweep],
-    found: &[Found],
+    found: &[ProofFinding],
     is_alone: bool,
 ) -> Option<String> {
     let lang = view.lang;
-    let mut clear: Vec<&Found> = found.iter().filter(|of| is_clear(of)).collect();
+    let mut clear: Vec<&ProofFinding> = found.iter().filter(|of| is_clear(of)).collect();
     clear.sort_by_key(|of| of.says == Some(Conclusion::NoEffect));
     let mut told: Vec<(&str, Option<Conclusion>)> = Vec::new();
     clear.retain(|of| {
@@ -210,7 +217,7 @@ fn limits(
 
 /// The limit by signals: along the sweep, or at the best cell if nothing is swept.
 fn signals(
-    view: &View<'_>,
+    view: &ResultsView<'_>,
     analysis: &Analysis,
     sweeps: &[&Sweep],
     is_alone: bool,
@@ -235,11 +242,11 @@ fn signals(
     let swept = swept.map(|sweep| (sweep.series.clone(), along(&sweep.stretches, lang)));
     let each: Vec<(String, Vec<String>)> = alone.into_iter().chain(swept).collect();
     let words = each.iter().enumerate().map(|(at, (name, parts))| match (is_alone, lang) {
-        (true, Lang::En) => listed(parts, Join::And, lang),
+        (true, Lang::En) => listed(parts, Conjunction::And, lang),
         (false, Lang::En) if at == 0 => {
-            format!("{name} is limited by {}", listed(parts, Join::And, lang))
+            format!("{name} is limited by {}", listed(parts, Conjunction::And, lang))
         }
-        (false, Lang::En) => format!("{name} by {}", listed(parts, Join::And, lang)),
+        (false, Lang::En) => format!("{name} by {}", listed(parts, Conjunction::And, lang)),
         (true, Lang::Ja) => parts.join("、"),
         (false, Lang::Ja) => beside(&format!("{name} は"), &parts.join("、")),
     });
@@ -256,11 +263,11 @@ fn signals(
 
 /// Limits along a sweep, in order. Of many stretches those with the same limit are joined, and the unknown ones
 /// come last as one.
-fn along(stretches: &[Stretch], lang: Lang) -> Vec<String> {
+fn along(stretches: &[SweepStretch], lang: Lang) -> Vec<String> {
     if stretches.len() <= STRETCHES_MAX {
         return stretches.iter().map(|of| by(&of.limiting, &of.place, lang)).collect();
     }
-    let mut known: Vec<(Limiting, Vec<String>)> = Vec::new();
+    let mut known: Vec<(LimitingResource, Vec<String>)> = Vec::new();
     for of in stretches.iter().filter(|of| of.limiting.is_determined()) {
         match known.iter_mut().find(|(one, _)| one.resource == of.limiting.resource) {
             Some((one, places)) => {
@@ -270,8 +277,10 @@ fn along(stretches: &[Stretch], lang: Lang) -> Vec<String> {
             None => known.push((of.limiting.clone(), vec![of.place.clone()])),
         }
     }
-    let mut parts: Vec<String> =
-        known.iter().map(|(of, places)| by(of, &listed(places, Join::And, lang), lang)).collect();
+    let mut parts: Vec<String> = known
+        .iter()
+        .map(|(of, places)| by(of, &listed(places, Conjunction::And, lang), lang))
+        .collect();
     if stretches.iter().any(|of| !of.limiting.is_determined()) {
         parts.push(lang.pick("an unknown limit elsewhere", "それ以外は判定できず").to_owned());
     }
@@ -279,7 +288,7 @@ fn along(stretches: &[Stretch], lang: Lang) -> Vec<String> {
 }
 
 /// Prediction of the first fit for twice the largest x.
-fn predicts(view: &View<'_>, sweeps: &[&Sweep], is_alone: bool) -> Option<String> {
+fn predicts(view: &ResultsView<'_>, sweeps: &[&Sweep], is_alone: bool) -> Option<String> {
     let lang = view.lang;
     let sweep = sweeps.iter().find(|sweep| sweep.fit.is_some())?;
     let fit = sweep.fit.as_ref()?;
@@ -294,10 +303,12 @@ fn predicts(view: &View<'_>, sweeps: &[&Sweep], is_alone: bool) -> Option<String
     let peak = peak.map(|peak| view.of_x(peak.mid.round()));
     let shape = match (fit.model, peak, lang) {
         (_, None, _) => String::new(),
-        (Model::Cap, Some(peak), Lang::En) => format!("; flat from {peak} on"),
-        (Model::Cap, Some(peak), Lang::Ja) => format!("。{}", beside(&peak, "以上では頭打ちです")),
-        (Model::Usl, Some(peak), Lang::En) => format!("; peak at {peak}"),
-        (Model::Usl, Some(peak), Lang::Ja) => format!("。最大は {}", beside(&peak, "です")),
+        (FitModel::Cap, Some(peak), Lang::En) => format!("; flat from {peak} on"),
+        (FitModel::Cap, Some(peak), Lang::Ja) => {
+            format!("。{}", beside(&peak, "以上では頭打ちです"))
+        }
+        (FitModel::Usl, Some(peak), Lang::En) => format!("; peak at {peak}"),
+        (FitModel::Usl, Some(peak), Lang::Ja) => format!("。最大は {}", beside(&peak, "です")),
     };
     let of = match (is_alone, lang) {
         (true, Lang::En) => "Prediction".to_owned(),
@@ -314,14 +325,266 @@ fn predicts(view: &View<'_>, sweeps: &[&Sweep], is_alone: bool) -> Option<String
     })
 }
 
+// Sentence about the fastest tool and the tools within noise of it.
+
+/// Most groups with a sentence each; more are counted.
+const GROUPS_MAX: usize = 2;
+/// Most groups, and most rivals, that are named.
+const NAMED_MAX: usize = 3;
+
+/// A group and its leading tool.
+type GroupLead<'a> = (&'a str, LeadingTool<'a>);
+
+/// Sentence about the fastest tools; `None` if no run counts.
+pub(super) fn best(view: &ResultsView<'_>, analysis: &Analysis) -> Option<String> {
+    let lang = view.lang;
+    let groups = view.groups();
+    let leads =
+        groups.iter().filter_map(|group| Some((*group, lead(view, &analysis.cells, group)?)));
+    let leads: Vec<GroupLead<'_>> = leads.collect();
+    if leads.is_empty() {
+        return None;
+    }
+    let is_alone = |series: &str| view.cells.iter().all(|cell| cell.series == series);
+    if leads.len() > 1 && is_alone(&leads[0].1.first.cell.series) {
+        return Some(groups_of_one(view, &leads));
+    }
+    if leads.len() <= GROUPS_MAX {
+        let several = leads.len() > 1;
+        let each = leads.iter().map(|(group, lead)| match several {
+            true => format!("{group}: {}", of_lead(view, lead)),
+            false => of_lead(view, lead),
+        });
+        let all = sentences(&each.collect::<Vec<_>>(), lang);
+        return Some(if several && lang == Lang::En { capital(&all) } else { all });
+    }
+    let firsts = counted(leads.iter().map(|(_, lead)| lead.first.cell.series.as_str()));
+    let mut said = match firsts.as_slice() {
+        [(series, count)] => {
+            let by = lead_over_next(&leads, lang);
+            match lang {
+                Lang::En => format!("{series} was fastest in all {count} groups{by}."),
+                Lang::Ja => format!("{count} グループすべてで {series} が最速です{by}。"),
+            }
+        }
+        [(series, count), rest @ ..] => {
+            let rest = rest.iter().map(|(series, count)| match lang {
+                Lang::En => format!("{series} in {count}"),
+                Lang::Ja => format!("{count} グループで {series}"),
+            });
+            let rest: Vec<String> = rest.collect();
+            let rest = lang.pick(listed(&rest, Conjunction::And, lang), rest.join("、"));
+            let all = leads.len();
+            match lang {
+                Lang::En => {
+                    format!("{series} was fastest in {count} of {all} groups, {rest}.")
+                }
+                Lang::Ja => {
+                    format!("{all} グループ中 {count} グループで {series}、{rest} が最速です。")
+                }
+            }
+        }
+        [] => return None,
+    };
+    for sentence in ties(&leads, &firsts, lang) {
+        said.push_str(lang.pick(" ", ""));
+        said.push_str(&sentence);
+    }
+    Some(said)
+}
+
+/// Distinct names with their counts, most frequent first, ties in order of appearance.
+fn counted<'a>(names: impl Iterator<Item = &'a str>) -> Vec<(&'a str, usize)> {
+    let mut found: Vec<(&str, usize)> = Vec::new();
+    for name in names {
+        match found.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, count)) => *count += 1,
+            None => found.push((name, 1)),
+        }
+    }
+    found.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    found
+}
+
+/// Rivals within noise of each tool that is fastest somewhere: `Within noise of hakobu: rsync in small
+/// and deep.` Groups with too few runs are counted.
+fn ties(leads: &[GroupLead<'_>], firsts: &[(&str, usize)], lang: Lang) -> Vec<String> {
+    let mut said = Vec::new();
+    for (first, _) in firsts {
+        let of_first =
+            leads.iter().filter(|(_, lead)| lead.first.cell.series == *first && !lead.unsure);
+        // Each rival with the groups in which it is within noise.
+        let mut rivals: Vec<(&str, Vec<String>)> = Vec::new();
+        for (group, lead) in of_first {
+            for tied in &lead.tied {
+                let series = tied.cell.series.as_str();
+                match rivals.iter_mut().find(|(known, _)| *known == series) {
+                    Some((_, groups)) => groups.push((*group).to_owned()),
+                    None => rivals.push((series, vec![(*group).to_owned()])),
+                }
+            }
+        }
+        let more = rivals.len().saturating_sub(NAMED_MAX);
+        let each = rivals.iter().take(NAMED_MAX).map(|(series, groups)| {
+            let groups = places(groups, leads.len(), lang);
+            match lang {
+                Lang::En => format!("{series} in {groups}"),
+                Lang::Ja => format!("{series}（{groups}）"),
+            }
+        });
+        let mut each: Vec<String> = each.collect();
+        if more > 0 {
+            each.push(match lang {
+                Lang::En => format!("{more} more"),
+                Lang::Ja => format!("ほか {more}"),
+            });
+        }
+        let each = each.join(lang.pick("; ", "、"));
+        if !each.is_empty() {
+            said.push(match lang {
+                Lang::En => format!("Within noise of {first}: {each}."),
+                Lang::Ja => format!("{first} との差は次のツールで誤差の範囲です: {each}。"),
+            });
+        }
+    }
+    said.extend(too_few(leads, lang));
+    said
+}
+
+/// Sentence about the groups in which too few runs were made for a claim.
+fn too_few(leads: &[GroupLead<'_>], lang: Lang) -> Option<String> {
+    let (all, unsure) = (leads.len(), leads.iter().filter(|(_, lead)| lead.unsure).count());
+    match (unsure, lang) {
+        (0, _) => None,
+        (_, Lang::En) if unsure == all => Some("There are too few runs to be sure.".to_owned()),
+        (_, Lang::Ja) if unsure == all => Some("測定が少なく、断定できません。".to_owned()),
+        (_, Lang::En) => {
+            Some(format!("In {unsure} of {all} groups there are too few runs to be sure."))
+        }
+        (_, Lang::Ja) => {
+            Some(format!("{all} グループ中 {unsure} グループは測定が少なく、断定できません。"))
+        }
+    }
+}
+
+/// Groups in a sentence: named if they are few and short, else counted.
+fn places(groups: &[String], all: usize, lang: Lang) -> String {
+    let count = groups.len();
+    let is_short = count <= NAMED_MAX && groups.iter().all(|group| !group.contains(','));
+    match lang {
+        _ if is_short && count < all => listed(groups, Conjunction::And, lang),
+        Lang::En if count == all => format!("all {all} groups"),
+        Lang::En => format!("{count} of {all} groups"),
+        Lang::Ja if count == all => format!("{all} グループすべて"),
+        Lang::Ja => format!("{count} グループ"),
+    }
+}
+
+/// Speed relative to the runner-up, over groups where a difference is claimed.
+fn lead_over_next(leads: &[GroupLead<'_>], lang: Lang) -> String {
+    let ratios = || leads.iter().filter_map(|(_, lead)| Some(lead.next.as_ref()?.1.ratio.mid));
+    let all = leads.iter().all(|(_, lead)| lead.tied.is_empty());
+    match (ratios().reduce(f64::min), ratios().reduce(f64::max)) {
+        (Some(least), Some(most)) if all => {
+            let span = span(&times(least), &times(most), lang);
+            match lang {
+                Lang::En => format!(", {span} × as fast as the next"),
+                Lang::Ja => format!("（2 位の {span} 倍の速さ）"),
+            }
+        }
+        _ => String::new(),
+    }
+}
+
+/// For a single tool: its value in each group.
+fn groups_of_one(view: &ResultsView<'_>, leads: &[GroupLead<'_>]) -> String {
+    let words: Vec<String> = leads
+        .iter()
+        .map(|(group, lead)| format!("{group}: {}", reached(view, &lead.first)))
+        .collect();
+    match view.lang {
+        Lang::En => format!("Best of each group: {}.", words.join("; ")),
+        Lang::Ja => format!("各グループの最良値: {}。", words.join("、")),
+    }
+}
+
+fn of_lead(view: &ResultsView<'_>, lead: &LeadingTool<'_>) -> String {
+    let lang = view.lang;
+    let (name, reached) = (&lead.first.cell.series, reached(view, &lead.first));
+    let next = lead.next.as_ref().map(|(best, ratio)| {
+        let (by, within, than) = (times(ratio.ratio.mid), within(ratio, lang), &best.cell.series);
+        match lang {
+            Lang::En => format!("{by} × as fast as {than}{within}"),
+            Lang::Ja => format!("{than} の {by} 倍{within}の速さ"),
+        }
+    });
+    let tied: Vec<String> = lead.tied.iter().map(|best| best.cell.series.clone()).collect();
+    match (tied.is_empty(), next, lang) {
+        (true, None, Lang::En) => format!("{name}: {reached} at best"),
+        (true, None, Lang::Ja) => format!("{name} の最良値は {reached} です"),
+        (true, Some(next), Lang::En) => format!("{name} was fastest ({reached}), {next}"),
+        (true, Some(next), Lang::Ja) => {
+            format!("最も速いのは {name}（{reached}）で、{next}です")
+        }
+        (false, _, _) if lead.unsure => {
+            let than = listed(&tied, Conjunction::And, lang);
+            match lang {
+                Lang::En => {
+                    format!(
+                        "{name} was ahead of {than} ({reached}), but with too few runs to be sure"
+                    )
+                }
+                Lang::Ja => format!(
+                    "{name} は {than} より速い結果（{reached}）ですが、測定が少なく断定できません"
+                ),
+            }
+        }
+        (false, next, _) => {
+            let all: Vec<String> = [name.clone()].into_iter().chain(tied).collect();
+            let all = listed(&all, Conjunction::And, lang);
+            let comma = lang.pick(", ", "、");
+            let next = next.map(|next| format!("{comma}{next}")).unwrap_or_default();
+            match lang {
+                Lang::En => {
+                    format!("{all} were equally fast within noise ({reached}){next}")
+                }
+                Lang::Ja => {
+                    format!("{all} の差は誤差の範囲です（{reached}{next}）")
+                }
+            }
+        }
+    }
+}
+
+/// ` (2.9 to 3.4)`, `（2.9〜3.4 倍）`.
+fn within(ratio: &SpeedRatio, lang: Lang) -> String {
+    let (low, high) = (times(ratio.ratio.low), times(ratio.ratio.high));
+    let span = span(&low, &high, lang);
+    match (low == high, lang) {
+        (true, _) => String::new(),
+        (false, Lang::En) => format!(" ({span})"),
+        (false, Lang::Ja) => format!("（{span} 倍）"),
+    }
+}
+
+/// `2.34 s with 8 jobs`, `8 ジョブで 2.34 s`.
+fn reached(view: &ResultsView<'_>, best: &BestCell<'_>) -> String {
+    let value = view.measured(best.value);
+    match (best.cell.x.map(|x| view.of_x(x)), view.lang) {
+        (Some(x), Lang::En) => format!("{value} with {x}"),
+        (Some(x), Lang::Ja) => format!("{} {value}", beside(&x, "で")),
+        (None, _) => value,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use hakobu_explain::verdict::{Level, Resource};
 
-    fn stretch(resource: Resource, level: Level, place: &str) -> Stretch {
-        let limiting = Limiting { resource, level, ..Limiting::default() };
-        Stretch { limiting, place: place.to_owned(), ..Stretch::default() }
+    fn stretch(resource: Resource, level: Level, place: &str) -> SweepStretch {
+        let limiting = LimitingResource { resource, level, ..LimitingResource::default() };
+        SweepStretch { limiting, place: place.to_owned(), ..SweepStretch::default() }
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! Index of results for the analysis: cells, runs that count, and the work of a run.
 
-use super::Lang;
+use crate::analysis::{Lang, statistics, words};
 use crate::distinct;
-use crate::results::{Cell, Results, Run};
+use crate::results::{Cell, CheckedFiles, Results, Run};
 use std::collections::BTreeMap;
 
 /// Results, sorted and indexed.
-pub(super) struct View<'a> {
+pub(super) struct ResultsView<'a> {
     pub results: &'a Results,
     /// Language of sentences.
     pub lang: Lang,
@@ -16,11 +16,11 @@ pub(super) struct View<'a> {
     counted: BTreeMap<u32, Vec<(&'a Run, f64)>>,
 }
 
-impl<'a> View<'a> {
-    pub(super) fn new(results: &'a Results, lang: Lang) -> View<'a> {
+impl<'a> ResultsView<'a> {
+    pub(super) fn new(results: &'a Results, lang: Lang) -> ResultsView<'a> {
         let mut cells: Vec<&Cell> = results.header.cells.iter().collect();
         cells.sort_by_key(|cell| cell.id);
-        let mut view = View { results, lang, cells, counted: BTreeMap::new() };
+        let mut view = ResultsView { results, lang, cells, counted: BTreeMap::new() };
         for run in results.runs.iter().filter(|run| run.ok && !run.warmup) {
             if let Some(value) = view.value(run) {
                 view.counted.entry(run.cell).or_default().push((run, value));
@@ -70,7 +70,7 @@ impl<'a> View<'a> {
     /// Median over the runs of a cell; `None` without runs.
     pub(super) fn median_of(&self, cell: u32, of: impl Fn(&Run) -> f64) -> Option<f64> {
         let runs = self.counted.get(&cell)?;
-        super::median(&runs.iter().map(|(run, _)| of(run)).collect::<Vec<f64>>())
+        statistics::median(&runs.iter().map(|(run, _)| of(run)).collect::<Vec<f64>>())
     }
 
     /// Cell by id.
@@ -96,7 +96,7 @@ impl<'a> View<'a> {
         if let Some(data) = self.results.header.data.iter().find(|data| data.name == cell.data) {
             return (some(data.bytes as f64), some(data.files as f64));
         }
-        let found = |of: &dyn Fn(&crate::results::Checked) -> u64| {
+        let found = |of: &dyn Fn(&CheckedFiles) -> u64| {
             let median =
                 self.median_of(cell.id, |run| run.checked.as_ref().map_or(0.0, |c| of(c) as f64));
             median.and_then(some)
@@ -127,7 +127,7 @@ impl<'a> View<'a> {
         self.work_for(cell).map_or(value, |work| work / value)
     }
 
-    /// Unit of [`View::rate`].
+    /// Unit of [`ResultsView::rate`].
     pub(super) fn rate_unit(&self, cell: &Cell) -> String {
         match (self.more_is_better(), self.metric()) {
             (true, metric) => metric.to_owned(),
@@ -159,12 +159,12 @@ impl<'a> View<'a> {
 
     /// Swept number with its unit: `8 jobs`.
     pub(super) fn of_x(&self, x: f64) -> String {
-        super::say::of_x(x, self.x_name(), self.lang)
+        words::of_x(x, self.x_name(), self.lang)
     }
 
     /// Formats a value with its unit.
     pub(super) fn measured(&self, value: f64) -> String {
-        super::say::measured(self.metric(), value)
+        words::measured(self.metric(), value)
     }
 
     /// Groups in the order of description.

@@ -1,17 +1,21 @@
-//! Draws charts with plotters.
+//! Draws charts with plotters, on linear and logarithmic axes.
 
-use super::axis::{Axis, axis_number, round_bottom, round_top, tick_number};
-use super::color::Color;
-use super::escape::shown;
-use super::shape::{Chart, Form, PLOT_LEFT_PX, PLOT_RIGHT_PX, Panel, Scale, Series, WIDTH_PX};
+use crate::chart::{
+    AxisScale, Chart, ChartColor, ChartPanel, ChartSeries, PLOT_LEFT_PX, PLOT_RIGHT_PX, SeriesForm,
+    WIDTH_PX,
+};
+use crate::escape::shown;
+use hakobu_core::number;
 use plotters::coord::Shift;
+use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
+use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
-use plotters::style::Color as _;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
+use std::ops::Range;
 
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-type Context<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Axis, Axis>>;
-type Outcome = Result<(), Box<dyn std::error::Error + Send + Sync>>;
+type DrawArea<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type DrawContext<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<ChartAxis, ChartAxis>>;
+type DrawResult = Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
 const TITLE_HEIGHT: u32 = 44;
 const PANEL_HEIGHT: u32 = 200;
@@ -62,19 +66,19 @@ pub(super) fn svg(
     Ok(text)
 }
 
-fn panel_height(panel: &Panel) -> u32 {
-    let rows = u32::try_from(Legend::of(panel).rows_below()).unwrap_or(0);
+fn panel_height(panel: &ChartPanel) -> u32 {
+    let rows = u32::try_from(ChartLegend::of(panel).rows_below()).unwrap_or(0);
     panel.height_px.unwrap_or(PANEL_HEIGHT).clamp(80, 2000) + rows.min(50) * LEGEND_ROW_HEIGHT
 }
 
-fn draw_panel(chart: &Chart, panel: &Panel, is_last: bool, area: &Area<'_>) -> Outcome {
+fn draw_panel(chart: &Chart, panel: &ChartPanel, is_last: bool, area: &DrawArea<'_>) -> DrawResult {
     let title = printable(&panel.title, TITLE_CHARS_MAX);
     let bold = (FONT, 15).into_font().style(FontStyle::Bold).color(&INK);
     area.draw(&Text::new(title, (PLOT_LEFT_PX as i32, 8), bold))?;
-    let legend = Legend::of(panel);
+    let legend = ChartLegend::of(panel);
     legend.draw(area)?;
     let places = |ticks: &[(f64, String)]| ticks.iter().map(|(place, _)| *place).collect();
-    let x_axis = Axis::new(chart.x.0, chart.x.1, chart.scale, places(&chart.ticks));
+    let x_axis = ChartAxis::new(chart.x.0, chart.x.1, chart.scale, places(&chart.ticks));
     let x_range = (chart.x.1 - chart.x.0).abs();
     let (low, top) = match chart.same_range {
         false => ends(panel),
@@ -82,9 +86,9 @@ fn draw_panel(chart: &Chart, panel: &Panel, is_last: bool, area: &Area<'_>) -> O
             (f64::min(low, of.0), f64::max(top, of.1))
         }),
     };
-    let y_axis = Axis::new(low, top, panel.scale, places(&panel.ticks));
+    let y_axis = ChartAxis::new(low, top, panel.scale, places(&panel.ticks));
     let rows = u32::try_from(legend.rows_below()).unwrap_or(0);
-    let mut context: Context<'_, '_> = ChartBuilder::on(area)
+    let mut context: DrawContext<'_, '_> = ChartBuilder::on(area)
         .margin_top(30 + rows.min(50) * LEGEND_ROW_HEIGHT)
         .margin_right(WIDTH_PX - PLOT_RIGHT_PX)
         .margin_left(10)
@@ -110,37 +114,40 @@ fn draw_panel(chart: &Chart, panel: &Panel, is_last: bool, area: &Area<'_>) -> O
         .light_line_style(TRANSPARENT)
         .draw()?;
     draw_areas(panel, &mut context)?;
-    for series in panel.series.iter().filter(|series| series.form != Form::Area) {
+    for series in panel.series.iter().filter(|series| series.form != SeriesForm::Area) {
         draw_series(series, &mut context)?;
     }
     Ok(())
 }
 
-fn draw_series(series: &Series, context: &mut Context<'_, '_>) -> Outcome {
+fn draw_series(series: &ChartSeries, context: &mut DrawContext<'_, '_>) -> DrawResult {
     let color = rgb(series.color);
     let points = series.points.iter().copied();
     let pairs = series.points.chunks_exact(2);
-    let width = if series.form == Form::Thin { 1 } else { 2 };
+    let width = if series.form == SeriesForm::Thin { 1 } else { 2 };
     let line = ShapeStyle::from(color).stroke_width(width);
-    if matches!(series.form, Form::Line | Form::Thin | Form::Dots | Form::Triangles) {
+    if matches!(
+        series.form,
+        SeriesForm::Line | SeriesForm::Thin | SeriesForm::Dots | SeriesForm::Triangles
+    ) {
         context.draw_series(LineSeries::new(thinned(&series.points), line))?;
     }
     match series.form {
-        Form::Area | Form::Line | Form::Thin => {}
-        Form::Dots => {
+        SeriesForm::Area | SeriesForm::Line | SeriesForm::Thin => {}
+        SeriesForm::Dots => {
             context.draw_series(points.map(|point| Circle::new(point, 4, color.filled())))?;
         }
-        Form::Triangles => {
+        SeriesForm::Triangles => {
             context
                 .draw_series(points.map(|point| TriangleMarker::new(point, 6, color.filled())))?;
         }
-        Form::Rings => {
+        SeriesForm::Rings => {
             context.draw_series(points.map(|point| Circle::new(point, 9, line)))?;
         }
-        Form::Intervals => {
+        SeriesForm::Intervals => {
             context.draw_series(pairs.map(|pair| PathElement::new(pair.to_vec(), line)))?;
         }
-        Form::Boxes => {
+        SeriesForm::Boxes => {
             let boxes = pairs.map(|pair| Rectangle::new([pair[0], pair[1]], color.filled()));
             context.draw_series(boxes)?;
         }
@@ -149,9 +156,9 @@ fn draw_series(series: &Series, context: &mut Context<'_, '_>) -> Outcome {
 }
 
 /// Draws areas, the topmost first: each one covers the lower part of the one before.
-fn draw_areas(panel: &Panel, context: &mut Context<'_, '_>) -> Outcome {
-    let mut stacked: Vec<(Color, Vec<(f64, f64)>)> = Vec::new();
-    for series in panel.series.iter().filter(|series| series.form == Form::Area) {
+fn draw_areas(panel: &ChartPanel, context: &mut DrawContext<'_, '_>) -> DrawResult {
+    let mut stacked: Vec<(ChartColor, Vec<(f64, f64)>)> = Vec::new();
+    for series in panel.series.iter().filter(|series| series.form == SeriesForm::Area) {
         let below = stacked.last().map(|(_, points)| points.as_slice());
         stacked.push((series.color, on_top(below, series)));
     }
@@ -162,7 +169,7 @@ fn draw_areas(panel: &Panel, context: &mut Context<'_, '_>) -> Outcome {
     Ok(())
 }
 
-fn on_top(below: Option<&[(f64, f64)]>, series: &Series) -> Vec<(f64, f64)> {
+fn on_top(below: Option<&[(f64, f64)]>, series: &ChartSeries) -> Vec<(f64, f64)> {
     let points = series.points.iter().enumerate();
     let sum = points.map(|(i, (x, y))| {
         (*x, y + below.and_then(|below| below.get(i)).map_or(0.0, |(_, foot)| *foot))
@@ -171,14 +178,14 @@ fn on_top(below: Option<&[(f64, f64)]>, series: &Series) -> Vec<(f64, f64)> {
 }
 
 /// Legend of a panel.
-struct Legend<'a> {
-    entries: Vec<(&'a Series, String, i32)>,
+struct ChartLegend<'a> {
+    entries: Vec<(&'a ChartSeries, String, i32)>,
     /// Width of the panel's headline, pixels.
     title_px: i32,
 }
 
-impl<'a> Legend<'a> {
-    fn of(panel: &'a Panel) -> Legend<'a> {
+impl<'a> ChartLegend<'a> {
+    fn of(panel: &'a ChartPanel) -> ChartLegend<'a> {
         let entries = panel.series.iter().filter(|series| !series.name.is_empty());
         let entries = entries.map(|series| {
             let name = printable(&series.name, NAME_CHARS_MAX);
@@ -186,7 +193,7 @@ impl<'a> Legend<'a> {
             (series, name, width)
         });
         let title = printable(&panel.title, TITLE_CHARS_MAX);
-        Legend { entries: entries.collect(), title_px: text_px(&title) * 5 / 4 }
+        ChartLegend { entries: entries.collect(), title_px: text_px(&title) * 5 / 4 }
     }
 
     /// Positions of all entries: row and left edge. Row 0 is beside the headline.
@@ -219,18 +226,18 @@ impl<'a> Legend<'a> {
         self.places().last().map_or(0, |(row, _)| *row)
     }
 
-    fn draw(&self, area: &Area<'_>) -> Outcome {
+    fn draw(&self, area: &DrawArea<'_>) -> DrawResult {
         for ((series, name, _), (row, left)) in self.entries.iter().zip(self.places()) {
             let down = i32::try_from(row).unwrap_or(0) * LEGEND_ROW_HEIGHT as i32;
             let style = (FONT, 13).into_font().color(&INK).pos(Pos::new(HPos::Left, VPos::Top));
             area.draw(&Text::new(name.clone(), (left + 17, 11 + down), style))?;
             let color = rgb(series.color);
             let (above, below) = match series.form {
-                Form::Area | Form::Boxes => (10, 22),
-                Form::Dots | Form::Triangles => (14, 19),
-                Form::Line | Form::Intervals => (15, 18),
-                Form::Thin => (16, 17),
-                Form::Rings => {
+                SeriesForm::Area | SeriesForm::Boxes => (10, 22),
+                SeriesForm::Dots | SeriesForm::Triangles => (14, 19),
+                SeriesForm::Line | SeriesForm::Intervals => (15, 18),
+                SeriesForm::Thin => (16, 17),
+                SeriesForm::Rings => {
                     let ring = ShapeStyle::from(color).stroke_width(2);
                     area.draw(&Circle::new((left + 6, 16 + down), 6, ring))?;
                     continue;
@@ -250,26 +257,26 @@ fn text_px(text: &str) -> i32 {
     width as i32
 }
 
-fn rgb(Color(r, g, b): Color) -> RGBColor {
+fn rgb(ChartColor(r, g, b): ChartColor) -> RGBColor {
     RGBColor(r, g, b)
 }
 
 /// Range of a panel's axis.
-fn ends(panel: &Panel) -> (f64, f64) {
+fn ends(panel: &ChartPanel) -> (f64, f64) {
     let top = panel.top.unwrap_or_else(|| round_top(largest(panel)));
     let points = panel.series.iter().flat_map(|series| &series.points);
     let smallest = points.map(|(_, y)| *y).fold(f64::INFINITY, f64::min);
-    let is_logarithmic = panel.scale == Scale::Logarithmic && smallest > 0.0;
+    let is_logarithmic = panel.scale == AxisScale::Logarithmic && smallest > 0.0;
     if is_logarithmic && smallest.is_finite() { (round_bottom(smallest), top) } else { (0.0, top) }
 }
 
 /// Largest number in a panel.
-fn largest(panel: &Panel) -> f64 {
+fn largest(panel: &ChartPanel) -> f64 {
     let mut stack: Option<Vec<(f64, f64)>> = None;
     let mut largest = 0.0f64;
     for series in &panel.series {
         let points = match series.form {
-            Form::Area => stack.insert(on_top(stack.as_deref(), series)).as_slice(),
+            SeriesForm::Area => stack.insert(on_top(stack.as_deref(), series)).as_slice(),
             _ => &series.points,
         };
         largest = points.iter().fold(largest, |largest, (_, y)| largest.max(*y));
@@ -278,13 +285,19 @@ fn largest(panel: &Panel) -> f64 {
 }
 
 /// Label of a tick.
-fn tick(ticks: &[(f64, String)], at: f64, scale: Scale, range: f64, chars_max: usize) -> String {
+fn tick(
+    ticks: &[(f64, String)],
+    at: f64,
+    scale: AxisScale,
+    range: f64,
+    chars_max: usize,
+) -> String {
     if let Some((_, text)) = ticks.iter().find(|(place, _)| *place == at) {
         return printable(text, chars_max);
     }
     match scale {
-        Scale::Linear => axis_number(at, range),
-        Scale::Logarithmic => tick_number(at),
+        AxisScale::Linear => axis_number(at, range),
+        AxisScale::Logarithmic => tick_number(at),
     }
 }
 
@@ -308,4 +321,173 @@ fn printable(text: &str, chars_max: usize) -> String {
         out.push('…');
     }
     out
+}
+
+// Linear and logarithmic axes: mapping to pixels, ticks and their labels.
+
+/// A logarithmic axis with more ticks than this shows powers of ten only.
+const TICKS_MAX: usize = 9;
+
+/// Bound of the numbers of an axis: lengths and next round numbers stay finite.
+const BOUND: f64 = 1e300;
+
+/// Axis from `low` to `high`.
+#[derive(Clone, Debug)]
+pub(super) struct ChartAxis {
+    low: f64,
+    high: f64,
+    scale: AxisScale,
+    /// Positions of ticks; chosen automatically if empty.
+    ticks: Vec<f64>,
+}
+
+impl ChartAxis {
+    /// Falls back to a linear axis if a logarithm does not exist.
+    pub(super) fn new(low: f64, high: f64, scale: AxisScale, ticks: Vec<f64>) -> ChartAxis {
+        let bounded = |number: f64| if number.is_nan() { 0.0 } else { number.clamp(-BOUND, BOUND) };
+        let (low, high) = (bounded(low), bounded(high));
+        // Beside a large number 1 is nothing.
+        let high = if high > low { high } else { (low + 1.0).max(low + low.abs() * 1e-9) };
+        let scale = if low > 0.0 { scale } else { AxisScale::Linear };
+        ChartAxis { low, high, scale, ticks }
+    }
+
+    fn of_logarithms(&self) -> RangedCoordf64 {
+        RangedCoordf64::from(self.low.ln()..self.high.ln())
+    }
+}
+
+impl Ranged for ChartAxis {
+    type FormatOption = DefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
+        match self.scale {
+            AxisScale::Linear => RangedCoordf64::from(self.low..self.high).map(value, limit),
+            AxisScale::Logarithmic => {
+                let value = value.max(self.low.min(self.high)).ln();
+                self.of_logarithms().map(&value, limit)
+            }
+        }
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
+        if !self.ticks.is_empty() {
+            return self.ticks.clone();
+        }
+        match self.scale {
+            AxisScale::Linear => RangedCoordf64::from(self.low..self.high).key_points(hint),
+            AxisScale::Logarithmic => decades(self.low, self.high),
+        }
+    }
+
+    fn range(&self) -> Range<f64> {
+        self.low..self.high
+    }
+}
+
+/// Numbers of the form 1, 2, 5 × 10ⁿ from `low` to `high`.
+fn decades(low: f64, high: f64) -> Vec<f64> {
+    let powers = || (low.log10().floor() as i32..=high.log10().ceil() as i32).map(power_of_ten);
+    let inside = |tick: &f64| *tick >= low * 0.999 && *tick <= high * 1.001;
+    let fine: Vec<f64> =
+        powers().flat_map(|power| [power, 2.0 * power, 5.0 * power]).filter(inside).collect();
+    if fine.len() <= TICKS_MAX { fine } else { powers().filter(inside).collect() }
+}
+
+fn power_of_ten(exponent: i32) -> f64 {
+    10f64.powi(exponent)
+}
+
+/// Largest number of the form 1, 2, 5 × 10ⁿ that is not above `smallest`.
+fn round_bottom(smallest: f64) -> f64 {
+    let power = power_of_ten(smallest.log10().floor() as i32);
+    let fits = [5.0, 2.0, 1.0].iter().map(|step| step * power).find(|low| *low <= smallest * 1.001);
+    fits.unwrap_or(power)
+}
+
+/// Next larger number of the form 1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8 × 10ⁿ.
+fn round_top(largest: f64) -> f64 {
+    if largest <= 0.0 {
+        return 1.0;
+    }
+    let power = 10f64.powf(largest.log10().floor());
+    let steps = [1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0];
+    let fits = steps.iter().map(|step| step * power).find(|top| *top >= largest * 1.02);
+    fits.unwrap_or(12.0 * power)
+}
+
+/// Formats a tick label with the digits that an axis of length `range` needs.
+fn axis_number(number: f64, range: f64) -> String {
+    let digits = match range {
+        range if range >= 20.0 => 0,
+        range if range >= 2.0 => 1,
+        range if range >= 0.2 => 2,
+        range if range >= 0.02 => 3,
+        _ => 4,
+    };
+    grouped(&format!("{number:.digits$}"))
+}
+
+/// Formats a tick label of a logarithmic axis with the digits that the number needs.
+fn tick_number(number: f64) -> String {
+    let digits = if number > 0.0 { (-number.log10().floor()).clamp(0.0, 9.0) as usize } else { 0 };
+    grouped(&format!("{number:.digits$}"))
+}
+
+/// Strips trailing zeros of the fraction and groups thousands by commas.
+fn grouped(text: &str) -> String {
+    let text =
+        if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text };
+    let (whole, fraction) = text.split_once('.').map_or((text, ""), |(w, f)| (w, f));
+    let (sign, whole) = whole.strip_prefix('-').map_or(("", whole), |rest| ("-", rest));
+    let mut out = format!("{sign}{}", number::grouped_digits(whole));
+    if !fraction.is_empty() {
+        out.push('.');
+        out.push_str(fraction);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn doublings_are_evenly_apart() {
+        let axis = ChartAxis::new(1.0, 16.0, AxisScale::Logarithmic, Vec::new());
+        let places: Vec<i32> =
+            [1.0, 2.0, 4.0, 8.0, 16.0].iter().map(|x| axis.map(x, (0, 400))).collect();
+        for (place, expected) in places.iter().zip([0, 100, 200, 300, 400]) {
+            assert!((place - expected).abs() <= 1, "{places:?}");
+        }
+        // Without logarithms the axis is linear, and an empty range gets a length.
+        assert_eq!(
+            ChartAxis::new(0.0, 10.0, AxisScale::Logarithmic, Vec::new()).map(&5.0, (0, 100)),
+            50
+        );
+        assert_eq!(ChartAxis::new(3.0, 3.0, AxisScale::Linear, Vec::new()).range(), 3.0..4.0);
+    }
+
+    #[test]
+    fn the_largest_numbers_have_an_axis() {
+        for low in [f64::MIN_POSITIVE, 1.0, f64::MAX, f64::INFINITY, f64::NAN] {
+            let axis = ChartAxis::new(low, f64::INFINITY, AxisScale::Logarithmic, Vec::new());
+            let range = axis.range();
+            assert!(range.end > range.start && range.end.is_finite(), "{low}: {range:?}");
+            assert!(decades(range.start.max(1e-300), range.end).len() < 1000);
+        }
+    }
+
+    #[test]
+    fn ticks() {
+        assert_eq!(decades(0.5, 20.0), [0.5, 1.0, 2.0, 5.0, 10.0, 20.0]);
+        assert_eq!(decades(0.01, 1000.0), [0.01, 0.1, 1.0, 10.0, 100.0, 1000.0]);
+        for (smallest, bottom) in [(0.034, 0.02), (1.0, 1.0), (7.0, 5.0), (999.0, 500.0)] {
+            assert!((round_bottom(smallest) - bottom).abs() < bottom * 1e-9, "{smallest}");
+        }
+        assert_eq!(tick_number(0.05), "0.05");
+        assert_eq!(tick_number(2000.0), "2,000");
+        assert_eq!(tick_number(0.0), "0");
+    }
 }

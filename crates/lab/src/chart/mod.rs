@@ -1,19 +1,9 @@
-//! Charts: stacked panels of series over a common axis, as SVG text. Deterministic. Charts contain numbers
-//! and labels only; callers define their meaning.
+//! Charts: stacked panels of series over a common axis, as SVG text. Deterministic. Charts contain numbers and labels
+//! only; callers define their meaning.
 
-mod axis;
-pub mod color;
 mod draw;
-mod escape;
-mod page;
-mod shape;
-#[cfg(test)]
-mod tests;
 
-pub use color::Color;
-pub(crate) use escape::{html, shown};
-pub use page::Words;
-pub use shape::{Chart, Form, PLOT_LEFT_PX, PLOT_RIGHT_PX, Panel, Scale, Series, WIDTH_PX};
+use crate::escape::html;
 
 impl Chart {
     /// SVG on white, ending with a newline.
@@ -25,20 +15,14 @@ impl Chart {
     }
 
     /// SVG on white with an accessible name and description.
-    ///
-    /// # Errors
-    /// As [`Chart::svg`].
-    pub fn svg_with(&self, words: Words<'_>) -> Result<String, String> {
-        Ok(page::labelled(&self.drawn(true)?, words))
+    pub fn svg_with(&self, words: ChartLabel<'_>) -> Result<String, String> {
+        Ok(labelled(&self.drawn(true)?, words))
     }
 
     /// SVG element for an HTML page that defines the colours: `currentColor` for text, `var(--grid)`,
     /// `var(--blue)`, `var(--red)` and so on.
-    ///
-    /// # Errors
-    /// As [`Chart::svg`].
-    pub fn svg_for_page(&self, words: Words<'_>) -> Result<String, String> {
-        Ok(page::svg(&self.drawn(false)?, words))
+    pub fn svg_for_page(&self, words: ChartLabel<'_>) -> Result<String, String> {
+        Ok(svg(&self.drawn(false)?, words))
     }
 
     fn drawn(&self, on_white: bool) -> Result<String, String> {
@@ -48,5 +32,358 @@ impl Chart {
             return Err("a number that is not finite cannot be drawn".into());
         }
         draw::svg(self, on_white).map_err(|why| format!("cannot draw: {why}"))
+    }
+}
+
+/// Width of every chart, pixels.
+pub const WIDTH_PX: u32 = 1000;
+/// Left end of the common axis, pixels.
+pub const PLOT_LEFT_PX: u32 = 80;
+/// Right end of the common axis, pixels.
+pub const PLOT_RIGHT_PX: u32 = 976;
+
+/// Form of a series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SeriesForm {
+    /// A filled area stacked on the areas before it in the panel. All areas of a panel share their x
+    /// positions.
+    Area,
+    /// A line.
+    Line,
+    /// A thin line, for computed curves.
+    Thin,
+    /// A line with a dot at each point.
+    Dots,
+    /// A line with a triangle at each point.
+    Triangles,
+    /// Rings around points, without a line.
+    Rings,
+    /// Vertical bars between pairs of consecutive points.
+    Intervals,
+    /// Filled boxes, each from two opposite corners.
+    Boxes,
+}
+
+/// Scale of an axis.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AxisScale {
+    /// Evenly.
+    #[default]
+    Linear,
+    /// Requires positive numbers; an axis from 0 or below falls back to linear.
+    Logarithmic,
+}
+
+/// A series of points.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChartSeries {
+    /// Name in the legend; empty to omit it.
+    pub name: String,
+    /// Colour.
+    pub color: ChartColor,
+    /// Form.
+    pub form: SeriesForm,
+    /// Points (x, y) with ascending x, all finite.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// Series with a common y axis.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ChartPanel {
+    /// Headline.
+    pub title: String,
+    /// Unit of the y axis.
+    pub unit: String,
+    /// Top of the y axis; `None` for a little above the largest number.
+    pub top: Option<f64>,
+    /// Scale of the y axis.
+    pub scale: AxisScale,
+    /// Ticks with labels; chosen automatically if empty.
+    pub ticks: Vec<(f64, String)>,
+    /// Height in pixels without the x axis labels; `None` for the default.
+    pub height_px: Option<u32>,
+    /// Series.
+    pub series: Vec<ChartSeries>,
+}
+
+/// A chart.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Chart {
+    /// Headline.
+    pub title: String,
+    /// Label of the x axis, with unit.
+    pub x_label: String,
+    /// Range of the x axis.
+    pub x: (f64, f64),
+    /// Scale of the x axis.
+    pub scale: AxisScale,
+    /// Ticks of the x axis with labels; chosen automatically if empty.
+    pub ticks: Vec<(f64, String)>,
+    /// Panels from top to bottom.
+    pub panels: Vec<ChartPanel>,
+    /// True to give all panels the same y range, so that they can be compared.
+    pub same_range: bool,
+}
+
+// Colours that remain distinguishable in print and with colour blindness (Paul Tol, "Colour Schemes", bright
+// scheme).
+
+/// Red, green, blue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChartColor(pub u8, pub u8, pub u8);
+
+/// First colour.
+pub const BLUE: ChartColor = ChartColor(0x44, 0x77, 0xaa);
+/// Second colour.
+pub const RED: ChartColor = ChartColor(0xee, 0x66, 0x77);
+/// Third colour.
+pub const GREEN: ChartColor = ChartColor(0x22, 0x88, 0x33);
+/// Fourth colour.
+pub const YELLOW: ChartColor = ChartColor(0xcc, 0xbb, 0x44);
+/// Fifth colour.
+pub const CYAN: ChartColor = ChartColor(0x66, 0xcc, 0xee);
+/// Sixth colour.
+pub const PURPLE: ChartColor = ChartColor(0xaa, 0x33, 0x77);
+/// For annotations.
+pub const BLACK: ChartColor = ChartColor(0x33, 0x33, 0x33);
+/// All colours in the order of use.
+pub const ALL: [ChartColor; 6] = [BLUE, RED, GREEN, YELLOW, CYAN, PURPLE];
+
+// Adapts charts to HTML pages: colours are CSS variables, so that they follow light and dark mode, and text
+// describes the content.
+
+/// Accessible name and description of a chart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChartLabel<'a> {
+    /// Identifier, unique in the page: letters, digits, dashes.
+    pub id: &'a str,
+    /// Short name.
+    pub title: &'a str,
+    /// Description of the content.
+    pub description: &'a str,
+}
+
+/// Colours of the drawing, and the CSS that replaces them.
+const COLORS: &[(&str, &str)] = &[
+    ("#333333", "currentColor"),
+    ("#E4E4E4", "var(--grid)"),
+    ("#4477AA", "var(--blue)"),
+    ("#EE6677", "var(--red)"),
+    ("#228833", "var(--green)"),
+    ("#CCBB44", "var(--yellow)"),
+    ("#66CCEE", "var(--cyan)"),
+    ("#AA3377", "var(--purple)"),
+];
+
+/// Attributes that are redundant or set by the page's style.
+const NEEDLESS: &[&str] =
+    &[" opacity=\"1\"", " stroke=\"none\"", " font-family=\"Helvetica, Arial, sans-serif\""];
+
+/// Chart for a page. Quotes in texts are escaped, so that replacements match attributes only.
+pub(super) fn svg(drawn: &str, words: ChartLabel<'_>) -> String {
+    let mut text = drawn.to_owned();
+    for (color, name) in COLORS {
+        for attribute in ["fill", "stroke"] {
+            let from = format!("{attribute}=\"{color}\"");
+            text = text.replace(&from, &format!("{attribute}=\"{name}\""));
+        }
+    }
+    for needless in NEEDLESS {
+        text = text.replace(needless, "");
+    }
+    // plotters ends lists of points with a space.
+    text = text.replace(" \"/>", "\"/>");
+    labelled(&text, words)
+}
+
+/// Adds an accessible name and description.
+fn labelled(text: &str, words: ChartLabel<'_>) -> String {
+    let id = words.id;
+    let role = format!("<svg role=\"img\" aria-labelledby=\"{id}-t {id}-d\" ");
+    let text = text.replacen("<svg ", &role, 1);
+    let inner = format!(
+        ">\n<title id=\"{id}-t\">{}</title>\n<desc id=\"{id}-d\">{}</desc>\n",
+        html(words.title),
+        html(words.description)
+    );
+    text.replacen(">\n", &inner, 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chart(title: &str) -> Chart {
+        let points =
+            |scale: f64| (0..5000).map(|i| (f64::from(i), f64::from(i % 7) * scale)).collect();
+        let series = |name: &str, form, color, scale| ChartSeries {
+            name: name.into(),
+            color,
+            form,
+            points: points(scale),
+        };
+        Chart {
+            title: title.into(),
+            x_label: "seconds".into(),
+            x: (0.0, 5000.0),
+            panels: vec![
+                ChartPanel {
+                    title: "CPU".into(),
+                    unit: "%".into(),
+                    top: Some(100.0),
+                    series: vec![
+                        series("user", SeriesForm::Area, BLUE, 2.0),
+                        series("system", SeriesForm::Area, RED, 1.0),
+                        series("busiest", SeriesForm::Line, BLACK, 12.0),
+                    ],
+                    ..ChartPanel::default()
+                },
+                ChartPanel { title: "Empty".into(), unit: "1/s".into(), ..ChartPanel::default() },
+            ],
+            ..Chart::default()
+        }
+    }
+
+    #[test]
+    fn the_same_data_make_the_same_picture() {
+        let picture = chart("a < b & \"c\" \u{1} \u{ffff}").svg().unwrap();
+        assert_eq!(picture, chart("a < b & \"c\" \u{1} \u{ffff}").svg().unwrap());
+        assert!(picture.starts_with("<svg ") && picture.ends_with("</svg>\n"), "{picture}");
+        for part in ["a &lt; b &amp;", "user", "system", "busiest", "seconds", "#4477AA", "5,000"] {
+            assert!(picture.contains(part), "{part} is not in {picture}");
+        }
+        assert!(!picture.contains(['\u{1}', '\u{ffff}']));
+        // 5,000 points of three series are thinned.
+        assert!(picture.len() < 60_000, "{}", picture.len());
+    }
+
+    #[test]
+    fn what_cannot_be_drawn_is_an_error() {
+        let mut broken = chart("");
+        broken.panels[0].series[0].points[7].1 = f64::NAN;
+        assert!(broken.svg().unwrap_err().contains("not finite"));
+        let mut empty = chart("");
+        empty.panels.clear();
+        empty.x = (0.0, 0.0);
+        assert!(empty.svg().unwrap().contains("</svg>"));
+    }
+
+    /// A sweep over doubled jobs: three tools far apart, intervals, a fit, a knee.
+    fn sweep() -> Chart {
+        let jobs = [1.0, 2.0, 4.0, 8.0, 16.0];
+        let line = |name: &str, color, form, first: f64| ChartSeries {
+            name: name.into(),
+            color,
+            form,
+            points: jobs.iter().map(|x| (*x, first / x)).collect(),
+        };
+        let bars = jobs.iter().flat_map(|x| [(*x, 90.0 / x), (*x, 130.0 / x)]).collect();
+        Chart {
+            title: "Sweep".into(),
+            x_label: "jobs".into(),
+            x: (0.9, 17.6),
+            scale: AxisScale::Logarithmic,
+            ticks: jobs.iter().map(|x| (*x, format!("{x} <jobs>"))).collect(),
+            same_range: false,
+            panels: vec![ChartPanel {
+                title: "Seconds".into(),
+                unit: "s".into(),
+                scale: AxisScale::Logarithmic,
+                height_px: Some(360),
+                series: vec![
+                    line("rsync under GNU parallel, as published", BLUE, SeriesForm::Dots, 110.0),
+                    line(
+                        "a tool with a name that takes much of a row",
+                        RED,
+                        SeriesForm::Triangles,
+                        0.4,
+                    ),
+                    line(
+                        "the fit through all of it, as it was computed",
+                        BLUE,
+                        SeriesForm::Thin,
+                        100.0,
+                    ),
+                    ChartSeries {
+                        name: String::new(),
+                        color: BLUE,
+                        form: SeriesForm::Intervals,
+                        points: bars,
+                    },
+                    ChartSeries {
+                        name: "knee".into(),
+                        color: BLACK,
+                        form: SeriesForm::Rings,
+                        points: vec![(8.0, 13.75)],
+                    },
+                ],
+                ..ChartPanel::default()
+            }],
+        }
+    }
+
+    #[test]
+    fn a_sweep_over_doublings() {
+        let picture = sweep().svg().unwrap();
+        for part in ["16 &lt;jobs&gt;", "rsync", "knee", "0.1", "100", "<circle", "<polygon"] {
+            assert!(picture.contains(part), "{part} is not in {picture}");
+        }
+        // Doublings are equidistant: dots of the first tool.
+        let places: Vec<i32> = picture
+            .lines()
+            .filter(|line| line.starts_with("<circle") && line.contains("r=\"4\""))
+            .map(|line| line.split('"').nth(1).unwrap().parse().unwrap())
+            .collect();
+        let steps: Vec<i32> = places.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert_eq!(steps.len(), 4);
+        assert!(steps.iter().all(|step| (step - steps[0]).abs() <= 1), "{places:?}");
+        // Names that do not fit beside the headline get their own rows.
+        let height =
+            |text: &str| text.split("height=\"").nth(1).unwrap()[..3].parse::<u32>().unwrap();
+        assert_eq!(height(&picture), 44 + 360 + 20 + 30);
+    }
+
+    #[test]
+    fn a_picture_in_a_page_has_its_colours_and_words() {
+        let words = ChartLabel { id: "a-1", title: "a < b", description: "c & \"d\"\u{1}" };
+        let picture = sweep().svg_for_page(words).unwrap();
+        let start = "<svg role=\"img\" aria-labelledby=\"a-1-t a-1-d\" width=\"1000\"";
+        assert!(picture.starts_with(start), "{picture}");
+        assert!(picture.contains("<title id=\"a-1-t\">a &lt; b</title>"));
+        assert!(picture.contains("<desc id=\"a-1-d\">c &amp; &quot;d&quot;\u{fffd}</desc>"));
+        assert!(picture.contains("fill=\"var(--blue)\"") && picture.contains("currentColor"));
+        assert!(!picture.contains("=\"#"), "a colour that does not follow the page: {picture}");
+        assert!(!picture.contains("#FFFFFF"));
+    }
+
+    #[test]
+    fn places_of_the_axis_are_where_they_are_said_to_be() {
+        let corner = |x: f64| vec![(x, 0.0), (x + 1.0, 1.0)];
+        let boxes = |x| ChartSeries {
+            name: String::new(),
+            color: GREEN,
+            form: SeriesForm::Boxes,
+            points: corner(x),
+        };
+        let chart = Chart {
+            x: (0.0, 10.0),
+            panels: vec![ChartPanel {
+                top: Some(2.0),
+                ticks: vec![(0.5, "first of many".into())],
+                series: vec![boxes(0.0), boxes(9.0)],
+                ..ChartPanel::default()
+            }],
+            ..Chart::default()
+        };
+        let picture = chart.svg().unwrap();
+        let rects: Vec<&str> = picture.lines().filter(|line| line.contains("#228833")).collect();
+        let number = |line: &str, name: &str| -> u32 {
+            let from = line.split(&format!(" {name}=\"")).nth(1).unwrap();
+            from.split('"').next().unwrap().parse().unwrap()
+        };
+        assert!(number(rects[0], "x").abs_diff(PLOT_LEFT_PX) <= 1, "{rects:?}");
+        let end = number(rects[1], "x") + number(rects[1], "width");
+        assert!(end.abs_diff(PLOT_RIGHT_PX) <= 1, "{rects:?}");
+        assert!(picture.contains("first of m…"));
     }
 }

@@ -1,17 +1,16 @@
 //! Raw runs of all campaigns as CSV (RFC 4180) with a header. Common columns come first; parameters, metrics
 //! and load follow under their own names.
 
-use super::escape::csv_line;
-use super::machines;
-use super::part::Part;
-use super::record::pairs;
+use crate::escape::csv_line;
+use crate::report::tables::pairs;
+use crate::report::{ReportPart, tables};
 use crate::results::{Cell, Run};
 use std::collections::BTreeSet;
 
 /// A column: its name, and the text for a run of a cell.
-type Column = (&'static str, fn(&Cell, &Run) -> String);
+type RunColumn = (&'static str, fn(&Cell, &Run) -> String);
 
-const COLUMNS: &[Column] = &[
+const COLUMNS: &[RunColumn] = &[
     ("group", |cell, _| cell.group.clone()),
     ("series", |cell, _| cell.series.clone()),
     ("x", |cell, _| or_empty(cell.x)),
@@ -47,7 +46,7 @@ fn or_empty<T: ToString>(value: Option<T>) -> String {
 }
 
 /// Formats the CSV file.
-pub(super) fn text(parts: &[Part]) -> String {
+pub(super) fn text(parts: &[ReportPart]) -> String {
     let cells = || parts.iter().flat_map(|part| &part.results.header.cells);
     let runs = || parts.iter().flat_map(|part| &part.results.runs);
     let parameters: BTreeSet<&String> = cells().flat_map(|cell| cell.parameters.keys()).collect();
@@ -60,8 +59,8 @@ pub(super) fn text(parts: &[Part]) -> String {
         head.extend(names.iter().map(|name| format!("{kind}.{name}")));
     }
     let mut out = csv_line(&head);
-    let all: Vec<_> = parts.iter().map(Part::facts).collect();
-    for (facts, machine) in all.iter().zip(machines::names(&all)) {
+    let all: Vec<_> = parts.iter().map(ReportPart::facts).collect();
+    for (facts, machine) in all.iter().zip(tables::names(&all)) {
         for run in &facts.results.runs {
             let Some(cell) = facts.cell(run.cell) else { continue };
             let mut line = vec![facts.header().name.clone(), machine.clone()];

@@ -1,23 +1,24 @@
 //! Queries over results and analysis that all formats share: lines of a group, best cell of a tool, labels.
 
-use crate::analysis::{Analysis, CellSummary, Comparison, Interval, Ratio, Sweep};
+use crate::analysis::statistics::SpeedRatio;
+use crate::analysis::{Analysis, CellSummary, Comparison, Interval, Sweep};
 use crate::distinct;
-use crate::report::number::{Unit, digits};
-use crate::results::markup::Time;
-use crate::results::{Cell, Header, Results, Run};
+use crate::report::number::{MetricUnit, digits};
+use crate::results::hyperfine::TimeUnit;
+use crate::results::{Cell, Results, ResultsHeader, Run};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Results with their analysis.
 #[derive(Clone, Copy)]
-pub(super) struct Facts<'a> {
+pub(super) struct ReportFacts<'a> {
     pub(super) results: &'a Results,
     pub(super) analysis: &'a Analysis,
     /// Unit of times; `None` for seconds.
-    pub(super) time: Option<Time>,
+    pub(super) time: Option<TimeUnit>,
 }
 
 /// Cells of one tool in one group, in ascending order of x, without controls.
-pub(super) struct Line<'a> {
+pub(super) struct ToolLine<'a> {
     pub(super) series: &'a str,
     pub(super) cells: Vec<&'a Cell>,
     /// True for hakobu.
@@ -25,8 +26,8 @@ pub(super) struct Line<'a> {
     pub(super) sweep: Option<&'a Sweep>,
 }
 
-impl<'a> Facts<'a> {
-    pub(super) fn header(&self) -> &'a Header {
+impl<'a> ReportFacts<'a> {
+    pub(super) fn header(&self) -> &'a ResultsHeader {
         &self.results.header
     }
 
@@ -36,10 +37,10 @@ impl<'a> Facts<'a> {
         if header.title.is_empty() { &header.name } else { &header.title }
     }
 
-    pub(super) fn unit(&self) -> Unit {
-        let unit = Unit::of(self.metric());
+    pub(super) fn unit(&self) -> MetricUnit {
+        let unit = MetricUnit::of(self.metric());
         match self.time {
-            Some(time) if unit.name == Time::Seconds.sign() => Unit::of_time(time),
+            Some(time) if unit.name == TimeUnit::Seconds.sign() => MetricUnit::of_time(time),
             _ => unit,
         }
     }
@@ -58,13 +59,13 @@ impl<'a> Facts<'a> {
     }
 
     /// Lines of a group, in the order of description.
-    pub(super) fn lines(&self, group: &str) -> Vec<Line<'a>> {
-        let mut lines: Vec<Line<'a>> = Vec::new();
+    pub(super) fn lines(&self, group: &str) -> Vec<ToolLine<'a>> {
+        let mut lines: Vec<ToolLine<'a>> = Vec::new();
         let cells = self.header().cells.iter();
         for cell in cells.filter(|cell| cell.group == group && cell.control_of.is_none()) {
             match lines.iter_mut().find(|line| line.series == cell.series) {
                 Some(line) => line.cells.push(cell),
-                None => lines.push(Line {
+                None => lines.push(ToolLine {
                     series: &cell.series,
                     cells: vec![cell],
                     own: cell.own,
@@ -135,7 +136,7 @@ impl<'a> Facts<'a> {
     }
 
     /// Speed of `cell` relative to the reference, if it is one of the compared best cells.
-    pub(super) fn ratio_of(&self, cell: u32) -> Option<&'a Ratio> {
+    pub(super) fn ratio_of(&self, cell: u32) -> Option<&'a SpeedRatio> {
         let found = self.analysis.comparisons.iter().find(|of| of.a == cell);
         found.map(|comparison| &comparison.ratio)
     }
@@ -164,7 +165,7 @@ impl<'a> Facts<'a> {
     }
 
     /// True if any cell has an x.
-    pub(super) fn has_x(&self, lines: &[Line<'_>]) -> bool {
+    pub(super) fn has_x(&self, lines: &[ToolLine<'_>]) -> bool {
         lines.iter().any(|line| line.cells.iter().any(|cell| cell.x.is_some()))
     }
 }

@@ -1,21 +1,19 @@
 //! Markdown for an article or an issue: verdict, tables and caveats, without charts and raw runs.
 
-use super::block::{self, Block};
-use super::escape::markdown;
-use super::facts::Facts;
-use super::part::Part;
-use super::table::Table;
-use super::words::Words;
-use super::{machines, record, tables};
+use crate::escape::markdown;
+use crate::report::document::{ReportBlock, ReportTable};
+use crate::report::facts::ReportFacts;
+use crate::report::words::ReportWords;
+use crate::report::{ReportPart, document, tables};
 
 /// Formats the document.
-pub(super) fn text(parts: &[Part], words: &Words) -> String {
-    let all: Vec<Facts<'_>> = parts.iter().map(Part::facts).collect();
+pub(super) fn text(parts: &[ReportPart], words: &ReportWords) -> String {
+    let all: Vec<ReportFacts<'_>> = parts.iter().map(ReportPart::facts).collect();
     let mut out = String::new();
-    let names = machines::names(&all);
+    let names = tables::names(&all);
     if all.len() > 1 {
         heading(&mut out, 1, words.machines);
-        table(&mut out, &machines::side_by_side(&all, words));
+        table(&mut out, &tables::side_by_side(&all, words));
     }
     for (facts, name) in all.iter().zip(names) {
         let title = facts.title();
@@ -28,7 +26,7 @@ pub(super) fn text(parts: &[Part], words: &Words) -> String {
     out
 }
 
-fn one(out: &mut String, facts: &Facts<'_>, words: &Words) {
+fn one(out: &mut String, facts: &ReportFacts<'_>, words: &ReportWords) {
     if !facts.header().question.is_empty() {
         paragraph(out, &facts.header().question);
     }
@@ -53,29 +51,29 @@ fn one(out: &mut String, facts: &Facts<'_>, words: &Words) {
         heading(out, 2, words.published);
         table(out, &published);
     }
-    if let Some(found) = block::proofs(facts, words) {
+    if let Some(found) = document::proofs(facts, words) {
         heading(out, 2, words.proofs);
         blocks(out, &found);
     }
     heading(out, 2, words.controls);
-    blocks(out, &block::controls(facts, words));
+    blocks(out, &document::controls(facts, words));
     heading(out, 2, words.caveats);
-    blocks(out, &block::caveats(facts, words));
+    blocks(out, &document::caveats(facts, words));
     heading(out, 2, words.machine);
-    paragraph(out, &record::origin(facts, words));
-    blocks(out, &block::machine(facts, words));
+    paragraph(out, &tables::origin(facts, words));
+    blocks(out, &document::machine(facts, words));
     heading(out, 2, words.commands);
-    table(out, &record::commands(facts, words));
+    table(out, &tables::commands(facts, words));
 }
 
 /// Formats blocks.
-pub(super) fn blocks(out: &mut String, blocks: &[Block]) {
+pub(super) fn blocks(out: &mut String, blocks: &[ReportBlock]) {
     for block in blocks {
         match block {
-            Block::Heading(text) => heading(out, 2, text),
-            Block::Text(text) => paragraph(out, text),
-            Block::List(texts) => list(out, texts),
-            Block::Table(of) => table(out, of),
+            ReportBlock::Heading(text) => heading(out, 2, text),
+            ReportBlock::Text(text) => paragraph(out, text),
+            ReportBlock::List(texts) => list(out, texts),
+            ReportBlock::Table(of) => table(out, of),
         }
     }
 }
@@ -100,7 +98,7 @@ fn list(out: &mut String, texts: &[String]) {
     }
 }
 
-fn table(out: &mut String, of: &Table) {
+fn table(out: &mut String, of: &ReportTable) {
     if of.is_empty() {
         return;
     }

@@ -1,36 +1,32 @@
-//! Reports: results and their analysis as one HTML page, Markdown, CSV of the raw runs, JSON of the analysis,
-//! SVG, and text for a terminal. Pure and deterministic; the caller reads and writes files.
+//! Reports: results and their analysis as one HTML page, Markdown, CSV of the raw runs, JSON of the analysis, SVG, and text
+//! for a terminal. Pure and deterministic; the caller reads and writes files.
 
-mod block;
-mod compared;
+pub mod comparison;
 mod csv;
-mod escape;
+mod document;
 mod facts;
 mod html;
-mod json;
-mod load;
-mod machines;
+mod load_chart;
 mod markdown;
 mod number;
-mod part;
-mod record;
-mod sentences;
-mod svg;
-mod sweep;
-mod table;
+mod sweep_chart;
 mod tables;
 pub mod terminal;
 #[cfg(test)]
 mod tests;
 mod words;
 
-pub use compared::render as render_compared;
-pub use part::Part;
-pub use words::Lang;
+use crate::analysis::{Analysis, Lang, analyse_in};
+use crate::chart::{Chart, ChartLabel, WIDTH_PX};
+use crate::report::facts::ReportFacts;
+use crate::report::load_chart::timeline;
+use crate::report::words::ReportWords;
+use crate::results::{CampaignEnd, CounterExperiment, Results, ResultsHeader};
+use serde::Serialize;
 
 /// Format of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Format {
+pub enum ReportFormat {
     /// HTML page.
     #[default]
     Html,
@@ -46,16 +42,16 @@ pub enum Format {
     Png,
 }
 
-impl Format {
+impl ReportFormat {
     /// Format by file name extension: `html`, `md`, `csv`, `json`, `svg`, `png`.
-    pub fn of_name(name: &str) -> Option<Format> {
+    pub fn of_name(name: &str) -> Option<ReportFormat> {
         match name {
-            "html" | "htm" => Some(Format::Html),
-            "md" | "markdown" => Some(Format::Markdown),
-            "csv" => Some(Format::Csv),
-            "json" => Some(Format::Json),
-            "svg" => Some(Format::Svg),
-            "png" => Some(Format::Png),
+            "html" | "htm" => Some(ReportFormat::Html),
+            "md" | "markdown" => Some(ReportFormat::Markdown),
+            "csv" => Some(ReportFormat::Csv),
+            "json" => Some(ReportFormat::Json),
+            "svg" => Some(ReportFormat::Svg),
+            "png" => Some(ReportFormat::Png),
             _ => None,
         }
     }
@@ -63,27 +59,141 @@ impl Format {
     /// Language of the sentences in this format: formats for programs are always in English.
     pub fn lang(self, asked: Lang) -> Lang {
         match self {
-            Format::Csv | Format::Json => Lang::En,
-            Format::Html | Format::Markdown | Format::Svg | Format::Png => asked,
+            ReportFormat::Csv | ReportFormat::Json => Lang::En,
+            ReportFormat::Html | ReportFormat::Markdown | ReportFormat::Svg | ReportFormat::Png => {
+                asked
+            }
         }
     }
 }
 
 /// Renders a report about one or more campaigns, machines or settings. Parts must be analysed in the language
-/// of the report ([`Format::lang`]).
+/// of the report ([`ReportFormat::lang`]).
 ///
 /// # Errors
 /// A message: there are no results, or a chart cannot be drawn.
-pub fn render(parts: &[Part], format: Format, lang: Lang) -> Result<String, String> {
+pub fn render(parts: &[ReportPart], format: ReportFormat, lang: Lang) -> Result<String, String> {
     if parts.is_empty() {
         return Err("there are no results to report on".into());
     }
     let words = lang.words();
     match format {
-        Format::Html => html::page(parts, words),
-        Format::Markdown => Ok(markdown::text(parts, words)),
-        Format::Csv => Ok(csv::text(parts)),
-        Format::Json => json::text(parts),
-        Format::Svg | Format::Png => svg::text(parts, words),
+        ReportFormat::Html => html::page(parts, words),
+        ReportFormat::Markdown => Ok(markdown::text(parts, words)),
+        ReportFormat::Csv => Ok(csv::text(parts)),
+        ReportFormat::Json => results_json(parts),
+        ReportFormat::Svg | ReportFormat::Png => charts_svg(parts, words),
     }
+}
+
+/// Results of a campaign with their analysis.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ReportPart {
+    /// Results.
+    pub results: Results,
+    /// Analysis of the results.
+    pub analysis: Analysis,
+}
+
+impl ReportPart {
+    /// Analyses results with sentences in `lang`.
+    pub fn new(results: Results, lang: Lang) -> ReportPart {
+        let analysis = analyse_in(&results, lang);
+        ReportPart { results, analysis }
+    }
+
+    /// The facts of a report about it.
+    fn facts(&self) -> ReportFacts<'_> {
+        ReportFacts { results: &self.results, analysis: &self.analysis, time: None }
+    }
+}
+
+/// Version of the schema, increased by changes other than new fields.
+const SCHEMA: u32 = 1;
+
+/// Formats a document of this schema with a newline. Numbers that are not finite are `null`.
+fn json_document(content: &impl Serialize) -> Result<String, String> {
+    #[derive(Serialize)]
+    struct VersionedDocument<'a, T> {
+        schema: u32,
+        #[serde(flatten)]
+        content: &'a T,
+    }
+    let text = serde_json::to_string_pretty(&VersionedDocument { schema: SCHEMA, content });
+    text.map(|text| text + "\n").map_err(|why| format!("cannot write JSON: {why}"))
+}
+
+#[derive(Serialize)]
+struct JsonReport<'a> {
+    results: Vec<JsonResult<'a>>,
+}
+
+#[derive(Serialize)]
+struct JsonResult<'a> {
+    header: &'a ResultsHeader,
+    runs: usize,
+    analysis: &'a Analysis,
+    experiments: &'a [CounterExperiment],
+    end: Option<&'a CampaignEnd>,
+}
+
+/// Formats the file.
+fn results_json(parts: &[ReportPart]) -> Result<String, String> {
+    let each = parts.iter().map(|part| JsonResult {
+        header: &part.results.header,
+        runs: part.results.runs.len(),
+        analysis: &part.analysis,
+        experiments: &part.results.experiments,
+        end: part.results.end.as_ref(),
+    });
+    json_document(&JsonReport { results: each.collect() })
+}
+
+/// Formats the file.
+///
+/// # Errors
+/// A message: nothing was measured, or a chart cannot be drawn.
+fn charts_svg(parts: &[ReportPart], words: &ReportWords) -> Result<String, String> {
+    let mut pictures = Vec::new();
+    let mut add = |chart: &Chart, title: &str, description: &str| -> Result<(), String> {
+        let id = format!("picture-{}", pictures.len() + 1);
+        pictures.push(chart.svg_with(ChartLabel { id: &id, title, description })?);
+        Ok(())
+    };
+    for part in parts {
+        let facts = part.facts();
+        for group in facts.groups() {
+            if let Some(of) = sweep_chart::picture(&facts, group, words) {
+                add(&of.chart, &of.chart.title, &of.description)?;
+            }
+        }
+        if let Some(load) = timeline(&facts, words) {
+            add(&load.chart, &load.caption, &load.description)?;
+        }
+    }
+    match pictures.as_slice() {
+        [] => Err("nothing was measured that could be drawn".into()),
+        [one] => Ok(one.clone()),
+        several => stacked(several),
+    }
+}
+
+/// Stacks charts in one image; each keeps its size.
+fn stacked(pictures: &[String]) -> Result<String, String> {
+    let (mut inside, mut height) = (String::new(), 0u32);
+    for picture in pictures {
+        let begin = format!("<svg y=\"{height}\" ");
+        inside.push_str(&picture.replacen("<svg ", &begin, 1));
+        height = height.saturating_add(height_px(picture).ok_or("a picture has no height")?);
+    }
+    Ok(format!(
+        "<svg width=\"{WIDTH_PX}\" height=\"{height}\" viewBox=\"0 0 {WIDTH_PX} {height}\" \
+         xmlns=\"http://www.w3.org/2000/svg\">\n{inside}</svg>\n"
+    ))
+}
+
+/// Height attribute of a chart.
+fn height_px(picture: &str) -> Option<u32> {
+    let tag = picture.split('>').next()?;
+    tag.split(" height=\"").nth(1)?.split('"').next()?.parse().ok()
 }

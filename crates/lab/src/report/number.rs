@@ -1,21 +1,21 @@
 //! Formats numbers with three significant digits and the unit of the metric.
 
 use crate::analysis::Interval;
-use crate::results::markup::Time;
+use crate::results::hyperfine::TimeUnit;
 use hakobu_core::number;
 
 /// Display unit of a metric, and its divisor.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Unit {
+pub(super) struct MetricUnit {
     /// `s`, `IOPS`; empty for counts.
     pub(super) name: &'static str,
     per: f64,
 }
 
-impl Unit {
+impl MetricUnit {
     /// Unit of a metric, from the suffix of its name.
-    pub(super) fn of(metric: &str) -> Unit {
-        let unit = |name, per| Unit { name, per };
+    pub(super) fn of(metric: &str) -> MetricUnit {
+        let unit = |name, per| MetricUnit { name, per };
         match metric {
             _ if metric.ends_with("_bytes_per_s") => unit("MB/s", 1e6),
             _ if metric.ends_with("iops") => unit("IOPS", 1.0),
@@ -31,8 +31,8 @@ impl Unit {
     }
 
     /// Unit of times, for a metric in seconds.
-    pub(super) fn of_time(time: Time) -> Unit {
-        Unit { name: time.sign(), per: 1.0 / time.of_seconds(1.0) }
+    pub(super) fn of_time(time: TimeUnit) -> MetricUnit {
+        MetricUnit { name: time.sign(), per: 1.0 / time.of_seconds(1.0) }
     }
 
     /// Converts a value to this unit.
@@ -146,10 +146,10 @@ mod tests {
     #[test]
     fn units_follow_names() {
         let of = Interval { low: 1.0, mid: 2.0, high: 4.0 };
-        assert_eq!(Unit::of("wall_s").interval(&of), "2 s [1, 4]");
-        assert_eq!(Unit::of("clat_p99_ns").text(1500.0), "1.50 µs");
-        assert_eq!(Unit::of("iops").text(38_237.4), "38,237 IOPS");
-        assert_eq!(Unit::of("bw_bytes_per_s").text(2.5e8), "250 MB/s");
-        assert_eq!(Unit::of("files").text(3.0), "3");
+        assert_eq!(MetricUnit::of("wall_s").interval(&of), "2 s [1, 4]");
+        assert_eq!(MetricUnit::of("clat_p99_ns").text(1500.0), "1.50 µs");
+        assert_eq!(MetricUnit::of("iops").text(38_237.4), "38,237 IOPS");
+        assert_eq!(MetricUnit::of("bw_bytes_per_s").text(2.5e8), "250 MB/s");
+        assert_eq!(MetricUnit::of("files").text(3.0), "3");
     }
 }

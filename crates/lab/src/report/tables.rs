@@ -1,18 +1,25 @@
-//! Tables of a report about one campaign.
+//! Tables of a report: tools, sweeps and runs of one campaign, facts from its record, machines side by side.
 
-use super::facts::{Facts, Line};
-use super::number::{bytes, digits, percent, range, ratio};
-use super::sentences::{claim, fit_text, limit_text, stretches_text};
-use super::table::{NONE, Table, or_none};
-use super::words::{Words, with};
-use crate::analysis::CellSummary;
-use crate::results::{Cell, Published, Run};
+use crate::analysis::fit::{CurveFit, FitModel};
+use crate::analysis::limits::{LimitingResource, SweepStretch};
+use crate::analysis::statistics::{SpeedClaim, unpaired};
+use crate::analysis::words::{level, resource};
+use crate::analysis::{CellSummary, Interval, Lang};
+use crate::distinct;
+use crate::report::document::{NONE, ReportTable, or_none};
+use crate::report::facts::{ReportFacts, ToolLine};
+use crate::report::number::{bytes, digits, percent, range, ratio};
+use crate::report::words::{ReportWords, with};
+use crate::results::{Cell, PublishedFigure, Run};
+use hakobu_core::unit::Machine;
+use hakobu_explain::verdict::Level;
+use std::collections::BTreeMap;
 
 /// Most rows of the table of raw runs.
 const RUNS_MAX: usize = 1200;
 
 /// Best setting of each tool in a group.
-pub(super) fn tools(facts: &Facts<'_>, group: &str, words: &Words) -> Table {
+pub(super) fn tools(facts: &ReportFacts<'_>, group: &str, words: &ReportWords) -> ReportTable {
     let reference = facts.reference(group);
     let name = reference.and_then(|id| facts.cell(id)).map(|cell| facts.label(cell));
     let against = with(words.compared_with, &[name.as_deref().unwrap_or(NONE)]);
@@ -21,7 +28,7 @@ pub(super) fn tools(facts: &Facts<'_>, group: &str, words: &Words) -> Table {
     let heads =
         [words.tool.to_owned(), words.setting.to_owned(), number(&median), number(&against)];
     let heads = [heads.as_slice(), &used_heads(words)].concat();
-    let mut table = Table::new(with(words.tools_caption, &[words.group(group)]), &heads);
+    let mut table = ReportTable::new(with(words.tools_caption, &[words.group(group)]), &heads);
     for line in facts.lines(group) {
         let best = facts.best(&line.cells).or(line.cells.first().copied());
         let Some((cell, of)) = best.and_then(|cell| Some((cell, facts.summary(cell.id)?))) else {
@@ -41,7 +48,7 @@ pub(super) fn tools(facts: &Facts<'_>, group: &str, words: &Words) -> Table {
 }
 
 /// Heads of the columns of [`used`].
-fn used_heads(words: &Words) -> [String; 8] {
+fn used_heads(words: &ReportWords) -> [String; 8] {
     let numbers = [
         words.real,
         words.user,
@@ -57,7 +64,7 @@ fn used_heads(words: &Words) -> [String; 8] {
 }
 
 /// Columns real, user, sys, concurrency, CPU per GB and per 1,000 files, memory, limits.
-fn used(of: &CellSummary, words: &Words) -> [String; 8] {
+fn used(of: &CellSummary, words: &ReportWords) -> [String; 8] {
     let real = or_none(of.wall_s.as_ref().map(|wall| digits(wall.mid)));
     let limits = limit_text(&of.limiting, words);
     let [user, sys, concurrency, cpu_gb, cpu_files, memory] = match of.runs {
@@ -75,14 +82,14 @@ fn used(of: &CellSummary, words: &Words) -> [String; 8] {
 }
 
 /// Table of a sweep: x down, tools across. Empty if nothing is swept.
-pub(super) fn sweep(facts: &Facts<'_>, group: &str, words: &Words) -> Table {
+pub(super) fn sweep(facts: &ReportFacts<'_>, group: &str, words: &ReportWords) -> ReportTable {
     let lines = facts.lines(group);
     let x_name = facts.header().x_name.as_deref().unwrap_or("x");
     let names = lines.iter().map(|line| format!("#{}", line.series));
     let heads: Vec<String> = [format!("#{x_name}")].into_iter().chain(names).collect();
     let caption =
         with(words.sweep_caption, &[words.group(group), words.metric(facts.metric()), x_name]);
-    let mut table = Table::new(caption, &heads);
+    let mut table = ReportTable::new(caption, &heads);
     for x in places(&lines) {
         let mut row = vec![digits(x)];
         for line in &lines {
@@ -100,7 +107,7 @@ pub(super) fn sweep(facts: &Facts<'_>, group: &str, words: &Words) -> Table {
         table.push(row);
     }
     // Tools that do not depend on x have one row.
-    let level = |line: &Line<'_>| {
+    let level = |line: &ToolLine<'_>| {
         let cells = line.cells.iter().filter(|cell| cell.x.is_none());
         let values = cells.filter_map(|cell| facts.value(cell.id));
         values.map(|value| facts.unit().interval(value)).collect::<Vec<_>>().join(" / ")
@@ -114,7 +121,7 @@ pub(super) fn sweep(facts: &Facts<'_>, group: &str, words: &Words) -> Table {
 }
 
 /// All values of x, ascending.
-pub(super) fn places(lines: &[Line<'_>]) -> Vec<f64> {
+pub(super) fn places(lines: &[ToolLine<'_>]) -> Vec<f64> {
     let cells = lines.iter().flat_map(|line| &line.cells);
     let mut places: Vec<f64> = cells.filter_map(|cell| cell.x).filter(|x| x.is_finite()).collect();
     places.sort_by(f64::total_cmp);
@@ -123,10 +130,10 @@ pub(super) fn places(lines: &[Line<'_>]) -> Vec<f64> {
 }
 
 /// Knee, fit and limits of each tool of a group.
-pub(super) fn lines(facts: &Facts<'_>, group: &str, words: &Words) -> Table {
+pub(super) fn lines(facts: &ReportFacts<'_>, group: &str, words: &ReportWords) -> ReportTable {
     let caption = with(words.lines_caption, &[words.group(group)]);
     let heads = [words.tool, words.knee, words.fit, words.limits];
-    let mut table = Table::new(caption, &heads);
+    let mut table = ReportTable::new(caption, &heads);
     for line in facts.lines(group) {
         let Some(sweep) = line.sweep else { continue };
         let knee = sweep.knee.as_ref().map(|knee| {
@@ -144,13 +151,13 @@ pub(super) fn lines(facts: &Facts<'_>, group: &str, words: &Words) -> Table {
 }
 
 /// Published figures beside the measured values of the same tool and x.
-pub(super) fn published(facts: &Facts<'_>, words: &Words) -> Table {
+pub(super) fn published(facts: &ReportFacts<'_>, words: &ReportWords) -> ReportTable {
     let header = facts.header();
     let x_name = format!("#{}", header.x_name.as_deref().unwrap_or("x"));
     let published = format!("#{}", words.as_published);
     let here = format!("#{}", words.here);
     let heads: [&str; 5] = [words.study_machine, words.tool, &x_name, &published, &here];
-    let mut table = Table::new(words.published_caption, &heads);
+    let mut table = ReportTable::new(words.published_caption, &heads);
     for figure in &header.published {
         let here = measured(facts, figure).map(|cell| facts.value(cell.id));
         let row = vec![
@@ -166,7 +173,7 @@ pub(super) fn published(facts: &Facts<'_>, words: &Words) -> Table {
 }
 
 /// Cell that corresponds to a published figure.
-fn measured<'a>(facts: &Facts<'a>, figure: &Published) -> Option<&'a Cell> {
+fn measured<'a>(facts: &ReportFacts<'a>, figure: &PublishedFigure) -> Option<&'a Cell> {
     let mut cells = facts.header().cells.iter().filter(|cell| cell.control_of.is_none());
     cells.find(|cell| {
         cell.series == figure.series && cell.x == figure.x && figure.is_of(&cell.group)
@@ -174,7 +181,7 @@ fn measured<'a>(facts: &Facts<'a>, figure: &Published) -> Option<&'a Cell> {
 }
 
 /// Table of all cells.
-pub(super) fn settings(facts: &Facts<'_>, words: &Words) -> Table {
+pub(super) fn settings(facts: &ReportFacts<'_>, words: &ReportWords) -> ReportTable {
     let median = format!("#{}", with(words.median, &[words.metric(facts.metric())]));
     let number = |name: &str| format!("#{name}");
     let heads = [
@@ -190,7 +197,7 @@ pub(super) fn settings(facts: &Facts<'_>, words: &Words) -> Table {
         number(words.outliers),
     ];
     let heads = [heads.as_slice(), &used_heads(words)].concat();
-    let mut table = Table::new(words.cells_caption, &heads);
+    let mut table = ReportTable::new(words.cells_caption, &heads);
     for cell in &facts.header().cells {
         let Some(of) = facts.summary(cell.id) else { continue };
         let unit = facts.unit();
@@ -213,14 +220,14 @@ pub(super) fn settings(facts: &Facts<'_>, words: &Words) -> Table {
 }
 
 /// Header of the column of gains; empty without a baseline.
-pub(super) fn gain_head(facts: &Facts<'_>, words: &Words) -> String {
+pub(super) fn gain_head(facts: &ReportFacts<'_>, words: &ReportWords) -> String {
     let base = facts.analysis.gains.first().and_then(|gain| facts.cell(gain.base));
     let base = base.map(|cell| facts.setting(cell)).unwrap_or_default();
     format!("#{}", with(words.gain, &[&base]))
 }
 
 /// Gain of a setting relative to the baseline.
-pub(super) fn gain(facts: &Facts<'_>, cell: &Cell) -> String {
+pub(super) fn gain(facts: &ReportFacts<'_>, cell: &Cell) -> String {
     let gain = facts.analysis.gains.iter().find(|gain| gain.cell == cell.id);
     or_none(gain.map(|gain| gain.words.clone()))
 }
@@ -231,7 +238,7 @@ fn joined(texts: impl Iterator<Item = String>) -> String {
 }
 
 /// Label of a cell with its group, if there are several, and a mark for controls.
-pub(super) fn grouped_label(facts: &Facts<'_>, cell: &Cell) -> String {
+pub(super) fn grouped_label(facts: &ReportFacts<'_>, cell: &Cell) -> String {
     let mut label = facts.label(cell);
     if facts.groups().len() > 1 {
         label = format!("{}: {label}", cell.group);
@@ -240,10 +247,10 @@ pub(super) fn grouped_label(facts: &Facts<'_>, cell: &Cell) -> String {
 }
 
 /// A/A controls.
-pub(super) fn controls(facts: &Facts<'_>, words: &Words) -> Table {
+pub(super) fn controls(facts: &ReportFacts<'_>, words: &ReportWords) -> ReportTable {
     let (ratio_head, pairs) = (format!("#{}", words.ratio), format!("#{}", words.pairs));
     let heads: [&str; 4] = [words.setting, &ratio_head, &pairs, words.claim];
-    let mut table = Table::new(words.controls_caption, &heads);
+    let mut table = ReportTable::new(words.controls_caption, &heads);
     for control in &facts.analysis.controls {
         let Some(cell) = facts.cell(control.a) else { continue };
         table.push(vec![
@@ -257,10 +264,10 @@ pub(super) fn controls(facts: &Facts<'_>, words: &Words) -> Table {
 }
 
 /// Counter-experiments.
-pub(super) fn proofs(facts: &Facts<'_>, words: &Words) -> Table {
+pub(super) fn proofs(facts: &ReportFacts<'_>, words: &ReportWords) -> ReportTable {
     let elasticity = format!("#{}", words.elasticity);
     let heads: [&str; 5] = [words.setting, words.changed, words.about, &elasticity, words.follows];
-    let mut table = Table::new(words.proofs_caption, &heads);
+    let mut table = ReportTable::new(words.proofs_caption, &heads);
     for proof in &facts.analysis.proofs {
         let Some(cell) = facts.cell(proof.cell) else { continue };
         let of = &proof.elasticity;
@@ -276,7 +283,7 @@ pub(super) fn proofs(facts: &Facts<'_>, words: &Words) -> Table {
 }
 
 /// Table of runs, up to a limit, and the total number of runs.
-pub(super) fn runs(facts: &Facts<'_>, words: &Words) -> (Table, usize) {
+pub(super) fn runs(facts: &ReportFacts<'_>, words: &ReportWords) -> (ReportTable, usize) {
     let metric = facts.metric();
     // These metrics have their own columns.
     let is_shown = ["wall_s", "user_s", "sys_s"].contains(&metric);
@@ -301,7 +308,7 @@ pub(super) fn runs(facts: &Facts<'_>, words: &Words) -> (Table, usize) {
     if !is_shown {
         heads.insert(4, own_metric);
     }
-    let mut table = Table::new(words.raw_caption, &heads);
+    let mut table = ReportTable::new(words.raw_caption, &heads);
     for (i, run) in facts.results.runs.iter().take(RUNS_MAX).enumerate() {
         let mut row = run_row(facts, run, words);
         row.insert(0, (i + 1).to_string());
@@ -314,7 +321,7 @@ pub(super) fn runs(facts: &Facts<'_>, words: &Words) -> (Table, usize) {
     (table.without_empty_columns(), facts.results.runs.len())
 }
 
-fn run_row(facts: &Facts<'_>, run: &Run, words: &Words) -> Vec<String> {
+fn run_row(facts: &ReportFacts<'_>, run: &Run, words: &ReportWords) -> Vec<String> {
     let label = facts.cell(run.cell).map(|cell| grouped_label(facts, cell));
     let checked = run.checked.as_ref().map(|checked| {
         with(words.checked_text, &[&checked.files.to_string(), &checked.compared.to_string()])
@@ -340,4 +347,256 @@ fn run_row(facts: &Facts<'_>, run: &Run, words: &Words) -> Vec<String> {
         or_none(checked),
         outcome,
     ]
+}
+
+// Facts from the record: programs, data, commands, origin.
+
+/// Date and program of the measurement.
+pub(super) fn origin(facts: &ReportFacts<'_>, words: &ReportWords) -> String {
+    let header = facts.header();
+    let (seed, scale) = (header.seed.to_string(), digits(header.scale));
+    with(words.made, &[&header.start, &header.program, &seed, &scale])
+}
+
+/// Describes the end of the campaign, if it has ended.
+pub(super) fn ending(facts: &ReportFacts<'_>, words: &ReportWords) -> String {
+    match &facts.results.end {
+        None => words.not_whole.to_owned(),
+        Some(end) => {
+            let (took, overhead) = (digits(end.took_s), percent(end.overhead));
+            with(words.ended, &[&end.reason, &took, &overhead])
+        }
+    }
+}
+
+/// Table of programs.
+pub(super) fn programs(facts: &ReportFacts<'_>, words: &ReportWords) -> ReportTable {
+    let heads = [words.tool, words.version, words.path, "SHA-256"];
+    let mut table = ReportTable::new(words.programs_caption, &heads);
+    for tool in &facts.header().tools {
+        let row = [&tool.name, &tool.version, &tool.path, &tool.sha256];
+        table.push(row.map(String::clone).to_vec());
+    }
+    table.without_empty_columns()
+}
+
+/// Table of data sets.
+pub(super) fn data(facts: &ReportFacts<'_>, words: &ReportWords) -> ReportTable {
+    let (files, size) = (format!("#{}", words.files), format!("#{}", words.bytes));
+    let heads: [&str; 4] = [words.name, &files, &size, words.about];
+    let mut table = ReportTable::new(words.data_caption, &heads);
+    for data in &facts.header().data {
+        table.push(vec![
+            data.name.clone(),
+            digits(data.files as f64),
+            bytes(data.bytes as f64),
+            data.about.clone(),
+        ]);
+    }
+    table.without_empty_columns()
+}
+
+/// Exact command and conditions of each cell.
+pub(super) fn commands(facts: &ReportFacts<'_>, words: &ReportWords) -> ReportTable {
+    let heads = [words.setting, words.command, words.data, words.conditions];
+    let mut table = ReportTable::new(words.commands_caption, &heads);
+    for cell in &facts.header().cells {
+        let conditions = pairs(&cell.conditions);
+        table.push(vec![
+            grouped_label(facts, cell),
+            cell.command.clone(),
+            cell.data.clone(),
+            if conditions.is_empty() { NONE.to_owned() } else { conditions },
+        ]);
+    }
+    table.without_empty_columns()
+}
+
+/// Formats pairs: `cpus=2, iops=3000`.
+pub(super) fn pairs(of: &BTreeMap<String, String>) -> String {
+    let each = of.iter().map(|(name, value)| format!("{name}={value}"));
+    each.collect::<Vec<_>>().join(", ")
+}
+
+// Comparison of results: the best setting of each tool on each machine.
+
+/// Seed of intervals, fixed for reproducible output.
+const SEED: u64 = 5;
+
+/// Distinct names of the results.
+pub(super) fn names(all: &[ReportFacts<'_>]) -> Vec<String> {
+    let plain = |facts: &ReportFacts<'_>| {
+        let header = facts.header();
+        let machine = &header.machine.name;
+        if machine.is_empty() { header.name.clone() } else { machine.clone() }
+    };
+    let names: Vec<String> = all.iter().map(plain).collect();
+    let each = names.iter().enumerate().map(|(i, name)| {
+        let is_alone = names.iter().filter(|other| *other == name).count() == 1;
+        if is_alone { name.clone() } else { format!("{name} #{}", i + 1) }
+    });
+    each.collect()
+}
+
+/// Best settings side by side, with speeds relative to the first result.
+pub(super) fn side_by_side(all: &[ReportFacts<'_>], words: &ReportWords) -> ReportTable {
+    let names = names(all);
+    let first = names.first().map_or(NONE, String::as_str);
+    let mut heads = vec![words.tool.to_owned()];
+    heads.extend(names.iter().map(|name| format!("#{name}")));
+    let others = names.iter().skip(1);
+    heads.extend(others.map(|name| format!("#{}", with(words.times_as_fast, &[name]))));
+    let mut table = ReportTable::new(with(words.machines_caption, &[first]), &heads);
+    for (group, series) in rows(all) {
+        let best: Vec<Option<&Cell>> = all.iter().map(|facts| best(facts, group, series)).collect();
+        let label = if group.is_empty() { series.to_owned() } else { format!("{group}: {series}") };
+        let mut row = vec![label];
+        for (facts, cell) in all.iter().zip(&best) {
+            let text = cell.and_then(|cell| {
+                let value = facts.unit().interval(facts.value(cell.id)?);
+                let setting = facts.setting(cell);
+                Some(if setting.is_empty() { value } else { format!("{value} ({setting})") })
+            });
+            row.push(or_none(text));
+        }
+        for (facts, cell) in all.iter().zip(&best).skip(1) {
+            row.push(or_none(against_first(all, &best, facts, *cell)));
+        }
+        let is_own = best.iter().flatten().any(|cell| cell.own);
+        table.push_as(row, is_own);
+    }
+    table
+}
+
+/// Speed relative to the same tool on the first machine.
+fn against_first(
+    all: &[ReportFacts<'_>],
+    best: &[Option<&Cell>],
+    facts: &ReportFacts<'_>,
+    cell: Option<&Cell>,
+) -> Option<String> {
+    let (first, first_cell) = (all.first()?, (*best.first()?)?);
+    if facts.metric() != first.metric() {
+        return None;
+    }
+    let (a, b) = (values(facts, cell?.id), values(first, first_cell.id));
+    let found = unpaired(&a, &b, facts.header().more_is_better, SEED)?;
+    Some(ratio(&found.ratio))
+}
+
+/// Metric of each run that counts.
+fn values(facts: &ReportFacts<'_>, cell: u32) -> Vec<f64> {
+    facts.counted(cell).filter_map(|run| facts.measured(run)).collect()
+}
+
+fn best<'a>(facts: &ReportFacts<'a>, group: &str, series: &str) -> Option<&'a Cell> {
+    let lines = facts.lines(group);
+    facts.best(&lines.iter().find(|line| line.series == series)?.cells)
+}
+
+/// Groups and tools of all results in order of appearance.
+fn rows<'a>(all: &[ReportFacts<'a>]) -> Vec<(&'a str, &'a str)> {
+    let cells = all.iter().flat_map(|facts| &facts.header().cells);
+    let cells = cells.filter(|cell| cell.control_of.is_none());
+    distinct(cells.map(|cell| (cell.group.as_str(), cell.series.as_str())))
+}
+
+/// Table of the machines' properties.
+pub(super) fn fingerprints(all: &[ReportFacts<'_>], words: &ReportWords) -> ReportTable {
+    let machines: Vec<&Machine> = all.iter().map(|facts| &facts.header().machine).collect();
+    described(&names(all), &machines, words)
+}
+
+/// Table of properties of machines with these names.
+pub(super) fn described(
+    names: &[String],
+    machines: &[&Machine],
+    words: &ReportWords,
+) -> ReportTable {
+    let mut heads = vec![words.property];
+    heads.extend(names.iter().map(String::as_str));
+    let mut table = ReportTable::new(words.machine_caption, &heads);
+    let mut row = |name: &str, text: &dyn Fn(&Machine) -> String| {
+        let texts: Vec<String> = machines.iter().map(|machine| text(machine)).collect();
+        if texts.iter().any(|text| !text.is_empty()) {
+            table.push([name.to_owned()].into_iter().chain(texts).collect());
+        }
+    };
+    row(words.cpu, &|machine| machine.cpu_model.clone().unwrap_or_default());
+    // Imported results contain no facts about the machine.
+    let known = |is_known: bool, text: String| if is_known { text } else { String::new() };
+    row(words.cpus, &|machine| {
+        let text = format!("{} / {}", digits(machine.cpus), machine.cpus_online);
+        known(machine.cpus_online > 0, text)
+    });
+    row(words.ram, &|machine| known(machine.memory_bytes > 0, bytes(machine.memory_bytes as f64)));
+    row(words.kernel, &|machine| format!("{} {}", machine.kernel, machine.arch).trim().to_owned());
+    row(words.instance, &|machine| machine.instance_type.clone().unwrap_or_default());
+    let mut volumes: Vec<&String> = machines.iter().flat_map(|of| of.volumes.keys()).collect();
+    volumes.sort();
+    volumes.dedup();
+    for volume in volumes {
+        let name = with(words.volume, &[volume]);
+        row(&name, &|machine| machine.volumes.get(volume).cloned().unwrap_or_default());
+    }
+    row(words.machine_limit, &|machine| machine.limits.join("; "));
+    table
+}
+
+// Short forms of conclusions for table cells.
+
+/// ReportWords for a claim about two cells.
+pub(super) fn claim(of: SpeedClaim, words: &ReportWords) -> &'static str {
+    match of {
+        SpeedClaim::Faster => words.faster,
+        SpeedClaim::Slower => words.slower,
+        SpeedClaim::Same => words.same,
+        SpeedClaim::Unclear => words.unclear,
+    }
+}
+
+/// Limiting resource: `the CPU (at the limit: 1.97 of 2 CPUs used)`.
+fn limit_text(of: &LimitingResource, words: &ReportWords) -> String {
+    let lang = words.lang;
+    if !of.is_determined() {
+        return level(Level::NotDetermined, lang).to_owned();
+    }
+    let (what, sure) = (resource(of.resource, lang), level(of.level, lang));
+    let evidence = of.evidence.join(lang.pick(", ", "、"));
+    match (lang, evidence.is_empty()) {
+        (Lang::En, true) => format!("{what} ({sure})"),
+        (Lang::En, false) => format!("{what} ({sure}: {evidence})"),
+        (Lang::Ja, true) => format!("{what}（{sure}）"),
+        (Lang::Ja, false) => format!("{what}（{sure}: {evidence}）"),
+    }
+}
+
+/// Limiting resources along a sweep.
+pub(super) fn stretches_text(stretches: &[SweepStretch], words: &ReportWords) -> String {
+    let each: Vec<&str> = stretches.iter().map(|stretch| stretch.sentence.as_str()).collect();
+    each.join(words.lang.pick("; ", "、"))
+}
+
+/// Fit of a sweep, with its prediction.
+fn fit_text(fit: &CurveFit, facts: &ReportFacts<'_>, words: &ReportWords) -> String {
+    let unit = facts.unit();
+    let x_name = facts.header().x_name.as_deref().unwrap_or("x");
+    let curve = match fit.model {
+        FitModel::Usl => with(words.usl, &[&ratio(&fit.alpha), &ratio(&fit.beta)]),
+        FitModel::Cap => {
+            let at = fit.peak_x.map_or_else(String::new, |peak| ratio(&peak));
+            with(words.cap, &[&format!("{x_name}={at}")])
+        }
+    };
+    let twice = match fit.work {
+        // A time is inverse to the rate, so the ends of the interval are swapped.
+        Some(work) => Interval {
+            low: work / fit.at_twice.high,
+            mid: work / fit.at_twice.mid,
+            high: work / fit.at_twice.low,
+        },
+        None => fit.at_twice,
+    };
+    let place = format!("{x_name}={}", digits(fit.twice_x));
+    with(words.at_twice, &[&curve, &unit.interval(&twice), &place])
 }

@@ -1,21 +1,16 @@
-//! Results of a bench for a terminal: verdict, tables, bars.
+//! Results of a bench for a terminal: verdict, tables that fit the width, bars.
 
-mod bars;
-mod sheet;
-
-use self::bars::Scale;
-use self::sheet::{BOLD, FAINT, GAP, GREEN, Overflow, Sheet, YELLOW, columns, cut};
-use super::block::Block;
-use super::compared::blocks;
-use super::escape;
-use super::facts::{Facts, Line};
-use super::number::{bytes, digits, percent, ratio};
-use super::sentences::stretches_text;
-use super::table::{NONE, Table, or_none};
-use super::tables::{self, grouped_label};
-use super::words::{Lang, Words, with};
-use crate::analysis::{Analysis, Compared, Interval};
-use crate::results::markup::Time;
+use crate::analysis::compare::ResultsComparison;
+use crate::analysis::{Analysis, Interval, Lang};
+use crate::escape;
+use crate::report::comparison::blocks;
+use crate::report::document::{NONE, ReportBlock, ReportTable, or_none};
+use crate::report::facts::{ReportFacts, ToolLine};
+use crate::report::number::{bytes, digits, percent, ratio};
+use crate::report::tables;
+use crate::report::tables::{grouped_label, stretches_text};
+use crate::report::words::{ReportWords, with};
+use crate::results::hyperfine::TimeUnit;
 use crate::results::{Cell, Results};
 
 /// Most bars; with more settings only the best one of each tool is shown.
@@ -26,55 +21,55 @@ const SETTINGS_MAX: usize = 40;
 
 /// Options of terminal output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct TerminalOptions {
     /// Width in columns (40 to 160).
     pub width: usize,
     /// True to emphasise with escape sequences (SGR, ECMA-48).
     pub color: bool,
     /// Unit of times; `None` for seconds.
-    pub time: Option<Time>,
+    pub time: Option<TimeUnit>,
     /// True to sort by the metric, best first; else in the order of description.
     pub is_sorted: bool,
 }
 
-impl Look {
+impl TerminalOptions {
     /// Options with this width, with or without colours.
-    pub fn new(width: usize, color: bool) -> Look {
-        Look { width, color, time: None, is_sorted: false }
+    pub fn new(width: usize, color: bool) -> TerminalOptions {
+        TerminalOptions { width, color, time: None, is_sorted: false }
     }
 }
 
 /// Formats results and analysis as lines.
-pub fn terminal(results: &Results, analysis: &Analysis, look: &Look) -> String {
-    let facts = Facts { results, analysis, time: look.time };
-    let sheet = Sheet::new(look.width, look.color);
-    let mut page = Page { sheet, words: Lang::En.words(), is_sorted: look.is_sorted };
+pub fn terminal(results: &Results, analysis: &Analysis, look: &TerminalOptions) -> String {
+    let facts = ReportFacts { results, analysis, time: look.time };
+    let sheet = TerminalSheet::new(look.width, look.color);
+    let mut page = TerminalPage { sheet, words: Lang::En.words(), is_sorted: look.is_sorted };
     page.whole(&facts);
     page.sheet.out
 }
 
 /// Formats a comparison as lines.
 pub fn compared(
-    of: &Compared,
+    of: &ResultsComparison,
     results: &[Results],
     width: usize,
     color: bool,
     lang: Lang,
 ) -> String {
-    let mut sheet = Sheet::new(width, color);
+    let mut sheet = TerminalSheet::new(width, color);
     for block in blocks(of, results, lang.words()) {
         match block {
-            Block::Heading(text) => {
+            ReportBlock::Heading(text) => {
                 if !sheet.out.is_empty() && !sheet.out.ends_with("\n\n") {
                     sheet.out.push('\n');
                 }
                 sheet.text(&text, "", BOLD);
             }
-            Block::Text(text) => sheet.text(&text, GAP, ""),
-            Block::List(texts) => texts.iter().for_each(|text| sheet.text(text, GAP, "")),
-            Block::Table(table) => {
+            ReportBlock::Text(text) => sheet.text(&text, GAP, ""),
+            ReportBlock::List(texts) => texts.iter().for_each(|text| sheet.text(text, GAP, "")),
+            ReportBlock::Table(table) => {
                 sheet.text(&table.caption, GAP, FAINT);
-                sheet.table(&table, Overflow::Below);
+                sheet.table(&table, ColumnOverflow::Below);
                 sheet.out.push('\n');
             }
         }
@@ -82,14 +77,14 @@ pub fn compared(
     sheet.out
 }
 
-struct Page {
-    sheet: Sheet,
-    words: &'static Words,
+struct TerminalPage {
+    sheet: TerminalSheet,
+    words: &'static ReportWords,
     is_sorted: bool,
 }
 
-impl Page {
-    fn whole(&mut self, facts: &Facts<'_>) {
+impl TerminalPage {
+    fn whole(&mut self, facts: &ReportFacts<'_>) {
         self.sheet.text(facts.title(), "", BOLD);
         self.sheet.out.push('\n');
         for sentence in &facts.analysis.verdict {
@@ -116,7 +111,7 @@ impl Page {
         }
     }
 
-    fn group(&mut self, facts: &Facts<'_>, group: &str) {
+    fn group(&mut self, facts: &ReportFacts<'_>, group: &str) {
         self.sheet.out.push('\n');
         if facts.groups().len() > 1 {
             self.sheet.text(self.words.group(group), "", BOLD);
@@ -124,7 +119,7 @@ impl Page {
         let mut lines = facts.lines(group);
         if self.is_sorted {
             let turn = if facts.header().more_is_better { -1.0 } else { 1.0 };
-            let best = |line: &Line<'_>| {
+            let best = |line: &ToolLine<'_>| {
                 let cell = facts.best(&line.cells);
                 let value = cell.and_then(|cell| facts.value(cell.id));
                 value.map_or(f64::INFINITY, |value| turn * value.mid)
@@ -154,12 +149,12 @@ impl Page {
     }
 
     /// Table of the best setting of each tool.
-    fn tools(&mut self, facts: &Facts<'_>, group: &str, lines: &[Line<'_>]) {
+    fn tools(&mut self, facts: &ReportFacts<'_>, group: &str, lines: &[ToolLine<'_>]) {
         let reference = facts.reference(group);
-        let time = facts.time.unwrap_or(Time::Seconds);
+        let time = facts.time.unwrap_or(TimeUnit::Seconds);
         let [user, sys] = ["#user", "#sys"].map(|name| format!("{name}, {}", time.sign()));
         let heads = ["tool", "setting", "#median [95 %]", "#ratio [95 %]", &user, &sys, "#memory"];
-        let mut table = Table::new("", &heads);
+        let mut table = ReportTable::new("", &heads);
         for line in lines {
             let best = facts.best(&line.cells).or(line.cells.first().copied());
             let Some((cell, of)) = best.and_then(|cell| Some((cell, facts.summary(cell.id)?)))
@@ -180,7 +175,7 @@ impl Page {
             }
             table.push_as(row, line.own);
         }
-        self.sheet.table(&table, Overflow::Cut);
+        self.sheet.table(&table, ColumnOverflow::Cut);
         if let Some(cell) = reference.and_then(|id| facts.cell(id)) {
             let text = format!("ratio: {}", with(self.words.compared_with, &[&facts.label(cell)]));
             self.sheet.text(&text, "  ", FAINT);
@@ -189,19 +184,19 @@ impl Page {
 
     /// Table of all settings: runs, mean, spread, times. Omitted if there are too many; report files contain
     /// them.
-    fn settings(&mut self, facts: &Facts<'_>, lines: &[Line<'_>]) {
+    fn settings(&mut self, facts: &ReportFacts<'_>, lines: &[ToolLine<'_>]) {
         let cells = cells(lines);
         if cells.len() > SETTINGS_MAX {
             return;
         }
-        let (unit, time) = (facts.unit(), facts.time.unwrap_or(Time::Seconds));
+        let (unit, time) = (facts.unit(), facts.time.unwrap_or(TimeUnit::Seconds));
         let times = ["#real", "#user", "#sys"].map(|name| format!("{name}, {}", time.sign()));
         let gain_head = tables::gain_head(facts, self.words);
         let heads: Vec<&str> = ["setting", &gain_head, "#runs", "#mean", "#σ", "#min", "#max"]
             .into_iter()
             .chain(times.iter().map(String::as_str))
             .collect();
-        let mut table = Table::new("", &heads);
+        let mut table = ReportTable::new("", &heads);
         for (line, cell) in cells {
             let Some(of) = facts.summary(cell.id).filter(|of| of.runs > 0) else { continue };
             let value = |value: Option<f64>| or_none(value.map(|value| unit.text(value)));
@@ -211,19 +206,19 @@ impl Page {
             row.extend(times.map(|s| or_none(s.map(|s| digits(time.of_seconds(s))))));
             table.push_as(row, line.own);
         }
-        self.sheet.table(&table, Overflow::Below);
+        self.sheet.table(&table, ColumnOverflow::Below);
         self.sheet.out.push('\n');
     }
 
     /// Bars of medians; the knee is marked.
-    fn bars(&mut self, facts: &Facts<'_>, lines: &[Line<'_>]) {
+    fn bars(&mut self, facts: &ReportFacts<'_>, lines: &[ToolLine<'_>]) {
         let all = cells(lines);
-        let chosen: Vec<(&Line<'_>, &Cell)> = if all.len() <= BARS_MAX {
+        let chosen: Vec<(&ToolLine<'_>, &Cell)> = if all.len() <= BARS_MAX {
             all
         } else {
             lines.iter().filter_map(|line| Some((line, facts.best(&line.cells)?))).collect()
         };
-        let values: Vec<(&Line<'_>, &Cell, Interval)> = chosen
+        let values: Vec<(&ToolLine<'_>, &Cell, Interval)> = chosen
             .into_iter()
             .filter_map(|(line, cell)| Some((line, cell, *facts.value(cell.id)?)))
             .filter(|(_, _, value)| value.mid.is_finite() && value.mid >= 0.0)
@@ -236,7 +231,9 @@ impl Page {
         // Two columns before, one between each, the mark at the end.
         let room = self.sheet.width.saturating_sub(names + text + 11).clamp(4, 60);
         let intervals: Vec<Interval> = values.iter().map(|(_, _, value)| *value).collect();
-        let Some(scale) = Scale::new(&intervals, room).filter(|_| values.len() > 1) else { return };
+        let Some(scale) = BarScale::new(&intervals, room).filter(|_| values.len() > 1) else {
+            return;
+        };
         let mut out = Vec::new();
         for (line, cell, value) in &values {
             let label = name(cell);
@@ -262,7 +259,7 @@ impl Page {
         self.sheet.out.push('\n');
     }
 
-    fn controls(&mut self, facts: &Facts<'_>) {
+    fn controls(&mut self, facts: &ReportFacts<'_>) {
         let Some(noise) = facts.analysis.noise else { return };
         self.sheet.out.push('\n');
         self.sheet.text(&with(self.words.noise, &[&percent(noise)]), "  ", FAINT);
@@ -270,7 +267,299 @@ impl Page {
 }
 
 /// Cells of all lines.
-fn cells<'a, 'b>(lines: &'b [Line<'a>]) -> Vec<(&'b Line<'a>, &'a Cell)> {
+fn cells<'a, 'b>(lines: &'b [ToolLine<'a>]) -> Vec<(&'b ToolLine<'a>, &'a Cell)> {
     let cells = lines.iter().flat_map(|line| line.cells.iter().map(move |cell| (line, *cell)));
     cells.collect()
+}
+
+// Terminal layout: wrapped text, and tables that fit the width.
+
+/// Narrowest and widest layout, in columns.
+const WIDTH_MIN: usize = 40;
+const WIDTH_MAX: usize = 160;
+/// Space between columns.
+const GAP: &str = "  ";
+
+const BOLD: &str = "1";
+pub(super) const FAINT: &str = "2";
+pub(super) const GREEN: &str = "32";
+pub(super) const YELLOW: &str = "33";
+
+/// Treatment of columns that do not fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ColumnOverflow {
+    /// The last ones are dropped.
+    Cut,
+    /// They follow below, each time after the first column.
+    Below,
+}
+
+/// Output of a layout.
+pub(super) struct TerminalSheet {
+    pub(super) out: String,
+    pub(super) width: usize,
+    color: bool,
+}
+
+impl TerminalSheet {
+    /// Creates an empty sheet of `width` columns (40 to 160). `color` enables escape sequences (SGR,
+    /// ECMA-48).
+    pub(super) fn new(width: usize, color: bool) -> TerminalSheet {
+        TerminalSheet { out: String::new(), width: width.clamp(WIDTH_MIN, WIDTH_MAX), color }
+    }
+
+    /// Appends a text, wrapped; unsafe characters are replaced.
+    pub(super) fn text(&mut self, text: &str, indent: &str, style: &str) {
+        for line in wrapped(&escape::terminal(text), self.width - indent.len()) {
+            self.line(&format!("{indent}{line}"), style);
+        }
+    }
+
+    /// Appends a line unchanged.
+    pub(super) fn line(&mut self, text: &str, style: &str) {
+        if self.color && !style.is_empty() {
+            self.out.push_str(&format!("\u{1b}[{style}m{text}\u{1b}[0m\n"));
+        } else {
+            self.out.push_str(text);
+            self.out.push('\n');
+        }
+    }
+
+    /// Appends a table, without its caption, with minimal column widths; numbers are right-aligned.
+    pub(super) fn table(&mut self, table: &ReportTable, overflow: ColumnOverflow) {
+        let most = (self.width - 2) / if overflow == ColumnOverflow::Cut { 3 } else { 2 };
+        let clean = |texts: &Vec<String>| -> Vec<String> {
+            texts.iter().map(|text| cut(&escape::terminal(text), most)).collect()
+        };
+        let (heads, rows) = (clean(&table.head), table.rows.iter().map(clean));
+        let rows: Vec<(Vec<String>, bool)> = rows.zip(table.strong.iter().copied()).collect();
+        let in_column = |at: usize| rows.iter().filter_map(move |(row, _)| row.get(at));
+        let widths: Vec<usize> = heads
+            .iter()
+            .enumerate()
+            .map(|(at, head)| {
+                in_column(at).map(|text| columns(text)).fold(columns(head), usize::max)
+            })
+            .collect();
+        let says = |at: &usize| in_column(*at).any(|text| !text.is_empty() && text != NONE);
+        let mut left: Vec<usize> = (1..heads.len()).filter(says).collect();
+        left.reverse();
+        loop {
+            // As many columns as fit, but at least one.
+            let mut shown = vec![0];
+            let mut room = widths.first().map_or(0, |first| first + GAP.len());
+            while let Some(next) = left.last().copied() {
+                room += widths[next] + GAP.len();
+                if room > self.width && shown.len() > 1 {
+                    break;
+                }
+                shown.push(next);
+                left.pop();
+            }
+            self.some_columns(&heads, &rows, &shown, &widths, &table.numbers);
+            if overflow == ColumnOverflow::Cut || left.is_empty() {
+                return;
+            }
+            self.out.push('\n');
+        }
+    }
+
+    fn some_columns(
+        &mut self,
+        heads: &[String],
+        rows: &[(Vec<String>, bool)],
+        shown: &[usize],
+        widths: &[usize],
+        numbers: &[bool],
+    ) {
+        let line = |texts: &[String]| {
+            let each = shown.iter().map(|at| {
+                let text = texts.get(*at).map_or("", String::as_str);
+                let room = " ".repeat(widths[*at].saturating_sub(columns(text)));
+                match numbers.get(*at) {
+                    Some(true) => room + text,
+                    _ => text.to_owned() + &room,
+                }
+            });
+            format!("{GAP}{}", each.collect::<Vec<_>>().join(GAP)).trim_end().to_owned()
+        };
+        self.line(&line(heads), FAINT);
+        for (row, own) in rows {
+            self.line(&line(row), if *own { GREEN } else { "" });
+        }
+    }
+}
+
+/// Display width of a text: kana, kanji and other wide characters take two columns.
+pub(super) fn columns(text: &str) -> usize {
+    text.chars().map(width).sum()
+}
+
+fn width(c: char) -> usize {
+    let is_wide = matches!(c, '\u{1100}'..='\u{115f}' | '\u{2e80}'..='\u{a4cf}' | '\u{ac00}'..='\u{d7a3}'
+        | '\u{f900}'..='\u{faff}' | '\u{fe30}'..='\u{fe6f}' | '\u{ff00}'..='\u{ff60}'
+        | '\u{ffe0}'..='\u{ffe6}' | '\u{1f300}'..='\u{1faff}' | '\u{20000}'..='\u{3fffd}');
+    1 + usize::from(is_wide)
+}
+
+/// Truncates a text to `most` columns.
+pub(super) fn cut(text: &str, most: usize) -> String {
+    if columns(text) <= most {
+        return text.to_owned();
+    }
+    let mut taken = 0;
+    let fits = |c: &char| {
+        taken += width(*c);
+        taken < most
+    };
+    let mut out: String = text.chars().take_while(fits).collect();
+    out.push('…');
+    out
+}
+
+/// Wraps a text to `most` columns, between words, or inside a longer word.
+fn wrapped(text: &str, most: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        let mut word = word.to_owned();
+        loop {
+            let last = lines.last().map_or(0, |line| columns(line));
+            let gap = usize::from(last > 0);
+            if last + gap + columns(&word) <= most {
+                if let Some(line) = lines.last_mut() {
+                    line.push_str(if last > 0 { " " } else { "" });
+                    line.push_str(&word);
+                }
+                break;
+            }
+            if last > 0 {
+                lines.push(String::new());
+                continue;
+            }
+            let mut taken = 0;
+            let fits = |c: &char| {
+                taken += width(*c);
+                taken <= most
+            };
+            let begin: String = word.chars().take_while(fits).collect();
+            word = word[begin.len()..].to_owned();
+            lines.retain(|line| !line.is_empty());
+            lines.extend([begin, String::new()]);
+        }
+    }
+    lines.retain(|line| !line.is_empty());
+    lines
+}
+
+// Text bars: length proportional to the value from 0, with the interval at the end.
+
+/// Intervals are drawn up to this multiple of the largest value: a wide one would leave no room for the bars.
+const REACH: f64 = 1.5;
+
+/// Scale of bars.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BarScale {
+    /// Columns of the longest bar with its interval.
+    room: usize,
+    /// Value of that many columns.
+    full: f64,
+}
+
+impl BarScale {
+    /// Scale on which all values fit. `None` if no value is above 0.
+    pub(super) fn new(values: &[Interval], room: usize) -> Option<BarScale> {
+        let most = |of: fn(&Interval) -> f64| {
+            values.iter().map(of).filter(|value| value.is_finite()).fold(0.0, f64::max)
+        };
+        let largest = most(|of| of.mid);
+        let full = most(|of| of.high).clamp(largest, REACH * largest);
+        (full > 0.0).then_some(BarScale { room, full })
+    }
+
+    /// Draws `████▓▓░░`: up to the lower end of the interval, up to the value, and up to the upper end.
+    /// Without a visible interval the value is drawn with a resolution of an eighth of a column.
+    pub(super) fn bar(&self, of: &Interval) -> String {
+        let eighths = |value: f64| {
+            let share = (value / self.full).clamp(0.0, 1.0);
+            (share * self.room as f64 * 8.0).round() as usize
+        };
+        let (low, mid, high) = (eighths(of.low), eighths(of.mid).max(1), eighths(of.high));
+        let column = |eighths: usize| (eighths + 4) / 8;
+        let mut out = String::new();
+        if column(low) < column(mid) {
+            out.push_str(&"█".repeat(column(low)));
+            out.push_str(&"▓".repeat(column(mid) - column(low)));
+        } else {
+            let parts = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+            out.push_str(&"█".repeat(mid / 8));
+            out.push_str(parts[mid % 8]);
+        }
+        let taken = out.chars().count();
+        out.push_str(&"░".repeat(column(high).saturating_sub(taken)));
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_fit() {
+        assert_eq!(wrapped("a bc def", 4), ["a bc", "def"]);
+        assert_eq!(wrapped("abcdefgh ij", 3), ["abc", "def", "gh", "ij"]);
+        assert_eq!(wrapped("一二三 四", 4), ["一二", "三", "四"]);
+        assert_eq!(wrapped("  ", 4), [""; 0]);
+        assert_eq!(cut("abcdef", 4), "abc…");
+        assert_eq!(cut("一二三", 5), "一二…");
+        assert_eq!(columns("a一"), 3);
+    }
+
+    #[test]
+    fn columns_without_room_are_left_out_or_come_below() {
+        let long = "x".repeat(12);
+        let texts = ["1", long.as_str(), long.as_str(), "", long.as_str()].map(str::to_owned);
+        let mut table = ReportTable::new("", &["#a", "b", "c", "d", "e"]);
+        table.push(texts.to_vec());
+        let mut sheet = TerminalSheet::new(40, false);
+        sheet.table(&table, ColumnOverflow::Cut);
+        // The empty column takes no space; the last one does not fit.
+        assert_eq!(sheet.out, format!("  a  b             c\n  1  {long}  {long}\n"));
+        let mut sheet = TerminalSheet::new(40, false);
+        sheet.table(&table, ColumnOverflow::Below);
+        let below = format!("  a  b             c\n  1  {long}  {long}\n\n  a  e\n  1  {long}\n");
+        assert_eq!(sheet.out, below);
+        assert!(sheet.out.lines().all(|line| line.len() <= 40));
+    }
+
+    fn bars(values: &[(f64, f64, f64)], room: usize) -> Vec<String> {
+        let of =
+            |(low, mid, high): &(f64, f64, f64)| Interval { low: *low, mid: *mid, high: *high };
+        let values: Vec<Interval> = values.iter().map(of).collect();
+        let scale = BarScale::new(&values, room).unwrap();
+        values.iter().map(|of| scale.bar(of)).collect()
+    }
+
+    #[test]
+    fn bars_are_as_long_as_they_say() {
+        let point = |value: f64| (value, value, value);
+        assert_eq!(
+            bars(&[point(1.0), point(0.5), point(0.28), point(0.0)], 4),
+            ["████", "██", "█▏", "▏"]
+        );
+        // Twice the value is twice the length, because bars begin at 0.
+        assert_eq!(
+            bars(&[point(100.0), point(99.0), point(50.0)], 8),
+            ["████████", "███████▉", "████"]
+        );
+    }
+
+    #[test]
+    fn intervals_are_at_their_end() {
+        assert_eq!(bars(&[(6.0, 8.0, 10.0), (2.0, 3.0, 4.0)], 10), ["██████▓▓░░", "██▓░"]);
+        // A wide interval is cut and leaves room for the bar.
+        assert_eq!(bars(&[(0.1, 4.0, 900.0), (2.0, 2.0, 2.0)], 6), ["▓▓▓▓░░", "██"]);
+        assert!(BarScale::new(&[], 4).is_none());
+        assert!(BarScale::new(&[Interval { low: 0.0, mid: 0.0, high: 0.0 }], 4).is_none());
+    }
 }

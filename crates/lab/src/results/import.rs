@@ -1,8 +1,9 @@
 //! Imports results of other programs: the JSON of hyperfine and of fio. Missing facts (order, load, checks)
 //! stay empty.
 
-use super::{Cell, End, Header, Machine, Results, Run, SCHEMA};
-use crate::campaign::run::fio_jobs;
+use crate::campaign::run::extract::fio_jobs;
+use crate::results::{CampaignEnd, Cell, Results, ResultsHeader, Run, SCHEMA};
+use hakobu_core::unit::Machine;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -14,14 +15,14 @@ use std::collections::BTreeMap;
 /// A message with the file name: unknown format, missing fields, or mixed kinds.
 pub fn import(name: &str, start: &str, files: &[(String, String)]) -> Result<Results, String> {
     let mut results = Results {
-        header: Header {
+        header: ResultsHeader {
             schema: SCHEMA,
             name: name.to_owned(),
             title: name.to_owned(),
             start: start.to_owned(),
             scale: 1.0,
             machine: Machine { name: "imported".into(), ..Machine::default() },
-            ..Header::default()
+            ..ResultsHeader::default()
         },
         ..Results::default()
     };
@@ -47,7 +48,7 @@ pub fn import(name: &str, start: &str, files: &[(String, String)]) -> Result<Res
         return Err("the imported files contain no runs".into());
     }
     let took_s = results.runs.iter().map(|run| run.wall_s).sum();
-    results.end = Some(End { reason: "done".into(), took_s, overhead: 0.0 });
+    results.end = Some(CampaignEnd { reason: "done".into(), took_s, overhead: 0.0 });
     Ok(results)
 }
 
@@ -75,11 +76,11 @@ fn push(results: &mut Results, run: Run) {
 
 fn hyperfine(file: &str, value: Value, results: &mut Results) -> Result<(), String> {
     #[derive(Deserialize)]
-    struct Document {
-        results: Vec<Benchmark>,
+    struct ImportedDocument {
+        results: Vec<ImportedBenchmark>,
     }
     #[derive(Deserialize)]
-    struct Benchmark {
+    struct ImportedBenchmark {
         command: String,
         #[serde(default)]
         user: f64,
@@ -93,7 +94,7 @@ fn hyperfine(file: &str, value: Value, results: &mut Results) -> Result<(), Stri
         #[serde(default)]
         parameters: BTreeMap<String, String>,
     }
-    let document: Document = serde_json::from_value(value)
+    let document: ImportedDocument = serde_json::from_value(value)
         .map_err(|why| format!("{file} is not of hyperfine: {why}"))?;
     results.header.metric = "wall_s".into();
     for one in document.results {
@@ -233,7 +234,7 @@ fn fio(file: &str, value: &Value, results: &mut Results) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::write::hyperfine_json;
+    use crate::results::hyperfine::hyperfine_json;
 
     fn read(files: &[(&str, &str)]) -> Result<Results, String> {
         let own = |(name, text): &(&str, &str)| ((*name).to_owned(), (*text).to_owned());

@@ -1,21 +1,17 @@
 //! Results of a campaign on disk: one folder per execution, with append-only JSON lines, so that measurements
 //! survive any interruption.
 //!
-//! `results.jsonl` holds one [`Line`] each: the [`Header`], then runs in the order of execution, with remarks
-//! and experiments in between, and an [`End`] when it is complete. `samples.jsonl` holds load curves, one
-//! [`Curves`] per run. A resumed campaign appends to the same files. `outputs/BLOCK/CELL.json` holds the
+//! `results.jsonl` holds one [`ResultsLine`] each: the [`ResultsHeader`], then runs in the order of execution, with remarks
+//! and experiments in between, and an [`CampaignEnd`] when it is complete. `samples.jsonl` holds load curves, one
+//! [`LoadCurves`] per run. A resumed campaign appends to the same files. `outputs/BLOCK/CELL.json` holds the
 //! output of fio or `hakobu io`.
 
-mod benchmark;
+pub mod hyperfine;
 pub mod import;
-pub mod markup;
-mod outputs;
 pub mod read;
 pub mod store;
-pub mod write;
 
 pub use hakobu_core::unit::Machine;
-
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -24,7 +20,7 @@ pub const SCHEMA: u32 = 1;
 
 /// A program that took part.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Tool {
+pub struct ToolFingerprint {
     /// Name in the campaign.
     pub name: String,
     /// First line of its version output.
@@ -75,7 +71,7 @@ pub struct Cell {
 
 /// First line of the file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Header {
+pub struct ResultsHeader {
     /// [`SCHEMA`].
     pub schema: u32,
     /// Name of the campaign: letters, digits, dashes.
@@ -101,7 +97,7 @@ pub struct Header {
     /// The machine.
     pub machine: Machine,
     /// The programs.
-    pub tools: Vec<Tool>,
+    pub tools: Vec<ToolFingerprint>,
     /// Data sets.
     pub data: Vec<DataSet>,
     /// Cells.
@@ -109,7 +105,7 @@ pub struct Header {
     /// Parts left out, with a remedy: a missing program with the command that installs it.
     pub left_out: Vec<String>,
     /// Figures of a published study that it reproduces.
-    pub published: Vec<Published>,
+    pub published: Vec<PublishedFigure>,
     /// Source text of the campaign, TOML.
     pub text: String,
     /// Cost of starting one job: by `exec` (this program), `sh` (through a shell), `parallel` (GNU parallel).
@@ -123,7 +119,7 @@ pub struct Header {
 
 /// A figure of a published study.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Published {
+pub struct PublishedFigure {
     /// Machine or setting in the study.
     pub machine: String,
     /// Tool or pattern.
@@ -137,7 +133,7 @@ pub struct Published {
     pub value: f64,
 }
 
-impl Published {
+impl PublishedFigure {
     /// True if it applies to a group.
     pub fn is_of(&self, group: &str) -> bool {
         self.group.as_deref().is_none_or(|own| own == group)
@@ -195,7 +191,7 @@ pub struct Run {
     /// Share of the source in the page cache before it began, 0 to 1; `None` if not measured.
     pub cached: Option<f64>,
     /// Result of the check.
-    pub checked: Option<Checked>,
+    pub checked: Option<CheckedFiles>,
     /// Further metrics: `iops`, `clat_p99_ns`.
     pub metrics: BTreeMap<String, f64>,
     /// Mean loads of the machine during the run: `cpu_percent`, `busiest_cpu_percent`, `iowait_percent`,
@@ -219,7 +215,7 @@ impl Run {
 
 /// Content of the target after a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Checked {
+pub struct CheckedFiles {
     /// Number of regular files or objects.
     pub files: u64,
     /// Total bytes.
@@ -230,7 +226,7 @@ pub struct Checked {
 
 /// Load curves of one run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Curves {
+pub struct LoadCurves {
     /// Id of its cell.
     pub cell: u32,
     /// Block.
@@ -245,7 +241,7 @@ pub struct Curves {
 
 /// A counter-experiment: one resource changed at a cell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Experiment {
+pub struct CounterExperiment {
     /// Id of its cell.
     pub cell: u32,
     /// Changed resource: `cpus`, `iops`, `bandwidth`, `latency`, `source`, `sink`, `endpoint`.
@@ -260,7 +256,7 @@ pub struct Experiment {
 
 /// Last line of a complete campaign.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct End {
+pub struct CampaignEnd {
     /// Reason for the end: `done`, `tight` (intervals), `budget`, `stopped`.
     pub reason: String,
     /// Duration without pauses, seconds.
@@ -272,33 +268,33 @@ pub struct End {
 /// One line of `results.jsonl`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "line", rename_all = "kebab-case")]
-pub enum Line {
+pub enum ResultsLine {
     /// First line.
-    Header(Box<Header>),
+    Header(Box<ResultsHeader>),
     /// A run.
     Run(Box<Run>),
     /// A counter-experiment.
-    Experiment(Experiment),
+    Experiment(CounterExperiment),
     /// The campaign was resumed.
     Resumed {
         /// Time, RFC 3339.
         at: String,
     },
     /// The campaign is complete.
-    End(End),
+    End(CampaignEnd),
 }
 
 /// Content of a results folder.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Results {
     /// First line.
-    pub header: Header,
+    pub header: ResultsHeader,
     /// Runs in the order of execution.
     pub runs: Vec<Run>,
     /// Counter-experiments.
-    pub experiments: Vec<Experiment>,
+    pub experiments: Vec<CounterExperiment>,
     /// Load curves.
-    pub curves: Vec<Curves>,
+    pub curves: Vec<LoadCurves>,
     /// Its end, if it has ended.
-    pub end: Option<End>,
+    pub end: Option<CampaignEnd>,
 }

@@ -1,7 +1,7 @@
 //! Reads a results folder. An incomplete last line is ignored; other malformed lines are errors with file and
 //! line.
 
-use super::{Curves, Header, Line, Results, SCHEMA};
+use crate::results::{LoadCurves, Results, ResultsHeader, ResultsLine, SCHEMA};
 use hakobu_core::error::{cannot, quoted};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -33,9 +33,6 @@ fn folder_of(path: &Path) -> &Path {
 }
 
 /// Like [`read`], and passes the bytes of each parsed line to `counted`.
-///
-/// # Errors
-/// As [`read`].
 pub fn read_counted(path: &Path, counted: &dyn Fn(u64)) -> Result<Results, String> {
     let folder = folder_of(path);
     let runs = folder.join(RUNS_FILE);
@@ -56,9 +53,6 @@ pub fn read_counted(path: &Path, counted: &dyn Fn(u64)) -> Result<Results, Strin
 
 /// Parses the text of both files, given with their names for errors. Passes the bytes of each parsed line to
 /// `counted`.
-///
-/// # Errors
-/// As [`read`].
 pub fn parse(
     runs: (&Path, &[u8]),
     curves: (&Path, &[u8]),
@@ -74,20 +68,20 @@ pub fn parse(
             has_header = true;
             continue;
         }
-        match understand::<Line>(&line, b"{\"line\":").map_err(wrong)? {
-            None | Some(Line::Resumed { .. }) => {}
-            Some(Line::Header(_)) => return Err(wrong("a second header".into())),
-            Some(Line::Run(run)) => {
+        match understand::<ResultsLine>(&line, b"{\"line\":").map_err(wrong)? {
+            None | Some(ResultsLine::Resumed { .. }) => {}
+            Some(ResultsLine::Header(_)) => return Err(wrong("a second header".into())),
+            Some(ResultsLine::Run(run)) => {
                 known(&results.header, run.cell).map_err(wrong)?;
                 results.runs.push(*run);
                 // The campaign was resumed after an end.
                 results.end = None;
             }
-            Some(Line::Experiment(experiment)) => {
+            Some(ResultsLine::Experiment(experiment)) => {
                 known(&results.header, experiment.cell).map_err(wrong)?;
                 results.experiments.push(experiment);
             }
-            Some(Line::End(end)) => results.end = Some(end),
+            Some(ResultsLine::End(end)) => results.end = Some(end),
         }
     }
     if !has_header {
@@ -96,7 +90,7 @@ pub fn parse(
     for (number, line) in lines(curves.1) {
         counted(line.bytes);
         let wrong = |why: String| format!("{}, line {number}: {why}", quoted(curves.0));
-        if let Some(curve) = understand::<Curves>(&line, b"{\"cell\":").map_err(wrong)? {
+        if let Some(curve) = understand::<LoadCurves>(&line, b"{\"cell\":").map_err(wrong)? {
             known(&results.header, curve.cell).map_err(wrong)?;
             results.curves.push(curve);
         }
@@ -105,7 +99,7 @@ pub fn parse(
 }
 
 /// One line of a file.
-struct Text<'a> {
+struct LineText<'a> {
     text: &'a [u8],
     /// Length including the newline.
     bytes: u64,
@@ -114,18 +108,18 @@ struct Text<'a> {
 }
 
 /// Non-empty lines with their numbers from 1.
-fn lines(text: &[u8]) -> impl Iterator<Item = (usize, Text<'_>)> {
+fn lines(text: &[u8]) -> impl Iterator<Item = (usize, LineText<'_>)> {
     let all = text.split_inclusive(|byte| *byte == b'\n').enumerate();
     let each = all.map(|(i, line)| {
         let is_whole = line.ends_with(b"\n");
-        (i + 1, Text { text: line.trim_ascii(), bytes: line.len() as u64, is_whole })
+        (i + 1, LineText { text: line.trim_ascii(), bytes: line.len() as u64, is_whole })
     });
     each.filter(|(_, line)| !line.text.is_empty())
 }
 
 /// Parses a line. `None` for an incomplete last line. After an interruption a complete line may follow an
 /// incomplete one directly; it begins with `start`.
-fn understand<T: DeserializeOwned>(line: &Text<'_>, start: &[u8]) -> Result<Option<T>, String> {
+fn understand<T: DeserializeOwned>(line: &LineText<'_>, start: &[u8]) -> Result<Option<T>, String> {
     let why = match serde_json::from_slice(line.text) {
         Ok(value) => return Ok(Some(value)),
         Err(why) => why,
@@ -148,7 +142,7 @@ fn said(why: &serde_json::Error) -> String {
 }
 
 /// Parses the header. The schema is checked first: newer ones may differ in everything else.
-fn header(line: &[u8]) -> Result<Header, String> {
+fn header(line: &[u8]) -> Result<ResultsHeader, String> {
     #[derive(Deserialize)]
     struct First {
         line: String,
@@ -167,7 +161,7 @@ fn header(line: &[u8]) -> Result<Header, String> {
         return Err("the first line has to be the header".into());
     }
     let header = match serde_json::from_slice(line).map_err(|why| said(&why))? {
-        Line::Header(header) => *header,
+        ResultsLine::Header(header) => *header,
         _ => return Err("the first line has to be the header".into()),
     };
     for (place, cell) in header.cells.iter().enumerate() {
@@ -181,7 +175,7 @@ fn header(line: &[u8]) -> Result<Header, String> {
     Ok(header)
 }
 
-fn known(header: &Header, cell: u32) -> Result<(), String> {
+fn known(header: &ResultsHeader, cell: u32) -> Result<(), String> {
     let is_known = usize::try_from(cell).is_ok_and(|cell| cell < header.cells.len());
     is_known
         .then_some(())
@@ -191,24 +185,25 @@ fn known(header: &Header, cell: u32) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::{Cell, End, Experiment, Run};
+    use crate::results::{CampaignEnd, Cell, CounterExperiment, Run};
 
     fn header_line() -> String {
         let cells = (0..2).map(|id| Cell { id, series: "cp".into(), ..Cell::default() }).collect();
-        let header = Header { schema: SCHEMA, name: "n".into(), cells, ..Header::default() };
-        line(&Line::Header(Box::new(header)))
+        let header =
+            ResultsHeader { schema: SCHEMA, name: "n".into(), cells, ..ResultsHeader::default() };
+        line(&ResultsLine::Header(Box::new(header)))
     }
 
-    fn line(line: &Line) -> String {
+    fn line(line: &ResultsLine) -> String {
         serde_json::to_string(line).unwrap() + "\n"
     }
 
     fn run_line(cell: u32, block: u32) -> String {
-        line(&Line::Run(Box::new(Run { cell, block, wall_s: 1.5, ..Run::default() })))
+        line(&ResultsLine::Run(Box::new(Run { cell, block, wall_s: 1.5, ..Run::default() })))
     }
 
     fn curve_line(cell: u32) -> String {
-        let curve = Curves { cell, t_s: vec![0.1, 0.2], ..Curves::default() };
+        let curve = LoadCurves { cell, t_s: vec![0.1, 0.2], ..LoadCurves::default() };
         serde_json::to_string(&curve).unwrap() + "\n"
     }
 
@@ -219,15 +214,15 @@ mod tests {
 
     #[test]
     fn everything_is_read() {
-        let end = End { reason: "done".into(), took_s: 9.0, overhead: 0.01 };
-        let experiment = Experiment { cell: 1, factor: 0.5, ..Experiment::default() };
+        let end = CampaignEnd { reason: "done".into(), took_s: 9.0, overhead: 0.01 };
+        let experiment = CounterExperiment { cell: 1, factor: 0.5, ..CounterExperiment::default() };
         let text = [
             header_line(),
             run_line(0, 0),
-            line(&Line::Resumed { at: "2026-01-01T00:00:00Z".into() }),
+            line(&ResultsLine::Resumed { at: "2026-01-01T00:00:00Z".into() }),
             run_line(1, 0),
-            line(&Line::Experiment(experiment.clone())),
-            line(&Line::End(end.clone())),
+            line(&ResultsLine::Experiment(experiment.clone())),
+            line(&ResultsLine::End(end.clone())),
         ];
         let results = parsed(&text.concat(), &curve_line(1)).unwrap();
         assert_eq!(results.runs.iter().map(|run| run.cell).collect::<Vec<_>>(), [0, 1]);

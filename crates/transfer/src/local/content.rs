@@ -3,7 +3,6 @@
 use super::engine::Station;
 use super::engine::{Context, TargetMode};
 use super::shared_copy::Helpers;
-use crate::compare::first_difference;
 use crate::failure::{Failure, Stop, reading, writing};
 use crate::policy::{Reflink, Sparse};
 use crate::publish::{reserve, reserve_ahead};
@@ -13,6 +12,7 @@ use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Jobs, Meta};
 use hakobu_sys::proc::ResourceUsage;
 use hakobu_sys::{AsFd, BorrowedFd, cache, disk, errno, file, stdio};
+use hakobu_tree::compare::first_difference;
 use std::cell::OnceCell;
 use std::ffi::CStr;
 use std::io;

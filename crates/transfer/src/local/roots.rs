@@ -5,7 +5,7 @@ use super::engine::Pass;
 use super::engine::Worker;
 use super::engine::{Chunk, Listing, OpenDir, Unit};
 use super::guard;
-use super::target_dir::{Base, Node, Selection, Side, TargetDir};
+use super::target_dir::{Base, DirSide, Node, Selection, TargetDir};
 use super::walk::{SourceFiles, filter_failure, read_merge_file};
 use crate::failure::Failure;
 use crate::policy::Delete;
@@ -98,7 +98,7 @@ impl Engine<'_> {
                 volumes.push(meta.dev);
             }
             drop(volumes);
-            sides.push(Side {
+            sides.push(DirSide {
                 parent_side: 0,
                 name: c"".into(),
                 handle: DirectoryHandle::pin(&self.budget, fd, meta.identity()),
@@ -136,7 +136,8 @@ impl Engine<'_> {
         let names = target_names(ends.target.as_ref().zip(target.as_ref()))?;
         let (from, to) = (absolute(paths.first())?, absolute(Some(&ends.target_path))?);
         let origin = Origin { source: &from, target: &to, first: &ends.first };
-        let first = sides.first().map(|side: &Side| side.handle.fd()).transpose().map_err(stat())?;
+        let first =
+            sides.first().map(|side: &DirSide| side.handle.fd()).transpose().map_err(stat())?;
         let ends_of = (first.as_deref(), ends.target.as_ref());
         let inside = whole.then_some(&*ends.path);
         let (rules, incomplete) = self.base_rules(&mut worker, &origin, inside, ends_of)?;

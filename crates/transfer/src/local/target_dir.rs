@@ -567,7 +567,7 @@ impl Fds {
 }
 
 /// One source directory of a node.
-pub struct Side {
+pub struct DirSide {
     /// Index of the parent's source that contains it.
     pub parent_side: usize,
     /// Its name there.
@@ -667,7 +667,7 @@ pub struct Node {
     /// Its name at the target.
     pub target_name: Box<CStr>,
     /// Its source directories.
-    pub sides: Vec<Side>,
+    pub sides: Vec<DirSide>,
     /// Metadata of the first source directory when it was opened.
     pub source: Meta,
     /// Paths of a node without a parent.
@@ -707,7 +707,7 @@ pub struct Node {
 impl Node {
     /// Makes a node without a name, a parent and a target directory, with one unit below it.
     pub fn new(
-        sides: Vec<Side>,
+        sides: Vec<DirSide>,
         source: Meta,
         rules: Option<SidedRules>,
         incomplete: bool,

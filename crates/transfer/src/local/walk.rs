@@ -9,7 +9,7 @@ use super::guard::{self, Listed};
 use super::roots::target_names;
 use super::shared_copy::{Helpers, SharedCopy};
 use super::target_dir::Opened;
-use super::target_dir::{Fds, Node, Side, TargetDir};
+use super::target_dir::{DirSide, Fds, Node, TargetDir};
 use crate::failure::{Failure, c_string};
 use crate::policy::filter::{FilterError, SidedRules};
 use crate::policy::{Delete, Policy, Symlinks};
@@ -629,14 +629,14 @@ impl Engine<'_> {
         parent: &Node,
         parent_fds: &Fds,
         dir: &OpenDir,
-    ) -> Result<(Vec<Side>, Meta, bool), Failure> {
+    ) -> Result<(Vec<DirSide>, Meta, bool), Failure> {
         let OpenDir { side: first, name, follow, .. } = dir;
-        let open = |side: usize, follow: bool| -> std::io::Result<(Side, Meta)> {
+        let open = |side: usize, follow: bool| -> std::io::Result<(DirSide, Meta)> {
             let fd = dir::open(parent_fds.source(side)?, name, follow)?;
             let meta = self.context.source_of_fd(&fd)?;
             let above = parent.sides.get(side).map(|side| &side.handle);
             let above = above.ok_or_else(|| std::io::Error::from_raw_os_error(errno::EBADF))?;
-            let side = Side {
+            let side = DirSide {
                 parent_side: side,
                 name: name.clone(),
                 handle: above.join(name, fd, meta.identity(), follow),

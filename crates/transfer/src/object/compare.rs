@@ -7,7 +7,7 @@ use super::metadata::{self, Kept};
 use super::parts::{Cut, Reader, of_range};
 use super::runtime::{Core, blocking};
 use super::{Entry, ObjectOptions, Root, Side, copy as between};
-use crate::compare::evidence::{self, Proof, Way};
+use crate::compare::{self as evidence, Proof, Way};
 use crate::local::attributes::Grains;
 use crate::policy::{Grain, Policy, Symlinks, is_newer, same_time};
 use bytes::Bytes;

@@ -4,7 +4,7 @@
 use super::entry::{Failed, Moving, Object};
 use super::runtime::{Buffer, Core};
 use super::{Root, Side};
-use crate::compare::evidence::cheapest;
+use crate::compare::cheapest;
 use crate::journal::{Claim, Identity, Journal, Part, Place, Record, bytes};
 use crate::location::{Location, S3Url};
 use bytes::Bytes;

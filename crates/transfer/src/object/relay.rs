@@ -14,7 +14,7 @@ use super::put::PART_BYTES_MIN;
 use super::put::TOO_LARGE;
 use super::queue::{Large, Permits};
 use super::runtime::{Core, Engine};
-use crate::compare::evidence::cheapest;
+use crate::compare::cheapest;
 use hakobu_core::error::Operation;
 use hakobu_core::meter::Phase;
 use hakobu_s3::ops::{

@@ -4,8 +4,6 @@
 use self::Pair as Attributes;
 use super::aspects::{Aspect, Aspects, Counts, Difference, Finding, Spec, Times, differences};
 use super::objects as rules;
-use crate::compare::Buffers;
-use crate::compare::same_holes;
 use crate::location::Side;
 use crate::policy::Preserve;
 use crate::policy::filter::{Decision, DirRules};
@@ -17,6 +15,8 @@ use hakobu_core::meter::{Activity, Phase};
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_sys::xattr::{self, Named};
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, errno, file, meta, process};
+use hakobu_tree::compare::Buffers;
+use hakobu_tree::compare::same_holes;
 use hakobu_tree::handle::{DirectoryHandle, HandleBudget};
 use hakobu_tree::walk::{CloseOutcome, Dir, Visit, VisitContext, VisitNames, walk};
 use parking_lot::Mutex;

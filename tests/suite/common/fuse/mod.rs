@@ -5,7 +5,7 @@ pub mod memory;
 pub mod slow;
 
 use super::is_root;
-use super::undo::Undo;
+use super::machine::Undo;
 use rustix::io::{FdFlags, fcntl_setfd};
 use std::fs::File;
 use std::io::{Read, Write};

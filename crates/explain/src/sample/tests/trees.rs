@@ -117,3 +117,39 @@ fn children_of_this_process_are_a_tree() {
     // Other tests may have children at the same time, so this is a lower bound.
     assert!(after - before + 0.05 > seconds(&said), "{before} {after} {said}");
 }
+
+/// Daemons of a watched command leave its process tree. The test runs in a process of its own, because the subreaper
+/// adopts the orphans of all tests.
+#[test]
+fn adopted_orphans_are_counted() {
+    const OWN: &str = "HAKOBU_TEST_ADOPTS";
+    if std::env::var_os(OWN).is_none() {
+        let name = "sample::tests::trees::adopted_orphans_are_counted";
+        let mut alone = Command::new(std::env::current_exe().unwrap());
+        let output = alone.args([name, "--exact", "--nocapture"]).env(OWN, "1").output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && text.contains("1 passed"), "{output:?}");
+        return;
+    }
+    hakobu_sys::proc::adopt_orphans().unwrap();
+    let mut sampler = Sampler::new(Watched::Children);
+    sampler.read();
+    // The intermediate shell ends at once, so the daemon is only visible through adoption.
+    let burn = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
+    let mut child =
+        Command::new("sh").args(["-c", &format!("(sh -c '{burn}' & )")]).spawn().unwrap();
+    child.wait().unwrap();
+    let began = Instant::now();
+    let process = loop {
+        let process = sampler.read().process;
+        if process.processes == 0 {
+            break process;
+        }
+        assert_eq!(process.processes, 1, "{process:?}");
+        assert!(began.elapsed() < Duration::from_secs(60), "{process:?}");
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    let used = Duration::from_nanos(process.user_ns + process.system_ns);
+    // A few milliseconds would be the shells alone.
+    assert!(used > Duration::from_millis(40), "{used:?}");
+}

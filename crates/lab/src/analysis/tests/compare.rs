@@ -1,7 +1,11 @@
 //! Comparison of machines, and their costs.
 
-use super::{campaign, cell, near, normal, run};
-use crate::analysis::*;
+use crate::analysis::compare::{ResultsComparison, compare};
+use crate::analysis::prices::{Prices, RatedIops, parse_price, parse_rated};
+use crate::analysis::ranking::Baseline;
+use crate::analysis::statistics::SpeedClaim;
+use crate::analysis::tests::{campaign, cell, near, normal, run};
+use crate::analysis::{Analysis, Lang, analyse_in};
 use crate::results::Results;
 
 /// A machine on which all runs take `times` as long.
@@ -28,7 +32,7 @@ fn cell_by_cell() {
         let [Some(first), Some(second)] = row.sides.as_slice() else { panic!("{row:?}") };
         assert_eq!((first.ratio, first.runs), (None, 6));
         let ratio = second.ratio.unwrap();
-        assert_eq!(ratio.claim, Claim::Slower);
+        assert_eq!(ratio.claim, SpeedClaim::Slower);
         assert!(near(ratio.ratio.mid, 0.5, 0.03), "{ratio:?}");
     }
     let best = found.changes.iter().find(|of| of.what == "best tool").unwrap();
@@ -74,7 +78,7 @@ fn cells_that_only_some_have() {
     data.header.data[0].files = 7;
     let found = compare(&[machine("a", 1.0), data], &Prices::default(), Lang::En);
     assert!(found.caveats.contains(&"data: other data than a.".to_owned()));
-    assert_eq!(compare(&[], &Prices::default(), Lang::En), Compared::default());
+    assert_eq!(compare(&[], &Prices::default(), Lang::En), ResultsComparison::default());
 }
 
 #[test]
@@ -115,7 +119,7 @@ fn options_of_prices() {
     assert!(name == "m5.large" && near(per_hour, 0.6, 1e-9));
     assert!(near(parse_price("A=73/month").unwrap().1, 0.1, 1e-9));
     assert!(near(parse_price("A=0.0001/s").unwrap().1, 0.36, 1e-9));
-    let rated = |reads, writes| Ok(("A".to_owned(), Rated { reads, writes }));
+    let rated = |reads, writes| Ok(("A".to_owned(), RatedIops { reads, writes }));
     assert_eq!(parse_rated("A=206250"), rated(206_250.0, None));
     assert_eq!(parse_rated("A=3k/1500"), rated(3000.0, Some(1500.0)));
     for (text, part) in [
@@ -136,11 +140,72 @@ fn options_of_prices() {
     }
     let names = ["x".to_owned(), "y".to_owned()];
     let price = |name: &str| [(name.to_owned(), 1.0)];
-    let one = Rated { reads: 1.0, writes: None };
+    let one = RatedIops { reads: 1.0, writes: None };
     let prices = Prices::new(&names, &price("B"), &[("x".to_owned(), one)]).unwrap();
     assert_eq!((prices.per_hour.get(&1), prices.rated.get(&0)), (Some(&1.0), Some(&one)));
     let error = Prices::new(&names, &price("C"), &[]).unwrap_err();
     assert_eq!(error, "--price C=…: no result is called C (x, y)");
     let twice = [("A".to_owned(), one), ("x".to_owned(), one)];
     assert_eq!(Prices::new(&names, &[], &twice).unwrap_err(), "--rated x=…: given twice");
+}
+
+// Comparison of settings with a baseline.
+
+/// aws s3 of 10 to 64 requests: 59 s, 38 s, 21 s.
+fn sweep() -> Results {
+    let mut results = campaign();
+    results.header.x_name = Some("requests".to_owned());
+    for (x, wall_s) in [(10.0, 59.0), (16.0, 37.8), (64.0, 21.0)] {
+        let id = cell(&mut results, "", "aws s3", Some(x));
+        for block in 0..5 {
+            run(&mut results, id, (wall_s * (1.0 + 0.002 * f64::from(block)), 1.0, 1.0));
+        }
+    }
+    results
+}
+
+fn compared(results: &Results, baseline: &str, lang: Lang) -> Result<Analysis, String> {
+    let mut found = analyse_in(results, lang);
+    found.compare_with(results, &Baseline::parse(baseline)?, lang)?;
+    Ok(found)
+}
+
+#[test]
+fn every_setting_is_compared_with_the_baseline() {
+    let results = sweep();
+    let found = compared(&results, "requests=10", Lang::En).unwrap();
+    let words: Vec<_> = found.gains.iter().map(|of| (of.cell, of.words.as_str())).collect();
+    assert_eq!(words.len(), 2, "{words:?}");
+    assert!(words[0].1.starts_with("36 % shorter"), "{words:?}");
+    assert!(words[1].1.starts_with("64 % shorter"), "{words:?}");
+    assert!(found.verdict.len() <= 4);
+    let said = &found.verdict[1];
+    assert!(said.starts_with("aws s3 with 64 requests: 64 % shorter"), "{said}");
+    assert!(said.ends_with(" than with requests=10."), "{said}");
+    let found = compared(&results, "requests=16", Lang::Ja).unwrap();
+    assert!(found.gains[0].words.starts_with("56 % 長い"), "{:?}", found.gains);
+    assert!(found.verdict[1].contains("requests=16 より 44 % 短い"), "{:?}", found.verdict);
+}
+
+#[test]
+fn what_is_no_baseline_is_an_error() {
+    for (text, said) in [
+        ("requests=11", "no setting has it; requests is one of 10, 16, 64"),
+        ("jobs=1", "nothing has a parameter jobs"),
+        ("requests", "is not NAME=VALUE"),
+        ("=3", "is not NAME=VALUE"),
+    ] {
+        let why = compared(&sweep(), text, Lang::En).unwrap_err();
+        assert!(why.contains(said), "{why}");
+    }
+}
+
+#[test]
+fn differences_within_noise_are_called_so() {
+    let mut results = sweep();
+    for (at, run) in results.runs.iter_mut().enumerate() {
+        run.wall_s = 10.0 + 0.5 * ((at * 7) % 5) as f64;
+    }
+    let found = compared(&results, "requests=10", Lang::En).unwrap();
+    assert!(found.gains.iter().all(|of| of.words.ends_with("within noise")), "{:?}", found.gains);
 }

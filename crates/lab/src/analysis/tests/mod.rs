@@ -1,19 +1,14 @@
 //! Tests of the analysis with published numbers and simulated machines.
 
 mod compare;
-mod fits;
-mod gains;
-mod knees;
-mod languages;
 mod limits;
 mod odd;
-mod proofs;
-mod stats;
+mod statistics;
 mod studies;
 mod whole;
-mod words;
 
-use crate::results::{Cell, DataSet, End, Header, Machine, Results, Run, SCHEMA};
+use crate::results::{CampaignEnd, Cell, DataSet, Results, ResultsHeader, Run, SCHEMA};
+use hakobu_core::unit::Machine;
 use hakobu_explain::verdict::{
     About, BusiestCpu, Ceiling, Direction, DiskFacts, Facts, NetworkFacts, Point,
 };
@@ -23,7 +18,7 @@ fn campaign() -> Results {
     let machine =
         Machine { name: "two".to_owned(), cpus: 2.0, cpus_online: 2, ..Machine::default() };
     let data = DataSet { name: "data".into(), files: 2000, bytes: 8_192_000, ..DataSet::default() };
-    let header = Header {
+    let header = ResultsHeader {
         schema: SCHEMA,
         name: "test".to_owned(),
         seed: 7,
@@ -32,9 +27,9 @@ fn campaign() -> Results {
         metric: "wall_s".to_owned(),
         machine,
         data: vec![data],
-        ..Header::default()
+        ..ResultsHeader::default()
     };
-    let end = End { reason: "done".to_owned(), took_s: 60.0, overhead: 0.001 };
+    let end = CampaignEnd { reason: "done".to_owned(), took_s: 60.0, overhead: 0.001 };
     Results { header, end: Some(end), ..Results::default() }
 }
 

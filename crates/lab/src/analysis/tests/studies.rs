@@ -1,7 +1,11 @@
 //! Published studies: the analysis has to reach the conclusions of their authors.
 
-use super::{campaign, cell, near, run, run_with};
-use crate::analysis::*;
+use crate::analysis::compare::compare;
+use crate::analysis::fit::FitModel;
+use crate::analysis::prices::{Prices, parse_machines, parse_price, parse_rated};
+use crate::analysis::statistics::{SpeedClaim, paired};
+use crate::analysis::tests::{campaign, cell, near, run, run_with};
+use crate::analysis::{Lang, analyse};
 use crate::results::Results;
 use hakobu_explain::verdict::{Level, Resource};
 
@@ -56,7 +60,7 @@ fn a_two_cpus_stop_gaining_and_the_disk_is_not_why() {
         assert_eq!(words, ["latency up to 4 jobs", "the CPU from 8 jobs on"]);
         let last = &sweep.stretches[1].limiting;
         assert!(last.resource == Resource::Cpu && last.level >= Level::Consistent, "{last:?}");
-        assert_eq!(sweep.fit.unwrap().model, Model::Cap);
+        assert_eq!(sweep.fit.unwrap().model, FitModel::Cap);
     }
     // 98 % of two CPUs from 16 jobs on.
     assert_eq!(found.cells[4].limiting.level, Level::AtLimit);
@@ -83,7 +87,7 @@ fn a_eight_cpus_go_on() {
     assert_eq!(both.names, ["2 CPUs", "8 CPUs"]);
     let row = both.rows.iter().find(|row| row.x == Some(32.0)).unwrap();
     let ratio = row.sides[1].unwrap().ratio.unwrap();
-    assert!(near(ratio.ratio.mid, 17.122 / 5.854, 1e-9) && ratio.claim == Claim::Unclear);
+    assert!(near(ratio.ratio.mid, 17.122 / 5.854, 1e-9) && ratio.claim == SpeedClaim::Unclear);
     let knee = both.changes.iter().find(|of| of.what == "knee").unwrap();
     assert!(knee.differs, "{}", knee.sentence);
     assert_eq!(
@@ -140,7 +144,7 @@ fn b_requests_level_off_and_the_queue_does_nothing() {
         assert!((32.0..=64.0).contains(&knee.x), "{knee:?}");
         let fit = sweep.fit.unwrap();
         let peak = fit.peak_x.unwrap().mid;
-        assert!(fit.model == Model::Cap && (24.0..=36.0).contains(&peak), "{fit:?}");
+        assert!(fit.model == FitModel::Cap && (24.0..=36.0).contains(&peak), "{fit:?}");
     }
     // Both queues with the same requests: nothing is claimed from 64 on.
     for at in 3..7 {
@@ -150,11 +154,11 @@ fn b_requests_level_off_and_the_queue_does_nothing() {
             runs.map(|run| (run.block, run.wall_s)).collect()
         };
         let claim = paired(&blocks(a), &blocks(b), false, 1).unwrap().claim;
-        assert!(matches!(claim, Claim::Unclear | Claim::Same), "{at}: {claim:?}");
+        assert!(matches!(claim, SpeedClaim::Unclear | SpeedClaim::Same), "{at}: {claim:?}");
     }
     // 3.14 s against the best of aws: 6.7 times; one run claims nothing.
     let rival = &found.comparisons[0];
-    assert_eq!(rival.ratio.claim, Claim::Unclear);
+    assert_eq!(rival.ratio.claim, SpeedClaim::Unclear);
     assert!(near(rival.ratio.ratio.mid, 20.89 / S5CMD_S, 1e-9), "{rival:?}");
     assert!(near(found.cells[0].mean.unwrap(), 59.27, 1e-4));
 }
@@ -304,7 +308,7 @@ fn d_one_run_each_claims_nothing() {
     run(&mut results, four, (1.669, 4.955, 2.705));
     let found = analyse(&results);
     assert_eq!(found.comparisons.len(), 1);
-    assert_eq!(found.comparisons[0].ratio.claim, Claim::Unclear);
+    assert_eq!(found.comparisons[0].ratio.claim, SpeedClaim::Unclear);
     assert!(found.verdict[0].contains("too few runs"), "{:?}", found.verdict);
 }
 

@@ -1,12 +1,14 @@
 //! Whole campaigns on simulated machines.
 
-use super::{campaign, cell, near, normal, run};
-use crate::analysis::*;
-use crate::results::{Curves, Results};
+use crate::analysis::fit::FitModel;
+use crate::analysis::statistics::SpeedClaim;
+use crate::analysis::tests::{campaign, cell, near, normal, run};
+use crate::analysis::{Analysis, Lang, analyse, analyse_in, tests};
+use crate::results::{CounterExperiment, LoadCurves, Results};
 use hakobu_explain::verdict::Resource;
 
 /// hakobu and rsync over jobs on two CPUs, with a control; rsync takes three times the CPU.
-pub(super) fn two_tools(noise: f64, seed: u64, blocks: u32) -> Results {
+fn two_tools(noise: f64, seed: u64, blocks: u32) -> Results {
     let mut results = campaign();
     results.header.seed = seed;
     let mut random = fastrand::Rng::with_seed(seed);
@@ -47,17 +49,17 @@ fn a_campaign_says_what_its_machine_is() {
         let knee = sweep.knee.unwrap();
         assert_eq!((knee.x, knee.at_edge), (8.0, false), "{knee:?}");
         let fit = sweep.fit.unwrap();
-        assert_eq!((fit.model, sweep.rate_unit.as_str()), (Model::Cap, "files/s"));
+        assert_eq!((fit.model, sweep.rate_unit.as_str()), (FitModel::Cap, "files/s"));
         let least = if sweep.series == "hakobu" { 2.0 } else { 6.0 };
         assert!(near(fit.value(32.0), least, 0.1), "{fit:?}");
         let words: Vec<&str> = sweep.stretches.iter().map(|of| of.sentence.as_str()).collect();
         assert_eq!(words, ["latency up to 4 jobs", "the CPU from 8 jobs on"]);
     }
     let [rival] = found.comparisons.as_slice() else { panic!("{:?}", found.comparisons) };
-    assert_eq!(rival.ratio.claim, Claim::Slower);
+    assert_eq!(rival.ratio.claim, SpeedClaim::Slower);
     assert!(near(rival.ratio.ratio.mid, 1.0 / 3.0, 0.05), "{rival:?}");
     let [control] = found.controls.as_slice() else { panic!("{:?}", found.controls) };
-    assert!(matches!(control.ratio.claim, Claim::Same | Claim::Unclear), "{control:?}");
+    assert!(matches!(control.ratio.claim, SpeedClaim::Same | SpeedClaim::Unclear), "{control:?}");
     assert!(found.noise.is_some_and(|noise| noise > 0.0 && noise < 0.05), "{:?}", found.noise);
     // 10 CPU seconds for 2,000 files.
     let of = &found.cells[0];
@@ -85,7 +87,7 @@ fn a_campaign_says_what_its_machine_is() {
 fn controls_of_campaigns_claim_nothing() {
     let claims = (0..60).filter(|seed| {
         let found = analyse(&two_tools(0.03, 100 + seed, 5));
-        matches!(found.controls[0].ratio.claim, Claim::Faster | Claim::Slower)
+        matches!(found.controls[0].ratio.claim, SpeedClaim::Faster | SpeedClaim::Slower)
     });
     assert!(claims.count() <= 3, "5 % of 60");
 }
@@ -140,14 +142,14 @@ fn rates_instead_of_times() {
     let own = cell(&mut results, "", "hakobu", None);
     for block in 0..5 {
         for (id, rate) in [(fio, 1000.0), (own, 1500.0)] {
-            super::run_with(&mut results, id, "iops", rate + f64::from(block));
+            tests::run_with(&mut results, id, "iops", rate + f64::from(block));
         }
     }
     run(&mut results, fio, (1.0, 0.1, 0.1));
     let found = analyse(&results);
     // hakobu is the reference; a run without the metric does not count.
     assert_eq!((found.comparisons[0].a, found.comparisons[0].b), (fio, own));
-    assert_eq!(found.comparisons[0].ratio.claim, Claim::Slower);
+    assert_eq!(found.comparisons[0].ratio.claim, SpeedClaim::Slower);
     assert_eq!(found.cells[0].problems, ["it has no iops"]);
     assert!(
         found.verdict[0].contains("(1,502 IOPS), 1.50 × as fast as fio"),
@@ -192,7 +194,7 @@ fn curves_tell_from_when_runs_are_steady() {
         let t_s: Vec<f64> = (1..=60).map(|n| f64::from(n) / 10.0).collect();
         let rates = t_s.iter().map(|t| if *t <= 1.0 { 9e8 } else { 1e8 }).collect();
         let values = [("write".to_owned(), rates), ("net".to_owned(), vec![0.0; 60])].into();
-        results.curves.push(Curves { cell: id, block, t_s, values });
+        results.curves.push(LoadCurves { cell: id, block, t_s, values });
     }
     let found = analyse(&results).cells[0].steady_s;
     assert!(found.is_some_and(|from_s| (0.9..=1.2).contains(&from_s)), "{found:?}");
@@ -254,3 +256,156 @@ fn a_tool_that_finds_its_jobs_by_itself_is_told_first() {
         "hakobu auto is limited by the CPU (at the limit); hakobu by latency up to 4 jobs"
     ));
 }
+
+// Exact sentences in both languages, from the same numbers.
+
+/// Two tools on an idle machine, with an experiment and a failed run.
+fn whole() -> Results {
+    let mut results = two_tools(0.0, 3, 7);
+    results.experiments.push(CounterExperiment {
+        cell: 3,
+        changed: "cpus".to_owned(),
+        about: "cpus 2 → 1".to_owned(),
+        factor: 0.5,
+        ratios: vec![0.5; 5],
+    });
+    results.runs[0].ok = false;
+    results.runs[0].problem = Some("12 files are missing.".to_owned());
+    results.header.left_out = vec!["cpz: not installed".to_owned()];
+    results
+}
+
+/// Four groups: hakobu leads in three, cp in one; some tools are within noise.
+fn groups() -> Results {
+    let mut results = campaign();
+    for (group, times) in [
+        ("small", [1.0, 1.0, 2.0]),
+        ("deep", [1.0, 2.0, 2.0]),
+        ("links", [1.0, 1.0, 1.0]),
+        ("large", [2.0, 1.0, 1.0]),
+    ] {
+        for (tool, wall_s) in ["hakobu", "rsync", "cp"].into_iter().zip(times) {
+            let id = cell(&mut results, group, tool, None);
+            for block in 0..5 {
+                // Nearly equal, in a deterministic order.
+                let more = if tool == "hakobu" { 0.0 } else { 1e-3 };
+                let wall_s = wall_s * (1.0 + more + 1e-3 * f64::from(block % 2));
+                run(&mut results, id, (wall_s, 0.1, 0.1));
+            }
+        }
+    }
+    results
+}
+
+fn said(of: &Results, lang: Lang) -> String {
+    let found = analyse_in(of, lang);
+    [found.verdict, found.caveats].concat().join("\n") + "\n"
+}
+
+#[test]
+fn a_sweep_in_english() {
+    assert_eq!(said(&whole(), Lang::En), EN_SWEEP);
+}
+
+#[test]
+fn a_sweep_in_japanese() {
+    assert_eq!(said(&whole(), Lang::Ja), JA_SWEEP);
+}
+
+#[test]
+fn what_is_level_with_what_is_named() {
+    assert_eq!(said(&groups(), Lang::En), EN_GROUPS);
+    assert_eq!(said(&groups(), Lang::Ja), JA_GROUPS);
+    // With two groups each has its own sentence.
+    let mut two = groups();
+    two.header.cells.truncate(6);
+    assert_eq!(analyse(&two).verdict[0], EN_TWO);
+    assert_eq!(analyse_in(&two, Lang::Ja).verdict[0], JA_TWO);
+}
+
+#[test]
+fn the_verdict_on_many_groups_stays_short() {
+    // Groups whose names are lists are counted.
+    let mut named = groups();
+    for cell in &mut named.header.cells {
+        match cell.group.as_str() {
+            "small" => cell.group = "3000 IOPS, 125 MB/s".to_owned(),
+            "links" => cell.group = "6000 IOPS, 250 MB/s".to_owned(),
+            _ => {}
+        }
+    }
+    let said = [
+        "hakobu was fastest in 3 of 4 groups, rsync in 1. Within noise of hakobu: rsync in 2 of 4 groups; cp in \
+         1 of 4 groups. Within noise of rsync: cp in large.",
+        "4 グループ中 3 グループで hakobu、1 グループで rsync が最速です。hakobu との差は次のツールで誤差の範囲です: \
+         rsync（2 グループ）、cp（1 グループ）。rsync との差は次のツールで誤差の範囲です: cp（large）。",
+    ];
+    assert_eq!(analyse(&named).verdict[0], said[0]);
+    assert_eq!(analyse_in(&named, Lang::Ja).verdict[0], said[1]);
+    // Groups with too few runs are one sentence.
+    let mut few = groups();
+    few.runs.retain(|run| run.block < 2 || !(3..6).contains(&run.cell));
+    let said = analyse(&few).verdict[0].clone();
+    assert!(said.ends_with("In 1 of 4 groups there are too few runs to be sure."), "{said}");
+    few.runs.retain(|run| run.block < 2);
+    let said =
+        "hakobu was fastest in 3 of 4 groups, rsync in 1. There are too few runs to be sure.";
+    assert_eq!(analyse(&few).verdict[0], said);
+}
+
+#[test]
+fn numbers_and_names_do_not_depend_on_the_language() {
+    let (en, ja) = (analyse(&whole()), analyse_in(&whole(), Lang::Ja));
+    assert_eq!(
+        (&en.comparisons, &en.controls, en.noise),
+        (&ja.comparisons, &ja.controls, ja.noise)
+    );
+    let plain = |of: &Analysis| -> Vec<_> {
+        let sweeps = of.sweeps.iter().map(|sweep| (sweep.knee, sweep.fit));
+        sweeps.collect()
+    };
+    assert_eq!(plain(&en), plain(&ja));
+    for (en, ja) in en.cells.iter().zip(&ja.cells) {
+        assert_eq!((en.value, en.limiting.resource), (ja.value, ja.limiting.resource));
+        assert_eq!(
+            (en.limiting.level, en.limiting.evidence.len()),
+            (ja.limiting.level, ja.limiting.evidence.len())
+        );
+    }
+    // Same number of sentences, each one different.
+    assert_eq!((en.verdict.len(), en.caveats.len()), (ja.verdict.len(), ja.caveats.len()));
+    let is_japanese = |text: &String| text.chars().any(|c| matches!(c, '\u{3040}'..='\u{9fff}'));
+    assert!(ja.verdict.iter().chain(&ja.caveats).all(is_japanese));
+    assert!(!en.verdict.iter().chain(&en.caveats).any(is_japanese));
+}
+
+const EN_SWEEP: &str = "\
+hakobu was fastest (1.81 s with 8 jobs), 3.00 × as fast as rsync.
+8 jobs are best for hakobu; 8 jobs are best for rsync.
+The CPU limits hakobu: half the CPUs gave 0.50 ×.
+1 run failed and does not count (hakobu with 1 job): 12 files are missing.
+Left out: cpz: not installed
+";
+const JA_SWEEP: &str = "\
+最も速いのは hakobu（8 ジョブで 1.81 s）で、rsync の 3.00 倍の速さです。
+hakobu は 8 ジョブが最良です。rsync は 8 ジョブが最良です。
+hakobu の制限要因は CPU です。CPU 数を半分にすると 0.50 倍。
+失敗した 1 回は除外しました（hakobu（1 ジョブ））: 12 files are missing。
+省略: cpz: not installed
+";
+const EN_GROUPS: &str = "\
+hakobu was fastest in 3 of 4 groups, rsync in 1. Within noise of hakobu: rsync in small and links; cp in \
+links. Within noise of rsync: cp in large.
+The limit of hakobu is not determined: 0.2 of 2 CPUs used.
+";
+const JA_GROUPS: &str = "\
+4 グループ中 3 グループで hakobu、1 グループで rsync が最速です。hakobu との差は次のツールで誤差の範囲です: \
+rsync（small と links）、cp（links）。rsync との差は次のツールで誤差の範囲です: cp（large）。
+hakobu の制限要因は判定できません（2 CPU 中 0.2 を使用）。
+";
+const EN_TWO: &str = "\
+Small: hakobu and rsync were equally fast within noise (1 s), 2.00 × as fast as cp; deep: hakobu was \
+fastest (1 s), 2.00 × as fast as rsync.";
+const JA_TWO: &str = "\
+small: hakobu と rsync の差は誤差の範囲です（1 s、cp の 2.00 倍の速さ）。deep: 最も速いのは \
+hakobu（1 s）で、rsync の 2.00 倍の速さです。";

@@ -1,14 +1,16 @@
 //! Plans one cell: its exact command, actions before and after it, and the check.
 
-use super::cells::{Cells, Choice};
-use super::target::Target;
-use super::throttle::Throttle;
-use crate::campaign::data::{Recipe, list_of};
-use crate::campaign::spec::{COMPARED, CacheState, CheckLevel, Tool};
-use crate::campaign::tools::{
-    Access, Config, Fill, HIDDEN, Known, Output, Template, Values, file, line, quoted,
+use crate::campaign::data::{DataRecipe, list_of};
+use crate::campaign::plan::target::PlanTarget;
+use crate::campaign::plan::{CellChoice, PlanBuilder};
+use crate::campaign::spec::rules::{COMPARED, CacheState, CheckLevel};
+use crate::campaign::spec::tool::ToolSpec;
+use crate::campaign::template::{
+    HIDDEN, PlaceholderValue, PlaceholderValues, Template, line, quoted,
 };
-use crate::campaign::{Action, Check, DiskLimits, Launch, Planned};
+use crate::campaign::throttle::DiskThrottle;
+use crate::campaign::tools::{KnownTool, OutputFormat, SettingsFormat, StoreAccess, settings_file};
+use crate::campaign::{DiskLimits, Launch, PlannedCell, RunAction, RunCheck};
 use crate::results::Cell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,8 +19,8 @@ use std::path::{Path, PathBuf};
 pub const SETTINGS: &str = "settings";
 
 /// Placeholders for a data set in commands.
-pub fn data_values(recipe: &Recipe, folder: &Path) -> Values {
-    Values::from([
+pub fn data_values(recipe: &DataRecipe, folder: &Path) -> PlaceholderValues {
+    PlaceholderValues::from([
         ("src".to_owned(), folder.into()),
         ("list".to_owned(), list_of(folder).as_path().into()),
         ("data".to_owned(), recipe.name.clone().into()),
@@ -26,7 +28,7 @@ pub fn data_values(recipe: &Recipe, folder: &Path) -> Values {
 }
 
 /// Folder that a tool reads: the data set, or a copy beside it if the tool removes its source.
-fn given(tool: &Tool, folder: &Path) -> PathBuf {
+fn given(tool: &ToolSpec, folder: &Path) -> PathBuf {
     match tool.known().is_some_and(|known| known.moves) {
         true => {
             let mut path = folder.as_os_str().to_owned();
@@ -37,9 +39,9 @@ fn given(tool: &Tool, folder: &Path) -> PathBuf {
     }
 }
 
-impl Cells<'_> {
+impl PlanBuilder<'_> {
     /// Builds a cell with the next id.
-    pub fn cell(&mut self, choice: &Choice<'_>) -> Result<Planned, String> {
+    pub(super) fn cell(&mut self, choice: &CellChoice<'_>) -> Result<PlannedCell, String> {
         let tool = choice.tool;
         let mut parameters = self.parameters(choice);
         let data = choice.data.and_then(|at| self.plan.data.get(at)).cloned();
@@ -60,7 +62,7 @@ impl Cells<'_> {
         values.extend(config.as_deref().map(|path| ("config".into(), path.into())));
         let options = tool.options.iter().map(|option| option.text(&values));
         let options = options.collect::<Result<Vec<String>, String>>()?;
-        values.insert("options".into(), Fill::Words(options));
+        values.insert("options".into(), PlaceholderValue::Words(options));
         let (launch, command) = self.launch(choice, &values, config.as_deref())?;
         let source = data.as_ref().map(|(_, folder)| folder.clone());
         for (name, value) in &mut parameters {
@@ -69,7 +71,7 @@ impl Cells<'_> {
             }
         }
         let (check, also) = self.check(choice, &values, source.as_deref())?;
-        let mut conclude = choice.throttle.as_ref().map_or_else(Vec::new, Throttle::end);
+        let mut conclude = choice.throttle.as_ref().map_or_else(Vec::new, DiskThrottle::end);
         conclude.extend(also);
         if let (Some(source), Some(given)) = (&source, &given)
             && source != given
@@ -93,7 +95,7 @@ impl Cells<'_> {
             control_of: None,
             own: tool.own,
         };
-        Ok(Planned {
+        Ok(PlannedCell {
             cell,
             prepare: self.prepare(choice, &values, source.as_deref(), given.as_deref())?,
             launch,
@@ -118,21 +120,21 @@ impl Cells<'_> {
     /// Settings file of a tool for an access, written before the first run.
     fn config(
         &mut self,
-        known: Option<&Known>,
-        access: Option<&Access>,
+        known: Option<&KnownTool>,
+        access: Option<&StoreAccess>,
         parameters: &BTreeMap<String, String>,
     ) -> Option<PathBuf> {
         let text = |name| parameters.get(name).map_or("", String::as_str);
         let (known, access) = (known?, access?);
         let has_keys =
             !access.access_key.is_empty() || std::env::var_os("AWS_ACCESS_KEY_ID").is_some();
-        if known.config == Config::S3cmd && !has_keys {
+        if known.config == SettingsFormat::S3cmd && !has_keys {
             // The user's own file holds the keys; s3cmd finds those in the environment by itself.
             return Some(PathBuf::from(std::env::var_os("HOME")?).join(".s3cfg"));
         }
-        let folder = self.wishes.work.join(SETTINGS);
+        let folder = self.options.work.join(SETTINGS);
         let (requests, queue) = (text("requests"), text("queue_size"));
-        let file = file(known.config, &folder, access, requests, queue)?;
+        let file = settings_file(known.config, &folder, access, requests, queue)?;
         let path = file.path.clone();
         if !self.files.contains(&file) {
             self.files.push(file);
@@ -141,8 +143,8 @@ impl Cells<'_> {
     }
 
     /// All parameters of a cell: the tool's defaults, fixed and swept ones.
-    fn parameters(&self, choice: &Choice<'_>) -> BTreeMap<String, String> {
-        let cpus = choice.condition.cpus.unwrap_or(self.ground.cpus);
+    fn parameters(&self, choice: &CellChoice<'_>) -> BTreeMap<String, String> {
+        let cpus = choice.condition.cpus.unwrap_or(self.environment.cpus);
         let value = |value: &str| match value {
             "cpus" => cpus.to_string(),
             value => value.to_owned(),
@@ -151,7 +153,7 @@ impl Cells<'_> {
         for (name, default) in choice.tool.defaults() {
             // The campaign defines values that follow the scale.
             let text = match self.common.get(*name) {
-                Some(Fill::Word(scaled)) => scaled.clone(),
+                Some(PlaceholderValue::Word(scaled)) => scaled.clone(),
                 _ => value(default),
             };
             parameters.insert((*name).to_owned(), text);
@@ -164,8 +166,8 @@ impl Cells<'_> {
     /// Exact arguments, and the command as shown.
     fn launch(
         &self,
-        choice: &Choice<'_>,
-        values: &Values,
+        choice: &CellChoice<'_>,
+        values: &PlaceholderValues,
         config: Option<&Path>,
     ) -> Result<(Launch, String), String> {
         let tool = choice.tool;
@@ -180,7 +182,7 @@ impl Cells<'_> {
         let (mut named, mut command) = (BTreeMap::new(), String::new());
         let reads_config = matches!(
             tool.known().map(|known| known.config),
-            Some(Config::Aws | Config::AwsPublished)
+            Some(SettingsFormat::Aws | SettingsFormat::AwsPublished)
         );
         let reads_config = reads_config && !tool.env.contains_key("AWS_CONFIG_FILE");
         if let Some(path) = config.filter(|_| reads_config) {
@@ -203,7 +205,7 @@ impl Cells<'_> {
         if let Some(stdin) = &stdin {
             command.push_str(&format!(" < {}", quoted(stdin)));
         }
-        let mut env = choice.target.as_ref().map_or_else(BTreeMap::new, Target::environment);
+        let mut env = choice.target.as_ref().map_or_else(BTreeMap::new, PlanTarget::environment);
         env.extend(named);
         let argv = match &choice.throttle {
             Some(throttle) => throttle.wrap(argv),
@@ -224,11 +226,11 @@ impl Cells<'_> {
     /// cache or evict it, limit the disk.
     fn prepare(
         &self,
-        choice: &Choice<'_>,
-        values: &Values,
+        choice: &CellChoice<'_>,
+        values: &PlaceholderValues,
         source: Option<&Path>,
         given: Option<&Path>,
-    ) -> Result<Vec<Action>, String> {
+    ) -> Result<Vec<RunAction>, String> {
         let rules = &self.spec.rules;
         let mut actions = Vec::new();
         if let Some(target) = choice.target.as_ref().filter(|_| rules.empty) {
@@ -238,25 +240,25 @@ impl Cells<'_> {
             && source != given
         {
             let [source, given] = [source, given].map(|path| quoted(&path.to_string_lossy()));
-            actions.push(Action::Shell(format!("rm -rf {given} && cp -a {source} {given}")));
+            actions.push(RunAction::Shell(format!("rm -rf {given} && cp -a {source} {given}")));
         }
         for template in &rules.prepare {
-            actions.push(Action::Shell(template.script(values)?));
+            actions.push(RunAction::Shell(template.script(values)?));
         }
         if rules.sync {
-            actions.push(Action::Sync);
+            actions.push(RunAction::Sync);
         }
         if let Some(source) = given {
             match self.cache {
                 CacheState::Any => {}
-                CacheState::Cold => actions.push(Action::Cold(source.to_owned())),
-                CacheState::Warm => actions.push(Action::Warm(source.to_owned())),
+                CacheState::Cold => actions.push(RunAction::Cold(source.to_owned())),
+                CacheState::Warm => actions.push(RunAction::Warm(source.to_owned())),
             }
         }
         if let Some(throttle) = &choice.throttle {
             let condition = choice.condition;
             let begin = throttle.begin(condition.iops, condition.bandwidth_bytes_per_s);
-            actions.extend(begin.into_iter().map(Action::Shell));
+            actions.extend(begin.into_iter().map(RunAction::Shell));
         }
         Ok(actions)
     }
@@ -265,31 +267,31 @@ impl Cells<'_> {
     /// itself can list the target.
     fn check(
         &mut self,
-        choice: &Choice<'_>,
-        values: &Values,
+        choice: &CellChoice<'_>,
+        values: &PlaceholderValues,
         source: Option<&Path>,
-    ) -> Result<(Check, Option<String>), String> {
+    ) -> Result<(RunCheck, Option<String>), String> {
         let tool = choice.tool;
-        let moves = tool.output != Output::Fio && source.is_some();
+        let moves = tool.output != OutputFormat::Fio && source.is_some();
         let level = self.spec.check.unwrap_or(CheckLevel::Tree { compare: COMPARED });
         let (Some(target), Some(source), true) =
             (&choice.target, source, moves && level != CheckLevel::Exit)
         else {
-            return Ok((Check::Exit, None));
+            return Ok((RunCheck::Exit, None));
         };
         let Some(seen) = &target.seen else {
             if target.server.is_some() {
                 let why = format!("{}: nothing is kept there, so nothing is checked", target.name);
                 self.leave_out(why);
-                return Ok((Check::Exit, None));
+                return Ok((RunCheck::Exit, None));
             }
-            let own = self.wishes.own.to_string_lossy().into_owned();
+            let own = self.options.own.to_string_lossy().into_owned();
             let mut words = vec![own, "verify".into(), "-q".into()];
             let endpoint = target.access.as_ref().map(|access| &access.endpoint);
             words.extend(endpoint.map(|url| format!("--endpoint-url={url}")));
             words.push(format!("{}/", source.display()));
             words.push(format!("{}/", target.dst));
-            return Ok((Check::Exit, Some(line(words.iter().map(String::as_str)))));
+            return Ok((RunCheck::Exit, Some(line(words.iter().map(String::as_str)))));
         };
         let arrives = match (&tool.arrives, tool.known()) {
             (Some(arrives), _) => arrives.clone(),
@@ -300,21 +302,21 @@ impl Cells<'_> {
         values.insert("dst".into(), seen.as_path().into());
         let arrived = PathBuf::from(arrives.text(&values)?);
         let check = match level {
-            CheckLevel::Exit => Check::Exit,
+            CheckLevel::Exit => RunCheck::Exit,
             CheckLevel::Tree { compare } => {
-                Check::Tree { source: source.to_owned(), target: arrived, compare }
+                RunCheck::Tree { source: source.to_owned(), target: arrived, compare }
             }
             CheckLevel::Count => {
                 let totals = choice.data.and_then(|at| self.plan.header.data.get(at));
                 let (files, bytes) = totals.map_or((0, 0), |data| (data.files, data.bytes));
-                Check::Count { target: arrived, files, bytes: Some(bytes) }
+                RunCheck::Count { target: arrived, files, bytes: Some(bytes) }
             }
         };
         Ok((check, None))
     }
 
     /// Name of the group, including the parameters that separate groups.
-    fn group_of(&self, choice: &Choice<'_>) -> String {
+    fn group_of(&self, choice: &CellChoice<'_>) -> String {
         let mut group = choice.group.clone();
         for (name, value) in &choice.swept {
             if self.spec.groups.contains(name) {
@@ -330,7 +332,7 @@ impl Cells<'_> {
     }
 
     /// Line in a chart: the tool, and swept parameters other than the x axis and groups.
-    fn series(&self, choice: &Choice<'_>) -> String {
+    fn series(&self, choice: &CellChoice<'_>) -> String {
         let mut series = choice.tool.name.clone();
         for (name, value) in &choice.swept {
             if self.spec.header.x_name.as_ref() != Some(name) && !self.spec.groups.contains(name) {
@@ -341,7 +343,7 @@ impl Cells<'_> {
     }
 
     /// Position on the x axis; only a swept value has one, not a default of the tool.
-    fn x(&self, choice: &Choice<'_>, parameters: &BTreeMap<String, String>) -> Option<f64> {
+    fn x(&self, choice: &CellChoice<'_>, parameters: &BTreeMap<String, String>) -> Option<f64> {
         let name = self.spec.header.x_name.as_ref()?;
         let swept = choice.swept.iter().any(|(swept, _)| swept == name);
         if !swept && !choice.tool.set.contains_key(name) {

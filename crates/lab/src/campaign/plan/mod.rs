@@ -1,33 +1,41 @@
-//! Resolves a campaign to commands, for this machine and its programs. Parts that are impossible here are
-//! left out, with a note on what would enable them.
+//! Resolves a campaign to commands, for this machine and its programs: data sets × targets × conditions × tools ×
+//! parameters, plus one control in each group. Parts that are impossible here are left out, with a note on what would
+//! enable them.
 
 mod cell;
-mod cells;
-mod ground;
 mod target;
 #[cfg(test)]
 mod tests;
-pub(super) mod throttle;
 
-pub use ground::{Ground, Wishes};
-pub use throttle::Throttle;
-
-use super::spec::{self, CacheState, Spec};
-use super::tools::{Template, Values, find, quoted};
-use super::{Plan, Planned, data, tools};
+use crate::campaign::data::DataRecipe;
+use crate::campaign::plan::cell::SETTINGS;
+use crate::campaign::plan::target::{PlanTarget, TargetContext};
+use crate::campaign::spec::data::COUNT_MAX;
+use crate::campaign::spec::place::{PlaceLocation, PlaceSpec};
+use crate::campaign::spec::rules::{CacheState, MachineCondition};
+use crate::campaign::spec::toml::{duration_text, size_text};
+use crate::campaign::spec::tool::{SweptParameter, ToolSpec};
+use crate::campaign::spec::{CampaignSpec, data, rules, toml};
+use crate::campaign::template::{PlaceholderValues, Template, quoted};
+use crate::campaign::throttle::DiskThrottle;
+use crate::campaign::tools::{OWN, SettingsFile, find_program};
+use crate::campaign::{CampaignPlan, PlannedCell, add_controls, tools};
+use crate::product;
 use crate::results::DataSet;
-use cell::SETTINGS;
-use cells::Cells;
-use target::Making;
+use hakobu_sys::{AsFd, disk};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 /// Scale of a campaign for this user.
 ///
 /// # Errors
 /// The number is not a valid scale.
-pub fn scale(spec: &Spec, wishes: &Wishes) -> Result<f64, String> {
-    match wishes.scale {
+pub fn scale(spec: &CampaignSpec, options: &PlanOptions) -> Result<f64, String> {
+    match options.scale {
         None => Ok(spec.scale),
-        Some(scale) if spec::is_scale(scale) => Ok(scale),
+        Some(scale) if rules::is_scale(scale) => Ok(scale),
         Some(scale) => Err(format!("{scale} is not a scale: more than 0 and at most 1000000")),
     }
 }
@@ -36,18 +44,22 @@ pub fn scale(spec: &Spec, wishes: &Wishes) -> Result<f64, String> {
 ///
 /// # Errors
 /// An option is invalid, a command uses an unknown name, or no cell is left to run.
-pub fn make(spec: &Spec, wishes: &Wishes, ground: &Ground) -> Result<Plan, String> {
-    let scale = scale(spec, wishes)?;
-    let recipes: Vec<data::Recipe> = spec.data.iter().map(|data| data.at(scale)).collect();
-    if let Some(large) = recipes.iter().find(|recipe| recipe.count > spec::COUNT_MAX) {
-        let (name, most) = (&large.name, spec::COUNT_MAX);
+pub fn make(
+    spec: &CampaignSpec,
+    options: &PlanOptions,
+    environment: &PlanEnvironment,
+) -> Result<CampaignPlan, String> {
+    let scale = scale(spec, options)?;
+    let recipes: Vec<DataRecipe> = spec.data.iter().map(|data| data.at(scale)).collect();
+    if let Some(large) = recipes.iter().find(|recipe| recipe.count > COUNT_MAX) {
+        let (name, most) = (&large.name, COUNT_MAX);
         return Err(format!("data.{name} has more than {most} files at the scale {scale}"));
     }
-    let mut plan = Plan {
+    let mut plan = CampaignPlan {
         header: spec.header.clone(),
         other_endpoint: spec.other_endpoint.clone(),
         repeat: spec.repeat.clone(),
-        ..Plan::default()
+        ..CampaignPlan::default()
     };
     for recipe in recipes {
         let totals = recipe.totals();
@@ -57,38 +69,38 @@ pub fn make(spec: &Spec, wishes: &Wishes, ground: &Ground) -> Result<Plan, Strin
             bytes: totals.bytes,
             about: recipe.about(),
         });
-        let folder = recipe.folder(&wishes.cache);
+        let folder = recipe.folder(&options.cache);
         plan.data.push((recipe, folder));
     }
     if !plan.data.is_empty() {
-        plan.places.insert("source".into(), wishes.cache.clone());
+        plan.places.insert("source".into(), options.cache.clone());
     }
-    let mut common = Values::from([
-        ("work".to_owned(), wishes.work.as_path().into()),
-        ("own".to_owned(), wishes.own.as_path().into()),
-        ("cpus".to_owned(), ground.cpus.to_string().into()),
+    let mut common = PlaceholderValues::from([
+        ("work".to_owned(), options.work.as_path().into()),
+        ("own".to_owned(), options.own.as_path().into()),
+        ("cpus".to_owned(), environment.cpus.to_string().into()),
     ]);
     for (name, bytes, least) in &spec.scaled {
-        let bytes = spec::scaled(*bytes, scale, *least);
+        let bytes = data::scaled(*bytes, scale, *least);
         common.insert(name.clone(), bytes.to_string().into());
     }
     for parameter in &spec.sweep {
         let most = largest(&parameter.values);
         common.extend(most.map(|most| (format!("{}_max", parameter.name), most.into())));
     }
-    let making = Making {
-        work: &wishes.work,
-        program: &wishes.own,
-        secret_key: &wishes.secret_key,
+    let context = TargetContext {
+        work: &options.work,
+        program: &options.own,
+        secret_key: &options.secret_key,
         campaign: &spec.header.name,
-        is_free: &ground.is_free,
+        is_free: &environment.is_free,
     };
-    let mut cells = Cells {
+    let mut cells = PlanBuilder {
         spec,
-        wishes,
-        ground,
-        making,
-        places: places(spec, wishes)?,
+        options,
+        environment,
+        context,
+        places: places(spec, options)?,
         common,
         plan,
         tools: Vec::new(),
@@ -110,24 +122,24 @@ fn largest(values: &[String]) -> Option<String> {
 }
 
 /// Places from the campaign, or the user's replacements.
-fn places(spec: &Spec, wishes: &Wishes) -> Result<Vec<spec::Place>, String> {
-    for name in wishes.places.keys() {
+fn places(spec: &CampaignSpec, options: &PlanOptions) -> Result<Vec<PlaceSpec>, String> {
+    for name in options.places.keys() {
         if spec.place(name).is_none() {
             let known = spec.places.iter().map(|place| place.name.as_str());
-            return Err(format!("there is no place '{name}'{}", spec::hint(name, known)));
+            return Err(format!("there is no place '{name}'{}", toml::hint(name, known)));
         }
     }
     let targets = spec.targets.iter().filter_map(|name| spec.place(name));
-    let wished = |place: &spec::Place| match wishes.places.get(&place.name) {
+    let replaced = |place: &PlaceSpec| match options.places.get(&place.name) {
         Some(text) => {
             place.parse_replacement(text).map_err(|why| format!("place '{}': {why}", place.name))
         }
         None => Ok(place.clone()),
     };
-    targets.map(wished).collect()
+    targets.map(replaced).collect()
 }
 
-impl Cells<'_> {
+impl PlanBuilder<'_> {
     /// Looks up the programs of all tools; tools with a missing program are left out.
     fn find_tools(&mut self) {
         for tool in &self.spec.tools {
@@ -135,8 +147,8 @@ impl Cells<'_> {
             let mut found = Vec::new();
             for name in needed(tool) {
                 let path = match name.as_str() {
-                    tools::OWN => Some(self.wishes.own.clone()),
-                    name => find(name, &self.ground.path),
+                    OWN => Some(self.options.own.clone()),
+                    name => find_program(name, &self.environment.path),
                 };
                 match path {
                     Some(path) => found.push((name, path)),
@@ -153,7 +165,7 @@ impl Cells<'_> {
                 continue;
             }
             let how = |name: &String| {
-                let usual = || tools::program(name).map(|program| program.install.to_owned());
+                let usual = || tools::known_program(name).map(|program| program.install.to_owned());
                 tool.install.clone().or_else(usual)
             };
             let mut commands: Vec<String> = lacking.iter().filter_map(how).collect();
@@ -172,9 +184,9 @@ impl Cells<'_> {
 
     /// Data sets on a file system in memory cannot be cold: a note says so, and the cache state is ignored.
     fn ignore_cold(&mut self) {
-        let cache = &self.wishes.cache;
+        let cache = &self.options.cache;
         let has_data = !self.plan.data.is_empty();
-        if has_data && self.cache == CacheState::Cold && (self.ground.is_memory)(cache) {
+        if has_data && self.cache == CacheState::Cold && (self.environment.is_memory)(cache) {
             let cache = cache.display();
             let line = format!("cold data: '{cache}' is in memory, so its files cannot be cold");
             self.plan.header.left_out.push(line);
@@ -183,7 +195,7 @@ impl Cells<'_> {
     }
 
     /// Completes the plan with what all runs share.
-    fn finish(mut self) -> Result<Plan, String> {
+    fn finish(mut self) -> Result<CampaignPlan, String> {
         if self.plan.cells.is_empty() {
             let why = match self.plan.header.left_out.is_empty() {
                 true => "the campaign has no cell".to_owned(),
@@ -192,7 +204,7 @@ impl Cells<'_> {
             return Err(format!("there is nothing to run: {why}"));
         }
         if self.plan.other_endpoint.is_some()
-            && !self.plan.cells.iter().any(Planned::names_endpoint)
+            && !self.plan.cells.iter().any(PlannedCell::names_endpoint)
         {
             let line = "another endpoint: no command names the one that it would replace";
             self.plan.header.left_out.push(line.into());
@@ -215,9 +227,9 @@ impl Cells<'_> {
             }
         }
         if !self.files.is_empty() {
-            self.plan.own.push(self.wishes.work.join(SETTINGS));
+            self.plan.own.push(self.options.work.join(SETTINGS));
         }
-        self.plan.setup.extend(self.files.iter().map(tools::File::command));
+        self.plan.setup.extend(self.files.iter().map(SettingsFile::command));
         let mut values = self.common.clone();
         if let Some((recipe, folder)) = self.plan.data.first() {
             values.extend(cell::data_values(recipe, folder));
@@ -236,7 +248,7 @@ impl Cells<'_> {
 }
 
 /// Programs that a tool needs: those of a known tool, the first word of a command, and `needs`.
-fn needed(tool: &spec::Tool) -> Vec<String> {
+fn needed(tool: &ToolSpec) -> Vec<String> {
     let mut needed: Vec<String> = match (tool.known(), tool.command()) {
         (Some(known), _) => known.needs.iter().map(|name| (*name).to_owned()).collect(),
         (None, Some(command)) => command.program().into_iter().collect(),
@@ -245,4 +257,360 @@ fn needed(tool: &spec::Tool) -> Vec<String> {
     needed.extend(tool.needs.iter().cloned());
     needed.dedup();
     needed
+}
+
+/// User's options besides the campaign.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PlanOptions {
+    /// Overrides the scale of the campaign.
+    pub scale: Option<f64>,
+    /// Overrides places: a path or an `s3://` URL by the name of the place.
+    pub places: BTreeMap<String, String>,
+    /// Work folder, absolute: targets, data of servers, settings files.
+    pub work: PathBuf,
+    /// Folder for data sets, absolute.
+    pub cache: PathBuf,
+    /// Path of the running program, absolute.
+    pub own: PathBuf,
+    /// Secret key of embedded servers; random.
+    pub secret_key: String,
+}
+
+/// Properties of the machine that a plan depends on.
+#[derive(Clone, Debug)]
+pub struct PlanEnvironment {
+    /// Folders with programs.
+    pub path: Vec<PathBuf>,
+    /// Number of usable CPUs.
+    pub cpus: usize,
+    /// Finds a way to limit the disks of the target's and the source's folder, or the reason why there is
+    /// none.
+    pub throttle: fn(&Path, Option<&Path>) -> Result<DiskThrottle, String>,
+    /// True if two folders are on one file system.
+    pub is_one_fs: fn(&Path, &Path) -> bool,
+    /// True if a port can be listened on.
+    pub is_free: fn(u16) -> bool,
+    /// True if a folder is always in memory (tmpfs).
+    pub is_memory: fn(&Path) -> bool,
+}
+
+impl PlanEnvironment {
+    /// Properties of this machine.
+    pub fn here() -> PlanEnvironment {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        PlanEnvironment {
+            path: std::env::split_paths(&path).collect(),
+            cpus: hakobu_sys::process::cpus(),
+            throttle: DiskThrottle::find,
+            is_one_fs,
+            is_free: |port| std::net::TcpListener::bind(("127.0.0.1", port)).is_ok(),
+            is_memory,
+        }
+    }
+}
+
+/// Compares the file systems of two folders, which need not exist yet.
+fn is_one_fs(one: &Path, other: &Path) -> bool {
+    let dev = |folder: &Path| {
+        folder.ancestors().find_map(|path| path.metadata().ok()).map(|meta| meta.dev())
+    };
+    dev(one) == dev(other)
+}
+
+/// Looks at the file system of a folder, which need not exist yet.
+fn is_memory(folder: &Path) -> bool {
+    let there = folder.ancestors().find_map(|path| File::open(path).ok());
+    there.is_some_and(|file| disk::is_memory(file.as_fd()))
+}
+
+/// The choices that identify a cell.
+struct CellChoice<'a> {
+    tool: &'a ToolSpec,
+    /// Index of the data set.
+    data: Option<usize>,
+    target: Option<PlanTarget>,
+    condition: &'a MachineCondition,
+    /// Condition as recorded.
+    conditions: BTreeMap<String, String>,
+    throttle: Option<DiskThrottle>,
+    /// Swept parameters in the order of the text.
+    swept: Vec<(String, String)>,
+    /// Parts of the group's name, without parameters.
+    group: Vec<String>,
+}
+
+/// Most cells of a campaign: more indicate a mistake in the sweep.
+const CELLS_MAX: usize = 10_000;
+
+/// A plan under construction.
+struct PlanBuilder<'a> {
+    spec: &'a CampaignSpec,
+    options: &'a PlanOptions,
+    environment: &'a PlanEnvironment,
+    context: TargetContext<'a>,
+    /// Places to write to, from the campaign or the user.
+    places: Vec<PlaceSpec>,
+    /// Placeholders available to all commands.
+    common: PlaceholderValues,
+    plan: CampaignPlan,
+    /// Tools whose programs were found.
+    tools: Vec<&'a ToolSpec>,
+    /// Ports in use by the plan.
+    taken: Vec<u16>,
+    /// Targets by place and server conditions.
+    targets: Vec<PlanTarget>,
+    /// Settings files.
+    files: Vec<SettingsFile>,
+    /// Page cache state of the source, as far as it can be established.
+    cache: CacheState,
+}
+
+impl<'a> PlanBuilder<'a> {
+    /// Adds all cells.
+    fn all(&mut self) -> Result<(), String> {
+        let count = self.plan.data.len().max(1);
+        for data in 0..count {
+            let data = (!self.plan.data.is_empty()).then_some(data);
+            let places: Vec<Option<PlaceSpec>> = match self.places.is_empty() {
+                true => vec![None],
+                false => self.places.iter().cloned().map(Some).collect(),
+            };
+            for place in &places {
+                for condition in &self.spec.conditions {
+                    self.group(data, place.as_ref(), condition)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the cells of one data set at one place under one condition.
+    fn group(
+        &mut self,
+        data: Option<usize>,
+        place: Option<&PlaceSpec>,
+        condition: &MachineCondition,
+    ) -> Result<(), String> {
+        let source = data.and_then(|at| self.plan.data.get(at)).map(|(_, folder)| folder.clone());
+        let throttle = match self.can(place, condition, source.as_deref()) {
+            Ok(throttle) => throttle,
+            Err(why) => {
+                self.leave_out(format!("{}: {why}", words(condition, place).join(", ")));
+                return Ok(());
+            }
+        };
+        let target = match place {
+            None => None,
+            Some(place) => Some(self.target(place, condition)?),
+        };
+        let name = self.name(data, place, condition);
+        let first = self.plan.cells.len();
+        let renames = self.renames(place, source.as_deref());
+        for tool in self.tools.clone() {
+            if renames && tool.known().is_some_and(|known| known.moves) {
+                self.leave_out(format!(
+                    "{}: source and target are on one file system, where a move only renames; \
+                     --place NAME=DIR chooses another one",
+                    tool.name
+                ));
+                continue;
+            }
+            for parameters in self.settings(tool, target.as_ref()) {
+                let choice = CellChoice {
+                    tool,
+                    data,
+                    target: target.clone(),
+                    condition,
+                    conditions: shown(condition, place),
+                    throttle: throttle.clone(),
+                    swept: parameters,
+                    group: name.clone(),
+                };
+                if self.plan.cells.len() >= CELLS_MAX {
+                    return Err(format!("more than {CELLS_MAX} cells: less has to be swept"));
+                }
+                let planned = self.cell(&choice);
+                let planned = planned.map_err(|why| format!("tool '{}': {why}", tool.name))?;
+                self.plan.cells.push(planned);
+            }
+        }
+        let mut cells = std::mem::take(&mut self.plan.cells);
+        add_controls(&mut cells, first, |planned| self.rank(planned));
+        self.plan.cells = cells;
+        Ok(())
+    }
+
+    /// Notes a part that is left out, once.
+    fn leave_out(&mut self, why: String) {
+        if !self.plan.header.left_out.contains(&why) {
+            self.plan.header.left_out.push(why);
+        }
+    }
+
+    /// Rank of a cell as a control: the named tool's come first, then hakobu's.
+    fn rank(&self, planned: &PlannedCell) -> usize {
+        match &self.spec.control {
+            Some(name) if self.series_of(planned) == Some(name.as_str()) => 0,
+            _ if planned.cell.own => 1,
+            _ => 2,
+        }
+    }
+
+    /// Tool of a cell: the longest tool name that its series begins with.
+    fn series_of(&self, planned: &PlannedCell) -> Option<&str> {
+        let series = planned.cell.series.as_str();
+        let starts = |tool: &&&ToolSpec| {
+            series
+                .strip_prefix(tool.name.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with(", "))
+        };
+        let longest = self.tools.iter().filter(starts).max_by_key(|tool| tool.name.len());
+        longest.map(|tool| tool.name.as_str())
+    }
+
+    /// True if moving from the source to a place would be a rename.
+    fn renames(&self, place: Option<&PlaceSpec>, source: Option<&Path>) -> bool {
+        match (place.map(|place| &place.at), source) {
+            (Some(PlaceLocation::Path(path)), Some(source)) => {
+                (self.environment.is_one_fs)(&self.context.folder(path), source)
+            }
+            _ => false,
+        }
+    }
+
+    /// Checks that the machine supports a condition; returns the disk throttle, if needed.
+    fn can(
+        &self,
+        place: Option<&PlaceSpec>,
+        condition: &MachineCondition,
+        source: Option<&Path>,
+    ) -> Result<Option<DiskThrottle>, String> {
+        if let Some(cpus) = condition.cpus.filter(|cpus| *cpus > self.environment.cpus) {
+            let there = self.environment.cpus;
+            return Err(format!("needs {cpus} CPUs, and {there} are usable"));
+        }
+        let folder = match place.map(|place| &place.at) {
+            Some(PlaceLocation::Path(path)) => {
+                if condition.latency.is_some() {
+                    return Err("only an embedded server can wait".into());
+                }
+                self.context.folder(path)
+            }
+            Some(PlaceLocation::Server { .. }) if condition.iops.is_none() => return Ok(None),
+            _ if condition.iops.is_none()
+                && condition.bandwidth_bytes_per_s.is_none()
+                && condition.latency.is_none() =>
+            {
+                return Ok(None);
+            }
+            _ => return Err("nothing here can limit that place".into()),
+        };
+        if condition.iops.is_none() && condition.bandwidth_bytes_per_s.is_none() {
+            return Ok(None);
+        }
+        (self.environment.throttle)(&folder, source).map(Some)
+    }
+
+    /// Target of a place under a condition, created once.
+    fn target(
+        &mut self,
+        place: &PlaceSpec,
+        condition: &MachineCondition,
+    ) -> Result<PlanTarget, String> {
+        let mut taken = self.taken.clone();
+        let target = self.context.target(place, condition, &mut taken)?;
+        let label = |target: &PlanTarget| target.server.as_ref().map(|server| server.label.clone());
+        let twin =
+            |other: &&PlanTarget| other.name == target.name && label(other) == label(&target);
+        if let Some(there) = self.targets.iter().find(twin) {
+            return Ok(there.clone());
+        }
+        self.taken = taken;
+        self.targets.push(target.clone());
+        Ok(target)
+    }
+
+    /// Name of a group: what its cells share and other groups do not.
+    fn name(
+        &self,
+        data: Option<usize>,
+        place: Option<&PlaceSpec>,
+        condition: &MachineCondition,
+    ) -> Vec<String> {
+        let mut parts = Vec::new();
+        if self.spec.data.len() > 1 {
+            let data = data.and_then(|at| self.plan.header.data.get(at));
+            parts.extend(data.map(|data| data.name.clone()));
+        }
+        if self.spec.targets.len() > 1 {
+            parts.extend(place.map(|place| place.name.clone()));
+        }
+        parts.extend(words(condition, place));
+        parts
+    }
+
+    /// All settings of a tool: the product of its parameters, the last one varying fastest.
+    fn settings(&self, tool: &ToolSpec, target: Option<&PlanTarget>) -> Vec<Vec<(String, String)>> {
+        let swept: Vec<&SweptParameter> = match &tool.sweep {
+            Some(own) => own.iter().collect(),
+            None => {
+                let uses = |each: &&SweptParameter| self.uses(tool, target, &each.name);
+                self.spec.sweep.iter().filter(uses).collect()
+            }
+        };
+        let swept = swept.into_iter().filter(|each| !tool.set.contains_key(&each.name));
+        product(swept.map(|each| {
+            each.values.iter().map(|value| (each.name.clone(), value.clone())).collect()
+        }))
+    }
+
+    /// Command of a tool for a target; `None` if it cannot write there.
+    fn template(&self, tool: &ToolSpec, target: Option<&PlanTarget>) -> Option<Template> {
+        match target {
+            Some(target) => {
+                let place = self.places.iter().find(|place| place.name == target.name)?;
+                tool.template(place)
+            }
+            None => tool.command().cloned(),
+        }
+    }
+
+    fn uses(&self, tool: &ToolSpec, target: Option<&PlanTarget>, name: &str) -> bool {
+        let command = self.template(tool, target);
+        let others = tool.options.iter().chain(tool.env.values()).chain(&tool.stdin);
+        tool.defaults().iter().any(|(default, _)| *default == name)
+            || command.iter().chain(others).any(|template| template.mentions(name))
+    }
+}
+
+/// A condition as recorded in results.
+fn shown(condition: &MachineCondition, place: Option<&PlaceSpec>) -> BTreeMap<String, String> {
+    let (mut bandwidth, mut latency) = (condition.bandwidth_bytes_per_s, condition.latency);
+    if let Some(PlaceLocation::Server { latency: own, bandwidth_bytes_per_s, .. }) =
+        place.map(|place| &place.at)
+    {
+        bandwidth = bandwidth.or(*bandwidth_bytes_per_s);
+        latency = latency.or(Some(*own).filter(|latency| !latency.is_zero()));
+    }
+    let all = [
+        ("cpus", condition.cpus.map(|cpus| cpus.to_string())),
+        ("iops", condition.iops.map(|iops| iops.to_string())),
+        ("bandwidth", bandwidth.map(|rate| format!("{}/s", size_text(rate)))),
+        ("latency", latency.map(duration_text)),
+    ];
+    all.into_iter().filter_map(|(name, text)| Some((name.to_owned(), text?))).collect()
+}
+
+/// A condition as words in the name of a group.
+fn words(condition: &MachineCondition, place: Option<&PlaceSpec>) -> Vec<String> {
+    let order = |(name, value): (&str, &String)| match name {
+        "cpus" if value == "1" => "1 CPU".to_owned(),
+        "cpus" => format!("{value} CPUs"),
+        "iops" => format!("{value} IOPS"),
+        "latency" => format!("{value} latency"),
+        _ => value.clone(),
+    };
+    let shown = shown(condition, place);
+    let names = ["cpus", "iops", "bandwidth", "latency"];
+    names.iter().filter_map(|name| shown.get(*name).map(|value| order((*name, value)))).collect()
 }

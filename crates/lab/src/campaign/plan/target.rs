@@ -1,10 +1,12 @@
 //! A place as tools see it: the value of `{dst}`, how to empty it, where to check the result, and the
 //! environment to reach it.
 
-use crate::campaign::own::CONTENT;
-use crate::campaign::spec::{Condition, Location, Place};
-use crate::campaign::tools::{Access, Fill, Values, line, quoted};
-use crate::campaign::{Action, ServerPlan};
+use crate::campaign::own_folder::CONTENT;
+use crate::campaign::spec::place::{PlaceLocation, PlaceSpec};
+use crate::campaign::spec::rules::MachineCondition;
+use crate::campaign::template::{PlaceholderValue, PlaceholderValues, line, quoted};
+use crate::campaign::tools::StoreAccess;
+use crate::campaign::{RunAction, ServerPlan};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -13,7 +15,7 @@ const REGION: &str = "us-east-1";
 
 /// A place, ready to be written to.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Target {
+pub struct PlanTarget {
     /// Name.
     pub name: String,
     /// Value of `{dst}`.
@@ -25,7 +27,7 @@ pub struct Target {
     /// Bucket and prefix.
     pub bucket: Option<(String, String)>,
     /// Endpoint and keys; no keys if the user's own are used.
-    pub access: Option<Access>,
+    pub access: Option<StoreAccess>,
     /// Server to start for it.
     pub server: Option<ServerPlan>,
     /// The campaign's own folder that contains everything.
@@ -33,11 +35,11 @@ pub struct Target {
     /// Shell command that fails if objects of others would be removed.
     pub guard: Option<String>,
     /// Actions that empty it.
-    pub empty: Vec<Action>,
+    pub empty: Vec<RunAction>,
 }
 
 /// Inputs of a target.
-pub struct Making<'a> {
+pub struct TargetContext<'a> {
     /// Work folder.
     pub work: &'a Path,
     /// Path of this program.
@@ -50,43 +52,43 @@ pub struct Making<'a> {
     pub is_free: &'a dyn Fn(u16) -> bool,
 }
 
-impl Making<'_> {
+impl TargetContext<'_> {
     /// Creates the target of a place under a condition. `taken` lists ports already used by the plan.
     ///
     /// # Errors
     /// No port is free, or a path cannot be resolved.
     pub fn target(
         &self,
-        place: &Place,
-        condition: &Condition,
+        place: &PlaceSpec,
+        condition: &MachineCondition,
         taken: &mut Vec<u16>,
-    ) -> Result<Target, String> {
+    ) -> Result<PlanTarget, String> {
         match &place.at {
-            Location::Path(path) => {
+            PlaceLocation::Path(path) => {
                 let (own, folder) = (self.own(path), self.folder(path));
-                Ok(Target {
+                Ok(PlanTarget {
                     name: place.name.clone(),
                     dst: folder.to_string_lossy().into_owned(),
                     seen: Some(folder.clone()),
-                    empty: vec![Action::Empty { own: own.clone(), below: CONTENT.into() }],
+                    empty: vec![RunAction::Empty { own: own.clone(), below: CONTENT.into() }],
                     own: Some(own),
                     folder: Some(folder),
-                    ..Target::default()
+                    ..PlanTarget::default()
                 })
             }
-            Location::Url { bucket, prefix, endpoint, region } => {
+            PlaceLocation::Url { bucket, prefix, endpoint, region } => {
                 let prefix = match prefix.is_empty() {
                     true => self.mark(),
                     false => format!("{prefix}/{}", self.mark()),
                 };
                 let dst = format!("s3://{bucket}/{prefix}");
                 let region_name = region.clone().unwrap_or_else(|| REGION.to_owned());
-                let access = Access {
+                let access = StoreAccess {
                     endpoint: endpoint
                         .clone()
                         .unwrap_or_else(|| format!("https://s3.{region_name}.amazonaws.com")),
                     region: region_name,
-                    ..Access::default()
+                    ..StoreAccess::default()
                 };
                 let program = self.program.to_string_lossy();
                 let reach = [
@@ -116,17 +118,17 @@ impl Making<'_> {
                     )),
                     command(&["pipe"], &mark),
                 );
-                Ok(Target {
+                Ok(PlanTarget {
                     name: place.name.clone(),
                     dst,
                     guard: Some(guard),
                     bucket: Some((bucket.clone(), prefix)),
                     access: Some(access),
-                    empty: vec![Action::Shell(empty)],
-                    ..Target::default()
+                    empty: vec![RunAction::Shell(empty)],
+                    ..PlanTarget::default()
                 })
             }
-            Location::Server { .. } => self.served(place, condition, taken),
+            PlaceLocation::Server { .. } => self.served(place, condition, taken),
         }
     }
 
@@ -150,11 +152,11 @@ impl Making<'_> {
 
     fn served(
         &self,
-        place: &Place,
-        condition: &Condition,
+        place: &PlaceSpec,
+        condition: &MachineCondition,
         taken: &mut Vec<u16>,
-    ) -> Result<Target, String> {
-        let Location::Server {
+    ) -> Result<PlanTarget, String> {
+        let PlaceLocation::Server {
             null,
             latency,
             bandwidth_bytes_per_s,
@@ -178,7 +180,7 @@ impl Making<'_> {
         let below = Path::new(CONTENT).join(bucket).join(prefix);
         let seen = own.as_ref().map(|own| own.join(&below));
         let folder = own.as_ref().map(|own| own.join(CONTENT));
-        let access = Access {
+        let access = StoreAccess {
             endpoint: format!("http://127.0.0.1:{port}"),
             access_key: "HAKOBUCAMPAIGN".into(),
             secret_key: self.secret_key.to_owned(),
@@ -196,33 +198,34 @@ impl Making<'_> {
             secret_key: access.secret_key.clone(),
             buckets: vec![bucket.clone()],
         };
-        Ok(Target {
+        Ok(PlanTarget {
             name: place.name.clone(),
             dst: format!("s3://{bucket}/{prefix}"),
             empty: own
                 .iter()
-                .map(|own| Action::Empty { own: own.clone(), below: below.clone() })
+                .map(|own| RunAction::Empty { own: own.clone(), below: below.clone() })
                 .collect(),
             own,
             seen,
             bucket: Some((bucket.clone(), prefix.clone())),
             access: Some(access),
             server: Some(server),
-            ..Target::default()
+            ..PlanTarget::default()
         })
     }
 }
 
-impl Target {
+impl PlanTarget {
     /// Placeholders of the target in commands.
-    pub fn values(&self) -> Values {
-        let mut values = Values::from([("dst".to_owned(), Fill::from(self.dst.clone()))]);
+    pub fn values(&self) -> PlaceholderValues {
+        let mut values =
+            PlaceholderValues::from([("dst".to_owned(), PlaceholderValue::from(self.dst.clone()))]);
         if let Some((bucket, prefix)) = &self.bucket {
-            values.insert("bucket".into(), Fill::from(bucket.clone()));
-            values.insert("prefix".into(), Fill::from(prefix.clone()));
+            values.insert("bucket".into(), PlaceholderValue::from(bucket.clone()));
+            values.insert("prefix".into(), PlaceholderValue::from(prefix.clone()));
         }
         if let Some(access) = &self.access {
-            values.insert("endpoint".into(), Fill::from(access.endpoint.clone()));
+            values.insert("endpoint".into(), PlaceholderValue::from(access.endpoint.clone()));
         }
         values
     }

@@ -1,14 +1,14 @@
 //! Extracts metrics from the standard output of a run: fio's JSON, and the summary line of a transfer with
 //! `--json`.
 
-use super::bench::LEFT_OUT;
-use crate::campaign::tools::Output;
+use crate::campaign::run::LEFT_OUT;
+use crate::campaign::tools::OutputFormat;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Result of an extraction.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Found {
+pub(crate) struct ExtractedMetrics {
     /// Metrics by name.
     pub metrics: BTreeMap<String, f64>,
     /// Verdict of a transfer.
@@ -21,13 +21,13 @@ pub(crate) struct Found {
 ///
 /// # Errors
 /// The output is malformed: the part of a sentence that follows the name of the command.
-pub(crate) fn extract(how: Output, output: &[u8]) -> Result<Found, String> {
+pub(crate) fn extract(how: OutputFormat, output: &[u8]) -> Result<ExtractedMetrics, String> {
     let text = String::from_utf8_lossy(output);
     match how {
-        Output::Nothing => Ok(Found::default()),
-        Output::Fio => fio(&text),
-        Output::Own => own(&text),
-        Output::Joblog => Ok(joblog(&text)),
+        OutputFormat::Nothing => Ok(ExtractedMetrics::default()),
+        OutputFormat::Fio => fio(&text),
+        OutputFormat::Own => own(&text),
+        OutputFormat::Joblog => Ok(joblog(&text)),
     }
 }
 
@@ -37,9 +37,9 @@ const JOBLOG: &str = "Seq\tHost\tStarttime\tJobRuntime\t";
 
 /// Sums the times of a job log, which may be interleaved with output of jobs. Empty if there is no log, or if
 /// part of the output was dropped.
-fn joblog(text: &str) -> Found {
+fn joblog(text: &str) -> ExtractedMetrics {
     if !text.contains(JOBLOG) || text.contains(LEFT_OUT) {
-        return Found::default();
+        return ExtractedMetrics::default();
     }
     let time = |line: &str| {
         let columns: Vec<&str> = line.split('\t').collect();
@@ -47,11 +47,14 @@ fn joblog(text: &str) -> Found {
         columns.get(3).filter(|_| is_row)?.trim().parse::<f64>().ok()
     };
     let items_s: f64 = text.lines().filter_map(time).filter(|time| time.is_finite()).sum();
-    Found { metrics: BTreeMap::from([("items_s".to_owned(), items_s)]), ..Found::default() }
+    ExtractedMetrics {
+        metrics: BTreeMap::from([("items_s".to_owned(), items_s)]),
+        ..ExtractedMetrics::default()
+    }
 }
 
 /// Uses the last line that is a summary.
-fn own(text: &str) -> Result<Found, String> {
+fn own(text: &str) -> Result<ExtractedMetrics, String> {
     let summary = text.lines().rev().find_map(|line| {
         let value: Value = serde_json::from_str(line).ok()?;
         (value.get("event")? == "summary").then_some(value)
@@ -64,11 +67,11 @@ fn own(text: &str) -> Result<Found, String> {
         }
     }
     let verdict = summary.get("verdict").filter(|verdict| !verdict.is_null()).cloned();
-    Ok(Found { metrics, verdict, document: None })
+    Ok(ExtractedMetrics { metrics, verdict, document: None })
 }
 
 /// Parses fio's JSON; warnings may precede it.
-fn fio(text: &str) -> Result<Found, String> {
+fn fio(text: &str) -> Result<ExtractedMetrics, String> {
     let start = text.find('{').ok_or("gave no JSON on standard output")?;
     let text = &text[start..];
     let mut documents = serde_json::Deserializer::from_str(text).into_iter::<Value>();
@@ -77,7 +80,7 @@ fn fio(text: &str) -> Result<Found, String> {
     let jobs = document.get("jobs").and_then(Value::as_array).filter(|jobs| !jobs.is_empty());
     let jobs = jobs.ok_or("gave JSON without jobs of fio")?;
     let output = text.get(..documents.byte_offset()).map(str::to_owned);
-    Ok(Found { metrics: fio_jobs(jobs)?, verdict: None, document: output })
+    Ok(ExtractedMetrics { metrics: fio_jobs(jobs)?, verdict: None, document: output })
 }
 
 /// Percentiles to extract: the metric, and fio's name for it.
@@ -86,12 +89,12 @@ const PERCENTILES: [(&str, &str); 3] =
 
 /// Mean weighted by operations.
 #[derive(Default)]
-struct Weighted {
+struct WeightedMean {
     sum: f64,
     of: f64,
 }
 
-impl Weighted {
+impl WeightedMean {
     fn add(&mut self, mean: Option<f64>, operations: f64) {
         if let Some(mean) = mean {
             self.sum += mean * operations;
@@ -108,7 +111,7 @@ impl Weighted {
 /// weighted by operations; of percentiles the highest is taken, which is an upper bound.
 pub(crate) fn fio_jobs(jobs: &[Value]) -> Result<BTreeMap<String, f64>, String> {
     let (mut iops, mut bytes_per_s) = (0.0, 0.0);
-    let (mut clat, mut lat) = (Weighted::default(), Weighted::default());
+    let (mut clat, mut lat) = (WeightedMean::default(), WeightedMean::default());
     let mut metrics: BTreeMap<String, f64> = BTreeMap::new();
     for job in jobs {
         if let Some(code) = job.get("error").and_then(Value::as_i64).filter(|code| *code != 0) {
@@ -165,7 +168,7 @@ mod tests {
    "lat_ns":{"mean":3100.0}}},
  {"error":0,"read":{"iops":1.0,"bw_bytes":4096,"total_ios":0,"clat_ns":{"mean":0.0}},"write":{}}]}
 and more"#;
-        let found = extract(Output::Fio, new.as_bytes()).unwrap().metrics;
+        let found = extract(OutputFormat::Fio, new.as_bytes()).unwrap().metrics;
         assert_eq!(found["iops"], 151.0);
         assert_eq!(found["bw_bytes_per_s"], 618_496.0);
         assert_eq!((found["clat_mean_ns"], found["clat_p99_ns"]), (1500.0, 5000.0));
@@ -173,12 +176,12 @@ and more"#;
         assert_eq!(found.get("clat_p999_ns"), None);
         let old =
             r#"{"jobs":[{"read":{"iops":10,"bw":4,"clat":{"mean":2.5}},"write":{"iops":0}}]}"#;
-        let found = extract(Output::Fio, old.as_bytes()).unwrap().metrics;
+        let found = extract(OutputFormat::Fio, old.as_bytes()).unwrap().metrics;
         assert_eq!((found["bw_bytes_per_s"], found["clat_mean_ns"]), (4096.0, 2500.0));
         assert_eq!(found.get("clat_p99_ns"), None);
         // Only the JSON document is kept, so that other programs can parse it.
         let text = format!("note: a word\n{old}\nmore\n");
-        let document = extract(Output::Fio, text.as_bytes()).unwrap().document;
+        let document = extract(OutputFormat::Fio, text.as_bytes()).unwrap().document;
         assert_eq!(document.as_deref(), Some(old));
     }
 
@@ -186,7 +189,7 @@ and more"#;
     fn own_summaries() {
         let text = "{\"event\":\"item\"}\n{\"event\":\"summary\",\"files\":3,\"bytes\":12,\"jobs\":4,\
             \"verdict\":{\"limit\":\"cpu\"}}\nnoise\n";
-        let found = extract(Output::Own, text.as_bytes()).unwrap();
+        let found = extract(OutputFormat::Own, text.as_bytes()).unwrap();
         assert_eq!((found.metrics["files"], found.metrics["bytes"]), (3.0, 12.0));
         assert_eq!(found.verdict.unwrap()["limit"], "cpu");
     }
@@ -194,16 +197,16 @@ and more"#;
     #[test]
     fn what_is_not_there_is_said() {
         for (how, text, said) in [
-            (Output::Own, "", "no summary line"),
-            (Output::Fio, "", "no JSON"),
-            (Output::Fio, "{\"jobs\":[", "cannot be read"),
-            (Output::Fio, "{}", "without jobs"),
-            (Output::Fio, "{\"jobs\":[{\"error\":5}]}", "failed with error 5"),
+            (OutputFormat::Own, "", "no summary line"),
+            (OutputFormat::Fio, "", "no JSON"),
+            (OutputFormat::Fio, "{\"jobs\":[", "cannot be read"),
+            (OutputFormat::Fio, "{}", "without jobs"),
+            (OutputFormat::Fio, "{\"jobs\":[{\"error\":5}]}", "failed with error 5"),
         ] {
             let why = extract(how, text.as_bytes()).unwrap_err();
             assert!(why.contains(said), "{why}");
         }
-        assert_eq!(extract(Output::Nothing, b"x"), Ok(Found::default()));
+        assert_eq!(extract(OutputFormat::Nothing, b"x"), Ok(ExtractedMetrics::default()));
     }
 
     #[test]
@@ -213,11 +216,15 @@ and more"#;
             "{head}x1\n1\t:\t1795388910.945\t     0.207\t0\t3\t0\t0\trsync a\nsent 3\tbytes\n\
              2\t:\t1795388910.949\t     1.500\t0\t3\t0\t0\trsync b\n"
         );
-        let found = extract(Output::Joblog, text.as_bytes()).unwrap().metrics;
+        let found = extract(OutputFormat::Joblog, text.as_bytes()).unwrap().metrics;
         assert!((found["items_s"] - 1.707).abs() < 1e-9, "{found:?}");
         // A missing or incomplete log gives nothing.
         for text in ["", "1\t:\t2\t3\t0\t3\t0\t0\tx\n", &format!("{text}\n[77{LEFT_OUT}\n")] {
-            assert_eq!(extract(Output::Joblog, text.as_bytes()), Ok(Found::default()), "{text}");
+            assert_eq!(
+                extract(OutputFormat::Joblog, text.as_bytes()),
+                Ok(ExtractedMetrics::default()),
+                "{text}"
+            );
         }
     }
 }

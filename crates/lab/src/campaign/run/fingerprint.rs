@@ -1,10 +1,11 @@
 //! Fingerprint of the environment of a measurement: programs, machine, background load, cost of starting a
 //! job. It identifies neither the machine nor its users.
 
-use super::local::Local;
-use crate::campaign::{Plan, tools};
-use crate::results::{Header, Machine, SCHEMA, Tool};
+use crate::campaign::run::local::LocalBench;
+use crate::campaign::{CampaignPlan, tools};
+use crate::results::{ResultsHeader, SCHEMA, ToolFingerprint};
 use hakobu_core::number::bytes;
+use hakobu_core::unit::Machine;
 use hakobu_explain::sample::{Limits, Sampler, Watched};
 use hakobu_sys::{AsFd, disk as room, host};
 use sha2::{Digest, Sha256};
@@ -51,7 +52,7 @@ const IDLE: Duration = Duration::from_secs(1);
 
 /// Facts about a campaign besides its plan.
 #[derive(Clone, Debug, Default)]
-pub struct Facts {
+pub struct HeaderFacts {
     /// Program and version.
     pub program: String,
     /// Start time, RFC 3339 in UTC.
@@ -64,11 +65,11 @@ pub struct Facts {
 
 /// Header of the results of a campaign. `instance_type` is the cloud's name for the machine.
 pub fn header(
-    plan: &Plan,
-    facts: &Facts,
+    plan: &CampaignPlan,
+    facts: &HeaderFacts,
     instance_type: fn() -> Option<String>,
-    local: &Local,
-) -> Header {
+    local: &LocalBench,
+) -> ResultsHeader {
     let mut machine = machine(&plan.places, instance_type());
     if let Some(name) = &facts.machine_name {
         machine.name.clone_from(name);
@@ -76,7 +77,7 @@ pub fn header(
     let words = plan.cells.iter().filter_map(|planned| planned.launch.argv.first());
     let has_shell = words.into_iter().any(|word| word == "sh");
     let parallel = plan.programs.iter().find(|(_, path)| is_named(path, "parallel"));
-    Header {
+    ResultsHeader {
         schema: SCHEMA,
         program: facts.program.clone(),
         start: facts.start.clone(),
@@ -169,11 +170,11 @@ fn is_named(path: &Path, name: &str) -> bool {
 }
 
 /// Describes a program.
-fn tool(name: &str, words: &Path, local: &Local) -> Tool {
+fn tool(name: &str, words: &Path, local: &LocalBench) -> ToolFingerprint {
     let Some(path) = find(words) else {
-        return Tool { name: name.to_owned(), ..Tool::default() };
+        return ToolFingerprint { name: name.to_owned(), ..ToolFingerprint::default() };
     };
-    Tool {
+    ToolFingerprint {
         name: name.to_owned(),
         version: version(&path, local).unwrap_or_default(),
         path: without_home(&path),
@@ -190,9 +191,9 @@ fn find(words: &Path) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|dir| dir.join(words)).find(|path| path.is_file())
 }
 
-fn version(path: &Path, local: &Local) -> Option<String> {
+fn version(path: &Path, local: &LocalBench) -> Option<String> {
     let name = path.file_name()?.to_str()?;
-    let ask: &[&str] = match (tools::program(name), name) {
+    let ask: &[&str] = match (tools::known_program(name), name) {
         (Some(program), _) => program.version,
         _ if SAY_VERSION.contains(&name) => &["--version"],
         (_, "mc") => &["version"],
@@ -229,7 +230,7 @@ fn sha256(path: &Path) -> Option<String> {
 }
 
 /// Cost of starting one job, in each way that takes part.
-fn start_costs(local: &Local, shell: bool, parallel: Option<&Path>) -> BTreeMap<String, f64> {
+fn start_costs(local: &LocalBench, shell: bool, parallel: Option<&Path>) -> BTreeMap<String, f64> {
     let mut costs = BTreeMap::new();
     costs.extend(local.start_cost_s(&["true"], STARTS).map(|cost| ("exec".to_owned(), cost)));
     if shell {
@@ -256,8 +257,8 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::AtomicBool;
 
-    fn local() -> Local {
-        Local::new("false".into(), None, Arc::new(AtomicBool::new(false)))
+    fn local() -> LocalBench {
+        LocalBench::new("false".into(), None, Arc::new(AtomicBool::new(false)))
     }
 
     #[test]
@@ -271,7 +272,7 @@ mod tests {
         let other = tool("sh", Path::new("sh"), &local);
         assert!(other.version.is_empty() && !other.sha256.is_empty(), "{other:?}");
         let none = tool("none", Path::new("/no/such/program"), &local);
-        assert_eq!(none, Tool { name: "none".into(), ..Tool::default() });
+        assert_eq!(none, ToolFingerprint { name: "none".into(), ..ToolFingerprint::default() });
     }
 
     #[test]

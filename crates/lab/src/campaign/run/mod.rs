@@ -1,35 +1,31 @@
-//! Runs a campaign: every cell once in each block, prepared, timed, checked and recorded, until there are
-//! enough runs. Access to the machine goes through [`Bench`], so that tests can replace it and the clock;
-//! [`Local`] is this machine.
+//! Runs a campaign: every cell once in each block, prepared, timed, checked and recorded, until there are enough runs.
+//! Access to the machine goes through [`Bench`], so that tests can replace it and the clock; `local` is this machine.
 
-mod bench;
-mod extract;
+pub(crate) mod extract;
 pub mod fingerprint;
-mod local;
-mod once;
-mod order;
+mod job;
+mod load;
+pub mod local;
+pub mod order;
+mod page_cache;
 mod prove;
-mod session;
 #[cfg(test)]
 mod tests;
 
-pub use bench::{Bench, CheckResult, Ending, Measured};
-pub(crate) use extract::fio_jobs;
-pub use local::Local;
-pub use order::{first_block, runs_max};
-pub use session::{Event, How};
-
-use super::Plan;
-use crate::results::store::Store;
-use crate::results::{End, Run};
-use once::Done;
-use session::Session;
+use crate::campaign::data::DataRecipe;
+use crate::campaign::run::extract::extract;
+use crate::campaign::run::order::{runs_max, seed_of};
+use crate::campaign::{CampaignPlan, Launch, PlannedCell, RunAction, RunCheck, ServerPlan};
+use crate::results::store::ResultsStore;
+use crate::results::{CampaignEnd, Cell, CheckedFiles, LoadCurves, Run};
+use std::collections::BTreeMap;
+use std::path::Path;
 
 /// Outcome of a campaign.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct CampaignOutcome {
     /// Last line of the results.
-    pub end: End,
+    pub end: CampaignEnd,
     /// Recorded runs, including warm-ups.
     pub runs: usize,
     /// Number of these that failed.
@@ -38,14 +34,14 @@ pub struct Outcome {
     pub failed_after: usize,
 }
 
-impl Outcome {
+impl CampaignOutcome {
     /// True if a stop ended it.
     pub fn is_stopped(&self) -> bool {
         self.end.reason == STOPPED
     }
 }
 
-/// [`End::reason`] after a stop.
+/// [`CampaignEnd::reason`] after a stop.
 const STOPPED: &str = "stopped";
 
 /// Runs a campaign, or resumes it: recorded runs are not repeated.
@@ -54,13 +50,13 @@ const STOPPED: &str = "stopped";
 /// A message: a data set, a server or the setup failed, or results could not be written. Earlier results are
 /// in the store.
 pub fn run(
-    plan: &Plan,
-    how: &How,
-    store: &mut Store,
+    plan: &CampaignPlan,
+    how: &SessionOptions,
+    store: &mut ResultsStore,
     bench: &mut dyn Bench,
-    report: &mut dyn FnMut(Event<'_>),
-) -> Result<Outcome, String> {
-    let mut session = Session {
+    report: &mut dyn FnMut(CampaignEvent<'_>),
+) -> Result<CampaignOutcome, String> {
+    let mut session = CampaignSession {
         began_s: bench.now_s() - store.elapsed_s,
         runs: std::mem::take(&mut store.runs),
         measured_s: 0.0,
@@ -90,31 +86,34 @@ pub fn run(
     let mut failed_after = 0;
     for command in &plan.teardown {
         if let Err(why) = session.bench.shell(command, true) {
-            (session.report)(Event::Teardown(&why));
+            (session.report)(CampaignEvent::Teardown(&why));
             failed_after += 1;
         }
     }
     session.bench.end_servers();
-    let end =
-        End { reason: done?.to_owned(), took_s: session.at_s(), overhead: session.overhead() };
+    let end = CampaignEnd {
+        reason: done?.to_owned(),
+        took_s: session.at_s(),
+        overhead: session.overhead(),
+    };
     session.store.end(&end)?;
-    Ok(Outcome { failed_after, ..session.outcome(end) })
+    Ok(CampaignOutcome { failed_after, ..session.outcome(end) })
 }
 
-impl Session<'_> {
+impl CampaignSession<'_> {
     fn set_up(&mut self) -> Result<(), String> {
         for own in &self.plan.own {
             self.bench.claim(own)?;
         }
         for (at, (recipe, folder)) in self.plan.data.iter().enumerate() {
             let name = self.plan.header.data.get(at).map_or("", |data| data.name.as_str());
-            (self.report)(Event::Data(name));
+            (self.report)(CampaignEvent::Data(name));
             let made = self.bench.make(recipe, folder);
             made.map_err(|why| format!("data set '{name}': {why}"))?;
         }
         self.serve(&self.plan.servers)?;
         for command in &self.plan.setup {
-            (self.report)(Event::Setup(command));
+            (self.report)(CampaignEvent::Setup(command));
             self.bench.shell(command, false).map_err(|why| format!("setup: {why}"))?;
         }
         Ok(())
@@ -143,18 +142,18 @@ impl Session<'_> {
                 let (at_s, warmup) = (self.at_s(), block < self.plan.repeat.warmup);
                 let cell = &planned.cell;
                 let done = self.runs.len();
-                (self.report)(Event::Begins { cell, warmup, done, most, at_s });
+                (self.report)(CampaignEvent::Begins { cell, warmup, done, most, at_s });
                 let place = u32::try_from(place).unwrap_or(u32::MAX);
                 let run = Run { cell: cell.id, block, place, warmup, at_s, ..Run::default() };
-                let number = once::iteration(&run, self.plan.repeat.warmup);
-                let made = once::once(planned, run, self.plan.repeat.seed, number, self.bench);
+                let number = iteration(&run, self.plan.repeat.warmup);
+                let made = once(planned, run, self.plan.repeat.seed, number, self.bench);
                 let Some(done) = made else { return Ok(STOPPED) };
-                let Done { run, curves, output, lab_cpu_s } = done;
+                let CompletedRun { run, curves, output, lab_cpu_s } = done;
                 if let Some(output) = output {
                     self.store.keep(&run, cell.control_of.is_some(), &output)?;
                 }
                 self.store.run(&run, curves.as_ref())?;
-                (self.report)(Event::Ended { cell, run: &run });
+                (self.report)(CampaignEvent::Ended { cell, run: &run });
                 self.measured_s += run.wall_s;
                 self.lab_cpu_s += lab_cpu_s;
                 self.runs.push(run);
@@ -164,7 +163,7 @@ impl Session<'_> {
     }
 
     /// Makes the remaining counter-experiments; true if all are complete.
-    fn prove(&mut self, how: &How) -> Result<bool, String> {
+    fn prove(&mut self, how: &SessionOptions) -> Result<bool, String> {
         for change in prove::wanted(self.plan, how, &self.store.folder)? {
             if self.is_over_budget() {
                 break;
@@ -176,13 +175,346 @@ impl Session<'_> {
         Ok(true)
     }
 
-    fn outcome(&self, end: End) -> Outcome {
+    fn outcome(&self, end: CampaignEnd) -> CampaignOutcome {
         let failed = self.runs.iter().filter(|run| !run.ok).count();
-        Outcome { end, runs: self.runs.len(), failed, failed_after: 0 }
+        CampaignOutcome { end, runs: self.runs.len(), failed, failed_after: 0 }
     }
 
     /// Share of one CPU that the lab used during runs.
     fn overhead(&self) -> f64 {
         if self.measured_s > 0.0 { self.lab_cpu_s / self.measured_s } else { 0.0 }
     }
+}
+
+/// Operations of a campaign on the machine.
+pub trait Bench {
+    /// Monotonic time in seconds, from an arbitrary origin.
+    fn now_s(&self) -> f64;
+
+    /// True after a request to stop: nothing new is begun, and the run in progress does not count.
+    fn is_stopped(&self) -> bool;
+
+    /// Makes a data set in a folder, unless it exists.
+    fn make(&mut self, recipe: &DataRecipe, folder: &Path) -> Result<(), String>;
+
+    /// Creates a folder of the campaign, or recognises it by its mark.
+    ///
+    /// # Errors
+    /// A message, if the folder has no valid mark.
+    fn claim(&mut self, own: &Path) -> Result<(), String>;
+
+    /// Starts a server; it accepts requests when this returns, and ends with the bench.
+    fn serve(&mut self, server: &ServerPlan) -> Result<(), String>;
+
+    /// Ends all servers.
+    fn end_servers(&mut self);
+
+    /// Tells which run of its command begins, for commands that want to know; `None` between runs.
+    fn begins(&mut self, _iteration: Option<String>) {}
+
+    /// Runs a shell command, not timed. `at_any_rate` runs it even after a stop.
+    ///
+    /// # Errors
+    /// A message: it failed, or was ended by a stop.
+    fn shell(&mut self, command: &str, at_any_rate: bool) -> Result<(), String>;
+
+    /// Performs an action before a run.
+    fn prepare(&mut self, action: &RunAction) -> Result<(), String>;
+
+    /// Share of the files below a path in the page cache, 0 to 1; `None` if unknown.
+    fn cached(&mut self, source: &Path) -> Option<f64>;
+
+    /// Runs and times a command.
+    fn measure(&mut self, launch: &Launch) -> Result<Measurement, String>;
+
+    /// Checks the result of a run. `seed` selects the files to compare.
+    fn check(&mut self, check: &RunCheck, seed: u64) -> CheckResult;
+}
+
+/// End of a timed command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommandEnding {
+    /// Exited with a code.
+    Exited(i32),
+    /// Killed by a signal.
+    Killed(i32),
+    /// Killed with all its children after its time limit.
+    TimedOut,
+    /// Stopped by a signal, and killed, as nothing would have continued it.
+    Stopped(i32),
+}
+
+impl Default for CommandEnding {
+    fn default() -> CommandEnding {
+        CommandEnding::Exited(0)
+    }
+}
+
+/// Measurements of a timed command.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Measurement {
+    /// Its end.
+    pub ending: CommandEnding,
+    /// Times, memory, bytes, switches and loads; the other fields are those of the default.
+    pub costs: Run,
+    /// Standard output, bounded.
+    pub stdout: Vec<u8>,
+    /// End of standard error.
+    pub stderr: Vec<u8>,
+    /// Load curves: times, and values by the names of [`crate::results::LoadCurves::values`].
+    pub curves: (Vec<f64>, BTreeMap<String, Vec<f64>>),
+    /// CPU time used by the lab itself meanwhile, seconds.
+    pub lab_cpu_s: f64,
+}
+
+/// Result of a check.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CheckResult {
+    /// Files and bytes found; `None` if only the exit code is checked.
+    pub checked: Option<CheckedFiles>,
+    /// The problem, as a sentence.
+    pub problem: Option<String>,
+}
+
+/// Text after the number of dropped output bytes.
+const LEFT_OUT: &str = " bytes left out]";
+
+/// Progress of a campaign.
+#[derive(Clone, Debug)]
+pub enum CampaignEvent<'a> {
+    /// A data set is made or found.
+    Data(&'a str),
+    /// A setup command starts.
+    Setup(&'a str),
+    /// A counter-experiment starts.
+    Experiment {
+        /// Its cell.
+        cell: &'a Cell,
+        /// The change, in words.
+        about: &'a str,
+    },
+    /// A run starts.
+    Begins {
+        /// Its cell.
+        cell: &'a Cell,
+        /// True for a warm-up, which does not count.
+        warmup: bool,
+        /// Runs completed so far.
+        done: usize,
+        /// Most runs that there will be.
+        most: usize,
+        /// Seconds since the start of the campaign.
+        at_s: f64,
+    },
+    /// A run has ended and is recorded.
+    Ended {
+        /// Its cell.
+        cell: &'a Cell,
+        /// Its result.
+        run: &'a Run,
+    },
+    /// A teardown command failed, with the reason.
+    Teardown(&'a str),
+}
+
+/// Options of a session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SessionOptions {
+    /// True to run counter-experiments after the runs, at the most important cells.
+    pub prove: bool,
+    /// CPUs that commands may use by default.
+    pub cpus: usize,
+}
+
+/// A campaign in progress.
+pub(super) struct CampaignSession<'a> {
+    pub(super) plan: &'a CampaignPlan,
+    pub(super) store: &'a mut ResultsStore,
+    pub(super) bench: &'a mut dyn Bench,
+    pub(super) report: &'a mut dyn FnMut(CampaignEvent<'_>),
+    /// Start time on the clock of the bench, shifted by pauses.
+    began_s: f64,
+    pub(super) runs: Vec<Run>,
+    /// Total wall clock time of this session's runs.
+    measured_s: f64,
+    /// CPU time of the lab during these runs.
+    lab_cpu_s: f64,
+}
+
+impl CampaignSession<'_> {
+    /// Time since the start of the campaign without pauses, seconds.
+    pub(super) fn at_s(&self) -> f64 {
+        self.bench.now_s() - self.began_s
+    }
+
+    fn is_over_budget(&self) -> bool {
+        self.plan.repeat.budget.is_some_and(|budget| self.at_s() >= budget.as_secs_f64())
+    }
+
+    pub(super) fn serve(&mut self, servers: &[ServerPlan]) -> Result<(), String> {
+        for server in servers {
+            let started = self.bench.serve(server);
+            started.map_err(|why| format!("server '{}': {why}", server.label))?;
+        }
+        Ok(())
+    }
+}
+
+/// Most characters of output quoted in a sentence.
+const QUOTED_MAX: usize = 200;
+
+/// A completed run.
+#[derive(Debug, Default)]
+pub(super) struct CompletedRun {
+    pub(super) run: Run,
+    pub(super) curves: Option<LoadCurves>,
+    /// Its output, if metrics were extracted from it.
+    pub(super) output: Option<String>,
+    /// CPU time of the lab meanwhile, seconds.
+    lab_cpu_s: f64,
+}
+
+/// Number of a run of its command, as hyperfine(1) tells it to commands: those that count from 0, or `warmup-0`.
+/// `first`: block of the first one.
+fn iteration(run: &Run, first: u32) -> String {
+    match run.warmup {
+        true => format!("warmup-{}", run.block),
+        false => run.block.saturating_sub(first).to_string(),
+    }
+}
+
+/// Executes a run; `run` identifies it, and `iteration` is its number for commands. `None` if a stop interrupted it.
+pub(super) fn once(
+    planned: &PlannedCell,
+    run: Run,
+    seed: u64,
+    iteration: String,
+    bench: &mut dyn Bench,
+) -> Option<CompletedRun> {
+    bench.begins(Some(iteration));
+    let done = prepared(planned, run, seed, bench);
+    bench.begins(None);
+    done
+}
+
+fn prepared(
+    planned: &PlannedCell,
+    mut run: Run,
+    seed: u64,
+    bench: &mut dyn Bench,
+) -> Option<CompletedRun> {
+    let problem = prepare(planned, &mut run, bench);
+    if bench.is_stopped() {
+        conclude(planned, bench);
+        return None;
+    }
+    let (mut curves, mut output, mut lab_cpu_s) = (None, None, 0.0);
+    let problem = match problem {
+        Some(problem) => Some(problem),
+        None => match bench.measure(&planned.launch) {
+            Err(why) => Some(why),
+            Ok(measured) => {
+                lab_cpu_s = measured.lab_cpu_s;
+                let (t_s, values) = measured.curves.clone();
+                if !t_s.is_empty() {
+                    curves = Some(LoadCurves { cell: run.cell, block: run.block, t_s, values });
+                }
+                let Run { cell, block, place, warmup, at_s, cached, .. } = run;
+                let exit_code = match measured.ending {
+                    CommandEnding::Exited(code) => Some(code),
+                    CommandEnding::Killed(_)
+                    | CommandEnding::TimedOut
+                    | CommandEnding::Stopped(_) => None,
+                };
+                let costs = measured.costs.clone();
+                run = Run { cell, block, place, warmup, at_s, cached, exit_code, ..costs };
+                ended_well(&planned.launch, &measured)
+                    .or_else(|| extracted(planned, &mut run, &mut output, &measured))
+            }
+        },
+    };
+    let problem = problem.or_else(|| {
+        let result = bench.check(&planned.check, seed_of(seed, &run));
+        run.checked = result.checked;
+        result.problem
+    });
+    let concluded = conclude(planned, bench);
+    run.problem = problem.or(concluded);
+    run.ok = run.problem.is_none();
+    (!bench.is_stopped()).then_some(CompletedRun { run, curves, output, lab_cpu_s })
+}
+
+fn prepare(planned: &PlannedCell, run: &mut Run, bench: &mut dyn Bench) -> Option<String> {
+    for action in &planned.prepare {
+        if bench.is_stopped() {
+            return None;
+        }
+        if let Err(why) = bench.prepare(action) {
+            return Some(format!("could not be prepared: {why}"));
+        }
+    }
+    run.cached = planned.source.as_deref().and_then(|source| bench.cached(source));
+    None
+}
+
+/// Runs the commands that follow a run, also after a failure.
+fn conclude(planned: &PlannedCell, bench: &mut dyn Bench) -> Option<String> {
+    let mut problem = None;
+    for command in &planned.conclude {
+        if let Err(why) = bench.shell(command, true) {
+            problem.get_or_insert(format!("what follows the run failed: {why}"));
+        }
+    }
+    problem
+}
+
+/// Describes how a command failed, if it did.
+fn ended_well(launch: &Launch, measured: &Measurement) -> Option<String> {
+    let how = match measured.ending {
+        CommandEnding::Exited(code) if launch.accepts.accepts(code) => return None,
+        CommandEnding::Exited(code) => format!("ended with exit code {code}"),
+        CommandEnding::Killed(signal) => format!("was killed by signal {signal}"),
+        CommandEnding::Stopped(signal) => {
+            format!("was stopped by signal {signal} and not continued, so it was killed")
+        }
+        CommandEnding::TimedOut => {
+            let limit_s = launch.timeout.unwrap_or_default().as_secs_f64();
+            format!("took longer than {limit_s} s and was killed")
+        }
+    };
+    let said = last_line(&measured.stderr).or_else(|| last_line(&measured.stdout));
+    Some(match said {
+        Some(said) => format!("{how}; it said: {said}"),
+        None => how,
+    })
+}
+
+fn extracted(
+    planned: &PlannedCell,
+    run: &mut Run,
+    output: &mut Option<String>,
+    measured: &Measurement,
+) -> Option<String> {
+    match extract(planned.extract, &measured.stdout) {
+        Ok(found) => {
+            run.metrics = found.metrics;
+            if let Some(items_s) = run.metrics.get("items_s").copied()
+                && run.wall_s > 0.0
+            {
+                run.metrics.insert("concurrency".to_owned(), items_s / run.wall_s);
+            }
+            run.verdict = found.verdict;
+            *output = found.document;
+            None
+        }
+        Err(why) => Some(why),
+    }
+}
+
+/// Last non-empty line, shortened.
+fn last_line(output: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(output);
+    let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
+    let clean = line.chars().map(|c| if c.is_control() { ' ' } else { c });
+    Some(clean.take(QUOTED_MAX).collect())
 }

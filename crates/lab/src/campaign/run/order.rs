@@ -1,9 +1,9 @@
 //! Order of runs: every cell once in each block, shuffled by the seed; and whether cells have enough runs.
 //! Pure and deterministic, so that a resumed campaign does the same as an uninterrupted one.
 
-use crate::analysis::interval;
-use crate::campaign::Plan;
-use crate::campaign::data::splitmix;
+use crate::analysis::statistics::interval;
+use crate::campaign::CampaignPlan;
+use crate::campaign::random::splitmix;
 use crate::results::Run;
 
 /// Failures after which a cell that never succeeded is given up.
@@ -13,14 +13,14 @@ const VALUES_MIN: usize = 3;
 
 /// Random numbers of SplitMix64: the order of runs must not change with a library.
 #[derive(Clone, Debug)]
-pub(super) struct Random(u64);
+pub(super) struct SplitMix64(u64);
 
-impl Random {
+impl SplitMix64 {
     /// Generator for a seed and a stream number.
-    pub fn new(seed: u64, stream: u64) -> Random {
-        let mut random = Random(seed);
+    pub fn new(seed: u64, stream: u64) -> SplitMix64 {
+        let mut random = SplitMix64(seed);
         let first = random.draw();
-        Random(first ^ stream.wrapping_mul(0xD1B5_4A32_D192_ED03))
+        SplitMix64(first ^ stream.wrapping_mul(0xD1B5_4A32_D192_ED03))
     }
 
     /// Next 64 bits.
@@ -45,27 +45,27 @@ impl Random {
 /// Order of a block: positions of cells in the plan.
 pub(super) fn order(seed: u64, block: u32, cells: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..cells).collect();
-    Random::new(seed, u64::from(block)).shuffle(&mut order);
+    SplitMix64::new(seed, u64::from(block)).shuffle(&mut order);
     order
 }
 
 /// Seed of random choices in one run.
 pub(super) fn seed_of(seed: u64, run: &Run) -> u64 {
-    Random::new(seed ^ (u64::from(run.cell) << 32), u64::from(run.block)).draw()
+    SplitMix64::new(seed ^ (u64::from(run.cell) << 32), u64::from(run.block)).draw()
 }
 
 /// Ids of cells in the order of the first block.
-pub fn first_block(plan: &Plan) -> Vec<u32> {
+pub fn first_block(plan: &CampaignPlan) -> Vec<u32> {
     cells_of_block(plan, 0, &[]).into_iter().map(|at| plan.cells[at].cell.id).collect()
 }
 
 /// Most runs that there can be, including warm-ups.
-pub fn runs_max(plan: &Plan) -> usize {
+pub fn runs_max(plan: &CampaignPlan) -> usize {
     (plan.repeat.warmup as usize).saturating_add(plan.repeat.max as usize) * plan.cells.len()
 }
 
 /// True if no run is left to be done.
-pub(super) fn is_whole(plan: &Plan, runs: &[Run]) -> bool {
+pub(super) fn is_whole(plan: &CampaignPlan, runs: &[Run]) -> bool {
     for block in 0.. {
         let cells_of_block = cells_of_block(plan, block, runs);
         let is_there = |at: &usize| {
@@ -83,7 +83,7 @@ pub(super) fn is_whole(plan: &Plan, runs: &[Run]) -> bool {
 }
 
 /// Metric of a run. `None` if it failed or did not report it.
-pub(super) fn value(plan: &Plan, run: &Run) -> Option<f64> {
+pub(super) fn value(plan: &CampaignPlan, run: &Run) -> Option<f64> {
     if !run.ok || run.warmup {
         return None;
     }
@@ -94,7 +94,7 @@ pub(super) fn value(plan: &Plan, run: &Run) -> Option<f64> {
 }
 
 /// Runs of a cell before a block.
-struct Known {
+struct CellProgress {
     /// Runs without warm-ups, including failed ones.
     measured: usize,
     /// True if it failed too often to be tried again.
@@ -102,14 +102,14 @@ struct Known {
     values: Vec<f64>,
 }
 
-fn known(plan: &Plan, at: usize, block: u32, runs: &[Run]) -> Known {
+fn known(plan: &CampaignPlan, at: usize, block: u32, runs: &[Run]) -> CellProgress {
     let Some(planned) = plan.cells.get(at) else {
-        return Known { measured: 0, given_up: true, values: Vec::new() };
+        return CellProgress { measured: 0, given_up: true, values: Vec::new() };
     };
     let id = planned.cell.id;
     let own = || runs.iter().filter(|run| run.cell == id && run.block < block);
     let failed = own().filter(|run| !run.ok).count();
-    Known {
+    CellProgress {
         measured: own().filter(|run| !run.warmup).count(),
         given_up: failed >= FAILURES_MAX && own().all(|run| !run.ok),
         values: own().filter_map(|run| value(plan, run)).collect(),
@@ -126,7 +126,7 @@ fn is_tight(values: &[f64], share: f64) -> bool {
 }
 
 /// True if a cell, regardless of its control, needs another run.
-fn needs(plan: &Plan, at: usize, block: u32, runs: &[Run]) -> bool {
+fn needs(plan: &CampaignPlan, at: usize, block: u32, runs: &[Run]) -> bool {
     let repeat = &plan.repeat;
     let known = known(plan, at, block, runs);
     if known.given_up {
@@ -142,7 +142,7 @@ fn needs(plan: &Plan, at: usize, block: u32, runs: &[Run]) -> bool {
 
 /// Cells that run in a block, in order, given the runs of earlier blocks. A cell and its control stay
 /// together, because their runs are compared in pairs.
-pub(super) fn cells_of_block(plan: &Plan, block: u32, runs: &[Run]) -> Vec<usize> {
+pub(super) fn cells_of_block(plan: &CampaignPlan, block: u32, runs: &[Run]) -> Vec<usize> {
     let needed: Vec<bool> = (0..plan.cells.len()).map(|at| needs(plan, at, block, runs)).collect();
     let is_given_up = |at: usize| known(plan, at, block, runs).given_up;
     let joins = |at: usize| {
@@ -160,7 +160,7 @@ pub(super) fn cells_of_block(plan: &Plan, block: u32, runs: &[Run]) -> Vec<usize
 }
 
 /// Reason for the end: `tight` if some cell stopped before its maximum without being given up, else `done`.
-pub(super) fn reason(plan: &Plan, runs: &[Run]) -> &'static str {
+pub(super) fn reason(plan: &CampaignPlan, runs: &[Run]) -> &'static str {
     let is_short = |at: usize| {
         let known = known(plan, at, u32::MAX, runs);
         !known.given_up && known.measured < plan.repeat.max as usize
@@ -171,13 +171,14 @@ pub(super) fn reason(plan: &Plan, runs: &[Run]) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::campaign::{Planned, Repeat};
+    use crate::campaign::{PlannedCell, RepeatRules};
     use crate::results::Cell;
 
-    fn plan(cells: u32, warmup: u32, min: u32, max: u32) -> Plan {
-        let repeat = Repeat { warmup, min, max, tight: 0.05, budget: None, seed: 7 };
-        let cell = |id| Planned { cell: Cell { id, ..Cell::default() }, ..Planned::default() };
-        Plan { cells: (0..cells).map(cell).collect(), repeat, ..Plan::default() }
+    fn plan(cells: u32, warmup: u32, min: u32, max: u32) -> CampaignPlan {
+        let repeat = RepeatRules { warmup, min, max, tight: 0.05, budget: None, seed: 7 };
+        let cell =
+            |id| PlannedCell { cell: Cell { id, ..Cell::default() }, ..PlannedCell::default() };
+        CampaignPlan { cells: (0..cells).map(cell).collect(), repeat, ..CampaignPlan::default() }
     }
 
     fn run(cell: u32, block: u32, wall_s: f64, ok: bool) -> Run {
@@ -190,7 +191,7 @@ mod tests {
         assert_ne!(order(7, 3, 9), order(7, 4, 9));
         assert_ne!(order(7, 3, 9), order(8, 3, 9));
         // A seed must always give these numbers.
-        let mut random = Random(0);
+        let mut random = SplitMix64(0);
         assert_eq!([random.draw(), random.draw()], [0xE220_A839_7B1D_CDAF, 0x6E78_9E6A_A1B9_65F4]);
         // Each cell is equally often at each position.
         let mut places = [[0u32; 4]; 4];

@@ -1,12 +1,11 @@
 //! Counter-experiments: one resource is changed at the most important cells. Runs with and without the change
 //! alternate, so that both runs of a pair see the same conditions.
 
-use super::session::{Event, How, Session};
-use super::{once, order};
 use crate::analysis::{Analysis, analyse};
-use crate::campaign::{Action, Check, Plan, Planned, ServerPlan};
+use crate::campaign::run::{CampaignEvent, CampaignSession, SessionOptions, order};
+use crate::campaign::{CampaignPlan, PlannedCell, RunAction, RunCheck, ServerPlan, run};
 use crate::results::read::read;
-use crate::results::{Experiment, Line, Results, Run};
+use crate::results::{Cell, CounterExperiment, Results, ResultsLine, Run};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -17,20 +16,21 @@ const BLOCKS_FROM: u32 = 1 << 24;
 
 /// A change of one resource.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Change {
+pub(super) struct ExperimentPlan {
     /// Cell, resource, factor and description, without ratios.
-    experiment: Experiment,
+    experiment: CounterExperiment,
     /// The changed cell.
-    planned: Planned,
+    planned: PlannedCell,
     /// Servers to use meanwhile, if they change.
     servers: Option<Vec<ServerPlan>>,
 }
 
 /// Experiments that remain to be made.
-///
-/// # Errors
-/// The results cannot be read.
-pub(super) fn wanted(plan: &Plan, how: &How, folder: &Path) -> Result<Vec<Change>, String> {
+pub(super) fn wanted(
+    plan: &CampaignPlan,
+    how: &SessionOptions,
+    folder: &Path,
+) -> Result<Vec<ExperimentPlan>, String> {
     let results = read(folder)?;
     let mut found = Vec::new();
     for cell in cells(&results, &analyse(&results)) {
@@ -57,8 +57,7 @@ fn cells(results: &Results, analysis: &Analysis) -> Vec<u32> {
     for sweep in analysis.sweeps.iter().filter(|sweep| sweep.group == *group) {
         let Some(knee) = &sweep.knee else { continue };
         swept.extend(sweep.cells.iter().copied());
-        let at_knee =
-            |cell: &&crate::results::Cell| sweep.cells.contains(&cell.id) && cell.x == Some(knee.x);
+        let at_knee = |cell: &&Cell| sweep.cells.contains(&cell.id) && cell.x == Some(knee.x);
         found.extend(cells.iter().find(at_knee).map(|cell| cell.id));
     }
     let alone = cells.iter().filter(|cell| {
@@ -70,9 +69,13 @@ fn cells(results: &Results, analysis: &Analysis) -> Vec<u32> {
 }
 
 /// Changes that are possible at a cell.
-fn changes(plan: &Plan, planned: &Planned, how: &How) -> Vec<Change> {
-    let change = |changed: &str, about: String, factor: f64, planned: Planned| Change {
-        experiment: Experiment {
+fn changes(
+    plan: &CampaignPlan,
+    planned: &PlannedCell,
+    how: &SessionOptions,
+) -> Vec<ExperimentPlan> {
+    let change = |changed: &str, about: String, factor: f64, planned: PlannedCell| ExperimentPlan {
+        experiment: CounterExperiment {
             cell: planned.cell.id,
             changed: changed.to_owned(),
             about,
@@ -100,7 +103,7 @@ fn changes(plan: &Plan, planned: &Planned, how: &How) -> Vec<Change> {
         };
         let mut other = planned.clone();
         // After the cell's own limits, so that these override them and are removed together.
-        other.prepare.extend(begin.into_iter().map(Action::Shell));
+        other.prepare.extend(begin.into_iter().map(RunAction::Shell));
         let unit = if resource == "iops" { "" } else { " bytes/s" };
         let about = format!("{resource} {limit} → {half}{unit}");
         found.push(change(resource, about, half as f64 / limit as f64, other));
@@ -127,14 +130,14 @@ fn changes(plan: &Plan, planned: &Planned, how: &How) -> Vec<Change> {
             let half = ServerPlan { bandwidth_bytes_per_s: Some(rate / 2), ..server.clone() };
             let about = format!("bandwidth {rate} → {} bytes/s", rate / 2);
             let change = change("bandwidth", about, 0.5, planned.clone());
-            found.push(Change { servers: with(half), ..change });
+            found.push(ExperimentPlan { servers: with(half), ..change });
         }
         if !server.latency.is_zero() {
             let twice = ServerPlan { latency: server.latency * 2, ..server.clone() };
             let ms = |server: &ServerPlan| server.latency.as_secs_f64() * 1e3;
             let about = format!("latency {} → {} ms", ms(server), ms(&twice));
             let change = change("latency", about, 2.0, planned.clone());
-            found.push(Change { servers: with(twice), ..change });
+            found.push(ExperimentPlan { servers: with(twice), ..change });
         }
     }
     if let Some(other) = without_target(planned) {
@@ -144,7 +147,7 @@ fn changes(plan: &Plan, planned: &Planned, how: &How) -> Vec<Change> {
 }
 
 /// Disk limits of a cell that can be halved.
-fn disk_limits(planned: &Planned) -> Vec<(&'static str, u64)> {
+fn disk_limits(planned: &PlannedCell) -> Vec<(&'static str, u64)> {
     let Some(disk) = &planned.disk else { return Vec::new() };
     let both = [("iops", disk.iops), ("bandwidth", disk.bandwidth_bytes_per_s)];
     let both = both.into_iter().filter_map(|(name, limit)| Some((name, limit?)));
@@ -152,15 +155,15 @@ fn disk_limits(planned: &Planned) -> Vec<(&'static str, u64)> {
 }
 
 /// Folder that a cell writes to.
-fn target(planned: &Planned) -> Option<&Path> {
+fn target(planned: &PlannedCell) -> Option<&Path> {
     match &planned.check {
-        Check::Tree { target, .. } | Check::Count { target, .. } => Some(target),
-        Check::Exit => None,
+        RunCheck::Tree { target, .. } | RunCheck::Count { target, .. } => Some(target),
+        RunCheck::Exit => None,
     }
 }
 
 /// hakobu's own cell with `null:` as its target; `None` if the target is not a separate word of the command.
-fn without_target(planned: &Planned) -> Option<Planned> {
+fn without_target(planned: &PlannedCell) -> Option<PlannedCell> {
     let target = target(planned).filter(|_| planned.cell.own)?.to_str()?;
     let mut other = planned.clone();
     let is_target = |word: &String| {
@@ -169,22 +172,22 @@ fn without_target(planned: &Planned) -> Option<Planned> {
     let word = other.launch.argv.iter_mut().rev().find(|word| is_target(word))?;
     "null:".clone_into(word);
     // Nothing is written.
-    other.check = Check::Exit;
+    other.check = RunCheck::Exit;
     Some(other)
 }
 
-impl Session<'_> {
+impl CampaignSession<'_> {
     /// Makes an experiment and records it; false if a stop came first.
-    ///
-    /// # Errors
-    /// A server cannot be started, or the results cannot be written.
-    pub(super) fn experiment(&mut self, change: Change) -> Result<bool, String> {
-        let Change { mut experiment, planned, servers } = change;
+    pub(super) fn experiment(&mut self, change: ExperimentPlan) -> Result<bool, String> {
+        let ExperimentPlan { mut experiment, planned, servers } = change;
         let plan = self.plan;
         let Some(unchanged) = plan.cells.iter().find(|own| own.cell.id == experiment.cell) else {
             return Ok(true);
         };
-        (self.report)(Event::Experiment { cell: &unchanged.cell, about: &experiment.about });
+        (self.report)(CampaignEvent::Experiment {
+            cell: &unchanged.cell,
+            about: &experiment.about,
+        });
         let speed = |run: &Run| {
             let value = order::value(plan, run).filter(|value| *value > 0.0)?;
             Some(if plan.header.more_is_better { value } else { 1.0 / value })
@@ -203,8 +206,8 @@ impl Session<'_> {
                 let planned = if which == 1 { &planned } else { unchanged };
                 let block = BLOCKS_FROM + pair;
                 let run = Run { cell: experiment.cell, block, ..Run::default() };
-                let number = once::iteration(&run, BLOCKS_FROM);
-                let made = once::once(planned, run, plan.repeat.seed, number, self.bench);
+                let number = run::iteration(&run, BLOCKS_FROM);
+                let made = run::once(planned, run, plan.repeat.seed, number, self.bench);
                 if other_servers.is_some() {
                     self.exchange(&plan.servers)?;
                 }
@@ -215,7 +218,7 @@ impl Session<'_> {
                 experiment.ratios.push(changed / unchanged);
             }
         }
-        self.store.append(&Line::Experiment(experiment))?;
+        self.store.append(&ResultsLine::Experiment(experiment))?;
         Ok(true)
     }
 
@@ -229,19 +232,23 @@ impl Session<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::campaign::throttle::DiskThrottle;
     use crate::campaign::{DiskLimits, Launch};
-    use crate::results::Cell;
     use std::time::Duration;
 
-    fn described(plan: &Plan, planned: &Planned, cpus: usize) -> Vec<(String, f64, String)> {
-        let how = How { prove: true, cpus };
+    fn described(
+        plan: &CampaignPlan,
+        planned: &PlannedCell,
+        cpus: usize,
+    ) -> Vec<(String, f64, String)> {
+        let how = SessionOptions { prove: true, cpus };
         let found = changes(plan, planned, &how).into_iter().map(|change| change.experiment);
         found.map(|made| (made.changed, made.factor, made.about)).collect()
     }
 
     #[test]
     fn what_can_be_changed_is() {
-        let mut planned = Planned {
+        let mut planned = PlannedCell {
             cell: Cell {
                 own: true,
                 command: "hakobu sync s/ 127.0.0.1:4000".into(),
@@ -251,8 +258,8 @@ mod tests {
                 argv: ["hakobu", "sync", "/s/", "/t/"].map(str::to_owned).to_vec(),
                 ..Launch::default()
             },
-            check: Check::Tree { source: "/s".into(), target: "/t".into(), compare: 1 },
-            ..Planned::default()
+            check: RunCheck::Tree { source: "/s".into(), target: "/t".into(), compare: 1 },
+            ..PlannedCell::default()
         };
         let server = ServerPlan {
             label: "s3".into(),
@@ -262,7 +269,7 @@ mod tests {
             ..ServerPlan::default()
         };
         let other = ServerPlan { listen: "127.0.0.1:5000".into(), ..server.clone() };
-        let plan = Plan { servers: vec![server, other], ..Plan::default() };
+        let plan = CampaignPlan { servers: vec![server, other], ..CampaignPlan::default() };
         let text =
             |changed: &str, factor, about: &str| (changed.to_owned(), factor, about.to_owned());
         assert_eq!(
@@ -276,7 +283,7 @@ mod tests {
         );
         let sink = without_target(&planned).unwrap();
         assert_eq!(sink.launch.argv.last().unwrap(), "null:");
-        assert_eq!(sink.check, Check::Exit);
+        assert_eq!(sink.check, RunCheck::Exit);
         planned.cell.own = false;
         planned.launch.cpus = Some(1);
         planned.cell.command = "cp".into();
@@ -285,19 +292,20 @@ mod tests {
 
     #[test]
     fn limits_of_a_disk_are_halved_one_at_a_time() {
-        let throttle = crate::campaign::plan::Throttle::of_group("8:0", "/g");
+        let throttle = DiskThrottle::of_group("8:0", "/g");
         let disk = |iops, bandwidth_bytes_per_s| {
             Some(DiskLimits { throttle: throttle.clone(), iops, bandwidth_bytes_per_s })
         };
-        let mut planned = Planned { disk: disk(Some(3001), Some(1_000_000)), ..Planned::default() };
-        planned.prepare = vec![Action::Shell("limits of the cell".into())];
-        let how = How { prove: true, cpus: 1 };
-        let found = changes(&Plan::default(), &planned, &how);
+        let mut planned =
+            PlannedCell { disk: disk(Some(3001), Some(1_000_000)), ..PlannedCell::default() };
+        planned.prepare = vec![RunAction::Shell("limits of the cell".into())];
+        let how = SessionOptions { prove: true, cpus: 1 };
+        let found = changes(&CampaignPlan::default(), &planned, &how);
         let about: Vec<&str> = found.iter().map(|of| of.experiment.about.as_str()).collect();
         assert_eq!(about, ["iops 3001 → 1500", "bandwidth 1000000 → 500000 bytes/s"]);
         assert_eq!(found[1].experiment.factor, 0.5);
         let shell = |file: &str, rate| {
-            Action::Shell(format!("echo '8:0 {rate}' > /g/blkio.throttle.{file}_device"))
+            RunAction::Shell(format!("echo '8:0 {rate}' > /g/blkio.throttle.{file}_device"))
         };
         assert_eq!(
             found[0].planned.prepare[1..],
@@ -311,29 +319,29 @@ mod tests {
         );
         for nothing in [None, disk(None, None), disk(Some(1), Some(1))] {
             planned.disk = nothing;
-            assert!(changes(&Plan::default(), &planned, &how).is_empty());
+            assert!(changes(&CampaignPlan::default(), &planned, &how).is_empty());
         }
     }
 
     #[test]
     fn another_endpoint_takes_the_place_of_the_first_everywhere() {
         let (here, there) = ("https://a.example", "http://b.example:9000");
-        let mut planned = Planned { endpoint: Some(here.into()), ..Planned::default() };
+        let mut planned = PlannedCell { endpoint: Some(here.into()), ..PlannedCell::default() };
         planned.launch.argv = vec!["up".into(), format!("--endpoint-url={here}")];
-        planned.prepare = vec![Action::Sync, Action::Shell(format!("rm {here}"))];
+        planned.prepare = vec![RunAction::Sync, RunAction::Shell(format!("rm {here}"))];
         planned.conclude = vec![format!("verify {here}")];
-        let plan = Plan { other_endpoint: Some(there.into()), ..Plan::default() };
-        let how = How { prove: true, cpus: 1 };
+        let plan = CampaignPlan { other_endpoint: Some(there.into()), ..CampaignPlan::default() };
+        let how = SessionOptions { prove: true, cpus: 1 };
         let found = changes(&plan, &planned, &how);
         let [change] = found.as_slice() else { panic!("{found:?}") };
         assert_eq!(change.experiment.changed, "endpoint");
         assert_eq!(change.experiment.about, format!("endpoint {here} → {there}"));
         let other = &change.planned;
         assert_eq!(other.launch.argv[1], format!("--endpoint-url={there}"));
-        assert_eq!(other.prepare[1], Action::Shell(format!("rm {there}")));
+        assert_eq!(other.prepare[1], RunAction::Shell(format!("rm {there}")));
         assert_eq!(other.conclude, [format!("verify {there}")]);
         // Not if commands do not name the endpoint, and not to the same endpoint.
-        let same = Plan { other_endpoint: Some(here.into()), ..Plan::default() };
+        let same = CampaignPlan { other_endpoint: Some(here.into()), ..CampaignPlan::default() };
         assert!(changes(&same, &planned, &how).is_empty());
         planned.launch.argv.truncate(1);
         assert!(changes(&plan, &planned, &how).is_empty());

@@ -1,11 +1,19 @@
 //! Whole campaigns with a simulated clock and machine.
 
-mod prove;
-
-use super::*;
-use crate::campaign::{Action, Check, Launch, Planned, Repeat, ServerPlan, data};
-use crate::results::read::read;
-use crate::results::{Cell, Checked, Header, Results, SCHEMA};
+use crate::campaign::data::DataRecipe;
+use crate::campaign::run::order::{first_block, runs_max};
+use crate::campaign::run::{
+    Bench, CampaignOutcome, CheckResult, CommandEnding, Measurement, SessionOptions, ended_well,
+    iteration, order, run,
+};
+use crate::campaign::throttle::DiskThrottle;
+use crate::campaign::{
+    CampaignPlan, DiskLimits, ExitCodes, Launch, PlannedCell, RepeatRules, RunAction, RunCheck,
+    ServerPlan,
+};
+use crate::results::read::{RUNS_FILE, read};
+use crate::results::store::{ResultsStore, StoreError};
+use crate::results::{Cell, CheckedFiles, Results, ResultsHeader, Run, SCHEMA};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,7 +21,7 @@ use std::time::Duration;
 
 /// A simulated machine, on which time passes only while commands run.
 #[derive(Default)]
-struct Fake {
+struct FakeBench {
     now_s: f64,
     log: Vec<String>,
     /// Number of ended runs of each command.
@@ -26,14 +34,14 @@ struct Fake {
     fails: Vec<&'static str>,
 }
 
-impl Fake {
+impl FakeBench {
     fn fails(&self, what: &str) -> Result<(), String> {
         let failed = self.fails.iter().any(|word| what.contains(word));
         if failed { Err(format!("{what} failed")) } else { Ok(()) }
     }
 }
 
-impl Bench for Fake {
+impl Bench for FakeBench {
     fn now_s(&self) -> f64 {
         self.now_s
     }
@@ -42,7 +50,7 @@ impl Bench for Fake {
         self.stopped
     }
 
-    fn make(&mut self, recipe: &data::Recipe, folder: &Path) -> Result<(), String> {
+    fn make(&mut self, recipe: &DataRecipe, folder: &Path) -> Result<(), String> {
         self.log.push(format!("make {} {}", recipe.name, folder.display()));
         Ok(())
     }
@@ -67,7 +75,7 @@ impl Bench for Fake {
         self.fails(command)
     }
 
-    fn prepare(&mut self, action: &Action) -> Result<(), String> {
+    fn prepare(&mut self, action: &RunAction) -> Result<(), String> {
         self.log.push(format!("{action:?}"));
         self.fails(&format!("{action:?}"))
     }
@@ -77,7 +85,7 @@ impl Bench for Fake {
         Some(0.25)
     }
 
-    fn measure(&mut self, launch: &Launch) -> Result<Measured, String> {
+    fn measure(&mut self, launch: &Launch) -> Result<Measurement, String> {
         let name = launch.argv.join(" ");
         self.log.push(format!("run {name}"));
         self.fails(&name)?;
@@ -85,7 +93,11 @@ impl Bench for Fake {
             self.stopped = true;
             self.stop_at = None;
             let costs = Run { wall_s: 0.1, ..Run::default() };
-            return Ok(Measured { ending: Ending::Killed(15), costs, ..Measured::default() });
+            return Ok(Measurement {
+                ending: CommandEnding::Killed(15),
+                costs,
+                ..Measurement::default()
+            });
         }
         self.measured += 1;
         let count = self.ended.entry(name.clone()).or_default();
@@ -94,66 +106,71 @@ impl Bench for Fake {
         let noise = f64::from(*count * 37 % 11) / if name.contains("noisy") { 5.0 } else { 1e4 };
         let wall_s = name.len() as f64 + noise;
         self.now_s += wall_s;
-        let ending = if name.contains("bad") { Ending::Exited(1) } else { Ending::Exited(0) };
-        Ok(Measured {
+        let ending =
+            if name.contains("bad") { CommandEnding::Exited(1) } else { CommandEnding::Exited(0) };
+        Ok(Measurement {
             ending,
             costs: Run { wall_s, ..Run::default() },
             lab_cpu_s: wall_s / 200.0,
             curves: (vec![wall_s], BTreeMap::from([("user".to_owned(), vec![50.0])])),
-            ..Measured::default()
+            ..Measurement::default()
         })
     }
 
-    fn check(&mut self, check: &Check, seed: u64) -> CheckResult {
-        if *check == Check::Exit {
+    fn check(&mut self, check: &RunCheck, seed: u64) -> CheckResult {
+        if *check == RunCheck::Exit {
             return CheckResult::default();
         }
         self.log.push(format!("check {seed}"));
-        let checked = Some(Checked { files: 3, ..Checked::default() });
+        let checked = Some(CheckedFiles { files: 3, ..CheckedFiles::default() });
         CheckResult { checked, problem: self.fails("check").err() }
     }
 }
 
 /// A temporary folder, removed when dropped.
-struct Dir(PathBuf);
+struct TestFolder(PathBuf);
 
-impl Dir {
-    fn new() -> Dir {
+impl TestFolder {
+    fn new() -> TestFolder {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("hakobu-campaign-{}-{number}", std::process::id());
         let dir = std::env::temp_dir().join(name);
         let _ = std::fs::remove_dir_all(&dir);
-        Dir(dir)
+        TestFolder(dir)
     }
 }
 
-impl Drop for Dir {
+impl Drop for TestFolder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
-fn plan(commands: &[&str], repeat: Repeat) -> Plan {
-    let cells = commands.iter().enumerate().map(|(at, command)| Planned {
+fn plan(commands: &[&str], repeat: RepeatRules) -> CampaignPlan {
+    let cells = commands.iter().enumerate().map(|(at, command)| PlannedCell {
         cell: Cell { id: at as u32, command: (*command).into(), ..Cell::default() },
         launch: Launch { argv: vec![(*command).into()], ..Launch::default() },
-        ..Planned::default()
+        ..PlannedCell::default()
     });
-    Plan {
-        header: Header { name: "made-up".into(), metric: "wall_s".into(), ..Header::default() },
+    CampaignPlan {
+        header: ResultsHeader {
+            name: "made-up".into(),
+            metric: "wall_s".into(),
+            ..ResultsHeader::default()
+        },
         cells: cells.collect(),
         repeat,
-        ..Plan::default()
+        ..CampaignPlan::default()
     }
 }
 
-fn repeat(warmup: u32, min: u32, max: u32) -> Repeat {
-    Repeat { warmup, min, max, tight: 0.02, budget: None, seed: 11 }
+fn repeat(warmup: u32, min: u32, max: u32) -> RepeatRules {
+    RepeatRules { warmup, min, max, tight: 0.02, budget: None, seed: 11 }
 }
 
-fn header(plan: &Plan) -> Header {
-    Header {
+fn header(plan: &CampaignPlan) -> ResultsHeader {
+    ResultsHeader {
         schema: SCHEMA,
         seed: plan.repeat.seed,
         cells: plan.cells.iter().map(|planned| planned.cell.clone()).collect(),
@@ -162,21 +179,25 @@ fn header(plan: &Plan) -> Header {
 }
 
 /// Runs or resumes a campaign.
-fn go(plan: &Plan, fake: &mut Fake, dir: &Dir) -> Result<Outcome, String> {
+fn go(
+    plan: &CampaignPlan,
+    fake: &mut FakeBench,
+    dir: &TestFolder,
+) -> Result<CampaignOutcome, String> {
     // Another test's child holds a copy of the lock between fork(2) and execve(2).
     let mut tries = 0;
     let mut store = loop {
-        match Store::open(&dir.0, &header(plan), "later") {
-            Err(why) if tries < 100 && why.starts_with("another hakobu") => tries += 1,
+        match ResultsStore::open(&dir.0, &header(plan), "later") {
+            Err(StoreError::Locked(_)) if tries < 100 => tries += 1,
             other => break other?,
         }
         std::thread::sleep(Duration::from_millis(10));
     };
-    run(plan, &How::default(), &mut store, fake, &mut |_| {})
+    run(plan, &SessionOptions::default(), &mut store, fake, &mut |_| {})
 }
 
-fn whole(plan: &Plan, fake: &mut Fake) -> (Outcome, Results) {
-    let dir = Dir::new();
+fn whole(plan: &CampaignPlan, fake: &mut FakeBench) -> (CampaignOutcome, Results) {
+    let dir = TestFolder::new();
     let outcome = go(plan, fake, &dir).unwrap();
     (outcome, read(&dir.0).unwrap())
 }
@@ -194,7 +215,7 @@ fn untimed(results: &Results) -> Vec<Run> {
 #[test]
 fn blocks_interleave_in_an_order_of_the_seed() {
     let plan = plan(&["a", "bb", "ccc"], repeat(1, 4, 4));
-    let (outcome, results) = whole(&plan, &mut Fake::default());
+    let (outcome, results) = whole(&plan, &mut FakeBench::default());
     assert_eq!((outcome.runs, outcome.failed, outcome.end.reason.as_str()), (15, 0, "done"));
     assert_eq!(results.runs.len(), 15);
     for (block, runs) in results.runs.chunks(3).enumerate() {
@@ -209,10 +230,10 @@ fn blocks_interleave_in_an_order_of_the_seed() {
             assert_eq!(run.warmup, block == 0);
         }
     }
-    assert_eq!(cells(&results), cells(&whole(&plan, &mut Fake::default()).1));
+    assert_eq!(cells(&results), cells(&whole(&plan, &mut FakeBench::default()).1));
     let mut other = plan.clone();
     other.repeat.seed = 12;
-    assert_ne!(cells(&results), cells(&whole(&other, &mut Fake::default()).1));
+    assert_ne!(cells(&results), cells(&whole(&other, &mut FakeBench::default()).1));
     // Each run has curves; the overhead is the lab's CPU time ÷ the measured time.
     assert_eq!(results.curves.len(), 15);
     assert!((results.end.as_ref().unwrap().overhead - 0.005).abs() < 1e-9);
@@ -224,18 +245,18 @@ fn blocks_interleave_in_an_order_of_the_seed() {
 #[test]
 fn enough_is_enough() {
     let quiet = plan(&["a", "bb"], repeat(0, 3, 50));
-    let (outcome, results) = whole(&quiet, &mut Fake::default());
+    let (outcome, results) = whole(&quiet, &mut FakeBench::default());
     assert_eq!(outcome.end.reason, "tight");
     assert!((6..20).contains(&results.runs.len()), "{}", results.runs.len());
     let noisy = plan(&["a", "noisy"], repeat(0, 3, 12));
-    let (outcome, results) = whole(&noisy, &mut Fake::default());
+    let (outcome, results) = whole(&noisy, &mut FakeBench::default());
     assert_eq!(cells(&results).iter().filter(|cell| **cell == 1).count(), 12);
     assert!(cells(&results).iter().filter(|cell| **cell == 0).count() < 12);
     assert_eq!(outcome.end.reason, "tight");
     // No run begins after the budget; a run in progress is finished.
     let mut dear = noisy.clone();
     dear.repeat.budget = Some(Duration::from_secs(20));
-    let (outcome, results) = whole(&dear, &mut Fake::default());
+    let (outcome, results) = whole(&dear, &mut FakeBench::default());
     assert_eq!(outcome.end.reason, "budget");
     let last = results.runs.last().unwrap();
     assert!(last.at_s < 20.0 && last.at_s + last.wall_s >= 20.0, "{last:?}");
@@ -247,17 +268,17 @@ fn a_stopped_campaign_goes_on_as_if_nothing_had_been() {
     let mut plan = plan(&["a", "bb", "noisy", "bb"], repeat(1, 3, 9));
     plan.cells[3].cell.control_of = Some(1);
     plan.cells[3].launch.argv = vec!["bb again".into()];
-    let (_, wanted) = whole(&plan, &mut Fake::default());
+    let (_, wanted) = whole(&plan, &mut FakeBench::default());
     for stop_at in 0..wanted.runs.len() {
-        let dir = Dir::new();
-        let mut fake = Fake { stop_at: Some(stop_at), ..Fake::default() };
+        let dir = TestFolder::new();
+        let mut fake = FakeBench { stop_at: Some(stop_at), ..FakeBench::default() };
         let outcome = go(&plan, &mut fake, &dir).unwrap();
         assert!(outcome.is_stopped());
         assert_eq!(outcome.runs, stop_at);
         // Later, after a killed process left an incomplete line.
         fake.stopped = false;
         fake.now_s += 1000.0;
-        let path = dir.0.join(crate::results::read::RUNS_FILE);
+        let path = dir.0.join(RUNS_FILE);
         let mut text = std::fs::read_to_string(&path).unwrap();
         text.push_str("{\"line\":\"run\",\"cell\":0,");
         std::fs::write(&path, text).unwrap();
@@ -282,14 +303,14 @@ fn everything_in_its_order() {
     plan.servers = vec![ServerPlan { label: "s3".into(), ..ServerPlan::default() }];
     let cell = &mut plan.cells[0];
     cell.prepare = vec![
-        Action::Empty { own: "/t".into(), below: "c".into() },
-        Action::Sync,
-        Action::Shell("reset".into()),
+        RunAction::Empty { own: "/t".into(), below: "c".into() },
+        RunAction::Sync,
+        RunAction::Shell("reset".into()),
     ];
     cell.source = Some("/s".into());
     cell.conclude = vec!["conclude".into()];
-    cell.check = Check::Count { target: "/t".into(), files: 3, bytes: None };
-    let mut fake = Fake::default();
+    cell.check = RunCheck::Count { target: "/t".into(), files: 3, bytes: None };
+    let mut fake = FakeBench::default();
     let (_, results) = whole(&plan, &mut fake);
     let seed = fake.log[7].clone();
     assert!(seed.starts_with("check "), "{seed}");
@@ -323,10 +344,10 @@ fn what_fails_is_said_and_the_rest_goes_on() {
         ("good", "good failed", true),
     ] {
         let mut plan = plan(&["good", "other"], repeat(0, 2, 2));
-        plan.cells[0].prepare = vec![Action::Sync];
-        plan.cells[0].check = Check::Count { target: "/t".into(), files: 3, bytes: None };
+        plan.cells[0].prepare = vec![RunAction::Sync];
+        plan.cells[0].check = RunCheck::Count { target: "/t".into(), files: 3, bytes: None };
         plan.cells[0].conclude = vec!["conclude".into()];
-        let mut fake = Fake { fails: vec![fails], ..Fake::default() };
+        let mut fake = FakeBench { fails: vec![fails], ..FakeBench::default() };
         let (outcome, results) = whole(&plan, &mut fake);
         assert_eq!((outcome.runs, outcome.failed), (4, 2), "{fails}");
         for run in &results.runs {
@@ -339,7 +360,7 @@ fn what_fails_is_said_and_the_rest_goes_on() {
     }
     // A command that always fails is given up.
     let plan = plan(&["bad", "a"], repeat(0, 10, 10));
-    let (outcome, results) = whole(&plan, &mut Fake::default());
+    let (outcome, results) = whole(&plan, &mut FakeBench::default());
     assert_eq!((outcome.failed, results.runs.len()), (3, 13));
 }
 
@@ -350,9 +371,126 @@ fn a_setup_that_fails_ends_it_and_is_cleared_away() {
         plan.setup = vec!["setup".into()];
         plan.teardown = vec!["teardown".into()];
         plan.servers = vec![ServerPlan { label: "s3".into(), ..ServerPlan::default() }];
-        let mut fake = Fake { fails: vec![fails], ..Fake::default() };
-        assert_eq!(go(&plan, &mut fake, &Dir::new()).unwrap_err(), said);
+        let mut fake = FakeBench { fails: vec![fails], ..FakeBench::default() };
+        assert_eq!(go(&plan, &mut fake, &TestFolder::new()).unwrap_err(), said);
         let end: Vec<&str> = fake.log.iter().rev().take(2).map(String::as_str).collect();
         assert_eq!(end, ["end servers", "teardown"]);
+    }
+}
+
+// Counter-experiments on the simulated machine.
+
+#[test]
+fn experiments_are_made_in_pairs_and_once() {
+    let mut plan = plan(&["a"], repeat(0, 3, 3));
+    let server = ServerPlan {
+        label: "s3".into(),
+        listen: "127.0.0.1:4000".into(),
+        latency: Duration::from_millis(1),
+        ..ServerPlan::default()
+    };
+    plan.servers = vec![server];
+    plan.cells[0].launch.env.insert("URL".into(), "http://127.0.0.1:4000".into());
+    let dir = TestFolder::new();
+    let mut fake = FakeBench::default();
+    let how = SessionOptions { prove: true, cpus: 4 };
+    let go = |fake: &mut FakeBench| {
+        let mut store = ResultsStore::open(&dir.0, &header(&plan), "later").unwrap();
+        run(&plan, &how, &mut store, fake, &mut |_| {}).unwrap()
+    };
+    // Stopped in the second pair of the first experiment, which stays incomplete.
+    fake.stop_at = Some(6);
+    assert!(go(&mut fake).is_stopped());
+    assert!(read(&dir.0).unwrap().experiments.is_empty());
+    fake.stopped = false;
+    fake.log.clear();
+    assert_eq!(go(&mut fake).end.reason, "done");
+    let experiments = read(&dir.0).unwrap().experiments;
+    let found: Vec<_> = experiments
+        .iter()
+        .map(|made| (made.changed.as_str(), made.factor, made.ratios.len()))
+        .collect();
+    assert_eq!(found, [("cpus", 0.5, 5), ("latency", 2.0, 5)]);
+    assert!(
+        experiments.iter().flat_map(|made| &made.ratios).all(|ratio| (ratio - 1.0).abs() < 0.01)
+    );
+    // Two runs per pair; the server is replaced for each changed run, and restored after it.
+    assert_eq!(fake.log.iter().filter(|line| line.starts_with("run ")).count(), 20);
+    assert_eq!(fake.log.iter().filter(|line| *line == "serve s3").count(), 1 + 2 * 5);
+    let before = fake.log.len();
+    go(&mut fake);
+    assert_eq!(fake.log.len(), before);
+    assert_eq!(read(&dir.0).unwrap().runs.len(), 3);
+}
+
+#[test]
+fn experiments_with_disks_and_endpoints_leave_the_cell_as_it_was() {
+    let mut plan = plan(&["up http://a"], repeat(0, 3, 3));
+    plan.other_endpoint = Some("http://longer.example".into());
+    let cell = &mut plan.cells[0];
+    cell.endpoint = Some("http://a".into());
+    let throttle = DiskThrottle::of_group("8:0", "/g");
+    let (iops, bandwidth_bytes_per_s) = (None, Some(1000));
+    cell.prepare =
+        throttle.begin(iops, bandwidth_bytes_per_s).into_iter().map(RunAction::Shell).collect();
+    cell.conclude = throttle.end();
+    cell.disk = Some(DiskLimits { throttle, iops, bandwidth_bytes_per_s });
+    let dir = TestFolder::new();
+    let mut fake = FakeBench::default();
+    let how = SessionOptions { prove: true, cpus: 1 };
+    let mut store = ResultsStore::open(&dir.0, &header(&plan), "later").unwrap();
+    run(&plan, &how, &mut store, &mut fake, &mut |_| {}).unwrap();
+    let experiments = read(&dir.0).unwrap().experiments;
+    let found: Vec<_> = experiments
+        .iter()
+        .map(|made| (made.changed.as_str(), made.factor, made.ratios.len()))
+        .collect();
+    assert_eq!(found, [("bandwidth", 0.5, 5), ("endpoint", 1.0, 5)]);
+    // The longer command takes longer; speed is the inverse.
+    let slower = "up http://a".len() as f64 / "up http://longer.example".len() as f64;
+    assert!(experiments[1].ratios.iter().all(|ratio| (ratio - slower).abs() < 0.01));
+    let count = |text: &str| fake.log.iter().filter(|line| line.contains(text)).count();
+    // Three runs, then pairs: the cell's own limit before each, half of it before five.
+    assert_eq!(count("8:0 1000'"), 2 * (3 + 10 + 10));
+    assert_eq!(count("8:0 500'"), 2 * 5);
+    assert_eq!(count("run up http://longer"), 5);
+    // Limits are removed after each run.
+    assert_eq!(count("8:0 0'"), 4 * (3 + 10 + 10));
+}
+
+#[test]
+fn runs_that_count_are_counted_from_zero() {
+    let number = |block, warmup| iteration(&Run { block, warmup, ..Run::default() }, 2);
+    assert_eq!([number(0, true), number(1, true)], ["warmup-0", "warmup-1"]);
+    assert_eq!([number(2, false), number(3, false)], ["0", "1"]);
+}
+
+#[test]
+fn ends_are_sentences() {
+    let launch = Launch { timeout: Some(Duration::from_millis(1500)), ..Launch::default() };
+    let ended = |ending, stderr: &str| {
+        let stderr = stderr.as_bytes().to_vec();
+        ended_well(&launch, &Measurement { ending, stderr, ..Measurement::default() })
+    };
+    assert_eq!(ended(CommandEnding::Exited(0), "warning"), None);
+    let said = ended(CommandEnding::Exited(3), "first\n  no \x1b such file\n\n").unwrap();
+    assert_eq!(said, "ended with exit code 3; it said: no   such file");
+    assert_eq!(ended(CommandEnding::Killed(9), "").unwrap(), "was killed by signal 9");
+    let said = "was stopped by signal 19 and not continued, so it was killed";
+    assert_eq!(ended(CommandEnding::Stopped(19), "").unwrap(), said);
+    assert_eq!(
+        ended(CommandEnding::TimedOut, "").unwrap(),
+        "took longer than 1.5 s and was killed"
+    );
+    for (accepts, code, is_well) in [
+        (ExitCodes::Any, 7, true),
+        (ExitCodes::Codes(vec![3, 7]), 7, true),
+        (ExitCodes::Codes(vec![3, 7]), 0, true),
+        (ExitCodes::Codes(vec![3]), 7, false),
+    ] {
+        let launch = Launch { accepts, ..Launch::default() };
+        let measured =
+            Measurement { ending: CommandEnding::Exited(code), ..Measurement::default() };
+        assert_eq!(ended_well(&launch, &measured).is_none(), is_well, "{launch:?}");
     }
 }

@@ -1,9 +1,8 @@
 //! `[data.NAME]`: data sets of a campaign, and the effect of the scale on them.
 
-use super::node::Error;
-use super::table::Table;
-use super::value;
-use crate::campaign::data::{Content, Recipe, Sizes, tells_numbers_apart};
+use crate::campaign::data::{DataRecipe, FileContent, FileSizes, tells_numbers_apart};
+use crate::campaign::spec::toml;
+use crate::campaign::spec::toml::{SpecError, TomlTable};
 
 /// Most files of a data set: more indicate a mistake.
 pub const COUNT_MAX: u64 = 100_000_000;
@@ -23,9 +22,9 @@ pub enum ScaleBy {
 
 /// A data set of a campaign.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Data {
+pub struct DataSpec {
     /// Recipe at scale 1.
-    pub recipe: Recipe,
+    pub recipe: DataRecipe,
     /// Property that the scale multiplies.
     pub by: ScaleBy,
     /// Fewest files after scaling.
@@ -34,9 +33,9 @@ pub struct Data {
     pub min_bytes: u64,
 }
 
-impl Data {
+impl DataSpec {
     /// Recipe at a scale.
-    pub fn at(&self, scale: f64) -> Recipe {
+    pub fn at(&self, scale: f64) -> DataRecipe {
         let mut recipe = self.recipe.clone();
         let sized = |bytes: u64| scaled(bytes, scale, self.min_bytes);
         match self.by {
@@ -44,13 +43,13 @@ impl Data {
             ScaleBy::Count => recipe.count = scaled(recipe.count, scale, self.min_count.max(1)),
             ScaleBy::Size => {
                 recipe.sizes = match recipe.sizes {
-                    Sizes::Line => Sizes::Line,
-                    Sizes::Fixed(bytes) => Sizes::Fixed(sized(bytes)),
-                    Sizes::List(list) => Sizes::List(list.into_iter().map(sized).collect()),
-                    Sizes::Uniform { min, max } => {
-                        Sizes::Uniform { min: sized(min), max: sized(max) }
+                    FileSizes::Line => FileSizes::Line,
+                    FileSizes::Fixed(bytes) => FileSizes::Fixed(sized(bytes)),
+                    FileSizes::List(list) => FileSizes::List(list.into_iter().map(sized).collect()),
+                    FileSizes::Uniform { min, max } => {
+                        FileSizes::Uniform { min: sized(min), max: sized(max) }
                     }
-                    Sizes::Lognormal { median, sigma, min, max } => Sizes::Lognormal {
+                    FileSizes::Lognormal { median, sigma, min, max } => FileSizes::Lognormal {
                         median: sized(median),
                         sigma,
                         min: sized(min),
@@ -72,19 +71,19 @@ pub fn scaled(number: u64, scale: f64, least: u64) -> u64 {
 }
 
 /// Parses all data sets.
-pub(super) fn read(top: &mut Table<'_>) -> Result<Vec<Data>, Error> {
+pub(super) fn read(top: &mut TomlTable<'_>) -> Result<Vec<DataSpec>, SpecError> {
     top.named("data", one)
 }
 
-fn one(name: String, table: &mut Table<'_>) -> Result<Data, Error> {
-    if !value::is_name(&name) {
+fn one(name: String, table: &mut TomlTable<'_>) -> Result<DataSpec, SpecError> {
+    if !toml::is_name(&name) {
         return Err(table.lacks("the name must be small letters, digits, '-' and '_'"));
     }
     let count = table.whole_in("count", 1..=COUNT_MAX)?.unwrap_or(1);
     let content = content(table)?;
     let sizes = match sizes(table)? {
         Some(sizes) => sizes,
-        None if matches!(content, Content::Text(_)) => Sizes::Line,
+        None if matches!(content, FileContent::Text(_)) => FileSizes::Line,
         None => return Err(table.lacks("'size' is missing")),
     };
     let file_name = table.parsed("name", |name| file_name(name, count))?;
@@ -102,7 +101,7 @@ fn one(name: String, table: &mut Table<'_>) -> Result<Data, Error> {
     };
     let min_count = table.whole_in("min_count", 1..=COUNT_MAX)?.unwrap_or(1);
     let min_bytes = table.size("min_size")?.unwrap_or(1);
-    let recipe = Recipe {
+    let recipe = DataRecipe {
         name,
         count,
         sizes,
@@ -118,21 +117,21 @@ fn one(name: String, table: &mut Table<'_>) -> Result<Data, Error> {
         let why = format!("{fan_out} folders in each of {depth} levels are too many");
         return Err(table.lacks(why));
     }
-    Ok(Data { recipe, by, min_count, min_bytes })
+    Ok(DataSpec { recipe, by, min_count, min_bytes })
 }
 
-fn content(table: &mut Table<'_>) -> Result<Content, Error> {
+fn content(table: &mut TomlTable<'_>) -> Result<FileContent, SpecError> {
     let line = table.text("line")?;
     let content = table.text("content")?;
     let content = content.unwrap_or_else(|| if line.is_some() { "text" } else { "random" }.into());
     let kinds = [
-        ("random", Some(Content::Random)),
-        ("zero", Some(Content::Zero)),
+        ("random", Some(FileContent::Random)),
+        ("zero", Some(FileContent::Zero)),
         // Needs a line.
         ("text", None),
     ];
     match (table.meaning("content", &content, &kinds)?, line) {
-        (None, Some(line)) => Ok(Content::Text(line)),
+        (None, Some(line)) => Ok(FileContent::Text(line)),
         (None, None) => Err(table.lacks("'line' is missing: the text of each file")),
         (Some(_), Some(_)) => Err(table.wrong("line", "is for content = \"text\"")),
         (Some(content), None) => Ok(content),
@@ -154,7 +153,7 @@ fn file_name(name: &str, count: u64) -> Result<String, String> {
     Err(why.to_owned())
 }
 
-fn sizes(table: &mut Table<'_>) -> Result<Option<Sizes>, Error> {
+fn sizes(table: &mut TomlTable<'_>) -> Result<Option<FileSizes>, SpecError> {
     if table.is_table("size") {
         return table.inside("size", distribution);
     }
@@ -163,16 +162,16 @@ fn sizes(table: &mut Table<'_>) -> Result<Option<Sizes>, Error> {
             Err(table.wrong("size", "one size or more are expected here"))
         }
         sizes => Ok(sizes.map(|sizes| match sizes[..] {
-            [bytes] => Sizes::Fixed(bytes),
-            _ => Sizes::List(sizes),
+            [bytes] => FileSizes::Fixed(bytes),
+            _ => FileSizes::List(sizes),
         })),
     }
 }
 
-fn distribution(table: &mut Table<'_>) -> Result<Sizes, Error> {
+fn distribution(table: &mut TomlTable<'_>) -> Result<FileSizes, SpecError> {
     match (table.sizes("uniform")?, table.size("median")?) {
         (Some(pair), None) => match pair[..] {
-            [min, max] if min <= max => Ok(Sizes::Uniform { min, max }),
+            [min, max] if min <= max => Ok(FileSizes::Uniform { min, max }),
             _ => {
                 let why = "two sizes are expected here, the smaller one first";
                 Err(table.wrong("uniform", why))
@@ -189,7 +188,7 @@ fn distribution(table: &mut Table<'_>) -> Result<Sizes, Error> {
             if !(min..=max).contains(&median) {
                 return Err(table.lacks("'median' must be between 'min' and 'max'"));
             }
-            Ok(Sizes::Lognormal { median, sigma, min, max })
+            Ok(FileSizes::Lognormal { median, sigma, min, max })
         }
         _ => Err(table.lacks("give either 'uniform' or 'median'")),
     }

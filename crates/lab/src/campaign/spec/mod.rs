@@ -1,62 +1,54 @@
 //! Parses the description of a campaign (TOML): data sets, places, tools, swept parameters, conditions,
 //! number of runs and checks. Nothing depends on the machine; errors point at their line.
 
-mod data;
-mod hidden;
-mod names;
-mod node;
-mod place;
-mod rules;
-mod table;
+pub mod data;
+pub(crate) mod place;
+pub(crate) mod rules;
 #[cfg(test)]
 mod tests;
-mod tool;
-pub(super) mod value;
+pub(crate) mod toml;
+pub(crate) mod tool;
 
-pub use data::{COUNT_MAX, Data, ScaleBy, scaled};
-pub use names::FIXED;
-pub use names::Parameter;
-pub use node::Error;
-pub use place::{Location, Place};
-pub use rules::{COMPARED, CacheState, CheckLevel, Condition, Rules, is_scale};
-pub use tool::{Invocation, Tool};
-pub use value::{duration_text, hint, is_name, is_placeholder, size_text};
-
-use super::Repeat;
-use super::tools::Shown;
-use crate::results::Header;
-use node::Source;
-use table::Table;
+use crate::campaign::RepeatRules;
+use crate::campaign::spec::data::DataSpec;
+use crate::campaign::spec::place::PlaceSpec;
+use crate::campaign::spec::rules::{CheckLevel, MachineCondition, RunRules};
+use crate::campaign::spec::toml::{
+    Located, SourceText, SpecError, TomlEntry, TomlTable, TomlValue, is_name,
+};
+use crate::campaign::spec::tool::{Placeholders, SweptParameter, ToolSpec};
+use crate::campaign::template::{HIDDEN, ShownPlaceholders, Template};
+use crate::results::ResultsHeader;
 
 /// A parsed campaign.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Spec {
+pub struct CampaignSpec {
     /// Header of its results, as far as it is described.
-    pub header: Header,
+    pub header: ResultsHeader,
     /// Title of the published study that it reproduces.
     pub study: Option<String>,
     /// Default scale; 1 is as described.
     pub scale: f64,
     /// Data sets.
-    pub data: Vec<Data>,
+    pub data: Vec<DataSpec>,
     /// Places.
-    pub places: Vec<Place>,
+    pub places: Vec<PlaceSpec>,
     /// Names of places that tools write to.
     pub targets: Vec<String>,
     /// Tools in the order of the text.
-    pub tools: Vec<Tool>,
+    pub tools: Vec<ToolSpec>,
     /// Swept parameters of tools without their own.
-    pub sweep: Vec<Parameter>,
+    pub sweep: Vec<SweptParameter>,
     /// Parameters whose values form separate groups.
     pub groups: Vec<String>,
     /// Sizes that follow the scale: name, bytes at scale 1, least bytes.
     pub scaled: Vec<(String, u64, u64)>,
     /// Conditions of the machine, run one after the other; at least one, which may be empty.
-    pub conditions: Vec<Condition>,
+    pub conditions: Vec<MachineCondition>,
     /// Setup, resets, time limit.
-    pub rules: Rules,
+    pub rules: RunRules,
     /// Number of runs.
-    pub repeat: Repeat,
+    pub repeat: RepeatRules,
     /// Check after a run; `None` for as much as the place allows.
     pub check: Option<CheckLevel>,
     /// Tool of the control, if it is not hakobu.
@@ -65,14 +57,14 @@ pub struct Spec {
     pub other_endpoint: Option<String>,
 }
 
-impl Spec {
+impl CampaignSpec {
     /// Parses a campaign. `file` is its name in errors.
     ///
     /// # Errors
     /// The text is not TOML, or a key is missing, unknown, of the wrong type or contradicts another one.
-    pub fn parse(file: &str, text: &str) -> Result<Spec, Error> {
-        let source = Source { file, text };
-        let mut top = Table::new(source, String::new(), 0, node::read(&source)?);
+    pub fn parse(file: &str, text: &str) -> Result<CampaignSpec, SpecError> {
+        let source = SourceText { file, text };
+        let mut top = TomlTable::new(source, String::new(), 0, toml::read(&source)?);
         let name = top.required("name")?;
         if !is_name(&name) {
             return Err(top.wrong("name", "must be small letters, digits, '-' and '_'"));
@@ -94,15 +86,15 @@ impl Spec {
         let tools = tool::read(&mut top, &sweep, &scaled)?;
         let (tools, spots): (_, Vec<usize>) = tools.into_iter().unzip();
         let conditions = rules::conditions(&mut top)?;
-        let known = names::Names::of(&sweep, &scaled);
+        let known = Placeholders::of(&sweep, &scaled);
         let rules = rules::read(&mut top, &known)?;
         let repeat = rules::repeat(&mut top)?;
         let check = rules::check(&mut top)?;
         let control = top.text("control")?;
         let published = rules::published(&mut top)?;
         let other_endpoint = place::other(&mut top, &places)?;
-        let mut spec = Spec {
-            header: Header {
+        let mut spec = CampaignSpec {
+            header: ResultsHeader {
                 name,
                 title,
                 question,
@@ -110,7 +102,7 @@ impl Spec {
                 more_is_better,
                 published,
                 text: text.to_owned(),
-                ..Header::default()
+                ..ResultsHeader::default()
             },
             study,
             scale,
@@ -136,30 +128,30 @@ impl Spec {
         if let Some(control) = &spec.control
             && !spec.tools.iter().any(|tool| tool.name == *control)
         {
-            let hint = value::hint(control, spec.tools.iter().map(|tool| tool.name.as_str()));
+            let hint = toml::hint(control, spec.tools.iter().map(|tool| tool.name.as_str()));
             return Err(top.wrong("control", format!("there is no tool '{control}'{hint}")));
         }
         for (tool, spot) in spec.tools.iter().zip(spots) {
             spec.fits(tool).map_err(|why| source.error(spot, format!("{}: {why}", tool.name)))?;
         }
         top.end()?;
-        spec.header.text = hidden::text(&source, &spec)?;
+        spec.header.text = text_without_secrets(&source, &spec)?;
         Ok(spec)
     }
 
     /// Placeholders whose values stand in the record of a tool's runs: they are swept, follow the scale, or have a fixed
     /// meaning.
-    pub fn shown(&self, tool: &Tool) -> Shown {
+    pub fn shown(&self, tool: &ToolSpec) -> ShownPlaceholders {
         let swept = tool.sweep.as_deref().unwrap_or(&self.sweep);
-        let mut names = names::Names::of(swept, &self.scaled).0;
+        let mut names = Placeholders::of(swept, &self.scaled).0;
         names.extend(self.header.x_name.clone());
         // Options of a tool are its own text.
         names.remove("options");
-        Shown(names)
+        ShownPlaceholders(names)
     }
 
     /// Whether the value of a fixed parameter of a tool goes into its environment only, and may be as secret as that.
-    pub fn hides(&self, tool: &Tool, name: &str) -> bool {
+    pub fn hides(&self, tool: &ToolSpec, name: &str) -> bool {
         let mut of_env = tool.env.values();
         let commands = tool.command().into_iter().chain(&tool.options).chain(&tool.stdin);
         tool.set.contains_key(name)
@@ -169,12 +161,12 @@ impl Spec {
     }
 
     /// Finds a place by name.
-    pub fn place(&self, name: &str) -> Option<&Place> {
+    pub fn place(&self, name: &str) -> Option<&PlaceSpec> {
         self.places.iter().find(|place| place.name == name)
     }
 
     /// Checks that a tool works with all targets, and has all it needs.
-    fn fits(&self, tool: &Tool) -> Result<(), String> {
+    fn fits(&self, tool: &ToolSpec) -> Result<(), String> {
         for target in self.targets.iter().filter_map(|name| self.place(name)) {
             let template = tool.template(target).ok_or_else(|| {
                 let verb = if target.is_store() { "upload to" } else { "copy into" };
@@ -211,17 +203,17 @@ impl Spec {
             self.sweep.iter().chain(own).map(|each| each.name.as_str()).collect();
         match known.contains(&name) {
             true => Ok(()),
-            false => Err(format!("'{name}' is not swept{}", value::hint(name, known))),
+            false => Err(format!("'{name}' is not swept{}", toml::hint(name, known))),
         }
     }
 }
 
 /// Names of targets: as given, else the only place.
-fn targets(top: &mut Table<'_>, places: &[Place]) -> Result<Vec<String>, Error> {
+fn targets(top: &mut TomlTable<'_>, places: &[PlaceSpec]) -> Result<Vec<String>, SpecError> {
     let known = || places.iter().map(|place| place.name.as_str());
     let named = top.each("target", |name| match known().any(|place| place == name) {
         true => Ok(name.to_owned()),
-        false => Err(format!("there is no place '{name}'{}", value::hint(name, known()))),
+        false => Err(format!("there is no place '{name}'{}", toml::hint(name, known()))),
     })?;
     match named {
         Some(named) => Ok(named),
@@ -229,5 +221,58 @@ fn targets(top: &mut Table<'_>, places: &[Place]) -> Result<Vec<String>, Error> 
             Err(top.lacks("'target' has to say which of the places is written to"))
         }
         None => Ok(known().map(str::to_owned).collect()),
+    }
+}
+
+// The source text of a campaign without the values of environment variables: results hold it, and reports publish it.
+
+/// The text with each value of `env`, and of parameters that go there, as the record shows it.
+fn text_without_secrets(source: &SourceText<'_>, spec: &CampaignSpec) -> Result<String, SpecError> {
+    let mut changes: Vec<(usize, usize, String)> = Vec::new();
+    let top = toml::read(source)?;
+    let tools = listed(&top, "tool");
+    for (spot, tool) in tools.iter().zip(&spec.tools) {
+        let shown = spec.shown(tool);
+        for (_, value) in entries(spot, "env") {
+            // A value that is no text of its own has a kind and a place only.
+            let new = match &value.value {
+                TomlValue::Text(text) => shown.template(&Template::plain(text)),
+                _ => HIDDEN.to_owned(),
+            };
+            changes.push((value.at, value.end, new));
+        }
+        for (name, value) in entries(spot, "set") {
+            if spec.hides(tool, &name.value) {
+                changes.push((value.at, value.end, HIDDEN.to_owned()));
+            }
+        }
+    }
+    changes.sort_unstable();
+    let mut out = String::with_capacity(source.text.len());
+    let mut from = 0;
+    for (at, end, new) in changes {
+        out.push_str(source.text.get(from..at).unwrap_or_default());
+        out.push_str(&TomlValue::Text(new).quoted());
+        from = end.max(from);
+    }
+    out.push_str(source.text.get(from..).unwrap_or_default());
+    Ok(out)
+}
+
+/// Tables of a list.
+fn listed<'a>(top: &'a [TomlEntry], key: &str) -> Vec<&'a Located<TomlValue>> {
+    let found = top.iter().find(|(own, _)| own.value == key).map(|(_, spot)| &spot.value);
+    match found {
+        Some(TomlValue::List(tables)) => tables.iter().collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Entries of a subtable.
+fn entries<'a>(table: &'a Located<TomlValue>, key: &str) -> &'a [TomlEntry] {
+    let TomlValue::Table(entries) = &table.value else { return &[] };
+    match entries.iter().find(|(own, _)| own.value == key).map(|(_, spot)| &spot.value) {
+        Some(TomlValue::Table(entries)) => entries,
+        _ => &[],
     }
 }

@@ -1,8 +1,7 @@
 //! `[place.NAME]`: destinations of tools: a path, an embedded server, an S3 URL.
 
-use super::node::Error;
-use super::table::Table;
-use super::value;
+use crate::campaign::spec::toml;
+use crate::campaign::spec::toml::{SpecError, TomlTable};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,16 +10,16 @@ const SCHEME: &str = "s3://";
 
 /// A place of a campaign.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Place {
+pub struct PlaceSpec {
     /// Name.
     pub name: String,
     /// Location.
-    pub at: Location,
+    pub at: PlaceLocation,
 }
 
 /// Location of a place.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Location {
+pub enum PlaceLocation {
     /// A folder: absolute, or relative to the work folder. In a folder that the campaign does not own, only a
     /// subfolder of its own is touched.
     Path(PathBuf),
@@ -53,31 +52,33 @@ pub enum Location {
     },
 }
 
-impl Place {
+impl PlaceSpec {
     /// True for S3.
     pub fn is_store(&self) -> bool {
-        !matches!(self.at, Location::Path(_))
+        !matches!(self.at, PlaceLocation::Path(_))
     }
 
     /// Parses a replacement given by the user: a path, or an S3 URL.
     ///
     /// # Errors
     /// The reason why it is invalid.
-    pub fn parse_replacement(&self, text: &str) -> Result<Place, String> {
+    pub fn parse_replacement(&self, text: &str) -> Result<PlaceSpec, String> {
         let at = match text.starts_with(SCHEME) {
             true => {
                 let (bucket, prefix) = parts(text)?;
                 let (endpoint, region) = match &self.at {
-                    Location::Url { endpoint, region, .. } => (endpoint.clone(), region.clone()),
+                    PlaceLocation::Url { endpoint, region, .. } => {
+                        (endpoint.clone(), region.clone())
+                    }
                     _ => (None, None),
                 };
-                Location::Url { bucket, prefix, endpoint, region }
+                PlaceLocation::Url { bucket, prefix, endpoint, region }
             }
             false if self.is_store() => return Err(format!("'{text}' is not an s3:// URL")),
             false if text.trim().is_empty() => return Err("is empty".into()),
-            false => Location::Path(PathBuf::from(text)),
+            false => PlaceLocation::Path(PathBuf::from(text)),
         };
-        Ok(Place { name: self.name.clone(), at })
+        Ok(PlaceSpec { name: self.name.clone(), at })
     }
 }
 
@@ -93,9 +94,9 @@ fn parts(url: &str) -> Result<(String, String), String> {
 }
 
 /// Parses all places.
-pub(super) fn read(top: &mut Table<'_>) -> Result<Vec<Place>, Error> {
+pub(super) fn read(top: &mut TomlTable<'_>) -> Result<Vec<PlaceSpec>, SpecError> {
     top.named("place", |name, table| {
-        if !value::is_name(&name) {
+        if !toml::is_name(&name) {
             return Err(table.lacks("the name must be small letters, digits, '-' and '_'"));
         }
         let kinds = ["path", "serve", "url"];
@@ -103,19 +104,19 @@ pub(super) fn read(top: &mut Table<'_>) -> Result<Vec<Place>, Error> {
             return Err(table.lacks("give one of 'path', 'serve' and 'url'"));
         }
         let at = if let Some(folder) = table.parsed("path", folder)? {
-            Location::Path(folder)
+            PlaceLocation::Path(folder)
         } else if let Some((bucket, prefix)) = table.parsed("url", parts)? {
             let endpoint = endpoint_of(table)?;
-            Location::Url { bucket, prefix, endpoint, region: table.text("region")? }
+            PlaceLocation::Url { bucket, prefix, endpoint, region: table.text("region")? }
         } else {
             server(table)?
         };
-        Ok(Place { name, at })
+        Ok(PlaceSpec { name, at })
     })
 }
 
 /// Parses `endpoint`, an HTTP URL.
-fn endpoint_of(table: &mut Table<'_>) -> Result<Option<String>, Error> {
+fn endpoint_of(table: &mut TomlTable<'_>) -> Result<Option<String>, SpecError> {
     table.parsed("endpoint", |endpoint| {
         let starts = ["http://", "https://"];
         if !starts.iter().any(|start| endpoint.len() > start.len() && endpoint.starts_with(start)) {
@@ -130,10 +131,13 @@ fn endpoint_of(table: &mut Table<'_>) -> Result<Option<String>, Error> {
 }
 
 /// `[prove]`: settings of counter-experiments.
-pub(super) fn other(top: &mut Table<'_>, places: &[Place]) -> Result<Option<String>, Error> {
+pub(super) fn other(
+    top: &mut TomlTable<'_>,
+    places: &[PlaceSpec],
+) -> Result<Option<String>, SpecError> {
     let endpoint = top.inside("prove", |table| {
         let endpoint = endpoint_of(table)?;
-        if endpoint.is_some() && !places.iter().any(Place::is_store) {
+        if endpoint.is_some() && !places.iter().any(PlaceSpec::is_store) {
             return Err(table.lacks("'endpoint' is for places in S3, and there is none"));
         }
         Ok(endpoint)
@@ -152,7 +156,7 @@ fn folder(path: &str) -> Result<PathBuf, String> {
     Ok(PathBuf::from(path))
 }
 
-fn server(table: &mut Table<'_>) -> Result<Location, Error> {
+fn server(table: &mut TomlTable<'_>) -> Result<PlaceLocation, SpecError> {
     let kind = table.required("serve")?;
     let null = table.meaning("serve", &kind, &[("folder", false), ("null", true)])?;
     let latency = table.duration("latency")?.unwrap_or_default();
@@ -164,7 +168,7 @@ fn server(table: &mut Table<'_>) -> Result<Location, Error> {
     let names = (table.text("bucket")?, table.text("prefix")?);
     let name = |given: Option<String>, key: &str, otherwise: &str| match given {
         None => Ok(otherwise.to_owned()),
-        Some(name) if value::is_name(&name) && name.len() >= 3 => Ok(name),
+        Some(name) if toml::is_name(&name) && name.len() >= 3 => Ok(name),
         Some(_) => {
             let why = "must be three or more small letters, digits and '-'";
             Err(table.wrong(key, why))
@@ -172,5 +176,12 @@ fn server(table: &mut Table<'_>) -> Result<Location, Error> {
     };
     let bucket = name(names.0, "bucket", "campaign")?;
     let prefix = name(names.1, "prefix", "run")?;
-    Ok(Location::Server { null, latency, bandwidth_bytes_per_s, in_flight_max, bucket, prefix })
+    Ok(PlaceLocation::Server {
+        null,
+        latency,
+        bandwidth_bytes_per_s,
+        in_flight_max,
+        bucket,
+        prefix,
+    })
 }

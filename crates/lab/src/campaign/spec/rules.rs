@@ -1,12 +1,11 @@
 //! Conditions, actions around runs, number of runs, checks, and the figures of a published study.
 
-use super::names::Names;
-use super::node::Error;
-use super::table::Table;
-use super::value;
-use crate::campaign::Repeat;
-use crate::campaign::tools::Template;
-use crate::results::Published;
+use crate::campaign::RepeatRules;
+use crate::campaign::spec::toml;
+use crate::campaign::spec::toml::{SpecError, TomlTable};
+use crate::campaign::spec::tool::Placeholders;
+use crate::campaign::template::Template;
+use crate::results::PublishedFigure;
 use std::time::Duration;
 
 /// Default number of runs of a cell.
@@ -31,7 +30,7 @@ pub enum CacheState {
 
 /// Condition of the machine during runs.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Condition {
+pub struct MachineCondition {
     /// CPUs that a tool may use.
     pub cpus: Option<usize>,
     /// Operations per second of the disks of target and source, for reads and writes each.
@@ -58,7 +57,7 @@ pub enum CheckLevel {
 
 /// Actions around runs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rules {
+pub struct RunRules {
     /// Commands before the first run.
     pub setup: Vec<Template>,
     /// Commands after the last run.
@@ -78,7 +77,7 @@ pub struct Rules {
 }
 
 /// `[scale]`: the default scale.
-pub(super) fn scale(top: &mut Table<'_>) -> Result<f64, Error> {
+pub(super) fn scale(top: &mut TomlTable<'_>) -> Result<f64, SpecError> {
     let scale = top.inside("scale", |table| match table.number("default")? {
         Some(scale) if !is_scale(scale) => {
             Err(table.wrong("default", "must be more than 0 and at most 1000000"))
@@ -94,9 +93,9 @@ pub fn is_scale(scale: f64) -> bool {
 }
 
 /// `[scaled.NAME]`: sizes that follow the scale.
-pub(super) fn scaled(top: &mut Table<'_>) -> Result<Vec<(String, u64, u64)>, Error> {
+pub(super) fn scaled(top: &mut TomlTable<'_>) -> Result<Vec<(String, u64, u64)>, SpecError> {
     top.named("scaled", |name, table| {
-        if !value::is_placeholder(&name) {
+        if !toml::is_placeholder(&name) {
             return Err(table.lacks("the name must be small letters, digits and '_'"));
         }
         let bytes = table.size("size")?.ok_or_else(|| table.lacks("'size' is missing"))?;
@@ -105,10 +104,10 @@ pub(super) fn scaled(top: &mut Table<'_>) -> Result<Vec<(String, u64, u64)>, Err
 }
 
 /// `[[condition]]`.
-pub(super) fn conditions(top: &mut Table<'_>) -> Result<Vec<Condition>, Error> {
+pub(super) fn conditions(top: &mut TomlTable<'_>) -> Result<Vec<MachineCondition>, SpecError> {
     let mut conditions = Vec::new();
     top.list("condition", |table| {
-        let condition = Condition {
+        let condition = MachineCondition {
             cpus: table.whole_in("cpus", 1..=4096)?.map(|cpus| cpus as usize),
             iops: table.whole_in("iops", 1..=1_000_000_000)?,
             bandwidth_bytes_per_s: table.size("bandwidth")?,
@@ -124,15 +123,15 @@ pub(super) fn conditions(top: &mut Table<'_>) -> Result<Vec<Condition>, Error> {
         Ok(())
     })?;
     if conditions.is_empty() {
-        conditions.push(Condition::default());
+        conditions.push(MachineCondition::default());
     }
     Ok(conditions)
 }
 
 /// `[run]`.
-pub(super) fn read(top: &mut Table<'_>, names: &Names) -> Result<Rules, Error> {
+pub(super) fn read(top: &mut TomlTable<'_>, names: &Placeholders) -> Result<RunRules, SpecError> {
     let rules = top.inside("run", |table| {
-        let mut commands = |key| -> Result<Vec<Template>, Error> {
+        let mut commands = |key| -> Result<Vec<Template>, SpecError> {
             Ok(table.each(key, |text| names.command(text))?.unwrap_or_default())
         };
         let (setup, teardown) = (commands("setup")?, commands("teardown")?);
@@ -149,9 +148,9 @@ pub(super) fn read(top: &mut Table<'_>, names: &Names) -> Result<Rules, Error> {
         if timeout.is_zero() {
             return Err(table.wrong("timeout", "must be more than nothing"));
         }
-        Ok(Rules { setup, teardown, prepare, conclude, cache, empty, sync, timeout })
+        Ok(RunRules { setup, teardown, prepare, conclude, cache, empty, sync, timeout })
     })?;
-    Ok(rules.unwrap_or(Rules {
+    Ok(rules.unwrap_or(RunRules {
         setup: Vec::new(),
         teardown: Vec::new(),
         prepare: Vec::new(),
@@ -164,7 +163,7 @@ pub(super) fn read(top: &mut Table<'_>, names: &Names) -> Result<Rules, Error> {
 }
 
 /// `[repeat]`.
-pub(super) fn repeat(top: &mut Table<'_>) -> Result<Repeat, Error> {
+pub(super) fn repeat(top: &mut TomlTable<'_>) -> Result<RepeatRules, SpecError> {
     let repeat = top.inside("repeat", |table| {
         let warmup = table.whole_in("warmup", 0..=1000)?.unwrap_or(0) as u32;
         let min = table.whole_in("min", 1..=10_000)?.map_or(MIN_RUNS, |min| min as u32);
@@ -178,15 +177,21 @@ pub(super) fn repeat(top: &mut Table<'_>) -> Result<Repeat, Error> {
         }
         let budget = table.duration("budget")?;
         let seed = table.whole("seed")?.unwrap_or(1);
-        Ok(Repeat { warmup, min, max, tight, budget, seed })
+        Ok(RepeatRules { warmup, min, max, tight, budget, seed })
     })?;
-    let usual =
-        Repeat { warmup: 0, min: MIN_RUNS, max: MAX_RUNS, tight: TIGHT, budget: None, seed: 1 };
+    let usual = RepeatRules {
+        warmup: 0,
+        min: MIN_RUNS,
+        max: MAX_RUNS,
+        tight: TIGHT,
+        budget: None,
+        seed: 1,
+    };
     Ok(repeat.unwrap_or(usual))
 }
 
 /// `[check]`.
-pub(super) fn check(top: &mut Table<'_>) -> Result<Option<CheckLevel>, Error> {
+pub(super) fn check(top: &mut TomlTable<'_>) -> Result<Option<CheckLevel>, SpecError> {
     top.inside("check", |table| {
         let what = table.required("what")?;
         let compare = match table.texts("compare")? {
@@ -214,7 +219,7 @@ pub(super) fn check(top: &mut Table<'_>) -> Result<Option<CheckLevel>, Error> {
 pub const COMPARED: u64 = 20;
 
 /// `[[published]]`.
-pub(super) fn published(top: &mut Table<'_>) -> Result<Vec<Published>, Error> {
+pub(super) fn published(top: &mut TomlTable<'_>) -> Result<Vec<PublishedFigure>, SpecError> {
     let figures = top.list("published", |table| {
         let machine = table.required("machine")?;
         let series = table.required("series")?;
@@ -230,7 +235,7 @@ pub(super) fn published(top: &mut Table<'_>) -> Result<Vec<Published>, Error> {
             }
             Some(x) => x.into_iter().map(Some).collect(),
         };
-        let figure = move |(x, value)| Published {
+        let figure = move |(x, value)| PublishedFigure {
             machine: machine.clone(),
             series: series.clone(),
             group: group.clone(),

@@ -1,8 +1,12 @@
 //! Syntax and meaning of campaigns, and positions of errors.
 
-use super::*;
-use crate::campaign::data::{Content, Sizes};
-use crate::campaign::tools::Output;
+use crate::campaign::data::{FileContent, FileSizes};
+use crate::campaign::spec::CampaignSpec;
+use crate::campaign::spec::data::{ScaleBy, scaled};
+use crate::campaign::spec::place::PlaceLocation;
+use crate::campaign::spec::rules::{CacheState, CheckLevel};
+use crate::campaign::spec::toml::SpecError;
+use crate::campaign::tools::OutputFormat;
 use std::time::Duration;
 
 /// A valid campaign.
@@ -115,33 +119,36 @@ values = 7.25
 
 #[test]
 fn everything_is_read() {
-    let spec = Spec::parse("whole.toml", WHOLE).unwrap();
+    let spec = CampaignSpec::parse("whole.toml", WHOLE).unwrap();
     assert_eq!((spec.header.name.as_str(), spec.scale), ("whole", 0.5));
     assert_eq!(spec.header.x_name.as_deref(), Some("jobs"));
     let [small, mixed, large] = &spec.data[..] else { panic!("{:?}", spec.data) };
-    assert_eq!(small.recipe.sizes, Sizes::Line);
-    assert_eq!(small.recipe.content, Content::Text("Test file {n}".into()));
+    assert_eq!(small.recipe.sizes, FileSizes::Line);
+    assert_eq!(small.recipe.content, FileContent::Text("Test file {n}".into()));
     assert_eq!((small.by, small.min_count), (ScaleBy::Count, 10));
     assert_eq!((mixed.recipe.depth, mixed.recipe.hard_links, mixed.recipe.seed), (2, 3, 7));
-    let Sizes::Lognormal { median, sigma, min, max } = mixed.recipe.sizes else { panic!() };
+    let FileSizes::Lognormal { median, sigma, min, max } = mixed.recipe.sizes else { panic!() };
     assert_eq!((median, sigma, min, max), (65_536, 1.5, 0, 16 << 20));
     assert_eq!((large.by, large.min_bytes), (ScaleBy::Size, 64 << 20));
-    assert_eq!(large.recipe.content, Content::Zero);
-    let Location::Server { null, latency, bandwidth_bytes_per_s, in_flight_max, bucket, .. } =
-        &spec.place("store").unwrap().at
+    assert_eq!(large.recipe.content, FileContent::Zero);
+    let PlaceLocation::Server {
+        null, latency, bandwidth_bytes_per_s, in_flight_max, bucket, ..
+    } = &spec.place("store").unwrap().at
     else {
         panic!()
     };
     assert_eq!((*null, *latency, bucket.as_str()), (false, Duration::from_millis(50), "things"));
     assert_eq!((*bandwidth_bytes_per_s, *in_flight_max), (Some(100_000_000), Some(8)));
-    let Location::Url { prefix, endpoint, .. } = &spec.place("cloud").unwrap().at else { panic!() };
+    let PlaceLocation::Url { prefix, endpoint, .. } = &spec.place("cloud").unwrap().at else {
+        panic!()
+    };
     assert_eq!(
         (prefix.as_str(), endpoint.as_deref()),
         ("some/prefix", Some("https://example.com"))
     );
     let [own, mine] = &spec.tools[..] else { panic!() };
-    assert!(own.own && own.sweep == Some(Vec::new()) && own.output == Output::Own);
-    assert!(!mine.own && mine.output == Output::Fio && mine.set["jobs"] == "3");
+    assert!(own.own && own.sweep == Some(Vec::new()) && own.output == OutputFormat::Own);
+    assert!(!mine.own && mine.output == OutputFormat::Fio && mine.set["jobs"] == "3");
     assert!(mine.command().unwrap().needs_shell());
     assert_eq!(spec.sweep[0].values, ["1", "4", "400%"]);
     assert_eq!(spec.conditions.len(), 2);
@@ -226,7 +233,7 @@ fn errors_point_at_their_place() {
     ] {
         assert!(WHOLE.contains(old), "{old}");
         let text = WHOLE.replacen(old, new, 1);
-        let error = Spec::parse("c.toml", &text).unwrap_err();
+        let error = CampaignSpec::parse("c.toml", &text).unwrap_err();
         let shown = error.to_string();
         assert!(error.message.contains(said), "{new}: {shown}");
         assert_eq!((error.line, error.column), place, "{new}: {shown}");
@@ -235,9 +242,9 @@ fn errors_point_at_their_place() {
 }
 
 /// A minimal campaign with these lines added.
-fn with(lines: &str) -> Result<Spec, Error> {
+fn with(lines: &str) -> Result<CampaignSpec, SpecError> {
     let text = format!("name = \"a\"\ntitle = \"A\"\nquestion = \"?\"\n{lines}");
-    Spec::parse("a.toml", &text)
+    CampaignSpec::parse("a.toml", &text)
 }
 
 #[test]
@@ -292,7 +299,7 @@ fn the_swept_number_is_guessed_where_there_is_one() {
 
 #[test]
 fn a_scale_multiplies_and_keeps_to_its_least() {
-    let spec = Spec::parse("whole.toml", WHOLE).unwrap();
+    let spec = CampaignSpec::parse("whole.toml", WHOLE).unwrap();
     let count = |scale| spec.data[0].at(scale).count;
     assert_eq!([count(1.0), count(0.5), count(0.001), count(2.0)], [2000, 1000, 10, 4000]);
     let bytes = |scale| spec.data[2].at(scale).totals().bytes;
@@ -308,11 +315,14 @@ fn a_scale_multiplies_and_keeps_to_its_least() {
 
 #[test]
 fn a_place_can_be_another() {
-    let spec = Spec::parse("whole.toml", WHOLE).unwrap();
+    let spec = CampaignSpec::parse("whole.toml", WHOLE).unwrap();
     let (disk, store) = (spec.place("disk").unwrap(), spec.place("store").unwrap());
-    assert_eq!(disk.parse_replacement("/mnt/{x}").unwrap().at, Location::Path("/mnt/{x}".into()));
+    assert_eq!(
+        disk.parse_replacement("/mnt/{x}").unwrap().at,
+        PlaceLocation::Path("/mnt/{x}".into())
+    );
     let url = store.parse_replacement("s3://b/p/").unwrap();
-    assert!(matches!(&url.at, Location::Url { prefix, .. } if prefix == "p"), "{url:?}");
+    assert!(matches!(&url.at, PlaceLocation::Url { prefix, .. } if prefix == "p"), "{url:?}");
     assert!(
         store.parse_replacement("/mnt").is_err() && store.parse_replacement("s3:///p").is_err()
     );
@@ -322,7 +332,7 @@ fn a_place_can_be_another() {
 proptest::proptest! {
     #[test]
     fn any_text_is_read_or_refused(text: String) {
-        if let Err(error) = Spec::parse("x", &text) {
+        if let Err(error) = CampaignSpec::parse("x", &text) {
             proptest::prop_assert!(error.line >= 1 && error.column >= 1);
         }
     }

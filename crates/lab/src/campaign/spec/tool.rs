@@ -1,11 +1,11 @@
-//! `[[tool]]` and `[sweep]`: tools, and the parameters to sweep.
+//! `[[tool]]` and `[sweep]`: tools, the parameters to sweep, and the placeholders that commands may use.
 
-use super::names::{FIXED, Names, Parameter};
-use super::node::Error;
-use super::place::Place;
-use super::table::{NamedList, Table};
-use super::value;
-use crate::campaign::tools::{self, KNOWN, Known, Output, Template};
+use crate::campaign::spec::place::PlaceSpec;
+use crate::campaign::spec::toml;
+use crate::campaign::spec::toml::{SpecError, TomlNamedList, TomlTable};
+use crate::campaign::template::Template;
+use crate::campaign::tools;
+use crate::campaign::tools::{KNOWN, KnownTool, OWN, OutputFormat};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most values of a parameter.
@@ -13,11 +13,11 @@ const VALUES_MAX: usize = 1000;
 
 /// A tool of a campaign.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tool {
+pub struct ToolSpec {
     /// Name: a line in charts.
     pub name: String,
     /// Its invocation.
-    pub invocation: Invocation,
+    pub invocation: ToolInvocation,
     /// Additional arguments of a known tool.
     pub options: Vec<Template>,
     /// Required programs besides those of a known tool.
@@ -33,64 +33,64 @@ pub struct Tool {
     /// Folder of the data set's files after the run.
     pub arrives: Option<Template>,
     /// Metrics to extract from its output.
-    pub output: Output,
+    pub output: OutputFormat,
     /// Fixed parameters.
     pub set: BTreeMap<String, String>,
     /// Swept parameters, if different from the campaign's.
-    pub sweep: Option<Vec<Parameter>>,
+    pub sweep: Option<Vec<SweptParameter>>,
     /// True for this program.
     pub own: bool,
 }
 
 /// Invocation of a tool.
 #[derive(Clone, Debug)]
-pub enum Invocation {
+pub enum ToolInvocation {
     /// A known tool.
-    Known(&'static Known),
+    Known(&'static KnownTool),
     /// A command.
     Command(Template),
 }
 
-impl PartialEq for Invocation {
-    fn eq(&self, other: &Invocation) -> bool {
+impl PartialEq for ToolInvocation {
+    fn eq(&self, other: &ToolInvocation) -> bool {
         match (self, other) {
-            (Invocation::Known(a), Invocation::Known(b)) => a.name == b.name,
-            (Invocation::Command(a), Invocation::Command(b)) => a == b,
+            (ToolInvocation::Known(a), ToolInvocation::Known(b)) => a.name == b.name,
+            (ToolInvocation::Command(a), ToolInvocation::Command(b)) => a == b,
             _ => false,
         }
     }
 }
 
-impl Tool {
+impl ToolSpec {
     /// The known tool, if it is one.
-    pub fn known(&self) -> Option<&'static Known> {
+    pub fn known(&self) -> Option<&'static KnownTool> {
         match &self.invocation {
-            Invocation::Known(known) => Some(known),
-            Invocation::Command(_) => None,
+            ToolInvocation::Known(known) => Some(known),
+            ToolInvocation::Command(_) => None,
         }
     }
 
     /// Default parameters.
     pub fn defaults(&self) -> &'static [(&'static str, &'static str)] {
         match &self.invocation {
-            Invocation::Known(known) => known.defaults,
-            Invocation::Command(_) => &[],
+            ToolInvocation::Known(known) => known.defaults,
+            ToolInvocation::Command(_) => &[],
         }
     }
 
     /// The command, if one is given.
     pub fn command(&self) -> Option<&Template> {
         match &self.invocation {
-            Invocation::Known(_) => None,
-            Invocation::Command(command) => Some(command),
+            ToolInvocation::Known(_) => None,
+            ToolInvocation::Command(command) => Some(command),
         }
     }
 
     /// Command for a target; `None` if the tool cannot write there.
-    pub fn template(&self, target: &Place) -> Option<Template> {
+    pub fn template(&self, target: &PlaceSpec) -> Option<Template> {
         let known = match &self.invocation {
-            Invocation::Command(command) => return Some(command.clone()),
-            Invocation::Known(known) => known,
+            ToolInvocation::Command(command) => return Some(command.clone()),
+            ToolInvocation::Known(known) => known,
         };
         let text = match (known.measure.is_empty(), target.is_store()) {
             (false, false) => known.measure,
@@ -103,10 +103,10 @@ impl Tool {
 }
 
 /// Parses swept parameters.
-pub(super) fn sweep(table: &Table<'_>) -> Result<Vec<Parameter>, Error> {
-    let one = |(name, values): NamedList| {
+pub(super) fn sweep(table: &TomlTable<'_>) -> Result<Vec<SweptParameter>, SpecError> {
+    let one = |(name, values): TomlNamedList| {
         let wrong = |at, why: &str| Err(table.wrong_at(at, &name.value, why));
-        if !value::is_placeholder(&name.value) {
+        if !toml::is_placeholder(&name.value) {
             return wrong(name.at, "must be small letters, digits and '_'");
         }
         if FIXED.contains(&name.value.as_str()) {
@@ -120,17 +120,17 @@ pub(super) fn sweep(table: &Table<'_>) -> Result<Vec<Parameter>, Error> {
             return wrong(again.at, &format!("{} is there twice", again.value));
         }
         let values = values.into_iter().map(|value| value.value).collect();
-        Ok(Parameter { name: name.value, values })
+        Ok(SweptParameter { name: name.value, values })
     };
     table.lists()?.into_iter().map(one).collect()
 }
 
 /// Parses all tools, with the position of each.
 pub(super) fn read(
-    top: &mut Table<'_>,
-    sweep: &[Parameter],
+    top: &mut TomlTable<'_>,
+    sweep: &[SweptParameter],
     scaled: &[(String, u64, u64)],
-) -> Result<Vec<(Tool, usize)>, Error> {
+) -> Result<Vec<(ToolSpec, usize)>, SpecError> {
     let mut names = BTreeSet::new();
     let tools = top.list("tool", |table| {
         let tool = one(table, sweep, scaled)?;
@@ -147,16 +147,16 @@ pub(super) fn read(
 }
 
 fn one(
-    table: &mut Table<'_>,
-    campaign: &[Parameter],
+    table: &mut TomlTable<'_>,
+    campaign: &[SweptParameter],
     scaled: &[(String, u64, u64)],
-) -> Result<Tool, Error> {
+) -> Result<ToolSpec, SpecError> {
     let used = table.text("use")?;
     let command = table.text("command")?;
     let known = match &used {
         None => None,
-        Some(used) => Some(tools::known(used).ok_or_else(|| {
-            let hint = value::hint(used, KNOWN.iter().map(|known| known.name));
+        Some(used) => Some(tools::known_tool(used).ok_or_else(|| {
+            let hint = toml::hint(used, KNOWN.iter().map(|known| known.name));
             table.wrong("use", format!("no tool '{used}' is known{hint}"))
         })?),
     };
@@ -167,12 +167,12 @@ fn one(
     };
     let own_sweep = table.table("sweep")?.map(|table| sweep(&table)).transpose()?;
     let set = values(table, "set", |name, value| {
-        match !value::is_placeholder(name) || FIXED.contains(&name) {
+        match !toml::is_placeholder(name) || FIXED.contains(&name) {
             true => Err("cannot be set".into()),
             false => Ok(value.to_owned()),
         }
     })?;
-    let mut names = Names::of(own_sweep.as_deref().unwrap_or(campaign), scaled);
+    let mut names = Placeholders::of(own_sweep.as_deref().unwrap_or(campaign), scaled);
     names.0.extend(set.keys().cloned());
     let defaults = known.iter().flat_map(|known| known.defaults);
     names.0.extend(defaults.map(|(name, _)| (*name).to_owned()));
@@ -181,17 +181,17 @@ fn one(
             return Err(table.wrong("command", "and 'use' exclude each other"));
         }
         (None, None) => return Err(table.lacks("give 'use' or 'command'")),
-        (Some(known), None) => Invocation::Known(known),
+        (Some(known), None) => ToolInvocation::Known(known),
         (None, Some(command)) => {
             let command = names.command(&command).map_err(|why| table.wrong("command", why))?;
-            Invocation::Command(command)
+            ToolInvocation::Command(command)
         }
     };
     let options = table.each("options", |text| names.plain(text))?.unwrap_or_default();
     if !options.is_empty() && !takes_options(&invocation) {
         return Err(table.lacks("'options' have no place in the command of this tool"));
     }
-    Ok(Tool {
+    Ok(ToolSpec {
         name,
         invocation,
         options,
@@ -208,43 +208,41 @@ fn one(
         arrives: table.parsed("arrives", |text| names.plain(text))?,
         output: match table.parsed("extract", output)? {
             Some(output) => output,
-            None => known.map_or(Output::Nothing, |known| known.output),
+            None => known.map_or(OutputFormat::Nothing, |known| known.output),
         },
         set,
         sweep: own_sweep,
-        own: table
-            .truth("own")?
-            .unwrap_or(known.is_some_and(|known| known.needs.contains(&tools::OWN))),
+        own: table.truth("own")?.unwrap_or(known.is_some_and(|known| known.needs.contains(&OWN))),
     })
 }
 
-fn takes_options(invocation: &Invocation) -> bool {
+fn takes_options(invocation: &ToolInvocation) -> bool {
     match invocation {
-        Invocation::Command(command) => command.mentions("options"),
-        Invocation::Known(known) => {
+        ToolInvocation::Command(command) => command.mentions("options"),
+        ToolInvocation::Known(known) => {
             [known.copy, known.upload, known.measure].iter().any(|text| text.contains("{options}"))
         }
     }
 }
 
-fn output(text: &str) -> Result<Output, String> {
+fn output(text: &str) -> Result<OutputFormat, String> {
     match text {
-        "nothing" => Ok(Output::Nothing),
-        "fio-json" => Ok(Output::Fio),
-        "hakobu-json" => Ok(Output::Own),
-        "joblog" => Ok(Output::Joblog),
+        "nothing" => Ok(OutputFormat::Nothing),
+        "fio-json" => Ok(OutputFormat::Fio),
+        "hakobu-json" => Ok(OutputFormat::Own),
+        "joblog" => Ok(OutputFormat::Joblog),
         other => Err(format!("'{other}' is neither nothing nor fio-json, hakobu-json nor joblog")),
     }
 }
 
 /// Parses a subtable `{ NAME = VALUE }`.
 fn values<T>(
-    table: &mut Table<'_>,
+    table: &mut TomlTable<'_>,
     key: &'static str,
     read: impl Fn(&str, &str) -> Result<T, String>,
-) -> Result<BTreeMap<String, T>, Error> {
+) -> Result<BTreeMap<String, T>, SpecError> {
     let Some(table) = table.table(key)? else { return Ok(BTreeMap::new()) };
-    let one = |(name, values): NamedList| {
+    let one = |(name, values): TomlNamedList| {
         let value = match &values[..] {
             [value] => read(&name.value, &value.value),
             _ => Err("takes one value".into()),
@@ -253,4 +251,56 @@ fn values<T>(
         Ok((name.value, value))
     };
     table.lists()?.into_iter().map(one).collect()
+}
+
+/// Placeholders available in every command.
+pub const FIXED: &[&str] = &[
+    "bucket", "config", "cpus", "data", "dst", "endpoint", "list", "name", "options", "own",
+    "prefix", "src", "work",
+];
+
+/// A set of available placeholders.
+pub(super) struct Placeholders(pub BTreeSet<String>);
+
+/// A parameter with its values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SweptParameter {
+    /// Name of the placeholder.
+    pub name: String,
+    /// Values as inserted into the command.
+    pub values: Vec<String>,
+}
+
+impl Placeholders {
+    /// Placeholders of a campaign: fixed ones, swept parameters (and `NAME_max`), scaled sizes.
+    pub fn of(sweep: &[SweptParameter], scaled: &[(String, u64, u64)]) -> Placeholders {
+        let mut names: BTreeSet<String> = FIXED.iter().map(|name| (*name).to_owned()).collect();
+        names.extend(scaled.iter().map(|(name, ..)| name.clone()));
+        for parameter in sweep {
+            names.insert(parameter.name.clone());
+            names.insert(format!("{}_max", parameter.name));
+        }
+        Placeholders(names)
+    }
+
+    /// Fails if a template uses an unknown placeholder.
+    fn check(&self, template: &Template) -> Result<(), String> {
+        let Some(name) = template.names().find(|name| !self.0.contains(*name)) else {
+            return Ok(());
+        };
+        let hint = toml::hint(name, self.0.iter().map(String::as_str));
+        Err(format!("{{{name}}} is not defined: sweep it or set it{hint}"))
+    }
+
+    /// Parses a command; fails on a syntax error or unknown placeholder.
+    pub fn command(&self, text: &str) -> Result<Template, String> {
+        let template = Template::parse(text)?;
+        self.check(&template).map(|()| template)
+    }
+
+    /// Parses a text other than a command; fails on an unknown placeholder.
+    pub fn plain(&self, text: &str) -> Result<Template, String> {
+        let template = Template::plain(text);
+        self.check(&template).map(|()| template)
+    }
 }

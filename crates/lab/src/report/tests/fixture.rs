@@ -1,11 +1,12 @@
 //! Generated campaigns: plausible, large and hostile ones. Deterministic.
 
 use crate::analysis::analyse;
-use crate::report::Part;
+use crate::report::ReportPart;
 use crate::results::{
-    Cell, Checked, Curves, DataSet, End, Experiment, Header, Machine, Published, Results, Run,
-    SCHEMA, Tool,
+    CampaignEnd, Cell, CheckedFiles, CounterExperiment, DataSet, LoadCurves, PublishedFigure,
+    Results, ResultsHeader, Run, SCHEMA, ToolFingerprint,
 };
+use hakobu_core::unit::Machine;
 use std::collections::BTreeMap;
 
 pub(super) const TOOLS: [&str; 5] = ["hakobu", "rsync", "cp", "fpsync", "xcp"];
@@ -26,7 +27,7 @@ impl Chance {
 }
 
 /// Parameters of a generated campaign.
-pub(super) struct Recipe {
+pub(super) struct FixtureRecipe {
     pub(super) runs: u32,
     /// Samples of each run.
     pub(super) samples: usize,
@@ -36,10 +37,11 @@ pub(super) struct Recipe {
     pub(super) slower: f64,
 }
 
-pub(super) const PLAUSIBLE: Recipe = Recipe { runs: 5, samples: 30, interval_s: None, slower: 1.0 };
+pub(super) const PLAUSIBLE: FixtureRecipe =
+    FixtureRecipe { runs: 5, samples: 30, interval_s: None, slower: 1.0 };
 /// 500 runs of ten seconds, sampled ten times per second.
-pub(super) const LARGE: Recipe =
-    Recipe { runs: 20, samples: 100, interval_s: Some(0.1), slower: 1.0 };
+pub(super) const LARGE: FixtureRecipe =
+    FixtureRecipe { runs: 20, samples: 100, interval_s: Some(0.1), slower: 1.0 };
 
 /// Run time of a tool: inversely proportional to jobs until the CPUs are full.
 fn seconds(tool: usize, jobs: f64) -> f64 {
@@ -49,7 +51,7 @@ fn seconds(tool: usize, jobs: f64) -> f64 {
 }
 
 /// Generates results.
-pub(super) fn results(recipe: &Recipe) -> Results {
+pub(super) fn results(recipe: &FixtureRecipe) -> Results {
     let mut chance = Chance(7);
     let mut cells = Vec::new();
     for (tool, name) in TOOLS.iter().enumerate() {
@@ -70,14 +72,14 @@ pub(super) fn results(recipe: &Recipe) -> Results {
             at_s += wall_s + 0.5;
         }
     }
-    let experiments = vec![Experiment {
+    let experiments = vec![CounterExperiment {
         cell: 8,
         changed: "cpus".into(),
         about: "1 CPU instead of 2".into(),
         factor: 0.5,
         ratios: vec![0.52, 0.51, 0.5, 0.53, 0.52],
     }];
-    let end = Some(End { reason: "done".into(), took_s: at_s, overhead: 0.004 });
+    let end = Some(CampaignEnd { reason: "done".into(), took_s: at_s, overhead: 0.004 });
     Results { header: header(cells), runs, experiments, curves, end }
 }
 
@@ -97,22 +99,22 @@ fn cell(id: usize, series: &str, jobs: f64, own: bool) -> Cell {
     }
 }
 
-fn header(cells: Vec<Cell>) -> Header {
-    let tool = |name: &&str| Tool {
+fn header(cells: Vec<Cell>) -> ResultsHeader {
+    let tool = |name: &&str| ToolFingerprint {
         name: (*name).to_owned(),
         version: format!("{name} 3.2"),
         path: format!("/usr/bin/{name}"),
         sha256: "5b".repeat(32),
     };
     let figures = [(1.0, 114.78), (4.0, 27.636), (8.0, 18.453), (16.0, 17.16), (32.0, 17.122)];
-    let published = figures.map(|(x, value)| Published {
+    let published = figures.map(|(x, value)| PublishedFigure {
         machine: "m5.large".into(),
         series: "rsync".into(),
         group: None,
         x: Some(x),
         value,
     });
-    Header {
+    ResultsHeader {
         schema: SCHEMA,
         name: "rsync-parallel".into(),
         title: "rsync under GNU parallel, between two volumes".into(),
@@ -147,7 +149,7 @@ fn header(cells: Vec<Cell>) -> Header {
         left_out: vec!["cpz: not installed (cargo install cpz)".into()],
         published: published.to_vec(),
         text: "name = \"rsync-parallel\"\n[[tool]]\nname = \"rsync\" # a < b & c\n".into(),
-        ..Header::default()
+        ..ResultsHeader::default()
     }
 }
 
@@ -169,13 +171,19 @@ fn run(cell: u32, block: u32, at_s: f64, wall_s: f64) -> Run {
         involuntary_switches: 40,
         started: 33,
         cached: Some(1.0),
-        checked: Some(Checked { files: 2000, bytes: 8_000_000, compared: 50 }),
+        checked: Some(CheckedFiles { files: 2000, bytes: 8_000_000, compared: 50 }),
         load: BTreeMap::from([("cpu_percent".into(), 88.0)]),
         ..Run::default()
     }
 }
 
-fn curve(recipe: &Recipe, cell: u32, block: u32, wall_s: f64, chance: &mut Chance) -> Curves {
+fn curve(
+    recipe: &FixtureRecipe,
+    cell: u32,
+    block: u32,
+    wall_s: f64,
+    chance: &mut Chance,
+) -> LoadCurves {
     let interval_s = recipe.interval_s.unwrap_or(wall_s / recipe.samples as f64);
     let t_s = (1..=recipe.samples).map(|i| i as f64 * interval_s).collect();
     let mut values = BTreeMap::new();
@@ -190,23 +198,23 @@ fn curve(recipe: &Recipe, cell: u32, block: u32, wall_s: f64, chance: &mut Chanc
         let list = (0..recipe.samples).map(|_| scale * (0.5 + 0.5 * chance.next())).collect();
         values.insert(name.to_owned(), list);
     }
-    Curves { cell, block, t_s, values }
+    LoadCurves { cell, block, t_s, values }
 }
 
 /// Results with their analysis.
-pub(super) fn part(results: Results) -> Part {
+pub(super) fn part(results: Results) -> ReportPart {
     let analysis = analyse(&results);
-    Part { results, analysis }
+    ReportPart { results, analysis }
 }
 
 /// The campaign of most tests.
-pub(super) fn plausible() -> Part {
+pub(super) fn plausible() -> ReportPart {
     part(results(&PLAUSIBLE))
 }
 
 /// The same on a machine that is half as fast.
-pub(super) fn slower() -> Part {
-    let mut results = results(&Recipe { slower: 2.0, ..PLAUSIBLE });
+pub(super) fn slower() -> ReportPart {
+    let mut results = results(&FixtureRecipe { slower: 2.0, ..PLAUSIBLE });
     results.header.machine.name = "m5.small".into();
     part(results)
 }
@@ -215,7 +223,7 @@ pub(super) fn slower() -> Part {
 pub(super) const ODD: &str = "<b>&amp;\"'|`\u{1b}[31m\u{0}</script>--><svg onload=x>\u{202e}";
 
 /// A campaign with hostile text in every foreign field.
-pub(super) fn odd() -> Part {
+pub(super) fn odd() -> ReportPart {
     let mut results = results(&PLAUSIBLE);
     let odd = || ODD.to_owned();
     let header = &mut results.header;

@@ -1,23 +1,27 @@
 //! All formats of a report over generated campaigns: content, safety, size and time.
 
 mod fixture;
-mod levels;
 mod xml;
 
-use super::words::ALL;
-use super::*;
-use crate::report::terminal::Look;
-use crate::results::Results;
-use fixture::{JOBS, LARGE, ODD, TOOLS, odd, part, plausible, results, slower};
+use crate::analysis::Lang;
+use crate::chart::{Chart, ChartSeries, SeriesForm};
+use crate::report::sweep_chart::picture;
+use crate::report::terminal::TerminalOptions;
+use crate::report::tests::fixture::{
+    JOBS, LARGE, ODD, PLAUSIBLE, TOOLS, odd, part, plausible, results, slower,
+};
+use crate::report::tests::xml::{XmlElement, elements};
+use crate::report::words::all;
+use crate::report::{ReportFormat, ReportPart, render, terminal};
+use crate::results::{PublishedFigure, Results};
 use std::time::{Duration, Instant};
-use xml::{Element, elements};
 
-fn page(parts: &[Part], lang: Lang) -> String {
-    render(parts, Format::Html, lang).unwrap()
+fn page(parts: &[ReportPart], lang: Lang) -> String {
+    render(parts, ReportFormat::Html, lang).unwrap()
 }
 
 /// Texts of all elements with these names.
-fn texts<'a>(of: &'a [Element], names: &[&str]) -> Vec<&'a str> {
+fn texts<'a>(of: &'a [XmlElement], names: &[&str]) -> Vec<&'a str> {
     let of = of.iter().filter(|element| names.contains(&element.name.as_str()));
     of.map(|element| element.text.trim()).collect()
 }
@@ -71,7 +75,7 @@ fn the_page_says_everything() {
     assert_eq!(page(&[part], Lang::En), text, "the same results have to make the same page");
 }
 
-fn attributes<'a>(of: &'a [Element], name: &str) -> Vec<&'a str> {
+fn attributes<'a>(of: &'a [XmlElement], name: &str) -> Vec<&'a str> {
     let all = of.iter().flat_map(|element| &element.attributes);
     all.filter(|(key, _)| key == name).map(|(_, value)| value.as_str()).collect()
 }
@@ -109,15 +113,15 @@ fn text_of_others_stays_text() {
         // The text is shown, with unsafe characters replaced.
         let shown = ODD.replace(['\u{1b}', '\u{0}', '\u{202e}'], "\u{fffd}");
         assert!(texts(&found, &["h1"]).contains(&shown.as_str()));
-        let markdown = render(&parts, Format::Markdown, lang).unwrap();
+        let markdown = render(&parts, ReportFormat::Markdown, lang).unwrap();
         assert!(!markdown.contains("<b>") && !markdown.contains(['\u{1b}', '\u{0}']));
     }
-    let svg = render(&parts, Format::Svg, Lang::En).unwrap();
+    let svg = render(&parts, ReportFormat::Svg, Lang::En).unwrap();
     elements(&svg).unwrap();
-    let csv = render(&parts, Format::Csv, Lang::En).unwrap();
+    let csv = render(&parts, ReportFormat::Csv, Lang::En).unwrap();
     assert!(!csv.contains(['\u{1b}', '\u{0}']));
     let part = &parts[0];
-    let lines = terminal::terminal(&part.results, &part.analysis, &Look::new(80, false));
+    let lines = terminal::terminal(&part.results, &part.analysis, &TerminalOptions::new(80, false));
     assert!(!lines.contains(['\u{1b}', '\u{0}', '\u{202e}']), "{lines}");
 }
 
@@ -142,14 +146,14 @@ fn a_large_campaign_is_small_and_soon_there() {
 
 #[test]
 fn in_japanese_no_word_of_ours_is_english() {
-    let ja = |of: Part| Part::new(of.results, Lang::Ja);
+    let ja = |of: ReportPart| ReportPart::new(of.results, Lang::Ja);
     for parts in [vec![ja(plausible())], vec![ja(plausible()), ja(slower())]] {
         let text = page(&parts, Lang::Ja);
         assert!(text.contains("<html lang=\"ja\">"));
         let found = elements(&text).unwrap();
         let ours = texts(&found, &["h1", "h2", "h3", "caption", "th", "summary", "figcaption"]);
-        for (name, english, japanese) in ALL {
-            assert!(english == japanese || !ours.contains(english), "{name}: {english}");
+        for (name, english, japanese) in all() {
+            assert!(english == japanese || !ours.contains(&english.as_str()), "{name}: {english}");
         }
         let headings = texts(&found, &["h2", "h3", "caption", "summary", "figcaption"]);
         let title = &parts[0].results.header.title;
@@ -163,7 +167,7 @@ fn in_japanese_no_word_of_ours_is_english() {
             assert!(is_japanese(sentence) && text.contains("<ul lang=\"ja\">"), "{sentence}");
             assert!(texts(&found, &["li"]).contains(&sentence.as_str()), "{sentence}");
         }
-        let markdown = render(&parts, Format::Markdown, Lang::Ja).unwrap();
+        let markdown = render(&parts, ReportFormat::Markdown, Lang::Ja).unwrap();
         for line in markdown.lines().filter(|line| line.starts_with('#')) {
             assert!(is_japanese(line) || line.contains(title.as_str()), "{line}");
         }
@@ -193,7 +197,7 @@ fn machines_stand_side_by_side() {
 #[test]
 fn markdown() {
     let part = plausible();
-    let text = render(std::slice::from_ref(&part), Format::Markdown, Lang::En).unwrap();
+    let text = render(std::slice::from_ref(&part), ReportFormat::Markdown, Lang::En).unwrap();
     assert!(text.starts_with("# rsync under GNU parallel, between two volumes\n\n"), "{text}");
     for expected in [
         "## Verdict\n\n- ",
@@ -220,7 +224,7 @@ fn markdown() {
 #[test]
 fn csv_has_every_run() {
     let parts = [plausible(), slower()];
-    let text = render(&parts, Format::Csv, Lang::En).unwrap();
+    let text = render(&parts, ReportFormat::Csv, Lang::En).unwrap();
     let lines: Vec<&str> = text.split("\r\n").collect();
     let runs: usize = parts.iter().map(|part| part.results.runs.len()).sum();
     assert_eq!((lines.len(), lines[runs + 1]), (runs + 2, ""));
@@ -236,7 +240,7 @@ fn csv_has_every_run() {
 #[test]
 fn json_is_the_analysis() {
     let part = plausible();
-    let text = render(std::slice::from_ref(&part), Format::Json, Lang::Ja).unwrap();
+    let text = render(std::slice::from_ref(&part), ReportFormat::Json, Lang::Ja).unwrap();
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(value["schema"], 1);
     let one = &value["results"][0];
@@ -249,23 +253,25 @@ fn json_is_the_analysis() {
 #[test]
 fn svg_has_all_pictures() {
     let parts = [plausible()];
-    let text = render(&parts, Format::Svg, Lang::En).unwrap();
+    let text = render(&parts, ReportFormat::Svg, Lang::En).unwrap();
     elements(&text).unwrap();
     // One around two: the sweep and the load.
     assert_eq!(text.matches("<svg ").count(), 3);
     // Each has a title and a description.
     assert_eq!([text.matches("<title id=").count(), text.matches("<desc id=").count()], [2, 2]);
     assert!(text.contains("#4477AA") && !text.contains("var(--"));
-    let nothing = Part::default();
+    let nothing = ReportPart::default();
     assert!(
-        render(&[nothing], Format::Svg, Lang::En).unwrap_err().contains("nothing was measured")
+        render(&[nothing], ReportFormat::Svg, Lang::En)
+            .unwrap_err()
+            .contains("nothing was measured")
     );
-    assert!(render(&[], Format::Html, Lang::En).is_err());
+    assert!(render(&[], ReportFormat::Html, Lang::En).is_err());
 }
 
 #[test]
 fn what_was_not_measured_is_no_error() {
-    let mut without = results(&fixture::PLAUSIBLE);
+    let mut without = results(&PLAUSIBLE);
     (without.curves, without.experiments, without.end) = (Vec::new(), Vec::new(), None);
     let mut none = without.clone();
     none.runs.clear();
@@ -287,10 +293,10 @@ fn what_was_not_measured_is_no_error() {
         elements(&text).unwrap();
         assert!(text.contains(said) && text.contains("The campaign is incomplete"), "{said}");
         elements(&page(&parts, Lang::Ja)).unwrap();
-        for format in [Format::Markdown, Format::Csv, Format::Json] {
+        for format in [ReportFormat::Markdown, ReportFormat::Csv, ReportFormat::Json] {
             render(&parts, format, Lang::Ja).unwrap();
         }
-        terminal::terminal(&parts[0].results, &parts[0].analysis, &Look::new(80, true));
+        terminal::terminal(&parts[0].results, &parts[0].analysis, &TerminalOptions::new(80, true));
     }
 }
 
@@ -298,7 +304,8 @@ fn what_was_not_measured_is_no_error() {
 fn the_terminal_has_the_same_verdict() {
     let part = plausible();
     for width in [40, 80, 100, 200] {
-        let text = terminal::terminal(&part.results, &part.analysis, &Look::new(width, false));
+        let text =
+            terminal::terminal(&part.results, &part.analysis, &TerminalOptions::new(width, false));
         for line in text.lines() {
             assert!(line.chars().count() <= width.min(160), "{width}: {line}");
         }
@@ -308,7 +315,7 @@ fn the_terminal_has_the_same_verdict() {
             assert!(words(&text).contains(&words(sentence)), "{sentence}: {text}");
         }
     }
-    let text = terminal::terminal(&part.results, &part.analysis, &Look::new(100, true));
+    let text = terminal::terminal(&part.results, &part.analysis, &TerminalOptions::new(100, true));
     assert!(text.contains("\u{1b}[32m") && text.contains("█") && text.contains("hakobu, jobs=8"));
     // Every escape sequence is reset on its line.
     assert!(text.lines().all(|line| line.matches('\u{1b}').count() % 2 == 0));
@@ -337,13 +344,81 @@ fn the_cursor_reads_what_is_drawn() {
 #[test]
 fn formats_have_names() {
     for (name, format) in [
-        ("html", Some(Format::Html)),
-        ("md", Some(Format::Markdown)),
-        ("csv", Some(Format::Csv)),
-        ("json", Some(Format::Json)),
-        ("svg", Some(Format::Svg)),
+        ("html", Some(ReportFormat::Html)),
+        ("md", Some(ReportFormat::Markdown)),
+        ("csv", Some(ReportFormat::Csv)),
+        ("json", Some(ReportFormat::Json)),
+        ("svg", Some(ReportFormat::Svg)),
         ("pdf", None),
     ] {
-        assert_eq!(Format::of_name(name), format);
+        assert_eq!(ReportFormat::of_name(name), format);
     }
+}
+
+// Tools that do not depend on x: horizontal lines, one table row, and a common range for measured and
+// published values.
+
+/// cp has one setting without jobs, and so have its published figures.
+fn with_level() -> ReportPart {
+    let mut results = results(&PLAUSIBLE);
+    let is_level = |series: &str| series == "cp";
+    let first = results.header.cells.iter().find(|cell| is_level(&cell.series)).unwrap().id;
+    results.header.cells.retain(|cell| !is_level(&cell.series) || cell.id == first);
+    results.runs.retain(|run| results.header.cells.iter().any(|cell| cell.id == run.cell));
+    for cell in results.header.cells.iter_mut().filter(|cell| cell.id == first) {
+        cell.x = None;
+        cell.parameters.clear();
+    }
+    results.header.published.push(PublishedFigure {
+        machine: "m5.large".into(),
+        series: "cp".into(),
+        group: None,
+        x: None,
+        value: 9000.0,
+    });
+    part(results)
+}
+
+fn chart(part: &ReportPart) -> Chart {
+    picture(&part.facts(), "small files", Lang::En.words()).unwrap().chart
+}
+
+#[test]
+fn they_are_level_lines_with_their_interval_inside_of_the_axis() {
+    let part = with_level();
+    let chart = chart(&part);
+    let [ours, published] = &chart.panels[..] else { panic!("{:?}", chart.panels.len()) };
+    for panel in [ours, published] {
+        let is_cp = |series: &&ChartSeries| series.name.ends_with("cp");
+        let cp = panel.series.iter().find(is_cp).expect("a line of cp");
+        let [(from, a), (to, b)] = cp.points[..] else { panic!("{:?}", cp.points) };
+        assert_eq!(((from, to), a), (chart.x, b));
+    }
+    let level = ours.series.iter().find(|series| series.name == "cp").unwrap();
+    let interval = ours.series.iter().find(|series| {
+        series.form == SeriesForm::Intervals
+            && series.color == level.color
+            && series.points.len() == 4
+    });
+    let bars = &interval.expect("its interval").points;
+    assert!(bars[0].1 < level.points[0].1 && level.points[0].1 < bars[1].1, "{bars:?}");
+    assert_eq!((bars[0].0, bars[2].0), chart.x);
+    // Without x there is no knee.
+    assert!(!part.analysis.sweeps.iter().any(|sweep| sweep.series == "cp"));
+}
+
+#[test]
+fn published_figures_have_the_range_of_ours() {
+    let svg = chart(&with_level()).svg().unwrap();
+    // The published value is 9,000 s, the largest measured one 115 s: both panels end above 9,000.
+    assert_eq!(svg.matches("\n10,000\n").count(), 2, "{svg}");
+}
+
+#[test]
+fn they_have_one_row_of_the_table() {
+    let text = render(&[with_level()], ReportFormat::Markdown, Lang::En).unwrap();
+    let row = text.lines().find(|line| line.starts_with("| any | ")).expect("a row for all values");
+    let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
+    assert_eq!(cells.iter().filter(|text| **text == "–").count(), 4, "{row}");
+    assert!(cells[3].starts_with("5") || cells[3].starts_with("6"), "{row}");
 }

@@ -2,16 +2,16 @@
 
 /// An element: its name, and its own text without that of child elements.
 #[derive(Debug)]
-pub(super) struct Element {
+pub(super) struct XmlElement {
     pub(super) name: String,
     pub(super) attributes: Vec<(String, String)>,
     pub(super) text: String,
 }
 
 /// All elements in the order of their end tags. Malformed XML is an error with the text around it.
-pub(super) fn elements(text: &str) -> Result<Vec<Element>, String> {
+pub(super) fn elements(text: &str) -> Result<Vec<XmlElement>, String> {
     let mut rest = text.strip_prefix("<!DOCTYPE html>\n").unwrap_or(text);
-    let (mut open, mut done): (Vec<Element>, Vec<Element>) = (Vec::new(), Vec::new());
+    let (mut open, mut done): (Vec<XmlElement>, Vec<XmlElement>) = (Vec::new(), Vec::new());
     while !rest.is_empty() {
         let around = || rest.chars().take(80).collect::<String>();
         let Some(tag) = rest.strip_prefix('<') else {
@@ -59,7 +59,7 @@ fn tag_end(tag: &str) -> Option<usize> {
     None
 }
 
-fn begun(inside: &str) -> Option<Element> {
+fn begun(inside: &str) -> Option<XmlElement> {
     let (name, mut rest) = inside.split_once(' ').unwrap_or((inside, ""));
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == ':';
     if name.is_empty() || !name.chars().all(is_name) {
@@ -75,7 +75,7 @@ fn begun(inside: &str) -> Option<Element> {
         attributes.push((key.to_owned(), unescaped(value)?));
         rest = behind;
     }
-    Some(Element { name: name.to_owned(), attributes, text: String::new() })
+    Some(XmlElement { name: name.to_owned(), attributes, text: String::new() })
 }
 
 /// Replaces references in a text; `None` for an invalid reference or character.

@@ -1,24 +1,21 @@
 //! Checks the result of a run: the files at the target by name, size and, for some of them, content.
 
-use crate::campaign::Check;
-use crate::campaign::run::bench::CheckResult;
-use crate::campaign::run::order::Random;
-use crate::results::Checked;
+use crate::campaign::RunCheck;
+use crate::campaign::run::CheckResult;
+use crate::campaign::run::order::SplitMix64;
+use crate::results::CheckedFiles;
 use hakobu_core::error::{cannot, quoted};
+use hakobu_tree::compare::first_difference_of_files;
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
-/// Bytes compared at a time.
-const PIECE: usize = 256 * 1024;
-
 /// Checks the result of a run; `seed` selects the files to compare.
-pub(super) fn check(check: &Check, seed: u64) -> CheckResult {
+pub(super) fn check(check: &RunCheck, seed: u64) -> CheckResult {
     let result = match check {
-        Check::Exit => return CheckResult::default(),
-        Check::Tree { source, target, compare } => tree(source, target, *compare, seed),
-        Check::Count { target, files, bytes } => count(target, *files, *bytes),
+        RunCheck::Exit => return CheckResult::default(),
+        RunCheck::Tree { source, target, compare } => tree(source, target, *compare, seed),
+        RunCheck::Count { target, files, bytes } => count(target, *files, *bytes),
     };
     result.unwrap_or_else(|problem| CheckResult { checked: None, problem: Some(problem) })
 }
@@ -76,18 +73,18 @@ fn tree(source: &Path, target: &Path, compare: u64, seed: u64) -> Result<CheckRe
     if !source.exists() {
         return Err(format!("its source {} is gone", quoted(source)));
     }
-    let none = Checked::default();
+    let none = CheckedFiles::default();
     if !target.exists() {
         let problem = format!("there is no {}", quoted(target));
         return Ok(CheckResult { checked: Some(none), problem: Some(problem) });
     }
     let [(source, wanted), (target, found)] = sides(source, target)?;
     let mut checked =
-        Checked { files: found.len() as u64, bytes: found.values().sum(), compared: 0 };
+        CheckedFiles { files: found.len() as u64, bytes: found.values().sum(), compared: 0 };
     let mut problem = differences(&wanted, &found);
     if problem.is_none() {
         let mut names: Vec<&PathBuf> = wanted.keys().collect();
-        Random::new(seed, 0).shuffle(&mut names);
+        SplitMix64::new(seed, 0).shuffle(&mut names);
         let compare = usize::try_from(compare).unwrap_or(usize::MAX);
         for name in names.into_iter().take(compare) {
             // A single file may be copied to another name.
@@ -124,30 +121,10 @@ fn differences(wanted: &Files, found: &Files) -> Option<String> {
 
 /// Position of the first difference, as a sentence.
 fn differs(source: &Path, target: &Path, name: &Path) -> Option<String> {
-    match first_difference(source, target) {
+    match first_difference_of_files(source, target) {
         Ok(None) => None,
         Ok(Some(at)) => Some(format!("{} differs from its source at byte {at}", quoted(name))),
         Err(error) => Some(cannot("compare", name, error)),
-    }
-}
-
-fn first_difference(source: &Path, target: &Path) -> io::Result<Option<u64>> {
-    let (mut a, mut b) = (File::open(source)?, File::open(target)?);
-    let (mut left, mut right) = (Vec::with_capacity(PIECE), Vec::with_capacity(PIECE));
-    let mut at = 0;
-    loop {
-        left.clear();
-        right.clear();
-        (&mut a).take(PIECE as u64).read_to_end(&mut left)?;
-        (&mut b).take(PIECE as u64).read_to_end(&mut right)?;
-        if left != right {
-            let same = left.iter().zip(&right).take_while(|(a, b)| a == b).count();
-            return Ok(Some(at + same as u64));
-        }
-        if left.is_empty() {
-            return Ok(None);
-        }
-        at += left.len() as u64;
     }
 }
 
@@ -158,7 +135,7 @@ fn count(
 ) -> Result<CheckResult, String> {
     let found = if target.exists() { files(target)? } else { Files::new() };
     let bytes = found.values().sum();
-    let checked = Checked { files: found.len() as u64, bytes, compared: 0 };
+    let checked = CheckedFiles { files: found.len() as u64, bytes, compared: 0 };
     let problem = if checked.files != files_wanted {
         Some(format!("there are {} files at the target, not {files_wanted}", checked.files))
     } else {
@@ -171,6 +148,9 @@ fn count(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A length of several buffers.
+    const PIECE: usize = 256 * 1024;
 
     fn dirs(name: &str) -> (PathBuf, PathBuf, PathBuf) {
         let dir = std::env::temp_dir().join(format!("hakobu-check-{name}-{}", std::process::id()));
@@ -192,12 +172,12 @@ mod tests {
         let (dir, source, target) = dirs("trees");
         let look = |compare, seed| {
             let (source, target) = (source.clone(), target.clone());
-            check(&Check::Tree { source, target, compare }, seed)
+            check(&RunCheck::Tree { source, target, compare }, seed)
         };
         let problem = || look(100, 1).problem.unwrap_or_default();
         let good = look(100, 1);
         let bytes = PIECE as u64 + 9 + 10 * 9 + 10 * 10;
-        let checked = Some(Checked { files: 21, bytes, compared: 21 });
+        let checked = Some(CheckedFiles { files: 21, bytes, compared: 21 });
         assert_eq!(good, CheckResult { checked, problem: None });
         assert_eq!(look(3, 1).checked.unwrap().compared, 3);
 
@@ -230,8 +210,11 @@ mod tests {
     fn single_files() {
         let (dir, source, target) = dirs("single");
         let look = |target: &Path| {
-            let check_it =
-                Check::Tree { source: source.join("big"), target: target.to_owned(), compare: 9 };
+            let check_it = RunCheck::Tree {
+                source: source.join("big"),
+                target: target.to_owned(),
+                compare: 9,
+            };
             check(&check_it, 0)
         };
         std::fs::remove_dir_all(target.join("d")).unwrap();
@@ -246,14 +229,15 @@ mod tests {
     #[test]
     fn counts() {
         let (dir, _, target) = dirs("counts");
-        let look =
-            |files, bytes| check(&Check::Count { target: target.clone(), files, bytes }, 0).problem;
+        let look = |files, bytes| {
+            check(&RunCheck::Count { target: target.clone(), files, bytes }, 0).problem
+        };
         let bytes = PIECE as u64 + 9 + 10 * 9 + 10 * 10;
         assert_eq!((look(21, None), look(21, Some(bytes))), (None, None));
         assert_eq!(look(20, None).unwrap(), "there are 21 files at the target, not 20");
         assert!(look(21, Some(1)).unwrap().ends_with("bytes at the target, not 1"));
         std::fs::remove_dir_all(&dir).unwrap();
         assert_eq!(look(1, None).unwrap(), "there are 0 files at the target, not 1");
-        assert_eq!(check(&Check::Exit, 0), CheckResult::default());
+        assert_eq!(check(&RunCheck::Exit, 0), CheckResult::default());
     }
 }

@@ -1,0 +1,259 @@
+//! Report of a comparison of several machines or settings: best one for each need, conclusions that differ,
+//! numbers, costs. All formats have the same content.
+
+use crate::analysis::Lang;
+use crate::analysis::compare::{ComparedRow, ConclusionChange, MachineCost, ResultsComparison};
+use crate::escape::csv_line;
+use crate::report::document::{NONE, ReportBlock, ReportTable, distrust, or_none};
+use crate::report::number::{MetricUnit, digits, ratio};
+use crate::report::tables::{claim, pairs};
+use crate::report::words::{ReportWords, with};
+use crate::report::{ReportFormat, html, markdown, tables};
+use crate::results::Results;
+use crate::{distinct, report};
+use hakobu_core::unit::Machine;
+
+/// Renders the result of [`crate::analysis::compare`] over `results`. CSV has a line for each setting of each
+/// result, JSON everything.
+///
+/// # Errors
+/// A message: the format has no such report (SVG), or JSON serialisation failed.
+pub fn render_comparison(
+    of: &ResultsComparison,
+    results: &[Results],
+    format: ReportFormat,
+    lang: Lang,
+) -> Result<String, String> {
+    let words = lang.words();
+    let headline = with(words.compared, &[&of.names.join(", ")]);
+    match format {
+        ReportFormat::Html => Ok(html::compared(&headline, &blocks(of, results, words), words)),
+        ReportFormat::Markdown => {
+            let mut out = String::new();
+            markdown::heading(&mut out, 1, &headline);
+            markdown::blocks(&mut out, &blocks(of, results, words));
+            Ok(out)
+        }
+        ReportFormat::Csv => Ok(lines(of)),
+        ReportFormat::Json => report::json_document(of),
+        ReportFormat::Svg | ReportFormat::Png => {
+            Err("results side by side have no picture; report draws each".into())
+        }
+    }
+}
+
+/// All blocks of the report.
+pub(super) fn blocks(
+    of: &ResultsComparison,
+    results: &[Results],
+    words: &ReportWords,
+) -> Vec<ReportBlock> {
+    let mut said = Vec::new();
+    let needs = of.best.iter().map(|best| {
+        let pattern = if best.clear { words.need } else { words.need_unsure };
+        with(pattern, &[&best.need, &best.name, &best.why])
+    });
+    let needs: Vec<String> = needs.collect();
+    if !needs.is_empty() {
+        said.extend([ReportBlock::Heading(words.needs.to_owned()), ReportBlock::List(needs)]);
+    }
+    let sentences = |wanted: bool| -> Vec<String> {
+        let chosen = |change: &&ConclusionChange| change.differs == wanted;
+        of.changes.iter().filter(chosen).map(|change| change.sentence.clone()).collect()
+    };
+    for (title, wanted) in [(words.changed_conclusions, true), (words.same_conclusions, false)] {
+        let found = sentences(wanted);
+        if !found.is_empty() {
+            said.extend([ReportBlock::Heading(title.to_owned()), ReportBlock::List(found)]);
+        }
+    }
+    said.push(ReportBlock::Heading(words.machines.to_owned()));
+    said.extend(studies(of, words).into_iter().map(ReportBlock::Table));
+    said.push(ReportBlock::Table(every(of, words)));
+    if !of.costs.is_empty() {
+        said.push(ReportBlock::Heading(words.costs.to_owned()));
+        said.push(ReportBlock::Table(costs(&of.costs, words)));
+    }
+    let machines: Vec<&Machine> = results.iter().map(|of| &of.header.machine).collect();
+    let machines = tables::described(&of.names, &machines, words);
+    if !machines.is_empty() {
+        said.extend([ReportBlock::Heading(words.machine.to_owned()), ReportBlock::Table(machines)]);
+    }
+    said.push(ReportBlock::Heading(words.caveats.to_owned()));
+    said.push(distrust(&of.caveats, words));
+    said
+}
+
+/// Labels of rows besides x: the tool, and parameters that distinguish its rows.
+fn labels(all: &[ComparedRow]) -> Vec<String> {
+    let label = |row: &ComparedRow| {
+        let same = |other: &&ComparedRow| other.group == row.group && other.series == row.series;
+        let varying = row.parameters.iter().filter(|(name, value)| {
+            all.iter().filter(same).any(|other| other.parameters.get(*name) != Some(*value))
+        });
+        let parts: Vec<String> = varying.map(|(name, value)| format!("{name}={value}")).collect();
+        match parts.is_empty() {
+            true => row.series.clone(),
+            false => format!("{}, {}", row.series, parts.join(", ")),
+        }
+    };
+    all.iter().map(label).collect()
+}
+
+/// Tables of sweeps in the form of published studies: x down, tools across, all results in each cell: `6916 /
+/// 28,810 (416.5 %)`.
+fn studies(of: &ResultsComparison, words: &ReportWords) -> Vec<ReportTable> {
+    let Some(x_name) = of.x_name.as_deref() else { return Vec::new() };
+    let labels = labels(&of.rows);
+    let swept = || of.rows.iter().zip(&labels).filter(|(row, _)| row.x.is_some());
+    let groups = distinct(swept().map(|(row, _)| row.group.as_str()));
+    let unit = MetricUnit::of(&of.metric);
+    let name = words.metric(&of.metric);
+    let metric = match unit.name {
+        unit if unit.is_empty() || unit == name => name.to_owned(),
+        unit => format!("{name} ({unit})"),
+    };
+    let first = of.names.first().map_or(NONE, String::as_str);
+    let tables = groups.into_iter().map(|group| {
+        let rows: Vec<(&ComparedRow, &String)> =
+            swept().filter(|(row, _)| row.group == group).collect();
+        let lines = distinct(rows.iter().map(|(_, label)| *label));
+        let mut places: Vec<f64> = rows.iter().filter_map(|(row, _)| row.x).collect();
+        places.sort_by(f64::total_cmp);
+        places.dedup();
+        let names = lines.iter().map(|line| format!("#{line}"));
+        let heads: Vec<String> = [format!("#{x_name}")].into_iter().chain(names).collect();
+        let names = of.names.join(" / ");
+        let caption = with(words.study_caption, &[words.group(group), &metric, &names, first]);
+        let mut table = ReportTable::new(caption, &heads);
+        for x in places {
+            let mut texts = vec![digits(x)];
+            for line in &lines {
+                let at = rows.iter().find(|(row, label)| row.x == Some(x) && label == line);
+                texts.push(or_none(at.map(|(row, _)| together(row, &unit))));
+            }
+            table.push(texts);
+        }
+        table
+    });
+    tables.collect()
+}
+
+/// `6916 / 28,810 (416.5 %)`.
+fn together(row: &ComparedRow, unit: &MetricUnit) -> String {
+    let each = row.sides.iter().map(|side| {
+        let Some(side) = side else { return NONE.to_owned() };
+        let value = digits(unit.scaled(side.value.mid));
+        match side.ratio {
+            Some(ratio) => format!("{value} ({:.1} %)", 100.0 * ratio.ratio.mid),
+            None => value,
+        }
+    });
+    each.collect::<Vec<_>>().join(" / ")
+}
+
+/// Table of all rows.
+fn every(of: &ResultsComparison, words: &ReportWords) -> ReportTable {
+    let first = of.names.first().map_or(NONE, String::as_str);
+    let mut heads = vec![words.setting.to_owned()];
+    for (at, name) in of.names.iter().enumerate() {
+        heads.push(format!("#{}", with(words.side_median, &[name])));
+        heads.push(format!("#{}", with(words.side_mean, &[name])));
+        if at > 0 {
+            heads.push(format!("#{}", with(words.side_ratio, &[name, first])));
+            heads.push(with(words.side_claim, &[name]));
+        }
+    }
+    let mut table = ReportTable::new(with(words.rows_caption, &[first]), &heads);
+    let unit = MetricUnit::of(&of.metric);
+    for (row, mut label) in of.rows.iter().zip(labels(&of.rows)) {
+        if !row.group.is_empty() {
+            label = format!("{}: {label}", row.group);
+        }
+        if let Some(x) = row.x {
+            label.push_str(&format!(", {}={}", of.x_name.as_deref().unwrap_or("x"), digits(x)));
+        }
+        let mut texts = vec![label];
+        for (at, side) in row.sides.iter().enumerate() {
+            texts.push(or_none(side.map(|side| unit.interval(&side.value))));
+            texts.push(or_none(side.map(|side| unit.text(side.mean))));
+            if at > 0 {
+                let found = side.and_then(|side| side.ratio);
+                texts.push(or_none(found.map(|found| ratio(&found.ratio))));
+                texts.push(or_none(found.map(|found| claim(found.claim, words).to_owned())));
+            }
+        }
+        table.push(texts);
+    }
+    table.without_empty_columns()
+}
+
+fn costs(costs: &[MachineCost], words: &ReportWords) -> ReportTable {
+    let number = |name: &str| format!("#{name}");
+    let heads = [
+        words.result.to_owned(),
+        words.setting.to_owned(),
+        number(words.price_hour),
+        number("IOPS"),
+        number(words.per_1m_iops),
+        number(words.per_million_ios),
+        number(words.per_gb),
+        number(words.per_million_files),
+    ];
+    let mut table = ReportTable::new(words.costs_caption, &heads);
+    for cost in costs {
+        let of = match cost.group.is_empty() {
+            true => cost.of.clone(),
+            false => format!("{}: {}", cost.group, cost.of),
+        };
+        let mut texts = vec![cost.name.clone(), of, digits(cost.per_hour)];
+        let prices = [
+            cost.iops,
+            cost.per_1m_iops,
+            cost.per_million_ios,
+            cost.per_gb,
+            cost.per_million_files,
+        ];
+        texts.extend(prices.map(|price| or_none(price.map(digits))));
+        table.push(texts);
+    }
+    table.without_empty_columns()
+}
+
+const HEAD: &str = "group,series,x,parameters,result,metric,runs,median,low,high,mean,ratio,\
+                    ratio_low,ratio_high,claim";
+
+/// CSV (RFC 4180): a line for each setting of each result; ratios are speeds relative to the first result.
+fn lines(of: &ResultsComparison) -> String {
+    let words = Lang::En.words();
+    let mut out = format!("{HEAD}\r\n");
+    for row in &of.rows {
+        for (name, side) in of.names.iter().zip(&row.sides) {
+            let Some(side) = side else { continue };
+            let number = |value: f64| value.to_string();
+            let mut fields = vec![
+                row.group.clone(),
+                row.series.clone(),
+                row.x.map(number).unwrap_or_default(),
+                pairs(&row.parameters),
+                name.clone(),
+                of.metric.clone(),
+                side.runs.to_string(),
+                number(side.value.mid),
+                number(side.value.low),
+                number(side.value.high),
+                number(side.mean),
+            ];
+            fields.extend(match side.ratio {
+                Some(found) => {
+                    let of = found.ratio;
+                    let claim = claim(found.claim, words).to_owned();
+                    [number(of.mid), number(of.low), number(of.high), claim]
+                }
+                None => Default::default(),
+            });
+            out.push_str(&csv_line(&fields));
+        }
+    }
+    out
+}

@@ -1,0 +1,355 @@
+//! Chart of a group: its tools over the swept number, with intervals, knee and fit, and published figures
+//! below on the same axis; or its settings side by side, if nothing is swept.
+
+use crate::chart::{ALL, AxisScale, BLACK, Chart, ChartColor, ChartPanel, ChartSeries, SeriesForm};
+use crate::report::facts::{ReportFacts, ToolLine};
+use crate::report::number::digits;
+use crate::report::tables;
+use crate::report::words::{ReportWords, with};
+use crate::results::Cell;
+
+/// Heights in pixels: of the panel, of the panel of published figures.
+const HEIGHT_PX: u32 = 340;
+const PUBLISHED_HEIGHT_PX: u32 = 240;
+/// Values with a larger ratio are drawn on a logarithmic scale.
+const SPREAD: f64 = 30.0;
+/// Steps of the swept number with at least this ratio count as multiplication.
+const DOUBLING: f64 = 1.5;
+/// Points of a fitted curve.
+const FIT_POINTS: u32 = 80;
+
+/// Colour and form of the n-th tool; forms change when all colours are used.
+pub(super) fn look(number: usize) -> (ChartColor, SeriesForm) {
+    let color = ALL[number % ALL.len()];
+    let is_first_round = (number / ALL.len()).is_multiple_of(2);
+    (color, if is_first_round { SeriesForm::Dots } else { SeriesForm::Triangles })
+}
+
+/// A chart with its description.
+pub(super) struct DescribedChart {
+    pub(super) chart: Chart,
+    pub(super) description: String,
+}
+
+/// Chart of a group. `None` if nothing was measured.
+pub(super) fn picture(
+    facts: &ReportFacts<'_>,
+    group: &str,
+    words: &ReportWords,
+) -> Option<DescribedChart> {
+    let lines = facts.lines(group);
+    let measured = lines.iter().flat_map(|line| &line.cells);
+    if !measured.into_iter().any(|cell| drawn(facts, cell).is_some()) {
+        return None;
+    }
+    let is_swept = facts.has_x(&lines);
+    let chart = if is_swept {
+        swept(facts, group, &lines, words)
+    } else {
+        settings(facts, group, &lines, words)
+    };
+    let metric = y_label(facts, words);
+    let x_name = facts.header().x_name.as_deref().unwrap_or("x");
+    let said = said(facts, &lines, words);
+    let description = if is_swept {
+        with(words.sweep_text, &[&metric, x_name, &said])
+    } else {
+        with(words.settings_text, &[&metric, &said])
+    };
+    Some(DescribedChart { chart, description })
+}
+
+fn y_label(facts: &ReportFacts<'_>, words: &ReportWords) -> String {
+    let (metric, unit) = (words.metric(facts.metric()), facts.unit().name);
+    if unit.is_empty() || metric == unit { metric.to_owned() } else { format!("{metric}, {unit}") }
+}
+
+/// Description for readers who cannot see the chart.
+fn said(facts: &ReportFacts<'_>, lines: &[ToolLine<'_>], words: &ReportWords) -> String {
+    let unit = facts.unit();
+    let each = lines.iter().filter_map(|line| {
+        let values = line.cells.iter().filter_map(|cell| facts.value(cell.id));
+        let values: Vec<f64> = values.map(|value| value.mid).collect();
+        let (first, last) = (values.first()?, values.last()?);
+        Some(match values.len() {
+            1 => format!("{} {}", line.series, unit.text(*first)),
+            _ => with(words.from_to, &[line.series, &unit.text(*first), &unit.text(*last)]),
+        })
+    });
+    each.collect::<Vec<_>>().join("; ")
+}
+
+/// Median and interval of a cell, in the display unit.
+fn drawn(facts: &ReportFacts<'_>, cell: &Cell) -> Option<(f64, f64, f64)> {
+    let value = facts.value(cell.id)?;
+    let [low, mid, high] = [value.low, value.mid, value.high].map(|of| facts.unit().scaled(of));
+    [low, mid, high].iter().all(|of| of.is_finite()).then_some((low, mid, high))
+}
+
+fn swept(
+    facts: &ReportFacts<'_>,
+    group: &str,
+    lines: &[ToolLine<'_>],
+    words: &ReportWords,
+) -> Chart {
+    let names = facts.series();
+    let figures = published(facts, group, lines);
+    let mids = lines.iter().flat_map(|line| &line.cells).filter_map(|cell| drawn(facts, cell));
+    let mut values: Vec<f64> = mids.map(|(_, mid, _)| mid).collect();
+    values.extend(figures.iter().flat_map(|figure| figure.points.iter().map(|(_, y)| *y)));
+    let y_scale = scale_of(&values);
+    let mut places = tables::places(lines);
+    places.extend(figures.iter().flat_map(|figure| figure.points.iter().filter_map(|of| of.0)));
+    places.sort_by(f64::total_cmp);
+    places.dedup();
+    let scale = doubling(&places);
+    let axis = ends(&places, scale);
+    let mut series = Vec::new();
+    let mut knees = Vec::new();
+    for line in lines {
+        let at = names.iter().position(|name| *name == line.series).unwrap_or(0);
+        let (color, form) = look(at);
+        let points = line.cells.iter().filter_map(|cell| Some((cell.x?, drawn(facts, cell)?)));
+        let points: Vec<(f64, (f64, f64, f64))> =
+            points.filter(|(x, (_, mid, _))| fits(*x, *mid, y_scale)).collect();
+        if let Some(curve) = fit_points(facts, line, &points) {
+            series.push(unnamed(color, SeriesForm::Thin, curve));
+        }
+        let bars = points.iter().flat_map(|(x, of)| bar(*x, *of, y_scale)).collect();
+        series.push(unnamed(color, SeriesForm::Intervals, bars));
+        let knee = line.sweep.and_then(|sweep| sweep.knee.as_ref()).filter(|knee| !knee.at_edge);
+        let at_knee = points.iter().filter(|(x, _)| knee.is_some_and(|knee| knee.x == *x));
+        knees.extend(at_knee.map(|(x, (_, mid, _))| (*x, *mid)));
+        let points: Vec<(f64, f64)> = points.iter().map(|(x, (_, mid, _))| (*x, *mid)).collect();
+        // A tool that does not depend on x is a horizontal line.
+        let levels = line.cells.iter().filter(|cell| cell.x.is_none());
+        let levels = levels.filter_map(|cell| drawn(facts, cell));
+        let levels: Vec<(f64, f64, f64)> =
+            levels.filter(|(_, mid, _)| fits(axis.0, *mid, y_scale)).collect();
+        for of in &levels {
+            let bars = [bar(axis.0, *of, y_scale), bar(axis.1, *of, y_scale)].concat();
+            series.push(unnamed(color, SeriesForm::Intervals, bars));
+        }
+        let mut drawn = vec![points];
+        drawn.extend(levels.iter().map(|(_, mid, _)| level(*mid, axis)));
+        let mut name = line.series.to_owned();
+        for points in drawn.into_iter().filter(|points| !points.is_empty()) {
+            series.push(ChartSeries { name: std::mem::take(&mut name), color, form, points });
+        }
+    }
+    if !knees.is_empty() {
+        knees.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let name = words.knee.to_owned();
+        series.push(ChartSeries { name, color: BLACK, form: SeriesForm::Rings, points: knees });
+    }
+    let x_name = facts.header().x_name.as_deref().unwrap_or("x");
+    let unit = y_label(facts, words);
+    let mut panels = vec![panel(words.group(group), unit.clone(), y_scale, HEIGHT_PX, series)];
+    if !figures.is_empty() {
+        let series = figures.into_iter().flat_map(|figure| figure.series(axis)).collect();
+        panels.push(panel(words.published_title, unit, y_scale, PUBLISHED_HEIGHT_PX, series));
+    }
+    let x_label = match scale {
+        AxisScale::Logarithmic => with(words.logarithmic, &[x_name]),
+        AxisScale::Linear => x_name.to_owned(),
+    };
+    Chart {
+        title: facts.header().title.clone(),
+        x_label,
+        x: axis,
+        scale,
+        ticks: places.iter().map(|x| (*x, digits(*x))).collect(),
+        panels,
+        same_range: true,
+    }
+}
+
+/// Series that is not in the legend.
+fn unnamed(color: ChartColor, form: SeriesForm, points: Vec<(f64, f64)>) -> ChartSeries {
+    ChartSeries { name: String::new(), color, form, points }
+}
+
+/// Ends of an interval at x. Logarithmic axes need a positive lower end.
+fn bar(x: f64, (low, mid, high): (f64, f64, f64), scale: AxisScale) -> [(f64, f64); 2] {
+    let low = if scale == AxisScale::Logarithmic { low.max(mid / 10.0) } else { low };
+    [(x, low), (x, high)]
+}
+
+/// Panel of a group.
+fn panel(
+    title: &str,
+    unit: String,
+    scale: AxisScale,
+    height_px: u32,
+    series: Vec<ChartSeries>,
+) -> ChartPanel {
+    let (title, height_px) = (title.to_owned(), Some(height_px));
+    ChartPanel { title, unit, scale, height_px, series, ..ChartPanel::default() }
+}
+
+/// Horizontal line over the whole axis.
+fn level(y: f64, axis: (f64, f64)) -> Vec<(f64, f64)> {
+    vec![(axis.0, y), (axis.1, y)]
+}
+
+fn fits(x: f64, y: f64, scale: AxisScale) -> bool {
+    x.is_finite() && (scale == AxisScale::Linear || y > 0.0)
+}
+
+/// Fitted curve between the first and the last point.
+fn fit_points(
+    facts: &ReportFacts<'_>,
+    line: &ToolLine<'_>,
+    points: &[(f64, (f64, f64, f64))],
+) -> Option<Vec<(f64, f64)>> {
+    let fit = line.sweep?.fit.as_ref()?;
+    let (first, last) = (points.first()?.0, points.last()?.0);
+    if first <= 0.0 || last <= first {
+        return None;
+    }
+    let step = (last / first).ln() / f64::from(FIT_POINTS);
+    let xs = (0..=FIT_POINTS).map(|i| first * (step * f64::from(i)).exp());
+    let curve: Vec<(f64, f64)> = xs.map(|x| (x, facts.unit().scaled(fit.value(x)))).collect();
+    curve.iter().all(|(_, y)| y.is_finite() && *y > 0.0).then_some(curve)
+}
+
+/// Published figures of one tool on one machine.
+struct PublishedSeries {
+    name: String,
+    color: ChartColor,
+    form: SeriesForm,
+    /// Points by x; without x the figure holds for the whole axis.
+    points: Vec<(Option<f64>, f64)>,
+}
+
+impl PublishedSeries {
+    /// Series to draw.
+    fn series(self, axis: (f64, f64)) -> Vec<ChartSeries> {
+        let PublishedSeries { mut name, color, form, points } = self;
+        let mut swept: Vec<(f64, f64)> =
+            points.iter().filter_map(|(x, y)| x.map(|x| (x, *y))).collect();
+        swept.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let levels = points.iter().filter(|(x, _)| x.is_none()).map(|(_, y)| level(*y, axis));
+        let lines = [swept].into_iter().chain(levels).filter(|points| !points.is_empty());
+        let series = |points| ChartSeries { name: std::mem::take(&mut name), color, form, points };
+        lines.map(series).collect()
+    }
+}
+
+/// Published figures of the group's tools, by machine and tool.
+fn published(facts: &ReportFacts<'_>, group: &str, lines: &[ToolLine<'_>]) -> Vec<PublishedSeries> {
+    let mut found: Vec<PublishedSeries> = Vec::new();
+    let figures = facts.header().published.iter().filter(|of| of.is_of(group));
+    for figure in figures.filter(|of| lines.iter().any(|line| line.series == of.series)) {
+        let value = facts.unit().scaled(figure.value);
+        let is_drawn = figure.x.is_none_or(f64::is_finite) && value.is_finite() && value > 0.0;
+        if !is_drawn {
+            continue;
+        }
+        let name = [figure.machine.as_str(), figure.series.as_str()];
+        let name = name.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
+        let at = found.iter().position(|known| known.name == name).unwrap_or_else(|| {
+            let (color, form) = look(found.len());
+            found.push(PublishedSeries { name, color, form, points: Vec::new() });
+            found.len() - 1
+        });
+        found[at].points.push((figure.x, value));
+    }
+    found
+}
+
+/// Chart of settings side by side, if nothing is swept.
+fn settings(
+    facts: &ReportFacts<'_>,
+    group: &str,
+    lines: &[ToolLine<'_>],
+    words: &ReportWords,
+) -> Chart {
+    let names = facts.series();
+    let cells = lines.iter().flat_map(|line| &line.cells);
+    let cells: Vec<(&Cell, (f64, f64, f64))> =
+        cells.filter_map(|cell| Some((*cell, drawn(facts, cell)?))).collect();
+    let y_scale = scale_of(&cells.iter().map(|(_, (_, mid, _))| *mid).collect::<Vec<_>>());
+    let (mut series, mut ticks) = (Vec::new(), Vec::new());
+    for (i, (cell, of)) in cells.iter().enumerate() {
+        let place = (i + 1) as f64;
+        let at = names.iter().position(|name| *name == cell.series).unwrap_or(0);
+        let (color, form) = look(at);
+        series.push(unnamed(color, SeriesForm::Intervals, bar(place, *of, y_scale).to_vec()));
+        series.push(unnamed(color, form, vec![(place, of.1)]));
+        ticks.push((place, facts.label(cell)));
+    }
+    Chart {
+        title: facts.header().title.clone(),
+        x_label: words.setting.to_owned(),
+        x: (0.5, cells.len() as f64 + 0.5),
+        scale: AxisScale::Linear,
+        ticks,
+        panels: vec![panel(words.group(group), y_label(facts, words), y_scale, HEIGHT_PX, series)],
+        same_range: false,
+    }
+}
+
+/// Scale for values: logarithmic if they are far apart.
+fn scale_of(values: &[f64]) -> AxisScale {
+    let smallest = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let largest = values.iter().copied().fold(0.0, f64::max);
+    let is_far = smallest > 0.0 && largest / smallest >= SPREAD;
+    if is_far { AxisScale::Logarithmic } else { AxisScale::Linear }
+}
+
+/// Scale of x: logarithmic if values are multiplied from step to step.
+fn doubling(places: &[f64]) -> AxisScale {
+    let mut steps: Vec<f64> = places.windows(2).map(|pair| pair[1] / pair[0]).collect();
+    steps.sort_by(f64::total_cmp);
+    let middle = steps.get(steps.len().saturating_sub(1) / 2).copied().unwrap_or(1.0);
+    let all_above_nought = places.iter().all(|x| *x > 0.0);
+    if all_above_nought && middle >= DOUBLING { AxisScale::Logarithmic } else { AxisScale::Linear }
+}
+
+/// Range of the axis, with a small margin.
+fn ends(places: &[f64], scale: AxisScale) -> (f64, f64) {
+    let (first, last) = match (places.first(), places.last()) {
+        (Some(first), Some(last)) => (*first, *last),
+        _ => return (0.0, 1.0),
+    };
+    match scale {
+        AxisScale::Logarithmic => {
+            let room = (last / first).powf(0.04).max(1.05);
+            (first / room, last * room)
+        }
+        AxisScale::Linear => {
+            let room = ((last - first) * 0.04).max(first.abs() * 0.05).max(1e-6);
+            (first - room, last + room)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scales() {
+        assert_eq!(doubling(&[1.0, 4.0, 8.0, 16.0, 32.0]), AxisScale::Logarithmic);
+        assert_eq!(doubling(&[10.0, 16.0, 32.0, 64.0]), AxisScale::Logarithmic);
+        assert_eq!(doubling(&[1.0, 2.0, 3.0, 4.0, 5.0]), AxisScale::Linear);
+        assert_eq!(doubling(&[0.0, 1.0, 2.0, 4.0]), AxisScale::Linear);
+        assert_eq!(doubling(&[3.0]), AxisScale::Linear);
+        assert_eq!(scale_of(&[0.03, 114.0]), AxisScale::Logarithmic);
+        assert_eq!(scale_of(&[6.0, 114.0]), AxisScale::Linear);
+        assert_eq!(scale_of(&[0.0, 114.0]), AxisScale::Linear);
+        let (low, high) = ends(&[1.0, 32.0], AxisScale::Logarithmic);
+        assert!(low > 0.8 && low < 1.0 && high > 32.0 && high < 40.0);
+        let (low, high) = ends(&[5.0], AxisScale::Linear);
+        assert!(low < 5.0 && high > 5.0);
+    }
+
+    #[test]
+    fn looks_are_different() {
+        let looks: Vec<_> = (0..12).map(look).collect();
+        for (i, one) in looks.iter().enumerate() {
+            assert!(!looks[..i].contains(one));
+        }
+    }
+}

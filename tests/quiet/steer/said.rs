@@ -1,0 +1,104 @@
+//! Final output of a run, and its destination.
+
+use super::files;
+use crate::common::area::Fs;
+use crate::common::case::{case, case_on};
+
+fn source(c: &crate::common::case::Case) {
+    files(&c.src(), 6, 1 << 20);
+}
+
+/// Six seconds under a rate limit, which is the limiting resource.
+#[test]
+fn long_runs_say_what_limits_where_somebody_looks() {
+    case_on(Fs::Tmpfs, Fs::Tmpfs, "sync -a --stats --bwlimit=1m SRC/ DST", |c| {
+        source(c);
+        c.run().ok().says(&["--bwlimit"]);
+    });
+}
+
+#[test]
+fn nobody_hears_of_it_who_did_not_ask() {
+    for line in ["sync -a --bwlimit=1m SRC/ DST", "cp -r --bwlimit=1m SRC DST"] {
+        case_on(Fs::Tmpfs, Fs::Tmpfs, line, |c| {
+            source(c);
+            let run = c.run();
+            run.ok();
+            assert_eq!((run.out().as_str(), run.err().as_str()), ("", ""));
+        });
+    }
+}
+
+#[test]
+fn explaining_goes_beside_the_output() {
+    for line in ["sync -a --explain --bwlimit=2m SRC/ DST", "cp -r --explain --bwlimit=2m SRC DST"]
+    {
+        case_on(Fs::Tmpfs, Fs::Tmpfs, line, |c| {
+            source(c);
+            let run = c.run();
+            run.ok().says(&["--bwlimit"]);
+            assert_eq!(run.out(), "");
+        });
+    }
+}
+
+#[test]
+fn what_is_over_at_once_is_explained_too() {
+    case("cp --explain SRC/f0 DST", |c| {
+        files(&c.src(), 1, 7);
+        c.run().ok().says(&["too little work"]);
+    });
+}
+
+#[test]
+fn the_summary_names_the_limit() {
+    case_on(Fs::Tmpfs, Fs::Tmpfs, "sync -a --json --bwlimit=1m SRC/ DST", |c| {
+        source(c);
+        let run = c.run();
+        let summary = run.ok().summary();
+        let verdict = &summary["verdict"];
+        assert_eq!(verdict["resource"], "user-limit", "{summary}");
+        let evidence = verdict["evidence"].as_array().unwrap();
+        assert!(evidence.len() >= 2, "{summary}");
+        for signal in evidence {
+            assert!(signal["signal"].is_string() && signal["value"].is_number(), "{summary}");
+            assert!(signal["limit"].is_number(), "{summary}");
+        }
+        assert_eq!(run.err(), "");
+    });
+}
+
+#[test]
+fn failures_keep_their_codes() {
+    for (line, code) in [
+        ("sync -a --explain SRC/ SRC/none DST", 23),
+        ("cp -r --explain SRC/none DST", 1),
+        ("sync -a --prove SRC/ DST", 0),
+        ("sync -a --explain --no-memory -n SRC/ DST", 0),
+    ] {
+        case(line, |c| {
+            files(&c.src(), 1, 7);
+            c.run().expect(code);
+        });
+    }
+}
+
+/// Small files: what numbers of jobs are compared by is more than bytes, and no byte more is reported.
+#[test]
+fn rates_are_those_of_content() {
+    let line = "sync -a --json --explain --no-memory --iops-limit=4000 SRC/ DST";
+    case_on(Fs::Tmpfs, Fs::Tmpfs, line, |c| {
+        files(&c.src(), 1500, 7);
+        let run = c.run();
+        let summary = run.ok().summary();
+        let content = summary["bytes"].as_f64().unwrap();
+        let steps = summary["jobs_path"].as_array().unwrap();
+        let rates: Vec<f64> = steps.iter().filter_map(|step| step["rate"].as_f64()).collect();
+        let entries = steps.iter().filter_map(|step| step["entries_per_s"].as_f64());
+        // No window is shorter than 50 ms.
+        assert!(!rates.is_empty() && rates.iter().all(|rate| *rate <= content / 0.05), "{run}");
+        assert!(entries.fold(0.0, f64::max) > 1.0, "{run}");
+        run.says(&["(best: ", " entries/s with "]);
+        assert!(!run.err().contains("MB/s"), "{run}");
+    });
+}
