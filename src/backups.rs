@@ -24,17 +24,17 @@ const CONTROLS: [(&str, Option<Numbering>); 8] = [
 
 /// The options about backups read so far.
 #[derive(Clone, Debug, Default)]
-pub struct Args {
+pub struct BackupArgs {
     /// One of them was given.
     on: bool,
     control: Option<Option<Numbering>>,
     suffix: Option<Vec<u8>>,
 }
 
-parts!(Args {});
+parts!(BackupArgs {});
 
 /// Options about backups.
-pub static OPTIONS: Group<Args> = titled("Backups").with(&[
+pub static OPTIONS: Group<BackupArgs> = titled("Backups").with(&[
     flag("b", Some('b'), "same as --backup without CONTROL")
         .short_only()
         .local("")
@@ -47,7 +47,7 @@ pub static OPTIONS: Group<Args> = titled("Backups").with(&[
     )
     .takes(Takes::Perhaps("CONTROL"))
     .local("")
-    .reads(Args::set_control),
+    .reads(BackupArgs::set_control),
     value("suffix", Some('S'), "SUFFIX", "suffix of simple backups (~); implies --backup")
         .local("")
         .reads(|args, arg| {
@@ -60,7 +60,7 @@ pub static OPTIONS: Group<Args> = titled("Backups").with(&[
         }),
 ]);
 
-impl Args {
+impl BackupArgs {
     fn set_control(&mut self, arg: &OptArg) -> Result<(), String> {
         self.on = true;
         if arg.value.is_empty() {
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn names_of_backups() {
         let read = |control: Option<&str>, suffix: Option<&str>, variables: [&str; 2]| {
-            let args = Args {
+            let args = BackupArgs {
                 on: true,
                 control: control.map(|text| super::control(OsStr::new(text)).unwrap()),
                 suffix: suffix.map(|text| text.into()),
@@ -159,7 +159,7 @@ mod tests {
         ] {
             assert_eq!(read(control, suffix, variables), expected);
         }
-        assert_eq!(Args::default().backup_with(true, |_| Some("t".into())), Ok(None));
+        assert_eq!(BackupArgs::default().backup_with(true, |_| Some("t".into())), Ok(None));
     }
 
     #[test]

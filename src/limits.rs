@@ -1,15 +1,15 @@
 //! Options for concurrency, rates, memory and priority, and for the report about them: shared by several commands.
 
-use crate::jobs;
 use crate::options::{Blocks, Group, Opt, OptArg, Row, flag, parts, put, titled, value};
-use crate::priority::{self, Priority};
 use hakobu_core::event::Remarks;
-use hakobu_core::limit::Limits;
-use hakobu_core::{limit, number};
-use hakobu_sys::process;
+use hakobu_core::limit::{self, Limits};
+use hakobu_core::number;
+use hakobu_core::unit::Jobs;
+use hakobu_sys::process::{self, IoClass};
 use hakobu_transfer::location::{Location, Sources};
 use hakobu_transfer::policy::Policy;
 use hakobu_transfer::run::{Layout, Objects, Spec};
+use std::ffi::OsStr;
 
 /// Upper bound of a plausible rate of operations per second.
 const OPERATIONS_MAX: u64 = 1_000_000_000;
@@ -41,7 +41,7 @@ pub const JOBS: Row = value("jobs", Some('j'), "N", "workers: N, +N, -N, N%, 0 (
 /// # Errors
 /// It is not a number of jobs.
 pub fn set_jobs<S: AsMut<LimitArgs>>(state: &mut S, arg: &OptArg) -> Result<(), String> {
-    put(&mut state.as_mut().base.jobs, jobs::parse(&arg.value, process::cpus())?)
+    put(&mut state.as_mut().base.jobs, parse_jobs(&arg.value, process::cpus())?)
 }
 
 /// Those of commands that transfer.
@@ -82,7 +82,7 @@ pub static STEER: Group<LimitArgs> = titled("LimitArgs").with(&[
     IOPS_LIMIT,
     value("jobs-per-file", None, "N", "workers that move one file, between paths: N, auto")
         .local("-j is for all files together; --concurrency is for the parts of one")
-        .reads(|args, arg| put(&mut args.base.jobs_per_file, jobs::parse_per_file(&arg.value)?)),
+        .reads(|args, arg| put(&mut args.base.jobs_per_file, parse_jobs_per_file(&arg.value)?)),
     flag("no-memory", None, "-j auto: neither use nor store a remembered number")
         .sets(|args, on| args.forgets = on),
 ]);
@@ -107,7 +107,7 @@ pub static MEMORY: Group<LimitArgs> = titled("LimitArgs").with(&[value(
 /// CPU and I/O priority.
 pub static PRIORITY: Group<LimitArgs> = titled("LimitArgs").with(&[
     value("nice", None, "N", "CPU priority: -20 (first) to 19 (last)").reads(|args, arg| {
-        let nice = priority::parse_nice(&arg.value).map_err(|why| arg.refuse(why))?;
+        let nice = parse_nice(&arg.value).map_err(|why| arg.refuse(why))?;
         put(&mut args.priority.nice, Some(nice))
     }),
     value(
@@ -117,7 +117,7 @@ pub static PRIORITY: Group<LimitArgs> = titled("LimitArgs").with(&[
         "I/O priority: none, realtime, best-effort, idle or 0-3, and :0 (first) to :7",
     )
     .reads(|args, arg| {
-        let class = priority::parse_ionice(&arg.value).map_err(|why| arg.refuse(why))?;
+        let class = parse_ionice(&arg.value).map_err(|why| arg.refuse(why))?;
         put(&mut args.priority.ionice, Some(class))
     }),
 ]);
@@ -190,6 +190,145 @@ fn operations(arg: &OptArg) -> Result<u64, String> {
         .ok_or_else(|| arg.refuse("is not a whole number from 1 to 1000000000"))
 }
 
+/// Number of jobs for `-j 0` (as many as possible); more threads would only wait for each other.
+const MANY: usize = 256;
+/// Upper bound of plausible values.
+const JOBS_MAX: usize = 4096;
+
+/// Parses the value of `-j` on a machine with `cpus` CPUs: `N` jobs, `+N` or `-N` relative to the CPUs (at least
+/// one), `N%` of them, `0` for as many as possible, `auto`.
+///
+/// # Errors
+/// A sentence for the user.
+pub fn parse_jobs(text: &OsStr, cpus: usize) -> Result<Jobs, String> {
+    let wrong = || {
+        format!(
+            "-j '{}': give a number of jobs up to {JOBS_MAX}, +N, -N, N%, 0 or auto",
+            text.to_string_lossy()
+        )
+    };
+    let text = text.to_str().ok_or_else(wrong)?;
+    if text == "auto" {
+        return Ok(Jobs::Auto);
+    }
+    let number = |digits: &str| {
+        let plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+        if plain { digits.parse::<usize>().ok() } else { None }.ok_or_else(wrong)
+    };
+    let jobs = if let Some(more) = text.strip_prefix('+') {
+        cpus.saturating_add(number(more)?)
+    } else if let Some(less) = text.strip_prefix('-') {
+        cpus.saturating_sub(number(less)?)
+    } else if let Some(percent) = text.strip_suffix('%') {
+        cpus.saturating_mul(number(percent)?) / 100
+    } else {
+        match number(text)? {
+            0 => MANY,
+            jobs => jobs,
+        }
+    };
+    if jobs > JOBS_MAX { Err(wrong()) } else { Ok(Jobs::Fixed(jobs.max(1))) }
+}
+
+/// Parses the value of `--jobs-per-file`: the number of workers for the content of one file.
+///
+/// # Errors
+/// A sentence for the user.
+pub fn parse_jobs_per_file(text: &OsStr) -> Result<Jobs, String> {
+    let number = text.to_str().and_then(|text| text.parse::<usize>().ok());
+    match number {
+        _ if text == "auto" => Ok(Jobs::Auto),
+        Some(jobs) if (1..=JOBS_MAX).contains(&jobs) => Ok(Jobs::Fixed(jobs)),
+        _ => Err(format!(
+            "--jobs-per-file '{}': give a number of jobs from 1 to {JOBS_MAX}, or auto",
+            text.to_string_lossy()
+        )),
+    }
+}
+
+/// Default level of a class with levels: ionice(1).
+const LEVEL: u8 = 4;
+
+/// An I/O priority: a class and a level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IoNice {
+    /// The class.
+    pub class: IoClass,
+    /// 0 (first) to 7 (last); 0 in classes without levels.
+    pub level: u8,
+}
+
+/// Parses the value of `--nice`.
+///
+/// # Errors
+/// The reason, to be placed after the option and the text.
+pub fn parse_nice(text: &OsStr) -> Result<i32, &'static str> {
+    const WRONG: &str = "is not a niceness: give a whole number from -20 (first) to 19 (last)";
+    let value: i32 = text.to_str().and_then(|text| text.parse().ok()).ok_or(WRONG)?;
+    if (-20..=19).contains(&value) { Ok(value) } else { Err(WRONG) }
+}
+
+/// Parses the value of `--ionice`: `CLASS` or `CLASS:LEVEL`, with a class by name (case-insensitive) or number.
+///
+/// # Errors
+/// The reason, to be placed after the option and the text.
+pub fn parse_ionice(text: &OsStr) -> Result<IoNice, &'static str> {
+    const CLASS: &str = "is not an I/O priority: give none, realtime, best-effort, idle or 0-3, \
+                         perhaps with a level such as best-effort:7";
+    const WITHOUT: &str = "gives a level, which only realtime and best-effort have";
+    let text = text.to_str().ok_or(CLASS)?;
+    let (class, level) = match text.split_once(':') {
+        Some((class, level)) => (class, Some(level)),
+        None => (text, None),
+    };
+    let class = match &*class.to_ascii_lowercase() {
+        "none" | "0" => IoClass::None,
+        "realtime" | "1" => IoClass::Realtime,
+        "best-effort" | "2" => IoClass::BestEffort,
+        "idle" | "3" => IoClass::Idle,
+        _ => return Err(CLASS),
+    };
+    let has_levels = matches!(class, IoClass::Realtime | IoClass::BestEffort);
+    let level = match level {
+        Some(_) if !has_levels => return Err(WITHOUT),
+        Some(level) => match level.as_bytes() {
+            [digit @ b'0'..=b'7'] => digit - b'0',
+            _ => return Err("has an invalid level: give 0 (first) to 7 (last)"),
+        },
+        None if has_levels => LEVEL,
+        None => 0,
+    };
+    Ok(IoNice { class, level })
+}
+
+/// CPU and I/O priority.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Priority {
+    /// `--nice`.
+    pub nice: Option<i32>,
+    /// `--ionice`.
+    pub ionice: Option<IoNice>,
+}
+
+impl Priority {
+    /// Sets both, where they are given. They apply to the calling thread and to threads that it starts later, so this is
+    /// called before any is started.
+    ///
+    /// # Errors
+    /// A sentence that names the option.
+    pub fn apply(self) -> Result<(), String> {
+        if let Some(value) = self.nice {
+            process::set_nice(value)
+                .map_err(|error| format!("cannot set --nice={value}: {error}"))?;
+        }
+        if let Some(IoNice { class, level }) = self.ionice {
+            process::set_io_priority(class, level)
+                .map_err(|error| format!("cannot set --ionice (class {class:?}): {error}"))?;
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -241,5 +380,130 @@ mod tests {
         assert_eq!(operations(&LimitArgs::default(), true), Ok(None));
         assert!(operations(&iops, true).unwrap_err().contains("--rps-limit"));
         assert!(operations(&rps, false).unwrap_err().contains("--iops-limit"));
+    }
+    #[test]
+    fn jobs_of_one_file() {
+        let parse = |text: &str| parse_jobs_per_file(OsStr::new(text));
+        assert_eq!(parse("auto"), Ok(Jobs::Auto));
+        assert_eq!(parse("1"), Ok(Jobs::Fixed(1)));
+        assert_eq!(parse("32"), Ok(Jobs::Fixed(32)));
+        for text in ["0", "-1", "1.5", "x", "", "50%", "4097"] {
+            assert!(parse(text).unwrap_err().contains("from 1 to 4096"), "{text}");
+        }
+    }
+
+    #[test]
+    fn table() {
+        for (text, jobs) in [
+            ("auto", Some(Jobs::Auto)),
+            ("1", Some(Jobs::Fixed(1))),
+            ("32", Some(Jobs::Fixed(32))),
+            ("0", Some(Jobs::Fixed(MANY))),
+            ("+0", Some(Jobs::Fixed(8))),
+            ("+3", Some(Jobs::Fixed(11))),
+            ("-3", Some(Jobs::Fixed(5))),
+            ("-8", Some(Jobs::Fixed(1))),
+            ("-100", Some(Jobs::Fixed(1))),
+            ("100%", Some(Jobs::Fixed(8))),
+            ("50%", Some(Jobs::Fixed(4))),
+            ("1%", Some(Jobs::Fixed(1))),
+            ("400%", Some(Jobs::Fixed(32))),
+            ("4097", None),
+            ("99999999999999999999", None),
+            ("", None),
+            ("+", None),
+            ("%", None),
+            ("1.5", None),
+            ("--2", None),
+            ("Auto", None),
+            (" 4", None),
+        ] {
+            assert_eq!(parse_jobs(OsStr::new(text), 8).ok(), jobs, "{text:?}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn always_between_one_and_the_limit(text: String, cpus in 1usize..2000) {
+            if let Ok(Jobs::Fixed(jobs)) = parse_jobs(OsStr::new(&text), cpus) {
+                proptest::prop_assert!((1..=JOBS_MAX).contains(&jobs));
+            }
+        }
+
+        #[test]
+        fn relative_to_the_cpus(n in 0usize..500, cpus in 1usize..500) {
+            let jobs = |text: String| parse_jobs(OsStr::new(&text), cpus);
+            proptest::prop_assert_eq!(jobs(format!("+{n}")), Ok(Jobs::Fixed(cpus + n)));
+            proptest::prop_assert_eq!(
+                jobs(format!("-{n}")),
+                Ok(Jobs::Fixed(cpus.saturating_sub(n).max(1)))
+            );
+            proptest::prop_assert_eq!(
+                jobs(format!("{}00%", n / 100)),
+                Ok(Jobs::Fixed((cpus * (n / 100)).max(1)))
+            );
+        }
+    }
+
+    #[test]
+    fn nice() {
+        for (text, value) in [
+            ("-20", Some(-20)),
+            ("0", Some(0)),
+            ("10", Some(10)),
+            ("+10", Some(10)),
+            ("19", Some(19)),
+            ("20", None),
+            ("-21", None),
+            ("1.5", None),
+            ("", None),
+            ("ten", None),
+            ("99999999999", None),
+        ] {
+            assert_eq!(parse_nice(OsStr::new(text)).ok(), value, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn ionice() {
+        use IoClass::*;
+        for (text, value) in [
+            ("none", Some((None, 0))),
+            ("0", Some((None, 0))),
+            ("realtime", Some((Realtime, 4))),
+            ("1:0", Some((Realtime, 0))),
+            ("best-effort", Some((BestEffort, 4))),
+            ("Best-Effort:7", Some((BestEffort, 7))),
+            ("2:3", Some((BestEffort, 3))),
+            ("idle", Some((Idle, 0))),
+            ("3", Some((Idle, 0))),
+            ("idle:3", Option::None),
+            ("none:0", Option::None),
+            ("2:8", Option::None),
+            ("2:-1", Option::None),
+            ("2:77", Option::None),
+            ("2:", Option::None),
+            ("4", Option::None),
+            (":3", Option::None),
+            ("", Option::None),
+            ("best", Option::None),
+        ] {
+            let value = value.map(|(class, level)| IoNice { class, level });
+            assert_eq!(parse_ionice(OsStr::new(text)).ok(), value, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn defaults_change_nothing() {
+        assert_eq!(Priority::default().apply(), Ok(()));
+    }
+
+    #[test]
+    fn priorities_are_applied() {
+        // Priorities are per thread: other tests keep theirs.
+        let ionice = parse_ionice(OsStr::new("idle")).ok();
+        let last = Priority { nice: Some(19), ionice };
+        let applied = std::thread::spawn(move || last.apply());
+        assert_eq!(applied.join().unwrap(), Ok(()));
     }
 }

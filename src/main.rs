@@ -11,24 +11,19 @@
 
 mod backups;
 mod commands;
-mod ec2;
+mod environment;
 mod exit;
 mod files;
 mod filters;
 mod input;
-mod jobs;
 mod limits;
-mod links;
 mod names;
 mod number;
 mod objects;
 mod options;
 mod owner;
-mod priority;
 mod show;
-mod signals;
 mod stopped;
-mod xdg;
 
 use show::output;
 use std::ffi::OsString;

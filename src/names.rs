@@ -1,12 +1,15 @@
-//! Lists of names and rules from a file or standard input (`--files-from`, `--exclude-from`).
+//! Files that options name: lists of names and rules from a file or standard input (`--files-from`, `--exclude-from`),
+//! and the symlinks that may lead to them (`--insecure-links`, `--confine-root`).
 
 use crate::input;
+use crate::options::{Group, flag, parts, titled};
 use hakobu_core::error::cannot;
 use hakobu_core::lines::{self, LINE_BYTES_MAX, NAME_BYTES_MAX};
 use hakobu_sys::paths::Links;
 use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 /// Reads a list of names, through symlinks that `links` allows; `-` is standard input. `splits` makes the names of its
 /// bytes: [`split`] or [`split_plain`], with NUL bytes between names (`nul`) or line ends.
@@ -96,6 +99,46 @@ pub fn variable(name: &str) -> Option<Vec<u8>> {
     std::env::var_os(name).map(|value| value.as_bytes().to_vec()).filter(|value| !value.is_empty())
 }
 
+/// The options about symlinks that paths on the command line may contain, read so far.
+#[derive(Clone, Debug, Default)]
+pub struct LinkArgs {
+    /// `--insecure-links`.
+    pub insecure: bool,
+    /// `--confine-root`.
+    pub root: Option<PathBuf>,
+}
+
+/// Options about symlinks in paths on the command line.
+pub static LINKS: Group<LinkArgs> = titled("Limits").with(&[flag(
+    "insecure-links",
+    None,
+    "follow symlinks of other users in the paths of options",
+)
+.off(&["no-insecure-links"])
+.sets(|args, on| args.insecure = on)]);
+
+parts!(LinkArgs {});
+
+impl LinkArgs {
+    /// Returns the rule.
+    ///
+    /// # Errors
+    /// A sentence: a root that is not absolute, or without effect.
+    pub fn links(self) -> Result<Links, String> {
+        match (self.root, self.insecure) {
+            (Some(root), _) if !root.is_absolute() => {
+                Err("--confine-root must be an absolute path".into())
+            }
+            (Some(_), true) => {
+                Err("--insecure-links and --confine-root cannot be used together".into())
+            }
+            (Some(root), false) => Ok(Links::Within(root)),
+            (None, true) => Ok(Links::Any),
+            (None, false) => Ok(Links::Trusted),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,5 +164,17 @@ mod tests {
         let message = read_list(OsStr::new("/no/such/list"), &Links::Trusted, false, split).err();
         let expected = "cannot read '/no/such/list': No such file or directory";
         assert_eq!(message.as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn meaning_of_options() {
+        let links = |root: Option<&str>, insecure| {
+            LinkArgs { insecure, root: root.map(PathBuf::from) }.links()
+        };
+        assert_eq!(links(None, false), Ok(Links::Trusted));
+        assert_eq!(links(None, true), Ok(Links::Any));
+        assert_eq!(links(Some("/a"), false), Ok(Links::Within("/a".into())));
+        assert!(links(Some("a"), true).is_err_and(|why| why.contains("absolute")));
+        assert!(links(Some("/a"), true).is_err_and(|why| why.contains("together")));
     }
 }

@@ -1,50 +1,55 @@
-//! `hakobu bench`: measures commands, or a whole campaign, side by side.
+//! `hakobu bench`: measures commands, or a whole campaign, side by side; its progress, and the text of its plan and report.
 
-mod args;
-mod flags;
-mod live;
-mod only;
 mod options;
-mod read;
-mod ready;
-pub(super) mod show;
-mod values;
+mod plans;
 
-use super::line::carry_out;
+use super::session::stop_on_signals;
+use super::tool::carry_out;
 use crate::files::{self, is_stdout, write_file};
-use crate::show::output;
-use crate::{ec2, exit, names, signals, xdg};
-use args::{Args, Source, Task};
+use crate::show::progress::{Progress, ProgressForm};
+use crate::show::{output, screen};
+use crate::{environment, exit, names, number};
 use hakobu_core::error::{Cause, cannot, quoted};
-use hakobu_lab::campaign::CampaignPlan;
+use hakobu_lab::analysis::ranking::Baseline;
+use hakobu_lab::analysis::{Lang, analyse};
 use hakobu_lab::campaign::own_folder::{FolderMark, OwnFolder};
-use hakobu_lab::campaign::plan;
-use hakobu_lab::campaign::plan::{PlanEnvironment, PlanOptions};
-use hakobu_lab::campaign::run;
-use hakobu_lab::campaign::run::fingerprint;
+use hakobu_lab::campaign::plan::{self, PlanEnvironment, PlanOptions};
 use hakobu_lab::campaign::run::local::LocalBench;
+use hakobu_lab::campaign::run::order::{first_block, runs_max};
+use hakobu_lab::campaign::run::{self, CampaignEvent, fingerprint};
 use hakobu_lab::campaign::spec::CampaignSpec;
-use hakobu_lab::results::hyperfine;
+use hakobu_lab::campaign::{CampaignPlan, PlannedCell, RunAction, RunCheck};
+use hakobu_lab::report::terminal::{TerminalOptions, terminal};
 use hakobu_lab::results::read::read;
 use hakobu_lab::results::store::ResultsStore;
+use hakobu_lab::results::{Cell, Results, hyperfine};
+use hakobu_sys::child;
 use hakobu_transfer::run::Control;
 pub(super) use options::TABLE;
+use options::{BenchArgs, Source, Task};
+use parking_lot::Mutex;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
 
 /// Number of digits in the generated secrets of embedded servers.
 const SECRET_DIGITS: usize = 16;
 
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
-    let ready = |typed| Ready::new(read::parse(&typed)?);
+    let ready = |typed| Ready::new(options::parse_args(&typed)?);
     carry_out(TABLE.parse(&arguments), ready, |ready| ready.run())
 }
 
 /// A campaign that is ready to run.
 struct Ready {
-    args: Args,
+    args: BenchArgs,
     plan: CampaignPlan,
     scale: f64,
     /// The working folder, if this program must remove it.
@@ -55,12 +60,12 @@ struct Ready {
 
 impl Ready {
     /// Makes the plan for a command line.
-    fn new(args: Args) -> Result<Ready, String> {
+    fn new(args: BenchArgs) -> Result<Ready, String> {
         let own = std::env::current_exe()
             .map_err(|error| format!("cannot find this program: {}", Cause::System(error)))?;
         let mut work = None;
         let (mut plan, scale) = match &args.task {
-            Task::Commands(commands) => (flags::plan(commands, &args)?, 1.0),
+            Task::Commands(commands) => (plans::plan_commands(commands, &args)?, 1.0),
             Task::Print(_) => (CampaignPlan::default(), 1.0),
             Task::Campaign(source) => {
                 let spec = spec(source)?;
@@ -79,7 +84,7 @@ impl Ready {
             }
         }
         if let Some(wanted) = &args.only {
-            only::keep(&mut plan, wanted)?;
+            plans::keep_only(&mut plan, wanted)?;
         }
         Ok(Ready { args, plan, scale, work, own })
     }
@@ -91,16 +96,16 @@ impl Ready {
             return Ok(exit::OK);
         }
         if self.args.dry_run {
-            output::text(&show::plan(&self.plan));
+            output::text(&plan_text(&self.plan));
             return Ok(exit::OK);
         }
         let control = Control::default();
-        signals::stop(&control, exit::BENCH_INTERRUPTED, "this");
+        stop_on_signals(&control, exit::BENCH_INTERRUPTED, "this");
         let start = now();
         self.check_exports()?;
         let folder = match &self.args.results {
             Some(folder) => folder.clone(),
-            None => new_folder(&xdg::results()?, &self.plan.header.name, &start)?,
+            None => new_folder(&environment::results_folder()?, &self.plan.header.name, &start)?,
         };
         let facts = fingerprint::HeaderFacts {
             program: concat!("hakobu ", env!("CARGO_PKG_VERSION")).into(),
@@ -109,7 +114,7 @@ impl Ready {
             machine_name: self.args.machine.clone(),
         };
         let probe = LocalBench::new(self.own.clone(), None, control.flag());
-        let header = fingerprint::header(&self.plan, &facts, ec2::kind, &probe);
+        let header = fingerprint::header(&self.plan, &facts, environment::instance_type, &probe);
         let mut store = ResultsStore::open(&folder, &header, &start)?;
         if !self.args.quiet {
             for line in &self.plan.header.left_out {
@@ -127,7 +132,7 @@ impl Ready {
             None => None,
         };
         let mut local = LocalBench::new(self.own.clone(), Some(&folder), control.flag());
-        let mut live = live::Live::new(self.args.quiet, self.args.style.progress);
+        let mut live = BenchProgress::new(self.args.quiet, self.args.style.progress);
         let how = run::SessionOptions { prove: self.args.prove, cpus: hakobu_sys::process::cpus() };
         let mut show = |event: run::CampaignEvent<'_>| live.show(&event);
         let outcome = run::run(&self.plan, &how, &mut store, &mut local, &mut show);
@@ -143,7 +148,7 @@ impl Ready {
         let results = read(&folder)?;
         if !self.args.quiet {
             let baseline = self.args.baseline.as_ref();
-            let report = show::report(&results, &self.args.look(), baseline)?;
+            let report = report_text(&results, &self.args.look(), baseline)?;
             // An export to standard output must be the only output there.
             match self.args.exports.iter().any(|(_, path)| is_stdout(path)) {
                 true => output::error_text(&report),
@@ -210,12 +215,12 @@ pub(super) fn new_folder(within: &Path, name: &str, start: &str) -> Result<PathB
 }
 
 /// Returns the settings of a campaign from the command line.
-fn wishes(args: &Args, name: &str, own: &Path) -> Result<PlanOptions, String> {
+fn wishes(args: &BenchArgs, name: &str, own: &Path) -> Result<PlanOptions, String> {
     let absolute =
         |path: &Path| std::path::absolute(path).map_err(|error| cannot("use", path, error));
     let folder = |path: &Option<PathBuf>, below: &str| match path {
         Some(path) => absolute(path),
-        None => Ok(xdg::cache()?.join(below)),
+        None => Ok(environment::cache_folder()?.join(below)),
     };
     let secret = match args.dry_run {
         true => "x".repeat(SECRET_DIGITS),
@@ -230,4 +235,355 @@ fn wishes(args: &Args, name: &str, own: &Path) -> Result<PlanOptions, String> {
         own: own.to_owned(),
         secret_key: secret,
     })
+}
+
+/// Interval in which the line shows how long the run under way takes.
+const TICK: Duration = Duration::from_secs(1);
+
+/// The progress line.
+pub struct BenchProgress {
+    quiet: bool,
+    /// Problems already reported.
+    reported: BTreeSet<String>,
+    /// Duration of the last run.
+    last: String,
+    line: Arc<ProgressLine>,
+    /// Ends the thread that renews the line, when it is dropped.
+    ticks: Option<Sender<()>>,
+}
+
+/// The line, and what it is about.
+struct ProgressLine {
+    /// It is shown.
+    interactive: bool,
+    shown: Mutex<Option<Activity>>,
+    progress: Progress,
+}
+
+/// Something under way.
+struct Activity {
+    since: Instant,
+    /// Time for which Ctrl-Z had stopped everything before.
+    paused: Duration,
+    what: ActivityKind,
+}
+
+enum ActivityKind {
+    /// A setup command, a data set, an experiment.
+    Text(String),
+    /// A run.
+    Run { name: String, warmup: bool, done: usize, most: usize, at_s: f64, last: String },
+}
+
+impl BenchProgress {
+    /// Makes an empty line; with `quiet` it stays empty. `interactive`: whether one line shows the progress; `None`:
+    /// on a terminal.
+    pub fn new(quiet: bool, interactive: Option<bool>) -> BenchProgress {
+        let progress = Progress::start(ProgressForm::OnSignal, |_| {});
+        let interactive = !quiet && interactive.unwrap_or_else(screen::redraws);
+        BenchProgress {
+            quiet,
+            reported: BTreeSet::new(),
+            last: String::new(),
+            line: Arc::new(ProgressLine { interactive, shown: Mutex::default(), progress }),
+            ticks: None,
+        }
+    }
+
+    /// Shows an event.
+    pub fn show(&mut self, event: &CampaignEvent<'_>) {
+        match event {
+            CampaignEvent::Data(name) => self.draw(ActivityKind::Text(format!("data set {name}"))),
+            CampaignEvent::Setup(command) => {
+                self.draw(ActivityKind::Text(format!("setup: {command}")))
+            }
+            CampaignEvent::Experiment { cell, about } => {
+                self.draw(ActivityKind::Text(format!("experiment: {} | {about}", cell_name(cell))));
+            }
+            CampaignEvent::Begins { cell, warmup, done, most, at_s } => {
+                self.draw(ActivityKind::Run {
+                    name: cell_name(cell),
+                    warmup: *warmup,
+                    done: *done,
+                    most: *most,
+                    at_s: *at_s,
+                    last: self.last.clone(),
+                })
+            }
+            CampaignEvent::Ended { cell, run } => {
+                self.last = format!("last {:.3} s", run.wall_s);
+                if let Some(problem) = &run.problem {
+                    self.report(&format!("{}: {problem}", cell_name(cell)));
+                }
+            }
+            CampaignEvent::Teardown(why) => self.report(&format!("cleanup: {why}")),
+        }
+    }
+
+    /// Removes the line.
+    pub fn end(&mut self) {
+        *self.line.shown.lock() = None;
+        self.ticks = None;
+        screen::clear();
+    }
+
+    fn report(&mut self, message: &str) {
+        if !self.quiet && self.reported.insert(message.to_owned()) {
+            output::message(message);
+        }
+    }
+
+    fn draw(&mut self, what: ActivityKind) {
+        *self.line.shown.lock() =
+            Some(Activity { since: Instant::now(), paused: child::paused_time(), what });
+        self.line.draw();
+        if self.ticks.is_none() {
+            let (sender, ends) = mpsc::channel();
+            let line = Arc::clone(&self.line);
+            let tick = move || {
+                while ends.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
+                    line.renew();
+                }
+            };
+            // Without a thread the line shows what began only.
+            let thread = std::thread::Builder::new().name("line".into()).spawn(tick);
+            self.ticks = thread.is_ok().then_some(sender);
+        }
+    }
+}
+
+impl ProgressLine {
+    fn draw(&self) {
+        let shown = self.shown.lock();
+        let Some(text) = shown.as_ref().map(Activity::words) else { return };
+        self.progress.says(&text);
+        if self.interactive {
+            screen::show(&text);
+        }
+    }
+
+    /// Draws it anew with the time that has passed. A line that cannot be redrawn stays as it is.
+    fn renew(&self) {
+        let shown = self.shown.lock();
+        let Some(text) = shown.as_ref().map(Activity::words) else { return };
+        self.progress.says(&text);
+        if self.interactive && screen::redraws() {
+            screen::show(&text);
+        }
+    }
+}
+
+impl Activity {
+    fn words(&self) -> String {
+        let paused = child::paused_time().saturating_sub(self.paused);
+        self.what.words(self.since.elapsed().saturating_sub(paused).as_secs_f64())
+    }
+}
+
+/// Returns the name of a cell in messages.
+fn cell_name(cell: &Cell) -> String {
+    let swept = cell.x.map_or(String::new(), |x| format!(" @{x}"));
+    format!("{}{swept}", cell.series)
+}
+
+impl ActivityKind {
+    /// Returns the progress in one line, the most important part first; `for_s`: seconds since it began.
+    fn words(&self, for_s: f64) -> String {
+        let took = if for_s >= 1.0 { format!(" | {}", time_text(for_s)) } else { String::new() };
+        let (name, warmup, done, most, at_s, last) = match self {
+            ActivityKind::Text(text) => return format!("{text}{took}"),
+            ActivityKind::Run { name, warmup, done, most, at_s, last } => {
+                (name, *warmup, *done, *most, *at_s, last)
+            }
+        };
+        let mut out = format!(
+            "run {} of at most {}{took}",
+            number::grouped(done as u64 + 1),
+            number::grouped(most as u64)
+        );
+        if done > 0 {
+            let after = most.saturating_sub(done + 1) as f64;
+            let mean_s = at_s / done as f64;
+            // A run that takes longer than those before it says what the later ones may take.
+            let each_s = mean_s.max((at_s + for_s) / (done + 1) as f64);
+            let left_s = (mean_s - for_s).max(0.0) + each_s * after;
+            out.push_str(&format!(" | at most {} left", time_text(left_s)));
+        }
+        out.push_str(&format!(" | {name}"));
+        if warmup {
+            out.push_str(" (warm-up)");
+        }
+        if !last.is_empty() {
+            out.push_str(&format!(" | {last}"));
+        }
+        out
+    }
+}
+
+/// Formats a time: `42 s`, `3 min`, `1.5 h`.
+fn time_text(seconds: f64) -> String {
+    match seconds {
+        ..90.0 => format!("{seconds:.0} s"),
+        ..5400.0 => format!("{:.0} min", seconds / 60.0),
+        _ => format!("{:.1} h", seconds / 3600.0),
+    }
+}
+
+/// Default number of characters per line.
+const COLUMNS: usize = 100;
+
+/// Returns the report about results, for standard output. Width and colours are those of the terminal, unless `look`
+/// overrides them.
+///
+/// # Errors
+/// No setting is the baseline.
+pub fn report_text(
+    results: &Results,
+    look: &TerminalOptions,
+    baseline: Option<&Baseline>,
+) -> Result<String, String> {
+    let mut analysis = analyse(results);
+    if let Some(baseline) = baseline {
+        analysis.compare_with(results, baseline, Lang::En)?;
+    }
+    Ok(terminal(results, &analysis, look))
+}
+
+/// Returns the number of characters per line of standard output, and whether it may have colours.
+pub fn terminal_size(no_color: bool) -> (usize, bool) {
+    let is_terminal = io::stdout().is_terminal();
+    // https://no-color.org: any non-empty value disables colours.
+    let is_plain = std::env::var_os("NO_COLOR").is_some_and(|text| !text.is_empty());
+    let columns = hakobu_sys::stdio::columns(io::stdout()).filter(|_| is_terminal);
+    (columns.unwrap_or(COLUMNS), is_terminal && !no_color && !is_plain)
+}
+
+/// Returns the appearance of a report on standard output.
+pub fn terminal_look(no_color: bool) -> TerminalOptions {
+    let (columns, color) = terminal_size(no_color);
+    TerminalOptions::new(columns, color)
+}
+
+/// Returns the commands that would be run.
+pub fn plan_text(plan: &CampaignPlan) -> String {
+    let mut out = format!("{}: {}\n", plan.header.name, plan.header.title);
+    if !plan.header.question.is_empty() {
+        let _ = writeln!(out, "{}", plan.header.question);
+    }
+    let repeat = &plan.repeat;
+    let often = match repeat.min == repeat.max {
+        true => number::things(u64::from(repeat.min), "run"),
+        false => format!("{} to {} runs", repeat.min, repeat.max),
+    };
+    let _ = write!(
+        out,
+        "{} of {often} and {} each: at most {}",
+        number::things(plan.cells.len() as u64, "cell"),
+        number::things(u64::from(repeat.warmup), "warm-up"),
+        number::things(runs_max(plan) as u64, "run")
+    );
+    if let Some(budget) = repeat.budget {
+        let _ = write!(out, ", none begun after {} s", budget.as_secs_f64());
+    }
+    out.push('\n');
+    for data in &plan.header.data {
+        let (files, bytes) = (number::things(data.files, "file"), number::bytes(data.bytes));
+        let _ = writeln!(out, "data set {}: {files}, {bytes}; {}", data.name, data.about);
+    }
+    for server in &plan.servers {
+        let what = server.folder.as_ref().map_or("nothing".into(), |dir| dir.display().to_string());
+        let _ = writeln!(out, "server {} on {}: serves {what}", server.label, server.listen);
+    }
+    for line in &plan.header.left_out {
+        let _ = writeln!(out, "left out: {line}");
+    }
+    for command in &plan.setup {
+        let _ = writeln!(out, "setup: {command}");
+    }
+    out.push('\n');
+    for planned in &plan.cells {
+        push_cell(planned, &mut out);
+    }
+    for command in &plan.teardown {
+        let _ = writeln!(out, "cleanup: {command}");
+    }
+    let order: Vec<String> = first_block(plan).iter().map(u32::to_string).collect();
+    let _ = writeln!(out, "\norder of the first block: {}", order.join(" "));
+    out
+}
+
+fn push_cell(planned: &PlannedCell, out: &mut String) {
+    let cell = &planned.cell;
+    let _ = write!(out, "{:>4}  {}", cell.id, cell.series);
+    if let Some(x) = cell.x {
+        let _ = write!(out, " @{x}");
+    }
+    for (name, value) in &cell.conditions {
+        let _ = write!(out, ", {name} {value}");
+    }
+    if let Some(of) = cell.control_of {
+        let _ = write!(out, ", the same as {of}");
+    }
+    out.push('\n');
+    for action in &planned.prepare {
+        let _ = writeln!(out, "      before: {}", action_text(action));
+    }
+    let _ = writeln!(out, "      {}", cell.command);
+    for command in &planned.conclude {
+        let _ = writeln!(out, "      after: {command}");
+    }
+    let checked = match &planned.check {
+        RunCheck::Exit => return,
+        RunCheck::Tree { source, target, compare } => {
+            let some = if *compare == u64::MAX { "all".to_owned() } else { compare.to_string() };
+            let (source, target) = (source.display(), target.display());
+            format!("{target} has the files of {source}, contents of {some} compared")
+        }
+        RunCheck::Count { target, files, bytes } => {
+            let bytes = bytes.map_or(String::new(), |bytes| format!(" with {bytes} bytes"));
+            format!("{files} files{bytes} in {}", target.display())
+        }
+    };
+    let _ = writeln!(out, "      checked: {checked}");
+}
+
+fn action_text(action: &RunAction) -> String {
+    match action {
+        RunAction::Empty { own, below } => format!("empty {}", own.join(below).display()),
+        RunAction::Cold(path) => format!("{} out of the page cache", path.display()),
+        RunAction::Warm(path) => format!("{} into the page cache", path.display()),
+        RunAction::Sync => "write everything back".into(),
+        RunAction::Shell(command) => command.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_line_says_how_far_it_is() {
+        let run = |warmup, done, most, at_s, last: &str| {
+            let name = cell_name(&Cell { series: "rsync".into(), x: Some(4.0), ..Cell::default() });
+            ActivityKind::Run { name, warmup, done, most, at_s, last: last.into() }
+        };
+        assert_eq!(
+            run(true, 0, 1200, 0.0, "").words(0.2),
+            "run 1 of at most 1,200 | rsync @4 (warm-up)"
+        );
+        assert_eq!(
+            run(false, 10, 30, 100.0, "last 9.000 s").words(0.0),
+            "run 11 of at most 30 | at most 3 min left | rsync @4 | last 9.000 s"
+        );
+        // One that takes longer than all before it.
+        assert_eq!(
+            run(false, 2, 4, 4.0, "last 2.000 s").words(596.0),
+            "run 3 of at most 4 | 10 min | at most 3 min left | rsync @4 | last 2.000 s"
+        );
+        assert_eq!(ActivityKind::Text("setup: make".into()).words(42.0), "setup: make | 42 s");
+        assert_eq!(
+            [time_text(3.4), time_text(600.0), time_text(7200.0)],
+            ["3 s", "10 min", "2.0 h"]
+        );
+    }
 }

@@ -1,7 +1,7 @@
 //! `hakobu bucket-version`: shows and sets the versioning of buckets.
 
-use super::line::carry_out;
 use super::tool;
+use super::tool::carry_out;
 use crate::objects::{self, ObjectArgs};
 use crate::options::{JSON, Opt, Table, Typed, parts, put, value};
 use crate::show::json::line;
@@ -12,7 +12,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// The command line of `bucket-version`.
-pub static TABLE: Table<Plan> = Table {
+pub static TABLE: Table<BucketVersionOptions> = Table {
     command: "bucket-version",
     about: "Show whether buckets keep versions of their objects, or set it",
     usage: "hakobu bucket-version [OPTIONS] s3://BUCKET...",
@@ -22,7 +22,7 @@ pub static TABLE: Table<Plan> = Table {
     abbreviates: false,
 };
 
-const OPTIONS: &[Opt<Plan>] = &[
+const OPTIONS: &[Opt<BucketVersionOptions>] = &[
     value("set", None, "STATE", "Enabled: keep versions; Suspended: make no new ones").reads(
         |plan, arg| {
             let text = arg.text()?;
@@ -37,7 +37,7 @@ const OPTIONS: &[Opt<Plan>] = &[
 
 /// The parsed command line.
 #[derive(Default)]
-pub struct Plan {
+pub struct BucketVersionOptions {
     objects: ObjectArgs,
     set: Option<Versioning>,
     json: bool,
@@ -45,20 +45,20 @@ pub struct Plan {
     buckets: Vec<(OsString, String)>,
 }
 
-parts!(Plan { objects: ObjectArgs });
+parts!(BucketVersionOptions { objects: ObjectArgs });
 
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
     carry_out(TABLE.parse(&arguments), |typed| plan(&typed), |plan| show(&plan))
 }
 
-fn plan(typed: &Typed) -> Result<Plan, String> {
-    let mut plan = TABLE.read(typed, Plan::default())?;
+fn plan(typed: &Typed) -> Result<BucketVersionOptions, String> {
+    let mut plan = TABLE.read(typed, BucketVersionOptions::default())?;
     plan.buckets = objects::all(&typed.paths, objects::bucket_url, "give a bucket: s3://BUCKET")?;
     Ok(plan)
 }
 
-fn show(plan: &Plan) -> Result<u8, String> {
+fn show(plan: &BucketVersionOptions) -> Result<u8, String> {
     let store = tool::open(&plan.objects)?;
     let operation = match plan.set {
         None => "look at versioning of",
@@ -70,14 +70,18 @@ fn show(plan: &Plan) -> Result<u8, String> {
 }
 
 /// Sets the state if that is requested; returns it.
-async fn state(plan: &Plan, client: &Client, bucket: &str) -> Result<Option<Versioning>, Error> {
+async fn state(
+    plan: &BucketVersionOptions,
+    client: &Client,
+    bucket: &str,
+) -> Result<Option<Versioning>, Error> {
     match plan.set {
         None => get_versioning(client, bucket).await,
         Some(state) => put_versioning(client, bucket, state).await.map(|()| Some(state)),
     }
 }
 
-fn text(plan: &Plan, bucket: &str, state: Option<Versioning>) -> Vec<u8> {
+fn text(plan: &BucketVersionOptions, bucket: &str, state: Option<Versioning>) -> Vec<u8> {
     #[derive(Serialize)]
     struct Line<'a> {
         event: &'static str,
@@ -95,7 +99,7 @@ fn text(plan: &Plan, bucket: &str, state: Option<Versioning>) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn planned(line: &str) -> Result<Plan, String> {
+    fn planned(line: &str) -> Result<BucketVersionOptions, String> {
         plan(&TABLE.parse_line(line)?)
     }
 

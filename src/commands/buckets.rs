@@ -1,7 +1,7 @@
 //! `hakobu mb` and `hakobu rb`: make and remove buckets.
 
-use super::line::carry_out;
 use super::tool;
+use super::tool::carry_out;
 use crate::exit;
 use crate::objects::{self, ObjectArgs};
 use crate::options::{Opt, Table, Typed, flag, parts};
@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 /// The command line of `mb`.
-pub static MB: Table<Plan> = Table {
+pub static MB: Table<BucketOptions> = Table {
     command: "mb",
     about: "Make buckets",
     usage: "hakobu mb [OPTIONS] s3://BUCKET...",
@@ -27,7 +27,7 @@ pub static MB: Table<Plan> = Table {
 };
 
 /// The command line of `rb`.
-pub static RB: Table<Plan> = Table {
+pub static RB: Table<BucketOptions> = Table {
     command: "rb",
     about: "Remove buckets that are empty",
     usage: "hakobu rb [OPTIONS] s3://BUCKET...",
@@ -37,16 +37,17 @@ pub static RB: Table<Plan> = Table {
     abbreviates: false,
 };
 
-const ALL: &[Opt<Plan>] = &[flag("json", None, "a JSON line for each bucket on standard output")
-    .sets(|plan, on| plan.json = on)];
+const ALL: &[Opt<BucketOptions>] =
+    &[flag("json", None, "a JSON line for each bucket on standard output")
+        .sets(|plan, on| plan.json = on)];
 
-const OF_REMOVAL: &[Opt<Plan>] =
+const OF_REMOVAL: &[Opt<BucketOptions>] =
     &[flag("force", None, "remove all objects and unfinished uploads first")
         .sets(|plan, on| plan.force = on)];
 
 /// The parsed command line.
 #[derive(Default)]
-pub struct Plan {
+pub struct BucketOptions {
     objects: ObjectArgs,
     force: bool,
     json: bool,
@@ -54,7 +55,7 @@ pub struct Plan {
     buckets: Vec<(OsString, String)>,
 }
 
-parts!(Plan { objects: ObjectArgs });
+parts!(BucketOptions { objects: ObjectArgs });
 
 /// Makes buckets.
 pub fn make(arguments: Vec<OsString>) -> ExitCode {
@@ -87,16 +88,16 @@ pub fn remove(arguments: Vec<OsString>) -> ExitCode {
 }
 
 fn run(
-    table: &Table<Plan>,
+    table: &Table<BucketOptions>,
     arguments: &[OsString],
-    work: impl FnOnce(&Plan, &Arc<S3Session>) -> Result<u8, String>,
+    work: impl FnOnce(&BucketOptions, &Arc<S3Session>) -> Result<u8, String>,
 ) -> ExitCode {
     let plan = |typed| plan(table, &typed);
     carry_out(table.parse(arguments), plan, |plan| work(&plan, &tool::open(&plan.objects)?))
 }
 
-fn plan(table: &Table<Plan>, typed: &Typed) -> Result<Plan, String> {
-    let mut plan = table.read(typed, Plan::default())?;
+fn plan(table: &Table<BucketOptions>, typed: &Typed) -> Result<BucketOptions, String> {
+    let mut plan = table.read(typed, BucketOptions::default())?;
     for path in &typed.paths {
         plan.buckets.push((path.clone(), objects::bucket_url(path)?));
     }
@@ -116,7 +117,7 @@ struct Done<'a> {
 }
 
 fn each(
-    plan: &Plan,
+    plan: &BucketOptions,
     store: &Arc<S3Session>,
     (operation, event): (&str, &'static str),
     work: impl AsyncFn(&Client, &str) -> Result<(), Error>,
@@ -128,7 +129,7 @@ fn each(
 }
 
 /// Removes all objects of a bucket; returns whether that succeeded.
-fn empty(plan: &Plan, store: &Arc<S3Session>, bucket: &str) -> Result<bool, String> {
+fn empty(plan: &BucketOptions, store: &Arc<S3Session>, bucket: &str) -> Result<bool, String> {
     let control = Arc::new(Control::default());
     let wanted = Wanted { command: "rb", quiet: true, ..Wanted::default() };
     let show = Show::new(wanted, Arc::clone(&control))?;
@@ -138,7 +139,8 @@ fn empty(plan: &Plan, store: &Arc<S3Session>, bucket: &str) -> Result<bool, Stri
         ..Removal::new(plan.objects.settings(), vec![all])
     };
     let outcome = remove_objects(&removal, Some(store), &control, &show);
-    let outcome = outcome.unwrap_or_else(|fatal| super::session::ended(fatal, Default::default()));
+    let outcome =
+        outcome.unwrap_or_else(|fatal| super::session::outcome_of_fatal(fatal, Default::default()));
     let code = exit::of_copy(&outcome);
     Ok(show.finish(&outcome, code) && code == exit::OK)
 }

@@ -1,13 +1,13 @@
 //! `hakobu cat`: objects to standard output.
 
-use super::line::carry_out;
 use super::tool;
+use super::tool::carry_out;
 use crate::exit;
 use crate::filters::{self, Filters};
 use crate::limits::{self, LimitArgs};
 use crate::objects::{self, ObjectArgs};
 use crate::options::{Noted, Opt, Refused, Table, Typed, flag, parts, put, value};
-use crate::show::progress::{Form, Progress};
+use crate::show::progress::{Progress, ProgressForm};
 use hakobu_core::error::Cause;
 use hakobu_core::limit::Limiter;
 use hakobu_core::meter::Meter;
@@ -198,7 +198,7 @@ fn show(plan: &Plan) -> Result<u8, String> {
     let mut code = exit::OK;
     let meter = Arc::new(Meter::new(1));
     // Output to the terminal would overwrite the bar.
-    let form = Form::of(std::io::stdout().is_terminal().then_some(false), false, false);
+    let form = ProgressForm::of(std::io::stdout().is_terminal().then_some(false), false, false);
     let progress = Progress::start(form, |_| {});
     progress.begins(&meter);
     let limiter = plan.limits.base.bytes_per_s_max.map(Limiter::new);

@@ -1,9 +1,9 @@
 //! `hakobu compare`: compares results of several machines or settings, with their costs.
 
-use super::bench::show;
-use super::line::{carry_out, told};
+use super::bench::terminal_size;
 use super::report::by_name;
 use super::results::find;
+use super::tool::{carry_out, end_with};
 use crate::exit;
 use crate::files::{Target, is_stdout, or_stdout};
 use crate::options::{Opt, Table, Takes, Typed, flag, parts, push, put, value};
@@ -173,7 +173,7 @@ impl Plan {
         let names = names(&results, &titles);
         let mut prices = match Prices::new(&names, &self.per_hour, &self.rated) {
             Ok(prices) => prices,
-            Err(message) => return Ok(told(exit::USAGE, &message)),
+            Err(message) => return Ok(end_with(exit::USAGE, &message)),
         };
         if let Some(path) = &self.machines {
             let text = crate::names::read_text(path)?;
@@ -187,7 +187,7 @@ impl Plan {
                 render_comparison(&found, &results, format, self.lang)?
             }
             None => {
-                let (columns, color) = show::screen(self.no_color);
+                let (columns, color) = terminal_size(self.no_color);
                 let found = compare(&results, &prices, self.lang);
                 terminal::comparison(&found, &results, columns, color, self.lang)
             }

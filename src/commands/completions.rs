@@ -1,12 +1,12 @@
 //! `hakobu completions`: shell completions, generated from the option tables.
 
-use super::command::Command;
-use super::line::carry_out;
+use super::COMMANDS;
+use super::tool::carry_out;
+use crate::environment;
 use crate::exit;
 use crate::files::{self, Target};
 use crate::options::{Opt, Table, Typed, flag, parts};
 use crate::show::output;
-use crate::xdg;
 use clap_complete::Shell;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -40,8 +40,8 @@ const OPTIONS: &[Opt<Reading>] =
         .sets(|it, on| it.install = on)];
 
 /// Runs `completions`.
-pub fn run(all: &'static [Command], arguments: Vec<OsString>) -> ExitCode {
-    carry_out(TABLE.parse(&arguments), |typed| plan(&typed), |plan| show(all, plan))
+pub fn run(arguments: Vec<OsString>) -> ExitCode {
+    carry_out(TABLE.parse(&arguments), |typed| plan(&typed), show)
 }
 
 /// The parsed command line.
@@ -75,8 +75,8 @@ fn own_shell() -> Result<OsString, String> {
 
 /// Returns the file of a shell's completions, and a hint for shells that do not search there by default.
 fn place(shell: Shell) -> Result<(PathBuf, String), String> {
-    let data = || xdg::base("XDG_DATA_HOME", ".local/share");
-    let config = || xdg::base("XDG_CONFIG_HOME", ".config");
+    let data = || environment::xdg_folder("XDG_DATA_HOME", ".local/share");
+    let config = || environment::xdg_folder("XDG_CONFIG_HOME", ".config");
     let with_hint = |path: PathBuf, before: &str, after: &str| {
         let dir = path.parent().unwrap_or(&path).display().to_string();
         (path, format!("\nhint: {before}{dir}{after}"))
@@ -101,8 +101,8 @@ fn place(shell: Shell) -> Result<(PathBuf, String), String> {
     })
 }
 
-fn show(all: &[Command], plan: Plan) -> Result<u8, String> {
-    let text = text(all, plan.shell);
+fn show(plan: Plan) -> Result<u8, String> {
+    let text = text(plan.shell);
     let Some((path, hint)) = plan.target else {
         output::text(&String::from_utf8_lossy(&text));
         return Ok(exit::OK);
@@ -114,9 +114,9 @@ fn show(all: &[Command], plan: Plan) -> Result<u8, String> {
     Ok(exit::OK)
 }
 
-fn text(all: &[Command], shell: Shell) -> Vec<u8> {
+fn text(shell: Shell) -> Vec<u8> {
     let mut root = clap::Command::new("hakobu").disable_help_subcommand(true);
-    for command in all {
+    for command in COMMANDS {
         root = root.subcommand(command.table.clap().name(command.name));
     }
     let mut text = Vec::new();

@@ -1,17 +1,17 @@
 //! `hakobu cp`: cp's command line on hakobu's engine.
 
-use super::line::{carry_out, told};
-use super::operands::{Operands, operands, without_slashes};
-use super::session::{Session, joined};
+use super::operands::{Operands, folder_targets, operands, without_slashes};
+use super::session::{Session, merge_outcomes};
+use super::tool::{carry_out, end_with};
 use super::{cat, pipe};
 use crate::filters::{self, EXCLUDE, EXCLUDE_FROM, Filters, INCLUDE, INCLUDE_FROM, Rule};
 use crate::limits::{self, LimitArgs};
-use crate::objects::{self, Concerned, ObjectArgs, is_s3, landing, url};
+use crate::objects::{self, Concerned, ObjectArgs, is_s3, url};
 use crate::options::{
     JSON, Opt, OptArg, Refused, Row, Table, Takes, Typed, flag, parts, put, value,
 };
 use crate::show::{Line, Wanted, ask};
-use crate::{backups, exit, links, names};
+use crate::{backups, exit, names};
 use hakobu_core::error::{Cause, ErrorClass, Operation, Problem};
 use hakobu_core::event::{Event, Listener};
 use hakobu_sys::paths::Links;
@@ -34,7 +34,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
         Ok(None) => {
             carry_out(typed, |typed| read_plan(&typed), |(spec, wanted)| Ok(copy(spec, wanted)))
         }
-        Err(message) => told(exit::USAGE, &message).into(),
+        Err(message) => end_with(exit::USAGE, &message).into(),
     }
 }
 
@@ -83,7 +83,8 @@ fn copy(mut spec: Spec, wanted: Wanted) -> u8 {
             }
         });
     }
-    let outcome = if spec.sources.is_empty() { before } else { joined(before, session.run(&spec)) };
+    let outcome =
+        if spec.sources.is_empty() { before } else { merge_outcomes(before, session.run(&spec)) };
     session.end(outcome)
 }
 
@@ -103,7 +104,7 @@ fn needs_recursion(source: &Path, follow: bool) -> Option<&'static str> {
 // The options of `hakobu cp`: the names and meanings of cp(1), and hakobu's own.
 
 /// The command line of `cp`.
-pub static TABLE: Table<Reading> = Table {
+pub static TABLE: Table<CpArgs> = Table {
     command: "cp",
     about: "Copy SRC to DST, or several into a directory, as cp does, on all cores",
     usage: "hakobu cp [OPTIONS] SRC... DST\n       hakobu cp [OPTIONS] -t DIR SRC...",
@@ -125,7 +126,7 @@ pub static TABLE: Table<Reading> = Table {
         &objects::CASES,
         &objects::STOP,
         &limits::TRANSFER,
-        &links::OPTIONS,
+        &names::LINKS,
     ],
     unbuilt: &[UNBUILT, objects::UNBUILT],
     abbreviates: true,
@@ -133,14 +134,14 @@ pub static TABLE: Table<Reading> = Table {
 
 /// The options read so far.
 #[derive(Default)]
-pub struct Reading {
+pub struct CpArgs {
     pub(super) policy: Policy,
     pub(super) wanted: Wanted,
     /// `-L`, `-P`: the last one counts.
     pub(super) symlinks: Option<Symlinks>,
     pub(super) no_mode: bool,
     pub(super) strips: bool,
-    pub(super) backups: backups::Args,
+    pub(super) backups: backups::BackupArgs,
     pub(super) parents: bool,
     pub(super) no_target_dir: bool,
     pub(super) target_dir: Option<OsString>,
@@ -150,18 +151,18 @@ pub struct Reading {
     pub(super) verbose: bool,
     pub(super) objects: ObjectArgs,
     /// For files in option values. The target is reached through any symlink, as in cp.
-    pub(super) links: links::Args,
+    pub(super) links: names::LinkArgs,
 }
 
-parts!(Reading {
+parts!(CpArgs {
     objects: ObjectArgs,
     limits: LimitArgs,
     filters: Filters,
-    links: links::Args,
-    backups: backups::Args
+    links: names::LinkArgs,
+    backups: backups::BackupArgs
 });
 
-const OPTIONS: &[Opt<Reading>] = &[
+const OPTIONS: &[Opt<CpArgs>] = &[
     flag("recursive", Some('r'), "copy directories recursively (-R is the same)")
         .sets(|it, on| it.policy.recurse = on),
     flag("R", Some('R'), "same as -r").short_only().sets(|it, on| it.policy.recurse = on),
@@ -377,17 +378,17 @@ const UNBUILT: &[(&str, &str)] = &[("--copy-contents --keep-directory-symlink --
 /// Attributes kept by `-p` and a bare `--preserve`.
 const USUAL: &str = "mode,ownership,timestamps";
 
-fn set_content(it: &mut Reading, content: Content) -> Result<(), String> {
+fn set_content(it: &mut CpArgs, content: Content) -> Result<(), String> {
     if it.policy.content != Content::Copy && it.policy.content != content {
         return Err("-l and -s cannot be used together".into());
     }
     put(&mut it.policy.content, content)
 }
 
-impl Reading {
+impl CpArgs {
     /// Applies a list of attributes to keep or not to keep.
     fn preserve(&mut self, list: &str, on: bool) -> Result<(), String> {
-        let Reading { policy, no_mode, .. } = self;
+        let CpArgs { policy, no_mode, .. } = self;
         let keep = &mut policy.preserve;
         attributes(list, |attribute| match attribute {
             "mode" => (keep.mode, keep.acls, *no_mode) = (on, on, !on),
@@ -412,10 +413,10 @@ impl Reading {
 /// # Errors
 /// An invalid command line.
 pub fn read_plan(typed: &Typed) -> Result<(Spec, Wanted), String> {
-    TABLE.read(typed, Reading::default())?.finish(typed)
+    TABLE.read(typed, CpArgs::default())?.finish(typed)
 }
 
-impl Reading {
+impl CpArgs {
     fn finish(mut self, typed: &Typed) -> Result<(Spec, Wanted), String> {
         self.wanted.links = std::mem::take(&mut self.links).links()?;
         let links = &self.wanted.links;
@@ -475,7 +476,7 @@ impl Reading {
             && (policy.dry_run || std::io::stderr().is_terminal())
         {
             let into = if self.no_target_dir { Some(false) } else { is_dir.then_some(true) };
-            wanted.notes.extend(landing::sentences(&sources, &target, into));
+            wanted.notes.extend(folder_targets(&sources, &target, into));
         }
         (wanted.command, wanted.done) = ("cp", "copied");
         wanted.resume = "run the same command again to continue";

@@ -1,37 +1,85 @@
 //! `hakobu demo`: a whole workflow on generated files: upload to an embedded server, repeated upload, download, and
 //! verification of both copies, with the functions of `sync` and `verify`.
 
-mod area;
-mod options;
-mod table;
-
-use super::line::carry_out;
-use super::session::ended;
+use super::session::{outcome_of_fatal, stop_on_signals};
 use super::sync::read;
-use super::tool;
+use super::tool::{self, carry_out};
 use super::verify::verify_trees;
-use crate::options::{Refused, Typed};
-use crate::show::output;
-use crate::show::{Show, Wanted};
-use crate::{exit, number, signals};
-use area::{Area, Data};
-use hakobu_core::error::Fatal;
+use crate::exit;
+use crate::number::{self, grouped};
+use crate::options::{Opt, OptArg, Refused, Table, Typed, flag, parts, put, value};
+use crate::show::{Show, Wanted, output};
+use hakobu_core::error::{Cause, Fatal, quoted};
 use hakobu_core::limit::Limits;
 use hakobu_core::unit::Totals;
+use hakobu_lab::campaign::own_folder::{FolderMark, OwnFolder};
 use hakobu_s3::ops::create_bucket;
-use hakobu_s3::with_client;
-use hakobu_s3::{Addressing, Credentials, Settings};
+use hakobu_s3::{Addressing, Credentials, Settings, with_client};
+use hakobu_sys::{AsFd, disk};
 use hakobu_testserver::{Conditions, ServerConfig, ServerKind, TestServer};
 use hakobu_transfer::location::Location;
-
 use hakobu_transfer::run::{Control, Outcome, transfer};
 use hakobu_transfer::verify::{self, Aspect, Aspects, ObjectSpec, Times, VerifyCounts};
-use options::Reading;
-pub(super) use options::TABLE;
 use std::ffi::{OsStr, OsString};
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+
+/// The command line of `demo`.
+pub static TABLE: Table<DemoArgs> = Table {
+    command: "demo",
+    about: "Upload generated files to a store, download them, and verify both copies",
+    usage: "hakobu demo [OPTIONS]",
+    after: "Creates a folder in TMPDIR (else /tmp) with incompressible files, the same ones \
+            in each run, serves a store on a free port of this machine, uploads, uploads again \
+            (which transfers nothing), downloads, and compares both copies with the files, all \
+            in one process and with the functions of sync and verify. It needs no settings and \
+            no credentials, and removes the folder at the end.\n\
+            SIZE takes K, M, G (1024), KB, MB, GB (1000), and a fraction.\n\
+            Exit codes: 0 all copies are complete, 1 something differs or failed, or a signal \
+            ended it, 2 usage.",
+    options: &[&OPTIONS],
+    unbuilt: &[],
+    abbreviates: false,
+};
+
+/// Maximum number of files of a demonstration.
+const FILES_MAX: u64 = 1_000_000;
+
+/// The options read so far.
+#[derive(Default)]
+pub struct DemoArgs {
+    pub(super) data: DemoData,
+    pub(super) keep: bool,
+}
+
+parts!(DemoArgs {});
+
+const OPTIONS: &[Opt<DemoArgs>] = &[
+    value("files", None, "N", "small files (default 2000)")
+        .reads(|it, arg| put(&mut it.data.files, files(arg)?)),
+    value("size", None, "SIZE", "bytes of a small file (default 16K)")
+        .reads(|it, arg| put(&mut it.data.file_bytes, bytes(arg)?)),
+    value("large", None, "SIZE", "bytes of the large file (default 64M; 0: none)")
+        .reads(|it, arg| put(&mut it.data.large_bytes, bytes(arg)?)),
+    flag("keep", None, "keep the folder with files, store and copy").sets(|it, on| it.keep = on),
+];
+
+fn files(arg: &OptArg) -> Result<u64, String> {
+    arg.parsed().filter(|files| *files <= FILES_MAX).ok_or_else(|| {
+        let most = number::grouped(FILES_MAX);
+        arg.wrong(&format!("give a number up to {most}"))
+    })
+}
+
+fn bytes(arg: &OptArg) -> Result<u64, String> {
+    hakobu_core::number::parse_size(&arg.value, 1).map_err(|why| arg.wrong(why))
+}
 
 /// The bucket, and the prefix in it.
 const BUCKET: &str = "demo";
@@ -46,11 +94,11 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
 }
 
 /// Returns the data to generate, and whether to keep it.
-fn plan(typed: &Typed) -> Result<(Data, bool), String> {
+fn plan(typed: &Typed) -> Result<(DemoData, bool), String> {
     if let Some(path) = typed.paths.first() {
         return Err(format!("'{}': demo makes its own files", path.display()));
     }
-    let Reading { data, keep } = TABLE.read(typed, Reading::default())?;
+    let DemoArgs { data, keep } = TABLE.read(typed, DemoArgs::default())?;
     if data.count() == 0 {
         return Err("--files=0 --large=0: there is nothing to carry".into());
     }
@@ -59,10 +107,10 @@ fn plan(typed: &Typed) -> Result<(Data, bool), String> {
 }
 
 /// Runs all steps; returns the exit code.
-fn demonstrate(data: Data, keep: bool) -> Result<u8, String> {
+fn demonstrate(data: DemoData, keep: bool) -> Result<u8, String> {
     let control = Arc::new(Control::default());
-    signals::stop(&control, exit::FAILURE, "this run");
-    let area = Area::make()?;
+    stop_on_signals(&control, exit::FAILURE, "this run");
+    let area = DemoFolder::make()?;
     let done = Demo::run(&area, data, &control);
     if control.is_stopped() {
         output::message("interrupted");
@@ -81,8 +129,8 @@ fn demonstrate(data: Data, keep: bool) -> Result<u8, String> {
 
 /// A running demonstration.
 struct Demo<'a> {
-    area: &'a Area,
-    data: Data,
+    area: &'a DemoFolder,
+    data: DemoData,
     control: &'a Arc<Control>,
     settings: Settings,
 }
@@ -92,7 +140,7 @@ impl Demo<'_> {
     ///
     /// # Errors
     /// A sentence: the step that is wrong.
-    fn run(area: &Area, data: Data, control: &Arc<Control>) -> Result<(), String> {
+    fn run(area: &DemoFolder, data: DemoData, control: &Arc<Control>) -> Result<(), String> {
         area.has_room(&data)?;
         let secret = tool::random_key().map_err(|e| format!("cannot make up a key: {e}"))?;
         let store = area.store();
@@ -123,7 +171,7 @@ impl Demo<'_> {
             server.url(),
             store.display(),
             number::things(hakobu_sys::process::cpus() as u64, "core"),
-            table::HEAD
+            TABLE_HEAD
         ));
         let done = demo.steps();
         server.stop();
@@ -165,13 +213,13 @@ impl Demo<'_> {
         bytes: u64,
     ) -> Result<(), String> {
         let (mut spec, ..) = read(&["-a".into(), "--no-memory".into(), from.into(), to.into()])
-            .map_err(|refused| format!("{step}: {}", said(refused)))?;
+            .map_err(|refused| format!("{step}: {}", message_of(refused)))?;
         spec.objects.source = self.settings.clone();
         spec.objects.target = self.settings.clone();
         let show = self.show()?;
         let start = Instant::now();
         let outcome = transfer(&spec, self.control, &show)
-            .unwrap_or_else(|fatal| ended(fatal, start.elapsed()));
+            .unwrap_or_else(|fatal| outcome_of_fatal(fatal, start.elapsed()));
         let code = exit::of_sync(&outcome);
         // The interruption is reported once, at the end.
         let outcome = Outcome { stopped: false, ..outcome };
@@ -298,7 +346,7 @@ fn proven(step: &str, counts: &VerifyCounts, files: u64, bytes: u64) -> Result<(
 }
 
 fn print_row(step: &str, files: u64, bytes: u64, took: Duration, requests: Option<u64>) {
-    output::text(&table::line(step, files, bytes, took, requests));
+    output::text(&table_row(step, files, bytes, took, requests));
 }
 
 fn print_difference(difference: &verify::Difference<'_>) {
@@ -311,18 +359,239 @@ fn slashed(path: std::path::PathBuf) -> OsString {
     path
 }
 
-fn said(refused: Refused) -> String {
+fn message_of(refused: Refused) -> String {
     match refused {
         Refused::Help(text) | Refused::Usage(text) => text,
         Refused::Failed { message, .. } => message,
     }
 }
 
+/// Number of files per folder.
+const FOLDER_FILES: u64 = 100;
+/// Bytes generated and written at once.
+const PIECE_BYTES: u64 = 256 << 10;
+/// Number of copies on disk at once: files, store, copy.
+const COPIES: u64 = 3;
+/// Bytes that a small file and its entry may use in addition to its content.
+const ENTRY_BYTES: u64 = 8192;
+
+/// A private folder. Removed on drop, unless it is kept.
+pub struct DemoFolder {
+    dir: PathBuf,
+    /// Removes the folder; `None` once it is removed or kept.
+    own: Option<OwnFolder>,
+}
+
+impl DemoFolder {
+    /// Creates the folder, in `TMPDIR` or `/tmp`.
+    ///
+    /// # Errors
+    /// A sentence: it cannot be created.
+    pub fn make() -> Result<DemoFolder, String> {
+        let parent = std::env::temp_dir();
+        let failed = |error| format!("cannot make a folder in {}: {}", quoted(&parent), why(error));
+        // A name with a colon before its first slash would mean another machine.
+        let parent = parent.canonicalize().map_err(failed)?;
+        for attempt in 0.. {
+            let dir = parent.join(format!("hakobu-demo-{}-{attempt}", std::process::id()));
+            match DirBuilder::new().mode(0o700).create(&dir) {
+                Ok(()) => {
+                    let own = Some(OwnFolder::claim(&dir, FolderMark::Inside)?);
+                    let area = DemoFolder { dir, own };
+                    fs::create_dir(area.files()).map_err(failed)?;
+                    fs::create_dir(area.store()).map_err(failed)?;
+                    return Ok(area);
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        Err(failed(io::ErrorKind::AlreadyExists.into()))
+    }
+
+    /// Returns the folder of generated files.
+    pub fn files(&self) -> PathBuf {
+        self.dir.join("files")
+    }
+
+    /// Returns the folder of the server.
+    pub fn store(&self) -> PathBuf {
+        self.dir.join("store")
+    }
+
+    /// Returns the folder of downloaded files.
+    pub fn copy(&self) -> PathBuf {
+        self.dir.join("copy")
+    }
+
+    /// Checks that everything will fit.
+    ///
+    /// # Errors
+    /// A sentence, with a workaround.
+    pub fn has_room(&self, data: &DemoData) -> Result<(), String> {
+        let Ok(room) = File::open(&self.dir).and_then(|dir| disk::space(dir.as_fd())) else {
+            return Ok(()); // a failure shows when writing
+        };
+        let one = data.bytes().unwrap_or(u64::MAX);
+        let entries = data.count().saturating_mul(ENTRY_BYTES);
+        let need = one.saturating_add(entries).saturating_mul(COPIES);
+        if need <= room.free_bytes {
+            return Ok(());
+        }
+        Err(format!(
+            "{} has {} left and this takes {}: choose fewer files, or another volume by TMPDIR",
+            quoted(&self.dir),
+            number::bytes(room.free_bytes),
+            number::bytes(need)
+        ))
+    }
+
+    /// Keeps the folder and returns its path.
+    pub fn keep(mut self) -> PathBuf {
+        self.own = None;
+        self.dir.clone()
+    }
+
+    /// Removes the folder.
+    ///
+    /// # Errors
+    /// A sentence: the path that is left, and the cause.
+    pub fn remove(mut self) -> Result<(), String> {
+        self.own.take().map_or(Ok(()), OwnFolder::remove)
+    }
+}
+
+impl Drop for DemoFolder {
+    fn drop(&mut self) {
+        // A failure cannot be reported here.
+        let _ = self.own.take().map(OwnFolder::remove);
+    }
+}
+
+fn why(error: io::Error) -> Cause {
+    Cause::System(error)
+}
+
+/// The files to generate: many small ones and one large one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DemoData {
+    /// Number of small files.
+    pub files: u64,
+    /// Bytes of each small file.
+    pub file_bytes: u64,
+    /// Bytes of the large file; 0: none.
+    pub large_bytes: u64,
+}
+
+impl Default for DemoData {
+    fn default() -> DemoData {
+        DemoData { files: 2000, file_bytes: 16 << 10, large_bytes: 64 << 20 }
+    }
+}
+
+impl DemoData {
+    /// Returns the number of files.
+    pub fn count(&self) -> u64 {
+        self.files + u64::from(self.large_bytes > 0)
+    }
+
+    /// Returns the total bytes; `None` on overflow.
+    pub fn bytes(&self) -> Option<u64> {
+        self.files.checked_mul(self.file_bytes)?.checked_add(self.large_bytes)
+    }
+
+    /// Generates them in an existing folder, until `stop` is set.
+    ///
+    /// # Errors
+    /// A sentence: a file that cannot be written, or that it was stopped.
+    pub fn make(&self, dir: &Path, stop: &AtomicBool) -> Result<(), String> {
+        let failed = |path: &Path| {
+            let path = quoted(path);
+            move |error| format!("cannot write {path}: {}", why(error))
+        };
+        let mut folder = dir.to_owned();
+        for number in 0..self.files {
+            if number % FOLDER_FILES == 0 {
+                folder = dir.join(format!("{:04}", number / FOLDER_FILES));
+                fs::create_dir(&folder).map_err(failed(&folder))?;
+            }
+            let path = folder.join(format!("{number:06}.bin"));
+            write(&path, number, self.file_bytes, stop).map_err(failed(&path))?;
+        }
+        if self.large_bytes > 0 {
+            let path = dir.join("large.bin");
+            write(&path, self.files, self.large_bytes, stop).map_err(failed(&path))?;
+        }
+        Ok(())
+    }
+}
+
+fn write(path: &Path, seed: u64, bytes: u64, stop: &AtomicBool) -> io::Result<()> {
+    let mut file = File::create_new(path)?;
+    // Streams of neighbouring seeds must not be the same stream shifted by a step.
+    let mut state = mixed(seed.wrapping_add(1));
+    let mut piece = vec![0; PIECE_BYTES.min(bytes) as usize];
+    let mut left = bytes;
+    loop {
+        if stop.load(Ordering::Relaxed) {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        if left == 0 {
+            return Ok(());
+        }
+        piece.truncate(left.min(PIECE_BYTES) as usize);
+        fill(&mut piece, &mut state);
+        file.write_all(&piece)?;
+        left -= piece.len() as u64;
+    }
+}
+
+/// SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
+fn fill(piece: &mut [u8], state: &mut u64) {
+    for word in piece.chunks_mut(8) {
+        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        word.copy_from_slice(&mixed(*state).to_le_bytes()[..word.len()]);
+    }
+}
+
+fn mixed(state: u64) -> u64 {
+    let z = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// The names of the columns.
+pub const TABLE_HEAD: &str =
+    "step                files            bytes  seconds      MB/s  requests\n";
+
+/// Returns the totals of a step as a line: files made, moved or compared, their bytes, the wall time, and the requests
+/// that the store answered, if the step made any. MB are 1,000,000 bytes; a step without duration or bytes has no rate.
+pub fn table_row(
+    step: &str,
+    files: u64,
+    bytes: u64,
+    took: Duration,
+    requests: Option<u64>,
+) -> String {
+    let seconds = took.as_secs_f64();
+    let rate = match bytes > 0 && seconds > 0.0 {
+        true => format!("{:.1}", bytes as f64 / 1e6 / seconds),
+        false => "-".into(),
+    };
+    let requests = requests.map_or_else(|| "-".into(), grouped);
+    format!(
+        "{:<15} {:>9} {:>16} {seconds:>8.2} {rate:>9} {requests:>9}\n",
+        step,
+        grouped(files),
+        grouped(bytes)
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn planned(line: &str) -> Result<(Data, bool), String> {
+    fn planned(line: &str) -> Result<(DemoData, bool), String> {
         plan(&TABLE.parse_line(line)?)
     }
 
@@ -363,5 +632,45 @@ mod tests {
         // Differences are counted and reported; the error is made elsewhere.
         let different = VerifyCounts { bytes: 3, differences: 1, ..counts };
         assert_eq!(proven("s", &different, 2, 10), Ok(()));
+    }
+
+    #[test]
+    fn the_generator_is_the_published_one() {
+        // The first numbers of SplitMix64 from seed 0, by its reference implementation.
+        let (mut piece, mut state) = ([0; 16], 0);
+        fill(&mut piece, &mut state);
+        assert_eq!(piece[..8], 0xe220_a839_7b1d_cdaf_u64.to_le_bytes());
+        assert_eq!(piece[8..], 0x6e78_9e6a_a1b9_65f4_u64.to_le_bytes());
+    }
+
+    #[test]
+    fn files_are_the_same_every_time_and_differ_from_each_other() {
+        let data = DemoData { files: 101, file_bytes: 20, large_bytes: 300_001 };
+        let go_on = AtomicBool::new(false);
+        let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        for dir in &dirs {
+            data.make(dir.path(), &go_on).unwrap();
+        }
+        let read = |dir: usize, name: &str| fs::read(dirs[dir].path().join(name)).unwrap();
+        for name in ["0000/000000.bin", "0000/000099.bin", "0001/000100.bin", "large.bin"] {
+            assert_eq!(read(0, name), read(1, name), "{name}");
+        }
+        assert_eq!(read(0, "large.bin").len(), 300_001);
+        assert_ne!(read(0, "0000/000000.bin"), read(0, "0000/000001.bin"));
+        let stopped = tempfile::tempdir().unwrap();
+        assert!(data.make(stopped.path(), &AtomicBool::new(true)).is_err());
+    }
+
+    #[test]
+    fn rows_stand_below_their_heads() {
+        let took = Duration::from_millis(1500);
+        let up = table_row("sync up", 2001, 99_876_864, took, Some(2021));
+        let again = table_row("sync up again", 0, 0, took, None);
+        assert_eq!(
+            format!("{TABLE_HEAD}{up}{again}"),
+            "step                files            bytes  seconds      MB/s  requests\n\
+             sync up             2,001       99,876,864     1.50      66.6     2,021\n\
+             sync up again           0                0     1.50         -         -\n"
+        );
     }
 }

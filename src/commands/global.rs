@@ -1,7 +1,6 @@
 //! Options before the command, as in aws and s5cmd: they become options of the command.
 
-use super::command::find;
-use super::list::COMMANDS;
+use super::find;
 use crate::objects::{self, ObjectArgs};
 use crate::options::{Block, Row, Takes, flag, value};
 use std::ffi::{OsStr, OsString};
@@ -48,7 +47,7 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Option<Line>, String> {
     let rest: Vec<OsString> = words.collect();
     let mut line = Line { command, arguments: Vec::new(), dropped: Vec::new() };
     // An unknown command is reported by its own lookup.
-    let Some(of) = find(COMMANDS, &line.command.to_string_lossy()) else {
+    let Some(of) = find(&line.command.to_string_lossy()) else {
         return Ok(Some(Line { arguments: rest, ..line }));
     };
     let stored = rest.iter().any(objects::is_s3) || matches!(of.name, "run" | "ls");

@@ -1,7 +1,7 @@
 //! `hakobu head` (and `stat`): the headers of an object, and whether a bucket exists.
 
-use super::line::carry_out;
 use super::tool;
+use super::tool::carry_out;
 use crate::objects::{self, ObjectArgs};
 use crate::options::{JSON, Opt, Table, Typed, parts};
 use crate::show::json::push_line;

@@ -4,7 +4,7 @@ mod options;
 mod single;
 mod sweep;
 
-use super::line::carry_out;
+use super::tool::carry_out;
 use crate::exit;
 use crate::files::is_stdout;
 use crate::input;
@@ -21,7 +21,7 @@ use std::process::ExitCode;
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().map(two_dashes).collect();
-    carry_out(TABLE.parse(&arguments), |typed| Args::new(&typed), |args| Ok(args.run()))
+    carry_out(TABLE.parse(&arguments), |typed| IoArgs::new(&typed), |args| Ok(args.run()))
 }
 
 /// fio takes its long options with one dash as well: `-name=x`.
@@ -39,7 +39,7 @@ fn two_dashes(word: OsString) -> OsString {
 }
 
 /// A command line of `io`.
-struct Args {
+struct IoArgs {
     /// Options, in order.
     words: Vec<Word>,
     /// Job files, as typed.
@@ -48,8 +48,8 @@ struct Args {
     request: Request,
 }
 
-impl Args {
-    fn new(typed: &Typed) -> Result<Args, String> {
+impl IoArgs {
+    fn new(typed: &Typed) -> Result<IoArgs, String> {
         let words = TABLE.read(typed, Vec::new())?;
         let mut files = Vec::new();
         for path in &typed.paths {
@@ -60,7 +60,7 @@ impl Args {
         let texts = files.iter().map(|name| Ok((name.clone(), text_of(name)?)));
         let texts: Vec<(String, String)> = texts.collect::<Result<_, String>>()?;
         let request = spec::read(&words, &texts, &spec::System)?;
-        let args = Args { words, files, request };
+        let args = IoArgs { words, files, request };
         if args.is_sweep() {
             args.goes_with_sweeps()?;
         }
@@ -80,8 +80,8 @@ impl Args {
             return exit::OK;
         }
         let done = match self.is_sweep() {
-            true => sweep::run(self),
-            false => single::run(&self.request),
+            true => sweep::run_sweep(self),
+            false => single::run_single(&self.request),
         };
         done.unwrap_or_else(|message| {
             output::message(&message);

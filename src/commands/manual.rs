@@ -1,10 +1,7 @@
-//! `hakobu man`: manual pages, generated from the option tables.
+//! `hakobu man`: manual pages in troff, generated from the option tables, with examples, environment and files of each command.
 
-mod page;
-mod sections;
-
-use super::command::{Command, find, unknown};
-use super::line::carry_out;
+use super::tool::carry_out;
+use super::{COMMANDS, Command, find, unknown};
 use crate::exit;
 use crate::files::{self, Target};
 use crate::options::{Opt, Table, Typed, parts, put, value};
@@ -15,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// The command line of `man`.
-pub static MAN: Table<Reading> = Table {
+pub static MAN: Table<ManArgs> = Table {
     command: "man",
     about: "Manual pages, for man(1): hakobu man sync | man -l -",
     usage: "hakobu man [COMMAND]\n       hakobu man --install DIR\n       hakobu man --all DIR",
@@ -28,14 +25,14 @@ pub static MAN: Table<Reading> = Table {
 
 /// Folders for the pages.
 #[derive(Default)]
-pub struct Reading {
+pub struct ManArgs {
     all: Option<PathBuf>,
     install: Option<PathBuf>,
 }
 
-parts!(Reading {});
+parts!(ManArgs {});
 
-const OPTIONS: &[Opt<Reading>] = &[
+const OPTIONS: &[Opt<ManArgs>] = &[
     value("all", None, "DIR", "write the pages of all commands into DIR")
         .reads(|it, arg| put(&mut it.all, Some(arg.path()))),
     value("install", None, "DIR", "write them to DIR/man1, where man(1) finds them")
@@ -43,37 +40,37 @@ const OPTIONS: &[Opt<Reading>] = &[
 ];
 
 /// Runs `man`.
-pub fn man(all: &'static [Command], arguments: Vec<OsString>) -> ExitCode {
-    carry_out(MAN.parse(&arguments), |typed| pages(&typed), |pages| show(all, pages))
+pub fn man(arguments: Vec<OsString>) -> ExitCode {
+    carry_out(MAN.parse(&arguments), |typed| pages(&typed), show)
 }
 
 /// The requested pages.
-enum Pages {
+enum ManPages {
     /// The page of a command, or of the program.
     Of(Option<String>),
     /// All of them, into a folder.
     All(PathBuf),
 }
 
-fn pages(typed: &Typed) -> Result<Pages, String> {
-    let read = MAN.read(typed, Reading::default())?;
+fn pages(typed: &Typed) -> Result<ManPages, String> {
+    let read = MAN.read(typed, ManArgs::default())?;
     match (read.install.or(read.all), typed.paths.as_slice()) {
-        (Some(dir), []) => Ok(Pages::All(dir)),
-        (None, []) => Ok(Pages::Of(None)),
-        (None, [name]) => Ok(Pages::Of(Some(name.to_string_lossy().into_owned()))),
+        (Some(dir), []) => Ok(ManPages::All(dir)),
+        (None, []) => Ok(ManPages::Of(None)),
+        (None, [name]) => Ok(ManPages::Of(Some(name.to_string_lossy().into_owned()))),
         (Some(_), _) => Err("--all and --install write every page: give no command".into()),
         (None, _) => Err("give one command, or none for the page of the program".into()),
     }
 }
 
-fn show(all: &'static [Command], pages: Pages) -> Result<u8, String> {
+fn show(pages: ManPages) -> Result<u8, String> {
     let page = match pages {
-        Pages::All(dir) => return write_all(all, &dir).map(|()| exit::OK),
-        Pages::Of(None) => page::of_program(all),
-        Pages::Of(Some(name)) => match find(all, &name) {
-            Some(command) => page::of_command(command),
+        ManPages::All(dir) => return write_all(&dir).map(|()| exit::OK),
+        ManPages::Of(None) => program_page(),
+        ManPages::Of(Some(name)) => match find(&name) {
+            Some(command) => command_page(command),
             None => {
-                unknown(all, &name);
+                unknown(&name);
                 return Ok(exit::USAGE);
             }
         },
@@ -83,14 +80,445 @@ fn show(all: &'static [Command], pages: Pages) -> Result<u8, String> {
     Ok(exit::OK)
 }
 
-fn write_all(all: &[Command], dir: &Path) -> Result<(), String> {
+fn write_all(dir: &Path) -> Result<(), String> {
     files::make_folder(dir)?;
     let write = |name: &str, page: io::Result<Vec<u8>>| {
         // Writing into memory does not fail.
         Target::open(&dir.join(name))?.deliver(page.unwrap_or_default())
     };
-    write("hakobu.1", page::of_program(all))?;
-    all.iter().try_for_each(|command| {
-        write(&format!("hakobu-{}.1", command.name), page::of_command(command))
-    })
+    write("hakobu.1", program_page())?;
+    COMMANDS
+        .iter()
+        .try_for_each(|command| write(&format!("hakobu-{}.1", command.name), command_page(command)))
+}
+
+/// Start of the paragraph on exit codes at the end of each help.
+const EXIT_CODES: &str = "Exit codes: ";
+
+/// Returns the page of one command.
+pub fn command_page(command: &Command) -> io::Result<Vec<u8>> {
+    let clap = command.table.clap().name(format!("hakobu-{}", command.name));
+    // The usage is the synopsis here, and the options have their own section.
+    let mut out = render(&clap, command.table.usage())?;
+    let after = clap.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let (notes, codes) = after.split_once(EXIT_CODES).unwrap_or((&after, ""));
+    lines(&mut out, "NOTES", notes);
+    lines(&mut out, "EXIT STATUS", codes);
+    examples(&mut out, examples_of(command.name));
+    let groups = groups(command);
+    meanings(&mut out, "ENVIRONMENT", of_groups(ENVIRONMENT, &groups, ALWAYS));
+    meanings(&mut out, "FILES", of_groups(FILES, &groups, &[]));
+    lines(&mut out, "SEE ALSO", "hakobu(1), hakobu help topics");
+    Ok(out)
+}
+
+/// Returns the page of the program.
+pub fn program_page() -> io::Result<Vec<u8>> {
+    let clap = clap::Command::new("hakobu")
+        .about("copies and synchronises files between volumes and S3")
+        .disable_help_flag(true);
+    let mut out = render(&clap, "hakobu COMMAND [OPTIONS] [PATHS]\nhakobu help [COMMAND|TOPIC]")?;
+    head(&mut out, "COMMANDS");
+    for command in COMMANDS {
+        let line = format!(".TP\n\\fBhakobu\\-{}\\fR(1)\n{}\n", command.name, roff(command.about));
+        out.extend_from_slice(line.as_bytes());
+    }
+    lines(
+        &mut out,
+        "EXIT STATUS",
+        "0 where everything was done as asked. The page of each command names the others; sync has \
+         rsync's.",
+    );
+    examples(&mut out, examples_of("sync"));
+    let all = [SectionGroup::Store, SectionGroup::State, SectionGroup::Results];
+    meanings(&mut out, "ENVIRONMENT", of_groups(ENVIRONMENT, &all, ALWAYS));
+    meanings(&mut out, "FILES", of_groups(FILES, &all, &[]));
+    Ok(out)
+}
+
+/// Returns the groups of variables and files of a command.
+fn groups(command: &Command) -> Vec<SectionGroup> {
+    let clap = command.table.clap();
+    let has = |name: &str| clap.get_arguments().any(|arg| arg.get_long() == Some(name));
+    let mut groups = Vec::new();
+    if has("endpoint-url") {
+        groups.push(SectionGroup::Store);
+    }
+    if has("no-memory") || has("resume") {
+        groups.push(SectionGroup::State);
+    }
+    if ["bench", "io", "results", "report", "compare"].contains(&command.name) {
+        groups.push(SectionGroup::Results);
+    }
+    groups
+}
+
+fn of_groups<'a>(
+    table: &'a [(SectionGroup, &[Meaning])],
+    groups: &'a [SectionGroup],
+    always: &'a [Meaning],
+) -> impl Iterator<Item = &'a Meaning> {
+    let wanted = table.iter().filter(|(group, _)| groups.contains(group));
+    wanted.flat_map(|(_, meanings)| meanings.iter()).chain(always)
+}
+
+fn render(clap: &clap::Command, usage: &str) -> io::Result<Vec<u8>> {
+    let man = clap_mangen::Man::new(clap.clone())
+        .source(concat!("hakobu ", env!("CARGO_PKG_VERSION")))
+        .manual("hakobu");
+    let mut out = Vec::new();
+    man.render_title(&mut out)?;
+    man.render_name_section(&mut out)?;
+    lines(&mut out, "SYNOPSIS", usage);
+    man.render_description_section(&mut out)?;
+    if clap.get_arguments().any(|arg| !arg.is_hide_set()) {
+        man.render_options_section(&mut out)?;
+    }
+    Ok(out)
+}
+
+fn head(out: &mut Vec<u8>, title: &str) {
+    out.extend_from_slice(format!(".SH \"{title}\"\n").as_bytes());
+}
+
+/// Appends a section of lines, if there are any; indented ones are kept as they are.
+fn lines(out: &mut Vec<u8>, title: &str, text: &str) {
+    if text.trim().is_empty() {
+        return;
+    }
+    head(out, title);
+    for line in text.trim_end().lines() {
+        out.extend_from_slice(format!("{}\n.br\n", roff(line)).as_bytes());
+    }
+}
+
+fn examples(out: &mut Vec<u8>, examples: &[Example]) {
+    if examples.is_empty() {
+        return;
+    }
+    head(out, "EXAMPLES");
+    for (line, what) in examples {
+        let text = format!(".PP\n{}\n.PP\n.EX\n    {}\n.EE\n", roff(what), roff(line));
+        out.extend_from_slice(text.as_bytes());
+    }
+}
+
+fn meanings<'a>(out: &mut Vec<u8>, title: &str, all: impl Iterator<Item = &'a Meaning>) {
+    let mut all = all.peekable();
+    if all.peek().is_none() {
+        return;
+    }
+    head(out, title);
+    let mut listed = Vec::new();
+    for (name, meaning) in all {
+        // Two groups may share a variable.
+        if listed.contains(name) {
+            continue;
+        }
+        listed.push(*name);
+        let text = format!(".TP\n\\fB{}\\fR\n{}\n", roff(name), roff(meaning));
+        out.extend_from_slice(text.as_bytes());
+    }
+}
+
+/// Escapes text for troff: requests, escapes and dashes are literal.
+fn roff(text: &str) -> String {
+    let text = text.replace('\\', "\\e").replace('-', "\\-").replace('~', "\\(ti");
+    let text = text.replace('^', "\\(ha").replace('`', "\\(ga").replace('\'', "\\(aq");
+    match text.starts_with('.') {
+        true => format!("\\&{text}"),
+        false => text,
+    }
+}
+
+/// A command line, and its purpose.
+pub type Example = (&'static str, &'static str);
+
+/// Returns the examples of a command. Tests run every one of them.
+pub fn examples_of(command: &str) -> &'static [Example] {
+    let found = EXAMPLES.iter().find(|(names, _)| names.split(' ').any(|name| name == command));
+    found.map_or(&[], |(_, examples)| examples)
+}
+
+const EXAMPLES: &[(&str, &[Example])] = &[
+    (
+        "sync",
+        &[
+            ("hakobu sync -aHAX --delete /srv/data/ /mnt/new/", "Mirror a tree to another volume."),
+            ("hakobu sync -a --exclude='*.tmp' -n -i src/ dst/", "Show what would change."),
+            ("hakobu sync -a src/ s3://data/src/", "Upload a tree, with times and modes."),
+            ("hakobu sync -a --delete s3://data/photos/ photos/", "Mirror a prefix to a folder."),
+        ],
+    ),
+    (
+        "cp",
+        &[
+            ("hakobu cp -a src copy", "Copy a tree with everything that cp -a keeps."),
+            ("hakobu cp -r s3://data/photos/ s3://copy/photos/", "Copy between buckets."),
+            ("hakobu cp 's3://data/photos/2026-*.jpg' .", "Download by a wildcard."),
+        ],
+    ),
+    (
+        "mv",
+        &[
+            ("hakobu mv src /mnt/new/", "Move a tree to another file system, checked."),
+            ("hakobu mv big.iso s3://data/", "Upload a file and remove it here."),
+        ],
+    ),
+    (
+        "verify",
+        &[
+            ("hakobu verify -HAX src same", "Compare two trees with links, ACLs and attributes."),
+            (
+                "hakobu verify photos/ s3://data/photos/",
+                "Compare a folder with a prefix, by the checksums that are stored.",
+            ),
+        ],
+    ),
+    (
+        "rm",
+        &[
+            ("hakobu rm -rf old", "Remove a tree with several workers."),
+            ("hakobu rm -rn s3://data/photos/", "Show which objects would be removed."),
+        ],
+    ),
+    (
+        "ls",
+        &[
+            ("hakobu ls", "List buckets."),
+            ("hakobu ls -h s3://data/photos/", "List a prefix with sizes for people."),
+            ("hakobu ls -R --summarize s3://data/", "List everything in a bucket."),
+        ],
+    ),
+    (
+        "du",
+        &[
+            ("hakobu du -sh src", "Sum up a tree."),
+            ("hakobu du -h s3://data", "Sum up the prefixes of a bucket."),
+        ],
+    ),
+    (
+        "cat",
+        &[
+            ("hakobu cat s3://data/notes.txt", "Write an object to standard output."),
+            ("hakobu cat --range 0-99 s3://data/notes.txt", "Write its first 100 bytes."),
+        ],
+    ),
+    ("pipe", &[("tar c src | hakobu pipe s3://data/src.tar", "Store a stream as an object.")]),
+    (
+        "head stat",
+        &[("hakobu head --json s3://data/notes.txt", "Show the metadata of an object as JSON.")],
+    ),
+    ("mb", &[("hakobu mb s3://new-bucket", "Make a bucket.")]),
+    ("rb", &[("hakobu rb --force s3://copy", "Empty a bucket and remove it.")]),
+    (
+        "bucket-version",
+        &[
+            ("hakobu bucket-version s3://data", "Show whether a bucket keeps versions."),
+            ("hakobu bucket-version --json s3://data s3://copy", "The same of two, as JSON lines."),
+        ],
+    ),
+    (
+        "presign",
+        &[(
+            "hakobu presign --expires-in 12h s3://data/notes.txt",
+            "Make a URL that can be read without credentials for twelve hours.",
+        )],
+    ),
+    (
+        "mpu",
+        &[
+            ("hakobu mpu ls s3://data", "List unfinished uploads."),
+            ("hakobu mpu abort --older-than 7d s3://data", "Abort those older than a week."),
+        ],
+    ),
+    ("run", &[("hakobu run commands.txt", "Run the commands of a file, one a line.")]),
+    (
+        "cluster",
+        &[
+            (
+                "hakobu cluster plan -a src/ /mnt/new/ --run run && hakobu cluster work run && \
+                 hakobu cluster collect run",
+                "Plan a transfer in a run folder, do it with one worker, and finish it.",
+            ),
+            (
+                "hakobu sync -a src/ /mnt/new/ --cluster local:2 --run run2",
+                "Do all of that with two workers on this machine.",
+            ),
+            (
+                "hakobu sync -a src/ /mnt/new/ --cluster local:2 --run run3 --verify",
+                "Compare all transferred entries afterwards, also on the workers.",
+            ),
+        ],
+    ),
+    (
+        "watch",
+        &[
+            ("hakobu watch -- cp -a src copy", "Report what limited a command."),
+            (
+                "hakobu watch --svg run.svg --csv run.csv -- tar cf src.tar src",
+                "Record and draw the load of a command.",
+            ),
+        ],
+    ),
+    (
+        "bench",
+        &[(
+            "hakobu bench -r 3 --prepare 'rm -rf dst' 'cp -a src dst' 'hakobu cp -a src dst'",
+            "Compare two commands, with runs interleaved.",
+        )],
+    ),
+    (
+        "io",
+        &[(
+            "hakobu io --name=a --rw=randread --bs=4k --size=4m --numjobs=2",
+            "Measure random reads of two jobs.",
+        )],
+    ),
+    ("results", &[("hakobu results show small", "Show the results in a folder as a table.")]),
+    ("report", &[("hakobu report small -o report.html", "Make a page with pictures.")]),
+    (
+        "compare",
+        &[(
+            "hakobu compare small/ large/ --price A=0.096/h --price B=0.384/h",
+            "Compare two machines, with prices.",
+        )],
+    ),
+    ("demo", &[("hakobu demo", "Upload, download and verify generated files.")]),
+    (
+        "serve",
+        &[
+            ("hakobu serve s3 store --listen 127.0.0.1:9000 # until Ctrl-C", "Serve a folder."),
+            ("hakobu serve null --latency 20ms # until Ctrl-C", "Serve nothing, slowly."),
+        ],
+    ),
+    (
+        "man",
+        &[
+            ("hakobu man sync | man -l -", "Read the manual page of a command."),
+            ("hakobu man --install ~/.local/share/man", "Install all pages for man(1)."),
+        ],
+    ),
+    (
+        "completions",
+        &[
+            ("hakobu completions --install bash", "Install the completions for bash."),
+            ("hakobu completions zsh > _hakobu", "Write those for zsh to a file."),
+        ],
+    ),
+];
+
+/// A name and its meaning.
+pub type Meaning = (&'static str, &'static str);
+
+/// Groups of commands that share variables and files.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum SectionGroup {
+    /// Commands that can open a store.
+    Store,
+    /// Commands that tune the number of jobs and store it, or keep a record of their run.
+    State,
+    /// Commands that keep results.
+    Results,
+}
+
+/// Environment variables that a group reads.
+pub const ENVIRONMENT: &[(SectionGroup, &[Meaning])] = &[
+    (
+        SectionGroup::Store,
+        &[
+            ("AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN", "Credentials."),
+            ("AWS_PROFILE", "The profile with credentials and settings."),
+            ("AWS_REGION, AWS_DEFAULT_REGION", "The region."),
+            (
+                "AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, S3_ENDPOINT_URL",
+                "The address of the store, the first that is set.",
+            ),
+            ("AWS_CA_BUNDLE", "Certificates to trust instead of the system's."),
+            ("AWS_MAX_ATTEMPTS", "How often a request is tried."),
+            (
+                "AWS_CONFIG_FILE, AWS_SHARED_CREDENTIALS_FILE",
+                "Files to read instead of those below ~/.aws.",
+            ),
+        ],
+    ),
+    (
+        SectionGroup::State,
+        &[("XDG_STATE_HOME", "The folder of state files instead of ~/.local/state.")],
+    ),
+    (
+        SectionGroup::Results,
+        &[
+            ("XDG_STATE_HOME", "The folder of state and results instead of ~/.local/state."),
+            ("XDG_CACHE_HOME", "The folder of data sets instead of ~/.cache."),
+            ("NO_COLOR", "No colours, if it is set and not empty."),
+        ],
+    ),
+];
+
+/// Files that a group uses.
+pub const FILES: &[(SectionGroup, &[Meaning])] = &[
+    (SectionGroup::Store, &[("~/.aws/config, ~/.aws/credentials", "Profiles, as aws has them.")]),
+    (
+        SectionGroup::State,
+        &[(
+            "~/.local/state/hakobu/",
+            "Numbers of jobs that were good, records of runs under way, and of transfers that \
+             --resume can go on with.",
+        )],
+    ),
+    (
+        SectionGroup::Results,
+        &[
+            ("~/.local/state/hakobu/results/", "Results, a folder each."),
+            ("~/.cache/hakobu/", "Data sets and targets of campaigns."),
+        ],
+    ),
+];
+
+/// Variables that every command reads.
+pub const ALWAYS: &[Meaning] = &[("LC_ALL, LC_CTYPE, LANG", "Whether names are shown as UTF-8.")];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_stays_text() {
+        assert_eq!(roff(".TH --x a\\b"), "\\&.TH \\-\\-x a\\eb");
+        assert_eq!(roff("'a' ~"), "\\(aqa\\(aq \\(ti");
+    }
+
+    #[test]
+    fn every_option_has_its_line() {
+        for command in COMMANDS {
+            let page = String::from_utf8(command_page(command).unwrap()).unwrap();
+            let shown = command.table.clap();
+            for arg in shown.get_arguments().filter(|arg| !arg.is_hide_set()) {
+                if let Some(long) = arg.get_long() {
+                    let spelled = format!("\\-\\-{}", long.replace('-', "\\-"));
+                    assert!(page.contains(&spelled), "{}: {spelled}", command.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_page_has_its_sections() {
+        for command in COMMANDS {
+            let page = String::from_utf8(command_page(command).unwrap()).unwrap();
+            for title in ["SYNOPSIS", "EXIT STATUS", "EXAMPLES", "ENVIRONMENT", "SEE ALSO"] {
+                let head = format!(".SH \"{title}\"\n");
+                assert_eq!(page.matches(&head).count(), 1, "hakobu-{}: {title}", command.name);
+            }
+            assert!(!page.contains("EXTRA"), "{}", command.name);
+        }
+        let sync = COMMANDS.iter().find(|command| command.name == "sync").unwrap();
+        let page = String::from_utf8(command_page(sync).unwrap()).unwrap();
+        let whole = String::from_utf8(program_page().unwrap()).unwrap();
+        assert_eq!(whole.matches("XDG_STATE_HOME").count(), 1, "{whole}");
+        for word in ["AWS_PROFILE", ".SH \"FILES\"", "\\(ti/.aws/config", "25 \\-\\-max\\-delete"] {
+            assert!(page.contains(word), "{word}");
+        }
+    }
 }

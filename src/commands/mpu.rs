@@ -1,7 +1,7 @@
 //! `hakobu mpu`: unfinished multipart uploads.
 
-use super::line::carry_out;
 use super::tool;
+use super::tool::carry_out;
 use crate::exit;
 use crate::objects::{self, ObjectArgs};
 use crate::options::{JSON, Opt, Table, Typed, flag, parts, put, value};

@@ -1,48 +1,190 @@
-//! `hakobu mv`: renames if possible, else copies, checks and removes.
+//! `hakobu mv`: renames if possible, else copies, checks and removes. Names and meanings of options are those of mv(1), and
+//! hakobu's own.
 
-mod objects;
-mod options;
-
-use super::line::{carry_out, told};
+use super::cp::{
+    NO_FOLLOW, PROGRESS, QUIET, SIZE_ONLY, STRIP, UPDATE, Update, attributes, update_of,
+};
 use super::operands::{Operands, operands, without_slashes};
-use super::session::{Session, joined, run_transfer};
-use crate::exit;
-use crate::objects::Concerned;
-use crate::options::{OptArg, Refused, Typed};
+use super::session::{Session, merge_outcomes, run_transfer};
+use super::tool::{carry_out, end_with};
+use crate::filters::{self, Filters};
+use crate::limits::{self, LimitArgs};
+use crate::objects::{self, Concerned, ObjectArgs};
+use crate::options::{JSON, Opt, OptArg, Refused, Table, Typed, flag, parts, put, value};
 use crate::show::{Line, Wanted, ask};
+use crate::{backups, exit, names};
 use hakobu_core::error::{Cause, ErrorClass, Operation, Problem, quoted};
 use hakobu_core::event::{Event, Listener};
 use hakobu_sys::meta::identity;
+use hakobu_transfer::local::Carried;
 use hakobu_transfer::location::{Location, Sources};
-use hakobu_transfer::plan::mv::{Existing, Moves, RenameResult, name_in, rename_or_copy};
-use hakobu_transfer::policy::Policy;
+use hakobu_transfer::plan::mv::{
+    Existing, Moves, RenameOptions, RenameResult, name_in, rename_or_copy,
+};
+use hakobu_transfer::policy::{Policy, Preserve, Symlinks};
 use hakobu_transfer::run::{Layout, Outcome, Spec};
-use options::Reading;
-pub(super) use options::TABLE;
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
+/// The command line of `mv`.
+pub static TABLE: Table<MvArgs> = Table {
+    command: "mv",
+    about: "Rename SRC to DST, or move several into a directory; across file systems: copy, \
+            check, remove",
+    usage: "hakobu mv [OPTIONS] SRC... DST\n       hakobu mv [OPTIONS] -t DIR SRC...",
+    after: "Of -n, -f and -i the last one counts.\n\
+            Exit codes: 0 done, 1 something failed, 2 usage.",
+    options: &[
+        &OPTIONS,
+        &backups::OPTIONS,
+        &objects::COMMON,
+        &objects::DEBUG,
+        &objects::SIDES,
+        &objects::RAW,
+        &objects::STAT,
+        &objects::TRANSFER,
+        &objects::FLATTEN,
+        &objects::NAMES,
+        &objects::CASES,
+        &objects::STOP,
+        &filters::NAMED,
+        &limits::TRANSFER,
+        &names::LINKS,
+    ],
+    unbuilt: &[UNBUILT, objects::UNBUILT],
+    abbreviates: true,
+};
+
+/// The options read so far.
+#[derive(Default)]
+pub struct MvArgs {
+    pub(super) options: RenameOptions,
+    pub(super) wanted: Wanted,
+    pub(super) backups: backups::BackupArgs,
+    pub(super) links: names::LinkArgs,
+    /// `--strip-trailing-slashes`.
+    pub(super) strips: bool,
+    /// One of `-n`, `-f`, `-i` was given.
+    pub(super) decided: bool,
+    pub(super) no_target_dir: bool,
+    pub(super) target_dir: Option<OsString>,
+    pub(super) limits: LimitArgs,
+    /// Hard links between arguments that are copied.
+    pub(super) carried: Arc<Carried>,
+    pub(super) within: hakobu_core::limit::Limits,
+    pub(super) verbose: bool,
+    pub(super) dry_run: bool,
+    pub(super) objects: ObjectArgs,
+    pub(super) filters: Filters,
+    pub(super) symlinks: Option<Symlinks>,
+    pub(super) size_only: bool,
+}
+
+parts!(MvArgs {
+    objects: ObjectArgs,
+    limits: LimitArgs,
+    filters: Filters,
+    links: names::LinkArgs,
+    backups: backups::BackupArgs
+});
+
+impl MvArgs {
+    /// Applies `-n`, `-f` or `-i`.
+    fn decide(&mut self, existing: Existing) {
+        (self.options.existing, self.decided) = (existing, true);
+    }
+}
+
+const OPTIONS: &[Opt<MvArgs>] = &[
+    // Directories are always moved with their content.
+    flag("recursive", Some('r'), "move directories and prefixes (always so)").sets(|_, _| {}),
+    flag("no-clobber", Some('n'), "skip existing files")
+        .alias(&["no-overwrite"])
+        .sets(|it, _| it.decide(Existing::Keep)),
+    flag("force", Some('f'), "do not ask before overwriting")
+        .sets(|it, _| it.decide(Existing::Replace)),
+    flag("interactive", Some('i'), "ask before overwriting")
+        .local("--no-clobber keeps existing files")
+        .sets(|it, _| it.decide(Existing::Ask(ask("mv", "overwrite")))),
+    UPDATE.reads(|it, arg| {
+        let update = update_of(arg)?;
+        if update == Update::Missing {
+            it.decide(Existing::Keep);
+        }
+        put(&mut it.options.update, update == Update::Older)
+    }),
+    value(
+        "no-preserve",
+        None,
+        "LIST",
+        "across file systems: do not keep mode, ownership, timestamps, links, xattr",
+    )
+    .local("")
+    .reads(|it, arg| {
+        let dropped = &mut it.options.dropped;
+        attributes(&arg.value.to_string_lossy(), |attribute| match attribute {
+            "mode" => dropped.mode = true,
+            "ownership" => dropped.ownership = true,
+            "timestamps" => dropped.timestamps = true,
+            "links" => dropped.links = true,
+            _ => dropped.xattrs = true,
+        })
+    }),
+    flag("no-copy", None, "fail where only a copy could move it: across file systems")
+        .local("")
+        .sets(|it, on| it.options.no_copy = on),
+    STRIP.sets(|it, on| it.strips = on),
+    value("target-directory", Some('t'), "DIR", "move everything into DIR")
+        .reads(|it, arg| put(&mut it.target_dir, Some(arg.value.clone()))),
+    flag(
+        "no-target-directory",
+        Some('T'),
+        "DST is the name itself, never a directory to move into",
+    )
+    .sets(|it, on| it.no_target_dir = on),
+    limits::JOBS.reads(limits::set_jobs),
+    value("joblog", None, "FILE", "one line per copied file in GNU parallel's columns")
+        .reads(|it, arg| put(&mut it.wanted.joblog, Some(arg.value.clone()))),
+    flag("dry-run", None, "with s3://: show what would be moved, change nothing")
+        .alias(&["dryrun"])
+        .stored()
+        .sets(|it, on| it.dry_run = on),
+    flag("verbose", Some('v'), "print what is moved").sets(|it, on| it.verbose = on),
+    QUIET.sets(|it, on| it.wanted.hush(on)),
+    SIZE_ONLY
+        .with_help("with s3://: skip existing files of the same size")
+        .stored()
+        .sets(|it, on| it.size_only = on),
+    NO_FOLLOW.stored().sets(|it, on| {
+        it.symlinks = Some(if on { Symlinks::Skip } else { Symlinks::Follow });
+    }),
+    PROGRESS.sets(|it, on| it.wanted.progress = Some(on)),
+    JSON.sets(|it, on| it.wanted.json = on),
+];
+
+const UNBUILT: &[(&str, &str)] = &[("--exchange --context -Z", "")];
+
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
     carry_out(
         TABLE.parse(&arguments),
-        |typed| work_of(&typed),
+        |typed| parse_work(&typed),
         |work| {
             Ok(match work {
-                Work::Local(reading, places) => go(*reading, &places),
-                Work::Objects(spec, wanted) => run_transfer(&spec, *wanted, exit::of_copy),
+                MvWork::Local(reading, places) => move_all(*reading, &places),
+                MvWork::Objects(spec, wanted) => run_transfer(&spec, *wanted, exit::of_copy),
             })
         },
     )
 }
 
 /// Kind of work.
-enum Work {
+enum MvWork {
     /// Renames if possible.
-    Local(Box<Reading>, Operands),
+    Local(Box<MvArgs>, Operands),
     /// One transfer that removes its sources.
     Objects(Box<Spec>, Box<Wanted>),
 }
@@ -51,16 +193,16 @@ enum Work {
 ///
 /// # Errors
 /// An invalid command line.
-pub fn described(arguments: &[OsString]) -> Result<(Vec<OptArg>, Spec, Wanted), Refused> {
+pub fn parse_objects(arguments: &[OsString]) -> Result<(Vec<OptArg>, Spec, Wanted), Refused> {
     let typed = TABLE.parse(arguments)?;
-    match work_of(&typed).map_err(Refused::Usage)? {
-        Work::Objects(spec, wanted) => Ok((typed.options, *spec, *wanted)),
-        Work::Local(..) => Err(Refused::Usage("neither side is in s3://".into())),
+    match parse_work(&typed).map_err(Refused::Usage)? {
+        MvWork::Objects(spec, wanted) => Ok((typed.options, *spec, *wanted)),
+        MvWork::Local(..) => Err(Refused::Usage("neither side is in s3://".into())),
     }
 }
 
-fn work_of(typed: &Typed) -> Result<Work, String> {
-    let (mut reading, places) = reading_of(typed)?;
+fn parse_work(typed: &Typed) -> Result<MvWork, String> {
+    let (mut reading, places) = parse_args(typed)?;
     let concerned = Concerned::of(&places.sources, &places.target);
     reading.within = reading.limits.of_run(concerned.any())?;
     if concerned.any() {
@@ -72,15 +214,15 @@ fn work_of(typed: &Typed) -> Result<Work, String> {
             return Err(message.to_owned());
         }
         TABLE.check_places(typed, true, concerned.target)?;
-        let spec = objects::spec(&mut reading, &places, concerned)?;
-        return Ok(Work::Objects(Box::new(spec), Box::new(reading.wanted)));
+        let spec = object_spec(&mut reading, &places, concerned)?;
+        return Ok(MvWork::Objects(Box::new(spec), Box::new(reading.wanted)));
     }
     TABLE.check_places(typed, false, false)?;
-    Ok(Work::Local(Box::new(reading), places))
+    Ok(MvWork::Local(Box::new(reading), places))
 }
 
-fn reading_of(typed: &Typed) -> Result<(Reading, Operands), String> {
-    let mut reading = TABLE.read(typed, Reading::default())?;
+fn parse_args(typed: &Typed) -> Result<(MvArgs, Operands), String> {
+    let mut reading = TABLE.read(typed, MvArgs::default())?;
     let stripped;
     let paths = match reading.strips {
         false => &typed.paths,
@@ -95,7 +237,7 @@ fn reading_of(typed: &Typed) -> Result<(Reading, Operands), String> {
     Ok((reading, places))
 }
 
-impl Reading {
+impl MvArgs {
     fn finish(&mut self) -> Result<(), String> {
         if !self.decided && std::io::stdin().is_terminal() {
             self.options.existing = Existing::AskIfReadOnly(ask("mv", "replace read-only"));
@@ -135,11 +277,11 @@ impl Reading {
     }
 }
 
-fn go(reading: Reading, places: &Operands) -> u8 {
+fn move_all(reading: MvArgs, places: &Operands) -> u8 {
     let target = places.target.as_typed();
     let into_dir = !reading.no_target_dir && target.is_dir();
     if places.is_dir && !into_dir {
-        return told(exit::FAILURE, &format!("{} is not a directory", quoted(&target)));
+        return end_with(exit::FAILURE, &format!("{} is not a directory", quoted(&target)));
     }
     let session = match Session::start(reading.wanted.clone(), exit::of_copy) {
         Ok(session) => session,
@@ -149,7 +291,7 @@ fn go(reading: Reading, places: &Operands) -> u8 {
     let mut moves = Moves::new(places.sources.paths(), &target);
     for from in places.sources.paths() {
         let to = if into_dir { name_in(from, &target) } else { target.clone() };
-        outcome = joined(outcome, move_one(&reading, &session, from, &to, &mut moves));
+        outcome = merge_outcomes(outcome, move_one(&reading, &session, from, &to, &mut moves));
         // A signal was the answer to a question.
         outcome.stopped |= outcome.totals.skipped > 0 && session.control.is_stopped();
         if outcome.stopped || outcome.fatal.is_some() {
@@ -161,7 +303,7 @@ fn go(reading: Reading, places: &Operands) -> u8 {
 
 /// Moves one entry.
 fn move_one(
-    reading: &Reading,
+    reading: &MvArgs,
     session: &Session,
     from: &Path,
     to: &Path,
@@ -210,13 +352,69 @@ fn move_one(
     outcome
 }
 
+/// Describes a move with `s3://` on a side: a copy that removes each source once its target is complete and checked.
+pub fn object_spec(
+    reading: &mut MvArgs,
+    places: &Operands,
+    concerned: Concerned,
+) -> Result<Spec, String> {
+    let mut policy = Policy {
+        recurse: true,
+        symlinks: reading.symlinks.unwrap_or(Symlinks::Keep),
+        filter: reading.filters.of_names()?,
+        preserve: Preserve { mode: true, times: true, ..Preserve::default() },
+        ignore_times: true,
+        modify_window_s: Some(-1),
+        ignore_existing: matches!(reading.options.existing, Existing::Keep),
+        update: reading.options.update,
+        update_same: reading.options.update,
+        size_only: reading.size_only,
+        remove_source_files: true,
+        remove_source_dirs: true,
+        cp_targets: true,
+        dry_run: reading.dry_run,
+        suffix: b"~".to_vec(),
+        ..Policy::default()
+    };
+    let args = std::mem::take(&mut reading.objects);
+    let objects = args.fit(concerned, &mut policy)?;
+    let wanted = &mut reading.wanted;
+    wanted.notes.extend(reading.filters.note(true)?);
+    wanted.styled = reading.filters.is_styled();
+    wanted.dry_run = policy.dry_run;
+    wanted.resume = "each file is complete, at its source or its target; run the same command again \
+                     to continue";
+    wanted.line = match (reading.verbose || policy.dry_run, wanted.json) {
+        (false, _) => Line::None,
+        _ if wanted.quiet => Line::None,
+        (true, true) => Line::Json,
+        (true, false) if policy.dry_run => Line::Mapping("mv"),
+        (true, false) => Line::Arrow("moved"),
+    };
+    let layout = Layout::Cp {
+        no_target_dir: reading.no_target_dir,
+        target_is_dir: places.is_dir,
+        parents: false,
+    };
+    Ok(Spec {
+        items: wanted.items(),
+        objects,
+        ..reading.limits.spec(
+            reading.within,
+            (places.sources.clone(), places.target.clone()),
+            layout,
+            policy,
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(line: &str) -> Result<Reading, String> {
+    fn read(line: &str) -> Result<MvArgs, String> {
         let typed = TABLE.parse_line(line)?;
-        reading_of(&typed).map(|(reading, _)| reading)
+        parse_args(&typed).map(|(reading, _)| reading)
     }
 
     #[test]
@@ -253,7 +451,7 @@ mod tests {
     }
     #[test]
     fn file_options_are_refused_with_objects() {
-        let refused = |line: &str| work_of(&TABLE.parse_line(line).unwrap()).err();
+        let refused = |line: &str| parse_work(&TABLE.parse_line(line).unwrap()).err();
         assert_eq!(refused("-f a s3://abc/b"), None);
         let message = refused("-b a s3://abc/b");
         assert_eq!(message.as_deref(), Some("-b is not supported for s3://"));

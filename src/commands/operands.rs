@@ -1,10 +1,11 @@
-//! Sources and target on the command line of cp and mv.
+//! Sources and target on the command line of cp and mv, and what becomes of folders.
 
+use crate::objects::{is_s3, url};
 use hakobu_core::error::{Fatal, quoted};
 use hakobu_transfer::location::{Location, Sources};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The sources and the target of a cp-like command line, and whether the target must be a directory.
 #[derive(Debug, PartialEq, Eq)]
@@ -38,10 +39,10 @@ pub fn operands(
     };
     let several = paths.len() + listed.len() > 1 || !listed.is_empty();
     let sources = paths.iter().map(|source| location(source, false));
-    let mut sources = sources.collect::<Result<Vec<_>, Fatal>>().map_err(said)?;
-    let target_location = location(target, allows_null).map_err(said)?;
+    let mut sources = sources.collect::<Result<Vec<_>, Fatal>>().map_err(message_of)?;
+    let target_location = location(target, allows_null).map_err(message_of)?;
     for name in listed {
-        sources.push(Location::parse_listed(&name).map_err(said)?);
+        sources.push(Location::parse_listed(&name).map_err(message_of)?);
     }
     if sources.is_empty() {
         return Err(if target.is_empty() {
@@ -54,7 +55,11 @@ pub fn operands(
         return Err("-T takes one source".into());
     }
     let is_dir = several || target_dir.is_some();
-    Ok(Operands { sources: Sources::of(sources).map_err(said)?, target: target_location, is_dir })
+    Ok(Operands {
+        sources: Sources::of(sources).map_err(message_of)?,
+        target: target_location,
+        is_dir,
+    })
 }
 
 /// Returns the paths with the sources' slashes at their ends removed (`--strip-trailing-slashes`). `has_target`: `-t`
@@ -72,7 +77,7 @@ pub fn without_slashes(paths: &[OsString], has_target: bool) -> Vec<OsString> {
     paths.iter().enumerate().map(strip).collect()
 }
 
-fn said(fatal: Fatal) -> String {
+fn message_of(fatal: Fatal) -> String {
     fatal.message
 }
 
@@ -85,6 +90,54 @@ fn location(typed: &OsStr, allows_null: bool) -> Result<Location, Fatal> {
         Location::Null if !allows_null => Location::parse_local(typed).map(Location::Local),
         location => Ok(location),
     }
+}
+
+// Printed by `cp -r` before it begins, and determined by the command line alone.
+
+/// Maximum number of folders mentioned.
+const FOLDERS_MAX: usize = 3;
+
+/// Returns a sentence for each of the first folders: `'d/' fills 's3://bkt/p/'`, `'d' becomes 's3://bkt/p/d/'`.
+/// `into`: whether folders are created inside the target, if its name does not say so.
+pub fn folder_targets(sources: &Sources, target: &Location, into: Option<bool>) -> Vec<String> {
+    let target = target.as_typed();
+    let shown = target.as_os_str().as_bytes();
+    let bucket = is_bucket(&target);
+    let ends = matches!(shown.rsplit(|byte| *byte == b'/').next(), Some(b"" | b"." | b".."));
+    let into = into.unwrap_or(bucket || ends);
+    let sources = sources.locations().map(|source| source.as_typed());
+    let folders = sources.filter(|source| is_folder(source)).take(FOLDERS_MAX);
+    folders.map(|source| folder_target(&source, shown, into)).collect()
+}
+
+/// Returns whether a location is a bucket without a key or slash.
+fn is_bucket(location: &Path) -> bool {
+    is_s3(location) && url(location.as_os_str()).is_ok_and(|url| url.key.is_empty() && !url.slash)
+}
+
+/// Returns whether a source may be a folder: a key without a slash may be an object as well.
+fn is_folder(source: &Path) -> bool {
+    let wild = |bytes: &[u8]| bytes.iter().any(|byte| matches!(byte, b'*' | b'?'));
+    match is_s3(source) {
+        true => !wild(source.as_os_str().as_bytes()),
+        false => source.is_dir(),
+    }
+}
+
+fn folder_target(source: &Path, target: &[u8], into: bool) -> String {
+    let bytes = source.as_os_str().as_bytes();
+    let slash = |path: &[u8]| match path.ends_with(b"/") {
+        true => path.to_vec(),
+        false => [path, b"/"].concat(),
+    };
+    let last = bytes.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    let content = matches!(last, b"" | b"." | b"..") || is_bucket(source);
+    let (verb, place) = match (content, into) {
+        (true, _) => ("fills", slash(target)),
+        (false, false) => ("becomes", slash(target)),
+        (false, true) => ("becomes", [slash(target), slash(last)].concat()),
+    };
+    format!("{} {verb} {}", quoted(source), quoted(OsStr::from_bytes(&place)))
 }
 
 #[cfg(test)]
@@ -133,5 +186,26 @@ mod tests {
         ] {
             assert_eq!(sorted(paths, more, t, no_dir), expected);
         }
+    }
+
+    fn texts(source: &str, target: &str, into: Option<bool>) -> Vec<String> {
+        let location = |text: &str| Location::parse(OsStr::new(text)).unwrap();
+        folder_targets(&Sources::of(vec![location(source)]).unwrap(), &location(target), into)
+    }
+
+    #[test]
+    fn folder_targets_follow_from_the_command_line() {
+        for (source, target, into, expected) in [
+            ("s3://bkt/d/", "p/", None, "'s3://bkt/d/' fills 'p/'"),
+            ("s3://bkt/d", "p/", None, "'s3://bkt/d' becomes 'p/d/'"),
+            ("s3://bkt/d", "p", None, "'s3://bkt/d' becomes 'p/'"),
+            ("s3://bkt/d", "p", Some(true), "'s3://bkt/d' becomes 'p/d/'"),
+            ("s3://bkt", ".", None, "'s3://bkt' fills './'"),
+            ("/", "s3://bkt", None, "'/' fills 's3://bkt/'"),
+        ] {
+            assert_eq!(texts(source, target, into), [expected]);
+        }
+        assert!(texts("s3://bkt/*", "p", None).is_empty());
+        assert!(texts("/no/such", "s3://bkt", None).is_empty());
     }
 }

@@ -1,14 +1,15 @@
 //! `hakobu pipe`: standard input into an object.
 
-use super::line::carry_out;
 use super::tool;
+use super::tool::carry_out;
+use crate::commands::session::stop_on_signals;
+use crate::exit;
 use crate::limits::{self, LimitArgs};
 use crate::objects::{self, ObjectArgs};
 use crate::options::{Opt, Refused, Table, Typed, flag, parts};
 use crate::show::json::{Paths, line};
 use crate::show::output::{self, Output};
-use crate::show::progress::{Form, Progress};
-use crate::{exit, signals};
+use crate::show::progress::{Progress, ProgressForm};
 use hakobu_core::error::{Cause, quoted};
 use hakobu_core::limit::Limiter;
 use hakobu_core::meter::Meter;
@@ -123,7 +124,7 @@ fn upload(Plan { objects, limits, keeps, json, path, url }: Plan) -> Result<u8, 
         Some(Ok(false)) | None => {}
     }
     let control = hakobu_transfer::run::Control::default();
-    signals::stop(&control, exit::FAILURE, "this run");
+    stop_on_signals(&control, exit::FAILURE, "this run");
     let options = objects.options;
     let mut headers = options.headers;
     if options.if_none_match {
@@ -134,7 +135,7 @@ fn upload(Plan { objects, limits, keeps, json, path, url }: Plan) -> Result<u8, 
         headers.push((CONTENT_TYPE, content_type(&url.key)));
     }
     let meter = Arc::new(Meter::new(1));
-    let progress = Progress::start(Form::of(None, false, false), |_| {});
+    let progress = Progress::start(ProgressForm::of(None, false, false), |_| {});
     progress.begins(&meter);
     let limiter = limits.base.bytes_per_s_max.map(Limiter::new);
     let stream = ObjectStream {

@@ -1,7 +1,7 @@
 //! `hakobu presign`: URLs that grant temporary read access to an object.
 
-use super::line::carry_out;
 use super::tool;
+use super::tool::carry_out;
 use crate::exit;
 use crate::objects::{self, ObjectArgs};
 use crate::options::{Opt, Table, Typed, flag, parts, put, value};

@@ -1,21 +1,24 @@
-//! `hakobu report`: results of campaigns as a page, an article or a table.
+//! `hakobu report`: results of campaigns as a page, an article, a table or a picture. A picture (PNG) is the SVG of the report, rendered
+//! by an installed program: a built-in renderer would need fonts, which a static program does not have.
 
-mod png;
-
-use super::line::carry_out;
+use super::tool::{carry_out, random_key};
 use crate::exit;
 use crate::files::{Target, is_stdout, or_stdout};
 use crate::options::{Opt, OptArg, Table, Typed, parts, put, value};
-use crate::show::progress::{Form, Progress};
+use crate::show::progress::{Progress, ProgressForm};
 use hakobu_core::meter::Meter;
 use hakobu_lab::analysis::Lang;
 use hakobu_lab::analysis::ranking::Baseline;
 use hakobu_lab::report::{ReportFormat, ReportPart, render};
 use hakobu_lab::results::read::{bytes_of, read_counted};
 use std::ffi::OsString;
+use std::fs::DirBuilder;
+use std::io::{Read, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
@@ -23,7 +26,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
 }
 
 /// The command line of `report`.
-pub static TABLE: Table<Plan> = Table {
+pub static TABLE: Table<ReportOptions> = Table {
     command: "report",
     about: "Make a page, an article or a table from the results of campaigns",
     usage: "hakobu report [OPTIONS] RESULT...",
@@ -43,7 +46,7 @@ pub static TABLE: Table<Plan> = Table {
 
 /// The parsed command line.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Plan {
+pub struct ReportOptions {
     results: Vec<PathBuf>,
     /// `None`: standard output.
     output: Option<PathBuf>,
@@ -53,9 +56,9 @@ pub struct Plan {
     baseline: Option<Baseline>,
 }
 
-parts!(Plan {});
+parts!(ReportOptions {});
 
-const OPTIONS: &[Opt<Plan>] = &[
+const OPTIONS: &[Opt<ReportOptions>] = &[
     value("output", Some('o'), "FILE", "write to FILE, not to standard output (also: -)")
         .reads(|it, arg| put(&mut it.output, Some(arg.path()))),
     value(
@@ -82,8 +85,8 @@ pub(super) fn baseline(arg: &OptArg) -> Result<Baseline, String> {
     Baseline::parse(arg.text()?).map_err(|why| arg.wrong(&why))
 }
 
-fn plan(typed: Typed) -> Result<Plan, String> {
-    let mut plan = TABLE.read(&typed, Plan::default())?;
+fn plan(typed: Typed) -> Result<ReportOptions, String> {
+    let mut plan = TABLE.read(&typed, ReportOptions::default())?;
     if typed.paths.is_empty() {
         return Err("give a folder of results".into());
     }
@@ -108,7 +111,7 @@ pub(super) fn by_name(path: &Path) -> Result<ReportFormat, String> {
 }
 
 /// Reads, analyses and writes. The error is a sentence.
-fn report(plan: &Plan) -> Result<(), String> {
+fn report(plan: &ReportOptions) -> Result<(), String> {
     // Open the output before reading, to fail early.
     let target = Target::open(&or_stdout(plan.output.clone()))?;
     let format = plan.format.unwrap_or(ReportFormat::Markdown);
@@ -117,7 +120,7 @@ fn report(plan: &Plan) -> Result<(), String> {
     lane.found(plan.results.len() as u64);
     lane.ahead(plan.results.iter().map(|path| bytes_of(path)).sum());
     meter.all_found();
-    let progress = Progress::start(Form::of(None, false, false), |_| {});
+    let progress = Progress::start(ProgressForm::of(None, false, false), |_| {});
     progress.begins(&meter);
     let parts = plan.results.iter().map(|path| -> Result<ReportPart, String> {
         let lang = format.lang(plan.lang);
@@ -132,16 +135,163 @@ fn report(plan: &Plan) -> Result<(), String> {
     progress.finish();
     let text = render(&parts, format, plan.lang)?;
     match format {
-        ReportFormat::Png => target.deliver(png::of_svg(&text)?),
+        ReportFormat::Png => target.deliver(render_png(&text)?),
         _ => target.deliver(text),
     }
+}
+
+/// Pixels per unit of the drawing: sharp on paper and on dense screens.
+const ZOOM: u32 = 2;
+/// Maximum duration of a renderer.
+const TIME_MAX: Duration = Duration::from_secs(60);
+/// Interval of checks of a renderer.
+const TICK: Duration = Duration::from_millis(10);
+/// The first bytes of every PNG (ISO/IEC 15948, 5.2).
+const SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
+
+/// Invocation of a renderer.
+#[derive(Clone, Copy, Debug)]
+enum Renderer {
+    /// SVG on standard input, PNG on standard output.
+    Pipe(&'static [&'static str]),
+    /// A browser of the chromium family: renders a file to a file.
+    Browser,
+}
+
+/// Known renderers, the best first.
+const RENDERERS: &[(&str, Renderer)] = &[
+    ("rsvg-convert", Renderer::Pipe(&["--format=png", "--zoom=2"])),
+    ("resvg", Renderer::Pipe(&["--zoom=2", "-", "-c"])),
+    ("inkscape", Renderer::Pipe(&["--pipe", "--export-type=png", "--export-dpi=192", "-o", "-"])),
+    ("chromium", Renderer::Browser),
+    ("chromium-browser", Renderer::Browser),
+    ("google-chrome", Renderer::Browser),
+];
+
+/// Renders an SVG.
+///
+/// # Errors
+/// A sentence: no renderer is installed, or it failed.
+pub fn render_png(svg: &str) -> Result<Vec<u8>, String> {
+    let (program, way) = find_renderer().ok_or_else(|| {
+        let names: Vec<&str> = RENDERERS.iter().map(|(name, _)| *name).collect();
+        format!(
+            "cannot draw a PNG: none of {} is installed\n\
+             hint: apt-get install librsvg2-bin, or write .svg",
+            names.join(", ")
+        )
+    })?;
+    let name = program.display();
+    let drawn = match way {
+        Renderer::Pipe(arguments) => pipe(Command::new(&program).args(arguments), svg),
+        Renderer::Browser => browser(&program, svg),
+    };
+    match drawn {
+        Ok(png) if png.starts_with(SIGNATURE) => Ok(png),
+        Ok(_) => Err(format!("{name} did not write a PNG")),
+        Err(why) => Err(format!("{name} cannot draw the pictures: {why}")),
+    }
+}
+
+fn find_renderer() -> Option<(PathBuf, Renderer)> {
+    let path = std::env::var_os("PATH")?;
+    let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    RENDERERS.iter().find_map(|(name, way)| {
+        let program = folders.iter().map(|folder| folder.join(name)).find(|file| file.is_file())?;
+        Some((program, *way))
+    })
+}
+
+/// Writes the text to its input and reads its output.
+fn pipe(command: &mut Command, svg: &str) -> Result<Vec<u8>, String> {
+    let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.stderr(Stdio::null()).spawn().map_err(|error| error.to_string())?;
+    let (input, output) = (child.stdin.take(), child.stdout.take());
+    std::thread::scope(|scope| {
+        // A renderer that does not read to the end fails by itself.
+        scope.spawn(move || input.map(|mut input| input.write_all(svg.as_bytes())));
+        let reader = scope.spawn(move || {
+            let mut png = Vec::new();
+            output.map_or(Ok(0), |mut output| output.read_to_end(&mut png)).map(|_| png)
+        });
+        wait(&mut child)?;
+        match reader.join() {
+            Ok(read) => read.map_err(|error| error.to_string()),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
+/// Waits until it has exited successfully.
+fn wait(child: &mut Child) -> Result<(), String> {
+    let started = Instant::now();
+    loop {
+        match child.try_wait().map_err(|error| error.to_string())? {
+            Some(status) if status.success() => return Ok(()),
+            Some(status) => return Err(status.to_string()),
+            None if started.elapsed() > TIME_MAX => {
+                // It may have ended meanwhile.
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(format!("it took longer than {} s", TIME_MAX.as_secs()));
+            }
+            None => std::thread::sleep(TICK),
+        }
+    }
+}
+
+/// A private folder, removed on drop.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> std::io::Result<Folder> {
+        let path = std::env::temp_dir().join(format!("hakobu-picture-{}", random_key()?));
+        DirBuilder::new().mode(0o700).create(&path)?;
+        Ok(Folder(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // At worst a picture stays in the folder for temporary files.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn browser(program: &Path, svg: &str) -> Result<Vec<u8>, String> {
+    let text = |error: std::io::Error| error.to_string();
+    let folder = Folder::new().map_err(text)?;
+    let (from, to) = (folder.0.join("picture.svg"), folder.0.join("picture.png"));
+    std::fs::write(&from, svg).map_err(text)?;
+    let size = |name| length(svg, name).ok_or("the picture has no size");
+    let mut command = Command::new(program);
+    command.args(["--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"]);
+    command.args(["--disable-extensions", "--hide-scrollbars", "--force-color-profile=srgb"]);
+    command.arg(format!("--force-device-scale-factor={ZOOM}"));
+    command.arg(format!("--window-size={},{}", size("width")?, size("height")?));
+    command.arg(format!("--user-data-dir={}", folder.0.join("profile").display()));
+    command.arg(format!("--screenshot={}", to.display()));
+    if hakobu_sys::process::euid() == 0 {
+        // Its sandbox does not work as root. The picture is our own text.
+        command.arg("--no-sandbox");
+    }
+    command.arg(format!("file://{}", from.display()));
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    wait(&mut command.spawn().map_err(text)?)?;
+    std::fs::read(&to).map_err(text)
+}
+
+/// Returns a length of the outermost element, in pixels.
+fn length(svg: &str, name: &str) -> Option<u32> {
+    let tag = svg.split('>').next()?;
+    tag.split(&format!(" {name}=\"")).nth(1)?.split('"').next()?.parse().ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(line: &str) -> Result<Plan, String> {
+    fn read(line: &str) -> Result<ReportOptions, String> {
         plan(TABLE.parse_line(line)?)
     }
 
@@ -176,5 +326,22 @@ mod tests {
             assert_eq!((found, or_stdout(plan.output)), (format, output.into()), "{line}");
         }
         assert_eq!(read("a --lang ja").unwrap().lang, Lang::Ja);
+    }
+
+    #[test]
+    fn the_outermost_element_says_the_size() {
+        let svg = "<svg width=\"1000\" height=\"274\" viewBox=\"0 0 1 1\">\n<svg height=\"3\">";
+        assert_eq!((length(svg, "width"), length(svg, "height")), (Some(1000), Some(274)));
+        assert_eq!(length("<svg>", "width"), None);
+    }
+
+    #[test]
+    fn a_renderer_is_fed_and_heard_whatever_it_does() {
+        let long = "x".repeat(1 << 20);
+        let run = |script: &str| pipe(Command::new("sh").args(["-c", script]), &long);
+        assert_eq!(run("cat").unwrap(), long.as_bytes());
+        assert_eq!(run("exec <&-; echo short").unwrap(), b"short\n");
+        assert!(run("cat >/dev/null; exit 3").unwrap_err().contains("exit status: 3"));
+        assert!(pipe(&mut Command::new("/no/such/program"), "").is_err());
     }
 }

@@ -1,12 +1,13 @@
 //! `hakobu results`: lists, shows, removes, imports and exports results of `bench`.
 
-use super::bench::{new_folder, now, show};
-use super::line::{carry_out, told};
+use super::bench::{new_folder, now};
+use super::bench::{report_text, terminal_look};
 use super::report::baseline;
+use super::tool::{carry_out, end_with};
 use crate::files::{or_stdout, write_file};
 use crate::options::{Opt, OptArg, Table, Typed, flag, parts, put, value};
 use crate::show::{confirmed, output};
-use crate::{exit, names, xdg};
+use crate::{environment, exit, names};
 use hakobu_core::error::quoted;
 use hakobu_lab::analysis::Lang;
 use hakobu_lab::analysis::ranking::Baseline;
@@ -165,8 +166,8 @@ impl Plan {
         match self {
             Plan::List { within } => list(within.as_deref())?,
             Plan::Show { result, no_color, baseline } => {
-                let look = show::look(*no_color);
-                output::text(&show::report(&load(result)?, &look, baseline.as_ref())?);
+                let look = terminal_look(*no_color);
+                output::text(&report_text(&load(result)?, &look, baseline.as_ref())?);
             }
             Plan::Remove { results, force } => return Ok(remove(results, *force)),
             Plan::Import { files, name, output } => {
@@ -183,7 +184,7 @@ impl Plan {
 /// Returns the folder of a result: as typed, or by name in the folder of results; by default the newest.
 pub(super) fn find(result: Option<&OsString>) -> Result<PathBuf, String> {
     let Some(result) = result else {
-        let (listed, _) = store::list(&xdg::results()?);
+        let (listed, _) = store::list(&environment::results_folder()?);
         let newest = listed.into_iter().next_back().map(|listed| listed.folder);
         return newest
             .ok_or_else(|| "there are no results yet: hakobu bench makes some".to_owned());
@@ -192,7 +193,7 @@ pub(super) fn find(result: Option<&OsString>) -> Result<PathBuf, String> {
     if path.exists() || path.components().count() != 1 {
         return Ok(path.to_owned());
     }
-    let kept = xdg::results()?.join(path);
+    let kept = environment::results_folder()?.join(path);
     if kept.join(RUNS_FILE).exists() {
         return Ok(kept);
     }
@@ -206,7 +207,7 @@ fn load(result: &Option<OsString>) -> Result<Results, String> {
 fn list(within: Option<&Path>) -> Result<(), String> {
     let within = match within {
         Some(within) => within.to_owned(),
-        None => xdg::results()?,
+        None => environment::results_folder()?,
     };
     let (listed, wrong) = store::list(&within);
     output::text(&match listed.as_slice() {
@@ -272,7 +273,7 @@ fn remove(results: &[OsString], force: bool) -> u8 {
             store::remove(&folder)
         });
         if let Err(message) = done {
-            code = told(exit::FAILURE, &message);
+            code = end_with(exit::FAILURE, &message);
         }
     }
     code
@@ -296,7 +297,7 @@ fn bring(files: &[PathBuf], name: Option<&str>, output: Option<&Path>) -> Result
     let results = import::import(name, &now, &texts)?;
     let folder = match output {
         Some(folder) => folder.to_owned(),
-        None => new_folder(&xdg::results()?, name, &now)?,
+        None => new_folder(&environment::results_folder()?, name, &now)?,
     };
     if folder.join(RUNS_FILE).exists() {
         return Err(format!("there are results in {} already", quoted(&folder)));

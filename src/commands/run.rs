@@ -4,33 +4,39 @@
 mod expand;
 mod group;
 pub(super) mod lines;
-mod plan;
-mod process;
 
-use super::command::{Command, find};
-use super::line::carry_out;
-use crate::limits::{self};
-use crate::objects::{self, is_s3};
-use crate::options::{Fits, Opt, OptArg, Table, Typed, flag, value};
+use super::session::stop_on_signals;
+use super::tool::carry_out;
+use super::{Command, find};
+use crate::limits::{self, LimitArgs};
+use crate::objects::{self, ObjectArgs, is_s3};
+use crate::options::{Fits, Opt, OptArg, Table, Typed, flag, parts, value};
 use crate::show::escape::push_quoted;
 use crate::show::output;
-use crate::{exit, input, signals};
-use group::{Group, Groups, Other};
+use crate::{exit, input};
+use group::{LineGroup, LineGroups, OtherLine};
 use hakobu_core::error::{Cause, cannot};
 use hakobu_core::lines as text_lines;
 use hakobu_core::threads::for_each;
 use hakobu_core::unit::Jobs;
 use hakobu_s3::without_secrets;
+use hakobu_sys::child::{self, SessionGuard, send};
 use hakobu_sys::paths::Links;
 use hakobu_sys::stdio;
-use hakobu_transfer::run::Together;
-use plan::{Plan, Running};
+use hakobu_transfer::run::{Control, Together};
+use parking_lot::Mutex;
+use serde::Serialize;
+use signal_hook::consts::SIGTERM;
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
-use std::io::BufReader;
+use std::io::{self, BufReader, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::process::ExitCode;
-use std::sync::atomic::Ordering;
+use std::process::{self, ExitCode, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
 
 /// Maximum number of lines read before the first of them runs: bounds memory.
 const LINES_MAX: usize = 10_000;
@@ -60,7 +66,7 @@ const REMOVE_FOLDER: &str = "rmdir";
 const PROCESSES: usize = 8;
 
 /// The command line of `run`.
-pub static TABLE: Table<Plan> = Table {
+pub static TABLE: Table<RunOptions> = Table {
     command: "run",
     about: "Run commands from a file, one per line, in parallel",
     usage: "hakobu run [OPTIONS] [FILE]",
@@ -76,7 +82,7 @@ pub static TABLE: Table<Plan> = Table {
     abbreviates: false,
 };
 
-const OPTIONS: &[Opt<Plan>] = &[
+const OPTIONS: &[Opt<RunOptions>] = &[
     value("jobs", Some('j'), "N", "lines at once (numworkers): N, +N, -N, N%, 0 (many), auto")
         .alias(&["numworkers"])
         .reads(limits::set_jobs),
@@ -91,17 +97,17 @@ const OPTIONS: &[Opt<Plan>] = &[
 ];
 
 /// Runs the command.
-pub fn run(commands: &'static [Command], arguments: Vec<OsString>) -> ExitCode {
-    carry_out(TABLE.parse(&arguments), |typed| plan(&typed), |plan| all(&plan, commands))
+pub fn run(arguments: Vec<OsString>) -> ExitCode {
+    carry_out(TABLE.parse(&arguments), |typed| plan(&typed), |plan| run_file(&plan))
 }
 
-fn plan(typed: &Typed) -> Result<Plan, String> {
+fn plan(typed: &Typed) -> Result<RunOptions, String> {
     let file = match typed.paths.as_slice() {
         [] => "-".into(),
         [file] => file.clone(),
         _ => return Err("give one file of commands, or '-' for standard input".into()),
     };
-    let mut plan = TABLE.read(typed, Plan { file, ..Plan::default() })?;
+    let mut plan = TABLE.read(typed, RunOptions { file, ..RunOptions::default() })?;
     let is_stored =
         |arg: &&OptArg| TABLE.rows().any(|row| row.name == arg.name && row.fits == Fits::Stored);
     plan.defaults = typed.options.iter().filter(is_stored).map(as_word).collect();
@@ -118,7 +124,7 @@ fn as_word(arg: &OptArg) -> OsString {
     word
 }
 
-fn all(plan: &Plan, commands: &'static [Command]) -> Result<u8, String> {
+fn run_file(plan: &RunOptions) -> Result<u8, String> {
     plan.limits.priority.apply()?;
     let mut file = match plan.file.as_os_str() {
         file if file == "-" => None,
@@ -132,18 +138,17 @@ fn all(plan: &Plan, commands: &'static [Command]) -> Result<u8, String> {
         Some(file) => text_lines::next(file, number as u64),
         None => text_lines::next(&mut *input::stdin()?, number as u64),
     };
-    let running = Running::new(plan.json);
-    signals::stop(&running.control, exit::FAILURE, "this run");
+    let running = RunState::new(plan.json);
+    stop_on_signals(&running.control, exit::FAILURE, "this run");
     let mut number = 0;
     loop {
-        let mut groups = Groups::default();
+        let mut groups = LineGroups::default();
         let mut read = 0;
         while read < LINES_MAX {
             match next(number + 1) {
                 Ok(Some(line)) => {
                     (read, number) = (read + 1, number + 1);
-                    let known = |name: &str| find(commands, name);
-                    sort(plan, &running, number, &line, &mut groups, &known);
+                    add_line(plan, &running, number, &line, &mut groups);
                 }
                 Ok(None) => break,
                 Err(error) if stdio::is_stopped(&error) => break,
@@ -154,11 +159,11 @@ fn all(plan: &Plan, commands: &'static [Command]) -> Result<u8, String> {
             }
         }
         if !running.ends(plan) {
-            others(plan, &running, &groups.others);
+            run_others(plan, &running, &groups.others);
         }
         let folders = std::mem::take(&mut groups.folders);
         let groups = groups.take();
-        let together = Together::of(groups.iter().flat_map(Group::specs));
+        let together = Together::of(groups.iter().flat_map(LineGroup::specs));
         let mut number = 0;
         for group in groups {
             let count = group.specs().len();
@@ -186,13 +191,12 @@ fn all(plan: &Plan, commands: &'static [Command]) -> Result<u8, String> {
 }
 
 /// Parses a line and adds it to its group.
-fn sort(
-    plan: &Plan,
-    running: &Running,
+fn add_line(
+    plan: &RunOptions,
+    running: &RunState,
     number: usize,
     line: &[u8],
-    groups: &mut Groups,
-    known: &dyn Fn(&str) -> Option<&'static Command>,
+    groups: &mut LineGroups,
 ) {
     let words = match lines::words(line) {
         Ok(words) => lines::translated(words),
@@ -207,7 +211,7 @@ fn sort(
             None => running.fail(number, "rmdir takes one local folder and no option"),
         };
     }
-    let Some(of) = known(&name).filter(|of| COMMANDS.contains(&of.name)) else {
+    let Some(of) = find(&name).filter(|of| COMMANDS.contains(&of.name)) else {
         return running.fail(number, &format!("'{name}' is not a command for a line"));
     };
     if let Some(why) = lines::starts_programs(of.name, rest) {
@@ -281,20 +285,20 @@ fn show(command: &OsStr, arguments: &[OsString]) {
 }
 
 /// Runs lines as processes, several at once.
-fn others(plan: &Plan, running: &Running, others: &[Other]) {
+fn run_others(plan: &RunOptions, running: &RunState, others: &[OtherLine]) {
     let Ok(program) = std::env::current_exe() else {
         if let Some(other) = others.first() {
             running.fail(other.number, "the program cannot find itself");
         }
         return;
     };
-    let work = |other: &Other| {
+    let work = |other: &OtherLine| {
         if running.ends(plan) {
             return;
         }
-        let mut command = std::process::Command::new(&program);
+        let mut command = process::Command::new(&program);
         command.arg(&other.command).args(&other.arguments);
-        match process::run(command, &running.control, other.command == "pipe") {
+        match run_program(command, &running.control, other.command == "pipe") {
             Ok((status, _)) if status.success() => {}
             Ok((status, said)) => {
                 let said = String::from_utf8_lossy(&said);
@@ -313,4 +317,125 @@ fn others(plan: &Plan, running: &Running, others: &[Other]) {
         Jobs::Auto => PROCESSES,
     };
     for_each(others, workers, |_, other| work(other));
+}
+
+/// The parsed command line.
+#[derive(Default)]
+pub struct RunOptions {
+    pub(super) file: OsString,
+    pub(super) limits: LimitArgs,
+    pub(super) exit_on_error: bool,
+    pub(super) dry_run: bool,
+    pub(super) json: bool,
+    pub(super) stat: bool,
+    /// Parsed here, so that a mistake is reported once and not for every line.
+    pub(super) objects: ObjectArgs,
+    /// Options prepended to every line with `s3://`.
+    pub(super) defaults: Vec<OsString>,
+}
+
+parts!(RunOptions { objects: ObjectArgs, limits: LimitArgs });
+
+/// State shared by all lines.
+#[derive(Default)]
+pub struct RunState {
+    pub(super) control: Arc<Control>,
+    pub(super) failed: AtomicBool,
+    /// Spellings of options whose value may be the next word, by command.
+    values: Mutex<HashMap<&'static str, Vec<String>>>,
+    /// Failures are printed as JSON, too.
+    json: bool,
+    /// Whether a line reads standard input.
+    pub(super) input: AtomicBool,
+}
+
+#[derive(Serialize)]
+struct FailedLine<'a> {
+    event: &'static str,
+    line: usize,
+    message: &'a str,
+}
+
+impl RunState {
+    /// Begins; `json`: failures are printed as JSON, too.
+    pub fn new(json: bool) -> RunState {
+        RunState { json, ..RunState::default() }
+    }
+
+    /// Reports a line that failed; with `--json` also as an event.
+    pub fn fail(&self, number: usize, why: &str) {
+        self.fail_text(number, why);
+        if self.json {
+            output::line(&FailedLine { event: "error", line: number, message: why });
+        }
+    }
+
+    /// Reports a line that failed, of which an event tells already.
+    pub fn fail_text(&self, number: usize, why: &str) {
+        output::message(&format!("line {number}: {why}"));
+        self.failed.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether the value of this word, an option, may be the next word.
+    pub fn is_before_value(&self, command: &Command, word: &str) -> bool {
+        let mut values = self.values.lock();
+        let spellings = values.entry(command.name);
+        spellings.or_insert_with(|| command.spellings_before_values()).iter().any(|it| it == word)
+    }
+
+    pub fn ends(&self, plan: &RunOptions) -> bool {
+        self.control.is_stopped() || (plan.exit_on_error && self.failed.load(Ordering::Relaxed))
+    }
+}
+
+/// Maximum delay until a process gets the signal that the run is stopped.
+const STEP: Duration = Duration::from_millis(50);
+
+/// Runs a process to its end and returns its standard error. If the run is asked to stop, the process gets SIGTERM
+/// once. It has a session of its own, so that the terminal's Ctrl-C does not reach it as well: a second signal
+/// would end it at once. It may read from the terminal, as it is in no background there. `reads`: it gets standard input.
+///
+/// # Errors
+/// Those of the system: it cannot be started or waited for.
+pub fn run_program(
+    mut command: process::Command,
+    control: &Control,
+    reads: bool,
+) -> io::Result<(ExitStatus, Vec<u8>)> {
+    command.stdin(if reads { Stdio::inherit() } else { Stdio::null() });
+    command.stdout(Stdio::inherit()).stderr(Stdio::piped());
+    child::lead_session(&mut command, false);
+    let mut child = command.spawn()?;
+    let _under_way = SessionGuard::new(child.id());
+    let (sender, receiver) = channel();
+    let stderr = child.stderr.take();
+    std::thread::scope(|scope| {
+        let read = move || {
+            let mut text = Vec::new();
+            let read = stderr.map_or(Ok(0), |mut stderr| stderr.read_to_end(&mut text));
+            // The receiver waits until this arrives.
+            let _ = sender.send(read.map(|_| text));
+        };
+        let reader = std::thread::Builder::new().spawn_scoped(scope, read);
+        if let Err(error) = reader {
+            child.kill()?;
+            child.wait()?;
+            return Err(error);
+        }
+        let mut ending = false;
+        let text = loop {
+            match receiver.recv_timeout(STEP) {
+                Ok(text) => break text,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break Ok(Vec::new()),
+            }
+            if control.is_stopped() && !ending {
+                ending = true;
+                // It is waited for below, so its process ID is not reused.
+                send(child.id(), SIGTERM)?;
+            }
+        };
+        let status = child.wait()?;
+        Ok((status, text?))
+    })
 }

@@ -1,28 +1,158 @@
 //! `hakobu serve`: S3 servers for tests and measurements, until a signal ends them.
 
-mod live;
-mod options;
-
-use super::line::carry_out;
-use super::tool::random_key;
+use super::tool::{carry_out, random_key};
 use crate::exit;
-use crate::options::Typed;
+use crate::number::{bytes, grouped, things};
+use crate::options::{
+    Group, Opt, OptArg, Table, Takes, Typed, flag, parts, push, put, titled, value,
+};
 use crate::show::output;
 use hakobu_sys::paths::Links;
 use hakobu_sys::{process, stdio};
-use hakobu_testserver::{Conditions, ServerConfig, ServerKind, TestServer};
-pub(super) use options::TABLE;
+use hakobu_testserver::{Conditions, Fault, ServerConfig, ServerKind, ServerTotals, TestServer};
+use parking_lot::{Condvar, Mutex};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Default address: this machine only, any free port.
 const LISTEN: &str = "127.0.0.1:0";
 /// Default size of the null server's objects, in bytes.
 const OBJECT_BYTES: u64 = 4096;
+
+/// The command line of `serve`.
+pub static TABLE: Table<ServeOptions> = Table {
+    command: "serve",
+    about: "Serve S3 on this machine: a folder, or the null server for measurements",
+    usage: "hakobu serve s3 DIR [OPTIONS]\n       hakobu serve null [OPTIONS]",
+    after: "s3 serves the folder DIR; the folders in it are the buckets. Symbolic links that lead out \
+            of DIR are neither objects nor buckets.\n\
+            null keeps nothing: uploads succeed, every object exists (a key that ends in .size-N \
+            names one of N bytes), listings show --keys made-up keys, signatures are not looked at. \
+            It is there to measure clients with; conditions and faults make it slower.\n\
+            One line says where it listens; SIGINT or SIGTERM ends it, SIGUSR1 prints the totals so \
+            far. A duration is a number with \
+            us, ms, s or m.\n\n\
+            Faults are KIND:key=value,... (a comma in a value is %2C). Which requests: op (method \
+            or S3 operation), key and query (a part of them), skip and times (counts). Kinds:\n  \
+            reset:after=N,in=request|response     the connection is reset within the body\n  \
+            truncate:after=N                      the answer's body ends early\n  \
+            corrupt:at=N,in=request|response      one byte is wrong\n  \
+            checksum                              x-amz-checksum-... headers are wrong\n  \
+            error:code=CODE,status=N,region=NAME,late=yes   an S3 error; late: after the work\n  \
+            slow:rate=N,in=request|response       N bytes a second\n  \
+            silent                                never an answer\n  \
+            list:drop=N,add=KEY,swap=yes          a page of a listing is changed\n\
+            Exit codes: 0 ended by a signal, 1 it could not begin, 2 usage.",
+    options: &[&OPTIONS, &NULL, &S3, &CONDITIONS],
+    unbuilt: &[],
+    abbreviates: false,
+};
+
+parts!(ServeOptions {});
+
+const OPTIONS: &[Opt<ServeOptions>] = &[
+    value("listen", None, "ADDR", "host:port; port 0 is a free one (default 127.0.0.1:0)")
+        .reads(|plan, arg| put(&mut plan.listen, arg.text()?.to_owned())),
+    value("threads", None, "N", "number of threads (default: one per CPU)")
+        .reads(|plan, arg| put(&mut plan.threads, arg.positive::<u64>()? as usize)),
+    value("log", None, "FILE", "add a line of JSON for each request to FILE")
+        .reads(|plan, arg| put(&mut plan.log, Some(arg.path()))),
+    flag("progress", None, "totals on standard error, a line a second while requests come")
+        .off(&["no-progress"])
+        .sets(|plan, on| plan.progress = on),
+];
+
+static NULL: Group<ServeOptions> = titled("The null server").with(&[
+    value("keys", None, "N", "keys that a listing shows (default 0)").reads(|plan, arg| {
+        plan.is_null(arg)?;
+        put(&mut plan.keys, arg.number()?)
+    }),
+    value("object-size", None, "SIZE", "bytes of an object (default 4096)").reads(|plan, arg| {
+        plan.is_null(arg)?;
+        put(&mut plan.object_bytes, size(arg)?)
+    }),
+]);
+
+const S3: Group<ServeOptions> = titled("The server on a folder").with(&[
+    value("access-key", None, "KEY", "default: AWS_ACCESS_KEY_ID, else generated and printed")
+        .reads(|plan, arg| {
+            plan.is_folder(arg)?;
+            put(&mut plan.access_key, Some(key(arg)?))
+        }),
+    value("secret-key", None, "KEY", "default: AWS_SECRET_ACCESS_KEY, else generated and printed")
+        .reads(|plan, arg| {
+            plan.is_folder(arg)?;
+            put(&mut plan.secret_key, Some(key(arg)?))
+        }),
+]);
+
+static CONDITIONS: Group<ServeOptions> = titled("Conditions").with(&[
+    value("latency", None, "DUR", "delay of each request")
+        .reads(|plan, arg| put(&mut plan.conditions.latency, arg.duration("m", "50ms or 1.5s")?)),
+    value("bandwidth", None, "RATE", "bytes a second over all connections and both directions")
+        .reads(|plan, arg| {
+            let rate = Some(size(arg)?).filter(|rate| *rate > 0);
+            let rate = rate.ok_or_else(|| arg.wrong("is not a rate"))?;
+            put(&mut plan.conditions.bandwidth, Some(rate))
+        }),
+    value("max-in-flight", None, "N", "requests that are served at once; others wait").reads(
+        |plan, arg| put(&mut plan.conditions.in_flight_max, Some(arg.positive::<u64>()? as usize)),
+    ),
+    value("error-rate", None, "P", "this share of requests (0 to 1) gets 500 InternalError")
+        .reads(|plan, arg| put(&mut plan.conditions.error_rate, share(arg)?)),
+    value("seed", None, "N", "seed of random failures (default 0)")
+        .reads(|plan, arg| put(&mut plan.conditions.seed, arg.number()?)),
+    value("slow-down-above", None, "RPS", "503 SlowDown above this number of requests a second")
+        .reads(|plan, arg| put(&mut plan.conditions.requests_per_s_max, Some(arg.positive()?))),
+    value("fault", None, "SPEC", "a fault for chosen requests, see below")
+        .takes(Takes::Values("SPEC"))
+        .reads(|plan, arg| {
+            let fault = Fault::parse(arg.text()?).map_err(|why| arg.wrong(&why))?;
+            push(&mut plan.conditions.faults, fault)
+        }),
+]);
+
+impl ServeOptions {
+    fn is_null(&self, arg: &OptArg) -> Result<(), String> {
+        match self.dir {
+            None => Ok(()),
+            Some(_) => Err(format!("--{} belongs to null", arg.name)),
+        }
+    }
+
+    fn is_folder(&self, arg: &OptArg) -> Result<(), String> {
+        match self.dir {
+            Some(_) => Ok(()),
+            None => Err(format!("--{} belongs to s3: null checks no signature", arg.name)),
+        }
+    }
+}
+
+/// Returns a key. An empty one would let everybody sign.
+fn key(arg: &OptArg) -> Result<String, String> {
+    match arg.text()? {
+        "" => {
+            Err(format!("--{} is empty: give a key, or leave it out to have one made up", arg.name))
+        }
+        key => Ok(key.to_owned()),
+    }
+}
+
+fn share(arg: &OptArg) -> Result<f64, String> {
+    let share: Option<f64> = arg.text()?.parse().ok();
+    share
+        .filter(|share| (0.0..=1.0).contains(share))
+        .ok_or_else(|| arg.wrong("is not a share between 0 and 1"))
+}
+
+fn size(arg: &OptArg) -> Result<u64, String> {
+    hakobu_core::number::parse_size(&arg.value, 1).map_err(|why| arg.wrong(why))
+}
 
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
@@ -31,7 +161,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
 
 /// The parsed command line.
 #[derive(Debug, Default)]
-pub struct Plan {
+pub struct ServeOptions {
     /// The folder; `None` for the null server.
     dir: Option<PathBuf>,
     keys: u64,
@@ -45,7 +175,7 @@ pub struct Plan {
     progress: bool,
 }
 
-fn plan(typed: &Typed) -> Result<Plan, String> {
+fn plan(typed: &Typed) -> Result<ServeOptions, String> {
     let mut paths = typed.paths.iter();
     let kind = paths.next().map(|kind| kind.to_string_lossy());
     let dir = match kind.as_deref() {
@@ -58,11 +188,11 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
         return Err(format!("'{}' is one argument too many", more.display()));
     }
     let (object_bytes, listen) = (OBJECT_BYTES, LISTEN.into());
-    TABLE.read(typed, Plan { dir, object_bytes, listen, ..Plan::default() })
+    TABLE.read(typed, ServeOptions { dir, object_bytes, listen, ..ServeOptions::default() })
 }
 
 /// Serves until a signal comes; returns the exit code.
-fn serve(plan: Plan) -> Result<u8, String> {
+fn serve(plan: ServeOptions) -> Result<u8, String> {
     // Before signals are caught: one that comes while the reader of a FIFO is waited for ends the program.
     let open = |path| stdio::until_read(&|| false, || Links::Trusted.open_write(path, true));
     let _log = plan.log.as_deref().map(open);
@@ -97,7 +227,7 @@ fn serve(plan: Plan) -> Result<u8, String> {
         TestServer::start(config).map_err(|error| format!("cannot serve on {listen}: {error}"))?;
     output::text(&format!("listening on {}\n{made_up}", server.url()));
     let server = Arc::new(server);
-    let live = live::Live::start(&server, progress);
+    let live = ServeProgress::start(&server, progress);
     for signal in signals.forever() {
         if signal != SIGUSR1 {
             break;
@@ -111,12 +241,92 @@ fn serve(plan: Plan) -> Result<u8, String> {
     Ok(exit::OK)
 }
 
+/// Interval of lines.
+const LINE: Duration = Duration::from_secs(1);
+
+/// The display of a server's totals.
+pub struct ServeProgress {
+    server: Arc<TestServer>,
+    over: Arc<(Mutex<bool>, Condvar)>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl ServeProgress {
+    /// Starts the display; with `lines` a line per second while requests come. If no thread can be started there are
+    /// no lines.
+    pub fn start(server: &Arc<TestServer>, lines: bool) -> ServeProgress {
+        let over = Arc::new((Mutex::new(false), Condvar::new()));
+        let thread = lines.then(|| {
+            let (server, over) = (Arc::clone(server), Arc::clone(&over));
+            let thread = std::thread::Builder::new().name("progress".into());
+            thread.spawn(move || watch(&server, &over)).ok()
+        });
+        ServeProgress { server: Arc::clone(server), over, thread: thread.flatten() }
+    }
+
+    /// Prints the totals so far.
+    pub fn print(&self) {
+        output::message(&totals_line(&self.server.totals(), None));
+    }
+
+    /// Ends the display, with a last line if there were lines.
+    pub fn end(self) {
+        *self.over.0.lock() = true;
+        self.over.1.notify_all();
+        if let Some(thread) = self.thread {
+            // A thread that panicked prints nothing more.
+            let _ = thread.join();
+            output::message(&totals_line(&self.server.totals(), None));
+        }
+    }
+}
+
+fn watch(server: &TestServer, over: &(Mutex<bool>, Condvar)) {
+    let (mut last, mut since) = (ServerTotals::default(), Instant::now());
+    let mut ended = over.0.lock();
+    while !*ended {
+        over.1.wait_for(&mut ended, LINE);
+        let now = server.totals();
+        let elapsed = since.elapsed();
+        if *ended || elapsed < LINE {
+            continue;
+        }
+        if now != last {
+            output::message(&totals_line(&now, Some((&last, elapsed))));
+        }
+        (last, since) = (now, Instant::now());
+    }
+}
+
+/// Returns the totals as text, with rates since an earlier sample.
+fn totals_line(now: &ServerTotals, since: Option<(&ServerTotals, Duration)>) -> String {
+    let rate = |of: fn(&ServerTotals) -> u64| {
+        let (before, elapsed) = since?;
+        Some((of(now).saturating_sub(of(before)) as f64 / elapsed.as_secs_f64()) as u64)
+    };
+    let with_rate = |text: String, rate: Option<String>| match rate {
+        Some(rate) => format!("{text} ({rate}/s)"),
+        None => text,
+    };
+    let of_bytes = |what: &str, of: fn(&ServerTotals) -> u64| {
+        with_rate(format!("{} {what}", bytes(of(now))), rate(of).map(bytes))
+    };
+    let mut parts =
+        vec![with_rate(things(now.requests, "request"), rate(|of| of.requests).map(grouped))];
+    if now.failed > 0 {
+        parts.push(format!("{} failed", grouped(now.failed)));
+    }
+    parts.push(of_bytes("received", |of| of.received_bytes));
+    parts.push(of_bytes("sent", |of| of.sent_bytes));
+    parts.join(", ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::time::Duration;
 
-    fn read(line: &str) -> Result<Plan, String> {
+    fn read(line: &str) -> Result<ServeOptions, String> {
         let typed = TABLE.parse_line(line)?;
         plan(&typed)
     }
@@ -168,5 +378,21 @@ mod tests {
         let plan = read("null --keys=7 --object-size 1KB --fault silent --fault=checksum").unwrap();
         assert_eq!((plan.keys, plan.object_bytes), (7, 1000));
         assert_eq!(plan.conditions.faults.len(), 2);
+    }
+
+    #[test]
+    fn totals_and_rates() {
+        let before = ServerTotals { requests: 1000, ..ServerTotals::default() };
+        let now =
+            ServerTotals { requests: 3000, failed: 2, received_bytes: 4_000_000, sent_bytes: 0 };
+        assert_eq!(
+            totals_line(&now, None),
+            "3,000 requests, 2 failed, 4.00 MB received, 0 bytes sent"
+        );
+        let text = totals_line(&now, Some((&before, Duration::from_secs(2))));
+        assert!(
+            text.starts_with("3,000 requests (1,000/s), 2 failed, 4.00 MB received (2.00"),
+            "{text}"
+        );
     }
 }

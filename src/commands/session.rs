@@ -1,9 +1,14 @@
-//! Transfers of a command: signal handlers before, display during, exit code after.
+//! Transfers of a command: signal handlers before, display during, exit code after. The first signal asks the run to end
+//! cleanly, the second one ends the program.
 
 use crate::show::{Line, Show, Wanted, output};
-use crate::{exit, signals};
+use crate::{exit, stopped};
 use hakobu_core::error::Fatal;
+use hakobu_sys::process;
 use hakobu_transfer::run::{Control, Outcome, Removal, Spec, remove_objects, transfer};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -36,11 +41,11 @@ impl Session {
         let start = Instant::now();
         wanted.priority.apply().map_err(|message| {
             output::message(&message);
-            code_of(&ended(Fatal::new(exit::SYNC_USAGE, message), start.elapsed()))
+            code_of(&outcome_of_fatal(Fatal::new(exit::SYNC_USAGE, message), start.elapsed()))
         })?;
         let control = Arc::new(Control::default());
         let interrupted = code_of(&Outcome { stopped: true, ..Outcome::default() });
-        signals::stop(&control, interrupted, "this run");
+        stop_on_signals(&control, interrupted, "this run");
         let expired = Arc::new(AtomicBool::new(false));
         if let Some(after) = wanted.stop_after {
             stop_after(after, &control, &expired);
@@ -53,7 +58,7 @@ impl Session {
             if control.is_stopped() {
                 return interrupted;
             }
-            code_of(&ended(Fatal::new(exit::SYNC_IO, message), start.elapsed()))
+            code_of(&outcome_of_fatal(Fatal::new(exit::SYNC_IO, message), start.elapsed()))
         })?;
         told.into_iter().for_each(|line| show.tell(format!("{line}\n").into_bytes()));
         Ok(Session { control, show, is_list, code_of, start, expired })
@@ -63,14 +68,14 @@ impl Session {
     pub fn run(&self, spec: &Spec) -> Outcome {
         let start = Instant::now();
         transfer(spec, &self.control, &self.show)
-            .unwrap_or_else(|fatal| ended(fatal, start.elapsed()))
+            .unwrap_or_else(|fatal| outcome_of_fatal(fatal, start.elapsed()))
     }
 
     /// Removes objects; as [`Session::run`].
     pub fn remove(&self, removal: &Removal) -> Outcome {
         let start = Instant::now();
         remove_objects(removal, None, &self.control, &self.show)
-            .unwrap_or_else(|fatal| ended(fatal, start.elapsed()))
+            .unwrap_or_else(|fatal| outcome_of_fatal(fatal, start.elapsed()))
     }
 
     /// Reports the end and returns the exit code.
@@ -89,7 +94,7 @@ impl Session {
             return code;
         }
         // Everything arrived, but writing the log failed.
-        (self.code_of)(&ended(Fatal::new(exit::SYNC_IO, ""), outcome.took))
+        (self.code_of)(&outcome_of_fatal(Fatal::new(exit::SYNC_IO, ""), outcome.took))
     }
 }
 
@@ -107,12 +112,12 @@ fn stop_after(after: Duration, control: &Arc<Control>, expired: &Arc<AtomicBool>
 }
 
 /// Returns the outcome of a run that ended before it began.
-pub fn ended(fatal: Fatal, took: Duration) -> Outcome {
+pub fn outcome_of_fatal(fatal: Fatal, took: Duration) -> Outcome {
     Outcome { took, fatal: Some(fatal), ..Outcome::default() }
 }
 
 /// Merges the outcomes of two runs.
-pub fn joined(mut first: Outcome, second: Outcome) -> Outcome {
+pub fn merge_outcomes(mut first: Outcome, second: Outcome) -> Outcome {
     first.totals += second.totals;
     Outcome {
         totals: first.totals,
@@ -123,4 +128,27 @@ pub fn joined(mut first: Outcome, second: Outcome) -> Outcome {
         requests: first.requests + second.requests,
         findings: if second.took > first.took { second.findings } else { first.findings },
     }
+}
+
+/// Makes signals stop the run of `control`; a second one ends the program with the exit code `at_once`, the command's
+/// own for an interrupted run. Handlers only read and set its flag: a thread that waits for signals would slow down
+/// every growth of the descriptor table. If the system refuses to install them, a message says that signals will end
+/// `what` at once.
+pub fn stop_on_signals(control: &Control, at_once: u8, what: &str) {
+    if let Err(error) = register_handlers(control, at_once) {
+        output::message(&format!("signals will end {what} at once: {error}"));
+    }
+}
+
+fn register_handlers(control: &Control, at_once: u8) -> io::Result<()> {
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        // A signal that nohup(1) or a shell without job control ignores stays ignored.
+        if process::ignores_signal(signal) {
+            continue;
+        }
+        flag::register_conditional_shutdown(signal, i32::from(at_once), control.flag())?;
+        flag::register(signal, control.flag())?;
+        flag::register(signal, stopped::flag())?;
+    }
+    Ok(())
 }

@@ -4,16 +4,16 @@ mod options;
 
 use self::options::{check_accepted, help_of_flags, shown_digest};
 use super::cluster;
-use super::cluster::options::Args;
-use super::line::refuse;
+use super::cluster::ClusterArgs;
 use super::session::run_transfer;
+use super::tool::refuse;
 use crate::filters::{self, Filters};
 use crate::limits::LimitArgs;
 use crate::objects::{Concerned, ObjectArgs};
 use crate::options::{Refused, Typed, parts};
 use crate::show::escape::Escape;
 use crate::show::{Line, Wanted, output};
-use crate::{exit, links, names};
+use crate::{exit, names};
 use hakobu_core::error::{Fatal, quoted};
 use hakobu_core::event::Remarks;
 use hakobu_core::unit::Jobs;
@@ -38,7 +38,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
     }
     let code = match read(&arguments) {
         Ok((spec, wanted, args)) if args.is_alone() => run_transfer(&spec, wanted, exit::of_sync),
-        Ok((spec, wanted, args)) => cluster::sync::run(&arguments, spec, wanted, &args),
+        Ok((spec, wanted, args)) => cluster::submit::sync_cluster(&arguments, spec, wanted, &args),
         Err(refused) => refuse(refused, exit::SYNC_USAGE),
     };
     code.into()
@@ -47,7 +47,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
 // Parser of a `sync` command line, for `sync` itself and for runs on many machines.
 
 /// Returns the spec of a command line, its requested output, and the options for many machines.
-pub fn read(arguments: &[OsString]) -> Result<(Spec, Wanted, Args), Refused> {
+pub fn read(arguments: &[OsString]) -> Result<(Spec, Wanted, ClusterArgs), Refused> {
     let mut typed = TABLE.parse(arguments).map_err(|refused| match refused {
         // A location on another machine matters more than any option error.
         Refused::Usage(message) => Refused::Usage(remote(arguments).unwrap_or(message)),
@@ -87,7 +87,7 @@ fn remote(arguments: &[OsString]) -> Option<String> {
 
 /// Options read so far; see the module.
 #[derive(Default)]
-pub struct Reading {
+pub struct SyncArgs {
     pub(super) policy: Policy,
     pub(super) wanted: Wanted,
     /// `-a` without a separate `-r` has no effect with `--files-from`.
@@ -133,8 +133,8 @@ pub struct Reading {
     pub(super) stats: Option<u8>,
     pub(super) itemize: u8,
     pub(super) objects: ObjectArgs,
-    pub(super) trusted: links::Args,
-    pub(super) cluster: Args,
+    pub(super) trusted: names::LinkArgs,
+    pub(super) cluster: ClusterArgs,
 }
 
 /// Requests for `--fake-super`.
@@ -148,12 +148,12 @@ pub(super) struct Fake {
     pub not_target: bool,
 }
 
-parts!(Reading {
+parts!(SyncArgs {
     objects: ObjectArgs,
     limits: LimitArgs,
     filters: Filters,
-    trusted: links::Args,
-    cluster: Args
+    trusted: names::LinkArgs,
+    cluster: ClusterArgs
 });
 
 // Evaluation of a `sync` command line: from options in order to a `Spec`. Reads the files and looks up the names
@@ -163,8 +163,8 @@ parts!(Reading {
 ///
 /// # Errors
 /// An invalid command line or file that it names, with rsync's exit code.
-pub fn read_plan(typed: &mut Typed) -> Result<(Spec, Wanted, Args), Fatal> {
-    let mut reading = Reading::default();
+pub fn read_plan(typed: &mut Typed) -> Result<(Spec, Wanted, ClusterArgs), Fatal> {
+    let mut reading = SyncArgs::default();
     let wanted = &mut reading.wanted;
     (wanted.command, wanted.done) = ("sync", "copied");
     wanted.resume = "run the same command again to continue";
@@ -183,9 +183,9 @@ const STORED_REMARKS: &str =
 
 const UNORDERED: &str = "names are in order with -j 1 only";
 
-impl Reading {
+impl SyncArgs {
     /// Turns the options into a transfer, by subject: which entries, their owners, deletion and backups, rules, output.
-    fn finish(mut self, typed: &mut Typed) -> Result<(Spec, Wanted, Args), Fatal> {
+    fn finish(mut self, typed: &mut Typed) -> Result<(Spec, Wanted, ClusterArgs), Fatal> {
         check_accepted(&typed.noted).map_err(usage)?;
         let (sources, target) = self.paths(typed)?;
         let concerned = Concerned::of(&sources, &target);

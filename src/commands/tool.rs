@@ -1,15 +1,15 @@
-//! Shared by commands that transfer nothing: opening a store, failures, and the end of the output.
+//! Shared by commands: from a parsed command line to its execution and exit code; opening a store, failures, and the end of
+//! the output.
 
-use super::line::told;
 use crate::exit;
 use crate::objects::ObjectArgs;
+use crate::options::{Refused, Typed};
 use crate::show::escape::Escape;
 use crate::show::json::{failure, operation_word};
 use crate::show::output::{self, Output};
 use crate::show::screen;
 use hakobu_core::error::{Cause, Operation, quoted};
-use hakobu_s3::with_session;
-use hakobu_s3::{Client, Error, RequestCounts, S3Session};
+use hakobu_s3::{Client, Error, RequestCounts, S3Session, with_session};
 use hakobu_transfer::location::{S3Url, s3_path};
 use hakobu_transfer::object::list::Choice;
 use std::ffi::{OsStr, OsString};
@@ -17,10 +17,49 @@ use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::process::ExitCode;
 use std::sync::Arc;
 
 /// Last line of the help of small commands.
 pub const EXIT: &str = "Exit codes: 0 done, 1 something failed, 2 usage.";
+
+/// Carries out a command line: makes its plan and runs it. An error of `plan` is one of usage, an error of `work` a
+/// failure; both are messages.
+pub fn carry_out<P>(
+    typed: Result<Typed, Refused>,
+    plan: impl FnOnce(Typed) -> Result<P, String>,
+    work: impl FnOnce(P) -> Result<u8, String>,
+) -> ExitCode {
+    let planned = typed.and_then(|typed| {
+        let note = typed.note();
+        let plan = plan(typed).map_err(Refused::Usage)?;
+        note.iter().for_each(|note| output::message(note));
+        Ok(plan)
+    });
+    match planned {
+        Ok(plan) => work(plan).unwrap_or_else(|message| end_with(exit::FAILURE, &message)),
+        Err(refused) => refuse(refused, exit::USAGE),
+    }
+    .into()
+}
+
+/// Prints the reason that a command does not start, and returns its exit code.
+pub fn refuse(refused: Refused, usage_code: u8) -> u8 {
+    match refused {
+        Refused::Help(text) => {
+            output::text(&text);
+            exit::OK
+        }
+        Refused::Usage(message) => end_with(usage_code, &message),
+        Refused::Failed { code, message } => end_with(code, &message),
+    }
+}
+
+/// Prints the message that a command ends with; returns its exit code.
+pub fn end_with(code: u8, message: &str) -> u8 {
+    output::message(message);
+    code
+}
 
 /// Returns bytes as a path.
 pub fn path(bytes: &[u8]) -> &Path {
@@ -127,7 +166,7 @@ pub fn close(out: &Output, code: u8) -> u8 {
 pub fn close_with(out: &Output, code: u8, failure: u8) -> u8 {
     out.finish().map_or(code, |error| {
         let cause = Cause::System(error);
-        told(failure, &format!("cannot write standard output: {cause}"))
+        end_with(failure, &format!("cannot write standard output: {cause}"))
     })
 }
 

@@ -1,16 +1,18 @@
 //! The options for `s3://`: one block for the store, one for its two sides, one for writing objects. The names are
 //! those of aws and s5cmd.
 
-use super::value::{concurrency, header_value, part_bytes, text};
-use super::{ObjectArgs, metadata};
+use super::ObjectArgs;
 use crate::options::{self, Blocks, Group, Noted, OptArg, Row, Takes, put, titled};
 use hakobu_core::error::{Cause, quoted};
+use hakobu_core::number;
 use hakobu_s3::{Addressing, Algorithm, CustomerKey};
 use hakobu_transfer::object::CaseConflict;
-use http::HeaderName;
 use http::header::{
     CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_TYPE, EXPIRES,
 };
+use http::{HeaderName, HeaderValue};
+use jiff::Timestamp;
+use jiff::fmt::strtime;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
@@ -171,7 +173,7 @@ pub static WRITE: Group<ObjectArgs> = titled(WRITE_GROUP).with(&[
     value("metadata", "K=V", "user metadata: k1=v1,k2=v2, or once for each")
         .takes(Takes::Values("K=V"))
         .reads(|asked, arg| {
-            for (name, value) in metadata::parse(&text(arg)?)? {
+            for (name, value) in parse_metadata(&text(arg)?)? {
                 asked.metadata.retain(|(known, _)| *known != name);
                 asked.metadata.push((name, value));
             }
@@ -194,7 +196,7 @@ pub static WRITE: Group<ObjectArgs> = titled(WRITE_GROUP).with(&[
         .reads(|asked, arg| asked.header(arg, CACHE_CONTROL)),
     value("expires", "TIME", "Expires header: 2030-01-31T12:00:00Z, or as HTTP writes it").reads(
         |asked, arg| {
-            let time = metadata::http_date(&text(arg)?)
+            let time = http_date(&text(arg)?)
                 .ok_or_else(|| arg.refuse("is not a time such as 2030-01-31T12:00:00Z"))?;
             asked.set(EXPIRES, header_value(arg, &time)?);
             Ok(())
@@ -440,4 +442,171 @@ fn customer_key(arg: &OptArg) -> Result<CustomerKey, String> {
     CustomerKey::parse(&read).ok_or_else(|| {
         format!("--{}: a key has 32 bytes; give them, their base64, or fileb://FILE", arg.name)
     })
+}
+
+const MIB: u64 = 1 << 20;
+/// Sizes of parts, in bytes. Ranges of downloads may be small.
+const PART_BYTES: std::ops::RangeInclusive<u64> = MIB..=5 * 1024 * MIB;
+/// S3's minimum for parts of an upload other than the last one (User Guide, "Amazon S3 multipart upload limits").
+pub(super) const PART_BYTES_MIN: u64 = 5 * MIB;
+/// Maximum number of concurrent parts of one object.
+const CONCURRENCY_MAX: usize = 1000;
+
+/// Reads the value of `--part-size`, in bytes.
+///
+/// # Errors
+/// Not a size, or out of range.
+pub fn part_bytes(arg: &OptArg) -> Result<u64, String> {
+    let bytes = number::parse_size(&arg.value, MIB).map_err(|why| arg.refuse(why))?;
+    match PART_BYTES.contains(&bytes) {
+        true => Ok(bytes),
+        false => Err(arg.refuse("is not between 1 MiB and 5 GiB")),
+    }
+}
+
+/// Reads the value of `--concurrency`.
+///
+/// # Errors
+/// It is not a number, or out of range.
+pub fn concurrency(arg: &OptArg) -> Result<usize, String> {
+    let parts = text(arg)?.parse().ok();
+    let parts = parts.filter(|parts| (1..=CONCURRENCY_MAX).contains(parts));
+    parts.ok_or_else(|| arg.refuse("is not a number from 1 to 1000"))
+}
+
+/// Returns a value that must be text.
+///
+/// # Errors
+/// It is empty or not UTF-8.
+pub(super) fn text(arg: &OptArg) -> Result<String, String> {
+    let text = arg.value.to_str().filter(|text| !text.is_empty());
+    text.map(str::to_owned).ok_or_else(|| arg.refuse("needs a value that is text"))
+}
+
+/// Returns a value as a header.
+///
+/// # Errors
+/// It holds bytes that headers may not have.
+pub(super) fn header_value(arg: &OptArg, text: &str) -> Result<HeaderValue, String> {
+    HeaderValue::from_str(text).map_err(|_| arg.refuse("cannot be sent in a header"))
+}
+
+/// Parses `k1=v1,k2=v2`, or a JSON object of strings as in aws. A comma without a following `NAME=` belongs to the
+/// value before it.
+///
+/// # Errors
+/// A sentence for the user.
+pub fn parse_metadata(text: &str) -> Result<Vec<(String, String)>, String> {
+    if text.starts_with('{') {
+        let map: std::collections::BTreeMap<String, String> =
+            serde_json::from_str(text).map_err(|error| {
+                format!("--metadata={text} is not a JSON object of strings: {error}")
+            })?;
+        return Ok(map
+            .into_iter()
+            .map(|(name, value)| (name.to_ascii_lowercase(), value))
+            .collect());
+    }
+    let mut pairs: Vec<(String, String)> = Vec::new();
+    for piece in text.split(',') {
+        match (piece.split_once('=').filter(|(name, _)| is_name(name)), pairs.last_mut()) {
+            (Some((name, value)), _) => pairs.push((name.to_ascii_lowercase(), value.to_owned())),
+            (None, Some((_, value))) => {
+                value.push(',');
+                value.push_str(piece);
+            }
+            (None, None) => return Err(format!("--metadata={text} is not NAME=VALUE")),
+        }
+    }
+    Ok(pairs)
+}
+
+/// Returns whether the text is a valid header name (RFC 9110, token).
+fn is_name(name: &str) -> bool {
+    let fine = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !name.is_empty() && name.bytes().all(fine)
+}
+
+/// Returns the header of a pair.
+///
+/// # Errors
+/// A sentence: a name or a value that a header cannot carry unchanged.
+pub fn metadata_header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), String> {
+    let header = HeaderName::from_bytes(format!("x-amz-meta-{name}").as_bytes())
+        .map_err(|_| format!("--metadata: '{name}' cannot be a name"))?;
+    let plain = value.bytes().all(|byte| (b' '..=b'~').contains(&byte)) && value.trim() == value;
+    match HeaderValue::from_str(value) {
+        Ok(value) if plain => Ok((header, value)),
+        _ => Err(format!(
+            "--metadata: the value of '{name}' must be printable ASCII without leading or trailing blanks"
+        )),
+    }
+}
+
+/// Formats a time for HTTP (RFC 9110, IMF-fixdate), from that format or RFC 3339.
+pub fn http_date(text: &str) -> Option<String> {
+    const FORM: &str = "%a, %d %b %Y %H:%M:%S GMT";
+    let time = match strtime::parse(FORM, text).and_then(|parsed| parsed.to_datetime()) {
+        Ok(time) => time.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp(),
+        Err(_) => text.parse::<Timestamp>().ok()?,
+    };
+    strtime::format(FORM, time).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_of_both_spellings() {
+        let parsed = |text: &str| {
+            parse_metadata(text).map(|pairs| {
+                pairs.iter().map(|(k, v)| format!("{k}:{v}")).collect::<Vec<_>>().join(" ")
+            })
+        };
+        for (text, expected) in [
+            ("a=1", "a:1"),
+            ("A=1,b=2", "a:1 b:2"),
+            ("a=1,2,b=x=y", "a:1,2 b:x=y"),
+            ("a=,b=", "a: b:"),
+            ("a=1,b c=2", "a:1,b c=2"),
+            ("{\"K\":\"v,w=1\"}", "k:v,w=1"),
+        ] {
+            assert_eq!(parsed(text).as_deref(), Ok(expected), "{text}");
+        }
+        for wrong in ["", "a", "=1", "{\"a\":1}", "{"] {
+            assert!(parsed(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn invalid_header_values_are_refused() {
+        assert!(metadata_header("a", "x y").is_ok_and(|(name, _)| name == "x-amz-meta-a"));
+        for (name, value) in [("a", "ä"), ("a", " x"), ("a", "x\ny"), ("a b", "x")] {
+            assert!(metadata_header(name, value).is_err(), "{name}={value}");
+        }
+    }
+
+    #[test]
+    fn times() {
+        for (text, expected) in [
+            ("2030-01-31T12:00:00Z", Some("Thu, 31 Jan 2030 12:00:00 GMT")),
+            ("2030-01-31T12:00:00+02:00", Some("Thu, 31 Jan 2030 10:00:00 GMT")),
+            ("Wed, 21 Oct 2015 07:28:00 GMT", Some("Wed, 21 Oct 2015 07:28:00 GMT")),
+            ("tomorrow", None),
+            ("", None),
+        ] {
+            assert_eq!(http_date(text).as_deref(), expected, "{text}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_taken_or_refused(text: String) {
+            if let Ok(pairs) = parse_metadata(&text) {
+                let empty = ["{", "}"].concat();
+                proptest::prop_assert!(!pairs.is_empty() || text.split_whitespace().collect::<String>() == empty);
+            }
+        }
+    }
 }

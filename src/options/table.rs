@@ -1,7 +1,8 @@
 //! A command's option table: parsed by clap, with refusals by name, applied in command-line order.
 
 use super::{Fits, Opt, OptArg, Refused, Row, Takes, Typed};
-use clap::{Arg, ArgAction, Command, value_parser};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 
@@ -295,5 +296,171 @@ impl<S> Table<S> {
             ));
         }
         Ok(self.in_order(&matches))
+    }
+}
+
+// The options that clap found, in command-line order.
+
+impl<S> Table<S> {
+    /// Joins an option with the next word if that is one of its possible values.
+    pub(super) fn with_values(&self, arguments: &[OsString]) -> Vec<OsString> {
+        let mut joined: Vec<OsString> = Vec::with_capacity(arguments.len());
+        let mut values: &[&str] = &[];
+        for word in arguments {
+            let text = word.to_str().unwrap_or_default();
+            match joined.last_mut().filter(|_| values.contains(&text)) {
+                Some(option) => {
+                    option.push("=");
+                    option.push(word);
+                    values = &[];
+                }
+                None => {
+                    joined.push(word.clone());
+                    let row = text.strip_prefix("--");
+                    let row = row.and_then(|name| self.rows().find(|row| row.name == name));
+                    values = match row.map(|row| row.takes) {
+                        Some(Takes::PerhapsOneOf(_, values)) => values,
+                        _ => &[],
+                    };
+                }
+            }
+        }
+        joined
+    }
+
+    pub(super) fn in_order(&self, matches: &ArgMatches) -> Typed {
+        let mut found: Vec<(usize, OptArg)> = Vec::new();
+        let arg = |name, on, count, value| OptArg { name, on, count, value };
+        let typed =
+            |id: &str| matches.value_source(id) == Some(clap::parser::ValueSource::CommandLine);
+        let rows: Vec<&Row> = self.rows().collect();
+        for option in &rows {
+            let name = option.name;
+            if let Some(off) = option.off.first().filter(|off| typed(off)) {
+                let last = matches.indices_of(off).and_then(|mut at| at.next_back()).unwrap_or(0);
+                found.push((last, arg(name, false, 0, OsString::new())));
+            }
+            if !typed(name) {
+                continue;
+            }
+            let Some(mut places) = matches.indices_of(name) else { continue };
+            match option.takes {
+                Takes::Nothing | Takes::Count => {
+                    let counts = option.takes == Takes::Count;
+                    let count = if counts { matches.get_count(name) } else { 1 };
+                    let last = places.next_back();
+                    found.extend(last.map(|at| (at, arg(name, true, count, "".into()))));
+                }
+                Takes::Marks => {
+                    found.extend(places.map(|at| (at, arg(name, true, 1, "".into()))));
+                }
+                Takes::Words(names) => {
+                    let places: Vec<usize> = places.collect();
+                    let values = matches.get_many::<OsString>(name).into_iter().flatten();
+                    let values: Vec<&OsString> = values.collect();
+                    let each = places.chunks(names.len()).zip(values.chunks(names.len()));
+                    found.extend(each.filter_map(|(at, words)| {
+                        let mut joined = (*words.first()?).clone();
+                        for word in &words[1..] {
+                            joined.push("=");
+                            joined.push(word);
+                        }
+                        Some((*at.first()?, arg(name, true, 1, joined)))
+                    }));
+                }
+                Takes::Value(_)
+                | Takes::Values(_)
+                | Takes::Perhaps(_)
+                | Takes::PerhapsValues(_)
+                | Takes::PerhapsOneOf(..) => {
+                    let values = matches.get_many::<OsString>(name).into_iter().flatten();
+                    found.extend(
+                        places.zip(values).map(|(at, v)| (at, arg(name, true, 1, v.clone()))),
+                    );
+                }
+            }
+        }
+        found.sort_by_key(|(at, _)| *at);
+        let (mut notes, mut noted) = (Vec::new(), Vec::new());
+        let mut options = Vec::with_capacity(found.len());
+        for (_, arg) in found {
+            let row = rows.iter().find(|row| row.name == arg.name);
+            match row.and_then(|row| Some((*row, row.note?))) {
+                Some((row, why)) => {
+                    notes.push((spelling(row, arg.on), why));
+                    noted.push(arg);
+                }
+                None => options.push(arg),
+            }
+        }
+        Typed {
+            options,
+            noted,
+            notes,
+            paths: matches.get_many::<OsString>(PATHS).into_iter().flatten().cloned().collect(),
+        }
+    }
+}
+
+/// Returns an option as typed, without its value.
+fn spelling(row: &Row, on: bool) -> String {
+    match row.short {
+        Some(short) if on => format!("-{short}"),
+        _ if on => format!("--{}", row.name),
+        _ => format!("--{}", row.off.first().unwrap_or(&row.name)),
+    }
+}
+
+// Error messages for invalid command lines.
+
+/// Maximum number of typing errors for a suggested option.
+const ERRORS_MAX: usize = 2;
+
+impl<S> Table<S> {
+    /// Converts clap's error: an option of the command's model is refused with its reason, an unknown one with a
+    /// similar spelling, if there is one.
+    pub(super) fn refuse(&self, error: &clap::Error) -> Refused {
+        if error.kind() == ErrorKind::DisplayHelp {
+            return Refused::Help(error.to_string());
+        }
+        if error.kind() == ErrorKind::UnknownArgument
+            && let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidArg)
+        {
+            return Refused::Usage(self.not_built(typed).unwrap_or_else(|| self.unknown(typed)));
+        }
+        let text = error.to_string();
+        Refused::Usage(text.strip_prefix("error: ").unwrap_or(&text).trim_end().to_owned())
+    }
+
+    /// Returns the message for an option of the command's model that is not supported.
+    pub(super) fn not_built(&self, typed: &str) -> Option<String> {
+        let name = typed.split('=').next()?;
+        let bare = name.trim_start_matches('-');
+        let positive = bare.strip_prefix("no-").unwrap_or(bare);
+        let (_, why) = self.unbuilt().find(|(spelling, _)| {
+            let spelling = spelling.trim_start_matches('-');
+            spelling == bare || (name.starts_with("--") && spelling == positive)
+        })?;
+        Some(if why.is_empty() {
+            format!("{name} is not supported")
+        } else {
+            format!("{name} is not supported: {why}")
+        })
+    }
+
+    fn unknown(&self, typed: &str) -> String {
+        let name = typed.split('=').next().unwrap_or(typed);
+        let bare = name.trim_start_matches('-');
+        let spellings = self.rows().flat_map(|row| {
+            let long = row.long.then_some(row.name);
+            long.into_iter().chain(row.aliases.iter().copied()).chain(row.off.iter().copied())
+        });
+        let near = spellings
+            .map(|other| (strsim::levenshtein(bare, other), other))
+            .min()
+            .filter(|(errors, other)| *errors <= ERRORS_MAX && 2 * errors < other.len())
+            .map_or(String::new(), |(_, other)| format!("\nhint: a similar option is '--{other}'"));
+        let command = self.command;
+        format!("unexpected argument '{name}' found (hakobu {command} --help){near}")
     }
 }

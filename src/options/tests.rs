@@ -2,8 +2,8 @@
 
 use super::*;
 
-pub(super) fn table(command: &str) -> &'static dyn Syntax {
-    crate::commands::find(crate::commands::COMMANDS, command).unwrap().table
+fn table(command: &str) -> &'static dyn Syntax {
+    crate::commands::find(command).unwrap().table
 }
 
 fn parse(command: &str, line: &str) -> Result<Typed, Refused> {
@@ -204,4 +204,167 @@ proptest::proptest! {
             }
         }
     }
+}
+
+// The options of rsync, of `aws s3` and of s5cmd: each is supported, accepted with a note, or refused by name.
+
+/// Long and short options of rsync 3.5; those that end with `=` take a value.
+const RSYNC: &str = "--verbose -v --info=name --debug=ALL --stderr=e --quiet -q --no-motd --checksum -c \
+    --archive -a --recursive -r --inc-recursive --i-r --no-inc-recursive --no-i-r --relative -R \
+    --no-implied-dirs --backup -b --backup-dir=d --suffix=s --update -u --inplace --append \
+    --append-verify --dirs -d --old-dirs --old-d --mkpath --links -l --copy-links -L \
+    --copy-unsafe-links --safe-links --insecure-links --confine-root=/d --munge-links --copy-dirlinks \
+    -k --keep-dirlinks -K --hard-links -H --perms -p --executability -E --chmod=u+w --acls -A --xattrs \
+    -X --owner -o --group -g --devices --copy-devices --write-devices --specials --drop-D -D --times -t \
+    --atimes -U --open-noatime --crtimes -N --omit-dir-times -O --omit-link-times -J --super --no-super \
+    --fake-super --sparse -S --preallocate --dry-run -n --whole-file -W --no-whole-file --no-W \
+    --checksum-choice=md5 --cc=md5 --one-file-system -x --block-size=9 -B9 --rsh=ssh -essh \
+    --rsync-path=p --existing --ignore-non-existing --ignore-existing --remove-source-files --del \
+    --delete --delete-before --delete-during --delete-delay --delete-after --delete-excluded \
+    --ignore-missing-args --delete-missing-args --ignore-errors --force --max-delete=1 --max-size=1 \
+    --min-size=1 --max-alloc=1G --partial --partial-dir=d --delay-updates --prune-empty-dirs -m \
+    --numeric-ids --usermap=a:b --groupmap=a:b --chown=0:0 --timeout=1 --contimeout=1 --ignore-times -I \
+    --size-only --modify-window=1 -@1 --temp-dir=d -Td --fuzzy -y --compare-dest=d --copy-dest=d \
+    --link-dest=d --compress -z --compress-choice=zstd --zc=zstd --compress-level=1 --zl=1 \
+    --compress-threads=1 --zt=1 --skip-compress=gz --cvs-exclude -C --filter=-_x -f-_x -F --exclude=x \
+    --exclude-from=/dev/null --include=x --include-from=/dev/null --files-from=/dev/null --from0 -0 \
+    --old-args --secluded-args -s --protect-args --trust-sender --copy-as=u --address=a --port=1 \
+    --sockopts=o --blocking-io --no-blocking-io --outbuf=L --stats --8-bit-output -8 --human-readable -h \
+    --progress -P --itemize-changes -i --remote-option=x -Mx --out-format=%n --log-format=%n \
+    --log-file=/dev/null --log-file-format=%n --password-file=f --early-input=f --list-only \
+    --bwlimit=1000 --stop-after=1 --time-limit=1 --stop-at=23:59 --fsync --write-batch=f \
+    --only-write-batch=f --read-batch=f --protocol=30 --iconv=utf8 --checksum-seed=1 --ipv4 -4 --ipv6 -6 \
+    --version -V --help --no-r --no-l --no-p --no-t --no-g --no-o --no-D --no-v --no-i --no-h --no-z \
+    --no-compress --no-s --no-S --no-H --no-A --no-X --no-O --no-R --no-d --no-x --no-m --no-partial \
+    --no-progress --no-inplace --no-bwlimit --no-timeout --no-force --no-backup --no-y --no-c --no-K \
+    --no-fuzzy --no-relative --no-dirs --no-links --no-times --no-perms";
+
+/// Options of all `aws s3` commands.
+const AWS: &str = "--endpoint-url=http://h --no-verify-ssl --no-paginate --output=text --query=x \
+    --profile=p --region=r --color=off --no-sign-request --ca-bundle=f --cli-read-timeout=1 \
+    --cli-connect-timeout=1 --cli-binary-format=base64 --no-cli-pager --no-cli-auto-prompt --debug \
+    --v2-debug --version";
+
+/// Options of `aws s3 cp`, `mv` and `sync`.
+const AWS_COPY: &str = "--dryrun --quiet --include=x --exclude=x --acl=private --follow-symlinks \
+    --no-follow-symlinks --no-guess-mime-type --sse --sse=AES256 --sse-c --sse-c-key=k --sse-kms-key-id=k \
+    --sse-c-copy-source=AES256 --sse-c-copy-source-key=k --storage-class=STANDARD --grants=read=id=x \
+    --website-redirect=/x --content-type=a/b --cache-control=x --content-disposition=x \
+    --content-encoding=x --content-language=x --expires=2030-01-31T12:00:00Z --source-region=r \
+    --only-show-errors --no-progress --page-size=5 --ignore-glacier-warnings --force-glacier-transfer \
+    --request-payer=requester --checksum-mode=ENABLED --checksum-algorithm=CRC32 --metadata=a=b \
+    --metadata-directive=COPY --copy-props=default --no-overwrite --case-conflict=ignore";
+
+const S5CMD: &str = "--credentials-file=f --dry-run --endpoint-url=http://h --json --log=error \
+    --no-sign-request --no-verify-ssl --profile=p --request-payer=requester --retry-count=3 \
+    --use-list-objects-v1 --install-completion --help";
+
+/// Options of s5cmd's `cp` and `mv`; short spellings are those of `run` files.
+const S5CMD_COPY: &str = "--flatten --no-clobber -n --if-size-differ --if-source-newer -u \
+    --version-id=x --show-progress --no-follow-symlinks --storage-class=STANDARD --concurrency=5 \
+    --part-size=50 --metadata=a=b --metadata-directive=COPY --sse=AES256 --sse-kms-key-id=k --acl=private \
+    --cache-control=x --expires=2030-01-31T12:00:00Z --force-glacier-transfer \
+    --ignore-glacier-warnings --source-region=r --destination-region=r --exclude=x --include=x --raw \
+    --content-type=a/b --content-encoding=x --content-disposition=x";
+
+/// Each command with the options of its peers.
+const PEERS: &[(&str, &[&str])] = &[
+    ("sync", &[RSYNC]),
+    (
+        "cp",
+        &[
+            AWS,
+            AWS_COPY,
+            "--recursive --expected-size=1",
+            S5CMD,
+            S5CMD_COPY,
+            "--no-such-upload-retry-count=1",
+        ],
+    ),
+    ("mv", &[AWS, AWS_COPY, "--recursive --validate-same-s3-paths", S5CMD, S5CMD_COPY]),
+    (
+        "sync",
+        &[AWS, AWS_COPY, "--size-only --exact-timestamps --delete", S5CMD, "--exit-on-error --raw"],
+    ),
+    (
+        "rm",
+        &[
+            AWS,
+            "--dryrun --quiet --recursive --request-payer=requester --include=x --exclude=x \
+             --only-show-errors --page-size=5",
+            S5CMD,
+            "--raw --all-versions --version-id=x",
+        ],
+    ),
+    (
+        "ls",
+        &[
+            AWS,
+            "--recursive --page-size=5 --human-readable --summarize --request-payer=requester \
+             --bucket-name-prefix=x --bucket-region=x",
+            S5CMD,
+            "--etag --humanize --storage-class --exclude=x --all-versions --show-fullpath",
+        ],
+    ),
+    ("mb", &[AWS, "--tags=a", S5CMD]),
+    ("rb", &[AWS, "--force", S5CMD]),
+    ("bucket-version", &[S5CMD, "--set=Enabled"]),
+    ("presign", &[AWS, "--expires-in=5 --expire=5 --version-id=x", S5CMD]),
+    ("du", &[S5CMD, "--group --humanize --exclude=x --all-versions --version-id=x"]),
+    ("cat", &[S5CMD, "--raw --version-id=x --concurrency=5 --part-size=50"]),
+    ("head", &[S5CMD, "--raw --version-id=x"]),
+    (
+        "pipe",
+        &[
+            S5CMD,
+            "--storage-class=STANDARD --concurrency=5 --part-size=50 --metadata=a=b --sse=AES256 \
+             --sse-kms-key-id=k --acl=private --cache-control=x --expires=2030-01-31T12:00:00Z --raw \
+             --content-type=a/b --content-encoding=x --content-disposition=x --no-clobber",
+        ],
+    ),
+    ("run", &[S5CMD, "--numworkers=5 --stat"]),
+];
+
+/// Returns how one option is handled.
+fn outcome(table: &dyn Syntax, option: &str) -> &'static str {
+    match table.parse(&[OsString::from(option), "s3://abc/k".into(), "d".into()]) {
+        Ok(typed) if typed.notes.is_empty() => "built",
+        Ok(_) => "noted",
+        Err(Refused::Help(_)) => "built",
+        Err(Refused::Usage(message) | Refused::Failed { message, .. }) => {
+            match message.contains(" is not supported") && !message.contains("similar") {
+                true => "named",
+                false => "unknown",
+            }
+        }
+    }
+}
+
+#[test]
+fn every_option_of_a_peer_is_built_noted_or_named() {
+    let mut unknown = Vec::new();
+    for (command, lists) in PEERS {
+        for option in lists.iter().flat_map(|list| list.split_whitespace()) {
+            if outcome(table(command), option) == "unknown" {
+                unknown.push(format!("{command} {option}"));
+            }
+        }
+    }
+    assert!(unknown.is_empty(), "{}", unknown.join("\n"));
+}
+
+#[test]
+fn options_without_effect_are_noted_once() {
+    let typed = |line: &str| {
+        let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+        table("sync").parse(&words).unwrap().note()
+    };
+    let note = typed("-avz --zl=3 --timeout=5 --max-alloc=1g --timeout=6 s d").unwrap();
+    assert_eq!(
+        note,
+        "note: without effect here: -z, --compress-level (no remote shell or daemon, so nothing is \
+         compressed on the way); --max-alloc (there is no file list to build); --timeout (no \
+         remote shell or daemon)"
+    );
+    assert_eq!(typed("-av s d"), None);
 }

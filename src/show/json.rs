@@ -1,7 +1,7 @@
 //! JSON lines: one per entry, problem and warning, and the summary that ends every run. Fields are only ever added;
 //! `schema` counts incompatible changes.
 
-use super::{itemize, verdict};
+use super::{lines as itemize, verdict};
 use hakobu_core::error::{Cause, ErrorClass, Operation, Problem};
 use hakobu_core::event::Change;
 use hakobu_core::event::Item;
@@ -295,7 +295,7 @@ impl Summary {
 
 #[cfg(test)]
 mod tests {
-    use super::super::itemize::tests::item;
+    use super::super::lines::tests::item;
     use super::*;
     use hakobu_core::unit::Totals;
     use hakobu_transfer::run::RequestCounts;

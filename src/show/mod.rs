@@ -1,50 +1,154 @@
 //! Display of a run: receives its events and passes each to the requested formats. The formats (itemized lines,
 //! lists, JSON, job log, statistics) are functions to bytes; `output` writes them.
 
-mod ask;
 pub mod escape;
-pub mod format;
-pub mod itemize;
-pub mod joblog;
 pub mod json;
-pub mod list;
+pub mod lines;
 pub mod output;
+mod pace;
 pub mod problems;
 pub mod progress;
-mod remark;
 pub mod screen;
 pub mod stats;
-mod transferred;
 pub mod verdict;
-mod wanted;
 
-pub use ask::{ask, confirmed};
-pub use wanted::{Line, Wanted};
-
-use crate::number;
+use crate::limits::Priority;
+use crate::number::{self, Digits};
 use escape::Escape;
 use hakobu_core::error::{Cause, ErrorClass, Problem, cannot, quoted};
 use hakobu_core::event::{Event, Item, Listener, Remark};
+use hakobu_sys::paths::Links;
 use hakobu_transfer::run::{Control, Outcome};
 use jiff::tz::TimeZone;
+use lines::OutFormat;
 use output::Output;
 use parking_lot::Mutex;
-use progress::{Form, Progress};
+use progress::{Progress, ProgressForm};
+pub use screen::{ask, confirmed};
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Minimum duration of a run with a verdict.
 const VERDICT_MIN: Duration = Duration::from_secs(5);
 
+/// Line of one entry on standard output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Line {
+    /// None.
+    #[default]
+    None,
+    /// rsync's `-v`.
+    Name {
+        /// `-vv`: also entries with changed attributes only, and unchanged ones.
+        all: bool,
+    },
+    /// rsync's `-i`.
+    Itemized,
+    /// rsync's `--out-format`: see [`Wanted::format`].
+    Format,
+    /// rsync's `--list-only`.
+    List {
+        /// `-l`: show the targets of symlinks.
+        links: bool,
+    },
+    /// cp's `-v`; with a verb, mv's.
+    Arrow(&'static str),
+    /// Operations on names, as lines for `hakobu run`: the verb for transferred entries, and `rm`.
+    Mapping(&'static str),
+    /// rm's `-v` for objects.
+    Removed,
+    /// A JSON line.
+    Json,
+}
+
+/// The requested output.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// The command, for the summary and the job log.
+    pub command: &'static str,
+    /// The style of filter patterns was given.
+    pub styled: bool,
+    /// Verb for the totals: `copied`, `moved`.
+    pub done: &'static str,
+    /// Advice after an interruption.
+    pub resume: &'static str,
+    /// The line of an entry.
+    pub line: Line,
+    /// Entries that need nothing, or equal those of another tree, have lines as well.
+    pub unchanged: bool,
+    /// Only JSON lines on standard output.
+    pub json: bool,
+    /// Print every problem when it happens (`-v`).
+    pub problems: bool,
+    /// Print only errors (`-q`).
+    pub quiet: bool,
+    /// Print rsync's statistics at the end.
+    pub stats: bool,
+    /// Print rsync's last two lines.
+    pub ending: bool,
+    /// Print counts of operations and requests at the end (`--stat`).
+    pub stat: bool,
+    /// CPU and I/O priority.
+    pub priority: Priority,
+    /// Print the verdict at the end, with all evidence (`--explain`).
+    pub explain: bool,
+    /// Print the totals at the end, also without a terminal.
+    pub totals: bool,
+    /// `--progress`, `--no-progress`, or neither.
+    pub progress: Option<bool>,
+    /// After the line of each transferred file, rsync's line of its progress.
+    pub transfers: bool,
+    /// rsync's line of progress of the whole run on standard output.
+    pub whole: bool,
+    /// Time after which the run stops (`--stop-after`, `--stop-at`).
+    pub stop_after: Option<Duration>,
+    /// Nothing is changed.
+    pub dry_run: bool,
+    /// The command writes its own summary and totals.
+    pub own_end: bool,
+    /// Format of numbers.
+    pub digits: Digits,
+    /// `-8`.
+    pub eight_bit: bool,
+    /// `--log-file`.
+    pub log_file: Option<OsString>,
+    /// `--joblog`.
+    pub joblog: Option<OsString>,
+    /// Symlinks allowed in the paths of these files.
+    pub links: Links,
+    /// `--out-format`.
+    pub format: Option<Arc<OutFormat>>,
+    /// `--log-file-format`.
+    pub log_format: Option<Arc<OutFormat>>,
+    /// Messages to print before the start.
+    pub notes: Vec<String>,
+    /// Lines on standard output before the start.
+    pub told: Vec<String>,
+}
+
+impl Wanted {
+    /// Suppresses all output except errors, or enables it again.
+    pub fn hush(&mut self, on: bool) {
+        self.quiet = on;
+        self.progress = if on { Some(false) } else { self.progress };
+    }
+
+    /// Returns whether any output requires items; see `Spec::items`.
+    pub fn items(&self) -> bool {
+        self.line != Line::None || self.log_file.is_some() || self.joblog.is_some()
+    }
+}
+
 /// Displays a run.
 pub struct Show {
     wanted: Wanted,
     escape: Escape,
-    list: list::List,
+    list: lines::ListFormat,
     stdout: Arc<Output>,
     log: Option<Output>,
     joblog: Option<Output>,
@@ -52,7 +156,7 @@ pub struct Show {
     /// Number of lines of progress of single files.
     transfers: AtomicU64,
     progress: Progress,
-    problems: Mutex<problems::Groups>,
+    problems: Mutex<problems::ProblemGroups>,
     control: Arc<Control>,
 }
 
@@ -72,23 +176,23 @@ impl Show {
         let log = open(&wanted.log_file, true)?;
         let joblog = open(&wanted.joblog, false)?;
         if let Some(joblog) = &joblog {
-            joblog.write(joblog::HEADER);
+            joblog.write(lines::JOBLOG_HEADER);
         }
         let escape = if wanted.eight_bit { Escape::EightBit } else { Escape::of_locale() };
         let links = wanted.line == Line::List { links: true };
         // Looking up the time zone reads a file: only done if times are shown.
         let timed = log.is_some() || matches!(wanted.line, Line::List { .. } | Line::Format);
         let zone = if timed { TimeZone::system() } else { TimeZone::UTC };
-        let list = list::List { digits: wanted.digits, escape, links, zone };
+        let list = lines::ListFormat { digits: wanted.digits, escape, links, zone };
         let stdout = Arc::new(Output::stdout());
         let seen = wanted.line != Line::None && stdout.is_terminal();
         let form = match wanted.whole {
-            true => Form::States(wanted.digits),
-            false => Form::of(wanted.progress, wanted.json, seen),
+            true => ProgressForm::States(wanted.digits),
+            false => ProgressForm::of(wanted.progress, wanted.json, seen),
         };
         let lines = Arc::clone(&stdout);
         let progress = Progress::start(form, move |line| match form {
-            Form::States(_) => lines.write_state(line),
+            ProgressForm::States(_) => lines.write_state(line),
             _ => {
                 lines.write(line);
                 lines.flush();
@@ -103,7 +207,7 @@ impl Show {
             seq: AtomicU64::new(0),
             transfers: AtomicU64::new(0),
             progress,
-            problems: Mutex::new(problems::Groups::new(wanted.command, wanted.styled)),
+            problems: Mutex::new(problems::ProblemGroups::new(wanted.command, wanted.styled)),
             control,
             wanted,
         })
@@ -126,7 +230,7 @@ impl Show {
     pub fn renamed(&self, from: &Path, to: &Path, backup: Option<&Path>) {
         let mut out = Vec::new();
         match self.wanted.line {
-            Line::Arrow(_) => itemize::push_renamed(from, to, backup, &mut out),
+            Line::Arrow(_) => lines::push_renamed(from, to, backup, &mut out),
             Line::Json => json::push_rename(from, to, backup, &mut out),
             _ => {}
         }
@@ -139,8 +243,8 @@ impl Show {
         match self.wanted.line {
             Line::None => {}
             Line::Name { .. } | Line::Itemized | Line::Format if is_silent => {}
-            Line::Name { all } => itemize::push_plain(item, all, self.escape, &mut out),
-            Line::Itemized => itemize::push_itemized(item, self.escape, &mut out),
+            Line::Name { all } => lines::push_plain(item, all, self.escape, &mut out),
+            Line::Itemized => lines::push_itemized(item, self.escape, &mut out),
             Line::Format => {
                 if let Some(format) = self.wanted.format.as_ref().filter(|_| item.change.any()) {
                     format.push(item, self.escape, (&self.list.zone, now_s()), &mut out);
@@ -153,18 +257,18 @@ impl Show {
                 }
             }
             Line::Json => json::push_item(item, &mut out),
-            Line::Removed => itemize::push_removed(item, &mut out),
-            Line::Mapping(verb) => itemize::push_mapping(verb, item, &mut out),
+            Line::Removed => lines::push_removed(item, &mut out),
+            Line::Mapping(verb) => lines::push_mapping(verb, item, &mut out),
             Line::Arrow(verb) => {
                 let moved = item.change.created || item.change.transferred || item.change.hard_link;
                 if let (true, Some(from), Some(to)) = (moved, &item.source, &item.target) {
-                    itemize::push_copied(verb, item.kind, from, to, &mut out);
+                    lines::push_copied(verb, item.kind, from, to, &mut out);
                 }
             }
         }
-        if self.wanted.transfers && transferred::has_line(item) {
+        if self.wanted.transfers && progress::has_progress(item) {
             let at = self.progress.position(1 + self.transfers.fetch_add(1, Relaxed));
-            transferred::push(item.bytes, item.took, self.wanted.digits, at, &mut out);
+            progress::push_progress(item.bytes, item.took, self.wanted.digits, at, &mut out);
         }
         self.print(&out);
         if let Some(log) = self.log.as_ref().filter(|_| item.change.any() && !is_silent) {
@@ -173,15 +277,15 @@ impl Show {
                 Some(format) => {
                     format.push(item, self.escape, (&self.list.zone, now_s()), &mut said);
                 }
-                None => itemize::push_itemized(item, self.escape, &mut said),
+                None => lines::push_itemized(item, self.escape, &mut said),
             }
             if !said.is_empty() {
                 log.write(&[self.stamp(), said].concat());
             }
         }
-        if let Some(joblog) = self.joblog.as_ref().filter(|_| joblog::has_line(item)) {
+        if let Some(joblog) = self.joblog.as_ref().filter(|_| lines::has_job_line(item)) {
             let mut line = Vec::with_capacity(128);
-            joblog::push_item(&self.job(), self.next_seq(), item, &mut line);
+            lines::push_job(&self.job(), self.next_seq(), item, &mut line);
             joblog.write(&line);
         }
     }
@@ -189,7 +293,7 @@ impl Show {
     /// Prints a message about an entry; as rsync, also in the log.
     fn remark(&self, remark: &Remark<'_>) {
         let mut text = Vec::with_capacity(128);
-        remark::push(remark, self.escape, &mut text);
+        lines::push_remark(remark, self.escape, &mut text);
         self.tell(text);
     }
 
@@ -208,7 +312,7 @@ impl Show {
 
     /// Returns the start of a log line, in rsync's form: time and process.
     fn stamp(&self) -> Vec<u8> {
-        let time = list::time_text(now_s() as i64, &self.list.zone, list::TIME);
+        let time = lines::time_text(now_s() as i64, &self.list.zone, lines::TIME);
         format!("{time} [{}] ", std::process::id()).into_bytes()
     }
 
@@ -243,9 +347,9 @@ impl Show {
             line.push(b'\n');
             log.write(&line);
         }
-        if let Some(joblog) = self.joblog.as_ref().filter(|_| joblog::has_problem_line(problem)) {
+        if let Some(joblog) = self.joblog.as_ref().filter(|_| lines::has_failed_job(problem)) {
             let mut line = Vec::with_capacity(128);
-            joblog::push_problem(&self.job(), self.next_seq(), now_s(), problem, &mut line);
+            lines::push_failed_job(&self.job(), self.next_seq(), now_s(), problem, &mut line);
             joblog.write(&line);
         }
     }
@@ -286,7 +390,7 @@ impl Show {
         self.print_end(outcome);
         if self.wanted.whole && outcome.fatal.is_none() {
             let at = self.progress.position(outcome.totals.files);
-            let state = transferred::State::last(outcome, at, self.progress.percent());
+            let state = progress::TransferState::last(outcome, at, self.progress.percent());
             let mut line = Vec::with_capacity(128);
             state.push(self.wanted.digits, &mut line);
             self.stdout.write_state(&line);

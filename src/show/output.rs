@@ -22,15 +22,15 @@ static LOST: Mutex<Option<io::Error>> = Mutex::new(None);
 
 /// A stream that many threads write whole lines to.
 pub struct Output {
-    state: Mutex<State>,
+    state: Mutex<OutputState>,
     is_terminal: bool,
 }
 
 /// A file whose reader is waited for until a signal comes.
-type Waiting = stdio::Output<fn() -> bool>;
+type WaitingOutput = stdio::Output<fn() -> bool>;
 
-struct State {
-    writer: Option<BufWriter<Waiting>>,
+struct OutputState {
+    writer: Option<BufWriter<WaitingOutput>>,
     /// Reason that there is no writer, until something is written.
     closed: Option<io::Error>,
     is_stdout: bool,
@@ -58,9 +58,9 @@ impl Output {
         };
         Output {
             is_terminal: file.as_ref().is_some_and(File::is_terminal),
-            state: Mutex::new(State {
+            state: Mutex::new(OutputState {
                 writer: file.map(|file| {
-                    let file = Waiting::new(file, stopped::is_stopped);
+                    let file = WaitingOutput::new(file, stopped::is_stopped);
                     BufWriter::with_capacity(64 * 1024, file)
                 }),
                 closed,
@@ -143,7 +143,7 @@ impl Drop for Output {
     }
 }
 
-impl State {
+impl OutputState {
     fn write(&mut self, parts: &[&[u8]], flush: bool) {
         let Some(writer) = self.writer.as_mut() else {
             if let Some(error) = self.closed.take() {

@@ -210,7 +210,7 @@ enum Reason {
     Text(Cow<'static, str>),
 }
 
-struct Group {
+struct ProblemGroup {
     /// Sentences of the first problems.
     first: Vec<String>,
     advice: Option<&'static str>,
@@ -220,18 +220,18 @@ struct Group {
 
 /// Problems grouped by kind.
 #[derive(Default)]
-pub struct Groups {
+pub struct ProblemGroups {
     command: &'static str,
     styled: bool,
     places: HashMap<(Operation, ErrorClass, Reason), usize>,
-    groups: Vec<Group>,
+    groups: Vec<ProblemGroup>,
     ungrouped: u64,
 }
 
-impl Groups {
+impl ProblemGroups {
     /// Makes groups for the problems of `command`. `styled`: the style of filter patterns was given.
-    pub fn new(command: &'static str, styled: bool) -> Groups {
-        Groups { command, styled, ..Groups::default() }
+    pub fn new(command: &'static str, styled: bool) -> ProblemGroups {
+        ProblemGroups { command, styled, ..ProblemGroups::default() }
     }
 
     /// Adds one problem.
@@ -252,7 +252,7 @@ impl Groups {
             }
         } else if self.groups.len() < GROUPS_MAX {
             self.places.insert(key, self.groups.len());
-            self.groups.push(Group {
+            self.groups.push(ProblemGroup {
                 first: vec![sentence(problem, escape)],
                 advice: advice(problem, self.command, self.styled),
                 class: problem.class,
@@ -268,11 +268,11 @@ impl Groups {
     /// what stopped the run: it stands for the problems that did, after all others.
     pub fn lines(&self, printed: bool, fatal: Option<&str>) -> Vec<String> {
         let mut lines = Vec::new();
-        let advise = |lines: &mut Vec<String>, group: &Group| {
+        let advise = |lines: &mut Vec<String>, group: &ProblemGroup| {
             let hint = group.advice.map(|advice| format!("  hint: {advice}"));
             lines.extend(hint.filter(|hint| !lines.contains(hint)));
         };
-        let stopped = |group: &&Group| fatal.is_some() && group.class == ErrorClass::Fatal;
+        let stopped = |group: &&ProblemGroup| fatal.is_some() && group.class == ErrorClass::Fatal;
         for group in self.groups.iter().filter(|group| !stopped(group)) {
             if !printed {
                 lines.extend(group.first.iter().cloned());
@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn of_ten_thousand_three_are_named() {
-        let mut groups = Groups::default();
+        let mut groups = ProblemGroups::default();
         for n in 0..10_000 {
             let problem =
                 problem(Operation::Read, ErrorClass::Partial, errno::EACCES, &n.to_string());
@@ -392,7 +392,7 @@ mod tests {
 
     #[test]
     fn memory_has_a_bound() {
-        let mut groups = Groups::default();
+        let mut groups = ProblemGroups::default();
         for code in 1..=100 {
             groups.add(&problem(Operation::Read, ErrorClass::Partial, code, "x"), Escape::Utf8);
         }

@@ -4,8 +4,8 @@
 use super::{
     AGAIN, OpenRun, RunArguments, WorkerJob, open_run, parse_run, report_error, run_worker,
 };
-use crate::commands::line::told;
 use crate::commands::session::Session;
+use crate::commands::tool::end_with;
 use crate::exit;
 use crate::number::{Digits, things};
 use crate::show::{Wanted, output};
@@ -54,7 +54,8 @@ pub fn finish(opened: OpenRun, how: CollectOptions) -> Result<u8, u8> {
     if !how.verifies {
         return collect(&opened, how);
     }
-    verify::refuse_unfit(&opened.spec).map_err(|fatal| told(exit::SYNC_USAGE, &fatal.message))?;
+    verify::refuse_unfit(&opened.spec)
+        .map_err(|fatal| end_with(exit::SYNC_USAGE, &fatal.message))?;
     let code = match Phase::current_verification(&*opened.folder).map_err(report_error)? {
         Some(_) => exit::OK,
         None => collect(&opened, how)?,
@@ -120,7 +121,7 @@ fn wait_for_workers(
             if before != beat.counter && !waits {
                 let (worker, host) = (&beat.worker, &beat.host);
                 output::message(&format!("worker {worker} on {host} is still at work"));
-                return Err(told(
+                return Err(end_with(
                     AGAIN,
                     "hint: collect when all workers have ended, or with --wait",
                 ));
@@ -298,11 +299,11 @@ fn finish_verification(opened: OpenRun, stale: Duration, json: bool) -> Result<u
     let at_once = exit::SYNC_INTERRUPTED;
     let job =
         WorkerJob { phase: phase.clone(), stale, workers: 1, command: "cluster collect", at_once };
-    let end = run_worker(opened, job).map_err(|message| told(exit::SYNC_IO, &message))?;
+    let end = run_worker(opened, job).map_err(|message| end_with(exit::SYNC_IO, &message))?;
     if let Some(why) = end.why {
         return Err(match why.starts_with("interrupted") {
-            true => told(at_once, "interrupted: collect --verify again to continue"),
-            false => told(end.code, &why),
+            true => end_with(at_once, "interrupted: collect --verify again to continue"),
+            false => end_with(end.code, &why),
         });
     }
     let mut results = RunResults::default();

@@ -1,10 +1,10 @@
 //! `hakobu cluster plan`: a dry run whose result goes into a run folder.
 
-use super::options::Args;
 use super::{VERSION, absolute, end_directories};
-use crate::commands::line::{refuse, told};
-use crate::commands::session::{Session, ended};
+use crate::commands::cluster::ClusterArgs;
+use crate::commands::session::{Session, outcome_of_fatal};
 use crate::commands::sync::read;
+use crate::commands::tool::{end_with, refuse};
 use crate::exit;
 use crate::number::{Digits, things};
 use crate::show::{Line, Wanted, output};
@@ -30,11 +30,11 @@ pub fn run(arguments: &[OsString]) -> Result<u8, u8> {
     let (spec, wanted, args) = read(arguments).map_err(refused)?;
     if args.cluster.is_some() {
         let message = "--cluster is an option of sync: plan only plans";
-        return Err(told(exit::SYNC_USAGE, message));
+        return Err(end_with(exit::SYNC_USAGE, message));
     }
     if args.verify {
         let message = "--verify comes after the transfer: hakobu cluster collect --verify RUN";
-        return Err(told(exit::SYNC_USAGE, message));
+        return Err(end_with(exit::SYNC_USAGE, message));
     }
     make(arguments, &spec, wanted, &args).map(|(code, _)| code)
 }
@@ -45,9 +45,9 @@ pub fn make(
     arguments: &[OsString],
     spec: &Spec,
     mut wanted: Wanted,
-    args: &Args,
+    args: &ClusterArgs,
 ) -> Result<(u8, ClusterPlan), u8> {
-    let refused = |message: String| told(exit::SYNC_USAGE, &message);
+    let refused = |message: String| end_with(exit::SYNC_USAGE, &message);
     if wanted.stop_after.is_some() {
         return Err(refused(
             "--stop-after (or --stop-at) is not supported on many machines".into(),
@@ -71,7 +71,7 @@ pub fn make(
         None => None,
         Some(manifest) => {
             let read = inventory(manifest, spec);
-            let read = read.map_err(|Fatal { code, message }| told(code, &message))?;
+            let read = read.map_err(|Fatal { code, message }| end_with(code, &message))?;
             if !wanted.json && !wanted.quiet {
                 output::message(&of_rows(&read));
             }
@@ -82,10 +82,10 @@ pub fn make(
     spec.objects.inventory = inventory;
     let spec = &spec;
     let folder = folder::open(&run, &spec.objects.target, true);
-    let folder = folder.map_err(|error| told(exit::SYNC_IO, &error.message))?;
+    let folder = folder.map_err(|error| end_with(exit::SYNC_IO, &error.message))?;
     let encoded = |word: &OsString| journal::text(word.as_bytes());
     let here = std::env::current_dir().map_err(|error| {
-        told(exit::SYNC_IO, &format!("cannot tell the working directory: {error}"))
+        end_with(exit::SYNC_IO, &format!("cannot tell the working directory: {error}"))
     })?;
     let here = here.into_os_string();
     let request = planner::PlanRequest {
@@ -111,7 +111,7 @@ pub fn make(
             made = Some(plan);
             outcome
         }
-        Err(fatal) => ended(fatal, session.start.elapsed()),
+        Err(fatal) => outcome_of_fatal(fatal, session.start.elapsed()),
     };
     let code = session.end(outcome);
     let Some(plan) = made else { return Err(code) };

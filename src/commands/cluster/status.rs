@@ -2,7 +2,7 @@
 
 use super::collect::{RunProblem, problems};
 use super::{RunArguments, VERSION, parse_run, report_error};
-use crate::commands::line::told;
+use crate::commands::tool::end_with;
 use crate::exit;
 use crate::files::Target;
 use crate::number::{Digits, things};
@@ -45,7 +45,7 @@ pub fn run(arguments: &[OsString]) -> Result<u8, u8> {
         let took_s = started.elapsed().as_secs_f64();
         let rate = (now.bytes_now.saturating_sub(from)) as f64 / took_s.max(RATE_MIN_S);
         if let Some(path) = &args.textfile {
-            write_textfile(path, &now).map_err(|message| told(exit::FAILURE, &message))?;
+            write_textfile(path, &now).map_err(|message| end_with(exit::FAILURE, &message))?;
         }
         if args.json {
             output::line(&now);

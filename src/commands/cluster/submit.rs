@@ -1,13 +1,16 @@
-//! `hakobu cluster submit`: hands workers to an engine: processes of this machine, Slurm, Ray, Kubernetes, GNU parallel.
+//! Workers on many machines: started by the engines of `submit`; and `sync --engine`, which plans, submits and collects.
 
-use super::options::Engine;
-use super::{RunArguments, VERSION, parse_run, report_error};
-use crate::commands::line::told;
-use crate::show::output;
+use super::collect::{self, CollectOptions};
+use super::{
+    ClusterArgs, Engine, RunArguments, VERSION, absolute, open_run, parse_run, plan, report_error,
+};
+use crate::commands::tool::end_with;
+use crate::show::{Wanted, output};
 use crate::{exit, names};
-use hakobu_cluster::folder;
 use hakobu_cluster::plan::{ClusterPlan, REPORT};
+use hakobu_cluster::{folder, verify};
 use hakobu_core::error::quoted;
+use hakobu_transfer::run::Spec;
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
@@ -18,7 +21,7 @@ use std::time::Duration;
 /// Runs the subcommand.
 pub fn run(arguments: &[OsString]) -> Result<u8, u8> {
     let RunArguments { args, run, rest } = parse_run("submit", arguments, exit::USAGE)?;
-    let usage = |message: &str| told(exit::USAGE, message);
+    let usage = |message: &str| end_with(exit::USAGE, message);
     let engine = args.engine.clone().ok_or_else(|| {
         usage("give an engine: --local N, --slurm, --ray ADDRESS, --k8s, --parallel HOSTS")
     })?;
@@ -60,7 +63,7 @@ pub fn run(arguments: &[OsString]) -> Result<u8, u8> {
             .map(|text| output::text(&text)),
         Engine::Parallel(hosts) => run_parallel(&order, &hosts, args.dry_run),
     };
-    done.map(|()| exit::OK).map_err(|message| told(exit::FAILURE, &message))
+    done.map(|()| exit::OK).map_err(|message| end_with(exit::FAILURE, &message))
 }
 
 /// Runs workers of this machine to their end.
@@ -441,6 +444,84 @@ fn kubernetes_manifests(
          # kubectl patch job hakobu-collect-{name} -p '{{\"spec\":{{\"suspend\":false}}}}'\n\
          # These manifests fit the API's schema; they were not tried on a cluster.\n{text}\n"
     ))
+}
+
+/// Runs a transfer on many machines. Without `--run` the folder is made in the working directory,
+/// which they share then, and removed when all went well.
+pub fn sync_cluster(arguments: &[OsString], spec: Spec, wanted: Wanted, args: &ClusterArgs) -> u8 {
+    let Some((engine, nodes)) = args.cluster.clone() else {
+        output::message("--run, --workers, --inventory and --verify go with --cluster ENGINE:N");
+        output::message("hint: hakobu verify compares two trees");
+        return exit::SYNC_USAGE;
+    };
+    if args.verify
+        && let Err(fatal) = verify::refuse_unfit(&spec)
+    {
+        output::message(&fatal.message);
+        return exit::SYNC_USAGE;
+    }
+    let mut args = args.clone();
+    let own = args.run.is_none();
+    if own {
+        let name = format!("hakobu-run-{:08x}-{:08x}", std::process::id(), nanos());
+        args.run = Some(name.into());
+    }
+    args.workers = args.workers.or(Some(nodes));
+    let Some(run) = args.run.as_deref().map(absolute) else { return exit::SYNC_USAGE };
+    let settings = spec.objects.target.clone();
+    let (planned, plan) = match plan::make(arguments, &spec, wanted, &args) {
+        Ok(made) => made,
+        Err(code) => {
+            if own {
+                drop(std::fs::remove_dir_all(&run));
+            }
+            return code;
+        }
+    };
+    if planned == exit::SYNC_INTERRUPTED {
+        return planned;
+    }
+    let count = plan.shards.len() as u64;
+    let start = |verifies: bool| {
+        let nodes = nodes.min(count);
+        let rest = Vec::new();
+        let order = WorkerOrder { run: run.clone(), nodes, stale: args.stale(), verifies, rest };
+        let ran = match &engine {
+            _ if count == 0 => Ok(()),
+            Engine::Local => run_local(&order),
+            Engine::Slurm => run_slurm(&order),
+            Engine::Ray(address) => run_ray(&order, address, false),
+            Engine::Kubernetes | Engine::Parallel(_) => Ok(()),
+        };
+        // Continue after failures of workers: collect transfers the rest.
+        if let Err(message) = ran {
+            output::message(&message);
+        }
+    };
+    let collect = |verifies: bool| {
+        let options = CollectOptions { stale: args.stale(), waits: true, json: false, verifies };
+        let opened = open_run(&run, &settings).map_err(report_error);
+        opened.and_then(|opened| collect::finish(opened, options)).unwrap_or_else(|code| code)
+    };
+    start(false);
+    let mut code = collect(false);
+    if args.verify && collect::is_collected(code) {
+        start(true);
+        code = collect(true);
+    }
+    if own && code == exit::OK {
+        if let Err(error) = std::fs::remove_dir_all(&run) {
+            output::message(&format!("cannot remove {}: {error}", quoted(&run)));
+        }
+    } else if own {
+        output::message(&format!("the run folder stays: {}", quoted(&run)));
+    }
+    code
+}
+
+fn nanos() -> u32 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(0, |now| now.subsec_nanos())
 }
 
 #[cfg(test)]

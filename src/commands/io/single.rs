@@ -1,10 +1,11 @@
 //! Jobs that run once: laid out, run, reported, removed. While they run: fio's status line on a terminal, and interim
 //! reports (`--status-interval`).
 
+use crate::commands::session::stop_on_signals;
 use crate::files::{is_stdout, write_file};
 use crate::show::output::{self, Output};
 use crate::show::{progress, screen};
-use crate::{ec2, exit, signals};
+use crate::{environment, exit};
 use hakobu_core::error::cannot;
 use hakobu_io::job::Job;
 use hakobu_io::layout::{Layout, Safety, lay_out};
@@ -33,9 +34,9 @@ const PASSES: [u32; 2] = [1, 2];
 ///
 /// # Errors
 /// A sentence: nothing was measured, or what was measured could not be written.
-pub fn run(request: &Request) -> Result<u8, String> {
+pub fn run_single(request: &Request) -> Result<u8, String> {
     let control = Control::default();
-    signals::stop(&control, exit::IO_INTERRUPTED, "this");
+    stop_on_signals(&control, exit::IO_INTERRUPTED, "this");
     // Before anything is measured it is known that the result can be written.
     let report = match request.run.output.as_ref().filter(|path| !is_stdout(path)) {
         Some(path) => Some(
@@ -50,11 +51,11 @@ pub fn run(request: &Request) -> Result<u8, String> {
         job.rw.writes |= request.run.precondition;
     }
     run::check(&jobs)?;
-    let Some(layout) = laid(&jobs, &request.run.safety, &control)? else {
+    let Some(layout) = lay_out_jobs(&jobs, &request.run.safety, &control)? else {
         return Ok(exit::IO_INTERRUPTED);
     };
     let done = match request.run.precondition {
-        true => preconditioned(&jobs, &layout, &control),
+        true => precondition_jobs(&jobs, &layout, &control),
         false => Ok(true),
     };
     let done = done.and_then(|_| measure(request, &layout, report.as_ref(), &control));
@@ -70,7 +71,11 @@ pub fn run(request: &Request) -> Result<u8, String> {
 }
 
 /// Lays files out; `None` if the user stopped it, in which case nothing of it remains.
-pub fn laid(jobs: &[Job], safety: &Safety, control: &Control) -> Result<Option<Layout>, String> {
+pub fn lay_out_jobs(
+    jobs: &[Job],
+    safety: &Safety,
+    control: &Control,
+) -> Result<Option<Layout>, String> {
     match lay_out(jobs, safety, &control.flag()) {
         Err(_) if control.is_stopped() => Ok(None),
         laid => laid.map(Some),
@@ -85,7 +90,7 @@ pub fn remove(layout: &Layout) {
 }
 
 /// Writes all files before the first run; whether it was not stopped.
-pub fn preconditioned(jobs: &[Job], layout: &Layout, control: &Control) -> Result<bool, String> {
+pub fn precondition_jobs(jobs: &[Job], layout: &Layout, control: &Control) -> Result<bool, String> {
     let passes = PASSES[usize::from(jobs.iter().any(|job| job.rw.random))];
     let mut told = 0;
     let mut tell = |done: u64, total: u64| {
@@ -115,10 +120,10 @@ fn measure(
     if request.run.format == Format::Normal {
         say(&normal::head(jobs, PROGRAM));
     }
-    let machine = fingerprint::machine(&places(layout), ec2::kind());
+    let machine = fingerprint::machine(&target_places(layout), environment::instance_type());
     let disks = Disks::begin(layout.files.iter().map(|file| file.path.as_path()));
     let began = Instant::now();
-    let told = |outcomes: &[Outcome]| {
+    let write_report = |outcomes: &[Outcome]| {
         let (elapsed, now) = (began.elapsed(), jiff::Zoned::now());
         let facts = Facts {
             program: PROGRAM.into(),
@@ -140,17 +145,17 @@ fn measure(
         say(&text);
         Ok::<_, String>(())
     };
-    let mut live = Live::new(request, layout);
+    let mut live = IoProgress::new(request, layout);
     let mut so_far = Ok(());
     let ran = run_jobs(jobs, layout, &control.flag(), live.every(), &mut |view| {
         if live.show(&view.progress) {
-            so_far = told(&view.outcomes());
+            so_far = write_report(&view.outcomes());
         }
     });
     screen::clear();
     let outcomes = ran?;
     tell(jobs, &outcomes);
-    so_far.and_then(|()| told(&outcomes))?;
+    so_far.and_then(|()| write_report(&outcomes))?;
     if let Some(error) = report.and_then(Output::finish) {
         let path = request.run.output.as_deref().unwrap_or("".as_ref());
         return Err(cannot("write", path, error));
@@ -162,7 +167,7 @@ fn measure(
 }
 
 /// Returns the distinct folders of the files, each by a label.
-pub fn places(layout: &Layout) -> BTreeMap<String, PathBuf> {
+pub fn target_places(layout: &Layout) -> BTreeMap<String, PathBuf> {
     let mut folders: Vec<&Path> = Vec::new();
     for file in &layout.files {
         let folder = if file.device { Some(file.path.as_path()) } else { file.path.parent() };
@@ -196,7 +201,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 const IDLE: Duration = Duration::from_secs(1);
 
 /// State of the output.
-struct Live<'a> {
+struct IoProgress<'a> {
     request: &'a Request,
     whole: TotalWork,
     /// Progress at the last line.
@@ -209,9 +214,9 @@ struct Live<'a> {
     signalled: Arc<AtomicBool>,
 }
 
-impl<'a> Live<'a> {
+impl<'a> IoProgress<'a> {
     /// Creates the state before anything is shown.
-    fn new(request: &'a Request, layout: &Layout) -> Live<'a> {
+    fn new(request: &'a Request, layout: &Layout) -> IoProgress<'a> {
         let clone_bytes = |job: usize| {
             let clone = layout.clones.iter().find(|clone| clone.job == job && clone.clone == 0);
             clone.map_or(0, |clone| clone.extents.iter().map(|extent| extent.bytes).sum())
@@ -221,7 +226,7 @@ impl<'a> Live<'a> {
             Eta::Always => true,
             Eta::Never => false,
         };
-        Live {
+        IoProgress {
             request,
             whole: TotalWork::of(&request.jobs, clone_bytes),
             seen: Progress::default(),
@@ -231,7 +236,7 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// Returns the interval between calls of [`Live::show`].
+    /// Returns the interval between calls of [`IoProgress::show`].
     fn every(&self) -> Duration {
         let status = self.request.run.status_interval.unwrap_or(IDLE);
         if self.has_line { status.min(PAUSE) } else { status }

@@ -1,14 +1,15 @@
 //! A matrix of settings: files laid out once for all cells, runs interleaved, a record as campaigns have it, a table of
 //! medians that fills meanwhile, a report.
 
-use super::Args;
+use super::IoArgs;
 use super::options::Word;
-use super::single::{laid, places, preconditioned, remove};
-use crate::commands::bench::{new_folder, now, show};
+use super::single::{lay_out_jobs, precondition_jobs, remove, target_places};
+use crate::commands::bench::{new_folder, now, report_text, terminal_look};
+use crate::commands::session::stop_on_signals;
 use crate::number;
-use crate::show::progress::{Form, Progress};
+use crate::show::progress::{Progress, ProgressForm};
 use crate::show::{output, screen};
-use crate::{ec2, exit, signals, xdg};
+use crate::{environment, exit};
 use hakobu_core::error::{Cause, quoted};
 use hakobu_io::job::Job;
 use hakobu_io::layout::Layout;
@@ -38,12 +39,12 @@ const OF_SWEEP: [&str; 5] = ["output", "output-format", "repeat", "precondition"
 ///
 /// # Errors
 /// A sentence: it could not begin, or results could not be written.
-pub fn run(args: &Args) -> Result<u8, String> {
+pub fn run_sweep(args: &IoArgs) -> Result<u8, String> {
     let request = &args.request;
     let control = Control::default();
-    signals::stop(&control, exit::IO_INTERRUPTED, "this");
+    stop_on_signals(&control, exit::IO_INTERRUPTED, "this");
     let jobs = jobs_of_all(request)?;
-    let Some(mut layout) = laid(&jobs, &request.run.safety, &control)? else {
+    let Some(mut layout) = lay_out_jobs(&jobs, &request.run.safety, &control)? else {
         return Ok(exit::IO_INTERRUPTED);
     };
     // Each run claims the devices that it writes to.
@@ -70,9 +71,9 @@ fn jobs_of_all(request: &Request) -> Result<Vec<Job>, String> {
     Ok(jobs)
 }
 
-fn measure(args: &Args, jobs: &[Job], layout: &Layout, control: &Control) -> Result<u8, String> {
+fn measure(args: &IoArgs, jobs: &[Job], layout: &Layout, control: &Control) -> Result<u8, String> {
     let request = &args.request;
-    if request.run.precondition && !preconditioned(jobs, layout, control)? {
+    if request.run.precondition && !precondition_jobs(jobs, layout, control)? {
         return Ok(exit::IO_INTERRUPTED);
     }
     let program = std::env::current_exe()
@@ -81,7 +82,7 @@ fn measure(args: &Args, jobs: &[Job], layout: &Layout, control: &Control) -> Res
     let start = now();
     let folder = match &request.run.output {
         Some(folder) => folder.clone(),
-        None => new_folder(&xdg::results()?, &plan.header.name, &start)?,
+        None => new_folder(&environment::results_folder()?, &plan.header.name, &start)?,
     };
     let facts = fingerprint::HeaderFacts {
         program: concat!("hakobu ", env!("CARGO_PKG_VERSION")).into(),
@@ -90,7 +91,7 @@ fn measure(args: &Args, jobs: &[Job], layout: &Layout, control: &Control) -> Res
         machine_name: None,
     };
     let probe = LocalBench::new(program.clone(), None, control.flag());
-    let header = fingerprint::header(&plan, &facts, ec2::kind, &probe);
+    let header = fingerprint::header(&plan, &facts, environment::instance_type, &probe);
     let mut store = ResultsStore::open(&folder, &header, &start)?;
     output::message(&format!("results go to {}", quoted(&folder)));
     let mut local = LocalBench::new(program, Some(&folder), control.flag());
@@ -101,7 +102,7 @@ fn measure(args: &Args, jobs: &[Job], layout: &Layout, control: &Control) -> Res
     screen::clear();
     drop(store);
     let outcome = outcome?;
-    output::text(&show::report(&read(&folder)?, &show::look(false), None)?);
+    output::text(&report_text(&read(&folder)?, &terminal_look(false), None)?);
     if outcome.is_stopped() {
         output::message(&format!(
             "stopped; the same command with --output {} continues",
@@ -112,7 +113,7 @@ fn measure(args: &Args, jobs: &[Job], layout: &Layout, control: &Control) -> Res
     Ok(if outcome.failed > 0 { exit::FAILURE } else { exit::OK })
 }
 
-fn planned(args: &Args, layout: &Layout, program: &Path) -> Result<CampaignPlan, String> {
+fn planned(args: &IoArgs, layout: &Layout, program: &Path) -> Result<CampaignPlan, String> {
     let request = &args.request;
     let typed: Vec<String> = args.words.iter().map(word).collect();
     let all = ["hakobu", "io"].into_iter().chain(typed.iter().map(String::as_str));
@@ -123,7 +124,7 @@ fn planned(args: &Args, layout: &Layout, program: &Path) -> Result<CampaignPlan,
         seed: SEED,
         program,
         line: &line,
-        places: places(layout),
+        places: target_places(layout),
     };
     // Files that the sweep laid out may be written to, even if the file system cannot store the mark.
     let is_ours = layout.files.iter().all(|file| file.laid_out);
@@ -132,7 +133,7 @@ fn planned(args: &Args, layout: &Layout, program: &Path) -> Result<CampaignPlan,
 
 /// The arguments of this program for one cell: what was typed, with one value in the place of each
 /// list.
-fn cell_words(args: &Args, setting: &SweepSetting, is_ours: bool) -> Vec<String> {
+fn cell_words(args: &IoArgs, setting: &SweepSetting, is_ours: bool) -> Vec<String> {
     let mut words = vec!["io".to_owned()];
     for (name, value) in &args.words {
         if OF_SWEEP.contains(&name.as_str()) {
@@ -214,7 +215,7 @@ impl MedianTable {
             values: BTreeMap::new(),
             is_drawn: screen::redraws(),
             told: BTreeSet::new(),
-            progress: Progress::start(Form::OnSignal, |_| {}),
+            progress: Progress::start(ProgressForm::OnSignal, |_| {}),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Lines that can be merged: the same command with the same options, on the same sides.
 
-use super::plan::{Plan, Running};
+use crate::commands::run::{RunOptions, RunState};
 use crate::commands::{cp, mv, rm};
 use crate::exit;
 use crate::objects::Concerned;
@@ -21,7 +21,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// A line that runs as a process.
-pub struct Other {
+pub struct OtherLine {
     /// Line number, from 1.
     pub number: usize,
     /// Its command.
@@ -37,35 +37,35 @@ struct Key {
     concerned: Concerned,
 }
 
-enum Work {
+enum GroupWork {
     Transfers(Vec<Spec>),
     Removal(Box<Removal>),
 }
 
 /// Lines that are merged.
-pub struct Group {
+pub struct LineGroup {
     key: Key,
     wanted: Wanted,
-    work: Work,
+    work: GroupWork,
     /// The line of each transfer, or of each removal.
     numbers: Vec<usize>,
 }
 
 /// All lines read, grouped.
 #[derive(Default)]
-pub struct Groups {
-    groups: Vec<Group>,
+pub struct LineGroups {
+    groups: Vec<LineGroup>,
     /// Lines that belong to no group.
-    pub others: Vec<Other>,
+    pub others: Vec<OtherLine>,
     /// Folders to be removed at the end, with the numbers of their lines.
     pub folders: Vec<(usize, OsString)>,
 }
 
-impl Groups {
+impl LineGroups {
     /// Takes the groups, removals last.
-    pub fn take(self) -> Vec<Group> {
+    pub fn take(self) -> Vec<LineGroup> {
         let mut groups = self.groups;
-        groups.sort_by_key(|group| matches!(group.work, Work::Removal(_)));
+        groups.sort_by_key(|group| matches!(group.work, GroupWork::Removal(_)));
         groups
     }
 
@@ -86,15 +86,15 @@ impl Groups {
         stored: bool,
     ) -> Result<(), String> {
         let name = command.to_string_lossy();
-        let described = if stored { described(&name, &arguments)? } else { None };
+        let described = if stored { parse_line(&name, &arguments)? } else { None };
         let command = command.to_owned();
         let Some((options, concerned, wanted, work)) = described else {
-            self.others.push(Other { number, command, arguments });
+            self.others.push(OtherLine { number, command, arguments });
             return Ok(());
         };
         let added = match &work {
-            Work::Transfers(specs) => specs.len(),
-            Work::Removal(removal) => removal.targets.len(),
+            GroupWork::Transfers(specs) => specs.len(),
+            GroupWork::Removal(removal) => removal.targets.len(),
         };
         let numbers = vec![number; added];
         let key = Key { command, options, concerned };
@@ -102,48 +102,50 @@ impl Groups {
             Some(group) => {
                 group.numbers.extend(numbers);
                 match (&mut group.work, work) {
-                    (Work::Transfers(specs), Work::Transfers(more)) => specs.extend(more),
-                    (Work::Removal(all), Work::Removal(more)) => all.targets.extend(more.targets),
+                    (GroupWork::Transfers(specs), GroupWork::Transfers(more)) => specs.extend(more),
+                    (GroupWork::Removal(all), GroupWork::Removal(more)) => {
+                        all.targets.extend(more.targets)
+                    }
                     // A command does either.
                     _ => {}
                 }
             }
-            None => self.groups.push(Group { key, wanted, work, numbers }),
+            None => self.groups.push(LineGroup { key, wanted, work, numbers }),
         }
         Ok(())
     }
 }
 
 /// Options, sides in S3, output and work of a line that can be merged.
-type Described = (Vec<OptArg>, Concerned, Wanted, Work);
+type ObjectLine = (Vec<OptArg>, Concerned, Wanted, GroupWork);
 
 /// Describes a line with a store on a side; `None` if it runs as a process.
-fn described(command: &str, arguments: &[OsString]) -> Result<Option<Described>, String> {
+fn parse_line(command: &str, arguments: &[OsString]) -> Result<Option<ObjectLine>, String> {
     let (options, spec, wanted) = match command {
         "rm" => {
-            let (options, plan) = rm::described(arguments).map_err(said)?;
+            let (options, plan) = rm::parse_objects(arguments).map_err(message_of)?;
             of_the_process(&options)?;
             return Ok(plan.together().map(|(mut removal, wanted)| {
                 // A missing key counts as removed, as in s5cmd; a wildcard must match.
                 let is_key = |target: &RemovalTarget| matches!(target.keys, Keys::One(_));
                 removal.must_exist &= !removal.targets.iter().all(is_key);
                 let concerned = Concerned { source: false, target: true };
-                (options, concerned, wanted, Work::Removal(Box::new(removal)))
+                (options, concerned, wanted, GroupWork::Removal(Box::new(removal)))
             }));
         }
-        "cp" => match cp::described(arguments).map_err(said)? {
+        "cp" => match cp::described(arguments).map_err(message_of)? {
             cp::Described::Copy(options, spec, wanted) => (options, *spec, wanted),
             cp::Described::Stream(cp::Dash::Out(_)) => return Ok(None),
             cp::Described::Stream(cp::Dash::In(_)) => {
                 return Err("'-': a line of a file has no standard input".to_owned());
             }
         },
-        "mv" => mv::described(arguments).map_err(said)?,
+        "mv" => mv::parse_objects(arguments).map_err(message_of)?,
         _ => return Ok(None),
     };
     of_the_process(&options)?;
     let concerned = Concerned::of(&spec.sources, &spec.target);
-    Ok(Some((options, concerned, wanted, Work::Transfers(vec![spec]))))
+    Ok(Some((options, concerned, wanted, GroupWork::Transfers(vec![spec]))))
 }
 
 /// Rejects options that apply to the whole process.
@@ -154,24 +156,24 @@ fn of_the_process(options: &[OptArg]) -> Result<(), String> {
     }
 }
 
-fn said(refused: Refused) -> String {
+fn message_of(refused: Refused) -> String {
     match refused {
         Refused::Help(_) => "--help is none of a line's options".into(),
         Refused::Usage(message) | Refused::Failed { message, .. } => message,
     }
 }
 
-impl Group {
+impl LineGroup {
     /// Returns the transfers of the group.
     pub fn specs(&self) -> &[Spec] {
         match &self.work {
-            Work::Transfers(specs) => specs,
-            Work::Removal(_) => &[],
+            GroupWork::Transfers(specs) => specs,
+            GroupWork::Removal(_) => &[],
         }
     }
 
     /// Runs the group, whose first transfer has this number in `together`; failures are reported with their lines.
-    pub fn run(mut self, plan: &Plan, running: &Running, together: (&Together, usize)) {
+    pub fn run(mut self, plan: &RunOptions, running: &RunState, together: (&Together, usize)) {
         let (quiet, problems) = (true, false);
         let wanted = Wanted { quiet, problems, ..self.wanted.clone() };
         let show = match Show::new(wanted, Arc::clone(&running.control)) {
@@ -185,7 +187,7 @@ impl Group {
         let index = Index::of(&self);
         let listener = Numbered { show: &show, index, running, escape: Escape::of_locale() };
         let outcome = match &mut self.work {
-            Work::Transfers(specs) => {
+            GroupWork::Transfers(specs) => {
                 for spec in specs.iter_mut() {
                     spec.objects.options.exit_on_error |= plan.exit_on_error;
                     if plan.limits.base.jobs != Jobs::Auto {
@@ -197,7 +199,7 @@ impl Group {
                 };
                 transfer_each(specs, together, &running.control, &listener, &refused)
             }
-            Work::Removal(removal) => {
+            GroupWork::Removal(removal) => {
                 if plan.limits.base.jobs != Jobs::Auto {
                     removal.jobs = plan.limits.base.jobs;
                 }
@@ -226,17 +228,17 @@ struct Index {
 }
 
 impl Index {
-    fn of(group: &Group) -> Index {
+    fn of(group: &LineGroup) -> Index {
         let mut index = Index { exact: HashMap::new(), beginnings: Vec::new() };
         match &group.work {
-            Work::Transfers(specs) => {
+            GroupWork::Transfers(specs) => {
                 for (spec, number) in specs.iter().zip(&group.numbers) {
                     for source in spec.sources.locations() {
                         index.add(source.as_typed().as_os_str().as_bytes(), *number);
                     }
                 }
             }
-            Work::Removal(removal) => {
+            GroupWork::Removal(removal) => {
                 for (target, number) in removal.targets.iter().zip(&group.numbers) {
                     let key = match &target.keys {
                         Keys::One(key) | Keys::Tree(key) | Keys::Below(key) => key,
@@ -267,7 +269,7 @@ impl Index {
 struct Numbered<'a> {
     show: &'a Show,
     index: Index,
-    running: &'a Running,
+    running: &'a RunState,
     escape: Escape,
 }
 
@@ -282,7 +284,7 @@ impl Listener for Numbered<'_> {
                 output::message(&format!("line {number}: {sentence}"));
             }
             (_, Some(number)) => {
-                self.running.told(number, &sentence);
+                self.running.fail_text(number, &sentence);
                 self.show.print_problem(problem, &sentence);
             }
             (_, None) => self.show.event(event),
@@ -294,7 +296,7 @@ impl Listener for Numbered<'_> {
 mod tests {
     use super::*;
 
-    fn added(groups: &mut Groups, number: usize, line: &str) -> Result<(), String> {
+    fn added(groups: &mut LineGroups, number: usize, line: &str) -> Result<(), String> {
         let mut words = line.split(' ').map(OsString::from);
         let command = words.next().unwrap();
         groups.add(number, &command, words.collect(), line.contains("s3://"))
@@ -302,7 +304,7 @@ mod tests {
 
     #[test]
     fn similar_lines_are_grouped() {
-        let mut groups = Groups::default();
+        let mut groups = LineGroups::default();
         for (number, line) in [
             "cp a s3://abc/a",
             "rm s3://abc/x",
@@ -323,12 +325,12 @@ mod tests {
         let numbers: Vec<Vec<usize>> =
             groups.take().into_iter().map(|group| group.numbers).collect();
         assert_eq!(numbers, [vec![1, 3], vec![4], vec![5], vec![2, 6, 6]]);
-        assert!(added(&mut Groups::default(), 1, "cp --nonsense s3://abc/a b").is_err());
+        assert!(added(&mut LineGroups::default(), 1, "cp --nonsense s3://abc/a b").is_err());
     }
 
     #[test]
     fn failures_find_their_lines() {
-        let mut groups = Groups::default();
+        let mut groups = LineGroups::default();
         added(&mut groups, 4, "cp s3://abc/a/* .").unwrap();
         added(&mut groups, 5, "cp s3://abc/a/b .").unwrap();
         added(&mut groups, 6, "cp s3://abc/a/b?c .").unwrap();

@@ -1,14 +1,14 @@
 //! The options of `hakobu sync`: rsync's names with rsync's meaning, and hakobu's own (`-j`, `--joblog`, `--json`).
 
-use crate::commands::cluster::options as cluster;
+use crate::commands::cluster;
 use crate::commands::cp::NO_FOLLOW;
-use crate::commands::sync::Reading;
+use crate::commands::sync::SyncArgs;
 use crate::number::Digits;
 use crate::options::{
     Group, JSON, Noted, OptArg, Row, Table, Takes, Typed, flag, put, titled, value, values,
 };
-use crate::show::format::Format;
-use crate::{filters, limits, links, objects, owner};
+use crate::show::lines::OutFormat;
+use crate::{filters, limits, names, objects, owner};
 use hakobu_sys::process;
 use hakobu_transfer::policy::{Append, Basis, ChmodRules, Delete, Digest, MissingArgs, Sparse};
 use std::ffi::OsString;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The command line of `sync`.
-pub static TABLE: Table<Reading> = Table {
+pub static TABLE: Table<SyncArgs> = Table {
     command: "sync",
     about: "Synchronise DST with SRC, as rsync does, on all cores",
     usage: "hakobu sync [OPTIONS] SRC... DST\n       hakobu sync [OPTIONS] SRC     (lists SRC)",
@@ -49,7 +49,7 @@ pub static TABLE: Table<Reading> = Table {
         &objects::CASES,
         &objects::STOP,
         &limits::TRANSFER,
-        &links::OPTIONS,
+        &names::LINKS,
         &ACCEPTED,
         &cluster::PLANNED,
     ],
@@ -59,7 +59,7 @@ pub static TABLE: Table<Reading> = Table {
 
 const FILES: &str = "objects are files";
 
-static TRANSFERRED: Group<Reading> = titled("What is transferred").with(&[
+static TRANSFERRED: Group<SyncArgs> = titled("What is transferred").with(&[
     flag("archive", Some('a'), "same as -rlptgoD (no -A, -X, -H)").sets(|it, _| {
         it.recurse_by_archive |= !it.policy.recurse;
         it.policy.recurse = true;
@@ -161,7 +161,7 @@ static TRANSFERRED: Group<Reading> = titled("What is transferred").with(&[
         .reads(|it, arg| put(&mut it.policy.min_size, Some(arg.size()?))),
 ]);
 
-static KEPT: Group<Reading> = titled("What is kept").with(&[
+static KEPT: Group<SyncArgs> = titled("What is kept").with(&[
     flag("hard-links", Some('H'), "hard links stay hard links")
         .off(&["no-hard-links", "no-H"])
         .local("every object has one name")
@@ -263,7 +263,7 @@ static KEPT: Group<Reading> = titled("What is kept").with(&[
         .sets(|it, on| it.numeric_ids = on),
 ]);
 
-static LEFT: Group<Reading> = titled("What is left alone").with(&[
+static LEFT: Group<SyncArgs> = titled("What is left alone").with(&[
     flag("checksum", Some('c'), "compare contents, not size and time")
         .off(&["no-checksum", "no-c"])
         .sets(|it, on| it.policy.checksum = on),
@@ -298,7 +298,7 @@ static LEFT: Group<Reading> = titled("What is left alone").with(&[
         .sets(|it, on| it.policy.ignore_existing = on),
 ]);
 
-static REMOVED: Group<Reading> = titled("Removal").with(&[
+static REMOVED: Group<SyncArgs> = titled("Removal").with(&[
     flag("delete", None, "delete entries of DST that SRC does not have")
         .sets(|it, on| it.delete = on),
     flag("delete-before", None, "... before copying")
@@ -328,7 +328,7 @@ static REMOVED: Group<Reading> = titled("Removal").with(&[
         .sets(|it, on| it.policy.remove_source_files = on),
 ]);
 
-static WORK: Group<Reading> = titled("Work").with(&[
+static WORK: Group<SyncArgs> = titled("Work").with(&[
     limits::JOBS.reads(limits::set_jobs),
     value("joblog", None, "FILE", "one line per file in GNU parallel's columns")
         .reads(|it, arg| put(&mut it.wanted.joblog, Some(arg.value.clone()))),
@@ -341,7 +341,7 @@ static WORK: Group<Reading> = titled("Work").with(&[
         .sets(|it, on| it.policy.dry_run = on),
 ]);
 
-static OUTPUT: Group<Reading> = titled("Output").with(&[
+static OUTPUT: Group<SyncArgs> = titled("Output").with(&[
     flag("verbose", Some('v'), "one line per file; twice: unchanged files as well")
         .takes(Takes::Count)
         .off(&["no-verbose", "no-v"])
@@ -407,7 +407,7 @@ static OUTPUT: Group<Reading> = titled("Output").with(&[
 // The options of `sync` about writing files.
 
 /// All of them, in the order of the help.
-pub static WRITTEN: Group<Reading> = titled("How files are written").with(&[
+pub static WRITTEN: Group<SyncArgs> = titled("How files are written").with(&[
     flag("keep-dirlinks", Some('K'), "a symlink to a directory in DST is that directory")
         .off(&["no-keep-dirlinks", "no-K"])
         .local("")
@@ -490,8 +490,8 @@ pub static WRITTEN: Group<Reading> = titled("How files are written").with(&[
 ///
 /// # Errors
 /// A letter that is not supported.
-pub fn format(arg: &OptArg) -> Result<Arc<Format>, String> {
-    let format = Format::parse(arg.value.as_bytes());
+pub fn format(arg: &OptArg) -> Result<Arc<OutFormat>, String> {
+    let format = OutFormat::parse(arg.value.as_bytes());
     format.map(Arc::new).map_err(|why| format!("--{}: {why}", arg.name))
 }
 
@@ -499,7 +499,7 @@ pub fn format(arg: &OptArg) -> Result<Arc<Format>, String> {
 ///
 /// # Errors
 /// An invalid clause.
-pub fn add_chmod(it: &mut Reading, arg: &OptArg) -> Result<(), String> {
+pub fn add_chmod(it: &mut SyncArgs, arg: &OptArg) -> Result<(), String> {
     // The umask can only be read by setting it; no other thread runs yet.
     let umask = process::set_umask(0o022);
     process::set_umask(umask);
@@ -512,7 +512,7 @@ pub fn add_chmod(it: &mut Reading, arg: &OptArg) -> Result<(), String> {
 ///
 /// # Errors
 /// An unknown user or group.
-pub fn set_owner(it: &mut Reading, arg: &OptArg) -> Result<(), String> {
+pub fn set_owner(it: &mut SyncArgs, arg: &OptArg) -> Result<(), String> {
     let owner = owner::parse(&arg.value)?;
     let maps = [
         (owner.uid.is_some(), &it.policy.users, "--usermap"),
@@ -536,7 +536,7 @@ pub fn set_owner(it: &mut Reading, arg: &OptArg) -> Result<(), String> {
 ///
 /// # Errors
 /// Another one of them was given.
-pub fn add_basis(it: &mut Reading, arg: &OptArg, basis: Basis) -> Result<(), String> {
+pub fn add_basis(it: &mut SyncArgs, arg: &OptArg, basis: Basis) -> Result<(), String> {
     let policy = &mut it.policy;
     if !policy.basis_dirs.is_empty() && policy.basis != basis {
         return Err(format!("--{} cannot be used with {}", arg.name, policy.basis.option()));
@@ -550,7 +550,7 @@ pub fn add_basis(it: &mut Reading, arg: &OptArg, basis: Basis) -> Result<(), Str
 ///
 /// # Errors
 /// A relative path of several names, or of none.
-pub fn set_partial_dir(it: &mut Reading, arg: &OptArg) -> Result<(), String> {
+pub fn set_partial_dir(it: &mut SyncArgs, arg: &OptArg) -> Result<(), String> {
     let path = arg.path();
     let is_name = path.components().count() == 1
         && path.components().all(|part| matches!(part, std::path::Component::Normal(_)));
@@ -566,7 +566,7 @@ pub fn set_partial_dir(it: &mut Reading, arg: &OptArg) -> Result<(), String> {
 ///
 /// # Errors
 /// It is not a number of minutes.
-pub fn stop_after(it: &mut Reading, arg: &OptArg) -> Result<(), String> {
+pub fn stop_after(it: &mut SyncArgs, arg: &OptArg) -> Result<(), String> {
     let minutes = arg.parsed::<i64>().and_then(|n| u64::try_from(n).ok()).filter(|n| *n > 0);
     let minutes = minutes.ok_or_else(|| arg.refuse("is not a number of minutes"))?;
     it.wanted.stop_after = Some(Duration::from_secs(minutes.saturating_mul(60)));
@@ -577,7 +577,7 @@ pub fn stop_after(it: &mut Reading, arg: &OptArg) -> Result<(), String> {
 ///
 /// # Errors
 /// It is not a time, or it has passed.
-pub fn stop_at(it: &mut Reading, arg: &OptArg) -> Result<(), String> {
+pub fn stop_at(it: &mut SyncArgs, arg: &OptArg) -> Result<(), String> {
     let now = jiff::Zoned::now();
     let text = arg.text()?.replace('/', "-");
     let refuse = || arg.refuse("is not a time such as 23:30 or 2030-01-31T23:30");
@@ -606,7 +606,7 @@ pub fn stop_at(it: &mut Reading, arg: &OptArg) -> Result<(), String> {
 ///
 /// # Errors
 /// An option that is the same on both sides, or that has no meaning between local paths.
-pub fn set_remote(it: &mut Reading, arg: &OptArg) -> Result<(), String> {
+pub fn set_remote(it: &mut SyncArgs, arg: &OptArg) -> Result<(), String> {
     match arg.text()? {
         "--fake-super" => it.fake.target = true,
         "--super" => it.fake.not_target = true,
@@ -657,7 +657,7 @@ fn flags(arg: &OptArg) -> Result<Vec<(String, u8, &str)>, String> {
 ///
 /// # Errors
 /// A flag that rsync does not have.
-pub fn set_debug(it: &mut Reading, arg: &OptArg) -> Result<(), String> {
+pub fn set_debug(it: &mut SyncArgs, arg: &OptArg) -> Result<(), String> {
     for (name, level, flag) in flags(arg)? {
         let why = match &*name {
             "filter" | "all" => {
@@ -689,7 +689,7 @@ pub fn set_debug(it: &mut Reading, arg: &OptArg) -> Result<(), String> {
 ///
 /// # Errors
 /// A flag that rsync does not have.
-pub fn set_info(it: &mut Reading, arg: &OptArg) -> Result<(), String> {
+pub fn set_info(it: &mut SyncArgs, arg: &OptArg) -> Result<(), String> {
     let mut without = Vec::new();
     for (name, level, flag) in flags(arg)? {
         match &*name {

@@ -1,11 +1,13 @@
-//! Commands on the command line as a plan: hyperfine's syntax for the content of a TOML campaign.
+//! Plans: of commands as in hyperfine, of the campaigns included in the program, and of the cells that `--only` selects.
 
-use super::args::{Args, Parameter};
+use super::options::{BenchArgs, Parameter};
 use crate::commands::run::lines;
+use hakobu_lab::campaign::spec::CampaignSpec;
 use hakobu_lab::campaign::{CampaignPlan, Launch, PlannedCell, RepeatRules, RunAction};
 use hakobu_lab::results::{Cell, ResultsHeader};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 /// Default repetitions of commands.
@@ -17,7 +19,7 @@ const CELLS_MAX: usize = 10_000;
 const TITLE_MAX: usize = 100;
 
 /// Makes a plan of commands.
-pub fn plan(commands: &[String], args: &Args) -> Result<CampaignPlan, String> {
+pub fn plan_commands(commands: &[String], args: &BenchArgs) -> Result<CampaignPlan, String> {
     for (name, count) in [
         ("command-name", args.names.len()),
         ("prepare", args.prepare.len()),
@@ -92,7 +94,7 @@ type Setting = BTreeMap<String, String>;
 
 /// Returns the parameters that a command uses: in itself, in its name, or in the commands run before or after it. It
 /// is not repeated for the values of other parameters.
-fn taken<'a>(at: usize, command: &str, args: &'a Args) -> Vec<&'a Parameter> {
+fn taken<'a>(at: usize, command: &str, args: &'a BenchArgs) -> Vec<&'a Parameter> {
     let around = [of_command(&args.prepare, at), of_command(&args.conclude, at)];
     let texts = [Some(command), args.names.get(at).map(String::as_str)];
     let around = around.into_iter().map(|text| text.map(String::as_str));
@@ -139,7 +141,7 @@ fn planned(
     command: &str,
     setting: &Setting,
     swept: Option<&Parameter>,
-    args: &Args,
+    args: &BenchArgs,
 ) -> Result<PlannedCell, String> {
     let text = filled(command, setting);
     let shell = args.shell.clone().unwrap_or_else(|| vec!["sh".into()]);
@@ -240,19 +242,110 @@ fn shortened(text: &str) -> String {
     }
 }
 
+/// Keeps the cells in a list: by number (as `--dry-run` shows them), range of numbers, name of their series, or
+/// series with a swept number (`rsync@4`). A control is kept with the cell that it repeats. The remaining cells are
+/// renumbered.
+pub fn keep_only(plan: &mut CampaignPlan, wanted: &str) -> Result<(), String> {
+    let mut keep = vec![false; plan.cells.len()];
+    for word in wanted.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+        let mut found = false;
+        for (at, planned) in plan.cells.iter().enumerate() {
+            if is_meant(word, at, &planned.cell.series, planned.cell.x) {
+                (keep[at], found) = (true, true);
+            }
+        }
+        if !found {
+            return Err(format!("--only={wanted}: there is no cell '{word}'; see --dry-run"));
+        }
+    }
+    for (at, planned) in plan.cells.iter().enumerate() {
+        if let Some(of) = planned.cell.control_of {
+            keep[at] = keep.get(of as usize).copied().unwrap_or(false);
+        }
+    }
+    if !keep.contains(&true) {
+        return Err(format!("--only={wanted}: no cell is left"));
+    }
+    let number = |old: usize| keep[..old].iter().filter(|keep| **keep).count() as u32;
+    for (at, planned) in plan.cells.iter_mut().enumerate() {
+        planned.cell.id = number(at);
+        planned.cell.control_of = planned.cell.control_of.map(|of| number(of as usize));
+    }
+    let mut kept = keep.iter();
+    plan.cells.retain(|_| kept.next().copied().unwrap_or(false));
+    Ok(())
+}
+
+fn is_meant(word: &str, at: usize, series: &str, x: Option<f64>) -> bool {
+    if word == series || word.parse() == Ok(at) {
+        return true;
+    }
+    let range = word
+        .split_once('-')
+        .and_then(|(first, last)| Some(first.parse::<usize>().ok()?..=last.parse::<usize>().ok()?));
+    if range.is_some_and(|range| range.contains(&at)) {
+        return true;
+    }
+    let (name, number) = word.rsplit_once('@').unwrap_or_default();
+    name == series && number.parse::<f64>().ok().is_some_and(|number| Some(number) == x)
+}
+
+/// An included campaign: its name and its text.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Builtin {
+    pub name: &'static str,
+    pub text: &'static str,
+}
+
+macro_rules! campaigns {
+    ($($name:literal),* $(,)?) => {
+        &[$(Builtin {
+            name: $name,
+            text: include_str!(concat!("../../../campaigns/", $name, ".toml")),
+        }),*]
+    };
+}
+
+/// All of them.
+pub const BUILTINS: &[Builtin] = campaigns![
+    "a-rsync-parallel",
+    "b-aws-s3-requests",
+    "c-fio-numjobs",
+    "d-s3cmd-parallel",
+    "e-cp-rsync-load",
+];
+
+/// Returns the campaign of this name.
+pub fn find_builtin(name: &str) -> Option<&'static Builtin> {
+    BUILTINS.iter().find(|campaign| campaign.name == name)
+}
+
+/// Returns their names, each with its question.
+///
+/// # Errors
+/// One of them is invalid.
+pub fn list_builtins() -> Result<String, String> {
+    let mut out = String::new();
+    for Builtin { name, text } in BUILTINS {
+        let spec = CampaignSpec::parse(name, text).map_err(|error| error.to_string())?;
+        let _ = writeln!(out, "{name}\n    {}\n    {}", spec.header.title, spec.header.question);
+    }
+    Ok(out)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::commands::bench::TABLE;
-    use crate::commands::bench::args::Task;
-    use crate::commands::bench::read::parse;
+    use crate::commands::bench::options::Task;
+    use crate::commands::bench::options::parse_args;
 
     fn read(words: &[&str]) -> Result<CampaignPlan, String> {
         let arguments: Vec<OsString> = words.iter().map(OsString::from).collect();
         let typed = TABLE.parse(&arguments).map_err(|refused| format!("{refused:?}"))?;
-        let args = parse(&typed)?;
+        let args = parse_args(&typed)?;
         match &args.task {
-            Task::Commands(commands) => plan(commands, &args),
+            Task::Commands(commands) => plan_commands(commands, &args),
             Task::Campaign(_) | Task::Print(_) => Err("a campaign".into()),
         }
     }
@@ -362,5 +455,64 @@ mod tests {
         ] {
             assert!(read(&words).unwrap_err().contains(said), "{words:?}");
         }
+    }
+    use hakobu_lab::campaign::PlannedCell;
+    use hakobu_lab::results::Cell;
+
+    fn plan() -> CampaignPlan {
+        let cell = |id: u32, series: &str, x: f64, control_of| PlannedCell {
+            cell: Cell { id, series: series.into(), x: Some(x), control_of, ..Cell::default() },
+            ..PlannedCell::default()
+        };
+        let cells = vec![
+            cell(0, "cp", 1.0, None),
+            cell(1, "cp", 4.0, None),
+            cell(2, "rsync", 1.0, None),
+            cell(3, "rsync", 4.0, None),
+            cell(4, "rsync (again)", 4.0, Some(3)),
+        ];
+        CampaignPlan { cells, ..CampaignPlan::default() }
+    }
+
+    fn kept(wanted: &str) -> Result<Vec<(u32, String, Option<u32>)>, String> {
+        let mut plan = plan();
+        keep_only(&mut plan, wanted)?;
+        let cells = plan.cells.into_iter().map(|one| one.cell);
+        Ok(cells
+            .map(|cell| (cell.id, format!("{}@{}", cell.series, cell.x.unwrap()), cell.control_of))
+            .collect())
+    }
+
+    #[test]
+    fn cells_are_picked_and_numbered_anew() {
+        let one = |id, name: &str| (id, name.to_owned(), None);
+        assert_eq!(kept("cp").unwrap(), [one(0, "cp@1"), one(1, "cp@4")]);
+        assert_eq!(kept("0, 2").unwrap(), [one(0, "cp@1"), one(1, "rsync@1")]);
+        let with_control =
+            [one(0, "cp@4"), one(1, "rsync@4"), (2, "rsync (again)@4".to_owned(), Some(1))];
+        assert_eq!(kept("rsync@4,1").unwrap(), with_control);
+        assert_eq!(kept("1-2").unwrap(), [one(0, "cp@4"), one(1, "rsync@1")]);
+        assert!(kept("mv").unwrap_err().contains("there is no cell 'mv'"));
+        assert!(kept(",").unwrap_err().contains("no cell is left"));
+        assert!(kept("4").unwrap_err().contains("no cell is left"));
+    }
+    use std::path::Path;
+
+    #[test]
+    fn every_campaign_is_built_in() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("campaigns");
+        let mut files: Vec<String> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        files.sort();
+        let names: Vec<String> = BUILTINS.iter().map(|of| format!("{}.toml", of.name)).collect();
+        assert_eq!(files, names);
+        for campaign in BUILTINS {
+            let spec = CampaignSpec::parse(campaign.name, campaign.text).unwrap();
+            assert_eq!(spec.header.name, campaign.name);
+        }
+        assert!(find_builtin("a-rsync-parallel").is_some() && find_builtin("a-rsync").is_none());
+        assert!(list_builtins().unwrap().lines().count() == 3 * BUILTINS.len());
     }
 }

@@ -1,13 +1,14 @@
 //! `hakobu rm` of `s3://`: objects, prefixes with `-r`, matches of wildcards.
 
-use super::options::{self, Ask, TABLE};
+use crate::commands::rm::RmOptions;
+use crate::commands::rm::{Ask, TABLE};
 use crate::commands::session::Session;
 use crate::commands::tool;
 use crate::exit;
 use crate::objects;
 use crate::options::Typed;
 use crate::show::escape::push_quoted;
-use crate::show::itemize::push_literally;
+use crate::show::lines::push_literally;
 use crate::show::output::Output;
 use crate::show::{Line, Wanted, confirmed};
 use hakobu_core::error::quoted;
@@ -21,7 +22,7 @@ use std::os::unix::ffi::OsStrExt;
 
 /// The parsed command line.
 #[derive(Debug)]
-pub struct Plan {
+pub struct ObjectRemoval {
     removal: Removal,
     wanted: Wanted,
     asks_once: bool,
@@ -34,10 +35,10 @@ pub struct Plan {
 ///
 /// # Errors
 /// An invalid command line.
-pub fn plan(typed: &Typed) -> Result<Plan, String> {
+pub fn plan(typed: &Typed) -> Result<ObjectRemoval, String> {
     TABLE.check_places(typed, true, true)?;
-    let read = TABLE.read(typed, options::Plan::new(true))?;
-    let options::Plan { recursive, force, ask, dry_run, verbose, json, limits, .. } = read;
+    let read = TABLE.read(typed, RmOptions::new(true))?;
+    let RmOptions { recursive, force, ask, dry_run, verbose, json, limits, .. } = read;
     let (args, filters) = (read.objects, read.filters);
     super::refuse_idle(&filters)?;
     let mut targets = Vec::new();
@@ -84,10 +85,10 @@ pub fn plan(typed: &Typed) -> Result<Plan, String> {
         items: wanted.items(),
         ..Removal::new(args.settings(), targets)
     };
-    Ok(Plan { removal, wanted, asks_once: ask == Ask::Once, recursive, version })
+    Ok(ObjectRemoval { removal, wanted, asks_once: ask == Ask::Once, recursive, version })
 }
 
-impl Plan {
+impl ObjectRemoval {
     /// Returns the removal if it can be merged with others of the same options: not with questions, and not for a
     /// single version.
     pub fn together(self) -> Option<(Removal, Wanted)> {
@@ -125,7 +126,7 @@ fn add_targets(
 }
 
 /// Removes the arguments of a plan; returns the exit code.
-pub fn remove(plan: Plan) -> u8 {
+pub fn remove(plan: ObjectRemoval) -> u8 {
     let count = plan.removal.targets.len();
     if plan.asks_once && (plan.recursive || count > 3) {
         let how = if plan.recursive { " recursively" } else { "" };
@@ -144,7 +145,7 @@ pub fn remove(plan: Plan) -> u8 {
     session.end(outcome)
 }
 
-fn one_version(plan: &Plan, version: &str, typed: &OsString, url: &S3Url) -> u8 {
+fn one_version(plan: &ObjectRemoval, version: &str, typed: &OsString, url: &S3Url) -> u8 {
     if plan.removal.dry_run {
         let out = Output::stdout();
         let mut line = b"rm --version-id ".to_vec();
@@ -171,7 +172,7 @@ fn one_version(plan: &Plan, version: &str, typed: &OsString, url: &S3Url) -> u8 
 mod tests {
     use super::*;
 
-    fn planned(line: &str) -> Result<Plan, String> {
+    fn planned(line: &str) -> Result<ObjectRemoval, String> {
         plan(&TABLE.parse_line(line)?)
     }
 
