@@ -41,7 +41,7 @@ const OPTIONS: &[Opt<CompletionArgs>] =
 
 /// Runs `completions`.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
-    carry_out(TABLE.parse(&arguments), |typed| plan(&typed), |plan| show(plan))
+    carry_out(TABLE.parse(&arguments), |typed| plan(&typed), show)
 }
 
 /// The parsed command line.
