@@ -1,7 +1,7 @@
 //! Backups that cp and mv keep of what they replace: `-b`, `--backup`, `--suffix`, and the variables VERSION_CONTROL and
 //! SIMPLE_BACKUP_SUFFIX, with the meaning of coreutils.
 
-use crate::options::{Group, OptArg, Takes, flag, parts, put, titled, value};
+use crate::cli::{Group, OptArg, Takes, flag, parts, put, titled, value};
 use hakobu_transfer::plan::mv::Backup;
 use hakobu_transfer::policy::Numbering;
 use std::ffi::{OsStr, OsString};

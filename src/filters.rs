@@ -1,9 +1,9 @@
 //! Options of filter rules, and the filters made from them, in order (rsync(1), FILTER RULES): of transfers, and of the
 //! arguments of `rm` and `du`; whether rules are written for the order of aws.
 
+use crate::cli::{Group, OptArg, Row, Takes, flag, parts, push, put, titled, value, values};
 use crate::exit;
 use crate::names::{self, strip_slashes};
-use crate::options::{Group, OptArg, Row, Takes, flag, parts, push, put, titled, value, values};
 use crate::show::escape::Escape;
 use hakobu_core::error::{Fatal, cannot, quoted};
 use hakobu_core::unit::Kind;

@@ -1,6 +1,6 @@
 //! Options for concurrency, rates, memory and priority, and for the report about them: shared by several commands.
 
-use crate::options::{Blocks, Group, Opt, OptArg, Row, flag, parts, put, titled, value};
+use crate::cli::{Blocks, Group, Opt, OptArg, Row, flag, parts, put, titled, value};
 use hakobu_core::event::Remarks;
 use hakobu_core::limit::{self, Limits};
 use hakobu_core::number;

@@ -10,6 +10,7 @@
 )]
 
 mod backups;
+mod cli;
 mod commands;
 mod environment;
 mod exit;
@@ -20,7 +21,6 @@ mod limits;
 mod names;
 mod number;
 mod objects;
-mod options;
 mod owner;
 mod show;
 mod stopped;

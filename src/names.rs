@@ -1,8 +1,8 @@
 //! Files that options name: lists of names and rules from a file or standard input (`--files-from`, `--exclude-from`),
 //! and the symlinks that may lead to them (`--insecure-links`, `--confine-root`).
 
+use crate::cli::{Group, flag, parts, titled};
 use crate::input;
-use crate::options::{Group, flag, parts, titled};
 use hakobu_core::error::cannot;
 use hakobu_core::lines::{self, LINE_BYTES_MAX, NAME_BYTES_MAX};
 use hakobu_sys::paths::Links;

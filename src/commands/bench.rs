@@ -247,13 +247,13 @@ pub struct BenchProgress {
     reported: BTreeSet<String>,
     /// Duration of the last run.
     last: String,
-    line: Arc<ProgressLine>,
+    line: Arc<StatusLine>,
     /// Ends the thread that renews the line, when it is dropped.
     ticks: Option<Sender<()>>,
 }
 
 /// The line, and what it is about.
-struct ProgressLine {
+struct StatusLine {
     /// It is shown.
     interactive: bool,
     shown: Mutex<Option<Activity>>,
@@ -285,7 +285,7 @@ impl BenchProgress {
             quiet,
             reported: BTreeSet::new(),
             last: String::new(),
-            line: Arc::new(ProgressLine { interactive, shown: Mutex::default(), progress }),
+            line: Arc::new(StatusLine { interactive, shown: Mutex::default(), progress }),
             ticks: None,
         }
     }
@@ -352,7 +352,7 @@ impl BenchProgress {
     }
 }
 
-impl ProgressLine {
+impl StatusLine {
     fn draw(&self) {
         let shown = self.shown.lock();
         let Some(text) = shown.as_ref().map(Activity::words) else { return };

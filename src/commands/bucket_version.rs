@@ -2,8 +2,8 @@
 
 use super::tool;
 use super::tool::carry_out;
+use crate::cli::{JSON, Opt, Table, Typed, parts, put, value};
 use crate::objects::{self, ObjectArgs};
-use crate::options::{JSON, Opt, Table, Typed, parts, put, value};
 use crate::show::json::line;
 use hakobu_s3::ops::{Versioning, get_versioning, put_versioning};
 use hakobu_s3::{Client, Error};

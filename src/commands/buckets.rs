@@ -2,11 +2,11 @@
 
 use super::tool;
 use super::tool::carry_out;
+use crate::cli::{Opt, Table, Typed, flag, parts};
 use crate::exit;
 use crate::objects::{self, ObjectArgs};
-use crate::options::{Opt, Table, Typed, flag, parts};
 use crate::show::json::line;
-use crate::show::{Show, Wanted};
+use crate::show::{Show, ShowOptions};
 use hakobu_s3::ops::{abort_upload, create_bucket, delete_bucket, list_uploads};
 use hakobu_s3::{Client, Error, S3Session};
 use hakobu_transfer::run::{Control, Keys, Removal, RemovalTarget, remove_objects};
@@ -131,7 +131,7 @@ fn each(
 /// Removes all objects of a bucket; returns whether that succeeded.
 fn empty(plan: &BucketOptions, store: &Arc<S3Session>, bucket: &str) -> Result<bool, String> {
     let control = Arc::new(Control::default());
-    let wanted = Wanted { command: "rb", quiet: true, ..Wanted::default() };
+    let wanted = ShowOptions { command: "rb", quiet: true, ..ShowOptions::default() };
     let show = Show::new(wanted, Arc::clone(&control))?;
     let all = RemovalTarget { bucket: bucket.to_owned(), keys: Keys::Below(Vec::new()) };
     let removal = Removal {

@@ -2,11 +2,11 @@
 
 use super::tool;
 use super::tool::carry_out;
+use crate::cli::{Noted, Opt, Refused, Table, Typed, flag, parts, put, value};
 use crate::exit;
 use crate::filters::{self, Filters};
 use crate::limits::{self, LimitArgs};
 use crate::objects::{self, ObjectArgs};
-use crate::options::{Noted, Opt, Refused, Table, Typed, flag, parts, put, value};
 use crate::show::progress::{Progress, ProgressForm};
 use hakobu_core::error::Cause;
 use hakobu_core::limit::Limiter;
@@ -27,7 +27,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 /// The command line of `cat`.
-pub static TABLE: Table<Plan> = Table {
+pub static TABLE: Table<CatOptions> = Table {
     command: "cat",
     about: "Write objects to standard output, checked, in parts that are fetched ahead",
     usage: "hakobu cat [OPTIONS] s3://BUCKET/KEY...\n       hakobu cat [OPTIONS] s3://BUCKET/[PREFIX/] (what is directly in it, by name; with '*' and '?' all that match)",
@@ -48,7 +48,7 @@ pub static TABLE: Table<Plan> = Table {
 };
 
 #[derive(Default)]
-pub struct Plan {
+pub struct CatOptions {
     objects: ObjectArgs,
     limits: LimitArgs,
     range: Option<Range>,
@@ -58,7 +58,7 @@ pub struct Plan {
     places: Vec<(OsString, S3Url)>,
 }
 
-parts!(Plan { objects: ObjectArgs, limits: LimitArgs, filters: Filters });
+parts!(CatOptions { objects: ObjectArgs, limits: LimitArgs, filters: Filters });
 
 const JSON: Noted = Noted(&[
     flag("json", None, "JSON lines").noted("the content of objects is all that is printed")
@@ -69,7 +69,7 @@ const BUFFER_BYTES: usize = 64 << 10;
 /// Most bytes that parts may hold in memory.
 const HELD_BYTES_MAX: u64 = 4 << 30;
 
-const OPTIONS: &[Opt<Plan>] = &[
+const OPTIONS: &[Opt<CatOptions>] = &[
     value("range", None, "FIRST-LAST", "only these bytes, counted from 0 (FIRST-: to the end)")
         .reads(|plan, arg| {
             let range = range(&arg.value).ok_or_else(|| arg.refuse("is not FIRST-LAST"))?;
@@ -91,8 +91,8 @@ pub fn begin(typed: Result<Typed, Refused>) -> ExitCode {
     carry_out(typed, |typed| plan(&typed), |plan| show(&plan))
 }
 
-fn plan(typed: &Typed) -> Result<Plan, String> {
-    let mut plan = TABLE.read(typed, Plan::default())?;
+fn plan(typed: &Typed) -> Result<CatOptions, String> {
+    let mut plan = TABLE.read(typed, CatOptions::default())?;
     let raw = plan.objects.is_raw();
     let place = |typed: &OsStr| match objects::url(typed)? {
         url if is_many(&url, raw) && !url.bucket.is_empty() => Ok(url),
@@ -129,7 +129,7 @@ struct Keys {
 }
 
 impl Keys {
-    fn of(plan: &Plan, store: &Arc<S3Session>, url: &S3Url) -> Result<Keys, Error> {
+    fn of(plan: &CatOptions, store: &Arc<S3Session>, url: &S3Url) -> Result<Keys, Error> {
         if !is_many(url, plan.objects.is_raw()) {
             return Ok(Keys { one: Some(url.key.clone()), listing: None, found: true });
         }
@@ -185,7 +185,7 @@ fn range(text: &OsStr) -> Option<Range> {
     (start < end).then_some(Range { start, end })
 }
 
-fn show(plan: &Plan) -> Result<u8, String> {
+fn show(plan: &CatOptions) -> Result<u8, String> {
     plan.limits.priority.apply()?;
     let stdout = match stdio::output() {
         Ok(stdout) => BufWriter::with_capacity(BUFFER_BYTES, stdout),

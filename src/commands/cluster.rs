@@ -8,8 +8,8 @@ pub(super) mod submit;
 use super::session::stop_on_signals;
 use super::sync::read;
 use super::tool::{end_with, refuse};
-use crate::options::{Group, Opt, Refused, Table, Typed, flag, parts, push, put, titled, value};
-use crate::show::{Show, Wanted, output};
+use crate::cli::{Group, Opt, Refused, Table, Typed, flag, parts, push, put, titled, value};
+use crate::show::{Show, ShowOptions, output};
 use crate::{exit, objects};
 use hakobu_cluster::folder::{self, RunError, RunFolder};
 use hakobu_cluster::plan::{ClusterPlan, EndDirectory, Phase};
@@ -232,7 +232,7 @@ static ENGINES: Group<ClusterArgs> = titled("Engines of submit").with(&[
         "CLAIM:PATH",
         "--k8s: a PersistentVolumeClaim and its path; several times",
     )
-    .takes(crate::options::Takes::Values("CLAIM:PATH"))
+    .takes(crate::cli::Takes::Values("CLAIM:PATH"))
     .reads(|asked, given| push(&mut asked.volumes, given.text()?.to_owned())),
 ]);
 
@@ -357,13 +357,13 @@ pub fn run_worker(mut opened: OpenRun, job: WorkerJob) -> Result<WorkerEnd, Stri
     stop_on_signals(&control, job.at_once, "this run");
     opened.wanted.priority.apply()?;
     opened.spec.limits = opened.spec.limits.divided(job.workers);
-    let wanted = Wanted {
+    let wanted = ShowOptions {
         command: job.command,
         done: "copied",
         quiet: opened.wanted.quiet,
         problems: opened.wanted.problems,
         links: opened.wanted.links.clone(),
-        ..Wanted::default()
+        ..ShowOptions::default()
     };
     let show = Show::new(wanted, Arc::clone(&control))?;
     let setup = WorkerSetup {
@@ -434,7 +434,7 @@ pub struct OpenRun {
     pub folder: Arc<dyn RunFolder>,
     pub plan: ClusterPlan,
     pub spec: Spec,
-    pub wanted: Wanted,
+    pub wanted: ShowOptions,
 }
 
 /// Opens a run, goes to the folder of its paths, and reads its words.

@@ -4,9 +4,9 @@ use super::bench::terminal_size;
 use super::report::by_name;
 use super::results::find;
 use super::tool::{carry_out, end_with};
+use crate::cli::{Opt, Table, Takes, Typed, flag, parts, push, put, value};
 use crate::exit;
 use crate::files::{Target, is_stdout, or_stdout};
-use crate::options::{Opt, Table, Takes, Typed, flag, parts, push, put, value};
 use hakobu_core::error::quoted;
 use hakobu_lab::analysis::Lang;
 use hakobu_lab::analysis::compare::{compare, names};
@@ -26,7 +26,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
 }
 
 /// The command line of `compare`.
-pub static TABLE: Table<Plan> = Table {
+pub static TABLE: Table<CompareOptions> = Table {
     command: "compare",
     about: "Compare results of several machines or settings, with prices",
     usage: "hakobu compare [OPTIONS] [NAME=]RESULT [NAME=]RESULT...",
@@ -46,7 +46,7 @@ pub static TABLE: Table<Plan> = Table {
     abbreviates: false,
 };
 
-const OPTIONS: &[Opt<Plan>] = &[
+const OPTIONS: &[Opt<CompareOptions>] = &[
     value("price", None, "NAME=PRICE/h", "price of one: A=0.366/h (also /s, /min, /day, /month)")
         .takes(Takes::Values("NAME=PRICE/h"))
         .reads(|plan, arg| push(&mut plan.per_hour, parse_price(arg.text()?)?)),
@@ -91,7 +91,7 @@ const OPTIONS: &[Opt<Plan>] = &[
 
 /// The parsed command line.
 #[derive(Debug, Default, PartialEq)]
-pub struct Plan {
+pub struct CompareOptions {
     /// Name and location of each result.
     results: Vec<(Option<String>, OsString)>,
     per_hour: Vec<(String, f64)>,
@@ -106,10 +106,10 @@ pub struct Plan {
     no_color: bool,
 }
 
-parts!(Plan {});
+parts!(CompareOptions {});
 
-fn plan(typed: Typed) -> Result<Plan, String> {
-    let mut plan = TABLE.read(&typed, Plan::default())?;
+fn plan(typed: Typed) -> Result<CompareOptions, String> {
+    let mut plan = TABLE.read(&typed, CompareOptions::default())?;
     if typed.paths.len() < 2 {
         return Err("give at least two results to compare".into());
     }
@@ -161,7 +161,7 @@ fn is_name(text: &str) -> bool {
     !text.trim().is_empty() && !text.contains('/')
 }
 
-impl Plan {
+impl CompareOptions {
     /// Reads, compares and writes; returns the exit code.
     fn run(&self) -> Result<u8, String> {
         // Open the output before reading, to fail early.
@@ -200,7 +200,7 @@ impl Plan {
 mod tests {
     use super::*;
 
-    fn read(line: &str) -> Result<Plan, String> {
+    fn read(line: &str) -> Result<CompareOptions, String> {
         plan(TABLE.parse_line(line)?)
     }
 

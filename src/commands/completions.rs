@@ -2,10 +2,10 @@
 
 use super::COMMANDS;
 use super::tool::carry_out;
+use crate::cli::{Opt, Table, Typed, flag, parts};
 use crate::environment;
 use crate::exit;
 use crate::files::{self, Target};
-use crate::options::{Opt, Table, Typed, flag, parts};
 use crate::show::output;
 use clap_complete::Shell;
 use std::ffi::OsString;
@@ -15,7 +15,7 @@ use std::process::ExitCode;
 const SHELLS: &str = "bash, elvish, fish, powershell, zsh";
 
 /// The command line of `completions`.
-pub static TABLE: Table<Reading> = Table {
+pub static TABLE: Table<CompletionArgs> = Table {
     command: "completions",
     about: "Completions for a shell: bash, elvish, fish, powershell, zsh",
     usage: "hakobu completions SHELL\n       hakobu completions --install [SHELL]",
@@ -29,13 +29,13 @@ pub static TABLE: Table<Reading> = Table {
 
 /// Whether to install them.
 #[derive(Default)]
-pub struct Reading {
+pub struct CompletionArgs {
     install: bool,
 }
 
-parts!(Reading {});
+parts!(CompletionArgs {});
 
-const OPTIONS: &[Opt<Reading>] =
+const OPTIONS: &[Opt<CompletionArgs>] =
     &[flag("install", None, "write them to the folder where the user's shell finds them")
         .sets(|it, on| it.install = on)];
 
@@ -45,14 +45,14 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
 }
 
 /// The parsed command line.
-struct Plan {
+struct CompletionOptions {
     shell: Shell,
     /// The file to install, and a hint for the user; `None`: standard output.
     target: Option<(PathBuf, String)>,
 }
 
-fn plan(typed: &Typed) -> Result<Plan, String> {
-    let install = TABLE.read(typed, Reading::default())?.install;
+fn plan(typed: &Typed) -> Result<CompletionOptions, String> {
+    let install = TABLE.read(typed, CompletionArgs::default())?.install;
     let name = match typed.paths.as_slice() {
         [name] => name.clone(),
         [] if install => own_shell()?,
@@ -63,7 +63,7 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
         .parse()
         .map_err(|_| format!("there are no completions for '{}': {SHELLS}", name.display()))?;
     let target = if install { Some(place(shell)?) } else { None };
-    Ok(Plan { shell, target })
+    Ok(CompletionOptions { shell, target })
 }
 
 /// Returns the name of the user's shell.
@@ -101,7 +101,7 @@ fn place(shell: Shell) -> Result<(PathBuf, String), String> {
     })
 }
 
-fn show(plan: Plan) -> Result<u8, String> {
+fn show(plan: CompletionOptions) -> Result<u8, String> {
     let text = text(plan.shell);
     let Some((path, hint)) = plan.target else {
         output::text(&String::from_utf8_lossy(&text));

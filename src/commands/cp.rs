@@ -4,13 +4,11 @@ use super::operands::{Operands, folder_targets, operands, without_slashes};
 use super::session::{Session, merge_outcomes};
 use super::tool::{carry_out, end_with};
 use super::{cat, pipe};
+use crate::cli::{JSON, Opt, OptArg, Refused, Row, Table, Takes, Typed, flag, parts, put, value};
 use crate::filters::{self, EXCLUDE, EXCLUDE_FROM, Filters, INCLUDE, INCLUDE_FROM, Rule};
 use crate::limits::{self, LimitArgs};
 use crate::objects::{self, Concerned, ObjectArgs, is_s3, url};
-use crate::options::{
-    JSON, Opt, OptArg, Refused, Row, Table, Takes, Typed, flag, parts, put, value,
-};
-use crate::show::{Line, Wanted, ask};
+use crate::show::{Line, ShowOptions, ask};
 use crate::{backups, exit, names};
 use hakobu_core::error::{Cause, ErrorClass, Operation, Problem};
 use hakobu_core::event::{Event, Listener};
@@ -39,28 +37,28 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
 }
 
 /// Meaning of a command line of `cp` with a store on a side.
-pub enum Described {
+pub enum CpWork {
     /// One object and a standard stream.
     Stream(Dash),
     /// A copy: its options and its spec.
-    Copy(Vec<OptArg>, Box<Spec>, Wanted),
+    Copy(Vec<OptArg>, Box<Spec>, ShowOptions),
 }
 
 /// Describes a copy with a store on a side.
 ///
 /// # Errors
 /// An invalid command line.
-pub fn described(arguments: &[OsString]) -> Result<Described, Refused> {
+pub fn parse_work(arguments: &[OsString]) -> Result<CpWork, Refused> {
     let typed = TABLE.parse(arguments)?;
     if let Some(stream) = dash_of(&typed).map_err(Refused::Usage)? {
-        return Ok(Described::Stream(stream));
+        return Ok(CpWork::Stream(stream));
     }
     let (spec, wanted) = read_plan(&typed).map_err(Refused::Usage)?;
-    Ok(Described::Copy(typed.options, Box::new(spec), wanted))
+    Ok(CpWork::Copy(typed.options, Box::new(spec), wanted))
 }
 
 /// Copies. Without `-r` non-files are rejected first, which is a failure, unlike in rsync.
-fn copy(mut spec: Spec, wanted: Wanted) -> u8 {
+fn copy(mut spec: Spec, wanted: ShowOptions) -> u8 {
     let session = match Session::start(wanted, exit::of_copy) {
         Ok(session) => session,
         Err(code) => return code,
@@ -136,7 +134,7 @@ pub static TABLE: Table<CpArgs> = Table {
 #[derive(Default)]
 pub struct CpArgs {
     pub(super) policy: Policy,
-    pub(super) wanted: Wanted,
+    pub(super) wanted: ShowOptions,
     /// `-L`, `-P`: the last one counts.
     pub(super) symlinks: Option<Symlinks>,
     pub(super) no_mode: bool,
@@ -412,12 +410,12 @@ impl CpArgs {
 ///
 /// # Errors
 /// An invalid command line.
-pub fn read_plan(typed: &Typed) -> Result<(Spec, Wanted), String> {
+pub fn read_plan(typed: &Typed) -> Result<(Spec, ShowOptions), String> {
     TABLE.read(typed, CpArgs::default())?.finish(typed)
 }
 
 impl CpArgs {
-    fn finish(mut self, typed: &Typed) -> Result<(Spec, Wanted), String> {
+    fn finish(mut self, typed: &Typed) -> Result<(Spec, ShowOptions), String> {
         self.wanted.links = std::mem::take(&mut self.links).links()?;
         let links = &self.wanted.links;
         let listed = match &self.files_from {

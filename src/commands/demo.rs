@@ -5,10 +5,10 @@ use super::session::{outcome_of_fatal, stop_on_signals};
 use super::sync::read;
 use super::tool::{self, carry_out};
 use super::verify::verify_trees;
+use crate::cli::{Opt, OptArg, Refused, Table, Typed, flag, parts, put, value};
 use crate::exit;
 use crate::number::{self, grouped};
-use crate::options::{Opt, OptArg, Refused, Table, Typed, flag, parts, put, value};
-use crate::show::{Show, Wanted, output};
+use crate::show::{Show, ShowOptions, output};
 use hakobu_core::error::{Cause, Fatal, quoted};
 use hakobu_core::limit::Limits;
 use hakobu_core::unit::Totals;
@@ -301,12 +301,12 @@ impl Demo<'_> {
     }
 
     fn show(&self) -> Result<Show, String> {
-        let wanted = Wanted {
+        let wanted = ShowOptions {
             command: "demo",
             quiet: true,
             own_end: true,
             progress: Some(false),
-            ..Wanted::default()
+            ..ShowOptions::default()
         };
         Show::new(wanted, Arc::clone(self.control))
     }

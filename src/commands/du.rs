@@ -3,11 +3,11 @@
 mod s3;
 
 use super::tool::{self, carry_out};
+use crate::cli::{JSON, Opt, Table, Typed, flag, parts, put, value};
 use crate::filters::{self, ArgumentFilters, Filters};
 use crate::limits::{self, LimitArgs};
 use crate::number::{ceiled, ceiled_si};
 use crate::objects::{self, ObjectArgs, are_s3};
-use crate::options::{JSON, Opt, Table, Typed, flag, parts, put, value};
 use crate::show::escape::Escape;
 use crate::show::json::{self, Paths};
 use crate::show::output::Output;

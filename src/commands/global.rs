@@ -1,8 +1,8 @@
 //! Options before the command, as in aws and s5cmd: they become options of the command.
 
 use super::find;
+use crate::cli::{Block, Row, Takes, flag, value};
 use crate::objects::{self, ObjectArgs};
-use crate::options::{Block, Row, Takes, flag, value};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
@@ -19,7 +19,7 @@ const DISPENSABLE: &[&str] = &["stat", "jobs", "log", "color", "output", "query"
 
 /// A command line without options before the command.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct CommandLine {
     /// The command.
     pub command: OsString,
     /// Arguments after it.
@@ -32,7 +32,7 @@ pub struct Line {
 ///
 /// # Errors
 /// An unknown option, a missing value, or an option that the command does not have.
-pub fn parse(arguments: Vec<OsString>) -> Result<Option<Line>, String> {
+pub fn parse(arguments: Vec<OsString>) -> Result<Option<CommandLine>, String> {
     let mut words = arguments.into_iter();
     let mut args: Vec<(&'static Row, OsString)> = Vec::new();
     let command = loop {
@@ -45,10 +45,10 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Option<Line>, String> {
         args.push(option(&word, &mut words)?);
     };
     let rest: Vec<OsString> = words.collect();
-    let mut line = Line { command, arguments: Vec::new(), dropped: Vec::new() };
+    let mut line = CommandLine { command, arguments: Vec::new(), dropped: Vec::new() };
     // An unknown command is reported by its own lookup.
     let Some(of) = find(&line.command.to_string_lossy()) else {
-        return Ok(Some(Line { arguments: rest, ..line }));
+        return Ok(Some(CommandLine { arguments: rest, ..line }));
     };
     let stored = rest.iter().any(objects::is_s3) || matches!(of.name, "run" | "ls");
     for (row, spelled) in args {

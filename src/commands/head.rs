@@ -2,8 +2,8 @@
 
 use super::tool;
 use super::tool::carry_out;
+use crate::cli::{JSON, Opt, Table, Typed, parts};
 use crate::objects::{self, ObjectArgs};
-use crate::options::{JSON, Opt, Table, Typed, parts};
 use crate::show::json::push_line;
 use hakobu_s3::ops::{ObjectHead, head_bucket, head_object};
 use hakobu_s3::{Client, Error};
@@ -15,7 +15,7 @@ use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 
 /// The command line of `head`.
-pub static TABLE: Table<Plan> = Table {
+pub static TABLE: Table<HeadOptions> = Table {
     command: "head",
     about: "Show the headers of objects, or whether buckets exist",
     usage: "hakobu head [OPTIONS] s3://BUCKET[/KEY]...",
@@ -26,23 +26,23 @@ pub static TABLE: Table<Plan> = Table {
 };
 
 #[derive(Default)]
-pub struct Plan {
+pub struct HeadOptions {
     objects: ObjectArgs,
     json: bool,
     places: Vec<(OsString, S3Url)>,
 }
 
-parts!(Plan { objects: ObjectArgs });
+parts!(HeadOptions { objects: ObjectArgs });
 
-const OPTIONS: &[Opt<Plan>] = &[JSON.sets(|plan, on| plan.json = on)];
+const OPTIONS: &[Opt<HeadOptions>] = &[JSON.sets(|plan, on| plan.json = on)];
 
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
     carry_out(TABLE.parse(&arguments), |typed| plan(&typed), |plan| show(&plan))
 }
 
-fn plan(typed: &Typed) -> Result<Plan, String> {
-    let mut plan = TABLE.read(typed, Plan::default())?;
+fn plan(typed: &Typed) -> Result<HeadOptions, String> {
+    let mut plan = TABLE.read(typed, HeadOptions::default())?;
     plan.objects.check_key()?;
     let with_bucket = |typed: &OsStr| {
         let url = objects::url(typed)?;
@@ -56,7 +56,7 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
     Ok(plan)
 }
 
-fn show(plan: &Plan) -> Result<u8, String> {
+fn show(plan: &HeadOptions) -> Result<u8, String> {
     let store = tool::open(&plan.objects)?;
     let is_first = Cell::new(true);
     Ok(tool::each(&store, plan.json, "look at", &plan.places, async |client, typed, url| {
@@ -70,7 +70,7 @@ fn show(plan: &Plan) -> Result<u8, String> {
 }
 
 async fn look(
-    plan: &Plan,
+    plan: &HeadOptions,
     client: &Client,
     url: &S3Url,
     name: &str,

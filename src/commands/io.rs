@@ -5,10 +5,10 @@ mod single;
 mod sweep;
 
 use super::tool::carry_out;
+use crate::cli::Typed;
 use crate::exit;
 use crate::files::is_stdout;
 use crate::input;
-use crate::options::Typed;
 use crate::show::output;
 use hakobu_core::error::cannot;
 use hakobu_core::lines;

@@ -2,9 +2,9 @@
 //! pages arrive.
 
 use super::tool::{self, carry_out, end_with};
+use crate::cli::{JSON, Opt, Table, Typed, flag, parts};
 use crate::filters::{self, Filters};
 use crate::objects::{self, ObjectArgs, is_s3};
-use crate::options::{JSON, Opt, Table, Typed, flag, parts};
 use crate::show::escape::Escape;
 use crate::show::output::Output;
 use crate::{exit, number};

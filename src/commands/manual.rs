@@ -2,9 +2,9 @@
 
 use super::tool::carry_out;
 use super::{COMMANDS, Command, find, unknown};
+use crate::cli::{Opt, Table, Typed, parts, put, value};
 use crate::exit;
 use crate::files::{self, Target};
-use crate::options::{Opt, Table, Typed, parts, put, value};
 use crate::show::output;
 use std::ffi::OsString;
 use std::io;

@@ -40,8 +40,8 @@ mod verify;
 #[cfg(feature = "lab")]
 mod watch;
 
+use crate::cli::Syntax;
 use crate::exit;
-use crate::options::Syntax;
 use crate::show::output;
 use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
@@ -147,7 +147,7 @@ pub const COMMANDS: &[Command] = &[
 ];
 
 /// Runs the command of a command line.
-pub fn run(line: global::Line) -> ExitCode {
+pub fn run(line: global::CommandLine) -> ExitCode {
     let name = line.command.to_string_lossy();
     let Some(command) = find(&name) else { return unknown(&name) };
     if !line.dropped.is_empty() {

@@ -2,9 +2,9 @@
 
 use super::tool;
 use super::tool::carry_out;
+use crate::cli::{JSON, Opt, Table, Typed, flag, parts, put, value};
 use crate::exit;
 use crate::objects::{self, ObjectArgs};
-use crate::options::{JSON, Opt, Table, Typed, flag, parts, put, value};
 use crate::show::json::{Paths, line};
 use crate::show::output::Output;
 use hakobu_s3::Error;
@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The command line of `mpu`.
-pub static TABLE: Table<Plan> = Table {
+pub static TABLE: Table<MpuOptions> = Table {
     command: "mpu",
     about: "List unfinished multipart uploads, or abort them and free their storage",
     usage: "hakobu mpu ls [OPTIONS] s3://BUCKET[/PREFIX]\n       \
@@ -29,7 +29,7 @@ pub static TABLE: Table<Plan> = Table {
     abbreviates: false,
 };
 
-const OPTIONS: &[Opt<Plan>] = &[
+const OPTIONS: &[Opt<MpuOptions>] = &[
     value("upload-id", None, "ID", "only this upload")
         .reads(|plan, arg| put(&mut plan.upload_id, Some(arg.value.clone()))),
     value("older-than", None, "TIME", "only uploads that are older: seconds, or 90m, 12h, 7d")
@@ -43,7 +43,7 @@ const OPTIONS: &[Opt<Plan>] = &[
 ];
 
 /// The parsed command line.
-pub struct Plan {
+pub struct MpuOptions {
     objects: ObjectArgs,
     abort: bool,
     upload_id: Option<OsString>,
@@ -54,20 +54,20 @@ pub struct Plan {
     url: S3Url,
 }
 
-parts!(Plan { objects: ObjectArgs });
+parts!(MpuOptions { objects: ObjectArgs });
 
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
     carry_out(TABLE.parse(&arguments), |typed| plan(&typed), |plan| work(&plan))
 }
 
-fn plan(typed: &Typed) -> Result<Plan, String> {
+fn plan(typed: &Typed) -> Result<MpuOptions, String> {
     let (verb, path) = match typed.paths.as_slice() {
         [verb, path] if verb == "ls" || verb == "abort" => (verb, path),
         _ => return Err("give ls or abort, and s3://BUCKET[/PREFIX]".into()),
     };
     let url = objects::place_url(path)?;
-    let plan = Plan {
+    let plan = MpuOptions {
         objects: ObjectArgs::default(),
         abort: verb == "abort",
         upload_id: None,
@@ -88,7 +88,7 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
     Ok(plan)
 }
 
-impl Plan {
+impl MpuOptions {
     fn concerns(&self, upload: &Upload, now_s: i64) -> bool {
         let old = |age_s: u64| now_s.saturating_sub(upload.begun.s) >= age_s as i64;
         self.upload_id.as_ref().is_none_or(|id| *id == *upload.id)
@@ -96,7 +96,7 @@ impl Plan {
     }
 }
 
-fn work(plan: &Plan) -> Result<u8, String> {
+fn work(plan: &MpuOptions) -> Result<u8, String> {
     let store = tool::open(&plan.objects)?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
     let now_s = i64::try_from(now).unwrap_or(i64::MAX);
@@ -138,7 +138,7 @@ fn work(plan: &Plan) -> Result<u8, String> {
     Ok(tool::close(&out, code))
 }
 
-fn text(plan: &Plan, upload: &Upload) -> Vec<u8> {
+fn text(plan: &MpuOptions, upload: &Upload) -> Vec<u8> {
     #[derive(Serialize)]
     struct Line<'a> {
         event: &'static str,
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
     use hakobu_core::unit::Time;
 
-    fn planned(line: &str) -> Result<Plan, String> {
+    fn planned(line: &str) -> Result<MpuOptions, String> {
         plan(&TABLE.parse_line(line)?)
     }
 

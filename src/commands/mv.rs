@@ -7,11 +7,11 @@ use super::cp::{
 use super::operands::{Operands, operands, without_slashes};
 use super::session::{Session, merge_outcomes, run_transfer};
 use super::tool::{carry_out, end_with};
+use crate::cli::{JSON, Opt, OptArg, Refused, Table, Typed, flag, parts, put, value};
 use crate::filters::{self, Filters};
 use crate::limits::{self, LimitArgs};
 use crate::objects::{self, Concerned, ObjectArgs};
-use crate::options::{JSON, Opt, OptArg, Refused, Table, Typed, flag, parts, put, value};
-use crate::show::{Line, Wanted, ask};
+use crate::show::{Line, ShowOptions, ask};
 use crate::{backups, exit, names};
 use hakobu_core::error::{Cause, ErrorClass, Operation, Problem, quoted};
 use hakobu_core::event::{Event, Listener};
@@ -62,7 +62,7 @@ pub static TABLE: Table<MvArgs> = Table {
 #[derive(Default)]
 pub struct MvArgs {
     pub(super) options: RenameOptions,
-    pub(super) wanted: Wanted,
+    pub(super) wanted: ShowOptions,
     pub(super) backups: backups::BackupArgs,
     pub(super) links: names::LinkArgs,
     /// `--strip-trailing-slashes`.
@@ -186,14 +186,14 @@ enum MvWork {
     /// Renames if possible.
     Local(Box<MvArgs>, Operands),
     /// One transfer that removes its sources.
-    Objects(Box<Spec>, Box<Wanted>),
+    Objects(Box<Spec>, Box<ShowOptions>),
 }
 
 /// Describes a move with a store on a side: its options and its spec.
 ///
 /// # Errors
 /// An invalid command line.
-pub fn parse_objects(arguments: &[OsString]) -> Result<(Vec<OptArg>, Spec, Wanted), Refused> {
+pub fn parse_objects(arguments: &[OsString]) -> Result<(Vec<OptArg>, Spec, ShowOptions), Refused> {
     let typed = TABLE.parse(arguments)?;
     match parse_work(&typed).map_err(Refused::Usage)? {
         MvWork::Objects(spec, wanted) => Ok((typed.options, *spec, *wanted)),

@@ -2,11 +2,11 @@
 
 use super::tool;
 use super::tool::carry_out;
+use crate::cli::{Opt, Refused, Table, Typed, flag, parts};
 use crate::commands::session::stop_on_signals;
 use crate::exit;
 use crate::limits::{self, LimitArgs};
 use crate::objects::{self, ObjectArgs};
-use crate::options::{Opt, Refused, Table, Typed, flag, parts};
 use crate::show::json::{Paths, line};
 use crate::show::output::{self, Output};
 use crate::show::progress::{Progress, ProgressForm};
@@ -32,7 +32,7 @@ use std::sync::Arc;
 const MEMORY_BYTES_MAX: u64 = 256 << 20;
 
 /// The command line of `pipe`.
-pub static TABLE: Table<Reading> = Table {
+pub static TABLE: Table<PipeArgs> = Table {
     command: "pipe",
     about: "Upload standard input to an object, in parts if it is large",
     usage: "hakobu pipe [OPTIONS] s3://BUCKET/KEY",
@@ -53,23 +53,23 @@ pub static TABLE: Table<Reading> = Table {
 
 /// The options read so far.
 #[derive(Default)]
-pub struct Reading {
+pub struct PipeArgs {
     objects: ObjectArgs,
     limits: LimitArgs,
     keeps: bool,
     json: bool,
 }
 
-parts!(Reading { objects: ObjectArgs, limits: LimitArgs });
+parts!(PipeArgs { objects: ObjectArgs, limits: LimitArgs });
 
-const OPTIONS: &[Opt<Reading>] = &[
+const OPTIONS: &[Opt<PipeArgs>] = &[
     flag("no-clobber", Some('n'), "never replace an object: what arrives is dropped then")
         .sets(|it, on| it.keeps = on),
     flag("json", None, "a JSON line on standard output").sets(|it, on| it.json = on),
 ];
 
 /// The parsed command line.
-struct Plan {
+struct PipeOptions {
     objects: Objects,
     limits: LimitArgs,
     /// An existing object stays, which is not a failure.
@@ -89,8 +89,8 @@ pub fn begin(typed: Result<Typed, Refused>) -> ExitCode {
     carry_out(typed, |typed| plan(&typed), upload)
 }
 
-fn plan(typed: &Typed) -> Result<Plan, String> {
-    let Reading { objects: args, limits, keeps, json } = TABLE.read(typed, Reading::default())?;
+fn plan(typed: &Typed) -> Result<PipeOptions, String> {
+    let PipeArgs { objects: args, limits, keeps, json } = TABLE.read(typed, PipeArgs::default())?;
     let [path] = typed.paths.as_slice() else {
         return Err("give one object: s3://BUCKET/KEY".into());
     };
@@ -101,10 +101,12 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
     let mut objects = args.objects()?;
     objects.options.if_none_match |= keeps;
     limits.check_memory(objects.options.part_bytes)?;
-    Ok(Plan { objects, limits, keeps, json, path: path.clone(), url })
+    Ok(PipeOptions { objects, limits, keeps, json, path: path.clone(), url })
 }
 
-fn upload(Plan { objects, limits, keeps, json, path, url }: Plan) -> Result<u8, String> {
+fn upload(
+    PipeOptions { objects, limits, keeps, json, path, url }: PipeOptions,
+) -> Result<u8, String> {
     limits.priority.apply()?;
     // A closed standard input is not an empty one: nothing is replaced.
     let input = match stdio::input() {

@@ -2,9 +2,9 @@
 
 use super::tool;
 use super::tool::carry_out;
+use crate::cli::{Opt, Table, Typed, flag, parts, put, value};
 use crate::exit;
 use crate::objects::{self, ObjectArgs};
-use crate::options::{Opt, Table, Typed, flag, parts, put, value};
 use crate::show::json::{Paths, line};
 use crate::show::output::Output;
 use hakobu_s3::with_session;
@@ -21,7 +21,7 @@ use std::time::Duration;
 const EXPIRES_S: u64 = 3600;
 
 /// The command line of `presign`.
-pub static TABLE: Table<Plan> = Table {
+pub static TABLE: Table<PresignOptions> = Table {
     command: "presign",
     about: "Create URLs that give temporary read access to an object",
     usage: "hakobu presign [OPTIONS] s3://BUCKET/KEY...",
@@ -32,16 +32,16 @@ pub static TABLE: Table<Plan> = Table {
 };
 
 #[derive(Default)]
-pub struct Plan {
+pub struct PresignOptions {
     objects: ObjectArgs,
     expires_s: u64,
     json: bool,
     places: Vec<(OsString, S3Url)>,
 }
 
-parts!(Plan { objects: ObjectArgs });
+parts!(PresignOptions { objects: ObjectArgs });
 
-const OPTIONS: &[Opt<Plan>] = &[
+const OPTIONS: &[Opt<PresignOptions>] = &[
     flag("json", None, "JSON lines on standard output").sets(|plan, on| plan.json = on),
     value("expires-in", None, "TIME", "seconds, or 90m, 12h, 7d; default: one hour")
         .alias(&["expire"])
@@ -59,15 +59,16 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
     carry_out(TABLE.parse(&arguments), |typed| plan(&typed), |plan| show(&plan))
 }
 
-fn plan(typed: &Typed) -> Result<Plan, String> {
-    let mut plan = TABLE.read(typed, Plan { expires_s: EXPIRES_S, ..Plan::default() })?;
+fn plan(typed: &Typed) -> Result<PresignOptions, String> {
+    let mut plan =
+        TABLE.read(typed, PresignOptions { expires_s: EXPIRES_S, ..PresignOptions::default() })?;
     plan.places =
         objects::all(&typed.paths, objects::object_url, "give an object: s3://BUCKET/KEY")?;
     Ok(plan)
 }
 
 #[derive(Serialize)]
-struct Line<'a> {
+struct PresignLine<'a> {
     event: &'static str,
     #[serde(flatten)]
     paths: Paths<'a>,
@@ -75,7 +76,7 @@ struct Line<'a> {
     expires_s: u64,
 }
 
-fn show(plan: &Plan) -> Result<u8, String> {
+fn show(plan: &PresignOptions) -> Result<u8, String> {
     let store = tool::open(&plan.objects)?;
     let out = Output::stdout();
     let mut code = exit::OK;
@@ -89,7 +90,7 @@ fn show(plan: &Plan) -> Result<u8, String> {
         match with_session(&store, async |_| presign(&store, &request, expires).await) {
             Ok(url) if plan.json => {
                 let paths = Paths(&[("object", Some(Path::new(typed)))]);
-                out.write(&line(&Line { event: "url", paths, url: &url, expires_s }));
+                out.write(&line(&PresignLine { event: "url", paths, url: &url, expires_s }));
             }
             Ok(url) => out.write(format!("{url}\n").as_bytes()),
             Err(error) => {

@@ -2,9 +2,9 @@
 //! by an installed program: a built-in renderer would need fonts, which a static program does not have.
 
 use super::tool::{carry_out, random_key};
+use crate::cli::{Opt, OptArg, Table, Typed, parts, put, value};
 use crate::exit;
 use crate::files::{Target, is_stdout, or_stdout};
-use crate::options::{Opt, OptArg, Table, Typed, parts, put, value};
 use crate::show::progress::{Progress, ProgressForm};
 use hakobu_core::meter::Meter;
 use hakobu_lab::analysis::Lang;

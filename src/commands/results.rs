@@ -4,8 +4,8 @@ use super::bench::{new_folder, now};
 use super::bench::{report_text, terminal_look};
 use super::report::baseline;
 use super::tool::{carry_out, end_with};
+use crate::cli::{Opt, OptArg, Table, Typed, flag, parts, put, value};
 use crate::files::{or_stdout, write_file};
-use crate::options::{Opt, OptArg, Table, Typed, flag, parts, put, value};
 use crate::show::{confirmed, output};
 use crate::{environment, exit, names};
 use hakobu_core::error::quoted;
@@ -28,23 +28,23 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
 
 /// Format of `export`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Format {
+enum ResultsFormat {
     Csv,
     Hyperfine,
 }
 
 /// The parsed action.
 #[derive(Debug, PartialEq, Eq)]
-enum Plan {
+enum ResultsOptions {
     List { within: Option<PathBuf> },
     Show { result: Option<OsString>, no_color: bool, baseline: Option<Baseline> },
     Remove { results: Vec<OsString>, force: bool },
     Import { files: Vec<PathBuf>, name: Option<String>, output: Option<PathBuf> },
-    Export { result: Option<OsString>, format: Format, output: Option<PathBuf> },
+    Export { result: Option<OsString>, format: ResultsFormat, output: Option<PathBuf> },
 }
 
 /// The command line of `results`.
-pub static TABLE: Table<Reading> = Table {
+pub static TABLE: Table<ResultsArgs> = Table {
     command: "results",
     about: "List, show, remove, import and export results of bench",
     usage: "hakobu results ls [DIR]\n       \
@@ -64,23 +64,23 @@ pub static TABLE: Table<Reading> = Table {
 };
 
 /// The arguments read so far.
-pub struct Reading {
+pub struct ResultsArgs {
     /// As typed.
     action: String,
-    plan: Plan,
+    plan: ResultsOptions,
 }
 
-parts!(Reading {});
+parts!(ResultsArgs {});
 
-impl Reading {
+impl ResultsArgs {
     fn refuse(&self, arg: &OptArg) -> Result<(), String> {
         Err(format!("--{} does not go with {}", arg.name, self.action))
     }
 }
 
-const OPTIONS: &[Opt<Reading>] = &[
+const OPTIONS: &[Opt<ResultsArgs>] = &[
     flag("force", Some('f'), "rm: do not ask").reads(|it, arg| match &mut it.plan {
-        Plan::Remove { force, .. } => put(force, true),
+        ResultsOptions::Remove { force, .. } => put(force, true),
         _ => it.refuse(arg),
     }),
     value(
@@ -90,16 +90,16 @@ const OPTIONS: &[Opt<Reading>] = &[
         "export: csv (a line for each run, the default) or hyperfine (its JSON)",
     )
     .reads(|it, arg| match &mut it.plan {
-        Plan::Export { format, .. } => match arg.value.to_str() {
-            Some("csv") => put(format, Format::Csv),
-            Some("hyperfine") => put(format, Format::Hyperfine),
+        ResultsOptions::Export { format, .. } => match arg.value.to_str() {
+            Some("csv") => put(format, ResultsFormat::Csv),
+            Some("hyperfine") => put(format, ResultsFormat::Hyperfine),
             _ => Err(arg.wrong("csv and hyperfine can be had")),
         },
         _ => it.refuse(arg),
     }),
     value("output", Some('o'), "PATH", "export: the file; import: the folder").reads(|it, arg| {
         match &mut it.plan {
-            Plan::Export { output, .. } | Plan::Import { output, .. } => {
+            ResultsOptions::Export { output, .. } | ResultsOptions::Import { output, .. } => {
                 put(output, Some(arg.path()))
             }
             _ => it.refuse(arg),
@@ -107,7 +107,7 @@ const OPTIONS: &[Opt<Reading>] = &[
     }),
     value("name", Some('n'), "NAME", "import: its name (default: the first file's name)").reads(
         |it, arg| match &mut it.plan {
-            Plan::Import { name, .. } => {
+            ResultsOptions::Import { name, .. } => {
                 let arg = arg.value.to_str().filter(|name| is_name(name));
                 put(name, Some(arg.ok_or("--name takes letters, digits and dashes")?.to_owned()))
             }
@@ -115,17 +115,17 @@ const OPTIONS: &[Opt<Reading>] = &[
         },
     ),
     flag("no-color", None, "show: without colours").reads(|it, arg| match &mut it.plan {
-        Plan::Show { no_color, .. } => put(no_color, true),
+        ResultsOptions::Show { no_color, .. } => put(no_color, true),
         _ => it.refuse(arg),
     }),
     value("baseline", None, "NAME=VALUE", "show: compare every setting with this one: jobs=10")
         .reads(|it, arg| match &mut it.plan {
-            Plan::Show { baseline, .. } => put(baseline, Some(self::baseline(arg)?)),
+            ResultsOptions::Show { baseline, .. } => put(baseline, Some(self::baseline(arg)?)),
             _ => it.refuse(arg),
         }),
 ];
 
-fn plan(typed: &Typed) -> Result<Plan, String> {
+fn plan(typed: &Typed) -> Result<ResultsOptions, String> {
     const WHAT: &str = "say what to do: ls, show, rm, import or export";
     let (action, rest) = typed.paths.split_first().ok_or(WHAT)?;
     let action = action.to_str().unwrap_or_default();
@@ -139,18 +139,22 @@ fn plan(typed: &Typed) -> Result<Plan, String> {
         all => Ok(all.to_vec()),
     };
     let plan = match action {
-        "ls" | "list" => Plan::List { within: at_most_one()?.map(PathBuf::from) },
-        "show" => Plan::Show { result: at_most_one()?, no_color: false, baseline: None },
-        "rm" => Plan::Remove { results: some("results to remove")?, force: false },
+        "ls" | "list" => ResultsOptions::List { within: at_most_one()?.map(PathBuf::from) },
+        "show" => ResultsOptions::Show { result: at_most_one()?, no_color: false, baseline: None },
+        "rm" => ResultsOptions::Remove { results: some("results to remove")?, force: false },
         "import" => {
             let files = some("files of hyperfine or fio")?;
             let files = files.into_iter().map(PathBuf::from).collect();
-            Plan::Import { files, name: None, output: None }
+            ResultsOptions::Import { files, name: None, output: None }
         }
-        "export" => Plan::Export { result: at_most_one()?, format: Format::Csv, output: None },
+        "export" => ResultsOptions::Export {
+            result: at_most_one()?,
+            format: ResultsFormat::Csv,
+            output: None,
+        },
         other => return Err(format!("'{other}' is nothing to do with results; {WHAT}")),
     };
-    let reading = Reading { action: action.to_owned(), plan };
+    let reading = ResultsArgs { action: action.to_owned(), plan };
     Ok(TABLE.read(typed, reading)?.plan)
 }
 
@@ -160,20 +164,20 @@ fn is_name(name: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
 }
 
-impl Plan {
+impl ResultsOptions {
     /// Runs it; returns the exit code.
     fn run(&self) -> Result<u8, String> {
         match self {
-            Plan::List { within } => list(within.as_deref())?,
-            Plan::Show { result, no_color, baseline } => {
+            ResultsOptions::List { within } => list(within.as_deref())?,
+            ResultsOptions::Show { result, no_color, baseline } => {
                 let look = terminal_look(*no_color);
                 output::text(&report_text(&load(result)?, &look, baseline.as_ref())?);
             }
-            Plan::Remove { results, force } => return Ok(remove(results, *force)),
-            Plan::Import { files, name, output } => {
+            ResultsOptions::Remove { results, force } => return Ok(remove(results, *force)),
+            ResultsOptions::Import { files, name, output } => {
                 bring(files, name.as_deref(), output.as_deref())?;
             }
-            Plan::Export { result, format, output } => {
+            ResultsOptions::Export { result, format, output } => {
                 export(&load(result)?, *format, output.as_deref())?;
             }
         }
@@ -313,13 +317,13 @@ fn bring(files: &[PathBuf], name: Option<&str>, output: Option<&Path>) -> Result
     Ok(())
 }
 
-fn export(results: &Results, format: Format, output: Option<&Path>) -> Result<(), String> {
+fn export(results: &Results, format: ResultsFormat, output: Option<&Path>) -> Result<(), String> {
     let text = match format {
-        Format::Csv => {
+        ResultsFormat::Csv => {
             let part = ReportPart::new(results.clone(), Lang::En);
             render(&[part], report::ReportFormat::Csv, Lang::En)?
         }
-        Format::Hyperfine => hyperfine::hyperfine_json(results)?,
+        ResultsFormat::Hyperfine => hyperfine::hyperfine_json(results)?,
     };
     write_file(&or_stdout(output.map(Path::to_owned)), &text)
 }
@@ -328,7 +332,7 @@ fn export(results: &Results, format: Format, output: Option<&Path>) -> Result<()
 mod tests {
     use super::*;
 
-    fn read(line: &str) -> Result<Plan, String> {
+    fn read(line: &str) -> Result<ResultsOptions, String> {
         plan(&TABLE.parse_line(line)?)
     }
 
@@ -349,7 +353,7 @@ mod tests {
         }
         assert_eq!(
             read("rm -f a").unwrap(),
-            Plan::Remove { results: vec!["a".into()], force: true }
+            ResultsOptions::Remove { results: vec!["a".into()], force: true }
         );
     }
 

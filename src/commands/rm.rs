@@ -3,17 +3,15 @@
 mod s3;
 
 use super::tool::{self, carry_out};
+use crate::cli::{JSON, Noted, Opt, OptArg, Refused, Table, Takes, Typed, flag, parts, put, value};
 use crate::exit;
 use crate::filters::{self, ArgumentFilters, Filters};
 use crate::limits::{self, LimitArgs};
 use crate::names::strip_slashes;
 use crate::objects::{self, ObjectArgs, are_s3};
-use crate::options::{
-    JSON, Noted, Opt, OptArg, Refused, Table, Takes, Typed, flag, parts, put, value,
-};
 use crate::show::json::{Paths, kind_word, push_line};
 use crate::show::lines::push_local_removal;
-use crate::show::{Show, Wanted, confirmed};
+use crate::show::{Show, ShowOptions, confirmed};
 use hakobu_core::error::{Cause, ErrorClass, Operation, Problem};
 use hakobu_core::event::{Event, Listener};
 use hakobu_core::limit::Limiter;
@@ -258,14 +256,14 @@ fn remove(plan: &RmOptions) -> Result<u8, String> {
     let (json, problems, dry_run) = (plan.json, plan.tells(), plan.dry_run);
     // With a line or a question for each entry no bar is needed.
     let progress = (plan.tells() || plan.ask == Ask::Always).then_some(false);
-    let wanted = Wanted {
+    let wanted = ShowOptions {
         command: "rm",
         json,
         problems,
         progress,
         dry_run,
         quiet: true,
-        ..Wanted::default()
+        ..ShowOptions::default()
     };
     let show = Show::new(wanted, Arc::default())?;
     if plan.ask == Ask::Once && (plan.recursive || plan.paths.len() > 3) {
@@ -622,7 +620,7 @@ pub fn report_failure(show: &Show, path: &[u8], operation: Operation, cause: Cau
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::Refused;
+    use crate::cli::Refused;
 
     fn planned(line: &str) -> Result<RmOptions, String> {
         let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();

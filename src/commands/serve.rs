@@ -1,11 +1,9 @@
 //! `hakobu serve`: S3 servers for tests and measurements, until a signal ends them.
 
 use super::tool::{carry_out, random_key};
+use crate::cli::{Group, Opt, OptArg, Table, Takes, Typed, flag, parts, push, put, titled, value};
 use crate::exit;
 use crate::number::{bytes, grouped, things};
-use crate::options::{
-    Group, Opt, OptArg, Table, Takes, Typed, flag, parts, push, put, titled, value,
-};
 use crate::show::output;
 use hakobu_sys::paths::Links;
 use hakobu_sys::{process, stdio};

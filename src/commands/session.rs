@@ -1,7 +1,7 @@
 //! Transfers of a command: signal handlers before, display during, exit code after. The first signal asks the run to end
 //! cleanly, the second one ends the program.
 
-use crate::show::{Line, Show, Wanted, output};
+use crate::show::{Line, Show, ShowOptions, output};
 use crate::{exit, stopped};
 use hakobu_core::error::Fatal;
 use hakobu_sys::process;
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Runs and displays one transfer; `code_of` returns the exit code.
-pub fn run_transfer(spec: &Spec, wanted: Wanted, code_of: fn(&Outcome) -> u8) -> u8 {
+pub fn run_transfer(spec: &Spec, wanted: ShowOptions, code_of: fn(&Outcome) -> u8) -> u8 {
     match Session::start(wanted, code_of) {
         Ok(session) => {
             let outcome = session.run(spec);
@@ -37,7 +37,7 @@ pub struct Session {
 
 impl Session {
     /// Starts a session; the error is an exit code, with its message already printed.
-    pub fn start(mut wanted: Wanted, code_of: fn(&Outcome) -> u8) -> Result<Session, u8> {
+    pub fn start(mut wanted: ShowOptions, code_of: fn(&Outcome) -> u8) -> Result<Session, u8> {
         let start = Instant::now();
         wanted.priority.apply().map_err(|message| {
             output::message(&message);

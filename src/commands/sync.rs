@@ -7,12 +7,12 @@ use super::cluster;
 use super::cluster::ClusterArgs;
 use super::session::run_transfer;
 use super::tool::refuse;
+use crate::cli::{Refused, Typed, parts};
 use crate::filters::{self, Filters};
 use crate::limits::LimitArgs;
 use crate::objects::{Concerned, ObjectArgs};
-use crate::options::{Refused, Typed, parts};
 use crate::show::escape::Escape;
-use crate::show::{Line, Wanted, output};
+use crate::show::{Line, ShowOptions, output};
 use crate::{exit, names};
 use hakobu_core::error::{Fatal, quoted};
 use hakobu_core::event::Remarks;
@@ -47,7 +47,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
 // Parser of a `sync` command line, for `sync` itself and for runs on many machines.
 
 /// Returns the spec of a command line, its requested output, and the options for many machines.
-pub fn read(arguments: &[OsString]) -> Result<(Spec, Wanted, ClusterArgs), Refused> {
+pub fn read(arguments: &[OsString]) -> Result<(Spec, ShowOptions, ClusterArgs), Refused> {
     let mut typed = TABLE.parse(arguments).map_err(|refused| match refused {
         // A location on another machine matters more than any option error.
         Refused::Usage(message) => Refused::Usage(remote(arguments).unwrap_or(message)),
@@ -89,7 +89,7 @@ fn remote(arguments: &[OsString]) -> Option<String> {
 #[derive(Default)]
 pub struct SyncArgs {
     pub(super) policy: Policy,
-    pub(super) wanted: Wanted,
+    pub(super) wanted: ShowOptions,
     /// `-a` without a separate `-r` has no effect with `--files-from`.
     pub(super) recurse_by_archive: bool,
     /// `--no-r` is respected with `s3://`, too.
@@ -163,7 +163,7 @@ parts!(SyncArgs {
 ///
 /// # Errors
 /// An invalid command line or file that it names, with rsync's exit code.
-pub fn read_plan(typed: &mut Typed) -> Result<(Spec, Wanted, ClusterArgs), Fatal> {
+pub fn read_plan(typed: &mut Typed) -> Result<(Spec, ShowOptions, ClusterArgs), Fatal> {
     let mut reading = SyncArgs::default();
     let wanted = &mut reading.wanted;
     (wanted.command, wanted.done) = ("sync", "copied");
@@ -185,7 +185,7 @@ const UNORDERED: &str = "names are in order with -j 1 only";
 
 impl SyncArgs {
     /// Turns the options into a transfer, by subject: which entries, their owners, deletion and backups, rules, output.
-    fn finish(mut self, typed: &mut Typed) -> Result<(Spec, Wanted, ClusterArgs), Fatal> {
+    fn finish(mut self, typed: &mut Typed) -> Result<(Spec, ShowOptions, ClusterArgs), Fatal> {
         check_accepted(&typed.noted).map_err(usage)?;
         let (sources, target) = self.paths(typed)?;
         let concerned = Concerned::of(&sources, &target);
@@ -483,7 +483,7 @@ mod tests {
     use hakobu_transfer::policy::{Delete, Symlinks};
     use hakobu_transfer::run::Layout;
 
-    fn prepared(line: &str) -> Result<(Spec, Wanted), String> {
+    fn prepared(line: &str) -> Result<(Spec, ShowOptions), String> {
         let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
         let read = read(&arguments).map(|(spec, wanted, _)| (spec, wanted));
         read.map_err(|refused| match refused {

@@ -1,9 +1,9 @@
 //! Shared by commands: from a parsed command line to its execution and exit code; opening a store, failures, and the end of
 //! the output.
 
+use crate::cli::{Refused, Typed};
 use crate::exit;
 use crate::objects::ObjectArgs;
-use crate::options::{Refused, Typed};
 use crate::show::escape::Escape;
 use crate::show::json::{failure, operation_word};
 use crate::show::output::{self, Output};

@@ -2,17 +2,17 @@
 
 use super::session::stop_on_signals;
 use super::tool::{self, end_with, refuse};
+use crate::cli::{
+    Group, JSON, Opt, OptArg, Refused, Row, Table, Takes, Typed, flag, parts, put, titled, value,
+};
 use crate::exit;
 use crate::filters::{self, Context, Filters};
 use crate::limits::{self, LimitArgs};
 use crate::number::{bytes, grouped, things};
 use crate::objects::{self, ObjectArgs};
-use crate::options::{
-    Group, JSON, Opt, OptArg, Refused, Row, Table, Takes, Typed, flag, parts, put, titled, value,
-};
 use crate::show::escape::Escape;
 use crate::show::json::{self, Paths, kind_word};
-use crate::show::{Show, Wanted, output};
+use crate::show::{Show, ShowOptions, output};
 use hakobu_core::control::Control;
 use hakobu_core::error::Fatal;
 use hakobu_core::limit::Limits;
@@ -293,14 +293,14 @@ fn place(typed: &OsStr) -> Result<Location, String> {
 /// Compares; returns the exit code.
 fn compare(mut plan: VerifyOptions) -> Result<u8, String> {
     plan.read.limits.priority.apply()?;
-    let wanted = Wanted {
+    let wanted = ShowOptions {
         command: "verify",
         json: plan.read.json,
         problems: plan.read.verbose,
         quiet: true,
         progress: plan.read.quiet.then_some(false),
         own_end: true,
-        ..Wanted::default()
+        ..ShowOptions::default()
     };
     let show = Show::new(wanted, Arc::default())?;
     // Between files the signal itself ends the process: there is nothing to clean up.

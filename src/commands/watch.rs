@@ -3,8 +3,8 @@
 mod record;
 
 use super::tool::carry_out;
+use crate::cli::{Group, Opt, OptArg, Table, Typed, flag, parts, put, titled, value};
 use crate::number;
-use crate::options::{Group, Opt, OptArg, Table, Typed, flag, parts, put, titled, value};
 use crate::show::output::Output;
 use hakobu_lab::record::RecordRow;
 use hakobu_sys::stdio;

@@ -7,7 +7,7 @@ pub use options::{
     TRANSFER, UNBUILT, VERSION, WRITE, concurrency, part_bytes,
 };
 
-use crate::options::parts;
+use crate::cli::parts;
 use hakobu_core::error::quoted;
 use hakobu_s3::{AccessPoint, CustomerKey, Settings};
 use hakobu_transfer::location::{Location, S3Url, Sources};
@@ -322,7 +322,7 @@ pub fn bucket_url(typed: &OsStr) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::{Table, Typed};
+    use crate::cli::{Table, Typed};
     use hakobu_s3::Algorithm;
     use std::ffi::OsString;
 

@@ -2,7 +2,7 @@
 //! those of aws and s5cmd.
 
 use super::ObjectArgs;
-use crate::options::{self, Blocks, Group, Noted, OptArg, Row, Takes, put, titled};
+use crate::cli::{self, Blocks, Group, Noted, OptArg, Row, Takes, put, titled};
 use hakobu_core::error::{Cause, quoted};
 use hakobu_core::number;
 use hakobu_s3::{Addressing, Algorithm, CustomerKey};
@@ -27,12 +27,12 @@ const WRITE_GROUP: &str = "S3: how objects are written";
 
 /// Makes an option with a value that requires a store.
 const fn value(name: &'static str, what: &'static str, help: &'static str) -> Row {
-    options::value(name, None, what, help).stored()
+    cli::value(name, None, what, help).stored()
 }
 
 /// Makes a flag that requires a store.
 const fn flag(name: &'static str, help: &'static str) -> Row {
-    options::flag(name, None, help).stored()
+    cli::flag(name, None, help).stored()
 }
 
 /// Store and credentials: for every command that uses a store.
@@ -312,32 +312,32 @@ const ARCHIVED: &str = "archived objects are always asked for; one that is not r
      skipped with --ignore-glacier-warnings";
 
 /// `--color` of aws.
-pub const COLOR: Noted = Noted(&[options::value("color", None, "WHEN", "colours")
+pub const COLOR: Noted = Noted(&[cli::value("color", None, "WHEN", "colours")
     .takes(Takes::PerhapsOneOf("WHEN", &["on", "off", "auto", "always", "never"]))
     .noted("there are no colours in lists")]);
 
 /// `--debug` of aws. In `sync` it is rsync's, which takes a value.
-pub const DEBUG: Noted = Noted(&[options::flag("debug", None, "messages about the work")
+pub const DEBUG: Noted = Noted(&[cli::flag("debug", None, "messages about the work")
     .alias(&["v2-debug"])
     .noted("--stat counts requests, -v prints each action")]);
 
 /// Options of aws and s5cmd without effect here, in all commands.
 pub const ACCEPTED: Noted = Noted(&[
-    options::value("page-size", None, "N", "keys of a page").noted(PAGES),
-    options::flag("no-paginate", None, "read one page").noted(PAGES),
-    options::value("output", None, "FORM", "form of answers").noted(WORDS),
-    options::value("query", None, "JMESPATH", "part of answers").noted(WORDS),
-    options::flag("no-cli-pager", None, "no pager").alias(&["no-cli-auto-prompt"]).noted(PAGER),
-    options::value("cli-binary-format", None, "FORM", "form of binary values").noted(WORDS),
-    options::value("checksum-mode", None, "ENABLED", "check downloads").noted(CHECKED),
-    options::flag("force-glacier-transfer", None, "ask for archived objects").noted(ARCHIVED),
-    options::value("expected-size", None, "N", "of a stream").noted("parts grow with the stream"),
-    options::flag("exact-timestamps", None, "compare times exactly").noted(TIMES),
-    options::flag("validate-same-s3-paths", None, "look for the same object").noted(SAME),
-    options::value("log", None, "LEVEL", "level of messages")
+    cli::value("page-size", None, "N", "keys of a page").noted(PAGES),
+    cli::flag("no-paginate", None, "read one page").noted(PAGES),
+    cli::value("output", None, "FORM", "form of answers").noted(WORDS),
+    cli::value("query", None, "JMESPATH", "part of answers").noted(WORDS),
+    cli::flag("no-cli-pager", None, "no pager").alias(&["no-cli-auto-prompt"]).noted(PAGER),
+    cli::value("cli-binary-format", None, "FORM", "form of binary values").noted(WORDS),
+    cli::value("checksum-mode", None, "ENABLED", "check downloads").noted(CHECKED),
+    cli::flag("force-glacier-transfer", None, "ask for archived objects").noted(ARCHIVED),
+    cli::value("expected-size", None, "N", "of a stream").noted("parts grow with the stream"),
+    cli::flag("exact-timestamps", None, "compare times exactly").noted(TIMES),
+    cli::flag("validate-same-s3-paths", None, "look for the same object").noted(SAME),
+    cli::value("log", None, "LEVEL", "level of messages")
         .takes(Takes::PerhapsOneOf("LEVEL", &["trace", "debug", "info", "error"]))
         .noted("-v prints each action"),
-    options::value("no-such-upload-retry-count", None, "N", "retries of a lost upload")
+    cli::value("no-such-upload-retry-count", None, "N", "retries of a lost upload")
         .noted("--retry-count is for all requests; a lost upload is a failure"),
 ]);
 

@@ -49,7 +49,7 @@ pub enum Line {
     },
     /// rsync's `-i`.
     Itemized,
-    /// rsync's `--out-format`: see [`Wanted::format`].
+    /// rsync's `--out-format`: see [`ShowOptions::format`].
     Format,
     /// rsync's `--list-only`.
     List {
@@ -68,7 +68,7 @@ pub enum Line {
 
 /// The requested output.
 #[derive(Clone, Debug, Default)]
-pub struct Wanted {
+pub struct ShowOptions {
     /// The command, for the summary and the job log.
     pub command: &'static str,
     /// The style of filter patterns was given.
@@ -131,7 +131,7 @@ pub struct Wanted {
     pub told: Vec<String>,
 }
 
-impl Wanted {
+impl ShowOptions {
     /// Suppresses all output except errors, or enables it again.
     pub fn hush(&mut self, on: bool) {
         self.quiet = on;
@@ -146,7 +146,7 @@ impl Wanted {
 
 /// Displays a run.
 pub struct Show {
-    wanted: Wanted,
+    wanted: ShowOptions,
     escape: Escape,
     list: lines::ListFormat,
     stdout: Arc<Output>,
@@ -165,7 +165,7 @@ impl Show {
     ///
     /// # Errors
     /// A sentence: a log file cannot be opened.
-    pub fn new(wanted: Wanted, control: Arc<Control>) -> Result<Show, String> {
+    pub fn new(wanted: ShowOptions, control: Arc<Control>) -> Result<Show, String> {
         let open = |path: &Option<OsString>, append: bool| match path {
             None => Ok(None),
             Some(path) => {
@@ -519,10 +519,10 @@ mod tests {
 
     #[test]
     fn items_are_asked_for_only_where_somebody_shows_them() {
-        let none = Wanted::default();
+        let none = ShowOptions::default();
         assert!(!none.items());
-        assert!(Wanted { line: Line::Name { all: false }, ..none.clone() }.items());
-        assert!(Wanted { joblog: Some("x".into()), ..none.clone() }.items());
-        assert!(Wanted { log_file: Some("x".into()), ..none }.items());
+        assert!(ShowOptions { line: Line::Name { all: false }, ..none.clone() }.items());
+        assert!(ShowOptions { joblog: Some("x".into()), ..none.clone() }.items());
+        assert!(ShowOptions { log_file: Some("x".into()), ..none }.items());
     }
 }

@@ -1,12 +1,10 @@
 //! Options of `bench`, their values, and what a command line makes of them.
 
 use super::plans::{BUILTINS, Builtin, find_builtin, list_builtins};
+use crate::cli::{Group, Opt, OptArg, Table, Takes, Typed, flag, parts, push, put, titled, value};
 use crate::commands::bench::terminal_look;
 use crate::commands::report::baseline;
 use crate::commands::run::lines;
-use crate::options::{
-    Group, Opt, OptArg, Table, Takes, Typed, flag, parts, push, put, titled, value,
-};
 use hakobu_lab::analysis::ranking::Baseline;
 use hakobu_lab::campaign::{ExitCodes, OutputSink, RepeatRules};
 use hakobu_lab::report::terminal::TerminalOptions;

@@ -8,7 +8,7 @@ use crate::commands::session::Session;
 use crate::commands::tool::end_with;
 use crate::exit;
 use crate::number::{Digits, things};
-use crate::show::{Wanted, output};
+use crate::show::{ShowOptions, output};
 use hakobu_cluster::folder::{RunError, RunFolder};
 use hakobu_cluster::plan::{COLLECTED, ClusterPlan, Phase, REPORT};
 use hakobu_cluster::results::{
@@ -397,7 +397,7 @@ pub struct ReportForm {
 
 impl ReportForm {
     /// Returns the form that the transfer's options ask for; `json` asks for JSON in any case.
-    pub fn of(wanted: &Wanted, json: bool) -> ReportForm {
+    pub fn of(wanted: &ShowOptions, json: bool) -> ReportForm {
         ReportForm { json: json || wanted.json, quiet: wanted.quiet }
     }
 

@@ -7,7 +7,7 @@ use crate::commands::sync::read;
 use crate::commands::tool::{end_with, refuse};
 use crate::exit;
 use crate::number::{Digits, things};
-use crate::show::{Line, Wanted, output};
+use crate::show::{Line, ShowOptions, output};
 use hakobu_cluster::plan::ClusterPlan;
 use hakobu_cluster::{folder, planner};
 use hakobu_core::error::{Fatal, quoted};
@@ -44,7 +44,7 @@ pub fn run(arguments: &[OsString]) -> Result<u8, u8> {
 pub fn make(
     arguments: &[OsString],
     spec: &Spec,
-    mut wanted: Wanted,
+    mut wanted: ShowOptions,
     args: &ClusterArgs,
 ) -> Result<(u8, ClusterPlan), u8> {
     let refused = |message: String| end_with(exit::SYNC_USAGE, &message);

@@ -70,7 +70,7 @@ pub fn run(arguments: &[OsString]) -> Result<u8, u8> {
 
 /// A run at one moment.
 #[derive(Serialize)]
-struct RunState {
+struct ClusterState {
     event: &'static str,
     schema: u32,
     run: String,
@@ -97,7 +97,7 @@ fn look(
     plan: &ClusterPlan,
     results: &mut RunResults,
     proven: &mut RunResults,
-) -> Result<RunState, RunError> {
+) -> Result<ClusterState, RunError> {
     results.update(folder, plan, &Phase::Transfer)?;
     let verifying = Phase::current_verification(folder)?;
     if let Some(phase) = &verifying {
@@ -105,7 +105,7 @@ fn look(
     }
     let workers = heartbeat::read_all(folder)?;
     let shares = results.shares().into_iter();
-    Ok(RunState {
+    Ok(ClusterState {
         event: "cluster-status",
         schema: 1,
         run: plan.id.clone(),
@@ -124,7 +124,7 @@ fn look(
     })
 }
 
-fn screen(now: &RunState, rate: f64, live: bool) -> String {
+fn screen(now: &ClusterState, rate: f64, live: bool) -> String {
     let digits = Digits::default();
     let ShardSums { shards, entries, planned_bytes, failed, .. } = now.done;
     let share = match (now.planned_bytes, now.shards) {
@@ -194,7 +194,7 @@ fn screen(now: &RunState, rate: f64, live: bool) -> String {
 }
 
 /// Writes metrics in Prometheus' text format: beside its place, then renamed, as the exporter asks.
-fn write_textfile(path: &OsStr, now: &RunState) -> Result<(), String> {
+fn write_textfile(path: &OsStr, now: &ClusterState) -> Result<(), String> {
     let ShardSums { shards, entries, bytes, failed, redone, .. } = now.done;
     let verified = now.verified.unwrap_or_default();
     let working = now.workers.iter().filter(|beat| beat.state != WorkerState::Ended).count() as u64;

@@ -5,7 +5,7 @@ use super::{
     ClusterArgs, Engine, RunArguments, VERSION, absolute, open_run, parse_run, plan, report_error,
 };
 use crate::commands::tool::end_with;
-use crate::show::{Wanted, output};
+use crate::show::{ShowOptions, output};
 use crate::{exit, names};
 use hakobu_cluster::plan::{ClusterPlan, REPORT};
 use hakobu_cluster::{folder, verify};
@@ -448,7 +448,12 @@ fn kubernetes_manifests(
 
 /// Runs a transfer on many machines. Without `--run` the folder is made in the working directory,
 /// which they share then, and removed when all went well.
-pub fn sync_cluster(arguments: &[OsString], spec: Spec, wanted: Wanted, args: &ClusterArgs) -> u8 {
+pub fn sync_cluster(
+    arguments: &[OsString],
+    spec: Spec,
+    wanted: ShowOptions,
+    args: &ClusterArgs,
+) -> u8 {
     let Some((engine, nodes)) = args.cluster.clone() else {
         output::message("--run, --workers, --inventory and --verify go with --cluster ENGINE:N");
         output::message("hint: hakobu verify compares two trees");

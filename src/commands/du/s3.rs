@@ -1,8 +1,8 @@
 //! `hakobu du` of `s3://`: sizes and numbers of objects, for every prefix, for the arguments only, or by storage class.
 
 use super::{DuLines, DuOptions, Sum, Sums, TABLE};
+use crate::cli::Typed;
 use crate::commands::tool::{self, class};
-use crate::options::Typed;
 use crate::show::output::Output;
 use crate::{exit, objects};
 use hakobu_s3::ops::{ListQuery, ObjectPages, VersionPages, VersionQuery, head_object};

@@ -1,6 +1,6 @@
 //! The command line of `hakobu io`: the rows of the reader of options and job files, which also gives them their meaning.
 
-use crate::options::{self, Block, OptArg, Row, Table, Takes};
+use crate::cli::{self, Block, OptArg, Row, Table, Takes};
 use hakobu_io::spec::{self, GROUPS, IoOption, REFUSED, REMOVED};
 use std::sync::LazyLock;
 
@@ -63,7 +63,7 @@ fn row(option: &'static IoOption) -> Row {
         true => option.aliases,
         false => std::slice::from_ref(&option.name),
     };
-    options::flag(option.listed, None, option.help).alias(aliases).takes(takes)
+    cli::flag(option.listed, None, option.help).alias(aliases).takes(takes)
 }
 
 #[cfg(test)]
@@ -77,7 +77,7 @@ mod tests {
         let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
         match TABLE.parse(&words) {
             Ok(typed) => TABLE.read(&typed, Vec::new()),
-            Err(crate::options::Refused::Usage(message)) => Err(message),
+            Err(crate::cli::Refused::Usage(message)) => Err(message),
             Err(other) => Err(format!("{other:?}")),
         }
     }

@@ -1,16 +1,16 @@
 //! `hakobu rm` of `s3://`: objects, prefixes with `-r`, matches of wildcards.
 
+use crate::cli::Typed;
 use crate::commands::rm::RmOptions;
 use crate::commands::rm::{Ask, TABLE};
 use crate::commands::session::Session;
 use crate::commands::tool;
 use crate::exit;
 use crate::objects;
-use crate::options::Typed;
 use crate::show::escape::push_quoted;
 use crate::show::lines::push_literally;
 use crate::show::output::Output;
-use crate::show::{Line, Wanted, confirmed};
+use crate::show::{Line, ShowOptions, confirmed};
 use hakobu_core::error::quoted;
 use hakobu_s3::ops::delete_object;
 use hakobu_s3::with_client;
@@ -24,7 +24,7 @@ use std::os::unix::ffi::OsStrExt;
 #[derive(Debug)]
 pub struct ObjectRemoval {
     removal: Removal,
-    wanted: Wanted,
+    wanted: ShowOptions,
     asks_once: bool,
     recursive: bool,
     /// `--version-id` of the single object.
@@ -61,7 +61,7 @@ pub fn plan(typed: &Typed) -> Result<ObjectRemoval, String> {
         (true, false) if dry_run => Line::Mapping("rm"),
         (true, false) => Line::Removed,
     };
-    let wanted = Wanted {
+    let wanted = ShowOptions {
         command: "rm",
         done: "removed",
         resume: "run the same command again to remove the rest",
@@ -73,7 +73,7 @@ pub fn plan(typed: &Typed) -> Result<ObjectRemoval, String> {
         stat: args.stat,
         priority: limits.priority,
         styled: filters.is_styled(),
-        ..Wanted::default()
+        ..ShowOptions::default()
     };
     let removal = Removal {
         filter: filters.of_names()?,
@@ -91,7 +91,7 @@ pub fn plan(typed: &Typed) -> Result<ObjectRemoval, String> {
 impl ObjectRemoval {
     /// Returns the removal if it can be merged with others of the same options: not with questions, and not for a
     /// single version.
-    pub fn together(self) -> Option<(Removal, Wanted)> {
+    pub fn together(self) -> Option<(Removal, ShowOptions)> {
         let alone = self.asks_once || self.version.is_some();
         (!alone).then_some((self.removal, self.wanted))
     }

@@ -1,12 +1,12 @@
 //! Lines that can be merged: the same command with the same options, on the same sides.
 
+use crate::cli::{OptArg, Refused};
 use crate::commands::run::{RunOptions, RunState};
 use crate::commands::{cp, mv, rm};
 use crate::exit;
 use crate::objects::Concerned;
-use crate::options::{OptArg, Refused};
 use crate::show::escape::Escape;
-use crate::show::{Show, Wanted, output, problems};
+use crate::show::{Show, ShowOptions, output, problems};
 use hakobu_core::error::ErrorClass;
 use hakobu_core::event::{Event, Listener};
 use hakobu_core::unit::Jobs;
@@ -45,7 +45,7 @@ enum GroupWork {
 /// Lines that are merged.
 pub struct LineGroup {
     key: Key,
-    wanted: Wanted,
+    wanted: ShowOptions,
     work: GroupWork,
     /// The line of each transfer, or of each removal.
     numbers: Vec<usize>,
@@ -117,7 +117,7 @@ impl LineGroups {
 }
 
 /// Options, sides in S3, output and work of a line that can be merged.
-type ObjectLine = (Vec<OptArg>, Concerned, Wanted, GroupWork);
+type ObjectLine = (Vec<OptArg>, Concerned, ShowOptions, GroupWork);
 
 /// Describes a line with a store on a side; `None` if it runs as a process.
 fn parse_line(command: &str, arguments: &[OsString]) -> Result<Option<ObjectLine>, String> {
@@ -133,10 +133,10 @@ fn parse_line(command: &str, arguments: &[OsString]) -> Result<Option<ObjectLine
                 (options, concerned, wanted, GroupWork::Removal(Box::new(removal)))
             }));
         }
-        "cp" => match cp::described(arguments).map_err(message_of)? {
-            cp::Described::Copy(options, spec, wanted) => (options, *spec, wanted),
-            cp::Described::Stream(cp::Dash::Out(_)) => return Ok(None),
-            cp::Described::Stream(cp::Dash::In(_)) => {
+        "cp" => match cp::parse_work(arguments).map_err(message_of)? {
+            cp::CpWork::Copy(options, spec, wanted) => (options, *spec, wanted),
+            cp::CpWork::Stream(cp::Dash::Out(_)) => return Ok(None),
+            cp::CpWork::Stream(cp::Dash::In(_)) => {
                 return Err("'-': a line of a file has no standard input".to_owned());
             }
         },
@@ -175,7 +175,7 @@ impl LineGroup {
     /// Runs the group, whose first transfer has this number in `together`; failures are reported with their lines.
     pub fn run(mut self, plan: &RunOptions, running: &RunState, together: (&Together, usize)) {
         let (quiet, problems) = (true, false);
-        let wanted = Wanted { quiet, problems, ..self.wanted.clone() };
+        let wanted = ShowOptions { quiet, problems, ..self.wanted.clone() };
         let show = match Show::new(wanted, Arc::clone(&running.control)) {
             Ok(show) => show,
             Err(message) => {

@@ -1,12 +1,12 @@
 //! The options of `hakobu sync`: rsync's names with rsync's meaning, and hakobu's own (`-j`, `--joblog`, `--json`).
 
+use crate::cli::{
+    Group, JSON, Noted, OptArg, Row, Table, Takes, Typed, flag, put, titled, value, values,
+};
 use crate::commands::cluster;
 use crate::commands::cp::NO_FOLLOW;
 use crate::commands::sync::SyncArgs;
 use crate::number::Digits;
-use crate::options::{
-    Group, JSON, Noted, OptArg, Row, Table, Takes, Typed, flag, put, titled, value, values,
-};
 use crate::show::lines::OutFormat;
 use crate::{filters, limits, names, objects, owner};
 use hakobu_sys::process;
