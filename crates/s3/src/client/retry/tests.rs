@@ -1,6 +1,7 @@
 //! Sending, recoveries and retries of a client against a scripted server.
 
 use super::*;
+use crate::{Client, Error, Request};
 use crate::script::{Act, Server, ServerSession, answer, block_on, refusal, text};
 use crate::{S3Session, Settings};
 use hakobu_core::limit::Limiter;
