@@ -1,6 +1,6 @@
 //! Records of unfinished uploads and downloads, and the memory of numbers of jobs.
 
-use hakobu_transfer::journal::{Checked, JobHints, Journal, Key};
+use hakobu_transfer::journal::{JobHints, Journal, Key, RecordCheck};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::{Duration, UNIX_EPOCH};
@@ -26,7 +26,7 @@ pub fn check(data: &[u8]) {
     let found = journal.list().unwrap();
     std::fs::remove_file(&record).unwrap();
     for (identity, record) in found {
-        assert_ne!(record.check(&record.source), Checked::SourceChanged);
+        assert_ne!(record.check(&record.source), RecordCheck::SourceChanged);
         let claim = journal.claim(&identity).unwrap().expect("nobody else is here");
         claim.save(&record).unwrap();
         assert_eq!(claim.load().as_ref(), Some(&record));

@@ -189,7 +189,7 @@ impl CompareOptions {
             None => {
                 let (columns, color) = terminal_size(self.no_color);
                 let found = compare(&results, &prices, self.lang);
-                terminal::compared(&found, &results, columns, color, self.lang)
+                terminal::comparison(&found, &results, columns, color, self.lang)
             }
         };
         target.deliver(&text).map(|()| exit::OK)

@@ -19,7 +19,7 @@ use hakobu_sys::{AsFd, disk};
 use hakobu_testserver::{Conditions, ServerConfig, ServerKind, TestServer};
 use hakobu_transfer::location::Location;
 use hakobu_transfer::run::{Control, Outcome, transfer};
-use hakobu_transfer::verify::{self, Aspect, Aspects, Counts, ObjectSpec, Times};
+use hakobu_transfer::verify::{self, Aspect, Aspects, ObjectSpec, Times, VerifyCounts};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
@@ -258,7 +258,7 @@ impl Demo<'_> {
     }
 
     fn verify_copy(&self, step: &str) -> Result<u64, String> {
-        let mut spec = verify::Spec {
+        let mut spec = verify::VerifySpec {
             source: self.area.files(),
             target: self.area.copy(),
             aspects: aspects(),
@@ -278,11 +278,11 @@ impl Demo<'_> {
         &self,
         step: &str,
         show: &Show,
-        compared: Result<verify::Outcome, Fatal>,
+        compared: Result<verify::VerifyOutcome, Fatal>,
     ) -> Result<u64, String> {
         let (outcome, fatal) = match compared {
             Ok(outcome) => (outcome, None),
-            Err(fatal) => (verify::Outcome::default(), Some(fatal)),
+            Err(fatal) => (verify::VerifyOutcome::default(), Some(fatal)),
         };
         let counts = &outcome.counts;
         let totals = Totals { failed: counts.failed, ..Totals::default() };
@@ -337,7 +337,7 @@ fn moved(step: &str, totals: &Totals, files: u64, bytes: u64) -> Result<(), Stri
 }
 
 /// Checks that a comparison was complete. Contents of files that differ are not read to the end.
-fn proven(step: &str, counts: &Counts, files: u64, bytes: u64) -> Result<(), String> {
+fn proven(step: &str, counts: &VerifyCounts, files: u64, bytes: u64) -> Result<(), String> {
     let seen = (counts.files, counts.bytes) == (files, bytes) || counts.differences > 0;
     if seen && counts.failed == 0 {
         return Ok(());
@@ -624,13 +624,13 @@ mod tests {
 
     #[test]
     fn incomplete_comparisons_are_no_proof() {
-        let counts = Counts { files: 2, bytes: 10, ..Counts::default() };
+        let counts = VerifyCounts { files: 2, bytes: 10, ..VerifyCounts::default() };
         assert_eq!(proven("s", &counts, 2, 10), Ok(()));
         assert!(proven("s", &counts, 3, 10).is_err() && proven("s", &counts, 2, 11).is_err());
-        let failed = Counts { failed: 1, ..counts };
+        let failed = VerifyCounts { failed: 1, ..counts };
         assert!(proven("s", &failed, 2, 10).is_err());
         // Differences are counted and reported; the error is made elsewhere.
-        let different = Counts { bytes: 3, differences: 1, ..counts };
+        let different = VerifyCounts { bytes: 3, differences: 1, ..counts };
         assert_eq!(proven("s", &different, 2, 10), Ok(()));
     }
 

@@ -18,7 +18,9 @@ use hakobu_core::event::{Event, Listener};
 use hakobu_sys::meta::identity;
 use hakobu_transfer::local::Carried;
 use hakobu_transfer::location::{Location, Sources};
-use hakobu_transfer::plan::mv::{Done, Existing, Moves, Options, name_in, rename_or_copy};
+use hakobu_transfer::plan::mv::{
+    Existing, Moves, RenameOptions, RenameResult, name_in, rename_or_copy,
+};
 use hakobu_transfer::policy::{Policy, Preserve, Symlinks};
 use hakobu_transfer::run::{Layout, Outcome, Spec};
 use std::ffi::OsString;
@@ -59,7 +61,7 @@ pub static TABLE: Table<MvArgs> = Table {
 /// The options read so far.
 #[derive(Default)]
 pub struct MvArgs {
-    pub(super) options: Options,
+    pub(super) options: RenameOptions,
     pub(super) wanted: ShowOptions,
     pub(super) backups: backups::BackupArgs,
     pub(super) links: names::LinkArgs,
@@ -309,7 +311,7 @@ fn move_one(
 ) -> Outcome {
     let mut outcome = Outcome::default();
     match rename_or_copy(from, to, &reading.options, moves) {
-        Ok(Done::Renamed { identity, backup, warning }) => {
+        Ok(RenameResult::Renamed { identity, backup, warning }) => {
             moves.add(identity);
             if let Some(text) = warning {
                 session.show.event(Event::Warning(text));
@@ -317,8 +319,8 @@ fn move_one(
             session.show.renamed(from, to, backup.as_deref());
             outcome.totals.files = 1;
         }
-        Ok(Done::Left) => outcome.totals.skipped = 1,
-        Ok(Done::OtherVolume(policy)) => {
+        Ok(RenameResult::Left) => outcome.totals.skipped = 1,
+        Ok(RenameResult::OtherVolume(policy)) => {
             outcome = session.run(&reading.spec(from, to, *policy));
             if outcome.totals.failed == 0
                 && let Ok(there) = identity(to)

@@ -18,7 +18,7 @@ use hakobu_s3::with_session;
 use hakobu_s3::{Error, ErrorKind, S3Session};
 use hakobu_sys::stdio;
 use hakobu_transfer::location::S3Url;
-use hakobu_transfer::object::{Stream, content_type, upload_stream};
+use hakobu_transfer::object::{ObjectStream, content_type, upload_stream};
 use hakobu_transfer::run::Objects;
 use http::HeaderValue;
 use http::header::{CONTENT_TYPE, IF_NONE_MATCH};
@@ -140,7 +140,7 @@ fn upload(
     let progress = Progress::start(ProgressForm::of(None, false, false), |_| {});
     progress.begins(&meter);
     let limiter = limits.base.bytes_per_s_max.map(Limiter::new);
-    let stream = Stream {
+    let stream = ObjectStream {
         store: &store,
         bucket: &url.bucket,
         key: &url.key,

@@ -22,7 +22,7 @@ use hakobu_sys::proc::ResourceUsage;
 use hakobu_transfer::location::Location;
 use hakobu_transfer::run::{self, steered};
 use hakobu_transfer::verify::{
-    self, Aspect, Aspects, Counts, Difference, Finding, ObjectSpec, Spec, Times,
+    self, Aspect, Aspects, Difference, Finding, ObjectSpec, Times, VerifyCounts, VerifySpec,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -227,7 +227,7 @@ struct VerifyOptions {
 
 #[derive(Debug)]
 enum Sides {
-    Paths(Spec, Limits),
+    Paths(VerifySpec, Limits),
     /// At least one is in S3.
     Objects(Box<ObjectSpec>),
 }
@@ -258,7 +258,8 @@ fn plan(typed: &Typed) -> Result<VerifyOptions, String> {
     let sides = match (source, target) {
         (Location::Local(source), Location::Local(target)) => {
             let (aspects, open_dirs_max) = (read.aspects, 0);
-            let spec = Spec { source, target, aspects, times, one_way, filter, open_dirs_max };
+            let spec =
+                VerifySpec { source, target, aspects, times, one_way, filter, open_dirs_max };
             Sides::Paths(spec, limits)
         }
         (source, target) => {
@@ -325,7 +326,7 @@ fn compare(mut plan: VerifyOptions) -> Result<u8, String> {
     };
     let (outcome, fatal) = match compared {
         Ok(outcome) => (outcome, None),
-        Err(fatal) => (verify::Outcome::default(), Some(fatal)),
+        Err(fatal) => (verify::VerifyOutcome::default(), Some(fatal)),
     };
     let code = match (&fatal, outcome.counts.failed, outcome.counts.differences) {
         (Some(_), _, _) | (None, 1.., _) => exit::VERIFY_TROUBLE,
@@ -337,23 +338,23 @@ fn compare(mut plan: VerifyOptions) -> Result<u8, String> {
 
 /// Compares two trees with a tuned or fixed number of workers.
 pub fn verify_trees(
-    spec: &mut Spec,
+    spec: &mut VerifySpec,
     limits: Limits,
     report: &(dyn Fn(&Difference<'_>) + Sync),
     show: &Show,
-) -> Result<verify::Outcome, Fatal> {
+) -> Result<verify::VerifyOutcome, Fatal> {
     let (source, target) = (spec.source.clone(), spec.target.clone());
     let (compared, jobs) = steered(&[&source, &target], limits, |controls, capacity| {
         spec.open_dirs_max = capacity.open_dirs_max;
         verify::verify(spec, controls, report, show)
     });
-    compared.map(|outcome| verify::Outcome { jobs, ..outcome })
+    compared.map(|outcome| verify::VerifyOutcome { jobs, ..outcome })
 }
 
 fn end(
     plan: &VerifyOptions,
     show: &Show,
-    outcome: &verify::Outcome,
+    outcome: &verify::VerifyOutcome,
     fatal: Option<Fatal>,
     code: u8,
 ) -> u8 {
@@ -510,7 +511,11 @@ pub fn difference_json(difference: &Difference<'_>) -> Vec<u8> {
 }
 
 /// Returns the JSON line that ends a comparison.
-pub fn summary_json(outcome: &verify::Outcome, used: &ResourceUsage, exit_code: u8) -> Vec<u8> {
+pub fn summary_json(
+    outcome: &verify::VerifyOutcome,
+    used: &ResourceUsage,
+    exit_code: u8,
+) -> Vec<u8> {
     #[derive(Serialize)]
     struct Summary {
         event: &'static str,
@@ -552,14 +557,14 @@ pub fn summary_json(outcome: &verify::Outcome, used: &ResourceUsage, exit_code: 
 }
 
 /// Returns all kinds of differences found, with their counts.
-fn kinds(counts: &Counts) -> Vec<(&'static str, u64)> {
+fn kinds(counts: &VerifyCounts) -> Vec<(&'static str, u64)> {
     let whole = [("missing", counts.missing), ("extra", counts.extra)];
     let parts = Aspect::ALL.iter().map(|aspect| (aspect.word(), counts.of(*aspect)));
     whole.into_iter().chain(parts).filter(|(_, count)| *count > 0).collect()
 }
 
 /// Returns the counts as a table.
-pub fn stats_text(counts: &Counts) -> String {
+pub fn stats_text(counts: &VerifyCounts) -> String {
     let mut out = format!(
         "\nFiles compared: {}\nDirectories compared: {}\nOther entries compared: {}\n\
          Bytes compared: {}\nDifferences: {}\n",
@@ -577,7 +582,7 @@ pub fn stats_text(counts: &Counts) -> String {
 }
 
 /// Returns the amount compared and the resources used, as one line.
-pub fn sentence(outcome: &verify::Outcome, used: &ResourceUsage) -> String {
+pub fn sentence(outcome: &verify::VerifyOutcome, used: &ResourceUsage) -> String {
     let counts = &outcome.counts;
     let seconds = outcome.took.as_secs_f64();
     let verdict = match (counts.differences, counts.failed) {

@@ -11,7 +11,7 @@ use hakobu_transfer::location::Location;
 use hakobu_transfer::policy::Symlinks;
 use hakobu_transfer::run::{Spec, steered};
 use hakobu_transfer::verify::{
-    self, Aspect, Aspects, Difference, Finding, ObjectSpec, Outcome, Times, verify_named,
+    self, Aspect, Aspects, Difference, Finding, ObjectSpec, Times, VerifyOutcome, verify_named,
     verify_named_objects,
 };
 use std::ffi::OsString;
@@ -59,7 +59,7 @@ pub(crate) fn verify_entries(
         return Err(interrupted());
     }
     match compared {
-        Ok(Outcome { counts, .. }) => {
+        Ok(VerifyOutcome { counts, .. }) => {
             result.files += counts.files + counts.dirs + counts.others;
             result.bytes += counts.bytes;
             result.differences += counts.differences;
@@ -91,12 +91,12 @@ fn compare(
     names: &[Vec<u8>],
     report: &(dyn Fn(&Difference<'_>) + Sync),
     log: &ProblemLog<'_>,
-) -> Result<Outcome, Fatal> {
+) -> Result<VerifyOutcome, Fatal> {
     let spec = &setup.spec;
     let wanted = [Aspect::Type, Aspect::Size, Aspect::Content, Aspect::Link, Aspect::Device];
     let aspects = wanted.into_iter().fold(Aspects::NONE, Aspects::with);
     if let (Some(from), Some(to)) = (source.local(), spec.target.local()) {
-        let mut between = verify::Spec {
+        let mut between = verify::VerifySpec {
             source: from.to_owned(),
             target: to.to_owned(),
             aspects,

@@ -6,8 +6,8 @@
 //! Injection). Numbers stay as they are.
 
 /// Returns a text as a field: harmless for spreadsheets and terminals, quoted if necessary.
-pub(crate) fn field(text: &str) -> String {
-    let plain: String = text.chars().map(|c| if c == '\n' { c } else { shown(c) }).collect();
+pub(crate) fn csv_field(text: &str) -> String {
+    let plain: String = text.chars().map(|c| if c == '\n' { c } else { visible_char(c) }).collect();
     let out = if is_formula(text) { format!("'{plain}") } else { plain };
     if out.contains([',', '"', '\n', '\r', ';']) || out.starts_with(' ') || out.ends_with(' ') {
         return format!("\"{}\"", out.replace('"', "\"\""));
@@ -40,7 +40,7 @@ pub(super) fn markdown(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '&' => out.push_str("&amp;"),
             '\n' | '\t' => out.push(' '),
-            c => out.push(shown(c)),
+            c => out.push(visible_char(c)),
         }
     }
     out
@@ -48,13 +48,13 @@ pub(super) fn markdown(text: &str) -> String {
 
 /// Formats a line of a CSV file.
 pub(super) fn csv_line(fields: &[String]) -> String {
-    let fields: Vec<String> = fields.iter().map(|text| field(text)).collect();
+    let fields: Vec<String> = fields.iter().map(|text| csv_field(text)).collect();
     fields.join(",") + "\r\n"
 }
 
 /// Makes text safe for a terminal, on one line.
 pub(super) fn terminal(text: &str) -> String {
-    text.chars().map(|c| if c == '\n' || c == '\t' { ' ' } else { shown(c) }).collect()
+    text.chars().map(|c| if c == '\n' || c == '\t' { ' ' } else { visible_char(c) }).collect()
 }
 
 /// Escapes JSON for a script element in HTML and XML.
@@ -73,14 +73,14 @@ pub(crate) fn html(text: &str) -> String {
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
             '\n' | '\t' => out.push(c),
-            c => out.push(shown(c)),
+            c => out.push(visible_char(c)),
         }
     }
     out
 }
 
 /// Replaces control characters, characters invalid in XML, and bidirectional controls by U+FFFD.
-pub(crate) fn shown(c: char) -> char {
+pub(crate) fn visible_char(c: char) -> char {
     let is_direction = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let none = c.is_control() || is_direction || matches!(c, '\u{fffe}' | '\u{ffff}');
     if none { '\u{fffd}' } else { c }
@@ -115,7 +115,7 @@ mod tests {
             ("a;=b", "\"a;=b\""),
             ("a,\"b\"\n\u{1b}", "\"a,\"\"b\"\"\n\u{fffd}\""),
         ] {
-            assert_eq!(field(text), cell, "{text:?}");
+            assert_eq!(csv_field(text), cell, "{text:?}");
         }
     }
 

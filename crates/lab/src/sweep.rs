@@ -92,7 +92,7 @@ pub fn plan(
     let mut cells = Vec::new();
     for setting in settings(axes)? {
         let words = words(&setting);
-        cells.push(planned(matrix, &setting, x.as_deref(), words, cells.len()));
+        cells.push(planned_cell(matrix, &setting, x.as_deref(), words, cells.len()));
     }
     add_controls(&mut cells, 0, |_| 0);
     let others = axes.iter().filter(|axis| Some(&axis.option) != x.as_ref());
@@ -128,7 +128,7 @@ pub fn plan(
     })
 }
 
-fn planned(
+fn planned_cell(
     matrix: &SweepMatrix<'_>,
     setting: &SweepSetting,
     x: Option<&str>,

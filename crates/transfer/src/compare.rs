@@ -87,7 +87,7 @@ pub(crate) fn of_etags(a: &str, b: &str, are_md5: bool) -> Proof {
 
 /// A way to compare a file with the stored data of an object of the same size.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum ComparisonMethod {
     /// The checksum of all bytes decides. An ETag that should be their MD5 counts as one: an equal one proves equality,
     /// a different one makes it unlikely.
     Whole(Checksum),
@@ -97,18 +97,18 @@ pub(crate) enum Way {
 }
 
 /// Returns the cheapest and surest way to compare a file of `size` bytes with an object, if there is one.
-pub(crate) fn way(head: &ObjectHead, size: u64) -> Option<Way> {
+pub(crate) fn way(head: &ObjectHead, size: u64) -> Option<ComparisonMethod> {
     if let Some(sum) = cheapest(&head.checksums) {
-        return Some(Way::Whole(sum.clone()));
+        return Some(ComparisonMethod::Whole(sum.clone()));
     }
     let etag = etag_sum(&head.etag).filter(|_| may_be_md5(head));
     if let Some(sum) = etag.clone().filter(|sum| sum.parts == 0) {
-        return Some(Way::Whole(sum));
+        return Some(ComparisonMethod::Whole(sum));
     }
     // One is enough: all are made of the same parts.
     let sum = head.checksums.iter().chain(&etag).min_by_key(|sum| cost(sum.algorithm))?;
     let sizes = part_sizes(size, sum.parts);
-    (!sizes.is_empty()).then(|| Way::Parts(sum.clone(), sizes))
+    (!sizes.is_empty()).then(|| ComparisonMethod::Parts(sum.clone(), sizes))
 }
 
 /// Returns the possible part sizes of an upload of `size` bytes in `parts` parts, the most likely first: all parts
@@ -218,19 +218,22 @@ mod tests {
     fn the_surest_and_cheapest_way_comes_first() {
         use Algorithm::{Crc32c, Crc64Nvme, Sha256};
         let full = [sum(Sha256, 1, 0), sum(Crc32c, 1, 0), sum(Crc64Nvme, 1, 5)];
-        assert_eq!(way(&head(A, &full), 10), Some(Way::Whole(full[1].clone())));
-        assert_eq!(way(&head(A, &[]), 10), Some(Way::Whole(etag_sum(A).unwrap())));
+        assert_eq!(way(&head(A, &full), 10), Some(ComparisonMethod::Whole(full[1].clone())));
+        assert_eq!(way(&head(A, &[]), 10), Some(ComparisonMethod::Whole(etag_sum(A).unwrap())));
         assert_eq!(way(&kms(A), 10), None);
         let etag = format!("{A}-2");
         let size = 12 * MIB;
         let cut = sum(Crc32c, 1, 2);
         assert_eq!(
             way(&head(&etag, std::slice::from_ref(&cut)), size),
-            Some(Way::Parts(cut, part_sizes(size, 2)))
+            Some(ComparisonMethod::Parts(cut, part_sizes(size, 2)))
         );
         assert_eq!(
             way(&head(&etag, &[]), size),
-            Some(Way::Parts(etag_sum(&etag).unwrap(), vec![8 * MIB, 10 * MIB, 6 * MIB, 7_000_000]))
+            Some(ComparisonMethod::Parts(
+                etag_sum(&etag).unwrap(),
+                vec![8 * MIB, 10 * MIB, 6 * MIB, 7_000_000]
+            ))
         );
     }
 

@@ -9,10 +9,10 @@ mod steer;
 use self::objects::{StoreSession, feed};
 use self::steer::{Configuration, RunHints, Terms};
 use crate::failure::c_string;
-use crate::journal::{Journal, Ledger, Scope, Target};
+use crate::journal::{Journal, Ledger, LedgerScope, LedgerTarget};
 use crate::local::Pass;
 use crate::location::Location;
-use crate::object::{Engine, Root};
+use crate::object::{ObjectEngine, Root};
 pub use crate::plan::{Layout, Objects, Spec};
 pub use hakobu_core::control::Control;
 pub use hakobu_s3::RequestCounts;
@@ -20,7 +20,7 @@ pub use remove::{Keys, Removal, RemovalTarget, remove_objects};
 pub use steer::steered;
 
 use crate::plan::objects::{Claims, PlannedSource, refuse_unfit, resolve_sources};
-use crate::plan::{Lines, Place};
+use crate::plan::{Lines, TargetPlace};
 use crate::policy::Delete;
 use hakobu_core::error::Fatal;
 use hakobu_core::event::{Event, Listener};
@@ -30,8 +30,8 @@ use hakobu_core::unit::Totals;
 use hakobu_explain::tune::TuningStep;
 use hakobu_explain::verdict::Verdict;
 use hakobu_sys::{AsFd, dir};
-use objects::Stored;
-use paths::Paths;
+use objects::ObjectTransfer;
+use paths::PathTransfer;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -45,10 +45,10 @@ use std::time::{Duration, Instant};
 pub fn transfer(spec: &Spec, control: &Control, listener: &dyn Listener) -> Result<Outcome, Fatal> {
     let run = Run::of(spec, control, listener)?;
     if !spec.has_store() {
-        let job = Paths::open(spec, &run)?;
+        let job = PathTransfer::open(spec, &run)?;
         return run.carry_out(&job);
     }
-    match Stored::open(spec, &run) {
+    match ObjectTransfer::open(spec, &run) {
         Err(_) if control.is_stopped() => Ok(run.stopped()),
         opened => run.carry_out(&opened?),
     }
@@ -229,18 +229,18 @@ const NAMED_MAX: usize = 64;
 const MORE: &[u8] = b"\0";
 
 /// Returns the scope of a transfer between paths.
-fn local(spec: &Spec, place: &Place) -> Scope {
+fn local(spec: &Spec, place: &TargetPlace) -> LedgerScope {
     // A directory that cannot be examined gets no matching record; the transfer reports the cause.
-    let target = place.dir.as_ref().and_then(|dir| Target::of(dir.as_fd()).ok());
+    let target = place.dir.as_ref().and_then(|dir| LedgerTarget::of(dir.as_fd()).ok());
     scope(spec, target.into_iter().collect())
 }
 
 /// Returns the scope of a transfer with a store.
-fn with_session(spec: &Spec, planned_sources: &[PlannedSource]) -> Scope {
-    let mut targets: Vec<Target> = Vec::new();
+fn with_session(spec: &Spec, planned_sources: &[PlannedSource]) -> LedgerScope {
+    let mut targets: Vec<LedgerTarget> = Vec::new();
     for planned in planned_sources {
         if let Root::Local { dir, .. } = &planned.pair.target
-            && let Ok(target) = Target::of((**dir).as_fd())
+            && let Ok(target) = LedgerTarget::of((**dir).as_fd())
             && !targets.contains(&target)
         {
             targets.push(target);
@@ -250,7 +250,7 @@ fn with_session(spec: &Spec, planned_sources: &[PlannedSource]) -> Scope {
 }
 
 /// Returns the scope of many transfers run as one.
-fn of_all(specs: &[Spec]) -> Scope {
+fn of_all(specs: &[Spec]) -> LedgerScope {
     let mut folders: Vec<PathBuf> = Vec::new();
     for target in specs.iter().filter_map(|spec| spec.target.local()) {
         let folder = existing(target);
@@ -264,10 +264,10 @@ fn of_all(specs: &[Spec]) -> Scope {
         }
     }
     let targets = folders.iter().filter_map(|folder| target_at(folder)).collect();
-    Scope { targets, sources: vec![MORE.to_vec()], recurse: true, partial: true }
+    LedgerScope { targets, sources: vec![MORE.to_vec()], recurse: true, partial: true }
 }
 
-fn scope(spec: &Spec, mut targets: Vec<Target>) -> Scope {
+fn scope(spec: &Spec, mut targets: Vec<LedgerTarget>) -> LedgerScope {
     let policy = &spec.policy;
     let named = spec.sources.locations().take(NAMED_MAX).map(typed);
     let more = spec.sources.len() > NAMED_MAX;
@@ -283,12 +283,12 @@ fn scope(spec: &Spec, mut targets: Vec<Target>) -> Scope {
         || policy.min_size.is_some()
         || policy.existing
         || policy.one_file_system;
-    Scope { targets, sources, recurse: policy.recurse, partial }
+    LedgerScope { targets, sources, recurse: policy.recurse, partial }
 }
 
-fn target_at(path: &Path) -> Option<Target> {
+fn target_at(path: &Path) -> Option<LedgerTarget> {
     let fd = dir::open_root(&c_string(path.as_os_str().as_bytes()).ok()?).ok()?;
-    Target::of(fd.as_fd()).ok()
+    LedgerTarget::of(fd.as_fd()).ok()
 }
 
 fn typed(source: Location) -> Vec<u8> {
@@ -356,7 +356,7 @@ struct Batch<'a> {
 
 impl Batch<'_> {
     /// Resolves a transfer and hands it to the engine.
-    fn plan(&self, engine: &Engine<'_>, at: usize, spec: &Spec) {
+    fn plan(&self, engine: &ObjectEngine<'_>, at: usize, spec: &Spec) {
         if engine.is_stopped() {
             return;
         }

@@ -14,7 +14,7 @@ use hakobu_core::error::{Fatal, quoted};
 use hakobu_s3::without_secrets;
 use hakobu_transfer::journal;
 use hakobu_transfer::location::Location;
-use hakobu_transfer::object::list::{Counts, Inventory};
+use hakobu_transfer::object::list::{Inventory, InventoryCounts};
 use hakobu_transfer::run::Spec;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -142,7 +142,7 @@ fn inventory(manifest: &OsStr, spec: &Spec) -> Result<Inventory, Fatal> {
 
 /// Counts of the rows of an inventory, as a sentence.
 fn of_rows(inventory: &Inventory) -> String {
-    let Counts { kept, outside, old } = inventory.counts;
+    let InventoryCounts { kept, outside, old } = inventory.counts;
     let mut text = format!("the inventory has {} below the source", things(kept, "object"));
     if outside > 0 {
         text.push_str(&format!(", {} outside of it", things(outside, "object")));

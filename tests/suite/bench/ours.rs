@@ -2,6 +2,7 @@
 
 use crate::bench::{bench, runs};
 use crate::common::area::Area;
+use crate::common::side_by_side;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -27,12 +28,13 @@ fn thesis(folder: &Path) -> PathBuf {
 
 #[test]
 fn folders_of_others_are_not_emptied() {
+    let places = [
+        ("path = \"AREA/place\"", "place/hakobu-copies", false),
+        ("path = \"target\"", "work/places/target", false),
+        ("serve = \"folder\"", "work/served/target-0us-free", true),
+    ];
     for by_link in [false, true] {
-        for (place, taken, serves) in [
-            ("path = \"AREA/place\"", "place/hakobu-copies", false),
-            ("path = \"target\"", "work/places/target", false),
-            ("serve = \"folder\"", "work/served/target-0us-free", true),
-        ] {
+        side_by_side(places, |(place, taken, serves)| {
             let area = Area::tmpfs();
             let place = place.replace("AREA", area.path().to_str().unwrap());
             campaign(&area, &place, if serves { "use = \"hakobu\"" } else { CP });
@@ -66,7 +68,7 @@ fn folders_of_others_are_not_emptied() {
             let _ = fs::remove_dir_all(area.join("out"));
             bench(&area, &["c.toml", "--work", "work"]).expect(1).says(&["left alone"]);
             assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
-        }
+        });
     }
 }
 

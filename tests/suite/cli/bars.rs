@@ -1,9 +1,8 @@
 //! Progress of commands that are no transfers, on a terminal: `verify`, `rm`, `du`, `cat`, `pipe`, `report`, `bench`, `io`.
 
 use crate::common::area::Area;
-use crate::common::case::Run;
-use crate::common::case::on_terminal;
-use crate::common::{have, must, program};
+use crate::common::case::{Run, on_terminal};
+use crate::common::{have, must, program, side_by_side};
 use crate::report::folder::{USUAL, make};
 use crate::server::client::Served;
 use crate::tools::slow::Slow;
@@ -50,7 +49,7 @@ fn trees_that_are_compared_measured_and_removed() {
         ),
         ("rm -r -j 4 slow/t", "", &[" files", "files/s", "4 jobs"]),
     ];
-    for (line, before, words) in lines {
+    side_by_side(lines, |(line, before, words)| {
         let Some(slow) = Slow::new(before) else { return };
         let run = script(slow.place.path(), &format!("exec $H {line}"));
         drawn(&run, words);
@@ -59,7 +58,7 @@ fn trees_that_are_compared_measured_and_removed() {
             let run = script(slow.place.path(), &format!("exec $H {line} -q"));
             assert_eq!(run.ok().out(), "", "{run}");
         }
-    }
+    });
 }
 
 #[test]

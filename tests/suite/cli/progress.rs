@@ -1,9 +1,8 @@
 //! Progress compared with the actual transfer: on a terminal, in a pipe, as JSON, and on a signal.
 
 use crate::cli::arguments::{case, files};
-use crate::common::case::on_terminal;
-use crate::common::case::{Case, Run};
-use crate::common::{have, program};
+use crate::common::case::{Case, Run, on_terminal};
+use crate::common::{have, program, side_by_side};
 use crate::objects::stage::{Stage, stage};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
@@ -86,12 +85,12 @@ fn bytes_of_many_files_and_of_a_large_one() {
 
 #[test]
 fn bytes_up_and_down() {
-    for (count, bytes) in [(40, MB / 2), (1, 20 * MB)] {
+    side_by_side([(40, MB / 2), (1, 20 * MB)], |(count, bytes)| {
         let s = stage();
         fill(&s.src(), count, bytes);
         is_true(&s.run("cp -r --json --bwlimit=4m SRC/ SPOT/"), 20 * MB, 4 * MB);
         is_true(&s.run("cp -r --json --bwlimit=4m SPOT/ DST"), 20 * MB, 4 * MB);
-    }
+    });
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::common::area::Area;
 use crate::common::diff::{Fields, diff};
 use crate::common::grow::set_mtime;
 use crate::common::snapshot::Snapshot;
-use crate::common::{have, have_root, must};
+use crate::common::{have, have_root, must, side_by_side};
 use crate::sweep::fault::behind;
 use rustix::process::Signal;
 use std::io::Write;
@@ -85,7 +85,8 @@ fn a_worker_that_is_asked_to_stop_gives_its_shard_back() {
 /// The file that a worker was writing when it was stopped, in each way that files get their names.
 #[test]
 fn a_worker_that_stood_still_puts_nothing_old_over_new() {
-    for (options, old_target) in [("", false), ("", true), ("-u", true), ("--size-only", false)] {
+    let cases = [("", false), ("", true), ("-u", true), ("--size-only", false)];
+    side_by_side(cases, |(options, old_target)| {
         let stage = Stage::new();
         slow_tree(&stage.src(), 1);
         if old_target {
@@ -115,7 +116,7 @@ fn a_worker_that_stood_still_puts_nothing_old_over_new() {
             9,
         );
         assert!(wrong.is_empty(), "{options} {old_target}:\n  {}", wrong.join("\n  "));
-    }
+    });
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Rates and priorities of commands that read or remove: they hold, and the results are the same.
 
-use crate::common::program;
+use crate::common::{program, side_by_side};
 use crate::tools::place::Place;
 use crate::wire::server::Stage;
 use std::process::{Command, Stdio};
@@ -73,8 +73,8 @@ fn content_is_read_at_the_rate_of_bytes() {
 #[test]
 fn priorities_are_those_that_were_asked_for() {
     let place = Place::new();
-    place.sh(&format!("{TREE}; cp -a t copy"));
-    for line in ["du t", "verify t copy", "rm -r copy"] {
+    place.sh(&format!("{TREE}; cp -a t copy; cp -a t gone"));
+    side_by_side(["du t", "verify t copy", "rm -r gone"], |line| {
         let mut command = Command::new(program());
         command.args(line.split(' ').chain(["--nice=7", "--ionice=idle", "--iops-limit=40"]));
         command.current_dir(place.path()).stdout(Stdio::null());
@@ -87,5 +87,5 @@ fn priorities_are_those_that_were_asked_for() {
         let class = place.sh(&format!("ionice -p {pid}"));
         assert!(child.wait().unwrap().success(), "{line}");
         assert_eq!((nice.as_str(), class.as_str()), ("7", "idle\n"), "{line}");
-    }
+    });
 }

@@ -2,7 +2,7 @@
 
 use crate::analysis::statistics::{PAIRS_MIN, SpeedClaim};
 use crate::analysis::view::ResultsView;
-use crate::analysis::words::{Conjunction, listed, percent, rate, seconds, things, times};
+use crate::analysis::words::{Conjunction, enumeration, percent, rate, seconds, things, times};
 use crate::analysis::{Analysis, CellSummary, Lang, statistics};
 
 /// Most cells that a sentence names; further ones are counted.
@@ -21,13 +21,13 @@ const OVERHEAD_MAX: f64 = 0.01;
 /// Caveats as sentences, most serious first.
 pub(super) fn caveats(view: &ResultsView<'_>, analysis: &Analysis) -> Vec<String> {
     let said = [
-        failed(view, analysis),
+        failed_runs(view, analysis),
         without_runs(view, analysis),
         idle(view),
         not_whole(view),
         few(view, analysis),
         controls(view, analysis),
-        moved(view, analysis),
+        outliers(view, analysis),
         stolen(view, analysis),
         busy(view, analysis),
         caches(view),
@@ -49,10 +49,10 @@ fn names(view: &ResultsView<'_>, ids: &[u32]) -> String {
     if more > 0 {
         words.push(view.lang.pick("{} more", "ほか {}").replace("{}", &more.to_string()));
     }
-    listed(&words, Conjunction::And, view.lang)
+    enumeration(&words, Conjunction::And, view.lang)
 }
 
-fn failed(view: &ResultsView<'_>, analysis: &Analysis) -> Option<String> {
+fn failed_runs(view: &ResultsView<'_>, analysis: &Analysis) -> Option<String> {
     let of: Vec<_> = analysis.cells.iter().filter(|of| of.failed > 0).collect();
     let count: usize = of.iter().map(|of| of.failed).sum();
     let first = of.first()?;
@@ -70,7 +70,7 @@ fn failed(view: &ResultsView<'_>, analysis: &Analysis) -> Option<String> {
 
 fn without_runs(view: &ResultsView<'_>, analysis: &Analysis) -> Option<String> {
     let ids = ids(analysis, |of| of.runs == 0);
-    one(view, "No successful run: {}.", "成功した測定なし: {}。", &ids)
+    sentence_about(view, "No successful run: {}.", "成功した測定なし: {}。", &ids)
 }
 
 /// Commands that find their work done from the second run on, detected by the bytes that they write.
@@ -112,7 +112,7 @@ fn amount(bytes: u64) -> String {
 }
 
 /// Formats a sentence about some cells, if there are any.
-fn one(view: &ResultsView<'_>, en: &str, ja: &str, ids: &[u32]) -> Option<String> {
+fn sentence_about(view: &ResultsView<'_>, en: &str, ja: &str, ids: &[u32]) -> Option<String> {
     (!ids.is_empty()).then(|| view.lang.pick(en, ja).replace("{}", &names(view, ids)))
 }
 
@@ -145,14 +145,14 @@ fn few(view: &ResultsView<'_>, analysis: &Analysis) -> Option<String> {
         "Only one run ({}): the spread is unknown, so no difference is claimed.",
         "測定が 1 回だけです（{}）。ばらつきが不明なため、差は判定しません。",
     );
-    if let Some(single) = one(view, en, ja, &few(2)) {
+    if let Some(single) = sentence_about(view, en, ja, &few(2)) {
         return Some(single);
     }
     let (en, ja) = (
         format!("Fewer than {PAIRS_MIN} runs ({{}}): no difference is claimed."),
         format!("測定が {PAIRS_MIN} 回未満です（{{}}）。差は判定しません。"),
     );
-    if let Some(fewer) = one(view, &en, &ja, &few(PAIRS_MIN)) {
+    if let Some(fewer) = sentence_about(view, &en, &ja, &few(PAIRS_MIN)) {
         return Some(fewer);
     }
     let count = few(RUNS_GOOD).len();
@@ -195,7 +195,7 @@ fn controls(view: &ResultsView<'_>, analysis: &Analysis) -> Option<String> {
 }
 
 /// Cells with outliers; these are reported, not dropped.
-fn moved(view: &ResultsView<'_>, analysis: &Analysis) -> Option<String> {
+fn outliers(view: &ResultsView<'_>, analysis: &Analysis) -> Option<String> {
     let of: Vec<_> = analysis.cells.iter().filter(|of| !of.outliers.is_empty()).collect();
     let count: usize = of.iter().map(|of| of.outliers.len()).sum();
     let ids: Vec<u32> = of.iter().map(|of| of.cell).collect();
@@ -261,7 +261,7 @@ fn caches(view: &ResultsView<'_>) -> Option<String> {
         "Cold and warm runs are mixed in one setting: {}.",
         "キャッシュなしとありの測定が 1 つの設定に混在しています: {}。",
     );
-    one(view, en, ja, &ids)
+    sentence_about(view, en, ja, &ids)
 }
 
 fn short(view: &ResultsView<'_>, analysis: &Analysis) -> Option<String> {
@@ -271,7 +271,7 @@ fn short(view: &ResultsView<'_>, analysis: &Analysis) -> Option<String> {
         format!("Runs shorter than {least} ({{}}) mostly measure process start."),
         format!("{least} より短い測定（{{}}）は、ほとんどがプロセスの起動時間です。"),
     );
-    one(view, &en, &ja, &ids)
+    sentence_about(view, &en, &ja, &ids)
 }
 
 fn overhead(view: &ResultsView<'_>) -> Option<String> {

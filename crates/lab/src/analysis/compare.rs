@@ -2,10 +2,10 @@
 
 use crate::analysis::prices::Prices;
 use crate::analysis::ranking::lead;
-use crate::analysis::statistics::{SpeedRatio, mean, unpaired};
+use crate::analysis::statistics::{SpeedRatio, mean, unpaired_ratio};
 use crate::analysis::sweeps::others;
 use crate::analysis::view::ResultsView;
-use crate::analysis::words::{Conjunction, beside, level, listed, resource};
+use crate::analysis::words::{Conjunction, beside, enumeration, level, resource};
 use crate::analysis::{Analysis, Interval, Lang, Sweep, analyse_in, prices};
 use crate::distinct;
 use crate::results::{Cell, Results};
@@ -245,7 +245,7 @@ fn side(
     let values = part.view.values(cell.id);
     let of = part.analysis.cells.iter().find(|of| of.cell == cell.id)?;
     let seed = part.view.seed(cell.id, 5);
-    let ratio = unpaired(&values, base, part.view.more_is_better(), seed);
+    let ratio = unpaired_ratio(&values, base, part.view.more_is_better(), seed);
     Some(ComparedCell {
         cell: cell.id,
         runs: values.len(),
@@ -333,7 +333,7 @@ pub(super) fn changes(
     for (group, series) in sweeps(parts, one_group) {
         changes.push(knee(parts, &group, &series, one_group));
         changes.push(limit(parts, &group, &series, one_group));
-        changes.push(rated(parts, prices, &group, &series, one_group));
+        changes.push(rated_limit(parts, prices, &group, &series, one_group));
     }
     // Drop conclusions that no result has.
     changes.retain(|change| change.said.iter().any(Option::is_some));
@@ -376,7 +376,7 @@ fn best_tool(parts: &[ComparisonPart<'_>], group: &str, one_group: bool) -> Conc
     let differs = known.len() > 1 && common.is_none_or(|names| names.is_empty());
     let said = leads
         .into_iter()
-        .map(|names| Some(listed(&names?, Conjunction::Or, lang_of(parts))))
+        .map(|names| Some(enumeration(&names?, Conjunction::Or, lang_of(parts))))
         .collect();
     change(parts, ("best tool", "最良のツール"), &of(group, "", one_group), said, differs)
 }
@@ -445,7 +445,7 @@ fn limit(
 }
 
 /// Fewest jobs that reach the rated operations per second of the machine.
-fn rated(
+fn rated_limit(
     parts: &[ComparisonPart<'_>],
     prices: &Prices,
     group: &str,
@@ -507,7 +507,7 @@ fn change(
     let each = match said.first() {
         // All results agree word for word.
         Some(Some(first)) if said.iter().all(|of| of.as_ref() == Some(first)) => first.clone(),
-        _ => lang.pick(listed(&each, Conjunction::And, lang), each.join("、")),
+        _ => lang.pick(enumeration(&each, Conjunction::And, lang), each.join("、")),
     };
     let sentence = match lang {
         Lang::En => {

@@ -104,7 +104,7 @@ pub fn fit(points: &[(f64, f64)], seed: u64) -> Option<CurveFit> {
         _ => usl,
     };
     let twice_x = 2.0 * points.x_max();
-    let others = resampled(&runs, &points, &best, seed);
+    let others = refit_resamples(&runs, &points, &best, seed);
     let range = |of: &dyn Fn(&FitCurve) -> Option<f64>| -> Option<Interval> {
         let mid = of(&best).filter(|value| value.is_finite())?;
         let found = others.iter().filter_map(of).collect();
@@ -145,7 +145,7 @@ fn aicc(points: &FitPoints, curve: &FitCurve) -> f64 {
 }
 
 /// Fits of the same model to resamples.
-fn resampled(
+fn refit_resamples(
     runs: &[(f64, Vec<f64>)],
     points: &FitPoints,
     best: &FitCurve,

@@ -1,6 +1,6 @@
 //! Limiting resource of a cell, by the rules of a transfer's verdict, and how it changes along a sweep.
 
-use crate::analysis::words::{Conjunction, listed};
+use crate::analysis::words::{Conjunction, enumeration};
 use crate::analysis::{Lang, statistics, words};
 use crate::results::Run;
 use hakobu_explain::verdict;
@@ -46,7 +46,7 @@ pub(super) fn judge(facts: &Facts, lang: Lang) -> LimitingResource {
     let evidence = match open.is_empty() {
         true => found.evidence.iter().map(|of| signal(of, lang)).collect(),
         false => {
-            let names = listed(&open, Conjunction::Or, lang);
+            let names = enumeration(&open, Conjunction::Or, lang);
             vec![lang.pick("it may be {}", "{} の可能性").replace("{}", &names)]
         }
     };

@@ -200,7 +200,7 @@ pub fn analyse_in(results: &Results, lang: Lang) -> Analysis {
     let mut summaries: Vec<_> =
         view.cells.iter().map(|cell| summary::summary(&view, cell)).collect();
     let rows = sweeps::rows(&view);
-    let mut found = proofs::made(&view);
+    let mut found = proofs::campaign_experiments(&view);
     found.extend(proofs::between_groups(&view, &rows, &summaries));
     let limiting = view.cells.iter().map(|cell| {
         let row = rows.iter().find(|row| row.cells.iter().any(|of| of.id == cell.id));

@@ -3,7 +3,7 @@
 use crate::analysis::Lang;
 use crate::analysis::compare::{BestResult, ComparisonPart, MachineCost, are_kinds};
 use crate::analysis::ranking::bests;
-use crate::analysis::statistics::{SpeedClaim, WORTH, unpaired};
+use crate::analysis::statistics::{SpeedClaim, WORTH, unpaired_ratio};
 use crate::analysis::words::{number, quantity, times};
 use crate::distinct;
 use crate::results::Cell;
@@ -45,7 +45,7 @@ impl RatedIops {
 /// Parses `A=0.366/h`: machine and price per hour. Units: `/s`, `/min`, `/h`, `/day`, `/month` (730 hours); a
 /// currency sign may precede the number.
 pub fn parse_price(text: &str) -> Result<(String, f64), String> {
-    let (name, price) = named("--price", text, "A=0.366/h")?;
+    let (name, price) = split_option("--price", text, "A=0.366/h")?;
     let Some((amount, unit)) = price.split_once('/') else {
         return Err(format!("--price {text}: for how long? Write {name}={price}/h"));
     };
@@ -73,7 +73,7 @@ fn hourly(amount: &str, unit: &str) -> Result<f64, String> {
 /// Parses `A=206250` or `A=206250/18750`: machine and rated operations per second, or those of reads and of
 /// writes (k and M are 1000-based).
 pub fn parse_rated(text: &str) -> Result<(String, RatedIops), String> {
-    let (name, iops) = named("--rated", text, "A=206250 or A=206250/18750 (reads/writes)")?;
+    let (name, iops) = split_option("--rated", text, "A=206250 or A=206250/18750 (reads/writes)")?;
     let number = |iops: &str| match quantity(iops, true).filter(|iops| *iops > 0.0) {
         Some(iops) => Ok(iops),
         None => Err(format!("--rated {text}: '{iops}' is not a number of operations a second")),
@@ -85,7 +85,7 @@ pub fn parse_rated(text: &str) -> Result<(String, RatedIops), String> {
     Ok((name, rated))
 }
 
-fn named(option: &str, text: &str, example: &str) -> Result<(String, String), String> {
+fn split_option(option: &str, text: &str, example: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.trim().is_empty() && !value.trim().is_empty() => {
             Ok((name.trim().to_owned(), value.trim().to_owned()))
@@ -106,7 +106,7 @@ impl Prices {
         rated: &[(String, RatedIops)],
     ) -> Result<Prices, String> {
         let (per_hour, rated) =
-            (placed("--price", names, per_hour)?, placed("--rated", names, rated)?);
+            (by_result("--price", names, per_hour)?, by_result("--rated", names, rated)?);
         Ok(Prices { names: names.to_vec(), per_hour, rated, others: Vec::new() })
     }
 
@@ -129,7 +129,7 @@ impl Prices {
 }
 
 /// Assigns the values of an option to result indices.
-fn placed<T: Copy>(
+fn by_result<T: Copy>(
     option: &str,
     names: &[String],
     given: &[(String, T)],
@@ -296,7 +296,7 @@ pub(super) fn costs(
     for (at, part) in parts.iter().enumerate() {
         let Some(per_hour) = prices.per_hour.get(&at).copied() else { continue };
         if let Some(rated) = prices.rated.get(&at) {
-            found.extend(of_rated(&part.name, rated, per_hour, part.view.lang));
+            found.extend(rated_costs(&part.name, rated, per_hour, part.view.lang));
         }
         for group in part.view.groups() {
             for best in bests(&part.view, &part.analysis.cells, group) {
@@ -331,7 +331,9 @@ pub(super) fn costs(
     let lang = parts.first().map_or(Lang::En, |part| part.view.lang);
     for machine in &prices.others {
         let (name, per_hour) = (&machine.name, machine.per_hour);
-        found.extend(machine.rated.iter().flat_map(|rated| of_rated(name, rated, per_hour, lang)));
+        found.extend(
+            machine.rated.iter().flat_map(|rated| rated_costs(name, rated, per_hour, lang)),
+        );
         found.extend(machine.bytes_per_s.map(|bytes_per_s| MachineCost {
             name: name.clone(),
             of: lang.pick("rated throughput", "公称スループット").to_owned(),
@@ -345,7 +347,7 @@ pub(super) fn costs(
 }
 
 /// Costs of a rating: one for all operations, or one each for reads and writes.
-fn of_rated(name: &str, rated: &RatedIops, per_hour: f64, lang: Lang) -> Vec<MachineCost> {
+fn rated_costs(name: &str, rated: &RatedIops, per_hour: f64, lang: Lang) -> Vec<MachineCost> {
     let each = match rated.writes {
         None => vec![(rated.reads, lang.pick("rated", "公称値"))],
         Some(writes) => vec![
@@ -438,7 +440,7 @@ fn fastest(parts: &[ComparisonPart<'_>], one_group: bool) -> Vec<BestResult> {
         let [(first, value, cell), (next, other, other_cell), ..] = candidates.as_slice() else {
             return None;
         };
-        let ratio = unpaired(
+        let ratio = unpaired_ratio(
             &first.view.values(*cell),
             &next.view.values(*other_cell),
             first.view.more_is_better(),

@@ -29,7 +29,7 @@ pub(super) struct ProofFinding {
 }
 
 /// The campaign's own counter-experiments.
-pub(super) fn made(view: &ResultsView<'_>) -> Vec<ProofFinding> {
+pub(super) fn campaign_experiments(view: &ResultsView<'_>) -> Vec<ProofFinding> {
     let experiments = view.results.experiments.iter().enumerate();
     let found = experiments.filter_map(|(at, made)| {
         let cell = view.cell(made.cell)?;
@@ -40,7 +40,7 @@ pub(super) fn made(view: &ResultsView<'_>) -> Vec<ProofFinding> {
             .map(|ratio| ratio.ln())
             .collect();
         let seed = view.seed(made.cell, 1_000_000_u32.wrapping_add(at as u32));
-        found(view, cell, &made.changed, &made.about, made.factor, &logs, seed)
+        evaluate(view, cell, &made.changed, &made.about, made.factor, &logs, seed)
     });
     found.collect()
 }
@@ -67,7 +67,7 @@ pub(super) fn between_groups(
             let (less, more) = (view.blocks(base.id), view.blocks(other.id));
             let logs = log_ratios(&more, &less, view.more_is_better());
             let seed = view.seed(base.id, other.id.wrapping_add(2_000_000));
-            results.extend(found(view, base, name, &about, b / a, &logs, seed));
+            results.extend(evaluate(view, base, name, &about, b / a, &logs, seed));
         }
     }
     results
@@ -118,7 +118,7 @@ fn one_condition<'a>(a: &'a Cell, b: &'a Cell) -> Option<(&'a str, &'a str, &'a 
 }
 
 /// Evaluates logarithms of speed ratios. `None` if the factor is 1 or invalid, or there are no ratios.
-fn found(
+fn evaluate(
     view: &ResultsView<'_>,
     cell: &Cell,
     changed: &str,
@@ -145,7 +145,7 @@ fn found(
     let says = (pairs >= PAIRS_MIN).then(|| says(changed, elasticity));
     let short = short(changed, factor, speed, says, view.lang);
     let subject = limits(changed, view.lang);
-    let measured = measured(changed, factor, speed, elasticity, view.lang);
+    let measured = measurement_text(changed, factor, speed, elasticity, view.lang);
     let follows = follows(says, changed, pairs, view.lang);
     let sentence = sentence(&measured, &follows, view.lang);
     let (changed, about) = (changed.to_owned(), about.to_owned());
@@ -230,7 +230,13 @@ pub(super) fn settle(found: &mut [ProofFinding], cells: &[CellSummary], lang: La
 const NOTHING: f64 = 0.03;
 
 /// `half the CPUs gave 0.51 × the speed (elasticity 0.97, 0.95 to 0.99)`.
-pub(super) fn measured(changed: &str, factor: f64, speed: f64, of: Interval, lang: Lang) -> String {
+pub(super) fn measurement_text(
+    changed: &str,
+    factor: f64,
+    speed: f64,
+    of: Interval,
+    lang: Lang,
+) -> String {
     let measure = match changed {
         "source" | "sink" => lang.pick("share of the time", "時間に占める割合"),
         "endpoint" => lang.pick("share of the time saved", "短縮された時間の割合"),

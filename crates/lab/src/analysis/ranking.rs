@@ -1,7 +1,9 @@
 //! Compares the settings of one campaign: the best cell of each tool in its group, the controls, and every setting with a
 //! baseline.
 
-use crate::analysis::statistics::{PAIRS_MIN, SpeedClaim, SpeedRatio, paired, unpaired};
+use crate::analysis::statistics::{
+    PAIRS_MIN, SpeedClaim, SpeedRatio, paired_ratio, unpaired_ratio,
+};
 use crate::analysis::view::ResultsView;
 use crate::analysis::words::percent;
 use crate::analysis::{Analysis, CellSummary, Comparison, Lang, SENTENCES_MAX, statistics, words};
@@ -50,11 +52,11 @@ pub(super) fn reference<'a>(
 /// Speed of one cell relative to another: paired by block if enough blocks have both.
 pub(super) fn ratio(view: &ResultsView<'_>, a: u32, b: u32) -> Option<SpeedRatio> {
     let (more, seed) = (view.more_is_better(), view.seed(a, b.wrapping_add(3)));
-    let by_blocks = paired(&view.blocks(a), &view.blocks(b), more, seed);
+    let by_blocks = paired_ratio(&view.blocks(a), &view.blocks(b), more, seed);
     match by_blocks {
         Some(ratio) if ratio.pairs >= PAIRS_MIN => Some(ratio),
         // Unpaired: drift between blocks then widens the interval.
-        _ => unpaired(&view.values(a), &view.values(b), more, seed),
+        _ => unpaired_ratio(&view.values(a), &view.values(b), more, seed),
     }
 }
 

@@ -23,10 +23,10 @@ pub fn quantile(values: &[f64], share: f64) -> Option<f64> {
     }
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
-    of_sorted(&sorted, share)
+    quantile_of_sorted(&sorted, share)
 }
 
-fn of_sorted(sorted: &[f64], share: f64) -> Option<f64> {
+fn quantile_of_sorted(sorted: &[f64], share: f64) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
     let at = share.clamp(0.0, 1.0) * last as f64;
     let (low, part) = (at.floor() as usize, at.fract());
@@ -44,12 +44,12 @@ fn of_sorted(sorted: &[f64], share: f64) -> Option<f64> {
 /// are equal, and [`Interval::is_point`] is true.
 pub fn interval(values: &[f64], seed: u64) -> Option<Interval> {
     let positive = values.iter().all(|value| *value > 0.0);
-    around(values, seed, positive, |sorted| of_sorted(sorted, 0.5))
+    around(values, seed, positive, |sorted| quantile_of_sorted(sorted, 0.5))
 }
 
 /// Like [`interval`], for differences: these are centred on 0, so logarithms do not apply.
 pub(super) fn difference(values: &[f64], seed: u64) -> Option<Interval> {
-    around(values, seed, false, |sorted| of_sorted(sorted, 0.5))
+    around(values, seed, false, |sorted| quantile_of_sorted(sorted, 0.5))
 }
 
 /// Mean of differences with its 95 % interval.
@@ -107,7 +107,7 @@ fn around(
     if least >= most {
         return Some(Interval::point(mid));
     }
-    let found = resampled(seed, |random| statistic(&resample(&sorted, random)));
+    let found = resample_statistic(seed, |random| statistic(&resample(&sorted, random)));
     let (mut low, mut high) = percentiles(found).unwrap_or((least, most));
     if sorted.len() < FEW {
         let (below, above) = student(&sorted, logs).unwrap_or((least, most));
@@ -125,7 +125,7 @@ fn resample(values: &[f64], random: &mut fastrand::Rng) -> Vec<f64> {
 }
 
 /// Computes a statistic on each resample.
-pub(super) fn resampled(
+pub(super) fn resample_statistic(
     seed: u64,
     mut statistic: impl FnMut(&mut fastrand::Rng) -> Option<f64>,
 ) -> Vec<f64> {
@@ -137,7 +137,7 @@ pub(super) fn resampled(
 pub(super) fn percentiles(mut found: Vec<f64>) -> Option<(f64, f64)> {
     found.retain(|value| value.is_finite());
     found.sort_unstable_by(f64::total_cmp);
-    Some((of_sorted(&found, 0.025)?, of_sorted(&found, 0.975)?))
+    Some((quantile_of_sorted(&found, 0.025)?, quantile_of_sorted(&found, 0.975)?))
 }
 
 /// Student's 95 % interval of the mean, or of the mean of logarithms.
@@ -200,7 +200,7 @@ pub struct SpeedRatio {
 
 /// Speed of `a` relative to `b`, paired by block to cancel drift of the machine. Takes block and value of
 /// each run; values that are not above 0 are ignored. `None` without a pair.
-pub fn paired(
+pub fn paired_ratio(
     a: &[(u32, f64)],
     b: &[(u32, f64)],
     more_is_better: bool,
@@ -222,12 +222,12 @@ pub(super) fn log_ratios(a: &[(u32, f64)], b: &[(u32, f64)], more_is_better: boo
 
 /// Speed of `a` relative to `b` from unpaired runs: ratio of medians, with an interval from resampling both.
 /// `None` if a side has no value above 0.
-pub fn unpaired(a: &[f64], b: &[f64], more_is_better: bool, seed: u64) -> Option<SpeedRatio> {
+pub fn unpaired_ratio(a: &[f64], b: &[f64], more_is_better: bool, seed: u64) -> Option<SpeedRatio> {
     let turn = if more_is_better { 1.0 } else { -1.0 };
     let logs = |values: &[f64]| -> Vec<f64> { values.iter().filter_map(|v| log(*v)).collect() };
     let (a, b) = (logs(a), logs(b));
     let mid = median(&a)? - median(&b)?;
-    let found = resampled(seed, |random| {
+    let found = resample_statistic(seed, |random| {
         Some(median(&resample(&a, random))? - median(&resample(&b, random))?)
     });
     let (mut low, mut high) = percentiles(found).unwrap_or((mid, mid));

@@ -9,7 +9,7 @@ use crate::analysis::statistics::SpeedRatio;
 use crate::analysis::sweeps::Knee;
 use crate::analysis::view::ResultsView;
 use crate::analysis::words::{
-    Conjunction, beside, capital, is_many, listed, percent, rate, sentences, span, times,
+    Conjunction, beside, capital, enumeration, is_many, percent, rate, sentences, span, times,
 };
 use crate::analysis::{Analysis, Lang, SENTENCES_MAX, Sweep};
 use hakobu_explain::verdict::Conclusion;
@@ -34,7 +34,7 @@ pub(super) fn verdict(
         );
         return vec![said.to_owned()];
     };
-    let sweeps = chosen(view, analysis);
+    let sweeps = sweeps_to_report(view, analysis);
     let is_alone = is_one_tool(view, &sweeps);
     // For one tool the sufficient number of jobs comes first; for several the fastest tool.
     let mut said = if is_alone { Vec::new() } else { vec![best] };
@@ -54,7 +54,7 @@ fn is_one_tool(view: &ResultsView<'_>, sweeps: &[&Sweep]) -> bool {
 
 /// Sweeps to report: those of the first group that has any, hakobu's first. For one tool, those of each
 /// group.
-fn chosen<'a>(view: &ResultsView<'_>, analysis: &'a Analysis) -> Vec<&'a Sweep> {
+fn sweeps_to_report<'a>(view: &ResultsView<'_>, analysis: &'a Analysis) -> Vec<&'a Sweep> {
     let with_knee = |sweep: &&Sweep| sweep.knee.is_some();
     let mut sweeps: Vec<&Sweep> = analysis.sweeps.iter().filter(with_knee).collect();
     let Some(group) = sweeps.first().map(|sweep| &sweep.group) else { return sweeps };
@@ -242,11 +242,11 @@ fn signals(
     let swept = swept.map(|sweep| (sweep.series.clone(), along(&sweep.stretches, lang)));
     let each: Vec<(String, Vec<String>)> = alone.into_iter().chain(swept).collect();
     let words = each.iter().enumerate().map(|(at, (name, parts))| match (is_alone, lang) {
-        (true, Lang::En) => listed(parts, Conjunction::And, lang),
+        (true, Lang::En) => enumeration(parts, Conjunction::And, lang),
         (false, Lang::En) if at == 0 => {
-            format!("{name} is limited by {}", listed(parts, Conjunction::And, lang))
+            format!("{name} is limited by {}", enumeration(parts, Conjunction::And, lang))
         }
-        (false, Lang::En) => format!("{name} by {}", listed(parts, Conjunction::And, lang)),
+        (false, Lang::En) => format!("{name} by {}", enumeration(parts, Conjunction::And, lang)),
         (true, Lang::Ja) => parts.join("、"),
         (false, Lang::Ja) => beside(&format!("{name} は"), &parts.join("、")),
     });
@@ -279,7 +279,7 @@ fn along(stretches: &[SweepStretch], lang: Lang) -> Vec<String> {
     }
     let mut parts: Vec<String> = known
         .iter()
-        .map(|(of, places)| by(of, &listed(places, Conjunction::And, lang), lang))
+        .map(|(of, places)| by(of, &enumeration(places, Conjunction::And, lang), lang))
         .collect();
     if stretches.iter().any(|of| !of.limiting.is_determined()) {
         parts.push(lang.pick("an unknown limit elsewhere", "それ以外は判定できず").to_owned());
@@ -358,7 +358,7 @@ pub(super) fn best(view: &ResultsView<'_>, analysis: &Analysis) -> Option<String
         let all = sentences(&each.collect::<Vec<_>>(), lang);
         return Some(if several && lang == Lang::En { capital(&all) } else { all });
     }
-    let firsts = counted(leads.iter().map(|(_, lead)| lead.first.cell.series.as_str()));
+    let firsts = name_counts(leads.iter().map(|(_, lead)| lead.first.cell.series.as_str()));
     let mut said = match firsts.as_slice() {
         [(series, count)] => {
             let by = lead_over_next(&leads, lang);
@@ -373,7 +373,7 @@ pub(super) fn best(view: &ResultsView<'_>, analysis: &Analysis) -> Option<String
                 Lang::Ja => format!("{count} グループで {series}"),
             });
             let rest: Vec<String> = rest.collect();
-            let rest = lang.pick(listed(&rest, Conjunction::And, lang), rest.join("、"));
+            let rest = lang.pick(enumeration(&rest, Conjunction::And, lang), rest.join("、"));
             let all = leads.len();
             match lang {
                 Lang::En => {
@@ -394,7 +394,7 @@ pub(super) fn best(view: &ResultsView<'_>, analysis: &Analysis) -> Option<String
 }
 
 /// Distinct names with their counts, most frequent first, ties in order of appearance.
-fn counted<'a>(names: impl Iterator<Item = &'a str>) -> Vec<(&'a str, usize)> {
+fn name_counts<'a>(names: impl Iterator<Item = &'a str>) -> Vec<(&'a str, usize)> {
     let mut found: Vec<(&str, usize)> = Vec::new();
     for name in names {
         match found.iter_mut().find(|(known, _)| *known == name) {
@@ -472,7 +472,7 @@ fn places(groups: &[String], all: usize, lang: Lang) -> String {
     let count = groups.len();
     let is_short = count <= NAMED_MAX && groups.iter().all(|group| !group.contains(','));
     match lang {
-        _ if is_short && count < all => listed(groups, Conjunction::And, lang),
+        _ if is_short && count < all => enumeration(groups, Conjunction::And, lang),
         Lang::En if count == all => format!("all {all} groups"),
         Lang::En => format!("{count} of {all} groups"),
         Lang::Ja if count == all => format!("{all} グループすべて"),
@@ -500,7 +500,7 @@ fn lead_over_next(leads: &[GroupLead<'_>], lang: Lang) -> String {
 fn groups_of_one(view: &ResultsView<'_>, leads: &[GroupLead<'_>]) -> String {
     let words: Vec<String> = leads
         .iter()
-        .map(|(group, lead)| format!("{group}: {}", reached(view, &lead.first)))
+        .map(|(group, lead)| format!("{group}: {}", value_with_setting(view, &lead.first)))
         .collect();
     match view.lang {
         Lang::En => format!("Best of each group: {}.", words.join("; ")),
@@ -510,7 +510,7 @@ fn groups_of_one(view: &ResultsView<'_>, leads: &[GroupLead<'_>]) -> String {
 
 fn of_lead(view: &ResultsView<'_>, lead: &LeadingTool<'_>) -> String {
     let lang = view.lang;
-    let (name, reached) = (&lead.first.cell.series, reached(view, &lead.first));
+    let (name, reached) = (&lead.first.cell.series, value_with_setting(view, &lead.first));
     let next = lead.next.as_ref().map(|(best, ratio)| {
         let (by, within, than) = (times(ratio.ratio.mid), within(ratio, lang), &best.cell.series);
         match lang {
@@ -527,7 +527,7 @@ fn of_lead(view: &ResultsView<'_>, lead: &LeadingTool<'_>) -> String {
             format!("最も速いのは {name}（{reached}）で、{next}です")
         }
         (false, _, _) if lead.unsure => {
-            let than = listed(&tied, Conjunction::And, lang);
+            let than = enumeration(&tied, Conjunction::And, lang);
             match lang {
                 Lang::En => {
                     format!(
@@ -541,7 +541,7 @@ fn of_lead(view: &ResultsView<'_>, lead: &LeadingTool<'_>) -> String {
         }
         (false, next, _) => {
             let all: Vec<String> = [name.clone()].into_iter().chain(tied).collect();
-            let all = listed(&all, Conjunction::And, lang);
+            let all = enumeration(&all, Conjunction::And, lang);
             let comma = lang.pick(", ", "、");
             let next = next.map(|next| format!("{comma}{next}")).unwrap_or_default();
             match lang {
@@ -568,7 +568,7 @@ fn within(ratio: &SpeedRatio, lang: Lang) -> String {
 }
 
 /// `2.34 s with 8 jobs`, `8 ジョブで 2.34 s`.
-fn reached(view: &ResultsView<'_>, best: &BestCell<'_>) -> String {
+fn value_with_setting(view: &ResultsView<'_>, best: &BestCell<'_>) -> String {
     let value = view.measured(best.value);
     match (best.cell.x.map(|x| view.of_x(x)), view.lang) {
         (Some(x), Lang::En) => format!("{value} with {x}"),

@@ -108,13 +108,13 @@ const COUNTED: [(&str, &str, &str); 9] = [
     ("CPUs", "CPU", "CPU"),
 ];
 
-fn counted(name: &str) -> Option<&'static (&'static str, &'static str, &'static str)> {
+fn counted_noun(name: &str) -> Option<&'static (&'static str, &'static str, &'static str)> {
     COUNTED.iter().find(|(many, ..)| *many == name)
 }
 
 /// Formats a swept number: `1 job`, `8 jobs`, `8 ジョブ`, `numjobs 8`.
 pub(super) fn of_x(x: f64, name: &str, lang: Lang) -> String {
-    match (counted(name), lang) {
+    match (counted_noun(name), lang) {
         (Some((_, _, counter)), Lang::Ja) => format!("{} {counter}", number(x)),
         (Some((_, one, _)), Lang::En) if x == 1.0 => format!("1 {one}"),
         (Some((many, ..)), Lang::En) => format!("{} {many}", number(x)),
@@ -124,13 +124,13 @@ pub(super) fn of_x(x: f64, name: &str, lang: Lang) -> String {
 
 /// True if a swept number takes the plural in English.
 pub(super) fn is_many(x: f64, name: &str) -> bool {
-    x != 1.0 && counted(name).is_some()
+    x != 1.0 && counted_noun(name).is_some()
 }
 
 /// Formats a range: `4 to 8 jobs`, `4〜8 ジョブ`, `numjobs 4 to 8`.
 pub(super) fn of_range(from: f64, to: f64, name: &str, lang: Lang) -> String {
     let range = span(&number(from), &number(to), lang);
-    match counted(name) {
+    match counted_noun(name) {
         Some((many, _, counter)) => format!("{range} {}", lang.pick(*many, *counter)),
         None => format!("{name} {range}"),
     }
@@ -168,7 +168,7 @@ pub(super) enum Conjunction {
 }
 
 /// `a`, `a and b`, `a, b and c`; `a と b`, `a、b、c`.
-pub(super) fn listed(words: &[String], join: Conjunction, lang: Lang) -> String {
+pub(super) fn enumeration(words: &[String], join: Conjunction, lang: Lang) -> String {
     let (between, last) = match (lang, join) {
         (Lang::En, Conjunction::And) => (", ", " and "),
         (Lang::En, Conjunction::Or) => (", ", " or "),

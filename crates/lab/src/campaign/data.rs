@@ -153,7 +153,7 @@ impl DataRecipe {
     /// Line of text of a file, with its newline.
     fn line(&self, number: u64) -> String {
         match &self.content {
-            FileContent::Text(line) => format!("{}\n", numbered(line, number)),
+            FileContent::Text(line) => format!("{}\n", with_number(line, number)),
             FileContent::Random | FileContent::Zero => "\n".to_owned(),
         }
     }
@@ -168,7 +168,7 @@ impl DataRecipe {
             rest /= self.fan_out.max(1);
         }
         folder.extend(digits.iter().rev().map(|digit| format!("dir-{digit}")));
-        (folder, numbered(&self.file_name, number))
+        (folder, with_number(&self.file_name, number))
     }
 
     /// Number of folders that hold files.
@@ -226,7 +226,7 @@ impl DataRecipe {
 }
 
 /// Replaces `{n}` and `{n:05}` in a name or line by a number.
-pub fn numbered(template: &str, number: u64) -> String {
+pub fn with_number(template: &str, number: u64) -> String {
     let mut out = String::new();
     let mut rest = template;
     while let Some(at) = rest.find("{n") {
@@ -260,7 +260,7 @@ fn width(text: &str) -> Option<usize> {
 
 /// True if a template gives a different text for each number.
 pub fn tells_numbers_apart(template: &str) -> bool {
-    numbered(template, 1) != numbered(template, 2)
+    with_number(template, 1) != with_number(template, 2)
 }
 
 // Creates the folder of a recipe on all CPUs. The marker is written last, so that an incomplete folder is
@@ -304,7 +304,7 @@ pub fn make(recipe: &DataRecipe, folder: &Path) -> io::Result<bool> {
         return Ok(true);
     }
     for old in [&marker, &list_of(folder)] {
-        absent_is_fine(fs::remove_file(old)).map_err(|error| named(&error, "remove", old))?;
+        absent_is_fine(fs::remove_file(old)).map_err(|error| with_path(&error, "remove", old))?;
     }
     let own = || OwnFolder::claim(folder, FolderMark::Beside).map_err(io::Error::other);
     own()?.remove().map_err(io::Error::other)?;
@@ -312,9 +312,9 @@ pub fn make(recipe: &DataRecipe, folder: &Path) -> io::Result<bool> {
     fits(recipe, totals, folder)?;
     folders(recipe, folder)?;
     files(recipe, folder)?;
-    list(recipe, folder).map_err(|error| named(&error, "write", &list_of(folder)))?;
+    list(recipe, folder).map_err(|error| with_path(&error, "write", &list_of(folder)))?;
     let mark = File::create_new(&marker).and_then(|mut file| writeln!(file, "{hash}"));
-    mark.map_err(|error| named(&error, "write", &marker))?;
+    mark.map_err(|error| with_path(&error, "write", &marker))?;
     Ok(false)
 }
 
@@ -325,7 +325,7 @@ fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
     }
 }
 
-fn named(error: &io::Error, doing: &str, path: &Path) -> io::Error {
+fn with_path(error: &io::Error, doing: &str, path: &Path) -> io::Error {
     io::Error::new(error.kind(), format!("cannot {doing} '{}': {error}", path.display()))
 }
 
@@ -382,7 +382,7 @@ fn folders(recipe: &DataRecipe, folder: &Path) -> io::Result<()> {
     let leaves: BTreeSet<PathBuf> = numbers.map(|number| recipe.place(number).0).collect();
     for leaf in leaves {
         let path = folder.join(leaf);
-        fs::create_dir_all(&path).map_err(|error| named(&error, "make", &path))?;
+        fs::create_dir_all(&path).map_err(|error| with_path(&error, "make", &path))?;
     }
     Ok(())
 }
@@ -424,14 +424,15 @@ fn file(recipe: &DataRecipe, folder: &Path, number: u64, buffer: &mut [u8]) -> i
     let parent = folder.join(below);
     let path = parent.join(&name);
     let written = write(recipe, number, &path, buffer);
-    written.map_err(|error| named(&error, "write", &path))?;
+    written.map_err(|error| with_path(&error, "write", &path))?;
     if number <= recipe.hard_links {
         let second = parent.join(format!("{name}.hard"));
-        fs::hard_link(&path, &second).map_err(|error| named(&error, "link", &second))?;
+        fs::hard_link(&path, &second).map_err(|error| with_path(&error, "link", &second))?;
     }
     if number <= recipe.symlinks {
         let link = parent.join(format!("{name}.sym"));
-        std::os::unix::fs::symlink(&name, &link).map_err(|error| named(&error, "link", &link))?;
+        std::os::unix::fs::symlink(&name, &link)
+            .map_err(|error| with_path(&error, "link", &link))?;
     }
     Ok(())
 }
@@ -634,7 +635,7 @@ mod tests {
             ("plain", "plain"),
             ("é{n}}", "é7}"),
         ] {
-            assert_eq!(numbered(template, 7), name, "{template}");
+            assert_eq!(with_number(template, 7), name, "{template}");
         }
         assert!(tells_numbers_apart("{n}") && !tells_numbers_apart("n"));
     }

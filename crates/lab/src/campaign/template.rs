@@ -92,7 +92,7 @@ impl Template {
                 at += length;
                 continue;
             }
-            if let Some((inner, length)) = doubled(rest) {
+            if let Some((inner, length)) = escaped_braces(rest) {
                 plain.push_str(inner);
                 at += length;
                 continue;
@@ -139,7 +139,7 @@ impl Template {
                     quote: QuoteKind::Bare,
                 });
                 length
-            } else if let Some((inner, length)) = doubled(rest) {
+            } else if let Some((inner, length)) = escaped_braces(rest) {
                 plain.push_str(inner);
                 length
             } else {
@@ -205,7 +205,7 @@ impl Template {
             match token {
                 TemplateToken::Text(text) => out.push_str(text),
                 TemplateToken::Hole { name, again, quote } => {
-                    let words: Vec<String> = filled(values, name, *again)?;
+                    let words: Vec<String> = placeholder_words(values, name, *again)?;
                     let words = words.iter().map(|word| match quote {
                         QuoteKind::Bare => quoted(word),
                         QuoteKind::Single => in_single(word),
@@ -225,7 +225,7 @@ impl Template {
             match token {
                 TemplateToken::Text(text) => out.push_str(text),
                 TemplateToken::Hole { name, again, .. } => {
-                    out.push_str(&filled(values, name, *again)?.join(" "));
+                    out.push_str(&placeholder_words(values, name, *again)?.join(" "));
                 }
             }
         }
@@ -242,10 +242,10 @@ impl Template {
                 TemplateToken::Text(text) => split(text, &mut quote, &mut open, &mut words),
                 TemplateToken::Hole { name, again, .. } => match values.get(name) {
                     Some(PlaceholderValue::Words(_)) if open.is_none() => {
-                        words.extend(filled(values, name, *again)?);
+                        words.extend(placeholder_words(values, name, *again)?);
                     }
                     _ => {
-                        let text = filled(values, name, *again)?.join(" ");
+                        let text = placeholder_words(values, name, *again)?.join(" ");
                         open.get_or_insert_default().push_str(&text);
                     }
                 },
@@ -283,7 +283,11 @@ fn split(text: &str, quote: &mut QuoteKind, open: &mut Option<String>, words: &m
 }
 
 /// Value of a placeholder as words.
-fn filled(values: &PlaceholderValues, name: &str, again: bool) -> Result<Vec<String>, String> {
+fn placeholder_words(
+    values: &PlaceholderValues,
+    name: &str,
+    again: bool,
+) -> Result<Vec<String>, String> {
     let words = match values.get(name) {
         Some(PlaceholderValue::Word(word)) => vec![word.clone()],
         Some(PlaceholderValue::Words(words)) => words.clone(),
@@ -304,7 +308,7 @@ fn hole(text: &str) -> Option<(&str, bool, usize)> {
 }
 
 /// `{{name}}` at the start of a text: the literal text, and its length.
-fn doubled(text: &str) -> Option<(&str, usize)> {
+fn escaped_braces(text: &str) -> Option<(&str, usize)> {
     let inner = text.strip_prefix('{')?;
     let (_, _, length) = hole(inner)?;
     inner[length..].starts_with('}').then(|| (&inner[..length], length + 2))

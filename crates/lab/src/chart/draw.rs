@@ -4,7 +4,7 @@ use crate::chart::{
     AxisScale, Chart, ChartColor, ChartPanel, ChartSeries, PLOT_LEFT_PX, PLOT_RIGHT_PX, SeriesForm,
     WIDTH_PX,
 };
-use crate::escape::shown;
+use crate::escape::visible_char;
 use hakobu_core::number;
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
@@ -130,7 +130,7 @@ fn draw_series(series: &ChartSeries, context: &mut DrawContext<'_, '_>) -> DrawR
         series.form,
         SeriesForm::Line | SeriesForm::Thin | SeriesForm::Dots | SeriesForm::Triangles
     ) {
-        context.draw_series(LineSeries::new(thinned(&series.points), line))?;
+        context.draw_series(LineSeries::new(thin_points(&series.points), line))?;
     }
     match series.form {
         SeriesForm::Area | SeriesForm::Line | SeriesForm::Thin => {}
@@ -163,7 +163,7 @@ fn draw_areas(panel: &ChartPanel, context: &mut DrawContext<'_, '_>) -> DrawResu
         stacked.push((series.color, on_top(below, series)));
     }
     for (color, points) in stacked.into_iter().rev() {
-        let points = thinned(&points);
+        let points = thin_points(&points);
         context.draw_series(AreaSeries::new(points, 0.0, rgb(color)))?;
     }
     Ok(())
@@ -302,7 +302,7 @@ fn tick(
 }
 
 /// Reduces points to the resolution of the chart by averaging neighbours.
-fn thinned(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+fn thin_points(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let each = points.len().div_ceil(POINTS_MAX).max(1);
     let mean = |part: &[(f64, f64)]| {
         let sum = part.iter().map(|(_, y)| y).sum::<f64>();
@@ -314,7 +314,7 @@ fn thinned(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
 
 /// Removes characters that XML cannot contain, and truncates to `chars_max` characters.
 fn printable(text: &str, chars_max: usize) -> String {
-    let clean = text.chars().map(shown);
+    let clean = text.chars().map(visible_char);
     let mut out: String = clean.clone().take(chars_max).collect();
     if clean.count() > chars_max {
         out.pop();
@@ -426,17 +426,17 @@ fn axis_number(number: f64, range: f64) -> String {
         range if range >= 0.02 => 3,
         _ => 4,
     };
-    grouped(&format!("{number:.digits$}"))
+    group_thousands(&format!("{number:.digits$}"))
 }
 
 /// Formats a tick label of a logarithmic axis with the digits that the number needs.
 fn tick_number(number: f64) -> String {
     let digits = if number > 0.0 { (-number.log10().floor()).clamp(0.0, 9.0) as usize } else { 0 };
-    grouped(&format!("{number:.digits$}"))
+    group_thousands(&format!("{number:.digits$}"))
 }
 
 /// Strips trailing zeros of the fraction and groups thousands by commas.
-fn grouped(text: &str) -> String {
+fn group_thousands(text: &str) -> String {
     let text =
         if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text };
     let (whole, fraction) = text.split_once('.').map_or((text, ""), |(w, f)| (w, f));

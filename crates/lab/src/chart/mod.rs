@@ -16,7 +16,7 @@ impl Chart {
 
     /// SVG on white with an accessible name and description.
     pub fn svg_with(&self, words: ChartLabel<'_>) -> Result<String, String> {
-        Ok(labelled(&self.drawn(true)?, words))
+        Ok(add_label(&self.drawn(true)?, words))
     }
 
     /// SVG element for an HTML page that defines the colours: `currentColor` for text, `var(--grid)`,
@@ -193,11 +193,11 @@ pub(super) fn svg(drawn: &str, words: ChartLabel<'_>) -> String {
     }
     // plotters ends lists of points with a space.
     text = text.replace(" \"/>", "\"/>");
-    labelled(&text, words)
+    add_label(&text, words)
 }
 
 /// Adds an accessible name and description.
-fn labelled(text: &str, words: ChartLabel<'_>) -> String {
+fn add_label(text: &str, words: ChartLabel<'_>) -> String {
     let id = words.id;
     let role = format!("<svg role=\"img\" aria-labelledby=\"{id}-t {id}-d\" ");
     let text = text.replacen("<svg ", &role, 1);

@@ -181,7 +181,7 @@ impl RecordColumns {
 
     /// Header line of the CSV file.
     pub fn csv_header(&self) -> String {
-        let names = self.list().into_iter().map(|column| escape::field(&column.name));
+        let names = self.list().into_iter().map(|column| escape::csv_field(&column.name));
         let names: Vec<String> = names.collect();
         names.join(",") + "\n"
     }
@@ -194,7 +194,7 @@ impl RecordColumns {
                 out.push(',');
             }
             if cell.is_finite() {
-                let _ = write!(out, "{}", rounded(cell));
+                let _ = write!(out, "{}", round_number(cell));
             }
         }
         out.push('\n');
@@ -203,7 +203,7 @@ impl RecordColumns {
 }
 
 /// Rounds to three decimals: less than a microsecond, a byte or a thousandth of a percent is noise.
-pub(crate) fn rounded(number: f64) -> f64 {
+pub(crate) fn round_number(number: f64) -> f64 {
     // Adding zero turns -0 into 0.
     (number * 1e3).round() / 1e3 + 0.0
 }
@@ -251,7 +251,7 @@ impl RecordTable {
         self.close();
         if self.rows.len() >= self.rows_max {
             let rows = std::mem::take(&mut self.rows);
-            self.rows = rows.chunks(2).map(|pair| joined(&self.columns, pair)).collect();
+            self.rows = rows.chunks(2).map(|pair| merge_rows(&self.columns, pair)).collect();
             self.each *= 2;
         }
     }
@@ -259,7 +259,7 @@ impl RecordTable {
     /// Completes the last row at the end of the recording.
     pub fn close(&mut self) {
         if !self.open.is_empty() {
-            self.rows.push(joined(&self.columns, &self.open));
+            self.rows.push(merge_rows(&self.columns, &self.open));
             self.open.clear();
         }
     }
@@ -280,7 +280,7 @@ impl RecordTable {
 }
 
 /// Merges rows: time-weighted means of rates, last values of levels. Unknown parts are ignored.
-fn joined(columns: &[RecordColumn], rows: &[(f64, Vec<f64>)]) -> (f64, Vec<f64>) {
+fn merge_rows(columns: &[RecordColumn], rows: &[(f64, Vec<f64>)]) -> (f64, Vec<f64>) {
     let cells = columns.iter().enumerate().map(|(at, column)| {
         let known = rows.iter().filter_map(|(took_s, cells)| Some((*took_s, *cells.get(at)?)));
         let mut known = known.filter(|(_, number)| number.is_finite());

@@ -4,7 +4,7 @@ use crate::chart::{
     BLACK, BLUE, CYAN, Chart, ChartColor, ChartPanel, ChartSeries, GREEN, PURPLE, RED, SeriesForm,
     YELLOW,
 };
-use crate::record::columns::{RecordTable, rounded};
+use crate::record::columns::{RecordTable, round_number};
 use crate::record::summary::RecordSummary;
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
@@ -118,7 +118,7 @@ struct RecordRows<'a>(&'a RecordTable);
 
 impl Serialize for RecordRows<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let known = |cell: &f64| cell.is_finite().then(|| rounded(*cell));
+        let known = |cell: &f64| cell.is_finite().then(|| round_number(*cell));
         serializer.collect_seq(self.0.rows().map(|row| row.iter().map(known).collect::<Vec<_>>()))
     }
 }

@@ -27,7 +27,9 @@ pub fn render_comparison(
     let words = lang.words();
     let headline = with(words.compared, &[&of.names.join(", ")]);
     match format {
-        ReportFormat::Html => Ok(html::compared(&headline, &blocks(of, results, words), words)),
+        ReportFormat::Html => {
+            Ok(html::comparison_page(&headline, &blocks(of, results, words), words))
+        }
         ReportFormat::Markdown => {
             let mut out = String::new();
             markdown::heading(&mut out, 1, &headline);
@@ -69,13 +71,13 @@ pub(super) fn blocks(
     }
     said.push(ReportBlock::Heading(words.machines.to_owned()));
     said.extend(studies(of, words).into_iter().map(ReportBlock::Table));
-    said.push(ReportBlock::Table(every(of, words)));
+    said.push(ReportBlock::Table(all_rows(of, words)));
     if !of.costs.is_empty() {
         said.push(ReportBlock::Heading(words.costs.to_owned()));
         said.push(ReportBlock::Table(costs(&of.costs, words)));
     }
     let machines: Vec<&Machine> = results.iter().map(|of| &of.header.machine).collect();
-    let machines = tables::described(&of.names, &machines, words);
+    let machines = tables::machine_table(&of.names, &machines, words);
     if !machines.is_empty() {
         said.extend([ReportBlock::Heading(words.machine.to_owned()), ReportBlock::Table(machines)]);
     }
@@ -130,7 +132,7 @@ fn studies(of: &ResultsComparison, words: &ReportWords) -> Vec<ReportTable> {
             let mut texts = vec![digits(x)];
             for line in &lines {
                 let at = rows.iter().find(|(row, label)| row.x == Some(x) && label == line);
-                texts.push(or_none(at.map(|(row, _)| together(row, &unit))));
+                texts.push(or_none(at.map(|(row, _)| sides_text(row, &unit))));
             }
             table.push(texts);
         }
@@ -140,7 +142,7 @@ fn studies(of: &ResultsComparison, words: &ReportWords) -> Vec<ReportTable> {
 }
 
 /// `6916 / 28,810 (416.5 %)`.
-fn together(row: &ComparedRow, unit: &MetricUnit) -> String {
+fn sides_text(row: &ComparedRow, unit: &MetricUnit) -> String {
     let each = row.sides.iter().map(|side| {
         let Some(side) = side else { return NONE.to_owned() };
         let value = digits(unit.scaled(side.value.mid));
@@ -153,7 +155,7 @@ fn together(row: &ComparedRow, unit: &MetricUnit) -> String {
 }
 
 /// Table of all rows.
-fn every(of: &ResultsComparison, words: &ReportWords) -> ReportTable {
+fn all_rows(of: &ResultsComparison, words: &ReportWords) -> ReportTable {
     let first = of.names.first().map_or(NONE, String::as_str);
     let mut heads = vec![words.setting.to_owned()];
     for (at, name) in of.names.iter().enumerate() {

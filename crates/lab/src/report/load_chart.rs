@@ -80,7 +80,7 @@ struct RunWithCurves<'a> {
 
 /// Curves of the runs that count, in order. Runs and curves of a cell and block are matched in order; if
 /// there are fewer curves than runs, warm-ups have none.
-fn recorded<'a>(facts: &ReportFacts<'a>) -> Vec<RunWithCurves<'a>> {
+fn runs_with_curves<'a>(facts: &ReportFacts<'a>) -> Vec<RunWithCurves<'a>> {
     let mut curves: BTreeMap<(u32, u32), VecDeque<&LoadCurves>> = BTreeMap::new();
     for curve in &facts.results.curves {
         curves.entry((curve.cell, curve.block)).or_default().push_back(curve);
@@ -118,7 +118,7 @@ impl RunWithCurves<'_> {
 
 /// Timeline of all runs. `None` if no curves were recorded.
 pub(super) fn timeline(facts: &ReportFacts<'_>, words: &ReportWords) -> Option<LoadChart> {
-    let all = recorded(facts);
+    let all = runs_with_curves(facts);
     let shown = &all[..all.len().min(TIMELINE_RUNS_MAX)];
     let total: f64 = shown.iter().map(RunWithCurves::length).sum();
     if shown.is_empty() || total <= 0.0 || !total.is_finite() {
@@ -173,7 +173,7 @@ pub(super) fn timeline(facts: &ReportFacts<'_>, words: &ReportWords) -> Option<L
             panels,
             ..Chart::default()
         },
-        description: described(&cursor, shown.len(), words),
+        description: chart_description(&cursor, shown.len(), words),
         cursor,
         caption,
     })
@@ -185,7 +185,7 @@ pub(super) fn typical(
     count: usize,
     words: &ReportWords,
 ) -> Vec<LoadChart> {
-    let all = recorded(facts);
+    let all = runs_with_curves(facts);
     let mut found = Vec::new();
     for group in facts.groups() {
         for line in facts.lines(group) {
@@ -220,7 +220,7 @@ fn of_run(facts: &ReportFacts<'_>, one: &RunWithCurves<'_>, words: &ReportWords)
             panels,
             ..Chart::default()
         },
-        description: described(&cursor, 1, words),
+        description: chart_description(&cursor, 1, words),
         cursor,
         caption,
     }
@@ -244,7 +244,7 @@ fn panels(
     for (title, unit, top, kinds) in groups {
         let mut series = Vec::new();
         for kind in kinds {
-            let Some(values) = thinned(pieces, kind, total, places) else { continue };
+            let Some(values) = mean_values(pieces, kind, total, places) else { continue };
             // Omit steal time where it is zero, as on most machines.
             if kind.key == "steal" && values.iter().all(|value| *value < 0.5) {
                 continue;
@@ -273,7 +273,7 @@ fn panels(
 }
 
 /// Description of the chart with mean values.
-fn described(cursor: &LoadCursor, runs: usize, words: &ReportWords) -> String {
+fn chart_description(cursor: &LoadCursor, runs: usize, words: &ReportWords) -> String {
     let mean = |name: &str| {
         let at = cursor.names.iter().position(|(known, _)| known == name);
         let values = at.and_then(|at| cursor.values.get(at)).filter(|values| !values.is_empty());
@@ -307,7 +307,7 @@ pub(super) fn points(values: &[f64], total: f64) -> Vec<(f64, f64)> {
 }
 
 /// Means over equal parts of the axis, over the time with data. `None` if no curve has this key.
-pub(super) fn thinned(
+pub(super) fn mean_values(
     pieces: &[(f64, &LoadCurves)],
     kind: &LoadCurveKind,
     total: f64,
@@ -366,7 +366,7 @@ mod tests {
         let (one, two) = (curves(&[10.0, 30.0]), curves(&[50.0]));
         let kind = &CPU[0];
         let seen = |pieces: &[(f64, &LoadCurves)], total, places| {
-            let values = thinned(pieces, kind, total, places).unwrap();
+            let values = mean_values(pieces, kind, total, places).unwrap();
             values.iter().map(|value| value.round()).collect::<Vec<_>>()
         };
         assert_eq!(seen(&[(0.0, &one)], 0.2, 2), [10.0, 30.0]);
@@ -375,7 +375,7 @@ mod tests {
         assert_eq!(seen(&[(0.0, &one)], 0.2, 4), [10.0, 10.0, 30.0, 30.0]);
         // A gap between two runs belongs to neither.
         assert_eq!(seen(&[(0.0, &one), (0.3, &two)], 0.4, 4), [10.0, 30.0, 0.0, 50.0]);
-        assert_eq!(thinned(&[(0.0, &one)], &DISK[0], 0.2, 2), None);
+        assert_eq!(mean_values(&[(0.0, &one)], &DISK[0], 0.2, 2), None);
     }
 
     #[test]

@@ -21,12 +21,12 @@ pub(super) fn text(parts: &[ReportPart], words: &ReportWords) -> String {
             1 => heading(&mut out, 1, title),
             _ => heading(&mut out, 1, &format!("{name}: {title}")),
         }
-        one(&mut out, facts, words);
+        campaign(&mut out, facts, words);
     }
     out
 }
 
-fn one(out: &mut String, facts: &ReportFacts<'_>, words: &ReportWords) {
+fn campaign(out: &mut String, facts: &ReportFacts<'_>, words: &ReportWords) {
     if !facts.header().question.is_empty() {
         paragraph(out, &facts.header().question);
     }
@@ -46,7 +46,7 @@ fn one(out: &mut String, facts: &ReportFacts<'_>, words: &ReportWords) {
             table(out, &tables::lines(facts, group, words));
         }
     }
-    let published = tables::published(facts, words);
+    let published = tables::published_table(facts, words);
     if !published.is_empty() {
         heading(out, 2, words.published);
         table(out, &published);

@@ -174,12 +174,12 @@ fn charts_svg(parts: &[ReportPart], words: &ReportWords) -> Result<String, Strin
     match pictures.as_slice() {
         [] => Err("nothing was measured that could be drawn".into()),
         [one] => Ok(one.clone()),
-        several => stacked(several),
+        several => stack_charts(several),
     }
 }
 
 /// Stacks charts in one image; each keeps its size.
-fn stacked(pictures: &[String]) -> Result<String, String> {
+fn stack_charts(pictures: &[String]) -> Result<String, String> {
     let (mut inside, mut height) = (String::new(), 0u32);
     for picture in pictures {
         let begin = format!("<svg y=\"{height}\" ");

@@ -88,10 +88,10 @@ pub(super) fn digits(number: f64) -> String {
     let places = (2.0 - rounded.log10().floor()).clamp(0.0, 8.0) as usize;
     let is_whole = (number - number.round()).abs() < size * 1e-9;
     let places = if is_whole { 0 } else { places };
-    grouped(&format!("{number:.places$}"))
+    group_thousands(&format!("{number:.places$}"))
 }
 
-fn grouped(text: &str) -> String {
+fn group_thousands(text: &str) -> String {
     let (sign, text) = text.strip_prefix('-').map_or(("", text), |rest| ("−", rest));
     let (whole, fraction) = text.split_once('.').map_or((text, None), |(w, f)| (w, Some(f)));
     // Four digits need no comma.

@@ -39,7 +39,7 @@ pub(super) fn picture(
 ) -> Option<DescribedChart> {
     let lines = facts.lines(group);
     let measured = lines.iter().flat_map(|line| &line.cells);
-    if !measured.into_iter().any(|cell| drawn(facts, cell).is_some()) {
+    if !measured.into_iter().any(|cell| display_interval(facts, cell).is_some()) {
         return None;
     }
     let is_swept = facts.has_x(&lines);
@@ -50,7 +50,7 @@ pub(super) fn picture(
     };
     let metric = y_label(facts, words);
     let x_name = facts.header().x_name.as_deref().unwrap_or("x");
-    let said = said(facts, &lines, words);
+    let said = text_description(facts, &lines, words);
     let description = if is_swept {
         with(words.sweep_text, &[&metric, x_name, &said])
     } else {
@@ -65,7 +65,11 @@ fn y_label(facts: &ReportFacts<'_>, words: &ReportWords) -> String {
 }
 
 /// Description for readers who cannot see the chart.
-fn said(facts: &ReportFacts<'_>, lines: &[ToolLine<'_>], words: &ReportWords) -> String {
+fn text_description(
+    facts: &ReportFacts<'_>,
+    lines: &[ToolLine<'_>],
+    words: &ReportWords,
+) -> String {
     let unit = facts.unit();
     let each = lines.iter().filter_map(|line| {
         let values = line.cells.iter().filter_map(|cell| facts.value(cell.id));
@@ -80,7 +84,7 @@ fn said(facts: &ReportFacts<'_>, lines: &[ToolLine<'_>], words: &ReportWords) ->
 }
 
 /// Median and interval of a cell, in the display unit.
-fn drawn(facts: &ReportFacts<'_>, cell: &Cell) -> Option<(f64, f64, f64)> {
+fn display_interval(facts: &ReportFacts<'_>, cell: &Cell) -> Option<(f64, f64, f64)> {
     let value = facts.value(cell.id)?;
     let [low, mid, high] = [value.low, value.mid, value.high].map(|of| facts.unit().scaled(of));
     [low, mid, high].iter().all(|of| of.is_finite()).then_some((low, mid, high))
@@ -93,8 +97,9 @@ fn swept(
     words: &ReportWords,
 ) -> Chart {
     let names = facts.series();
-    let figures = published(facts, group, lines);
-    let mids = lines.iter().flat_map(|line| &line.cells).filter_map(|cell| drawn(facts, cell));
+    let figures = published_series(facts, group, lines);
+    let mids =
+        lines.iter().flat_map(|line| &line.cells).filter_map(|cell| display_interval(facts, cell));
     let mut values: Vec<f64> = mids.map(|(_, mid, _)| mid).collect();
     values.extend(figures.iter().flat_map(|figure| figure.points.iter().map(|(_, y)| *y)));
     let y_scale = scale_of(&values);
@@ -109,26 +114,27 @@ fn swept(
     for line in lines {
         let at = names.iter().position(|name| *name == line.series).unwrap_or(0);
         let (color, form) = look(at);
-        let points = line.cells.iter().filter_map(|cell| Some((cell.x?, drawn(facts, cell)?)));
+        let points =
+            line.cells.iter().filter_map(|cell| Some((cell.x?, display_interval(facts, cell)?)));
         let points: Vec<(f64, (f64, f64, f64))> =
             points.filter(|(x, (_, mid, _))| fits(*x, *mid, y_scale)).collect();
         if let Some(curve) = fit_points(facts, line, &points) {
-            series.push(unnamed(color, SeriesForm::Thin, curve));
+            series.push(series_without_name(color, SeriesForm::Thin, curve));
         }
         let bars = points.iter().flat_map(|(x, of)| bar(*x, *of, y_scale)).collect();
-        series.push(unnamed(color, SeriesForm::Intervals, bars));
+        series.push(series_without_name(color, SeriesForm::Intervals, bars));
         let knee = line.sweep.and_then(|sweep| sweep.knee.as_ref()).filter(|knee| !knee.at_edge);
         let at_knee = points.iter().filter(|(x, _)| knee.is_some_and(|knee| knee.x == *x));
         knees.extend(at_knee.map(|(x, (_, mid, _))| (*x, *mid)));
         let points: Vec<(f64, f64)> = points.iter().map(|(x, (_, mid, _))| (*x, *mid)).collect();
         // A tool that does not depend on x is a horizontal line.
         let levels = line.cells.iter().filter(|cell| cell.x.is_none());
-        let levels = levels.filter_map(|cell| drawn(facts, cell));
+        let levels = levels.filter_map(|cell| display_interval(facts, cell));
         let levels: Vec<(f64, f64, f64)> =
             levels.filter(|(_, mid, _)| fits(axis.0, *mid, y_scale)).collect();
         for of in &levels {
             let bars = [bar(axis.0, *of, y_scale), bar(axis.1, *of, y_scale)].concat();
-            series.push(unnamed(color, SeriesForm::Intervals, bars));
+            series.push(series_without_name(color, SeriesForm::Intervals, bars));
         }
         let mut drawn = vec![points];
         drawn.extend(levels.iter().map(|(_, mid, _)| level(*mid, axis)));
@@ -165,7 +171,11 @@ fn swept(
 }
 
 /// Series that is not in the legend.
-fn unnamed(color: ChartColor, form: SeriesForm, points: Vec<(f64, f64)>) -> ChartSeries {
+fn series_without_name(
+    color: ChartColor,
+    form: SeriesForm,
+    points: Vec<(f64, f64)>,
+) -> ChartSeries {
     ChartSeries { name: String::new(), color, form, points }
 }
 
@@ -237,7 +247,11 @@ impl PublishedSeries {
 }
 
 /// Published figures of the group's tools, by machine and tool.
-fn published(facts: &ReportFacts<'_>, group: &str, lines: &[ToolLine<'_>]) -> Vec<PublishedSeries> {
+fn published_series(
+    facts: &ReportFacts<'_>,
+    group: &str,
+    lines: &[ToolLine<'_>],
+) -> Vec<PublishedSeries> {
     let mut found: Vec<PublishedSeries> = Vec::new();
     let figures = facts.header().published.iter().filter(|of| of.is_of(group));
     for figure in figures.filter(|of| lines.iter().any(|line| line.series == of.series)) {
@@ -268,15 +282,19 @@ fn settings(
     let names = facts.series();
     let cells = lines.iter().flat_map(|line| &line.cells);
     let cells: Vec<(&Cell, (f64, f64, f64))> =
-        cells.filter_map(|cell| Some((*cell, drawn(facts, cell)?))).collect();
+        cells.filter_map(|cell| Some((*cell, display_interval(facts, cell)?))).collect();
     let y_scale = scale_of(&cells.iter().map(|(_, (_, mid, _))| *mid).collect::<Vec<_>>());
     let (mut series, mut ticks) = (Vec::new(), Vec::new());
     for (i, (cell, of)) in cells.iter().enumerate() {
         let place = (i + 1) as f64;
         let at = names.iter().position(|name| *name == cell.series).unwrap_or(0);
         let (color, form) = look(at);
-        series.push(unnamed(color, SeriesForm::Intervals, bar(place, *of, y_scale).to_vec()));
-        series.push(unnamed(color, form, vec![(place, of.1)]));
+        series.push(series_without_name(
+            color,
+            SeriesForm::Intervals,
+            bar(place, *of, y_scale).to_vec(),
+        ));
+        series.push(series_without_name(color, form, vec![(place, of.1)]));
         ticks.push((place, facts.label(cell)));
     }
     Chart {

@@ -2,7 +2,7 @@
 
 use crate::analysis::fit::{CurveFit, FitModel};
 use crate::analysis::limits::{LimitingResource, SweepStretch};
-use crate::analysis::statistics::{SpeedClaim, unpaired};
+use crate::analysis::statistics::{SpeedClaim, unpaired_ratio};
 use crate::analysis::words::{level, resource};
 use crate::analysis::{CellSummary, Interval, Lang};
 use crate::distinct;
@@ -27,7 +27,7 @@ pub(super) fn tools(facts: &ReportFacts<'_>, group: &str, words: &ReportWords) -
     let number = |name: &str| format!("#{name}");
     let heads =
         [words.tool.to_owned(), words.setting.to_owned(), number(&median), number(&against)];
-    let heads = [heads.as_slice(), &used_heads(words)].concat();
+    let heads = [heads.as_slice(), &resource_heads(words)].concat();
     let mut table = ReportTable::new(with(words.tools_caption, &[words.group(group)]), &heads);
     for line in facts.lines(group) {
         let best = facts.best(&line.cells).or(line.cells.first().copied());
@@ -41,14 +41,14 @@ pub(super) fn tools(facts: &ReportFacts<'_>, group: &str, words: &ReportWords) -
         let mut row = vec![line.series.to_owned(), facts.setting(cell)];
         row.push(or_none(of.value.as_ref().map(|value| facts.unit().interval(value))));
         row.push(if is_reference { "1".to_owned() } else { or_none(against) });
-        row.extend(used(of, words));
+        row.extend(resource_columns(of, words));
         table.push_as(row, line.own);
     }
     table.without_empty_columns()
 }
 
-/// Heads of the columns of [`used`].
-fn used_heads(words: &ReportWords) -> [String; 8] {
+/// Heads of the columns of [`resource_columns`].
+fn resource_heads(words: &ReportWords) -> [String; 8] {
     let numbers = [
         words.real,
         words.user,
@@ -64,7 +64,7 @@ fn used_heads(words: &ReportWords) -> [String; 8] {
 }
 
 /// Columns real, user, sys, concurrency, CPU per GB and per 1,000 files, memory, limits.
-fn used(of: &CellSummary, words: &ReportWords) -> [String; 8] {
+fn resource_columns(of: &CellSummary, words: &ReportWords) -> [String; 8] {
     let real = or_none(of.wall_s.as_ref().map(|wall| digits(wall.mid)));
     let limits = limit_text(&of.limiting, words);
     let [user, sys, concurrency, cpu_gb, cpu_files, memory] = match of.runs {
@@ -151,7 +151,7 @@ pub(super) fn lines(facts: &ReportFacts<'_>, group: &str, words: &ReportWords) -
 }
 
 /// Published figures beside the measured values of the same tool and x.
-pub(super) fn published(facts: &ReportFacts<'_>, words: &ReportWords) -> ReportTable {
+pub(super) fn published_table(facts: &ReportFacts<'_>, words: &ReportWords) -> ReportTable {
     let header = facts.header();
     let x_name = format!("#{}", header.x_name.as_deref().unwrap_or("x"));
     let published = format!("#{}", words.as_published);
@@ -159,7 +159,7 @@ pub(super) fn published(facts: &ReportFacts<'_>, words: &ReportWords) -> ReportT
     let heads: [&str; 5] = [words.study_machine, words.tool, &x_name, &published, &here];
     let mut table = ReportTable::new(words.published_caption, &heads);
     for figure in &header.published {
-        let here = measured(facts, figure).map(|cell| facts.value(cell.id));
+        let here = matching_cell(facts, figure).map(|cell| facts.value(cell.id));
         let row = vec![
             figure.machine.clone(),
             figure.label(),
@@ -173,7 +173,7 @@ pub(super) fn published(facts: &ReportFacts<'_>, words: &ReportWords) -> ReportT
 }
 
 /// Cell that corresponds to a published figure.
-fn measured<'a>(facts: &ReportFacts<'a>, figure: &PublishedFigure) -> Option<&'a Cell> {
+fn matching_cell<'a>(facts: &ReportFacts<'a>, figure: &PublishedFigure) -> Option<&'a Cell> {
     let mut cells = facts.header().cells.iter().filter(|cell| cell.control_of.is_none());
     cells.find(|cell| {
         cell.series == figure.series && cell.x == figure.x && figure.is_of(&cell.group)
@@ -196,7 +196,7 @@ pub(super) fn settings(facts: &ReportFacts<'_>, words: &ReportWords) -> ReportTa
         gain_head(facts, words),
         number(words.outliers),
     ];
-    let heads = [heads.as_slice(), &used_heads(words)].concat();
+    let heads = [heads.as_slice(), &resource_heads(words)].concat();
     let mut table = ReportTable::new(words.cells_caption, &heads);
     for cell in &facts.header().cells {
         let Some(of) = facts.summary(cell.id) else { continue };
@@ -211,9 +211,9 @@ pub(super) fn settings(facts: &ReportFacts<'_>, words: &ReportWords) -> ReportTa
             or_none(of.min.map(|min| unit.text(min))),
             or_none(of.max.map(|max| unit.text(max))),
             gain(facts, cell),
-            joined(of.outliers.iter().map(u32::to_string)),
+            join_or_none(of.outliers.iter().map(u32::to_string)),
         ];
-        row.extend(used(of, words));
+        row.extend(resource_columns(of, words));
         table.push_as(row, cell.own);
     }
     table.without_empty_columns()
@@ -232,7 +232,7 @@ pub(super) fn gain(facts: &ReportFacts<'_>, cell: &Cell) -> String {
     or_none(gain.map(|gain| gain.words.clone()))
 }
 
-fn joined(texts: impl Iterator<Item = String>) -> String {
+fn join_or_none(texts: impl Iterator<Item = String>) -> String {
     let text = texts.collect::<Vec<_>>().join(", ");
     if text.is_empty() { NONE.to_owned() } else { text }
 }
@@ -480,7 +480,7 @@ fn against_first(
         return None;
     }
     let (a, b) = (values(facts, cell?.id), values(first, first_cell.id));
-    let found = unpaired(&a, &b, facts.header().more_is_better, SEED)?;
+    let found = unpaired_ratio(&a, &b, facts.header().more_is_better, SEED)?;
     Some(ratio(&found.ratio))
 }
 
@@ -504,11 +504,11 @@ fn rows<'a>(all: &[ReportFacts<'a>]) -> Vec<(&'a str, &'a str)> {
 /// Table of the machines' properties.
 pub(super) fn fingerprints(all: &[ReportFacts<'_>], words: &ReportWords) -> ReportTable {
     let machines: Vec<&Machine> = all.iter().map(|facts| &facts.header().machine).collect();
-    described(&names(all), &machines, words)
+    machine_table(&names(all), &machines, words)
 }
 
 /// Table of properties of machines with these names.
-pub(super) fn described(
+pub(super) fn machine_table(
     names: &[String],
     machines: &[&Machine],
     words: &ReportWords,

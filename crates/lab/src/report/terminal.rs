@@ -49,7 +49,7 @@ pub fn terminal(results: &Results, analysis: &Analysis, look: &TerminalOptions) 
 }
 
 /// Formats a comparison as lines.
-pub fn compared(
+pub fn comparison(
     of: &ResultsComparison,
     results: &[Results],
     width: usize,

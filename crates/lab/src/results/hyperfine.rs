@@ -39,7 +39,7 @@ pub fn hyperfine_csv(results: &Results) -> String {
     let found = benchmarks(results);
     let parameters: BTreeSet<&String> =
         found.iter().flat_map(|one| one.parameters.keys()).collect();
-    let names = parameters.iter().map(|name| escape::field(&format!("parameter_{name}")));
+    let names = parameters.iter().map(|name| escape::csv_field(&format!("parameter_{name}")));
     let head = ["command", "mean", "stddev", "median", "user", "system", "min", "max"];
     let mut lines = vec![head.map(str::to_owned).into_iter().chain(names).collect::<Vec<_>>()];
     for one in &found {
@@ -47,9 +47,9 @@ pub fn hyperfine_csv(results: &Results) -> String {
         let [mean, median, user, system, min, max] =
             [one.mean, one.median, one.user, one.system, one.min, one.max].map(|of| of.to_string());
         let mut line =
-            vec![escape::field(&one.command), mean, stddev, median, user, system, min, max];
+            vec![escape::csv_field(&one.command), mean, stddev, median, user, system, min, max];
         let value = |name: &&String| one.parameters.get(*name).map_or("", String::as_str);
-        line.extend(parameters.iter().map(|name| escape::field(value(name))));
+        line.extend(parameters.iter().map(|name| escape::csv_field(value(name))));
         lines.push(line);
     }
     lines.into_iter().map(|line| line.join(",") + "\n").collect()

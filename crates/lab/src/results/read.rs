@@ -68,17 +68,17 @@ pub fn parse(
             has_header = true;
             continue;
         }
-        match understand::<ResultsLine>(&line, b"{\"line\":").map_err(wrong)? {
+        match parse_line::<ResultsLine>(&line, b"{\"line\":").map_err(wrong)? {
             None | Some(ResultsLine::Resumed { .. }) => {}
             Some(ResultsLine::Header(_)) => return Err(wrong("a second header".into())),
             Some(ResultsLine::Run(run)) => {
-                known(&results.header, run.cell).map_err(wrong)?;
+                check_cell(&results.header, run.cell).map_err(wrong)?;
                 results.runs.push(*run);
                 // The campaign was resumed after an end.
                 results.end = None;
             }
             Some(ResultsLine::Experiment(experiment)) => {
-                known(&results.header, experiment.cell).map_err(wrong)?;
+                check_cell(&results.header, experiment.cell).map_err(wrong)?;
                 results.experiments.push(experiment);
             }
             Some(ResultsLine::End(end)) => results.end = Some(end),
@@ -90,8 +90,8 @@ pub fn parse(
     for (number, line) in lines(curves.1) {
         counted(line.bytes);
         let wrong = |why: String| format!("{}, line {number}: {why}", quoted(curves.0));
-        if let Some(curve) = understand::<LoadCurves>(&line, b"{\"cell\":").map_err(wrong)? {
-            known(&results.header, curve.cell).map_err(wrong)?;
+        if let Some(curve) = parse_line::<LoadCurves>(&line, b"{\"cell\":").map_err(wrong)? {
+            check_cell(&results.header, curve.cell).map_err(wrong)?;
             results.curves.push(curve);
         }
     }
@@ -119,7 +119,7 @@ fn lines(text: &[u8]) -> impl Iterator<Item = (usize, LineText<'_>)> {
 
 /// Parses a line. `None` for an incomplete last line. After an interruption a complete line may follow an
 /// incomplete one directly; it begins with `start`.
-fn understand<T: DeserializeOwned>(line: &LineText<'_>, start: &[u8]) -> Result<Option<T>, String> {
+fn parse_line<T: DeserializeOwned>(line: &LineText<'_>, start: &[u8]) -> Result<Option<T>, String> {
     let why = match serde_json::from_slice(line.text) {
         Ok(value) => return Ok(Some(value)),
         Err(why) => why,
@@ -130,12 +130,12 @@ fn understand<T: DeserializeOwned>(line: &LineText<'_>, start: &[u8]) -> Result<
     match behind {
         Some(value) => Ok(Some(value)),
         None if !line.is_whole && why.is_eof() => Ok(None),
-        None => Err(said(&why)),
+        None => Err(parser_message(&why)),
     }
 }
 
 /// Message of the parser with the column only, because it sees a single line.
-fn said(why: &serde_json::Error) -> String {
+fn parser_message(why: &serde_json::Error) -> String {
     let text = why.to_string();
     let what = text.split(" at line ").next().unwrap_or_default();
     if why.column() > 0 { format!("{what} (column {})", why.column()) } else { what.to_owned() }
@@ -148,8 +148,9 @@ fn header(line: &[u8]) -> Result<ResultsHeader, String> {
         line: String,
         schema: u64,
     }
-    let first: First = serde_json::from_slice(line)
-        .map_err(|why| format!("this is not the header of a campaign's results: {}", said(&why)))?;
+    let first: First = serde_json::from_slice(line).map_err(|why| {
+        format!("this is not the header of a campaign's results: {}", parser_message(&why))
+    })?;
     if first.schema > u64::from(SCHEMA) {
         return Err(format!(
             "these results are of schema {}, and this program knows schemas up to {SCHEMA}: use \
@@ -160,7 +161,7 @@ fn header(line: &[u8]) -> Result<ResultsHeader, String> {
     if first.line != "header" {
         return Err("the first line has to be the header".into());
     }
-    let header = match serde_json::from_slice(line).map_err(|why| said(&why))? {
+    let header = match serde_json::from_slice(line).map_err(|why| parser_message(&why))? {
         ResultsLine::Header(header) => *header,
         _ => return Err("the first line has to be the header".into()),
     };
@@ -169,13 +170,13 @@ fn header(line: &[u8]) -> Result<ResultsHeader, String> {
             return Err(format!("cell {} is at place {place}", cell.id));
         }
         if let Some(other) = cell.control_of {
-            known(&header, other)?;
+            check_cell(&header, other)?;
         }
     }
     Ok(header)
 }
 
-fn known(header: &ResultsHeader, cell: u32) -> Result<(), String> {
+fn check_cell(header: &ResultsHeader, cell: u32) -> Result<(), String> {
     let is_known = usize::try_from(cell).is_ok_and(|cell| cell < header.cells.len());
     is_known
         .then_some(())

@@ -36,7 +36,7 @@ const KNOWN: Duration = Duration::from_secs(1);
 pub struct Ledger {
     /// `None`: there is no location for records.
     folder: Option<PathBuf>,
-    scope: Scope,
+    scope: LedgerScope,
     own: Mutex<Option<Own>>,
     others: Mutex<Option<(Instant, Vec<Past>)>>,
     kept: AtomicBool,
@@ -54,7 +54,7 @@ struct Own {
 
 impl Ledger {
     /// Returns the ledger of one run; nothing is written yet.
-    pub fn new(journal: &Journal, scope: Scope) -> Ledger {
+    pub fn new(journal: &Journal, scope: LedgerScope) -> Ledger {
         let folder = journal.folder.as_ref().map(|folder| folder.join("runs"));
         Ledger { folder, scope, ..Ledger::default() }
     }
@@ -248,7 +248,7 @@ impl Own {
 /// Returns whether an open directory is inside one that a run fills, by its path or by its ancestors.
 fn holds(run: &Past, dir: BorrowedFd<'_>, path: Option<&Path>) -> bool {
     let shown = path.map(|path| text(path.as_os_str().as_bytes()));
-    let Some(Stored { targets, .. }) = &run.stored else { return false };
+    let Some(LedgerHeader { targets, .. }) = &run.stored else { return false };
     let below = |shown: &str| targets.iter().any(|target| target.has(shown));
     shown.is_some_and(|shown| below(&shown)) || {
         let tops: Vec<_> = targets.iter().map(|target| (target.dev, target.ino)).collect();
@@ -298,7 +298,7 @@ const LOST_S: i64 = 120;
 
 /// The first line of a record.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Stored {
+pub(super) struct LedgerHeader {
     schema: u32,
     pub targets: Vec<StoredTarget>,
     sources: Vec<String>,
@@ -331,7 +331,7 @@ pub(super) struct Past {
     /// The last heartbeat, by the clock of the machine of the run.
     pub heartbeat: Time,
     /// `None`: it cannot be read.
-    pub stored: Option<Stored>,
+    pub stored: Option<LedgerHeader>,
     devices: Vec<Device>,
 }
 
@@ -384,13 +384,13 @@ fn line(value: &impl Serialize) -> io::Result<Vec<u8>> {
 }
 
 /// Returns the first line of a record.
-pub(super) fn head(scope: &Scope) -> io::Result<Vec<u8>> {
-    let target = |target: &Target| StoredTarget {
+pub(super) fn head(scope: &LedgerScope) -> io::Result<Vec<u8>> {
+    let target = |target: &LedgerTarget| StoredTarget {
         path: text(target.path.as_os_str().as_bytes()),
         dev: target.identity.0,
         ino: target.identity.1,
     };
-    line(&Stored {
+    line(&LedgerHeader {
         schema: SCHEMA,
         targets: scope.targets.iter().map(target).collect(),
         sources: scope.sources.iter().map(|source| text(source)).collect(),
@@ -484,7 +484,7 @@ impl Past {
     }
 
     /// Returns whether a complete run over `scope` left nothing unfinished of this one.
-    pub fn is_finished_by(&self, scope: &Scope) -> bool {
+    pub fn is_finished_by(&self, scope: &LedgerScope) -> bool {
         let Some(stored) = &self.stored else { return false };
         let ended = matches!(self.life, Life::Dead | Life::Rebooted);
         let same_target = |target: &StoredTarget| {
@@ -500,10 +500,10 @@ impl Past {
 }
 
 /// Parses the valid whole lines of a record.
-fn parse(bytes: &[u8]) -> (Option<Stored>, Vec<Device>) {
+fn parse(bytes: &[u8]) -> (Option<LedgerHeader>, Vec<Device>) {
     let mut lines =
         bytes.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n"));
-    let stored = lines.next().and_then(|line| serde_json::from_slice::<Stored>(line).ok());
+    let stored = lines.next().and_then(|line| serde_json::from_slice::<LedgerHeader>(line).ok());
     let Some(stored) = stored.filter(|stored| stored.schema == SCHEMA) else {
         return (None, Vec::new());
     };
@@ -514,28 +514,28 @@ fn parse(bytes: &[u8]) -> (Option<Stored>, Vec<Device>) {
 
 /// A directory that a run fills.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct LedgerTarget {
     /// Its absolute path, without symlinks.
     pub path: PathBuf,
     /// Its device and inode.
     pub identity: (u64, u64),
 }
 
-impl Target {
+impl LedgerTarget {
     /// Returns the target of an open directory.
     ///
     /// # Errors
     /// The error of examining it.
-    pub fn of(dir: BorrowedFd<'_>) -> io::Result<Target> {
-        Ok(Target { path: path_of(dir)?, identity: meta::of_fd(dir)?.identity() })
+    pub fn of(dir: BorrowedFd<'_>) -> io::Result<LedgerTarget> {
+        Ok(LedgerTarget { path: path_of(dir)?, identity: meta::of_fd(dir)?.identity() })
     }
 }
 
 /// Scope of a run.
 #[derive(Clone, Debug, Default)]
-pub struct Scope {
+pub struct LedgerScope {
     /// The directories that it fills.
-    pub targets: Vec<Target>,
+    pub targets: Vec<LedgerTarget>,
     /// Sources of its entries, absolute.
     pub sources: Vec<Vec<u8>>,
     /// It descends into directories.
@@ -580,9 +580,9 @@ mod tests {
             .unwrap()
         }
 
-        fn scope(&self) -> Scope {
-            let targets = vec![Target::of(self.dir("target").as_fd()).unwrap()];
-            Scope { targets, sources: vec![b"/s".to_vec()], recurse: true, partial: false }
+        fn scope(&self) -> LedgerScope {
+            let targets = vec![LedgerTarget::of(self.dir("target").as_fd()).unwrap()];
+            LedgerScope { targets, sources: vec![b"/s".to_vec()], recurse: true, partial: false }
         }
 
         fn ledger(&self) -> Ledger {
@@ -645,11 +645,11 @@ mod tests {
         assert!(!place.finds(&later, "", c"beside"), "it lies elsewhere");
         later.end(false);
         assert_eq!(place.records().len(), 1);
-        let other = Scope { sources: vec![b"/t".to_vec()], ..place.scope() };
+        let other = LedgerScope { sources: vec![b"/t".to_vec()], ..place.scope() };
         for scope in [
             other,
-            Scope { recurse: false, ..place.scope() },
-            Scope { partial: true, ..place.scope() },
+            LedgerScope { recurse: false, ..place.scope() },
+            LedgerScope { partial: true, ..place.scope() },
         ] {
             let ledger = Ledger::new(&place.journal(), scope);
             ledger.note(1, Time::now()).unwrap();
@@ -667,7 +667,7 @@ mod tests {
         let place = Place::new("renamed");
         place.killed();
         fs::rename(place.0.join("target"), place.0.join("moved")).unwrap();
-        let ledger = Ledger::new(&place.journal(), Scope::default());
+        let ledger = Ledger::new(&place.journal(), LedgerScope::default());
         assert!(place.finds(&ledger, "moved/below", c"half"));
     }
 
@@ -675,7 +675,7 @@ mod tests {
     fn a_record_goes_with_its_target() {
         let place = Place::new("gone");
         place.killed();
-        let ledger = Ledger::new(&place.journal(), Scope::default());
+        let ledger = Ledger::new(&place.journal(), LedgerScope::default());
         fs::remove_dir_all(place.0.join("target")).unwrap();
         ledger.note(1, Time::now()).unwrap();
         ledger.end(false);
@@ -705,7 +705,8 @@ mod tests {
 
     /// A run on a file system whose clock is an hour ahead: begun at 5000 of the local clock, last heartbeat at 5100.
     fn past(life: Life) -> Past {
-        let scope = Scope { sources: vec![b"/s".to_vec()], recurse: true, ..Scope::default() };
+        let scope =
+            LedgerScope { sources: vec![b"/s".to_vec()], recurse: true, ..LedgerScope::default() };
         let lines = [
             head(&scope).unwrap(),
             device(7, Time { s: 8600, ns: 1 }, Time { s: 5000, ns: 0 }).unwrap(),
@@ -784,7 +785,7 @@ mod tests {
 
     #[test]
     fn lines_that_are_cut_off_do_not_count() {
-        let scope = Scope { sources: vec![b"/s\xff".to_vec()], ..Scope::default() };
+        let scope = LedgerScope { sources: vec![b"/s\xff".to_vec()], ..LedgerScope::default() };
         let whole = [head(&scope).unwrap(), device(1, Time::now(), Time::now()).unwrap()].concat();
         for cut in 0..=whole.len() {
             let (stored, devices) = parse(&whole[..cut]);

@@ -12,8 +12,8 @@ pub use crate::journal::job_hints::Damaged;
 pub use crate::journal::job_hints::JobHints;
 pub use crate::journal::job_hints::Key;
 pub use crate::journal::ledger::Ledger;
-pub use crate::journal::ledger::Scope;
-pub use crate::journal::ledger::Target;
+pub use crate::journal::ledger::LedgerScope;
+pub use crate::journal::ledger::LedgerTarget;
 use hakobu_core::unit::{Meta, Time};
 use hakobu_sys::dir::paths_in;
 use hakobu_sys::{file, host, process};
@@ -43,7 +43,7 @@ pub struct Journal {
 #[derive(Debug)]
 pub struct Claim {
     folder: PathBuf,
-    identity: Identity,
+    identity: ObjectIdentity,
     /// Locked as long as it is open.
     _lock: File,
 }
@@ -70,7 +70,7 @@ impl Journal {
     ///
     /// # Errors
     /// The folder or the lock cannot be made; NotFound if the user has no home.
-    pub fn claim(&self, identity: &Identity) -> io::Result<Option<Claim>> {
+    pub fn claim(&self, identity: &ObjectIdentity) -> io::Result<Option<Claim>> {
         let folder = self.folder.as_ref().ok_or_else(no_home)?;
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         let path = folder.join(identity.file_name("lock"));
@@ -100,7 +100,7 @@ impl Journal {
     ///
     /// # Errors
     /// The folder cannot be read; a missing one is empty.
-    pub fn list(&self) -> io::Result<Vec<(Identity, Record)>> {
+    pub fn list(&self) -> io::Result<Vec<(ObjectIdentity, ObjectRecord)>> {
         let is_record = |path: &PathBuf| path.extension().is_some_and(|end| end == "json");
         Ok(self.paths()?.into_iter().filter(is_record).filter_map(|path| read(&path)).collect())
     }
@@ -116,7 +116,10 @@ impl Journal {
     ///
     /// # Errors
     /// The folder cannot be read, or something in it neither locked nor removed; a missing folder is empty.
-    pub fn tidy(&self, mut is_over: impl FnMut(&Identity, &Record) -> bool) -> io::Result<()> {
+    pub fn tidy(
+        &self,
+        mut is_over: impl FnMut(&ObjectIdentity, &ObjectRecord) -> bool,
+    ) -> io::Result<()> {
         for (identity, _) in self.list()? {
             let Some(claim) = self.claim(&identity)? else { continue };
             // Read under the lock: it may be another record by now.
@@ -135,7 +138,7 @@ impl Journal {
 
 impl Claim {
     /// Reads the record of an earlier run. Returns `None` if there is none, or if it is damaged or of another schema.
-    pub fn load(&self) -> Option<Record> {
+    pub fn load(&self) -> Option<ObjectRecord> {
         let (identity, record) = read(&self.folder.join(self.identity.file_name("json")))?;
         (identity == self.identity).then_some(record)
     }
@@ -144,7 +147,7 @@ impl Claim {
     ///
     /// # Errors
     /// Errors of writing and renaming.
-    pub fn save(&self, record: &Record) -> io::Result<()> {
+    pub fn save(&self, record: &ObjectRecord) -> io::Result<()> {
         let text = encode(&self.identity, record).map_err(io::Error::other)?;
         // Only the lock holder writes, so a fixed name suffices.
         let temporary = self.folder.join(self.identity.file_name("new"));
@@ -205,7 +208,7 @@ fn remove_free(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn read(path: &Path) -> Option<(Identity, Record)> {
+fn read(path: &Path) -> Option<(ObjectIdentity, ObjectRecord)> {
     let mut text = Vec::new();
     File::open(path).ok()?.take(RECORD_BYTES_MAX).read_to_end(&mut text).ok()?;
     decode(&text)
@@ -321,7 +324,7 @@ const SCHEMA: u32 = 1;
 
 /// Source and target of an object; they name a record.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Identity {
+pub struct ObjectIdentity {
     source: String,
     target: String,
     endpoint: String,
@@ -329,17 +332,17 @@ pub struct Identity {
 
 /// The state of one unfinished object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Record {
+pub struct ObjectRecord {
     /// Its identity when the work began; on any difference the work starts over.
     pub source: Source,
     /// Location of the finished parts.
-    pub place: Place,
+    pub place: PartsLocation,
     /// Bytes of every part except the last.
     pub part_bytes: u64,
     /// The algorithm of the parts' checksums as S3 spells it (`CRC64NVME`); empty for none.
     pub algorithm: String,
     /// Finished parts, in no order.
-    pub parts: Vec<Part>,
+    pub parts: Vec<FinishedPart>,
 }
 
 /// The source of an unfinished object.
@@ -373,7 +376,7 @@ pub enum Source {
 /// Location of the finished parts of an unfinished object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+pub enum PartsLocation {
     /// In the multipart upload with this ID.
     Upload(String),
     /// Not known yet: an upload was requested and the answer is unknown. The store may have an upload without parts
@@ -381,7 +384,7 @@ pub enum Place {
     Asked,
     /// In a file beside the target, with this name, device and inode.
     File {
-        /// Its name, encoded as in [`Identity`].
+        /// Its name, encoded as in [`ObjectIdentity`].
         name: String,
         /// Device.
         dev: u64,
@@ -392,7 +395,7 @@ pub enum Place {
 
 /// A finished part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Part {
+pub struct FinishedPart {
     /// Starts at 1; the part begins at offset (number - 1) × `part_bytes`.
     pub number: u32,
     /// Bytes.
@@ -407,13 +410,13 @@ pub struct Part {
 #[derive(Serialize, Deserialize)]
 struct Stored {
     schema: u32,
-    identity: Identity,
-    record: Record,
+    identity: ObjectIdentity,
+    record: ObjectRecord,
 }
 
-/// Result of [`Record::check`].
+/// Result of [`ObjectRecord::check`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Checked {
+pub enum RecordCheck {
     /// The source is unchanged and the parts are consistent.
     Good,
     /// The source has changed.
@@ -422,11 +425,11 @@ pub enum Checked {
     Broken,
 }
 
-impl Identity {
+impl ObjectIdentity {
     /// Makes an identity from an absolute local path or an `s3://` URL on each side, and their endpoints (one, or
     /// both joined by a space).
-    pub fn new(source: &[u8], target: &[u8], endpoint: &str) -> Identity {
-        Identity { source: text(source), target: text(target), endpoint: endpoint.to_owned() }
+    pub fn new(source: &[u8], target: &[u8], endpoint: &str) -> ObjectIdentity {
+        ObjectIdentity { source: text(source), target: text(target), endpoint: endpoint.to_owned() }
     }
 
     /// Returns the source as text: `%` and bytes that are not UTF-8 are percent-encoded.
@@ -479,16 +482,16 @@ impl Source {
     }
 }
 
-impl Record {
+impl ObjectRecord {
     /// Checks that this record is about the current `source` and consistent: parts lie inside the source, none twice,
     /// each with the length that its number implies.
-    pub fn check(&self, source: &Source) -> Checked {
+    pub fn check(&self, source: &Source) -> RecordCheck {
         if self.source != *source {
-            return Checked::SourceChanged;
+            return RecordCheck::SourceChanged;
         }
         let size = source.size();
         let mut numbers = std::collections::HashSet::new();
-        let possible = |part: &Part| {
+        let possible = |part: &FinishedPart| {
             let start = u64::from(part.number.checked_sub(1)?).checked_mul(self.part_bytes)?;
             let wanted = size.checked_sub(start)?.min(self.part_bytes);
             (wanted > 0 && wanted == part.bytes).then_some(())
@@ -498,7 +501,7 @@ impl Record {
                 .parts
                 .iter()
                 .all(|part| numbers.insert(part.number) && possible(part).is_some());
-        if good { Checked::Good } else { Checked::Broken }
+        if good { RecordCheck::Good } else { RecordCheck::Broken }
     }
 }
 
@@ -534,12 +537,15 @@ pub fn bytes(text: &str) -> Vec<u8> {
     out
 }
 
-pub(super) fn encode(identity: &Identity, record: &Record) -> serde_json::Result<Vec<u8>> {
+pub(super) fn encode(
+    identity: &ObjectIdentity,
+    record: &ObjectRecord,
+) -> serde_json::Result<Vec<u8>> {
     let stored = Stored { schema: SCHEMA, identity: identity.clone(), record: record.clone() };
     serde_json::to_vec(&stored)
 }
 
-pub(super) fn decode(text: &[u8]) -> Option<(Identity, Record)> {
+pub(super) fn decode(text: &[u8]) -> Option<(ObjectIdentity, ObjectRecord)> {
     let stored: Stored = of_schema(text, SCHEMA).ok()??;
     Some((stored.identity, stored.record))
 }
@@ -582,15 +588,20 @@ mod tests {
         }
     }
 
-    fn record() -> Record {
-        Record {
+    fn record() -> ObjectRecord {
+        ObjectRecord {
             source: Source::File { dev: 1, ino: 2, size: 25, mtime: (-3, 4), ctime: (5, 6) },
-            place: Place::Upload("id+/=\"".into()),
+            place: PartsLocation::Upload("id+/=\"".into()),
             part_bytes: 10,
             algorithm: "CRC64NVME".into(),
             parts: vec![
-                Part { number: 3, bytes: 5, etag: "e".into(), checksum: "AAAAAAAAAAA=".into() },
-                Part { number: 1, bytes: 10, etag: "f".into(), checksum: String::new() },
+                FinishedPart {
+                    number: 3,
+                    bytes: 5,
+                    etag: "e".into(),
+                    checksum: "AAAAAAAAAAA=".into(),
+                },
+                FinishedPart { number: 1, bytes: 10, etag: "f".into(), checksum: String::new() },
             ],
         }
     }
@@ -599,7 +610,7 @@ mod tests {
     fn a_record_comes_back_and_is_private() {
         let folder = Folder::new("round");
         let journal = Journal::at(folder.0.join("a/b"));
-        let identity = Identity::new(b"/a\xff%", b"s3://b/k", "http://h");
+        let identity = ObjectIdentity::new(b"/a\xff%", b"s3://b/k", "http://h");
         assert_eq!(identity.source(), "/a%FF%25");
         assert_eq!(bytes(identity.source()), b"/a\xff%");
         assert_eq!(bytes("%4%zz%\u{e9}"), "%4%zz%\u{e9}".as_bytes());
@@ -621,7 +632,7 @@ mod tests {
     fn ended_work_is_tidied_away() {
         let folder = Folder::new("tidy");
         let journal = Journal::at(folder.0.clone());
-        let named = |name: &str| Identity::new(name.as_bytes(), b"s3://b/k", "");
+        let named = |name: &str| ObjectIdentity::new(name.as_bytes(), b"s3://b/k", "");
         let put = |name: &str| {
             let claim = journal.claim(&named(name)).unwrap().unwrap();
             claim.save(&record()).unwrap();
@@ -650,8 +661,8 @@ mod tests {
     fn one_object_has_one_claim() {
         let folder = Folder::new("claim");
         let journal = Journal::at(folder.0.clone());
-        let one = Identity::new(b"/a", b"s3://b/k", "");
-        let other = Identity::new(b"/as", b"3://b/k", "");
+        let one = ObjectIdentity::new(b"/a", b"s3://b/k", "");
+        let other = ObjectIdentity::new(b"/as", b"3://b/k", "");
         let claim = journal.claim(&one).unwrap().unwrap();
         assert!(journal.claim(&one).unwrap().is_none());
         assert!(journal.claim(&other).unwrap().is_some());
@@ -665,7 +676,7 @@ mod tests {
     fn broken_records_are_no_records() {
         let folder = Folder::new("broken");
         let journal = Journal::at(folder.0.clone());
-        let identity = Identity::new(b"/a", b"s3://b/k", "");
+        let identity = ObjectIdentity::new(b"/a", b"s3://b/k", "");
         let claim = journal.claim(&identity).unwrap().unwrap();
         claim.save(&record()).unwrap();
         let path = folder.0.join(identity.file_name("json"));
@@ -679,7 +690,7 @@ mod tests {
         fs::write(&path, newer).unwrap();
         assert_eq!(claim.load(), None);
         // A record of something else under this name: a collision, or a copied file.
-        let other = Identity::new(b"/b", b"s3://b/k", "");
+        let other = ObjectIdentity::new(b"/b", b"s3://b/k", "");
         fs::write(&path, encode(&other, &record()).unwrap()).unwrap();
         assert_eq!(claim.load(), None);
         fs::write(&path, whole).unwrap();
@@ -689,7 +700,7 @@ mod tests {
     #[test]
     fn a_record_is_checked_against_its_source() {
         let good = record();
-        assert_eq!(good.check(&good.source), Checked::Good);
+        assert_eq!(good.check(&good.source), RecordCheck::Good);
         let Source::File { dev, ino, size, mtime, ctime } = good.source else { panic!() };
         for changed in [
             Source::File { dev: dev + 1, ino, size, mtime, ctime },
@@ -699,9 +710,9 @@ mod tests {
             Source::File { dev, ino, size, mtime, ctime: (ctime.0 + 1, ctime.1) },
             Source::Object { size, etag: String::new(), version: None },
         ] {
-            assert_eq!(record().check(&changed), Checked::SourceChanged);
+            assert_eq!(record().check(&changed), RecordCheck::SourceChanged);
         }
-        let breaks: [fn(&mut Record); 6] = [
+        let breaks: [fn(&mut ObjectRecord); 6] = [
             |record| record.part_bytes = 0,
             |record| record.parts[0].number = 0,
             |record| record.parts[0].number = 4,
@@ -713,7 +724,7 @@ mod tests {
             let mut broken = record();
             change(&mut broken);
             let source = broken.source.clone();
-            assert_eq!(broken.check(&source), Checked::Broken, "{number}");
+            assert_eq!(broken.check(&source), RecordCheck::Broken, "{number}");
         }
     }
 

@@ -4,7 +4,7 @@
 
 use super::engine::{Context, Station};
 use super::fake_super as fake;
-use super::fake_super::{Names, Place};
+use super::fake_super::{AttributeHandle, XattrNames};
 use super::target_dir::TargetDir;
 use crate::failure::Failure;
 use crate::policy::filter::{SidedRules, XattrSides};
@@ -145,7 +145,7 @@ fn settle_all(
 /// As [`settle_all`] with `--fake-super`: the file gets a mode that lets its owner read and write it, and stands for
 /// the wanted attributes. `kind`: what it stands for; `None` for itself.
 fn settle_fake(
-    place: &Place<'_>,
+    place: &AttributeHandle<'_>,
     subject: &Subject<'_>,
     kind: Option<Kind>,
     want: &Want,
@@ -322,13 +322,15 @@ impl<'a> Attributes<'a> {
         let remasks = self.remasks();
         let kept = &mut self.xattrs;
         let xattrs = || match from.filter(|_| wanted) {
-            Some(from) => kept.copy(Place::Open(from), Place::Open(to), fresh).map(drop),
+            Some(from) => {
+                kept.copy(AttributeHandle::Open(from), AttributeHandle::Open(to), fresh).map(drop)
+            }
             None => Ok(()),
         };
         at.step(Phase::Settle, 1);
         let remasks = from.is_some() && remasks;
         if self.context.policy.fake.target {
-            let place = Place::Open(to);
+            let place = AttributeHandle::Open(to);
             return settle_fake(&place, &Subject::Open(to), None, want, have, xattrs);
         }
         settle_all(&Subject::Open(to), want, have, (opens, remasks), xattrs)
@@ -355,14 +357,17 @@ impl<'a> Attributes<'a> {
             if !sets_xattrs {
                 return Ok(());
             }
-            let source = Place::named(from.0, from.1).map_err(Failure::of(Operation::Stat))?;
-            let target = Place::named(dir, name).map_err(Failure::of(Operation::SetXattr))?;
+            let source =
+                AttributeHandle::named(from.0, from.1).map_err(Failure::of(Operation::Stat))?;
+            let target =
+                AttributeHandle::named(dir, name).map_err(Failure::of(Operation::SetXattr))?;
             kept.copy(source, target, false).map(drop)
         };
         at.step(Phase::Settle, 1);
         let subject = Subject::Named(dir, name, kind);
         if self.context.policy.fake.target {
-            let place = Place::named(dir, name).map_err(Failure::of(Operation::SetXattr))?;
+            let place =
+                AttributeHandle::named(dir, name).map_err(Failure::of(Operation::SetXattr))?;
             // The entry itself is a file, or is left alone.
             let real = if kind == Kind::Dir { Kind::Dir } else { Kind::File };
             let subject = Subject::Named(dir, name, real);
@@ -389,8 +394,9 @@ impl<'a> Attributes<'a> {
             ..want.change_of(target)
         };
         if self.wants_xattrs() {
-            let from = Place::named(from.0, from.1).map_err(Failure::of(Operation::Stat))?;
-            let to = Place::named(to.0, to.1).map_err(Failure::of(Operation::Compare))?;
+            let from =
+                AttributeHandle::named(from.0, from.1).map_err(Failure::of(Operation::Stat))?;
+            let to = AttributeHandle::named(to.0, to.1).map_err(Failure::of(Operation::Compare))?;
             (change.acl, change.xattr) = self.xattrs.compare(from, to)?;
         }
         Ok(change)
@@ -416,7 +422,7 @@ pub(crate) struct Grains {
 }
 
 /// One side of a comparison: the entry, and an open directory on its file system.
-pub(crate) type End<'a> = (&'a Meta, Option<BorrowedFd<'a>>);
+pub(crate) type AttributeSide<'a> = (&'a Meta, Option<BorrowedFd<'a>>);
 
 impl Grains {
     /// Returns the coarser granularity of source and target, and whether the time of the target's directory changed
@@ -425,8 +431,8 @@ impl Grains {
     pub fn of(
         &self,
         policy: &Policy,
-        source: End<'_>,
-        target: End<'_>,
+        source: AttributeSide<'_>,
+        target: AttributeSide<'_>,
         probes: Option<&TempNames>,
     ) -> (Grain, bool) {
         if policy.modify_window_s.is_some() || !Grain::matters(source.0.mtime, target.0.mtime) {
@@ -437,7 +443,11 @@ impl Grains {
     }
 
     /// Returns the granularity of a target; see [`Grains::of`].
-    pub fn of_target(&self, target: End<'_>, probes: Option<&TempNames>) -> (Grain, bool) {
+    pub fn of_target(
+        &self,
+        target: AttributeSide<'_>,
+        probes: Option<&TempNames>,
+    ) -> (Grain, bool) {
         let (meta, dir) = target;
         let known = self.known.lock().iter().find(|(dev, _)| *dev == meta.dev).copied();
         let (learnt, named) = match (known, probes, dir) {
@@ -449,7 +459,7 @@ impl Grains {
     }
 
     /// Returns the granularity shown by an entry's own times and the type of its file system.
-    pub fn shown((meta, dir): End<'_>) -> Grain {
+    pub fn shown((meta, dir): AttributeSide<'_>) -> Grain {
         let grain = Grain::shown_by(meta.mtime, meta.ctime);
         match grain == Grain::S && dir.is_some_and(disk::is_fat) {
             true => Grain::TWO_S,
@@ -484,13 +494,13 @@ struct XattrBuffers {
 
 /// An entry, and how its attributes are named.
 struct Handle<'a> {
-    place: Place<'a>,
-    names: Names,
+    place: AttributeHandle<'a>,
+    names: XattrNames,
 }
 
 impl Handle<'_> {
     fn list<'b>(&self, buffer: &'b mut Vec<u8>) -> io::Result<&'b [u8]> {
-        if self.names == Names::Plain {
+        if self.names == XattrNames::Plain {
             return self.place.list(buffer);
         }
         let shown: Vec<_> = names(self.place.list(buffer)?)
@@ -504,7 +514,7 @@ impl Handle<'_> {
     fn get<'b>(&self, name: &CStr, buffer: &'b mut Vec<u8>) -> io::Result<&'b [u8]> {
         let bytes = match self.place.get(&self.names.kept(name), buffer) {
             // A source may have it under its own name.
-            Err(error) if self.names == Names::Source && xattr::is_absent(&error) => {
+            Err(error) if self.names == XattrNames::Source && xattr::is_absent(&error) => {
                 return self.place.get(name, buffer);
             }
             other => other?.len(),
@@ -559,8 +569,8 @@ impl<'a> Xattrs<'a> {
     /// whether xattrs differed.
     pub(super) fn copy(
         &mut self,
-        from: Place<'_>,
-        to: Place<'_>,
+        from: AttributeHandle<'_>,
+        to: AttributeHandle<'_>,
         fresh: bool,
     ) -> Result<(bool, bool), Failure> {
         self.unite(from, to, fresh, false)
@@ -569,16 +579,16 @@ impl<'a> Xattrs<'a> {
     /// Returns whether ACLs and whether xattrs differ.
     pub(super) fn compare(
         &mut self,
-        from: Place<'_>,
-        to: Place<'_>,
+        from: AttributeHandle<'_>,
+        to: AttributeHandle<'_>,
     ) -> Result<(bool, bool), Failure> {
         self.unite(from, to, false, true)
     }
 
     fn unite(
         &mut self,
-        from: Place<'_>,
-        to: Place<'_>,
+        from: AttributeHandle<'_>,
+        to: AttributeHandle<'_>,
         fresh: bool,
         only_compare: bool,
     ) -> Result<(bool, bool), Failure> {
@@ -718,26 +728,26 @@ pub(super) const OTHER: u16 = 0x20;
 
 /// One entry.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct AttributeEntry {
     pub tag: u16,
     pub bits: u16,
     pub id: u32,
 }
 
 /// Returns the entries of an ACL.
-pub(super) fn entries(value: &[u8]) -> impl Iterator<Item = Entry> {
+pub(super) fn entries(value: &[u8]) -> impl Iterator<Item = AttributeEntry> {
     let all = value.get(HEAD_BYTES..).unwrap_or_default();
     all.chunks_exact(ENTRY_BYTES).filter_map(|entry| {
         let (tag, rest) = entry.split_first_chunk()?;
         let (bits, rest) = rest.split_first_chunk()?;
         let (id, _) = rest.split_first_chunk()?;
         let (tag, bits) = (u16::from_le_bytes(*tag), u16::from_le_bytes(*bits));
-        Some(Entry { tag, bits, id: u32::from_le_bytes(*id) })
+        Some(AttributeEntry { tag, bits, id: u32::from_le_bytes(*id) })
     })
 }
 
 /// Returns the ACL of `entries`, which are in the kernel's order.
-pub(super) fn value_of(entries: &[Entry]) -> Vec<u8> {
+pub(super) fn value_of(entries: &[AttributeEntry]) -> Vec<u8> {
     let head = VERSION.to_le_bytes().into_iter();
     let rest = entries.iter().flat_map(|entry| {
         let (tag, bits, id) =
@@ -756,7 +766,7 @@ pub(super) fn mode_bits(value: &[u8]) -> u32 {
 
 /// Replaces the user and group IDs in an ACL. Entries stay in the order that the kernel requires.
 pub(super) fn map_ids(value: &mut [u8], user: impl Fn(u32) -> u32, group: impl Fn(u32) -> u32) {
-    let mut all: Vec<Entry> = entries(value).collect();
+    let mut all: Vec<AttributeEntry> = entries(value).collect();
     for entry in &mut all {
         match entry.tag {
             USER => entry.id = user(entry.id),

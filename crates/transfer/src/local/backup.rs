@@ -1,7 +1,7 @@
 //! Backups of replaced or removed entries: beside the entry, or at the same path below another folder
 //! (`--backup-dir`), on any file system.
 
-use super::guard::{Guard, Identity, Sources, path_below};
+use super::guard::{FileId, Guard, GuardedSources, path_below};
 use super::report::Reports;
 use crate::failure::{Failure, c_string};
 use crate::policy::{Policy, is_unsafe_link};
@@ -132,7 +132,7 @@ impl BackupDir {
 pub(super) struct Backups<'a> {
     policy: &'a Policy,
     dir: Option<BackupDir>,
-    sources: Arc<Sources>,
+    sources: Arc<GuardedSources>,
     reports: Arc<Reports<'a>>,
 }
 
@@ -140,13 +140,13 @@ impl<'a> Backups<'a> {
     pub(super) fn new(
         policy: &'a Policy,
         dir: Option<BackupDir>,
-        sources: Arc<Sources>,
+        sources: Arc<GuardedSources>,
         reports: Arc<Reports<'a>>,
     ) -> Backups<'a> {
         Backups { policy, dir, sources, reports }
     }
 
-    pub(super) fn sources(&self) -> &Sources {
+    pub(super) fn sources(&self) -> &GuardedSources {
         &self.sources
     }
 
@@ -206,7 +206,7 @@ impl<'a> Backups<'a> {
         place: DirName<'_>,
         path: &dyn Fn() -> Vec<u8>,
         temp_names: &TempNames,
-        caseless: Option<(&Guard, Identity)>,
+        caseless: Option<(&Guard, FileId)>,
     ) -> Result<(), Failure> {
         if !self.policy.backup || self.is_unsafe(place, path) {
             return Ok(());

@@ -1,9 +1,9 @@
 //! Unchanged files of a tree beside the target: hard-linked (`--link-dest`), copied from there (`--copy-dest`), or
 //! left out (`--compare-dest`).
 
-use super::engine::Engine;
+use super::engine::LocalEngine;
 use super::engine::Worker;
-use super::entry::{Decided, Done};
+use super::entry::{Decided, EntryResult};
 use crate::failure::{Failure, Stop};
 use crate::policy::{Action, Basis, compare};
 use crate::publish::{self, DirName};
@@ -34,7 +34,7 @@ impl Has {
     }
 }
 
-impl Engine<'_> {
+impl LocalEngine<'_> {
     /// Uses the entry of a tree beside the target. Returns whether nothing remains to be done; otherwise the entry is
     /// handled as usual, perhaps with its content from there.
     pub(super) fn use_basis(
@@ -182,7 +182,7 @@ impl Engine<'_> {
         worker.totals.links_created += 1;
         let change = Change { hard_link: true, beside: true, ..Change::default() };
         self.report_unchanged(decided, change, text);
-        self.finish(worker, decided, Done::checked(true));
+        self.finish(worker, decided, EntryResult::checked(true));
         Ok(true)
     }
 
@@ -202,7 +202,7 @@ impl Engine<'_> {
         }
         worker.totals.skipped += 1;
         self.report_unchanged(decided, Change::default(), text);
-        self.finish(worker, decided, Done::checked(true));
+        self.finish(worker, decided, EntryResult::checked(true));
         Ok(true)
     }
 

@@ -42,7 +42,7 @@ pub(super) enum Onto {
 }
 
 /// The content of a file, and its target.
-pub(super) struct Content<'a> {
+pub(super) struct FileContent<'a> {
     pub from: BorrowedFd<'a>,
     pub to: BorrowedFd<'a>,
     pub source: &'a Meta,
@@ -77,7 +77,7 @@ impl Mover<'_> {
     ///
     /// # Errors
     /// [`Stop`]; the target then holds a part.
-    pub(super) fn copy(&mut self, at: &Station<'_>, content: Content<'_>) -> Result<u64, Stop> {
+    pub(super) fn copy(&mut self, at: &Station<'_>, content: FileContent<'_>) -> Result<u64, Stop> {
         let lane = at.lane;
         let outstanding = lane.outstanding();
         lane.ahead(content.source.size);
@@ -93,10 +93,10 @@ impl Mover<'_> {
     fn move_content(
         &mut self,
         at: &Station<'_>,
-        content: Content<'_>,
+        content: FileContent<'_>,
         by_helpers: &mut u64,
     ) -> Result<u64, Stop> {
-        let Content { from, to, source, target_dev, onto, helpers } = content;
+        let FileContent { from, to, source, target_dev, onto, helpers } = content;
         let copying = Copying { at, from, to, is_stream: onto == Onto::Stream };
         if onto == Onto::Stream {
             return self.copy_stream(copying);
@@ -131,7 +131,7 @@ impl Mover<'_> {
             return self.copy_small(copying, source);
         }
         let in_kernel = !always && self.may_copy_in_kernel();
-        let mut way = Way {
+        let mut way = CopyMethod {
             segment: BUFFER_BYTES,
             read_ahead: self.pair.read_ahead(from),
             to_foreign: real && self.pair.writes_to_foreign(to),
@@ -420,7 +420,7 @@ pub(crate) const SEGMENT_BYTES_MAX: u64 = 4 << 20;
 const HOLE_BYTES: usize = 4096;
 
 /// Method of moving the content of a file.
-pub(super) struct Way {
+pub(super) struct CopyMethod {
     /// Bytes of a segment.
     pub segment: usize,
     /// Bytes to read ahead at once if the source is on a network or FUSE file system.
@@ -452,14 +452,14 @@ pub(super) struct Mover<'a> {
     pub(super) jobs_per_file: Jobs,
     /// Bytes of a large file that this worker may buffer.
     pub(super) segment_bytes_max: u64,
-    pub(super) buffer: Buffer,
-    pub(super) pair: Pair,
+    pub(super) buffer: LazyBuffer,
+    pub(super) pair: DevicePair,
 }
 
 impl<'a> Mover<'a> {
     /// `segment_bytes_max`: bytes of a large file that one worker may buffer.
     pub(super) fn new(context: Context<'a>, jobs_per_file: Jobs, segment_bytes_max: u64) -> Self {
-        let (buffer, pair) = (Buffer::default(), Pair::default());
+        let (buffer, pair) = (LazyBuffer::default(), DevicePair::default());
         let segment_bytes_max = segment_bytes_max.max(BUFFER_BYTES as u64);
         Mover { context, jobs_per_file, segment_bytes_max, buffer, pair }
     }
@@ -507,7 +507,7 @@ pub(super) fn write_without_zeroes(
 
 /// Capabilities of a source/target device pair, cached per worker.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Pair {
+pub(super) struct DevicePair {
     pub(super) devices: (u64, u64),
     /// Extents cannot be shared, as far as is known.
     pub(super) no_clone: bool,
@@ -527,11 +527,11 @@ pub(super) struct Pair {
     in_memory: Option<bool>,
 }
 
-impl Pair {
+impl DevicePair {
     /// Switches to this pair; resets the capabilities if it is another one.
     pub(super) fn begin(&mut self, devices: (u64, u64)) {
         if self.devices != devices {
-            *self = Pair { devices, ..Pair::default() };
+            *self = DevicePair { devices, ..DevicePair::default() };
         }
     }
 
@@ -686,12 +686,12 @@ pub(super) const BUFFER_BYTES: usize = 256 << 10;
 /// Has [`BUFFER_BYTES`] unless it is made with another length. Allocated at the first use: workers that only compare
 /// metadata need none, and clearing it takes longer than starting them.
 #[derive(Default)]
-pub(super) struct Buffer(OnceCell<AlignedBytes>);
+pub(super) struct LazyBuffer(OnceCell<AlignedBytes>);
 
-impl Buffer {
+impl LazyBuffer {
     /// Returns `len` zeroes.
-    pub fn zeroed(len: usize) -> Buffer {
-        Buffer(OnceCell::from(AlignedBytes::zeroed(len)))
+    pub fn zeroed(len: usize) -> LazyBuffer {
+        LazyBuffer(OnceCell::from(AlignedBytes::zeroed(len)))
     }
 }
 
@@ -699,7 +699,7 @@ fn zeroes() -> AlignedBytes {
     AlignedBytes::zeroed(BUFFER_BYTES)
 }
 
-impl Deref for Buffer {
+impl Deref for LazyBuffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -707,7 +707,7 @@ impl Deref for Buffer {
     }
 }
 
-impl DerefMut for Buffer {
+impl DerefMut for LazyBuffer {
     fn deref_mut(&mut self) -> &mut [u8] {
         self.0.get_or_init(zeroes);
         self.0.get_mut().map_or(&mut [], |bytes| bytes)
@@ -759,10 +759,10 @@ mod tests {
 
     #[test]
     fn a_buffer_has_its_size_from_the_first_use_on() {
-        let (read, mut written) = (Buffer::default(), Buffer::default());
+        let (read, mut written) = (LazyBuffer::default(), LazyBuffer::default());
         assert_eq!((read.len(), written.split_at_mut(1).1.len()), (BUFFER_BYTES, BUFFER_BYTES - 1));
         written[7] = 1;
         assert_eq!((written[7], written.len()), (1, BUFFER_BYTES));
-        assert_eq!(Buffer::zeroed(5)[..], [0; 5]);
+        assert_eq!(LazyBuffer::zeroed(5)[..], [0; 5]);
     }
 }

@@ -4,18 +4,18 @@ use super::attributes::{Attributes, Grains};
 use super::backup::{BackupDir, Backups};
 use super::content::Mover;
 use super::fake_super as fake;
-use super::fake_super::Names;
-use super::file::Files;
+use super::fake_super::XattrNames;
+use super::file::FileCopier;
 use super::file::Specials;
 use super::guard::Guard;
-use super::guard::Sources;
-use super::links::{Carried, Groups};
+use super::guard::GuardedSources;
+use super::links::{Carried, LinkGroups};
 use super::prune::Pruning;
 use super::prune::SourceRemoval;
 use super::publisher::Publisher;
-use super::report::{Paths, Reports};
+use super::report::{PathPair, Reports};
 use super::shared_copy::SharedCopy;
-use super::target_dir::{Fds, Node};
+use super::target_dir::{DirFds, Node};
 use super::unchanged::Unchanged;
 use crate::failure::Failure;
 use crate::journal::Ledger;
@@ -41,7 +41,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 /// Parameters of a run, without the roots of the walk.
-pub struct Setup<'a> {
+pub struct LocalSetup<'a> {
     /// Decides about each entry.
     pub policy: &'a Policy,
     /// The pass of the walk.
@@ -71,7 +71,7 @@ pub struct Setup<'a> {
     /// Folder of `--backup-dir`, and the top of the target.
     pub backup_dir: Option<(PathBuf, Option<OwnedFd>)>,
     /// What the sources hold, as far as backups and deletions need it.
-    pub sources: Arc<Sources>,
+    pub sources: Arc<GuardedSources>,
     /// Maximum number of open directory descriptors.
     pub open_dirs_max: usize,
     /// Files that one worker may have open at once, in pairs of source and target.
@@ -94,19 +94,19 @@ pub struct Setup<'a> {
 
 /// Walks two trees at once and decides about each entry. Shared by all workers of one run; its parts apply the
 /// actions.
-pub struct Engine<'a> {
+pub struct LocalEngine<'a> {
     pub(super) context: Context<'a>,
     pub(super) reports: Arc<Reports<'a>>,
     pub(super) publisher: Arc<Publisher<'a>>,
-    pub(super) files: Files<'a>,
+    pub(super) files: FileCopier<'a>,
     pub(super) specials: Specials<'a>,
     pub(super) unchanged: Unchanged,
     pub(super) grains: Grains,
-    pub(super) groups: Groups,
+    pub(super) groups: LinkGroups,
     pub(super) pruning: Pruning<'a>,
     pub(super) budget: Arc<HandleBudget>,
     pub(super) batch_max: usize,
-    /// See [`Setup::sorts`].
+    /// See [`LocalSetup::sorts`].
     pub(super) sorts: bool,
     /// Devices of the source arguments, the first few: workers are divided among them.
     pub(super) volumes: Mutex<Vec<u64>>,
@@ -116,7 +116,7 @@ pub struct Engine<'a> {
     pub(super) removals: Mutex<Vec<SourceRemoval>>,
     /// Lock: one directory of `--prune-empty-dirs` is created at a time.
     pub(super) making: Mutex<()>,
-    /// See [`Setup::digest`].
+    /// See [`LocalSetup::digest`].
     pub(super) digest: Option<Digest>,
     controls: &'a Controls,
     jobs_per_file: Jobs,
@@ -124,10 +124,10 @@ pub struct Engine<'a> {
     totals: Mutex<Totals>,
 }
 
-impl<'a> Engine<'a> {
+impl<'a> LocalEngine<'a> {
     /// Returns an engine for one run, not started.
-    pub fn new(setup: Setup<'a>) -> Engine<'a> {
-        let Setup { policy, pass, control, controls, chosen, umask, guard, .. } = setup;
+    pub fn new(setup: LocalSetup<'a>) -> LocalEngine<'a> {
+        let LocalSetup { policy, pass, control, controls, chosen, umask, guard, .. } = setup;
         let (euid, egid) = (hakobu_sys::process::euid(), hakobu_sys::process::egid());
         let mode = setup.target;
         let context = Context { policy, control, guard, pass, mode, chosen, umask, euid, egid };
@@ -140,13 +140,13 @@ impl<'a> Engine<'a> {
         let backups = Backups::new(policy, backup_dir, sources, Arc::clone(&reports));
         let publisher = Arc::new(Publisher::new(context, setup.temp_dir, backups, direct));
         let parts = || (context, Arc::clone(&publisher));
-        let groups = Groups::default();
+        let groups = LinkGroups::default();
         if let Some(carried) = setup.carried {
             groups.begin_with(carried);
         }
-        Engine {
+        LocalEngine {
             context,
-            files: Files::new(parts()),
+            files: FileCopier::new(parts()),
             specials: Specials::new(parts()),
             unchanged: Unchanged::new(&context, &reports),
             grains: Grains::default(),
@@ -221,7 +221,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Reports and counts a failure of one entry.
-    pub(super) fn fail(&self, worker: &mut Worker<'_>, failure: Failure, paths: Paths) {
+    pub(super) fn fail(&self, worker: &mut Worker<'_>, failure: Failure, paths: PathPair) {
         self.reports.fail(&mut worker.totals, failure, paths);
     }
 
@@ -418,13 +418,13 @@ impl Context<'_> {
     }
 
     /// Returns how the extended attributes of the sources are named.
-    pub(super) fn source_names(&self) -> Names {
-        if self.policy.fake.source { Names::Source } else { Names::Plain }
+    pub(super) fn source_names(&self) -> XattrNames {
+        if self.policy.fake.source { XattrNames::Source } else { XattrNames::Plain }
     }
 
     /// Returns how the extended attributes of the target are named.
-    pub(super) fn target_names(&self) -> Names {
-        if self.policy.fake.target { Names::Target } else { Names::Plain }
+    pub(super) fn target_names(&self) -> XattrNames {
+        if self.policy.fake.target { XattrNames::Target } else { XattrNames::Plain }
     }
 }
 
@@ -487,7 +487,7 @@ pub enum Unit {
     /// A directory to open on both sides and to list.
     OpenDir(OpenDir),
     /// A listing to begin or to continue.
-    List(Listing),
+    List(DirListing),
     /// Names to handle.
     Chunk(Chunk),
     /// A target directory to prune.
@@ -529,18 +529,18 @@ pub struct OpenDir {
 }
 
 /// The state of listing one directory.
-pub struct Listing {
+pub struct DirListing {
     pub(super) node: Arc<Node>,
     /// Held while listing: the kernel keeps the position in the descriptor.
-    pub(super) fds: Fds,
+    pub(super) fds: DirFds,
     pub(super) side: usize,
     pub(super) chunk: Chunk,
 }
 
-impl Listing {
+impl DirListing {
     /// Starts the listing of the first side.
-    pub(super) fn new(node: &Arc<Node>, fds: Fds) -> Listing {
-        Listing { node: Arc::clone(node), fds, side: 0, chunk: Chunk::new(node, 0) }
+    pub(super) fn new(node: &Arc<Node>, fds: DirFds) -> DirListing {
+        DirListing { node: Arc::clone(node), fds, side: 0, chunk: Chunk::new(node, 0) }
     }
 }
 

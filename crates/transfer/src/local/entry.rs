@@ -2,13 +2,13 @@
 
 use super::attributes::Have;
 use super::content::LARGE_BYTES_MIN;
-use super::engine::{Engine, OpenDir, Pass, Rest, TargetMode, Unit, Worker};
+use super::engine::{LocalEngine, OpenDir, Pass, Rest, TargetMode, Unit, Worker};
 use super::guard::{self, INSIDE_SOURCE, Listed, Overlap};
 use super::links::{Home, Leader, Member, Role};
 use super::prune::{SourceRemoval, remove_source};
-use super::report::{Begun, Paths, Report, link_path};
+use super::report::{BeginTime, PathPair, Report, link_path};
 use super::shared_copy::Helpers;
-use super::target_dir::{Fds, Node, TargetDir};
+use super::target_dir::{DirFds, Node, TargetDir};
 use crate::failure::{Failure, Stop, c_string};
 use crate::policy::{
     Action, Append, Basis, Content, Delete, Grain, NOT_AS_PLANNED, Numbering, Reason, Symlinks,
@@ -30,11 +30,11 @@ use std::sync::atomic::Ordering;
 
 /// One name of a directory, on both sides.
 #[derive(Clone, Copy)]
-pub(super) struct Entry<'a> {
+pub(super) struct DirEntry<'a> {
     /// Its directory.
     pub node: &'a Arc<Node>,
     /// The directory's descriptors.
-    pub fds: &'a Fds,
+    pub fds: &'a DirFds,
     /// Index of the source among the node's sources.
     pub side: usize,
     /// Its name in the source.
@@ -51,7 +51,7 @@ pub(super) struct Entry<'a> {
     pub rest: Option<&'a Rest<'a>>,
 }
 
-impl<'a> Entry<'a> {
+impl<'a> DirEntry<'a> {
     /// Returns directory and name of the source.
     ///
     /// # Errors
@@ -85,7 +85,7 @@ impl<'a> Entry<'a> {
     }
 
     /// Returns both paths, for reports.
-    pub(super) fn paths(&self) -> Paths {
+    pub(super) fn paths(&self) -> PathPair {
         (Some(self.source_path()), Some(self.target_path()))
     }
 
@@ -132,7 +132,7 @@ impl<'a> Entry<'a> {
 /// An entry under decision. It stays in one place from the look at the source to the report: copies of it would be a
 /// fortieth of the time of an unchanged entry.
 pub(super) struct Decided<'a> {
-    pub entry: Entry<'a>,
+    pub entry: DirEntry<'a>,
     /// The entry at the source, once it was examined.
     pub source: Meta,
     /// The source's descriptor, if it is open already.
@@ -142,14 +142,14 @@ pub(super) struct Decided<'a> {
     pub action: Action,
     /// The contents were compared and differ.
     pub compared: bool,
-    pub begun: Option<Begun>,
+    pub begun: Option<BeginTime>,
     /// How it differs from the entry of a tree beside the target that its content is from.
     pub beside: Option<Change>,
 }
 
 impl<'a> Decided<'a> {
     /// Returns an entry of which nothing is known.
-    pub(super) fn new(entry: Entry<'a>) -> Decided<'a> {
+    pub(super) fn new(entry: DirEntry<'a>) -> Decided<'a> {
         Decided {
             entry,
             source: Meta::bare(Kind::Unknown, 0, Time::default()),
@@ -164,7 +164,7 @@ impl<'a> Decided<'a> {
 }
 
 /// State of an entry when its handler returns.
-pub(super) enum Outcome {
+pub(super) enum EntryState {
     /// Nothing remains to be done.
     Finished,
     /// It is a directory that is opened by a unit of its own, or a name that waits for the first of its group.
@@ -173,7 +173,7 @@ pub(super) enum Outcome {
 
 /// Result of transferring an entry.
 #[derive(Default)]
-pub(super) struct Done {
+pub(super) struct EntryResult {
     /// Content bytes moved.
     pub bytes: u64,
     /// The target is complete and the source unchanged: the source may be removed.
@@ -186,15 +186,15 @@ pub(super) struct Done {
     pub unprivileged: bool,
 }
 
-impl Done {
+impl EntryResult {
     /// Content that was written nowhere: `null:`, dry runs.
-    pub(super) fn content(bytes: u64) -> Done {
-        Done { bytes, ..Done::default() }
+    pub(super) fn content(bytes: u64) -> EntryResult {
+        EntryResult { bytes, ..EntryResult::default() }
     }
 
     /// A complete target.
-    pub(super) fn checked(checked: bool) -> Done {
-        Done { checked, ..Done::default() }
+    pub(super) fn checked(checked: bool) -> EntryResult {
+        EntryResult { checked, ..EntryResult::default() }
     }
 }
 
@@ -210,10 +210,16 @@ pub(super) const CLASH: &str =
 /// Reason that an entry of the target is not replaced.
 pub(super) const IS_SOURCE: &str = "its target is a source of the same run";
 
-impl Engine<'_> {
+impl LocalEngine<'_> {
     /// Handles one name that is not known to be a directory (those are opened as units). `fresh`: nothing can exist
     /// at the target under that name.
-    pub(super) fn entry(&self, worker: &mut Worker<'_>, entry: Entry<'_>, kind: Kind, fresh: bool) {
+    pub(super) fn entry(
+        &self,
+        worker: &mut Worker<'_>,
+        entry: DirEntry<'_>,
+        kind: Kind,
+        fresh: bool,
+    ) {
         let mut decided = Decided::new(entry);
         let outcome = match self.look(worker, &mut decided, kind, fresh) {
             Ok(Continue(())) => self.transfer(worker, &mut decided, fresh),
@@ -227,12 +233,12 @@ impl Engine<'_> {
     pub(super) fn ended(
         &self,
         worker: &mut Worker<'_>,
-        entry: &Entry<'_>,
-        outcome: Result<Outcome, Stop>,
+        entry: &DirEntry<'_>,
+        outcome: Result<EntryState, Stop>,
     ) {
         match outcome {
-            Ok(Outcome::HandedOn) | Err(Stop::Asked) => return,
-            Ok(Outcome::Finished) => {}
+            Ok(EntryState::HandedOn) | Err(Stop::Asked) => return,
+            Ok(EntryState::Finished) => {}
             Err(Stop::Failed(failure)) => {
                 entry.node.keep_source();
                 self.fail(worker, failure, entry.paths());
@@ -254,7 +260,7 @@ impl Engine<'_> {
         decided: &mut Decided<'_>,
         kind: Kind,
         fresh: bool,
-    ) -> Result<ControlFlow<Outcome>, Stop> {
+    ) -> Result<ControlFlow<EntryState>, Stop> {
         let policy = self.context.policy;
         let Decided { entry, source, opened, .. } = decided;
         let (source_dir, name) = entry.source()?;
@@ -304,7 +310,7 @@ impl Engine<'_> {
             && !chosen.is_still(&entry.node.path_of(entry.name), source)
         {
             self.reports.notice(Operation::Read, entry.paths(), NOT_AS_PLANNED, ErrorClass::Notice);
-            return Ok(Break(Outcome::Finished));
+            return Ok(Break(EntryState::Finished));
         }
         if source.kind == Kind::Dir {
             return Ok(Break(self.push_dir(worker, entry)));
@@ -320,8 +326,8 @@ impl Engine<'_> {
         worker: &mut Worker<'_>,
         decided: &mut Decided<'_>,
         fresh: bool,
-    ) -> Result<Outcome, Stop> {
-        self.decide_and(worker, decided, fresh, Engine::carry_out)
+    ) -> Result<EntryState, Stop> {
+        self.decide_and(worker, decided, fresh, LocalEngine::carry_out)
     }
 
     /// Decides about a source, and calls `act` if there is something to do; examines the target again if another
@@ -331,8 +337,8 @@ impl Engine<'_> {
         worker: &mut Worker<'w>,
         decided: &mut Decided<'d>,
         mut fresh: bool,
-        mut act: impl FnMut(&Self, &mut Worker<'w>, &mut Decided<'d>) -> Result<Outcome, Stop>,
-    ) -> Result<Outcome, Stop> {
+        mut act: impl FnMut(&Self, &mut Worker<'w>, &mut Decided<'d>) -> Result<EntryState, Stop>,
+    ) -> Result<EntryState, Stop> {
         let mut looks = 1;
         loop {
             let outcome = match self.decide(worker, decided, fresh) {
@@ -367,7 +373,7 @@ impl Engine<'_> {
         worker: &mut Worker<'_>,
         decided: &mut Decided<'_>,
         fresh: bool,
-    ) -> Result<ControlFlow<Outcome>, Stop> {
+    ) -> Result<ControlFlow<EntryState>, Stop> {
         let policy = self.context.policy;
         let Decided { entry, source, target, action, compared, begun, .. } = decided;
         *begun = self.reports.begin();
@@ -383,13 +389,13 @@ impl Engine<'_> {
             && target.identity() == source.identity()
             && !self.parts_names(worker, entry, source)
         {
-            return Ok(Break(Outcome::Finished));
+            return Ok(Break(EntryState::Finished));
         }
         if policy.cp_targets
             && let Some(target) = target
             && self.may_not_replace(worker, entry, source, target)
         {
-            return Ok(Break(Outcome::Finished));
+            return Ok(Break(EntryState::Finished));
         }
         if let (Some(there), Some(dir)) = (&*target, entry.target)
             && dir.1.caseless
@@ -401,7 +407,7 @@ impl Engine<'_> {
             && self.unchanged.holds(source, target)
         {
             worker.count_unchanged(source);
-            return Ok(Break(Outcome::Finished));
+            return Ok(Break(EntryState::Finished));
         }
         let grain = match target {
             Some(target) => self.grain(entry, source, target),
@@ -458,13 +464,13 @@ impl Engine<'_> {
             && !ask(&entry.target_path())
         {
             worker.totals.skipped += 1;
-            return Ok(Break(Outcome::Finished));
+            return Ok(Break(EntryState::Finished));
         }
         if let Action::Skip(reason) = *action
             && !(reason == Reason::Newer && policy.cp_targets && self.is_grouped(entry, source))
         {
             self.skipped(worker, entry, reason, (source, target.is_some()));
-            return Ok(Break(Outcome::Finished));
+            return Ok(Break(EntryState::Finished));
         }
         if let Some(target) = target
             && policy.content != Content::Copy
@@ -475,7 +481,7 @@ impl Engine<'_> {
             worker.totals.failed += 1;
             let paths = entry.paths();
             self.reports.notice(Operation::Link, paths, "File exists", ErrorClass::Partial);
-            return Ok(Break(Outcome::Finished));
+            return Ok(Break(EntryState::Finished));
         }
         let large = source.kind == Kind::File && source.size >= LARGE_BYTES_MIN;
         if large
@@ -502,7 +508,7 @@ impl Engine<'_> {
             && target.size >= source.size
         {
             worker.totals.skipped += 1;
-            return Ok(Break(Outcome::Finished));
+            return Ok(Break(EntryState::Finished));
         }
         Ok(Continue(()))
     }
@@ -512,9 +518,9 @@ impl Engine<'_> {
         &self,
         worker: &mut Worker<'_>,
         decided: &mut Decided<'_>,
-    ) -> Result<Outcome, Stop> {
+    ) -> Result<EntryState, Stop> {
         if !self.is_grouped(&decided.entry, &decided.source) {
-            return self.apply(worker, decided).map(|()| Outcome::Finished);
+            return self.apply(worker, decided).map(|()| EntryState::Finished);
         }
         let (entry, source, policy) = (decided.entry, decided.source, self.context.policy);
         let ready = match decided.action {
@@ -534,22 +540,22 @@ impl Engine<'_> {
             entry.member()
         });
         match role {
-            Role::Waits => Ok(Outcome::HandedOn),
+            Role::Waits => Ok(EntryState::HandedOn),
             Role::Follows(leader) if self.is_stale(&leader, &source) => {
-                self.apply(worker, decided).map(|()| Outcome::Finished)
+                self.apply(worker, decided).map(|()| EntryState::Finished)
             }
             Role::Follows(_) if self.stays_newer(decided) => {
                 self.skipped(worker, &entry, Reason::Newer, (&source, true));
-                Ok(Outcome::Finished)
+                Ok(EntryState::Finished)
             }
             Role::Follows(leader) => {
                 self.link_to(worker, decided, &leader)?;
-                Ok(Outcome::Finished)
+                Ok(EntryState::Finished)
             }
             Role::First => self.lead(worker, decided),
             Role::Leads(member) => {
                 self.lead_late(worker, &member, source.identity(), entry.queue);
-                Ok(Outcome::HandedOn)
+                Ok(EntryState::HandedOn)
             }
         }
     }
@@ -559,7 +565,7 @@ impl Engine<'_> {
         &self,
         worker: &mut Worker<'_>,
         decided: &mut Decided<'_>,
-    ) -> Result<Outcome, Stop> {
+    ) -> Result<EntryState, Stop> {
         let (entry, source) = (decided.entry, decided.source);
         let kept = entry.node.kept_sources.load(Ordering::Relaxed);
         let result = self.apply(worker, decided);
@@ -580,7 +586,7 @@ impl Engine<'_> {
                 && decided.beside.is_none_or(|beside| beside.transferred),
         });
         self.release_waiting(worker, source.identity(), leader, entry.queue);
-        result.map(|()| Outcome::Finished)
+        result.map(|()| EntryState::Finished)
     }
 
     /// Returns whether a device is skipped because only the superuser may create one, as in rsync. cp and mv fail
@@ -594,7 +600,7 @@ impl Engine<'_> {
     }
 
     /// Returns whether the target is a half-written file of another run; reports the first one.
-    fn is_unfinished(&self, entry: &Entry<'_>, source: &Meta, target: &Meta) -> bool {
+    fn is_unfinished(&self, entry: &DirEntry<'_>, source: &Meta, target: &Meta) -> bool {
         let Some((dir, name)) = entry.place() else { return false };
         let ledger = &self.publisher.drafts.direct.ledger;
         let unfinished = ledger.is_unfinished(source, target, dir, name);
@@ -610,7 +616,7 @@ impl Engine<'_> {
     /// The reason.
     fn refuse(
         &self,
-        entry: &Entry<'_>,
+        entry: &DirEntry<'_>,
         source: &Meta,
         target: Option<&Meta>,
     ) -> Result<(), Failure> {
@@ -641,7 +647,7 @@ impl Engine<'_> {
     /// The directory cannot be listed.
     pub(super) fn is_taken(
         &self,
-        (node, fds): (&Node, &Fds),
+        (node, fds): (&Node, &DirFds),
         (dir, info): (BorrowedFd<'_>, &TargetDir),
         name: &CStr,
         there: &Meta,
@@ -661,18 +667,18 @@ impl Engine<'_> {
         })
     }
 
-    fn is_in_source(&self, (node, fds): (&Node, &Fds), name: &CStr) -> bool {
+    fn is_in_source(&self, (node, fds): (&Node, &DirFds), name: &CStr) -> bool {
         (0..fds.sources.len()).any(|side| {
             node.selects(side, name)
                 && fds.source(side).is_ok_and(|dir| meta::of(dir, name, false).is_ok())
         })
     }
 
-    /// As [`Engine::is_taken`], for a directory of the target that was opened or created.
+    /// As [`LocalEngine::is_taken`], for a directory of the target that was opened or created.
     pub(super) fn is_dir_taken(
         &self,
         parent: &Node,
-        parent_fds: &Fds,
+        parent_fds: &DirFds,
         name: &CStr,
         opened: &TargetDir,
     ) -> Result<bool, Failure> {
@@ -708,13 +714,13 @@ impl Engine<'_> {
     }
 
     /// Reports a directory that is another name of this run at the target.
-    pub(super) fn clash(&self, paths: Paths) {
+    pub(super) fn clash(&self, paths: PathPair) {
         self.reports.notice(Operation::Overwrite, paths, CLASH, ErrorClass::Partial);
     }
 
     /// Handles a target that is the same file as its source. Returns whether it is replaced nevertheless: `--backup` and
     /// `--remove-destination` make a file of its own of one of two names.
-    fn parts_names(&self, worker: &mut Worker<'_>, entry: &Entry<'_>, source: &Meta) -> bool {
+    fn parts_names(&self, worker: &mut Worker<'_>, entry: &DirEntry<'_>, source: &Meta) -> bool {
         let policy = self.context.policy;
         let is_link =
             |(dir, name)| meta::of(dir, name, false).is_ok_and(|own| own.kind == Kind::Symlink);
@@ -750,7 +756,7 @@ impl Engine<'_> {
     fn may_not_replace(
         &self,
         worker: &mut Worker<'_>,
-        entry: &Entry<'_>,
+        entry: &DirEntry<'_>,
         source: &Meta,
         target: &Meta,
     ) -> bool {
@@ -783,7 +789,7 @@ impl Engine<'_> {
     }
 
     /// Returns whether a source has the name that a simple backup of its target would get.
-    fn is_its_backup(&self, entry: &Entry<'_>, source: &Meta) -> bool {
+    fn is_its_backup(&self, entry: &DirEntry<'_>, source: &Meta) -> bool {
         let policy = self.context.policy;
         if !policy.backup || policy.numbering == Numbering::Numbered {
             return false;
@@ -798,7 +804,7 @@ impl Engine<'_> {
 
     /// Returns whether a source may have other names in the transfer that become hard links. A symlink that may be
     /// skipped as unsafe cannot lead a group.
-    pub(super) fn is_grouped(&self, entry: &Entry<'_>, source: &Meta) -> bool {
+    pub(super) fn is_grouped(&self, entry: &DirEntry<'_>, source: &Meta) -> bool {
         let policy = self.context.policy;
         if !policy.hard_links || policy.content == Content::HardLink {
             return false;
@@ -818,7 +824,7 @@ impl Engine<'_> {
     pub(super) fn skipped(
         &self,
         worker: &mut Worker<'_>,
-        entry: &Entry<'_>,
+        entry: &DirEntry<'_>,
         reason: Reason,
         (source, exists): (&Meta, bool),
     ) {
@@ -861,7 +867,7 @@ impl Engine<'_> {
     }
 
     /// Queues an entry that turned out to be a directory.
-    fn push_dir(&self, worker: &mut Worker<'_>, entry: &Entry<'_>) -> Outcome {
+    fn push_dir(&self, worker: &mut Worker<'_>, entry: &DirEntry<'_>) -> EntryState {
         let policy = self.context.policy;
         if !policy.recurse && !policy.dirs {
             worker.totals.skipped += 1;
@@ -872,15 +878,15 @@ impl Engine<'_> {
             }
             let paths = (Some(entry.source_path()), None);
             self.reports.notice(Operation::Read, paths, reason, class);
-            return Outcome::Finished;
+            return EntryState::Finished;
         }
         worker.at.lane.lost();
         self.push_open_dir(entry.queue, entry.as_dir());
-        Outcome::HandedOn
+        EntryState::HandedOn
     }
 
     /// Returns the coarser granularity of the times of an entry's two ends, where it matters.
-    pub(super) fn grain(&self, entry: &Entry<'_>, source: &Meta, target: &Meta) -> Grain {
+    pub(super) fn grain(&self, entry: &DirEntry<'_>, source: &Meta, target: &Meta) -> Grain {
         let from = (source, entry.source().ok().map(|(dir, _)| dir));
         let to = (target, entry.target.map(|(dir, _)| dir));
         let (policy, probes) = (self.context.policy, self.publisher.probes());
@@ -902,7 +908,7 @@ pub(super) fn there(looked: std::io::Result<Meta>) -> Result<Option<Meta>, Failu
 }
 
 /// Returns the failure to examine a source. A dangling symlink that is followed is not a vanished file.
-fn no_referent(entry: &Entry<'_>, error: std::io::Error) -> Failure {
+fn no_referent(entry: &DirEntry<'_>, error: std::io::Error) -> Failure {
     let is_link = |(dir, name)| meta::of(dir, name, false).is_ok();
     if errno::is(&error, errno::ENOENT) && entry.source().is_ok_and(is_link) {
         return Failure::reason(Operation::Read, "symlink has no referent");
@@ -930,7 +936,7 @@ fn see(worker: &mut Worker<'_>, source: &Meta) {
 
 /// Returns whether a symlink of the source is, directly or through others, the entry of the target that it would
 /// replace.
-pub(super) fn leads_to(entry: &Entry<'_>, there: &Meta) -> bool {
+pub(super) fn leads_to(entry: &DirEntry<'_>, there: &Meta) -> bool {
     let Ok((dir, name)) = entry.source() else { return false };
     let is_it = |looked: std::io::Result<Meta>| {
         looked.is_ok_and(|looked| looked.identity() == there.identity())
@@ -942,7 +948,7 @@ pub(super) fn leads_to(entry: &Entry<'_>, there: &Meta) -> bool {
 // Applies the action decided for one entry, and handles its consequences: the source may be removed, the target's
 // directory was changed, the entry is reported.
 
-impl Engine<'_> {
+impl LocalEngine<'_> {
     /// Applies an action to one entry that is not a directory.
     pub(super) fn apply(
         &self,
@@ -996,13 +1002,13 @@ impl Engine<'_> {
         let opened = decided.opened.take();
         let (source, target) = (&decided.source, decided.target.as_ref());
         let done = match (&text, source.kind) {
-            _ if self.context.mode == TargetMode::Told => Done::content(source.size),
+            _ if self.context.mode == TargetMode::Told => EntryResult::content(source.size),
             _ if policy.content == Content::HardLink => {
                 if let Some(place) = entry.place() {
                     let from = (entry.source()?, entry.follow);
                     self.publisher.link(&worker.at, from, place, target, Some(entry.node))?;
                 }
-                Done::checked(true)
+                EntryResult::checked(true)
             }
             (Some(text), _) => self.specials.make(worker, &entry, source, target, Some(text))?,
             (None, Kind::File) => match policy.content {
@@ -1033,7 +1039,7 @@ impl Engine<'_> {
     fn link_text(
         &self,
         worker: &mut Worker<'_>,
-        entry: &Entry<'_>,
+        entry: &DirEntry<'_>,
     ) -> Result<Option<CString>, Failure> {
         worker.at.step(Phase::Read, 1);
         let text =
@@ -1111,7 +1117,7 @@ impl Engine<'_> {
         worker: &mut Worker<'_>,
         decided: &Decided<'_>,
         report: Report,
-        done: Done,
+        done: EntryResult,
     ) {
         let Decided { entry, source, .. } = decided;
         entry.node.touch();
@@ -1144,7 +1150,7 @@ impl Engine<'_> {
         let grain = self.grain(entry, source, target);
         worker.attributes.within(entry.node.rules.as_ref());
         let change = worker.attributes.changes(ends, target, &want, grain)?;
-        let mut done = Done::checked(true);
+        let mut done = EntryResult::checked(true);
         if change.any() {
             if self.context.is_real() {
                 let (have, xattrs) = (Have::from(target), change.acl || change.xattr);
@@ -1181,7 +1187,7 @@ impl Engine<'_> {
     }
 
     /// Reports an entry, if events of entries are requested.
-    pub(super) fn report(&self, entry: &Entry<'_>, source: &Meta, mut report: Report) {
+    pub(super) fn report(&self, entry: &DirEntry<'_>, source: &Meta, mut report: Report) {
         if self.reports.plans {
             self.reports.planned(&Planned {
                 change: report.change,
@@ -1203,7 +1209,7 @@ impl Engine<'_> {
 
     /// Reports attributes that could not be set and sources that are kept; removes the source if that is requested
     /// and its target is verified.
-    pub(super) fn finish(&self, worker: &mut Worker<'_>, decided: &Decided<'_>, done: Done) {
+    pub(super) fn finish(&self, worker: &mut Worker<'_>, decided: &Decided<'_>, done: EntryResult) {
         let entry = &decided.entry;
         if let Some(failure) = done.attributes {
             self.fail(worker, failure, entry.paths());
@@ -1266,7 +1272,11 @@ impl Engine<'_> {
     }
 
     /// Removes a directory at the place of a file: only if it is empty, or if `--force` or `--delete` allows it.
-    pub(super) fn make_way(&self, worker: &mut Worker<'_>, entry: &Entry<'_>) -> Result<(), Stop> {
+    pub(super) fn make_way(
+        &self,
+        worker: &mut Worker<'_>,
+        entry: &DirEntry<'_>,
+    ) -> Result<(), Stop> {
         let Some((dir, name)) = entry.place() else { return Ok(()) };
         let force = self.context.policy.force || self.context.policy.delete != Delete::No;
         if !self.context.is_real() {

@@ -4,7 +4,9 @@
 //! Devices, FIFOs, sockets and symlinks are regular files then; a symlink's file contains the path. Which side of a
 //! copy is treated so is decided by the caller ([`Context`](super::context::Context)).
 
-use super::attributes::{Entry, GROUP, GROUP_OBJ, MASK, OTHER, USER, USER_OBJ, entries, value_of};
+use super::attributes::{
+    AttributeEntry, GROUP, GROUP_OBJ, MASK, OTHER, USER, USER_OBJ, entries, value_of,
+};
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, errno, file, meta, xattr};
 use std::borrow::Cow;
@@ -27,16 +29,16 @@ pub(super) fn of(fakes: bool, (dir, name): (BorrowedFd<'_>, &CStr), follow: bool
         _ if !fakes => Ok(real),
         Kind::File | Kind::Dir if follow => {
             let fd = file::open_read(dir, name, true)?;
-            Place::Open(fd.as_fd()).over(real)
+            AttributeHandle::Open(fd.as_fd()).over(real)
         }
-        Kind::File | Kind::Dir => Place::named(dir, name)?.meta(),
+        Kind::File | Kind::Dir => AttributeHandle::named(dir, name)?.meta(),
         _ => Ok(real),
     }
 }
 
 /// As [`of`], for an open entry.
 pub(super) fn of_fd(fakes: bool, fd: BorrowedFd<'_>) -> Result<Meta> {
-    if fakes { Place::Open(fd).meta() } else { meta::of_fd(fd) }
+    if fakes { AttributeHandle::Open(fd).meta() } else { meta::of_fd(fd) }
 }
 
 /// Returns the text of a symlink, which with `fakes` may be a regular file that stands for one.
@@ -80,24 +82,24 @@ pub(super) fn make(dir: BorrowedFd<'_>, name: &CStr, text: Option<&CStr>) -> Res
 }
 
 /// An entry whose attributes are read or set: open, or given by its name.
-pub(super) enum Place<'a> {
+pub(super) enum AttributeHandle<'a> {
     /// An open file or directory.
     Open(BorrowedFd<'a>),
     /// A name in a directory.
     Named(xattr::Named<'a>),
 }
 
-impl<'a> Place<'a> {
+impl<'a> AttributeHandle<'a> {
     /// Returns the entry of a name, without opening it for reading.
-    pub(super) fn named(dir: BorrowedFd<'a>, name: &'a CStr) -> Result<Place<'a>> {
-        Ok(Place::Named(xattr::Named::new(dir, name)?))
+    pub(super) fn named(dir: BorrowedFd<'a>, name: &'a CStr) -> Result<AttributeHandle<'a>> {
+        Ok(AttributeHandle::Named(xattr::Named::new(dir, name)?))
     }
 
     /// Returns the entry itself, not what it stands for.
     pub(super) fn real(&self) -> Result<Meta> {
         match self {
-            Place::Open(fd) => meta::of_fd(fd),
-            Place::Named(named) => named.meta(),
+            AttributeHandle::Open(fd) => meta::of_fd(fd),
+            AttributeHandle::Named(named) => named.meta(),
         }
     }
 
@@ -109,7 +111,7 @@ impl<'a> Place<'a> {
         self.over(self.real()?)
     }
 
-    /// As [`Place::meta`], for an entry that is `real` itself.
+    /// As [`AttributeHandle::meta`], for an entry that is `real` itself.
     fn over(&self, real: Meta) -> Result<Meta> {
         if !matches!(real.kind, Kind::File | Kind::Dir) {
             return Ok(real);
@@ -141,32 +143,32 @@ impl<'a> Place<'a> {
     /// As [`xattr::list`].
     pub(super) fn list<'b>(&self, buffer: &'b mut Vec<u8>) -> Result<&'b [u8]> {
         match self {
-            Place::Open(fd) => xattr::list(*fd, buffer),
-            Place::Named(named) => named.list(buffer),
+            AttributeHandle::Open(fd) => xattr::list(*fd, buffer),
+            AttributeHandle::Named(named) => named.list(buffer),
         }
     }
 
     /// As [`xattr::get`].
     pub(super) fn get<'b>(&self, name: &CStr, buffer: &'b mut Vec<u8>) -> Result<&'b [u8]> {
         match self {
-            Place::Open(fd) => xattr::get(*fd, name, buffer),
-            Place::Named(named) => named.get(name, buffer),
+            AttributeHandle::Open(fd) => xattr::get(*fd, name, buffer),
+            AttributeHandle::Named(named) => named.get(name, buffer),
         }
     }
 
     /// As [`xattr::set`].
     pub(super) fn set(&self, name: &CStr, value: &[u8]) -> Result<()> {
         match self {
-            Place::Open(fd) => xattr::set(*fd, name, value),
-            Place::Named(named) => named.set(name, value),
+            AttributeHandle::Open(fd) => xattr::set(*fd, name, value),
+            AttributeHandle::Named(named) => named.set(name, value),
         }
     }
 
     /// As [`xattr::remove`].
     pub(super) fn remove(&self, name: &CStr) -> Result<()> {
         match self {
-            Place::Open(fd) => xattr::remove(*fd, name),
-            Place::Named(named) => named.remove(name),
+            AttributeHandle::Open(fd) => xattr::remove(*fd, name),
+            AttributeHandle::Named(named) => named.remove(name),
         }
     }
 }
@@ -267,7 +269,7 @@ const DEFAULT: &CStr = c"user.rsync.%dacl";
 
 /// How the names of a side are translated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Names {
+pub(super) enum XattrNames {
     /// They are what they are.
     Plain,
     /// A source of `--fake-super`: names outside of `user.` may be there as themselves, too.
@@ -276,26 +278,26 @@ pub(super) enum Names {
     Target,
 }
 
-impl Names {
+impl XattrNames {
     /// Returns the name to the outside of an attribute that a file has; `None` if it is hidden.
     pub(super) fn shown(self, name: &CStr) -> Option<Cow<'_, CStr>> {
         let bytes = name.to_bytes();
         let below = bytes.strip_prefix(PREFIX);
         match (self, below) {
-            (Names::Plain, _) => Some(name.into()),
+            (XattrNames::Plain, _) => Some(name.into()),
             (_, Some(_)) if name == ACCESS => Some(xattr::ACL_ACCESS.into()),
             (_, Some(_)) if name == DEFAULT => Some(xattr::ACL_DEFAULT.into()),
             (_, Some([b'%', ..] | [])) => None,
             (_, Some(below)) => CString::new(below).ok().map(Cow::Owned),
             _ if name == xattr::ACL_ACCESS || name == xattr::ACL_DEFAULT => None,
-            (Names::Target, _) if !bytes.starts_with(b"user.") => None,
+            (XattrNames::Target, _) if !bytes.starts_with(b"user.") => None,
             _ => Some(name.into()),
         }
     }
 
     /// Returns the name under which a file keeps an attribute.
     pub(super) fn kept(self, name: &CStr) -> Cow<'_, CStr> {
-        if self == Names::Plain {
+        if self == XattrNames::Plain {
             return name.into();
         }
         match name.to_bytes() {
@@ -312,7 +314,7 @@ impl Names {
     /// Returns the value that a file keeps for `value`.
     pub(super) fn encode<'v>(self, name: &CStr, value: &'v [u8]) -> Cow<'v, [u8]> {
         let access = name == xattr::ACL_ACCESS;
-        match self != Names::Plain && (access || name == xattr::ACL_DEFAULT) {
+        match self != XattrNames::Plain && (access || name == xattr::ACL_DEFAULT) {
             true => Cow::Owned(encode(value, access)),
             false => value.into(),
         }
@@ -327,7 +329,7 @@ impl Names {
         mode: impl FnOnce() -> std::io::Result<u32>,
     ) -> std::io::Result<Option<Vec<u8>>> {
         let access = name == xattr::ACL_ACCESS;
-        if self == Names::Plain || !(access || name == xattr::ACL_DEFAULT) {
+        if self == XattrNames::Plain || !(access || name == xattr::ACL_DEFAULT) {
             return Ok(None);
         }
         let mode = if access { Some(mode()?) } else { None };
@@ -348,7 +350,7 @@ const NO_ID: u32 = u32::MAX;
 
 /// Turns the kernel's value of an ACL into rsync's. `access`: it is not a default ACL.
 pub(super) fn encode(value: &[u8], access: bool) -> Vec<u8> {
-    let all: Vec<Entry> = entries(value).collect();
+    let all: Vec<AttributeEntry> = entries(value).collect();
     let of = |tag| all.iter().find(|entry| entry.tag == tag).map(|entry| u32::from(entry.bits));
     let (mask, group) = (of(MASK), of(GROUP_OBJ));
     let told = access && (mask.is_none() || mask == group);
@@ -392,9 +394,9 @@ pub(super) fn decode(value: &[u8], mode: Option<u32>) -> Option<Vec<u8>> {
         let tag = if bits & IS_USER != 0 { USER } else { GROUP };
         all.push((tag, bits & !IS_USER, *id));
     }
-    let mut all: Vec<Entry> = all
+    let mut all: Vec<AttributeEntry> = all
         .into_iter()
-        .map(|(tag, bits, id)| Some(Entry { tag, bits: u16::try_from(bits).ok()?, id }))
+        .map(|(tag, bits, id)| Some(AttributeEntry { tag, bits: u16::try_from(bits).ok()?, id }))
         .collect::<Option<_>>()?;
     // The order that the kernel requires.
     all.sort_by_key(|entry| (entry.tag, entry.id));
@@ -467,23 +469,25 @@ mod tests {
             (c"user.rsync.%aacl", xattr::ACL_ACCESS),
             (c"user.rsync.%dacl", xattr::ACL_DEFAULT),
         ] {
-            for names in [Names::Source, Names::Target] {
+            for names in [XattrNames::Source, XattrNames::Target] {
                 assert_eq!(names.shown(inside).as_deref(), Some(outside));
                 assert_eq!(&*names.kept(outside), inside);
             }
         }
-        for names in [Names::Source, Names::Target] {
+        for names in [XattrNames::Source, XattrNames::Target] {
             assert_eq!(names.shown(c"user.rsync.%stat"), None);
         }
-        assert_eq!(Names::Source.shown(c"trusted.a").as_deref(), Some(c"trusted.a"));
-        assert_eq!(Names::Target.shown(c"trusted.a"), None);
-        assert_eq!(Names::Source.shown(xattr::ACL_ACCESS), None);
-        assert_eq!(Names::Plain.shown(c"user.rsync.a").as_deref(), Some(c"user.rsync.a"));
+        assert_eq!(XattrNames::Source.shown(c"trusted.a").as_deref(), Some(c"trusted.a"));
+        assert_eq!(XattrNames::Target.shown(c"trusted.a"), None);
+        assert_eq!(XattrNames::Source.shown(xattr::ACL_ACCESS), None);
+        assert_eq!(XattrNames::Plain.shown(c"user.rsync.a").as_deref(), Some(c"user.rsync.a"));
     }
 
     fn kernel(of: &[(u16, u16, u32)]) -> Vec<u8> {
-        let all: Vec<Entry> =
-            of.iter().map(|(tag, bits, id)| Entry { tag: *tag, bits: *bits, id: *id }).collect();
+        let all: Vec<AttributeEntry> = of
+            .iter()
+            .map(|(tag, bits, id)| AttributeEntry { tag: *tag, bits: *bits, id: *id })
+            .collect();
         value_of(&all)
     }
 

@@ -5,9 +5,9 @@
 //! (`local/file.rs`): the target is created, filled and published.
 
 use super::attributes::{Have, Want};
-use super::content::{Content, Onto};
-use super::engine::{Chunk, Context, Engine, Pass, Rest, TargetMode, Worker};
-use super::entry::{CLASH, Decided, Done, Entry, Outcome};
+use super::content::{FileContent, Onto};
+use super::engine::{Chunk, Context, LocalEngine, Pass, Rest, TargetMode, Worker};
+use super::entry::{CLASH, Decided, DirEntry, EntryResult, EntryState};
 use super::fake_super as fake;
 use super::publisher::{LocalDraft, Publisher};
 use super::report::Report;
@@ -40,7 +40,7 @@ struct Shape {
 
 /// A file between two steps of its copy.
 pub(super) struct Copying<'a> {
-    entry: Entry<'a>,
+    entry: DirEntry<'a>,
     from: OwnedFd,
     source: Meta,
     existing: Option<Meta>,
@@ -57,14 +57,14 @@ impl Copying<'_> {
 }
 
 /// Copies regular files. One instance serves all workers.
-pub(super) struct Files<'a> {
+pub(super) struct FileCopier<'a> {
     context: Context<'a>,
     publisher: Arc<Publisher<'a>>,
 }
 
-impl<'a> Files<'a> {
-    pub(super) fn new((context, publisher): (Context<'a>, Arc<Publisher<'a>>)) -> Files<'a> {
-        Files { context, publisher }
+impl<'a> FileCopier<'a> {
+    pub(super) fn new((context, publisher): (Context<'a>, Arc<Publisher<'a>>)) -> FileCopier<'a> {
+        FileCopier { context, publisher }
     }
 
     /// Copies a regular file to a new name (`existing` is `None`), or over an existing entry. `opened` is the source
@@ -76,11 +76,11 @@ impl<'a> Files<'a> {
     pub(super) fn copy(
         &self,
         worker: &mut Worker<'_>,
-        entry: &Entry<'_>,
+        entry: &DirEntry<'_>,
         opened: Option<OwnedFd>,
         source: &Meta,
         existing: Option<&Meta>,
-    ) -> Result<Done, Stop> {
+    ) -> Result<EntryResult, Stop> {
         let mut opened = opened;
         let mut source = *source;
         for _ in 0..TRIES {
@@ -110,18 +110,18 @@ impl<'a> Files<'a> {
     fn copy_once(
         &self,
         worker: &mut Worker<'_>,
-        entry: &Entry<'_>,
+        entry: &DirEntry<'_>,
         from: OwnedFd,
         source: &Meta,
         existing: Option<&Meta>,
-    ) -> Result<Done, Stop> {
+    ) -> Result<EntryResult, Stop> {
         if self.context.mode == TargetMode::Null {
             let (from, helpers) = (from.as_fd(), entry.helpers());
             let (to, target_dev, onto) = (from, 0, Onto::New);
-            let content = Content { from, to, source, target_dev, onto, helpers };
-            return Ok(Done::content(worker.mover.copy(&worker.at, content)?));
+            let content = FileContent { from, to, source, target_dev, onto, helpers };
+            return Ok(EntryResult::content(worker.mover.copy(&worker.at, content)?));
         }
-        let Some(place) = entry.place() else { return Ok(Done::content(source.size)) };
+        let Some(place) = entry.place() else { return Ok(EntryResult::content(source.size)) };
         let policy = self.context.policy;
         let into = |there: &Meta| {
             policy.inplace && there.kind == Kind::File || policy.appends(source, there)
@@ -131,7 +131,7 @@ impl<'a> Files<'a> {
         }
         worker.at.step(Phase::Create, 1);
         let Some(copying) = self.create(worker, entry, from, source, existing)? else {
-            return Ok(Done::content(source.size));
+            return Ok(EntryResult::content(source.size));
         };
         match self.fill(worker, &copying) {
             Ok(done) => {
@@ -149,7 +149,7 @@ impl<'a> Files<'a> {
     pub(super) fn create<'e>(
         &'e self,
         worker: &Worker<'_>,
-        entry: &Entry<'e>,
+        entry: &DirEntry<'e>,
         from: OwnedFd,
         source: &Meta,
         existing: Option<&Meta>,
@@ -194,7 +194,7 @@ impl<'a> Files<'a> {
         &self,
         worker: &mut Worker<'_>,
         copying: &Copying<'_>,
-    ) -> Result<Done, Stop> {
+    ) -> Result<EntryResult, Stop> {
         let Copying { entry, from, source, existing, dir_info, shape, draft } = copying;
         let overwrite = draft.is_in_place();
         let device = overwrite && existing.is_some_and(|there| there.kind != Kind::File);
@@ -205,7 +205,7 @@ impl<'a> Files<'a> {
             (false, false) => Onto::New,
         };
         let (target_dev, helpers) = (dir_info.meta.dev, entry.helpers());
-        let content = Content { from: from.as_fd(), to, source, target_dev, onto, helpers };
+        let content = FileContent { from: from.as_fd(), to, source, target_dev, onto, helpers };
         let start = existing
             .as_ref()
             .filter(|there| overwrite && self.context.policy.appends(source, there));
@@ -269,7 +269,7 @@ impl<'a> Files<'a> {
             Ok(checked) => (checked, None),
             Err(failure) => (false, Some(failure)),
         };
-        Ok(Done { bytes: moved, checked, kept, attributes: attributes.err(), unprivileged })
+        Ok(EntryResult { bytes: moved, checked, kept, attributes: attributes.err(), unprivileged })
     }
 
     /// Returns the offset where appending to a target begins; `None` if it is rewritten.
@@ -330,7 +330,7 @@ impl<'a> Files<'a> {
         {
             let (from, to) = (from.as_fd(), to.as_fd());
             let (source, target_dev, onto) = (&old, made.dev, Onto::New);
-            let content = Content { from, to, source, target_dev, onto, helpers: None };
+            let content = FileContent { from, to, source, target_dev, onto, helpers: None };
             worker.mover.copy(&worker.at, content)?;
             if worker.mover.pair.reports_late(to) {
                 file::flush(to).map_err(Failure::of(Operation::Write))?;
@@ -386,7 +386,7 @@ fn still_copied(
 /// Maximum size of a file in a batch, in bytes; for larger files the gain at creation is negligible.
 const BATCHED_BYTES_MAX: u64 = 1 << 20;
 
-impl Engine<'_> {
+impl LocalEngine<'_> {
     /// Returns whether new files of a chunk are copied in steps.
     pub(super) fn batches(&self, chunk: &Chunk) -> bool {
         let full = chunk.names.is_full();
@@ -404,7 +404,7 @@ impl Engine<'_> {
         &'e self,
         worker: &mut Worker<'_>,
         rest: &'e Rest<'e>,
-        of: impl Fn(&'e std::ffi::CStr) -> Entry<'e>,
+        of: impl Fn(&'e std::ffi::CStr) -> DirEntry<'e>,
     ) {
         let mut waiting = Vec::with_capacity(self.batch_max);
         while let Some((name, kind)) = rest.next() {
@@ -433,7 +433,7 @@ impl Engine<'_> {
         worker: &mut Worker<'_>,
         decided: &mut Decided<'_>,
         kind: Kind,
-    ) -> Result<ControlFlow<Outcome>, Stop> {
+    ) -> Result<ControlFlow<EntryState>, Stop> {
         if let Break(outcome) = self.look(worker, decided, kind, true)? {
             return Ok(Break(outcome));
         }
@@ -501,7 +501,7 @@ impl Engine<'_> {
         &self,
         worker: &mut Worker<'_>,
         copying: Copying<'e>,
-    ) -> Result<(Copying<'e>, Done), Stop> {
+    ) -> Result<(Copying<'e>, EntryResult), Stop> {
         let filled = match self.is_over() {
             true => Err(Stop::Asked),
             false => self.files.fill(worker, &copying),
@@ -517,7 +517,7 @@ impl Engine<'_> {
         worker: &mut Worker<'_>,
         decided: &mut Decided<'_>,
         result: Result<(), Stop>,
-        done: Done,
+        done: EntryResult,
     ) {
         match result {
             Ok(()) => {
@@ -526,7 +526,7 @@ impl Engine<'_> {
                 let begun = decided.begun;
                 let report = Report { change, bytes_moved, begun, ..Report::default() };
                 self.arrived(worker, decided, report, done);
-                self.ended(worker, &decided.entry, Ok(Outcome::Finished));
+                self.ended(worker, &decided.entry, Ok(EntryState::Finished));
             }
             Err(stop) => self.again(worker, decided, stop),
         }
@@ -551,7 +551,7 @@ impl Engine<'_> {
         worker: &mut Worker<'_>,
         decided: &mut Decided<'_>,
         stop: &Stop,
-    ) -> Result<Outcome, Stop> {
+    ) -> Result<EntryState, Stop> {
         if matches!(stop, Stop::Failed(_))
             && let Some(place) = decided.entry.place()
             && self.may_be_ours(place)?
@@ -582,13 +582,13 @@ impl<'a> Specials<'a> {
     pub(super) fn make(
         &self,
         worker: &mut Worker<'_>,
-        entry: &Entry<'_>,
+        entry: &DirEntry<'_>,
         source: &Meta,
         existing: Option<&Meta>,
         text: Option<&CStr>,
-    ) -> Result<Done, Failure> {
+    ) -> Result<EntryResult, Failure> {
         let (Some(place), Some((dir, dir_info))) = (entry.place(), entry.target) else {
-            return Ok(Done::default());
+            return Ok(EntryResult::default());
         };
         let want = worker.attributes.want(source, existing, Some(dir_info));
         let kind = if text.is_some() { Kind::Symlink } else { source.kind };
@@ -612,14 +612,19 @@ impl<'a> Specials<'a> {
         }
         let unprivileged = worker.attributes.count_unprivileged(source, &want);
         let checked = attributes.is_ok() && !unprivileged;
-        Ok(Done { checked, attributes: attributes.err(), unprivileged, ..Done::default() })
+        Ok(EntryResult {
+            checked,
+            attributes: attributes.err(),
+            unprivileged,
+            ..EntryResult::default()
+        })
     }
 }
 
 /// Sets the attributes of a new entry; `inherits`: it keeps the mode that it was created with.
 fn settle(
     worker: &mut Worker<'_>,
-    entry: &Entry<'_>,
+    entry: &DirEntry<'_>,
     to: DirName<'_>,
     kind: Kind,
     mut want: Want,

@@ -19,7 +19,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Device and inode.
-pub type Identity = (u64, u64);
+pub type FileId = (u64, u64);
 
 /// Reason that a target is not made or replaced.
 pub(super) const INSIDE_SOURCE: &str = "its target is inside a source of the same run";
@@ -37,17 +37,17 @@ pub enum Overlap {
 }
 
 /// Names of one directory that ignores case: the entry that each identity is for this run.
-type Claims = HashMap<Identity, Box<CStr>>;
+type Claims = HashMap<FileId, Box<CStr>>;
 
 /// Identities of a run; shared by its passes.
 #[derive(Default)]
 pub struct Guard {
     /// Sources that arguments name.
-    sources: Mutex<HashSet<Identity>>,
+    sources: Mutex<HashSet<FileId>>,
     has_sources: AtomicBool,
     has_source_files: AtomicBool,
     /// Target directories of the arguments: none is copied into itself.
-    targets: Mutex<HashSet<Identity>>,
+    targets: Mutex<HashSet<FileId>>,
     /// The target is inside a source.
     target_is_inside: AtomicBool,
     /// The rules hide it there: it is no source itself.
@@ -60,7 +60,7 @@ pub struct Guard {
     devices: Mutex<HashMap<u64, Case>>,
     /// Devices that ignore case in every directory.
     caseless: Mutex<HashSet<u64>>,
-    claims: Mutex<HashMap<Identity, Claims>>,
+    claims: Mutex<HashMap<FileId, Claims>>,
     keeps_claims: AtomicBool,
     /// Held while an entry is replaced in a directory that ignores case.
     replacing: [Mutex<()>; 16],
@@ -68,7 +68,7 @@ pub struct Guard {
 
 impl Guard {
     /// Protects a source from the run. Not a directory: see `is_file`.
-    pub fn add_source(&self, identity: Identity, is_file: bool) {
+    pub fn add_source(&self, identity: FileId, is_file: bool) {
         self.sources.lock().insert(identity);
         self.has_sources.store(true, Relaxed);
         if is_file {
@@ -77,7 +77,7 @@ impl Guard {
     }
 
     /// Returns whether an argument names this entry; always `false` in runs that neither remove nor delete.
-    pub fn is_source(&self, identity: Identity) -> bool {
+    pub fn is_source(&self, identity: FileId) -> bool {
         self.has_sources.load(Relaxed) && self.sources.lock().contains(&identity)
     }
 
@@ -92,18 +92,18 @@ impl Guard {
     }
 
     /// Returns whether one of these directories is a source.
-    pub fn is_any_source(&self, directories: &HashSet<Identity>) -> bool {
+    pub fn is_any_source(&self, directories: &HashSet<FileId>) -> bool {
         let sources = self.sources.lock();
         directories.iter().any(|identity| sources.contains(identity))
     }
 
     /// Adds a target directory of an argument.
-    pub(super) fn add_target(&self, identity: Identity) {
+    pub(super) fn add_target(&self, identity: FileId) {
         self.targets.lock().insert(identity);
     }
 
     /// Returns whether a directory is the target of an argument.
-    pub(super) fn is_target(&self, identity: Identity) -> bool {
+    pub(super) fn is_target(&self, identity: FileId) -> bool {
         self.targets.lock().contains(&identity)
     }
 
@@ -121,7 +121,7 @@ impl Guard {
     }
 
     /// Returns how far a directory of the target is part of a source; `above` applies to the directory that contains it.
-    pub(super) fn overlap(&self, above: Overlap, directory: Identity) -> Overlap {
+    pub(super) fn overlap(&self, above: Overlap, directory: FileId) -> Overlap {
         if self.is_source(directory) { Overlap::Listed } else { above }
     }
 
@@ -208,7 +208,7 @@ impl Guard {
     }
 
     /// Claims an existing entry of a directory for a name. Returns `false` if another name of this run has it.
-    pub(super) fn claim(&self, dir: Identity, entry: Identity, name: &CStr) -> bool {
+    pub(super) fn claim(&self, dir: FileId, entry: FileId, name: &CStr) -> bool {
         let mut claims = self.claims.lock();
         let claims = claims.entry(dir).or_default();
         match claims.get(&entry) {
@@ -221,19 +221,19 @@ impl Guard {
     }
 
     /// Returns whether a name of this run has claimed the entry.
-    pub(super) fn is_claimed(&self, dir: Identity, entry: Identity) -> bool {
+    pub(super) fn is_claimed(&self, dir: FileId, entry: FileId) -> bool {
         self.claims.lock().get(&dir).is_some_and(|claims| claims.contains_key(&entry))
     }
 
     /// Forgets the claims of a directory, unless a later pass or batch asks for them.
-    pub(super) fn forget(&self, dir: Identity) {
+    pub(super) fn forget(&self, dir: FileId) {
         if !self.keeps_claims.load(Relaxed) {
             self.claims.lock().remove(&dir);
         }
     }
 
     /// Returns a lock on the entries of a directory.
-    pub(super) fn replacing(&self, dir: Identity) -> MutexGuard<'_, ()> {
+    pub(super) fn replacing(&self, dir: FileId) -> MutexGuard<'_, ()> {
         self.replacing[(dir.1 % 16) as usize].lock()
     }
 }
@@ -333,18 +333,18 @@ const DEPTH_MAX: usize = 256;
 
 /// The sources, and entries that are never extraneous.
 #[derive(Debug, Default)]
-pub struct Sources {
+pub struct GuardedSources {
     /// The directories and files that the arguments are.
-    pub roots: Vec<Identity>,
+    pub roots: Vec<FileId>,
     /// Folder of each argument and the path below it that is created at the target; empty for the folder's content.
     pub arguments: Vec<(PathBuf, Vec<u8>)>,
     /// The target directory.
-    pub target: Option<Identity>,
+    pub target: Option<FileId>,
     /// Trees of `--link-dest` and similar options, and the log: they are not extraneous, even in the target.
-    pub kept: Vec<Identity>,
+    pub kept: Vec<FileId>,
 }
 
-impl Sources {
+impl GuardedSources {
     /// Returns whether an argument has an entry for this path of the target.
     pub fn provide(&self, path: &[u8]) -> bool {
         let covers = |names: &[u8]| {

@@ -2,13 +2,13 @@
 //! that comes while the first is still being copied waits in the group.
 //!
 //! If the target may have one of the names already, a name without a usable target waits for one that has it: linking
-//! to that one moves no content. Remaining names are copied at the end ([`Groups::take_parked`]).
+//! to that one moves no content. Remaining names are copied at the end ([`LinkGroups::take_parked`]).
 //!
 //! A group is dropped when all its names have come; names outside of the transfer keep it. This is the one structure
 //! that grows with the data: about 100 bytes for each open group.
 
-use super::engine::{Chunk, Engine, Unit, Worker};
-use super::entry::{CLASH, Decided, Done, Entry, LOOKS_MAX, Outcome, there};
+use super::engine::{Chunk, LocalEngine, Unit, Worker};
+use super::entry::{CLASH, Decided, DirEntry, EntryResult, EntryState, LOOKS_MAX, there};
 use super::report::Report;
 use super::target_dir::Node;
 use crate::failure::{Failure, Stop, c_string};
@@ -126,10 +126,10 @@ struct Group {
 
 /// The role of a name in its group.
 pub enum Role {
-    /// First name: copy it, then call [`Groups::finished`].
+    /// First name: copy it, then call [`LinkGroups::finished`].
     First,
     /// Stored in the group, of which all names have come: copy this one, the first in rsync's order, then call
-    /// [`Groups::finished`].
+    /// [`LinkGroups::finished`].
     Leads(Member),
     /// Stored in the group, to be returned by `finished` or `take_parked`.
     Waits,
@@ -139,13 +139,13 @@ pub enum Role {
 
 /// All open groups, by device and inode of the source.
 #[derive(Default)]
-pub struct Groups {
+pub struct LinkGroups {
     shards: [Mutex<HashMap<(u64, u64), Group>>; 16],
     /// The target had entries before this run: one of the names of a group may be there.
     parks: AtomicBool,
 }
 
-impl Groups {
+impl LinkGroups {
     fn shard(&self, id: (u64, u64)) -> &Mutex<HashMap<(u64, u64), Group>> {
         // One worker meets neighbouring inodes: the low bits spread them over shards.
         &self.shards[(id.1 % 16) as usize]
@@ -285,7 +285,7 @@ impl Groups {
 
 // Targets that are links instead of copies: later names of a hard-linked file.
 
-impl Engine<'_> {
+impl LocalEngine<'_> {
     /// Links an entry to the first name of its group.
     pub(super) fn link_to(
         &self,
@@ -295,7 +295,7 @@ impl Engine<'_> {
     ) -> Result<(), Stop> {
         let Decided { entry, source, target, begun, .. } = decided;
         let target = target.as_ref();
-        let done = Done::checked(leader.checked);
+        let done = EntryResult::checked(leader.checked);
         if self.context.is_real() {
             let Some(place) = entry.place() else { return Ok(()) };
             let home = leader.home.open().map_err(Failure::of(Operation::Link))?;
@@ -377,7 +377,7 @@ impl Engine<'_> {
             self.with_member(worker, &member, queue, |worker, entry| match &leader {
                 Some(leader) => {
                     let outcome = self.link_late(worker, entry, leader);
-                    self.ended(worker, &entry, outcome.map(|()| Outcome::Finished));
+                    self.ended(worker, &entry, outcome.map(|()| EntryState::Finished));
                 }
                 None => self.entry(worker, entry, Kind::Unknown, false),
             });
@@ -405,9 +405,9 @@ impl Engine<'_> {
     fn try_lead(
         &self,
         worker: &mut Worker<'_>,
-        entry: Entry<'_>,
+        entry: DirEntry<'_>,
         led: &mut bool,
-    ) -> Result<Outcome, Stop> {
+    ) -> Result<EntryState, Stop> {
         worker.at.step(Phase::Look, 1);
         let mut decided = Decided::new(entry);
         let source = self.context.source_of(entry.source()?, entry.follow);
@@ -427,7 +427,7 @@ impl Engine<'_> {
         worker: &mut Worker<'_>,
         member: &Member,
         queue: &Queue<'_, Unit>,
-        handle: impl FnOnce(&mut Worker<'_>, Entry<'_>),
+        handle: impl FnOnce(&mut Worker<'_>, DirEntry<'_>),
     ) {
         let node = Arc::clone(&member.node);
         match node.fds() {
@@ -438,7 +438,7 @@ impl Engine<'_> {
                 let (side, name, target_name) = (member.side, &*member.name, member.at_target());
                 let (node, fds, follow, rest) = (&node, &fds, member.follow, None);
                 let entry =
-                    Entry { node, fds, side, name, target_name, follow, target, queue, rest };
+                    DirEntry { node, fds, side, name, target_name, follow, target, queue, rest };
                 handle(worker, entry);
             }
             Err(error) => {
@@ -473,7 +473,7 @@ impl Engine<'_> {
     fn link_late(
         &self,
         worker: &mut Worker<'_>,
-        entry: Entry<'_>,
+        entry: DirEntry<'_>,
         leader: &Leader,
     ) -> Result<(), Stop> {
         worker.at.step(Phase::Look, 2);
@@ -490,7 +490,7 @@ impl Engine<'_> {
         let mut decided = Decided { source, target, begun, ..Decided::new(entry) };
         if self.is_stale(leader, &source) {
             let act = |engine: &Self, worker: &mut Worker<'_>, decided: &mut Decided<'_>| {
-                engine.apply(worker, decided).map(|()| Outcome::Finished)
+                engine.apply(worker, decided).map(|()| EntryState::Finished)
             };
             return self.decide_and(worker, &mut decided, false, act).map(drop);
         }

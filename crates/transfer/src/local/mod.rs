@@ -38,8 +38,8 @@ mod unchanged;
 mod walk;
 
 pub(crate) use content::SEGMENT_BYTES_MAX;
-pub use engine::{Engine, Pass, Setup, TargetMode, Unit};
+pub use engine::{LocalEngine, LocalSetup, Pass, TargetMode, Unit};
 pub use links::Carried;
 pub use prune::SourceRemoval;
-pub use roots::Ends;
+pub use roots::ArgumentEnds;
 pub(crate) use walk::read_merge_file;

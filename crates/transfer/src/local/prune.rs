@@ -3,12 +3,12 @@
 //! Nothing is removed unless the source returns ENOENT for that name, and never in a directory whose source could not
 //! be listed to its end.
 
-use super::engine::{Context, Engine, Pass, Worker};
+use super::engine::{Context, LocalEngine, Pass, Worker};
 use super::guard::Overlap;
 use super::links::Member;
 use super::publisher::Publisher;
-use super::report::{Paths, Report, Reports};
-use super::target_dir::{Base, Fds, Node};
+use super::report::{PathPair, Report, Reports};
+use super::target_dir::{Base, DirFds, Node};
 use super::walk::{filter_failure, read_merge_file};
 use crate::failure::Failure;
 use crate::policy::Delete;
@@ -142,7 +142,7 @@ impl<'a> Pruning<'a> {
         &self,
         worker: &mut Worker<'_>,
         node: &Node,
-        fds: &Fds,
+        fds: &DirFds,
         name: &CStr,
         kind: Kind,
     ) -> Result<Option<Kind>, Failure> {
@@ -298,7 +298,7 @@ impl<'a> Pruning<'a> {
         &self,
         worker: &mut Worker<'_>,
         node: &Arc<Node>,
-        fds: &Fds,
+        fds: &DirFds,
         name: &CStr,
         kind: Kind,
     ) {
@@ -332,7 +332,7 @@ struct Extraneous<'e, 'w, 'p> {
 
 impl Extraneous<'_, '_, '_> {
     /// Returns the target path of an entry, for reports.
-    fn paths(&self, entry: &remove::RemovalEntry<'_>) -> Paths {
+    fn paths(&self, entry: &remove::RemovalEntry<'_>) -> PathPair {
         let mut full = self.node.target_path(self.name).into_os_string();
         full.push(OsStr::from_bytes(entry.path.get(self.prefix..).unwrap_or_default()));
         (None, Some(full.into()))
@@ -576,7 +576,7 @@ fn check_copied((dir, name): DirName<'_>, follow: bool, source: &Meta) -> Result
 // Work after every entry has been handled: delayed renames, and removal of sources that other sources may have led
 // to.
 
-impl Engine<'_> {
+impl LocalEngine<'_> {
     /// Gives delayed files their final names. Called after the walk. Returns the sources that may be removed then;
     /// their directories are finished.
     pub fn name_delayed(&self) -> Vec<SourceRemoval> {

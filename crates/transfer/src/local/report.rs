@@ -1,7 +1,7 @@
 //! Reports of a run: results and failures of entries.
 
-use super::engine::Engine;
-use super::entry::Entry;
+use super::engine::LocalEngine;
+use super::entry::DirEntry;
 use crate::failure::Failure;
 use crate::policy::Digest;
 use crate::policy::filter::Deciding;
@@ -27,7 +27,7 @@ pub(super) struct Report {
     pub(super) change: Change,
     pub(super) bytes_moved: u64,
     pub(super) link: Option<PathBuf>,
-    pub(super) begun: Option<Begun>,
+    pub(super) begun: Option<BeginTime>,
     /// Checksum of the content, if it is requested.
     pub(super) digest: Option<String>,
 }
@@ -39,13 +39,13 @@ pub(super) fn link_path(text: &CStr) -> PathBuf {
 
 /// Time when work on an entry began, if events of entries are requested.
 #[derive(Clone, Copy)]
-pub(super) struct Begun {
+pub(super) struct BeginTime {
     instant: Instant,
     unix_s: f64,
 }
 
 /// Source and target of an entry, starting as the user typed them.
-pub(super) type Paths = (Option<PathBuf>, Option<PathBuf>);
+pub(super) type PathPair = (Option<PathBuf>, Option<PathBuf>);
 
 /// Sends the events of a run, and keeps the error that stopped it.
 pub(super) struct Reports<'a> {
@@ -87,7 +87,7 @@ impl<'a> Reports<'a> {
     }
 
     /// Counts and reports a failure of one entry. An error after which nothing can succeed ends the run.
-    pub(super) fn fail(&self, totals: &mut Totals, failure: Failure, (source, target): Paths) {
+    pub(super) fn fail(&self, totals: &mut Totals, failure: Failure, (source, target): PathPair) {
         let Failure { operation, error } = failure;
         let writes = matches!(
             operation,
@@ -127,7 +127,7 @@ impl<'a> Reports<'a> {
     pub(super) fn problem(
         &self,
         operation: Operation,
-        (source, target): Paths,
+        (source, target): PathPair,
         cause: Cause,
         class: ErrorClass,
     ) {
@@ -138,7 +138,7 @@ impl<'a> Reports<'a> {
     pub(super) fn notice(
         &self,
         operation: Operation,
-        paths: Paths,
+        paths: PathPair,
         reason: &'static str,
         class: ErrorClass,
     ) {
@@ -182,8 +182,8 @@ impl<'a> Reports<'a> {
     }
 
     /// Records that work on an entry begins.
-    pub(super) fn begin(&self) -> Option<Begun> {
-        self.items.then(|| Begun {
+    pub(super) fn begin(&self) -> Option<BeginTime> {
+        self.items.then(|| BeginTime {
             instant: Instant::now(),
             unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |t| t.as_secs_f64()),
         })
@@ -195,7 +195,7 @@ impl<'a> Reports<'a> {
     }
 
     /// Reports what happened to an entry. `path`: its path in the transfer.
-    pub(super) fn item(&self, path: &[u8], meta: &Meta, paths: Paths, report: Report) {
+    pub(super) fn item(&self, path: &[u8], meta: &Meta, paths: PathPair, report: Report) {
         if !self.wants_items() {
             return;
         }
@@ -227,12 +227,12 @@ impl<'a> Reports<'a> {
 /// Bytes that are read at once.
 const BUFFER_BYTES: usize = 128 << 10;
 
-impl Engine<'_> {
+impl LocalEngine<'_> {
     /// Returns the checksum of an entry, if it is requested and rsync shows one: of transferred files, with
     /// `--checksum` of all.
     pub(super) fn digest_of(
         &self,
-        entry: &Entry<'_>,
+        entry: &DirEntry<'_>,
         source: &Meta,
         change: &Change,
     ) -> Option<String> {

@@ -1,9 +1,9 @@
 //! Start of a walk: the nodes of arguments and of the directories above them, and the first units.
 
-use super::engine::Engine;
+use super::engine::LocalEngine;
 use super::engine::Pass;
 use super::engine::Worker;
-use super::engine::{Chunk, Listing, OpenDir, Unit};
+use super::engine::{Chunk, DirListing, OpenDir, Unit};
 use super::guard;
 use super::target_dir::{Base, DirSide, Node, Selection, TargetDir};
 use super::walk::{SourceFiles, filter_failure, read_merge_file};
@@ -33,7 +33,7 @@ type ReadTop<'a> = dyn FnMut(BorrowedFd<'_>, &[u8]) -> std::io::Result<Option<Ve
 const VOLUMES_MAX: usize = 8;
 
 /// The ends of an argument: open directories on both sides.
-pub struct Ends {
+pub struct ArgumentEnds {
     /// Source directories, their paths as typed, and the names in them that are transferred (`None`: all, or those
     /// that are added one by one).
     pub sources: Vec<(OwnedFd, PathBuf, Option<Arc<Selection>>)>,
@@ -80,13 +80,13 @@ pub(super) fn target_names(
     }
 }
 
-impl Engine<'_> {
+impl LocalEngine<'_> {
     /// Returns the node of an argument. `whole`: the directories are copied with their attributes; otherwise only
-    /// names in them are. The caller holds it until [`Engine::release_hold`].
+    /// names in them are. The caller holds it until [`LocalEngine::release_hold`].
     ///
     /// # Errors
     /// Those of examining the directories and of reading their filter rules.
-    pub fn base(&self, ends: Ends, whole: bool) -> Result<Arc<Node>, Failure> {
+    pub fn base(&self, ends: ArgumentEnds, whole: bool) -> Result<Arc<Node>, Failure> {
         let stat = || Failure::of(Operation::Stat);
         let mut worker = self.worker(0);
         let (mut paths, mut sides) = (Vec::new(), Vec::new());
@@ -236,7 +236,7 @@ impl Engine<'_> {
         node.hold();
         node.listed.store(true, Ordering::Relaxed);
         self.unlisted.fetch_add(1, Ordering::Relaxed);
-        Some(Unit::List(Listing::new(node, fds)))
+        Some(Unit::List(DirListing::new(node, fds)))
     }
 
     /// Adds one name of a base to the units; `follow` follows a symlink. Consecutive names of one directory share a
@@ -341,7 +341,7 @@ impl Engine<'_> {
     }
 
     /// Enters a directory of a base without listing it: the implied directories of `--relative`. The caller holds the
-    /// node until [`Engine::release_hold`].
+    /// node until [`LocalEngine::release_hold`].
     ///
     /// # Errors
     /// It cannot be opened or created: nothing below it can be copied.

@@ -6,7 +6,7 @@
 //! also start the writeback of written data, so that the copying worker does not wait for it.
 
 use super::content::{
-    Buffer, LARGE_BYTES_MIN, Mover, Watch, Way, still_holds, write_without_zeroes,
+    CopyMethod, LARGE_BYTES_MIN, LazyBuffer, Mover, Watch, still_holds, write_without_zeroes,
 };
 use super::engine::Station;
 use super::engine::TargetMode;
@@ -76,7 +76,7 @@ pub struct SharedCopy {
     segments: Segments,
     size: u64,
     large: bool,
-    way: Way,
+    way: CopyMethod,
     devices: (u64, u64),
     in_kernel: AtomicBool,
     uncached: AtomicBool,
@@ -150,7 +150,7 @@ impl Mover<'_> {
         at: &Station<'_>,
         (from, to): (BorrowedFd<'_>, BorrowedFd<'_>),
         size: u64,
-        way: Way,
+        way: CopyMethod,
         helpers: Option<&dyn Helpers>,
         by_helpers: &mut u64,
     ) -> Result<(), Stop> {
@@ -281,7 +281,7 @@ impl Mover<'_> {
         }
         let duplicate = |fd: BorrowedFd<'_>| fd.try_clone_to_owned().ok();
         let opened =
-            shared.segments.open(|| Some(Fds { from: duplicate(*from)?, to: duplicate(*to)? }));
+            shared.segments.open(|| Some(FileFds { from: duplicate(*from)?, to: duplicate(*to)? }));
         if opened && !shared.offered.swap(true, Relaxed) {
             helpers.call(Arc::clone(shared));
         }
@@ -299,7 +299,7 @@ impl Mover<'_> {
         let mut buffer = std::mem::take(&mut self.buffer);
         if buffer.len() < len {
             // Keep the buffer: the next file is probably similar.
-            buffer = Buffer::zeroed(len.max(shared.way.segment));
+            buffer = LazyBuffer::zeroed(len.max(shared.way.segment));
         }
         let space = &mut buffer[..len];
         let moved = (|| {
@@ -509,7 +509,7 @@ impl Mover<'_> {
 const TURNS: usize = 16;
 
 /// Source and target descriptors of a file, shared by its workers.
-pub(super) struct Fds {
+pub(super) struct FileFds {
     pub from: OwnedFd,
     pub to: OwnedFd,
 }
@@ -549,7 +549,7 @@ struct Order {
     /// Number of workers besides the owner.
     others: usize,
     /// Descriptors that they use; `None` before helpers are allowed, and after the end.
-    fds: Option<Arc<Fds>>,
+    fds: Option<Arc<FileFds>>,
 }
 
 impl Segments {
@@ -632,7 +632,7 @@ impl Segments {
     }
 
     /// Allows helpers; `make` makes the descriptors they use.
-    pub(super) fn open(&self, make: impl FnOnce() -> Option<Fds>) -> bool {
+    pub(super) fn open(&self, make: impl FnOnce() -> Option<FileFds>) -> bool {
         let mut order = self.order.lock();
         if order.fds.is_none() {
             order.fds = make().map(Arc::new);
@@ -641,7 +641,7 @@ impl Segments {
     }
 
     /// Registers a helper. Returns `None` if nothing is left for it.
-    pub(super) fn enter(&self) -> Option<Arc<Fds>> {
+    pub(super) fn enter(&self) -> Option<Arc<FileFds>> {
         let mut order = self.order.lock();
         let fds = order.fds.clone()?;
         order.others += 1;
@@ -649,7 +649,7 @@ impl Segments {
     }
 
     /// Unregisters a helper.
-    pub(super) fn leave(&self, fds: Arc<Fds>) {
+    pub(super) fn leave(&self, fds: Arc<FileFds>) {
         let mut order = self.order.lock();
         drop(fds);
         order.others -= 1;
@@ -660,7 +660,7 @@ impl Segments {
 
     /// Called by the owner when no segment is left: waits until the helpers are gone, admits no more, and returns
     /// their descriptors and the reason of an early end.
-    pub(super) fn close(&self) -> (Option<Fds>, Option<Stop>) {
+    pub(super) fn close(&self) -> (Option<FileFds>, Option<Stop>) {
         let mut order = self.order.lock();
         while order.others > 0 {
             self.left.wait(&mut order);
@@ -760,7 +760,7 @@ mod tests {
         let segments = Segments::new(10);
         assert!(segments.enter().is_none());
         assert!(!segments.open(|| None));
-        assert!(segments.open(|| Some(Fds { from: file(), to: file() })));
+        assert!(segments.open(|| Some(FileFds { from: file(), to: file() })));
         let fds = segments.enter().unwrap();
         std::thread::scope(|scope| {
             let closed = scope.spawn(|| segments.close());

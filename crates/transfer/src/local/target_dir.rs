@@ -1,7 +1,7 @@
 //! The target side of a directory being opened: found or created, compared and reported.
 
 use super::attributes::Want;
-use super::engine::{Engine, Pass, Worker};
+use super::engine::{LocalEngine, Pass, Worker};
 use super::entry::{CLASH, IS_SOURCE, LOOKS_MAX};
 use super::guard::{Overlap, path_below};
 use super::report::Report;
@@ -37,7 +37,7 @@ pub(super) enum Opened {
     LeftOut,
 }
 
-impl Engine<'_> {
+impl LocalEngine<'_> {
     /// Opens or creates the directory at the target.
     pub(super) fn open_target(
         &self,
@@ -509,7 +509,7 @@ impl Engine<'_> {
         self.reports.item(&path, &node.source, paths, report);
     }
 
-    /// Returns the wanted attributes of a directory; see [`Engine::want`].
+    /// Returns the wanted attributes of a directory; see [`LocalEngine::want`].
     pub(super) fn want_dir(
         &self,
         worker: &Worker<'_>,
@@ -544,7 +544,7 @@ impl Engine<'_> {
 // the budget of descriptors they are closed, and reopened when needed.
 
 /// Open descriptors of a node's directories, held while a unit uses them.
-pub struct Fds {
+pub struct DirFds {
     /// The source directories; the first that has a name provides it (several if sources are merged: `sync a/ b/
     /// DST`).
     pub sources: Vec<Arc<OwnedFd>>,
@@ -553,7 +553,7 @@ pub struct Fds {
     pub bases: Vec<Arc<OwnedFd>>,
 }
 
-impl Fds {
+impl DirFds {
     /// Returns source directory `side`.
     pub fn source(&self, side: usize) -> io::Result<BorrowedFd<'_>> {
         let fd = self.sources.get(side).map(|fd| (**fd).as_fd());
@@ -741,12 +741,12 @@ impl Node {
     ///
     /// # Errors
     /// Those of opening; ESTALE if a directory is no longer the same.
-    pub fn fds(&self) -> io::Result<Fds> {
+    pub fn fds(&self) -> io::Result<DirFds> {
         let sources = self.sides.iter().map(|side| side.handle.fd()).collect::<io::Result<_>>()?;
         let target = self.target_handle().map(|handle| handle.fd()).transpose()?;
         // A basis that cannot be reopened provides nothing.
         let bases = self.bases.iter().filter_map(|handle| handle.fd().ok()).collect();
-        Ok(Fds { sources, target, bases })
+        Ok(DirFds { sources, target, bases })
     }
 
     /// Returns an open descriptor of the target directory, if there is one; reopens a closed one.

@@ -1,8 +1,8 @@
 //! Trees are copied while jobs and limits change: the meter's counts agree with the totals, and limits hold.
 
 use super::guard::Guard;
-use super::{Ends, Engine, Pass, SEGMENT_BYTES_MAX, Setup, TargetMode};
-use crate::journal::{Journal, Ledger, Scope};
+use super::{ArgumentEnds, LocalEngine, LocalSetup, Pass, SEGMENT_BYTES_MAX, TargetMode};
+use crate::journal::{Journal, Ledger, LedgerScope};
 use crate::policy::{Delete, Policy, Preserve};
 use hakobu_core::control::Control;
 use hakobu_core::event::{Event, Listener, Remarks};
@@ -85,9 +85,9 @@ fn policy() -> Policy {
 /// Copies the whole of `src` to `dst`.
 fn copy(area: &Area, controls: &Controls, control: &Control, target: TargetMode) -> Totals {
     let policy = policy();
-    let ledger = Arc::new(Ledger::new(&Journal::at(area.0.join("state")), Scope::default()));
+    let ledger = Arc::new(Ledger::new(&Journal::at(area.0.join("state")), LedgerScope::default()));
     let guard = Guard::default();
-    let engine = Engine::new(Setup {
+    let engine = LocalEngine::new(LocalSetup {
         carried: None,
         guard: &guard,
         policy: &policy,
@@ -113,7 +113,7 @@ fn copy(area: &Area, controls: &Controls, control: &Control, target: TargetMode)
         umask: 0o022,
         ledger: &ledger,
     });
-    let ends = Ends {
+    let ends = ArgumentEnds {
         sources: vec![(open(&area.src()), area.src(), None)],
         target: (target == TargetMode::Real).then(|| open(&area.dst())),
         target_path: area.dst(),

@@ -2,14 +2,14 @@
 //! sets its attributes.
 
 use super::attributes::Have;
-use super::engine::{Chunk, Engine, Listing, OpenDir, Pass, Rest, Unit, Worker};
-use super::entry::Entry;
-use super::fake_super::Place;
+use super::engine::{Chunk, DirListing, LocalEngine, OpenDir, Pass, Rest, Unit, Worker};
+use super::entry::DirEntry;
+use super::fake_super::AttributeHandle;
 use super::guard::{self, Listed};
 use super::roots::target_names;
 use super::shared_copy::{Helpers, SharedCopy};
 use super::target_dir::Opened;
-use super::target_dir::{DirSide, Fds, Node, TargetDir};
+use super::target_dir::{DirFds, DirSide, Node, TargetDir};
 use crate::failure::{Failure, c_string};
 use crate::policy::filter::{FilterError, SidedRules};
 use crate::policy::{Delete, Policy, Symlinks};
@@ -30,12 +30,12 @@ use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-impl Engine<'_> {
+impl LocalEngine<'_> {
     /// Continues a listing until it ends or the queue is full.
     pub(super) fn list(
         &self,
         worker: &mut Worker<'_>,
-        mut listing: Listing,
+        mut listing: DirListing,
         queue: &Queue<'_, Unit>,
     ) {
         loop {
@@ -94,10 +94,10 @@ impl Engine<'_> {
     fn list_batch(
         &self,
         worker: &mut Worker<'_>,
-        listing: &mut Listing,
+        listing: &mut DirListing,
         queue: &Queue<'_, Unit>,
     ) -> std::io::Result<bool> {
-        let Listing { node, fds, side, chunk } = listing;
+        let DirListing { node, fds, side, chunk } = listing;
         let source_dir = fds.source(*side)?;
         let Worker { reader, path, at, .. } = worker;
         at.step(Phase::List, 1);
@@ -232,7 +232,7 @@ impl Engine<'_> {
         self.reports.notice(Operation::Read, (source, None), LEFT_OUT, class);
     }
 
-    pub(super) fn send_chunk(&self, listing: &mut Listing, queue: &Queue<'_, Unit>) {
+    pub(super) fn send_chunk(&self, listing: &mut DirListing, queue: &Queue<'_, Unit>) {
         if !listing.chunk.names.is_empty() {
             let next = Chunk::new(&listing.node, listing.side);
             let chunk = std::mem::replace(&mut listing.chunk, next);
@@ -271,7 +271,7 @@ impl Engine<'_> {
         }
         let fresh = target.is_none_or(|(_, info)| info.fresh);
         let fds = &fds;
-        let of = |name| Entry {
+        let of = |name| DirEntry {
             node,
             fds,
             side: chunk.side,
@@ -325,7 +325,7 @@ impl Engine<'_> {
     }
 
     /// Handles a name in the pass that only deletes: only directories matter.
-    fn delete_pass_name(&self, entry: &Entry<'_>) {
+    fn delete_pass_name(&self, entry: &DirEntry<'_>) {
         let Ok((dir_fd, name)) = entry.source() else { return };
         let policy = self.context.policy;
         let path = || entry.node.path_of(entry.target_name);
@@ -347,7 +347,7 @@ impl Engine<'_> {
         match node.fds() {
             Ok(fds) if self.descends(&node, lists) => {
                 node.listed.store(true, Ordering::Relaxed);
-                self.list(worker, Listing::new(&node, fds), queue);
+                self.list(worker, DirListing::new(&node, fds), queue);
             }
             _ => {
                 self.listed();
@@ -400,7 +400,7 @@ fn sorted(
     Ok(())
 }
 
-impl<'a> Work for Engine<'a> {
+impl<'a> Work for LocalEngine<'a> {
     type Unit = Unit;
     type State = Worker<'a>;
 
@@ -467,7 +467,12 @@ const INTO_ITSELF: &str = "the target is inside the source; it is not copied int
 
 /// Returns whether a name is a symlink to a directory that it is in: following it would never end. A directory itself
 /// may be a source of its own below another one.
-fn is_loop(parent: &Node, fds: &Fds, (side, name): (usize, &CStr), identity: (u64, u64)) -> bool {
+fn is_loop(
+    parent: &Node,
+    fds: &DirFds,
+    (side, name): (usize, &CStr),
+    identity: (u64, u64),
+) -> bool {
     let is_link = || {
         let own = fds.source(side).and_then(|dir| meta::of(dir, name, false));
         own.map_or(true, |own| own.kind == Kind::Symlink)
@@ -475,7 +480,7 @@ fn is_loop(parent: &Node, fds: &Fds, (side, name): (usize, &CStr), identity: (u6
     parent.is_inside(identity) && is_link()
 }
 
-impl Engine<'_> {
+impl LocalEngine<'_> {
     /// Opens a directory on both sides. On failure, or if it is skipped, releases its unit's hold on the parent;
     /// otherwise the hold passes to the node.
     pub(super) fn open_dir(&self, worker: &mut Worker<'_>, dir: OpenDir) -> Option<Arc<Node>> {
@@ -627,7 +632,7 @@ impl Engine<'_> {
         &self,
         worker: &mut Worker<'_>,
         parent: &Node,
-        parent_fds: &Fds,
+        parent_fds: &DirFds,
         dir: &OpenDir,
     ) -> Result<(Vec<DirSide>, Meta, bool), Failure> {
         let OpenDir { side: first, name, follow, .. } = dir;
@@ -695,7 +700,7 @@ impl Engine<'_> {
 
 // Closing a directory: the last unit below it sets its attributes, and so on upwards.
 
-impl Engine<'_> {
+impl LocalEngine<'_> {
     /// Records the end of one unit below `node`; the last one finishes the node, and so on upwards.
     pub(super) fn release(&self, worker: &mut Worker<'_>, node: &Arc<Node>) {
         let mut node = Arc::clone(node);
@@ -780,7 +785,7 @@ impl Engine<'_> {
         let above = node.parent.as_ref().and_then(|parent| parent.rules.as_ref());
         worker.attributes.within(above);
         if !changes {
-            let (from, to) = (Place::Open(from), Place::Open(to));
+            let (from, to) = (AttributeHandle::Open(from), AttributeHandle::Open(to));
             return worker.attributes.xattrs.copy(from, to, false).map(drop);
         }
         let fresh = info.created && info.default_bits.is_none();

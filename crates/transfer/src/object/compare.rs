@@ -2,12 +2,12 @@
 //! decides.
 
 use super::copy::ONE_COPY_BYTES_MAX;
-use super::entry::{Done, Failed, Moving, Object, Target, read_failed};
+use super::entry::{Failed, MoveResult, Moving, Object, ObjectTarget, read_failed};
 use super::metadata::{self, Kept};
 use super::parts::{Cut, Reader, of_range};
 use super::runtime::{Core, blocking};
 use super::{Entry, ObjectOptions, Root, Side, copy as between};
-use crate::compare::{self as evidence, Proof, Way};
+use crate::compare::{self as evidence, ComparisonMethod, Proof};
 use crate::local::attributes::Grains;
 use crate::policy::{Grain, Policy, Symlinks, is_newer, same_time};
 use bytes::Bytes;
@@ -33,11 +33,11 @@ pub(super) async fn run(core: &Core<'_>, moving: Moving) {
     match need(core, &moving).await {
         Ok((Need::Transfer | Need::Contents, _)) => core.transfer(moving).await,
         Ok((Need::Nothing, _)) => {
-            core.finish(&moving, Ok(Done::SKIPPED)).await;
+            core.finish(&moving, Ok(MoveResult::SKIPPED)).await;
         }
         Ok((Need::Metadata, heads)) => {
             if core.engine.policy().dry_run {
-                return core.finish(&moving, Ok(Done::METADATA)).await;
+                return core.finish(&moving, Ok(MoveResult::METADATA)).await;
             }
             match touch(core, &moving, &heads).await {
                 // Unsupported by the server: transfer the whole object, which sets them.
@@ -74,7 +74,7 @@ fn known(
     side: Side,
     entry: &Entry,
     head: Option<&ObjectHead>,
-) -> Known {
+) -> SideFacts {
     let (policy, options) = (core.engine.policy(), core.engine.setup.options);
     let meta = match side {
         Side::Target => core.engine.as_here(entry.meta),
@@ -91,7 +91,7 @@ fn known(
         (Side::Target, _) => kept.in_store(&Policy::default(), options),
     };
     let chmod = policy.chmod.as_ref().filter(|_| side == Side::Source);
-    Known {
+    SideFacts {
         is_local: head.is_none(),
         changed: meta.mtime,
         mtime: kept.mtime,
@@ -149,7 +149,7 @@ async fn need(core: &Core<'_>, moving: &Moving) -> Result<(Need, Heads), Failed>
 
 /// The facts about one side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct SideFacts {
     /// Whether this is a local file.
     pub is_local: bool,
     /// Time of the last change: mtime of a file, LastModified of an object.
@@ -164,7 +164,7 @@ pub(super) struct Known {
     pub kind: Option<Kind>,
 }
 
-impl Known {
+impl SideFacts {
     /// Returns the time that `--update` compares.
     fn time(&self) -> Time {
         self.mtime.unwrap_or(self.changed)
@@ -186,7 +186,7 @@ pub(super) enum Need {
 
 /// Returns the granularity at which the times of two sides are compared: that of the files, and whole seconds for a
 /// file that got the time of an upload. A change in the second of its own upload counts as later.
-fn side_grain(source: &Known, target: &Known, files: Grain) -> Grain {
+fn side_grain(source: &SideFacts, target: &SideFacts, files: Grain) -> Grain {
     match source.mtime {
         None if target.is_local => files.max(Grain::S),
         _ => files,
@@ -198,7 +198,7 @@ fn side_grain(source: &Known, target: &Known, files: Grain) -> Grain {
 /// Times in metadata are compared as they are. An object without one was not written by hakobu: then, as usual in S3,
 /// it is stale if the source was changed after it was written. A local target without a time to compare with has the
 /// source's LastModified.
-fn same_times(source: &Known, target: &Known, policy: &Policy, grain: Grain) -> bool {
+fn same_times(source: &SideFacts, target: &SideFacts, policy: &Policy, grain: Grain) -> bool {
     let same = |a, b| same_time(a, b, policy.modify_window_s, grain);
     match (source.mtime, target.mtime) {
         (Some(a), Some(b)) => same(a, b),
@@ -209,14 +209,14 @@ fn same_times(source: &Known, target: &Known, policy: &Policy, grain: Grain) -> 
 
 /// Decides about two entries of equal size. `files` is the coarser granularity of the times of the sides that are
 /// files.
-pub(super) fn judge(source: &Known, target: &Known, policy: &Policy, files: Grain) -> Need {
+pub(super) fn judge(source: &SideFacts, target: &SideFacts, policy: &Policy, files: Grain) -> Need {
     let grain = side_grain(source, target, files);
     let newer = is_newer(target.time(), source.time(), policy.modify_window_s, grain);
     if policy.update && newer.unwrap_or(policy.update_same) {
         return Need::Nothing;
     }
     // A symlink in place of a file, or the reverse; an unknown type means a file.
-    let is_link = |known: &Known| known.kind == Some(Kind::Symlink);
+    let is_link = |known: &SideFacts| known.kind == Some(Kind::Symlink);
     if is_link(source) != is_link(target) {
         return Need::Transfer;
     }
@@ -233,7 +233,12 @@ pub(super) fn judge(source: &Known, target: &Known, policy: &Policy, files: Grai
 }
 
 /// Returns the remaining work if the contents are the same.
-pub(super) fn attributes(source: &Known, target: &Known, policy: &Policy, files: Grain) -> Need {
+pub(super) fn attributes(
+    source: &SideFacts,
+    target: &SideFacts,
+    policy: &Policy,
+    files: Grain,
+) -> Need {
     let grain = side_grain(source, target, files);
     let differ = |a, b| !same_time(a, b, policy.modify_window_s, grain);
     let time = match (source.mtime, target.mtime) {
@@ -299,15 +304,20 @@ async fn by_sums(
 }
 
 /// Reads the file and compares it in one way.
-fn try_way(fd: &OwnedFd, size: u64, way: &Way, strict: bool) -> io::Result<Option<bool>> {
+fn try_way(
+    fd: &OwnedFd,
+    size: u64,
+    way: &ComparisonMethod,
+    strict: bool,
+) -> io::Result<Option<bool>> {
     match way {
-        Way::Whole(sum) => {
+        ComparisonMethod::Whole(sum) => {
             let sums = part_sums(fd, size, sum.algorithm, size)?;
             let same = sums.is_some_and(|sums| sums.first() == Some(sum));
             // If they differ, a strict caller needs the position.
             Ok((same || !strict).then_some(same))
         }
-        Way::Parts(sum, sizes) => {
+        ComparisonMethod::Parts(sum, sizes) => {
             for part in sizes {
                 let sums = part_sums(fd, size, sum.algorithm, *part)?;
                 if sums.is_some_and(|sums| Checksum::composite(sum.algorithm, &sums) == *sum) {
@@ -430,13 +440,13 @@ pub(super) fn file_failed(side: Side) -> impl Fn(io::Error) -> Failed {
 }
 
 /// The bytes of one side, as a stream.
-pub(super) enum Stream<'c, 'a> {
+pub(super) enum SideStream<'c, 'a> {
     File(Receiver<io::Result<Bytes>>),
     Object(Box<Reader<'c, 'a>>),
 }
 
-impl<'c, 'a> Stream<'c, 'a> {
-    fn file(fd: OwnedFd, size: u64) -> Stream<'c, 'a> {
+impl<'c, 'a> SideStream<'c, 'a> {
+    fn file(fd: OwnedFd, size: u64) -> SideStream<'c, 'a> {
         let (sender, receiver) = channel(READS_MAX);
         tokio::task::spawn_blocking(move || {
             let mut offset = 0;
@@ -452,7 +462,7 @@ impl<'c, 'a> Stream<'c, 'a> {
                 offset += len as u64;
             }
         });
-        Stream::File(receiver)
+        SideStream::File(receiver)
     }
 
     /// Returns the next piece; `None` at the end.
@@ -462,11 +472,11 @@ impl<'c, 'a> Stream<'c, 'a> {
         side: Side,
     ) -> Result<Option<Bytes>, Failed> {
         match self {
-            Stream::File(pieces) => {
+            SideStream::File(pieces) => {
                 core.doing.turn(Phase::Read);
                 pieces.recv().await.transpose().map_err(file_failed(side))
             }
-            Stream::Object(reader) => reader.next().await.map_err(|error| match side {
+            SideStream::Object(reader) => reader.next().await.map_err(|error| match side {
                 Side::Source => read_failed(error),
                 Side::Target => Failed::at_target(Operation::Read)(error),
             }),
@@ -494,16 +504,16 @@ pub(super) fn stream<'c, 'a>(
     side: Side,
     object: Option<&'c Object<'c>>,
     size: u64,
-) -> Result<Stream<'c, 'a>, Failed> {
+) -> Result<SideStream<'c, 'a>, Failed> {
     match object {
         Some(object) => {
             let range = Range { start: 0, end: size };
             let reader = Reader::new(core, core.store(side)?, object, range, size);
-            Ok(Stream::Object(Box::new(reader)))
+            Ok(SideStream::Object(Box::new(reader)))
         }
         None => {
             let fd = open(core, what, side).map_err(file_failed(side))?;
-            Ok(Stream::file(fd, size))
+            Ok(SideStream::file(fd, size))
         }
     }
 }
@@ -586,7 +596,7 @@ pub(super) async fn touch(
     core: &Core<'_>,
     moving: &Moving,
     heads: &Heads,
-) -> Result<Option<Done>, Failed> {
+) -> Result<Option<MoveResult>, Failed> {
     match (&moving.pair.target, &heads.target) {
         (Root::Local { dir, .. }, _) => {
             let (policy, options) = (core.engine.policy(), core.engine.setup.options);
@@ -599,7 +609,7 @@ pub(super) async fn touch(
                 kept.mode = kept.mode.map(|mode| rules.apply(mode, false));
             }
             file(dir, &moving.name, &kept)
-                .map(|()| Some(Done::METADATA))
+                .map(|()| Some(MoveResult::METADATA))
                 .map_err(|(operation, error)| Failed::File(operation, Side::Target, error))
         }
         (Root::Store { .. }, Some(head)) => object(core, moving, heads, head).await,
@@ -634,11 +644,11 @@ async fn object(
     moving: &Moving,
     heads: &Heads,
     head: &ObjectHead,
-) -> Result<Option<Done>, Failed> {
+) -> Result<Option<MoveResult>, Failed> {
     if head.size > ONE_COPY_BYTES_MAX || head.etag.is_empty() {
         return Ok(None);
     }
-    let Target { client, bucket, key } = Target::of(core, moving)?;
+    let ObjectTarget { client, bucket, key } = ObjectTarget::of(core, moving)?;
     let mut wanted = Headers::new();
     match &heads.source {
         // The source object's metadata, unchanged.
@@ -663,7 +673,7 @@ async fn object(
         etag: Some(&head.etag),
     };
     match copy_object(client, &source, bucket, &key, &headers).await {
-        Ok(_) => Ok(Some(Done::METADATA)),
+        Ok(_) => Ok(Some(MoveResult::METADATA)),
         Err(error) if matches!(error.kind, ErrorKind::NotImplemented | ErrorKind::Precondition) => {
             Ok(None)
         }
@@ -717,12 +727,12 @@ pub struct Checking {
     /// Texts of symlinks.
     pub links: bool,
     /// Receives the findings.
-    pub results: Sender<Checked>,
+    pub results: Sender<ComparedPair>,
 }
 
 /// Result of comparing two entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Finding {
+pub enum PairFinding {
     /// Contents are the same, or were not compared.
     Same,
     /// Contents, or the texts of symlinks, differ; from this byte on if that is known.
@@ -733,7 +743,7 @@ pub enum Finding {
 
 /// A pair that was compared.
 #[derive(Debug)]
-pub struct Checked {
+pub struct ComparedPair {
     /// Name relative to the roots.
     pub name: Box<[u8]>,
     /// The source; for an object with the time and mode in its metadata.
@@ -745,7 +755,7 @@ pub struct Checked {
     /// Whether both sides have a mode.
     pub modes: bool,
     /// Result for the contents.
-    pub finding: Finding,
+    pub finding: PairFinding,
 }
 
 /// Compares two entries and sends the result.
@@ -755,16 +765,16 @@ pub(in crate::object) async fn check(core: &Core<'_>, mut moving: Moving, asked:
         None => moving.entry.meta,
     };
     let size = moving.entry.meta.size;
-    let mut checked = Checked {
+    let mut checked = ComparedPair {
         name: moving.entry.name.clone(),
         source: moving.entry.meta,
         target,
         times: false,
         modes: false,
-        finding: Finding::Same,
+        finding: PairFinding::Same,
     };
     if let Err(failed) = look(core, &mut moving, asked, &mut checked).await {
-        checked.finding = Finding::Failed;
+        checked.finding = PairFinding::Failed;
         let mut totals = Totals::default();
         core.failed(&moving, failed, &mut totals);
         core.add(totals);
@@ -772,11 +782,11 @@ pub(in crate::object) async fn check(core: &Core<'_>, mut moving: Moving, asked:
     let lane = core.doing.lane();
     lane.done(1);
     match checked.finding {
-        Finding::Same if asked.contents => lane.bytes(size),
+        PairFinding::Same if asked.contents => lane.bytes(size),
         _ if asked.contents => lane.settle(size, 0),
         _ => {}
     }
-    if checked.finding != Finding::Failed {
+    if checked.finding != PairFinding::Failed {
         core.doing.lane().items(1);
     }
     // The receiver is gone if the comparison was cancelled.
@@ -797,7 +807,7 @@ async fn look(
     core: &Core<'_>,
     moving: &mut Moving,
     asked: &Checking,
-    checked: &mut Checked,
+    checked: &mut ComparedPair,
 ) -> Result<(), Failed> {
     let Heads { source, target } = heads(core, moving).await?;
     if asked.attributes {
@@ -840,7 +850,7 @@ async fn look(
         return Ok(());
     }
     if is_link && checked.source.size != checked.target.size {
-        checked.finding = Finding::Differ(None);
+        checked.finding = PairFinding::Differ(None);
         return Ok(());
     }
     // It changed since it was listed: the current state is compared.
@@ -855,8 +865,8 @@ async fn look(
     }
     let what = Compared { moving, source: source.as_ref(), target: target.as_ref(), strict: true };
     checked.finding = match compare(core, &what).await? {
-        Contents::Same => Finding::Same,
-        Contents::Differ(offset) => Finding::Differ(offset),
+        Contents::Same => PairFinding::Same,
+        Contents::Differ(offset) => PairFinding::Differ(offset),
     };
     Ok(())
 }
@@ -869,16 +879,16 @@ mod tests {
         Time { s, ns: 0 }
     }
 
-    fn file(s: i64) -> Known {
+    fn file(s: i64) -> SideFacts {
         let (mtime, mode) = (Some(at(s)), Some(0o644));
         let kind = Some(Kind::File);
-        Known { is_local: true, changed: at(s), mtime, mode, owner: (Some(0), Some(0)), kind }
+        SideFacts { is_local: true, changed: at(s), mtime, mode, owner: (Some(0), Some(0)), kind }
     }
 
-    fn object(changed: i64, mtime: Option<i64>) -> Known {
+    fn object(changed: i64, mtime: Option<i64>) -> SideFacts {
         let mtime = mtime.map(at);
         let owner = (None, None);
-        Known { is_local: false, changed: at(changed), mtime, mode: None, owner, kind: None }
+        SideFacts { is_local: false, changed: at(changed), mtime, mode: None, owner, kind: None }
     }
 
     fn policy() -> Policy {
@@ -932,24 +942,24 @@ mod tests {
         assert_eq!(judge(&file(200), &new, &again, Grain::NS), Need::Transfer);
         let both = Policy { ignore_times: true, checksum: true, ..policy() };
         assert_eq!(judge(&file(200), &new, &both, Grain::NS), Need::Contents);
-        let link = Known { kind: Some(Kind::Symlink), ..new };
+        let link = SideFacts { kind: Some(Kind::Symlink), ..new };
         assert_eq!(judge(&file(200), &link, &policy(), Grain::NS), Need::Transfer);
-        let local = Known { kind: Some(Kind::Symlink), ..file(500) };
+        let local = SideFacts { kind: Some(Kind::Symlink), ..file(500) };
         assert_eq!(judge(&object(500, None), &local, &policy(), Grain::NS), Need::Transfer);
         assert_eq!(
-            judge(&link, &Known { mtime: Some(at(200)), ..local }, &policy(), Grain::NS),
+            judge(&link, &SideFacts { mtime: Some(at(200)), ..local }, &policy(), Grain::NS),
             Need::Nothing
         );
     }
 
     #[test]
     fn attributes_that_are_known_on_both_sides_count() {
-        let with = |mode| Known { mode, ..object(500, Some(100)) };
+        let with = |mode| SideFacts { mode, ..object(500, Some(100)) };
         let p = policy();
         assert_eq!(attributes(&file(100), &with(Some(0o600)), &p, Grain::NS), Need::Metadata);
         assert_eq!(attributes(&file(100), &with(None), &p, Grain::NS), Need::Nothing);
         assert_eq!(attributes(&file(101), &with(Some(0o644)), &p, Grain::NS), Need::Metadata);
-        let owned = |uid, gid| Known { owner: (uid, gid), ..object(500, Some(100)) };
+        let owned = |uid, gid| SideFacts { owner: (uid, gid), ..object(500, Some(100)) };
         assert_eq!(attributes(&owned(Some(1), None), &file(100), &p, Grain::NS), Need::Metadata);
         assert_eq!(attributes(&owned(None, Some(1)), &file(100), &p, Grain::NS), Need::Metadata);
         assert_eq!(attributes(&owned(Some(0), Some(0)), &file(100), &p, Grain::NS), Need::Nothing);
@@ -960,14 +970,16 @@ mod tests {
 
     #[test]
     fn times_that_travel_count_to_the_granularity_of_the_file_system() {
-        let late =
-            |known: Known| Known { mtime: known.mtime.map(|at| Time { ns: 5, ..at }), ..known };
+        let late = |known: SideFacts| SideFacts {
+            mtime: known.mtime.map(|at| Time { ns: 5, ..at }),
+            ..known
+        };
         let (file, kept) = (late(file(100)), object(500, Some(100)));
         assert_eq!(judge(&file, &kept, &policy(), Grain::NS), Need::Transfer);
         assert_eq!(judge(&kept, &file, &policy(), Grain::NS), Need::Transfer);
         assert_eq!(judge(&kept, &file, &policy(), Grain::S), Need::Nothing);
         // The time of an upload has whole seconds.
-        let plain = Known { changed: Time { s: 100, ns: 7 }, ..object(100, None) };
+        let plain = SideFacts { changed: Time { s: 100, ns: 7 }, ..object(100, None) };
         assert_eq!(judge(&plain, &file, &policy(), Grain::NS), Need::Nothing);
     }
     use hakobu_s3::Algorithm;
@@ -1007,7 +1019,7 @@ mod tests {
     fn a_whole_checksum_decides() {
         let bytes = vec![7; 600_000];
         let sum = Checksum::of(Algorithm::Crc64Nvme, &bytes);
-        let way = Way::Whole(sum);
+        let way = ComparisonMethod::Whole(sum);
         let of = |bytes: &[u8], strict| try_way(&file_of(bytes), 600_000, &way, strict).unwrap();
         assert_eq!(of(&bytes, false), Some(true));
         assert_eq!(of(&bytes, true), Some(true));

@@ -1,10 +1,10 @@
 //! Server-side copies: up to 5 GiB in one request, larger ones in parts. If the server cannot copy, the object goes
 //! through this machine.
 
-use super::entry::{CHANGED, Done, Failed, Moving, Object, Step, Target, read_failed};
+use super::entry::{CHANGED, Failed, MoveResult, Moving, Object, ObjectTarget, Step, read_failed};
 use super::parts::Cut;
 use super::queue::{Large, Permits};
-use super::runtime::{Core, Engine};
+use super::runtime::{Core, ObjectEngine};
 use super::{ObjectOptions, Side, relay};
 use hakobu_core::error::Operation;
 use hakobu_s3::ops::{
@@ -49,7 +49,7 @@ pub struct LargeCopy {
 pub(super) async fn begin(core: &Core<'_>, moving: &Arc<Moving>) -> Result<Step, Failed> {
     let options = &core.engine.setup.options;
     let source = Object::source(core, moving)?;
-    let target = Target::of(core, moving)?;
+    let target = ObjectTarget::of(core, moving)?;
     if source.bucket == target.bucket && source.key == target.key {
         if core.engine.policy().remove_source_files {
             return Err(Failed::Reason(Operation::Write, Side::Target, MOVED_ONTO_ITSELF));
@@ -60,7 +60,7 @@ pub(super) async fn begin(core: &Core<'_>, moving: &Arc<Moving>) -> Result<Step,
         }
     }
     if options.if_none_match && is_there(&target).await? {
-        return Ok(Step::Done(Done::SKIPPED));
+        return Ok(Step::Done(MoveResult::SKIPPED));
     }
     let copied = match moving.entry.meta.size {
         0..=ONE_COPY_BYTES_MAX => whole(core, moving, &source, &target).await.map(Step::Done),
@@ -75,7 +75,7 @@ pub(super) async fn begin(core: &Core<'_>, moving: &Arc<Moving>) -> Result<Step,
 }
 
 /// Returns whether an object exists at the target now.
-async fn is_there(target: &Target<'_>) -> Result<bool, Failed> {
+async fn is_there(target: &ObjectTarget<'_>) -> Result<bool, Failed> {
     match target.head().await {
         Ok(_) => Ok(true),
         Err(Failed::Request(_, _, error)) if error.kind == ErrorKind::NotFound => Ok(false),
@@ -88,7 +88,7 @@ async fn is_copied(
     core: &Core<'_>,
     moving: &Moving,
     source: &Object<'_>,
-    target: &Target<'_>,
+    target: &ObjectTarget<'_>,
 ) -> Result<bool, Failed> {
     let from = match head_source(core, moving, source).await {
         Ok(head) => head,
@@ -149,10 +149,10 @@ async fn whole(
     core: &Core<'_>,
     moving: &Arc<Moving>,
     source: &Object<'_>,
-    target: &Target<'_>,
-) -> Result<Done, Failed> {
+    target: &ObjectTarget<'_>,
+) -> Result<MoveResult, Failed> {
     let options = &core.engine.setup.options;
-    let Target { client, bucket, key } = target;
+    let ObjectTarget { client, bucket, key } = target;
     let changes = options.headers.iter().any(|(name, _)| is_metadata(name));
     let head = match changes && !options.replace_metadata {
         true => Some(head_source(core, moving, source).await?),
@@ -174,7 +174,7 @@ async fn whole(
                 }
             }
             core.doing.lane().bytes(size);
-            Ok(Done { bytes: size, ..Done::default() })
+            Ok(MoveResult { bytes: size, ..MoveResult::default() })
         }
         Err(error) => copy_failed(core, moving, source, target, error).await,
     }
@@ -185,9 +185,9 @@ async fn copy_failed(
     core: &Core<'_>,
     moving: &Moving,
     source: &Object<'_>,
-    target: &Target<'_>,
+    target: &ObjectTarget<'_>,
     error: Error,
-) -> Result<Done, Failed> {
+) -> Result<MoveResult, Failed> {
     let changed = Err(Failed::Reason(Operation::Read, Side::Source, CHANGED));
     match error.kind {
         ErrorKind::NotFound => Err(Failed::Vanished(Operation::Read)),
@@ -195,15 +195,15 @@ async fn copy_failed(
         ErrorKind::Precondition
             if error.unsure && is_copied(core, moving, source, target).await? =>
         {
-            Ok(Done { bytes: moving.entry.meta.size, ..Done::default() })
+            Ok(MoveResult { bytes: moving.entry.meta.size, ..MoveResult::default() })
         }
         ErrorKind::Precondition if core.engine.setup.options.if_none_match => {
-            if is_there(target).await? { Ok(Done::SKIPPED) } else { changed }
+            if is_there(target).await? { Ok(MoveResult::SKIPPED) } else { changed }
         }
         ErrorKind::Precondition if core.engine.setup.control.is_leased() => {
             // The source is what it was, so the target is not.
             head_source(core, moving, source).await?;
-            Ok(Done::SKIPPED)
+            Ok(MoveResult::SKIPPED)
         }
         ErrorKind::Precondition => changed,
         _ => Err(Failed::at_target(Operation::Write)(error)),
@@ -215,10 +215,10 @@ async fn open(
     core: &Core<'_>,
     moving: &Arc<Moving>,
     source: &Object<'_>,
-    target: &Target<'_>,
+    target: &ObjectTarget<'_>,
 ) -> Result<Step, Failed> {
     let options = &core.engine.setup.options;
-    let Target { client, bucket, key } = target;
+    let ObjectTarget { client, bucket, key } = target;
     let head = head_source(core, moving, source).await?;
     let mut headers = carried(&head, options, key);
     headers.extend(relay::tags(core, source, &head, &headers).await?);
@@ -238,14 +238,14 @@ impl Large for LargeCopy {
         &self.upload.permits
     }
 
-    fn streams_max(&self, engine: &Engine<'_>) -> usize {
+    fn streams_max(&self, engine: &ObjectEngine<'_>) -> usize {
         self.upload.streams_max(engine)
     }
 
     async fn move_part(&self, core: &Core<'_>, number: u32) -> Result<(), Failed> {
         let moving = &self.upload.moving;
         let source = Object::source(core, moving)?;
-        let Target { client, bucket, key } = Target::of(core, moving)?;
+        let ObjectTarget { client, bucket, key } = ObjectTarget::of(core, moving)?;
         let from =
             copy_source(core, &source, Some(&*self.head.etag).filter(|etag| !etag.is_empty()));
         let range = self.upload.cut.range(number);
@@ -263,7 +263,7 @@ impl Large for LargeCopy {
     async fn end(self: Arc<Self>, core: &Core<'_>) {
         let moving = &self.upload.moving;
         let ended = complete(core, &self).await;
-        if !matches!(ended, Ok(Done { skipped: false, .. })) {
+        if !matches!(ended, Ok(MoveResult { skipped: false, .. })) {
             self.upload.abort(core).await;
         }
         let step = match ended {
@@ -277,13 +277,13 @@ impl Large for LargeCopy {
     }
 }
 
-async fn complete(core: &Core<'_>, large: &LargeCopy) -> Result<Done, Failed> {
+async fn complete(core: &Core<'_>, large: &LargeCopy) -> Result<MoveResult, Failed> {
     let whole = large.whole.as_ref();
     let done = large.upload.complete(core, large.upload.parts()?, whole).await?;
     if done.skipped {
         return Ok(done);
     }
-    let there = Target::of(core, &large.upload.moving)?.head().await?;
+    let there = ObjectTarget::of(core, &large.upload.moving)?.head().await?;
     let other = |sum: &Checksum| {
         whole.is_some_and(|whole| {
             (sum.algorithm, sum.parts) == (whole.algorithm, whole.parts) && sum.value != whole.value
@@ -370,11 +370,11 @@ pub(super) fn condition(core: &Core<'_>, moving: &Moving) -> Option<(HeaderName,
 }
 
 /// Returns the result of a failed write to the target: skipped if its condition did not hold.
-pub(super) fn refused(core: &Core<'_>, error: Error) -> Result<Done, Failed> {
+pub(super) fn refused(core: &Core<'_>, error: Error) -> Result<MoveResult, Failed> {
     let setup = &core.engine.setup;
     let is_conditional = setup.options.if_none_match || setup.control.is_leased();
     match error.kind == ErrorKind::Precondition && is_conditional {
-        true => Ok(Done::SKIPPED),
+        true => Ok(MoveResult::SKIPPED),
         false => Err(Failed::at_target(Operation::Write)(error)),
     }
 }
@@ -419,7 +419,7 @@ impl Upload {
     }
 
     /// Returns how many parts may be in flight now.
-    pub fn streams_max(&self, engine: &Engine<'_>) -> usize {
+    pub fn streams_max(&self, engine: &ObjectEngine<'_>) -> usize {
         engine.streams(self.fit)
     }
 
@@ -447,14 +447,14 @@ impl Upload {
         core: &Core<'_>,
         sent: Vec<Sent>,
         whole: Option<&Checksum>,
-    ) -> Result<Done, Failed> {
+    ) -> Result<MoveResult, Failed> {
         let parts: Vec<_> = sent.into_iter().map(|sent| sent.part).collect();
-        let Target { client, bucket, key } = Target::of(core, &self.moving)?;
+        let ObjectTarget { client, bucket, key } = ObjectTarget::of(core, &self.moving)?;
         let headers: Headers = condition(core, &self.moving).into_iter().collect();
         let (id, size) = (&self.id, self.cut.size);
         let made = complete_upload(client, bucket, &key, id, &parts, size, whole, &headers).await;
         match made {
-            Ok(_) => Ok(Done { bytes: size, ..Done::default() }),
+            Ok(_) => Ok(MoveResult { bytes: size, ..MoveResult::default() }),
             Err(error) => refused(core, error),
         }
     }
@@ -462,7 +462,7 @@ impl Upload {
     /// Frees the server's storage of a failed upload. If that fails, too, the upload stays in the list of unfinished
     /// ones; only the first failure is reported.
     pub async fn abort(&self, core: &Core<'_>) {
-        if let Ok(Target { client, bucket, key }) = Target::of(core, &self.moving) {
+        if let Ok(ObjectTarget { client, bucket, key }) = ObjectTarget::of(core, &self.moving) {
             let _ = abort_upload(client, bucket, &key, &self.id).await;
         }
     }

@@ -1,7 +1,7 @@
 //! Removal of extraneous objects and files of the target, and of moved sources.
 
 use super::entry::{Failed, Moving, Object};
-use super::runtime::{Core, Engine};
+use super::runtime::{Core, ObjectEngine};
 use super::{Entry, Extraneous, Pair, Root, Side};
 use crate::failure::c_string;
 use futures_util::stream::{self, StreamExt};
@@ -74,7 +74,7 @@ async fn files(
 ) {
     // Entries of a directory come before the directory.
     entries.sort_by(|(a, _), (b, _)| b.name.cmp(&a.name));
-    let mut folder = Folder::default();
+    let mut folder = LastFolder::default();
     let identity = meta::of_fd(root).ok().map(|meta| meta.identity());
     let folded = &core.engine.setup.folded;
     let meets = identity.is_some_and(|top| folded.has(top, root.as_fd(), top.0));
@@ -96,9 +96,9 @@ async fn files(
         }
         let mut on_removed = |dir: &[u8]| removed_dir(core.engine, pair, dir, totals);
         match remove(root, &entry.0, &mut folder, &core.engine.emptied, &mut on_removed) {
-            Ok(Outcome::Removed) => removed(core.engine, pair, entry, totals),
+            Ok(Removal::Removed) => removed(core.engine, pair, entry, totals),
             // Entries in it are still to be removed, or kept.
-            Ok(Outcome::Waits) => {}
+            Ok(Removal::Waits) => {}
             Err(error) => {
                 let failed = Failed::File(Operation::Remove, Side::Target, error);
                 stays(core.engine, pair, &entry.0, failed, totals);
@@ -164,7 +164,7 @@ async fn one_by_one(client: &Client, bucket: &str, ids: &[ObjectId]) -> Vec<Dele
 }
 
 /// Counts and reports a directory that was removed after its last entry.
-fn removed_dir(engine: &Engine<'_>, pair: &Pair, dir: &[u8], totals: &mut Totals) {
+fn removed_dir(engine: &ObjectEngine<'_>, pair: &Pair, dir: &[u8], totals: &mut Totals) {
     let entry = Entry {
         name: [dir, b"/"].concat().into(),
         meta: Meta::bare(Kind::Dir, 0, Time::default()),
@@ -174,7 +174,12 @@ fn removed_dir(engine: &Engine<'_>, pair: &Pair, dir: &[u8], totals: &mut Totals
 }
 
 /// Counts and reports a removal: of an entry, or of one version of it.
-fn removed(engine: &Engine<'_>, pair: &Pair, (entry, version): &Extraneous, totals: &mut Totals) {
+fn removed(
+    engine: &ObjectEngine<'_>,
+    pair: &Pair,
+    (entry, version): &Extraneous,
+    totals: &mut Totals,
+) {
     totals.deleted += 1;
     if !engine.setup.items.0 {
         return;
@@ -205,7 +210,13 @@ fn removed(engine: &Engine<'_>, pair: &Pair, (entry, version): &Extraneous, tota
 }
 
 /// Counts and reports a failed removal, and returns it to `--max-delete`.
-fn stays(engine: &Engine<'_>, pair: &Pair, entry: &Entry, failed: Failed, totals: &mut Totals) {
+fn stays(
+    engine: &ObjectEngine<'_>,
+    pair: &Pair,
+    entry: &Entry,
+    failed: Failed,
+    totals: &mut Totals,
+) {
     engine.deletes.fetch_sub(1, Ordering::Relaxed);
     engine.failed((None, Some(pair.target.spell(&entry.name))), failed, totals);
 }
@@ -294,14 +305,14 @@ impl Emptied {
 
 /// The folder of the last entry: names come sorted, so the next one is often in the same folder.
 #[derive(Default)]
-pub(super) struct Folder {
+pub(super) struct LastFolder {
     path: Vec<u8>,
     fd: Option<OwnedFd>,
 }
 
 /// Result of a removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum Removal {
     /// It was removed.
     Removed,
     /// It is a non-empty directory, which is removed after its content.
@@ -314,7 +325,7 @@ fn divide(path: &[u8]) -> (&[u8], &[u8]) {
     (folder.strip_suffix(b"/").unwrap_or(folder), name)
 }
 
-impl Folder {
+impl LastFolder {
     /// Opens a folder below `root`, unless it is already open.
     fn open<'a>(&'a mut self, root: &'a OwnedFd, path: &[u8]) -> io::Result<BorrowedFd<'a>> {
         if path.is_empty() {
@@ -332,7 +343,7 @@ impl Folder {
 }
 
 /// Returns the device and inode of an entry below `root`.
-fn identity_of(root: &OwnedFd, entry: &Entry, folder: &mut Folder) -> Option<(u64, u64)> {
+fn identity_of(root: &OwnedFd, entry: &Entry, folder: &mut LastFolder) -> Option<(u64, u64)> {
     let path = entry.name.strip_suffix(b"/").unwrap_or(&entry.name);
     let (above, name) = divide(path);
     let parent = folder.open(root, above).ok()?;
@@ -348,10 +359,10 @@ fn identity_of(root: &OwnedFd, entry: &Entry, folder: &mut Folder) -> Option<(u6
 pub(super) fn remove(
     root: &OwnedFd,
     entry: &Entry,
-    folder: &mut Folder,
+    folder: &mut LastFolder,
     emptied: &Emptied,
     on_removed: &mut dyn FnMut(&[u8]),
-) -> io::Result<Outcome> {
+) -> io::Result<Removal> {
     let is_dir = entry.name.ends_with(b"/") || entry.meta.kind == Kind::Dir;
     let path = entry.name.strip_suffix(b"/").unwrap_or(&entry.name);
     let (above, name) = divide(path);
@@ -365,7 +376,7 @@ pub(super) fn remove(
         false => dir::unlink(parent, &name),
     });
     match removed {
-        Err(error) if is_dir && is_not_empty(&error) => return Ok(Outcome::Waits),
+        Err(error) if is_dir && is_not_empty(&error) => return Ok(Removal::Waits),
         Err(error) if is_gone(&error) => {}
         Err(error) => {
             emptied.take(path);
@@ -376,7 +387,7 @@ pub(super) fn remove(
     // Another core may have removed and reported it between the two steps above.
     let ours = !is_dir || emptied.take(path);
     upwards(root, above, emptied, on_removed);
-    Ok(if ours { Outcome::Removed } else { Outcome::Waits })
+    Ok(if ours { Removal::Removed } else { Removal::Waits })
 }
 
 /// Removes registered directories above, as far as they are empty.
@@ -384,7 +395,7 @@ fn upwards(root: &OwnedFd, mut path: &[u8], emptied: &Emptied, on_removed: &mut 
     while !path.is_empty() && emptied.has(path) {
         let (above, name) = divide(path);
         let Ok(name) = c_string(name) else { return };
-        let mut folder = Folder::default();
+        let mut folder = LastFolder::default();
         let removed = folder.open(root, above).and_then(|parent| dir::rmdir(parent, &name));
         // A non-empty one keeps waiting; other failures are reported by the directory's own task or are harmless.
         if removed.is_err() {
@@ -415,7 +426,7 @@ pub(super) fn remove_moved(root: &OwnedFd, entry: &Entry, and_dirs: bool) -> io:
     let path = entry.name.strip_suffix(b"/").unwrap_or(&entry.name);
     let (above, name) = divide(path);
     let name = c_string(name)?;
-    let mut folder = Folder::default();
+    let mut folder = LastFolder::default();
     let parent = match folder.open(root, above) {
         Err(error) if is_gone(&error) => return Ok(true),
         other => other?,
@@ -446,7 +457,7 @@ pub(super) fn remove_moved(root: &OwnedFd, entry: &Entry, and_dirs: bool) -> io:
         while !path.is_empty() {
             let (above, name) = divide(path);
             let name = c_string(name)?;
-            let mut folder = Folder::default();
+            let mut folder = LastFolder::default();
             if folder.open(root, above).and_then(|parent| dir::rmdir(parent, &name)).is_err() {
                 break;
             }
@@ -503,13 +514,13 @@ mod tests {
     /// Removes names in this order; returns the reported ones.
     fn run(root: &OwnedFd, names: &[&str]) -> Vec<String> {
         let (emptied, mut folder, mut removed) =
-            (Emptied::default(), Folder::default(), Vec::new());
+            (Emptied::default(), LastFolder::default(), Vec::new());
         for name in names {
             let mut above = Vec::new();
             let mut on_removed =
                 |path: &[u8]| above.push(String::from_utf8(path.to_vec()).unwrap());
             if remove(root, &entry(name), &mut folder, &emptied, &mut on_removed).unwrap()
-                == Outcome::Removed
+                == Removal::Removed
             {
                 removed.push((*name).to_owned());
             }
@@ -560,7 +571,7 @@ mod tests {
         let (inside, outside) = (Folder0::new("inside"), Folder0::new("outside"));
         outside.file("f");
         std::os::unix::fs::symlink(&outside.0, inside.0.join("d")).unwrap();
-        let (emptied, mut folder) = (Emptied::default(), Folder::default());
+        let (emptied, mut folder) = (Emptied::default(), LastFolder::default());
         let removed = remove(&inside.open(), &entry("d/f"), &mut folder, &emptied, &mut |_| {});
         assert!(removed.is_err(), "{removed:?}");
         let up = format!("../{}/f", outside.0.file_name().unwrap().to_str().unwrap());

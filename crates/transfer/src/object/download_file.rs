@@ -2,12 +2,12 @@
 //! only if that is safe, else without a name or under a temporary one until it is complete; an existing entry is
 //! replaced through a temporary name and rename(2).
 
-use super::entry::{CHANGED_WHILE_READ, Done, Failed, Moving, Object};
+use super::entry::{CHANGED_WHILE_READ, Failed, MoveResult, Moving, Object};
 use super::folded;
-use super::folded::Names;
-use super::folders::{Folder, Look, Rules, failed, split};
+use super::folded::HashedName;
+use super::folders::{Look, OpenFolder, Rules, failed, split};
 use super::get::unreadable;
-use super::runtime::{Core, Engine, blocking};
+use super::runtime::{Core, ObjectEngine, blocking};
 use super::stream::{HELD_BYTES_MAX, StreamError, stream};
 use super::{CaseConflict, Folded, ObjectOptions, Root, Side, metadata};
 use crate::journal::Ledger;
@@ -51,21 +51,21 @@ pub(super) enum Appeared {
 pub(super) struct DownloadFile {
     /// `None` once it has its name, or is kept for a later run.
     draft: Option<Draft<Arc<OwnedFd>, Arc<OwnedFd>>>,
-    files: Arc<Files>,
+    files: Arc<FileCreation>,
     /// Its final name.
     name: CString,
     /// An earlier run created it, so its attributes are unknown.
     adopted: bool,
 }
 
-impl Place {
+impl FilePlace {
     /// Creates a file with the given content and attributes.
     ///
     /// # Errors
     /// Those of the system, with nothing left behind; of attributes that could not be set, after the file was
     /// published.
     pub async fn fill(
-        self: &Arc<Place>,
+        self: &Arc<FilePlace>,
         core: &Core<'_>,
         shape: Shape,
         frames: &Arc<Vec<Bytes>>,
@@ -99,7 +99,7 @@ impl Place {
     /// # Errors
     /// Those of the system; EINVAL for a text with a NUL inside.
     pub async fn link(
-        self: &Arc<Place>,
+        self: &Arc<FilePlace>,
         core: &Core<'_>,
         shape: Shape,
         text: &[u8],
@@ -142,9 +142,9 @@ impl Core<'_> {
     }
 }
 
-impl Files {
+impl FileCreation {
     /// Returns whether the existing entry is written into instead of being replaced.
-    fn writes_into(&self, place: &Place) -> Result<bool, Failed> {
+    fn writes_into(&self, place: &FilePlace) -> Result<bool, Failed> {
         if !self.policy.cp_targets {
             return Ok(false);
         }
@@ -156,10 +156,10 @@ impl Files {
     }
 }
 
-impl Files {
+impl FileCreation {
     /// Returns the result for a file whose name was absent when the target was listed and is in use now; `None` to
     /// replace what has it.
-    fn instead(&self, place: &Place) -> Result<Option<Appeared>, Failed> {
+    fn instead(&self, place: &FilePlace) -> Result<Option<Appeared>, Failed> {
         if self.never_replaces() {
             return Ok(Some(Appeared::Kept));
         }
@@ -174,7 +174,7 @@ impl Files {
     ///
     /// # Errors
     /// Its name is another one, and that is refused.
-    fn on_other(&self, place: &Place) -> Result<Option<Appeared>, Failed> {
+    fn on_other(&self, place: &FilePlace) -> Result<Option<Appeared>, Failed> {
         if place.name.to_bytes().is_ascii() {
             return Ok(None);
         }
@@ -204,8 +204,8 @@ impl DownloadFile {
     /// Begins a file of `size` bytes whose content is available; the inner error is the result for an entry that
     /// appeared meanwhile.
     fn begin(
-        files: &Arc<Files>,
-        place: &Place,
+        files: &Arc<FileCreation>,
+        place: &FilePlace,
         shape: &Shape,
         size: u64,
     ) -> Result<Result<DownloadFile, Appeared>, Failed> {
@@ -226,8 +226,8 @@ impl DownloadFile {
     /// # Errors
     /// EEXIST if a file appeared under the final name meanwhile.
     pub fn create(
-        files: &Arc<Files>,
-        place: &Place,
+        files: &Arc<FileCreation>,
+        place: &FilePlace,
         shape: &Shape,
         size: u64,
         whole: bool,
@@ -244,8 +244,8 @@ impl DownloadFile {
 
     /// Begins a file under a temporary name.
     pub fn temporary(
-        files: &Arc<Files>,
-        place: &Place,
+        files: &Arc<FileCreation>,
+        place: &FilePlace,
         shape: &Shape,
     ) -> Result<DownloadFile, Failed> {
         DownloadFile::named(files, place, shape, files.drafts.temp_names.make())
@@ -253,8 +253,8 @@ impl DownloadFile {
 
     /// Begins a file under a name that is not the final one.
     pub fn named(
-        files: &Arc<Files>,
-        place: &Place,
+        files: &Arc<FileCreation>,
+        place: &FilePlace,
         shape: &Shape,
         name: CString,
     ) -> Result<DownloadFile, Failed> {
@@ -264,7 +264,12 @@ impl DownloadFile {
     }
 
     /// Continues a file that an earlier run has begun.
-    pub fn adopt(files: &Arc<Files>, place: &Place, fd: OwnedFd, name: CString) -> DownloadFile {
+    pub fn adopt(
+        files: &Arc<FileCreation>,
+        place: &FilePlace,
+        fd: OwnedFd,
+        name: CString,
+    ) -> DownloadFile {
         let dir = Arc::clone(&place.folder.fd);
         let draft = Draft { fd, dir, name: DraftName::Temporary(name) };
         let mut file = DownloadFile::new(files, place, draft);
@@ -272,7 +277,11 @@ impl DownloadFile {
         file
     }
 
-    fn new(files: &Arc<Files>, place: &Place, draft: Draft<Arc<OwnedFd>>) -> DownloadFile {
+    fn new(
+        files: &Arc<FileCreation>,
+        place: &FilePlace,
+        draft: Draft<Arc<OwnedFd>>,
+    ) -> DownloadFile {
         let Draft { fd, dir, name } = draft;
         let draft = Some(Draft { fd: Arc::new(fd), dir, name });
         let (files, name) = (Arc::clone(files), place.name.clone());
@@ -311,7 +320,7 @@ impl DownloadFile {
     /// # Errors
     /// Those of the system, with nothing left behind; of attributes that could not be set, after the file has its
     /// name.
-    pub fn publish(mut self, place: &Place, shape: &Shape) -> Result<Appeared, Failed> {
+    pub fn publish(mut self, place: &FilePlace, shape: &Shape) -> Result<Appeared, Failed> {
         let files = Arc::clone(&self.files);
         let target = (place.folder.fd.as_fd(), &*place.name);
         files.drafts.check_lease().map_err(failed(Operation::Create))?;
@@ -362,7 +371,7 @@ impl Drop for DownloadFile {
 }
 
 /// Returns the mode to create a file with: the final one if nothing changes it later, else a private one.
-fn first_mode(place: &Place, shape: &Shape) -> u32 {
+fn first_mode(place: &FilePlace, shape: &Shape) -> u32 {
     if shape.uid.is_some() || shape.gid.is_some() || shape.mode & 0o6000 != 0 {
         0o600
     } else if place.folder.default_acl && !shape.exact {
@@ -375,7 +384,12 @@ fn first_mode(place: &Place, shape: &Shape) -> u32 {
 
 /// Sets owner, mode and times, in this order: a change of owner clears setuid bits. Skips what the kernel has set
 /// already.
-fn settle(fd: BorrowedFd<'_>, place: &Place, shape: &Shape, adopted: bool) -> Result<(), Failed> {
+fn settle(
+    fd: BorrowedFd<'_>,
+    place: &FilePlace,
+    shape: &Shape,
+    adopted: bool,
+) -> Result<(), Failed> {
     let owned = match (shape.uid, shape.gid) {
         (None, None) => Ok(()),
         (uid, gid) => meta::set_owner_fd(fd, uid, gid).map_err(failed(Operation::SetOwner)),
@@ -400,8 +414,8 @@ fn settle(fd: BorrowedFd<'_>, place: &Place, shape: &Shape, adopted: bool) -> Re
 
 /// Renames a finished temporary entry to its final name, after the backup of an existing one.
 fn place_at<D: AsFd>(
-    files: &Files,
-    place: &Place,
+    files: &FileCreation,
+    place: &FilePlace,
     mut entry: TempEntry<D>,
 ) -> Result<Appeared, Failed> {
     let folder = place.folder.fd.as_fd();
@@ -461,7 +475,7 @@ fn place_at<D: AsFd>(
 const CLEARED_MAX: usize = 100_000;
 
 /// State of creating files, shared by all cores and their helper threads.
-pub(in crate::object) struct Files {
+pub(in crate::object) struct FileCreation {
     pub(super) policy: Policy,
     /// Existing files are never replaced.
     pub(super) if_none_match: bool,
@@ -475,7 +489,7 @@ pub(in crate::object) struct Files {
     cleared: Mutex<HashSet<(u64, u64)>>,
 }
 
-impl Files {
+impl FileCreation {
     /// Returns the initial state of a run.
     pub fn new(
         policy: &Policy,
@@ -483,8 +497,8 @@ impl Files {
         control: &Control,
         ledger: &Arc<Ledger>,
         folded: &Arc<Folded>,
-    ) -> Files {
-        Files {
+    ) -> FileCreation {
+        FileCreation {
             policy: policy.clone(),
             if_none_match: options.if_none_match,
             // Times are always kept: files get the object's.
@@ -530,15 +544,15 @@ impl Files {
 
 /// Target location of an entry's file.
 #[derive(Clone)]
-pub(super) struct Place {
+pub(super) struct FilePlace {
     /// Its folder.
-    pub folder: Folder,
+    pub folder: OpenFolder,
     /// Its name there.
     pub name: CString,
     /// The target had an entry of this name when it was listed.
     pub exists: bool,
     /// Its name as it is remembered, if the target holds different names for one.
-    pub names: Option<Names>,
+    pub names: Option<HashedName>,
 }
 
 /// Runs calls for a file system: directly, or on a helper thread if they may be slow.
@@ -555,12 +569,12 @@ pub(super) async fn file_calls<T: Send + 'static>(
     }
 }
 
-impl Place {
+impl FilePlace {
     /// Opens or creates the folder of the entry's target name.
     ///
     /// # Errors
     /// See [`folder`].
-    pub async fn of(core: &Core<'_>, moving: &Moving) -> Result<Place, Failed> {
+    pub async fn of(core: &Core<'_>, moving: &Moving) -> Result<FilePlace, Failed> {
         let Root::Local { dir: root, .. } = &moving.pair.target else {
             let why = "the target is not a local folder";
             return Err(Failed::Reason(Operation::Create, Side::Target, why));
@@ -570,14 +584,14 @@ impl Place {
         count_made(core, made);
         let folder = folder?;
         let names = known(core, &folder, root, &moving.name).await?;
-        Ok(Place { folder, name, exists: moving.existing.is_some(), names })
+        Ok(FilePlace { folder, name, exists: moving.existing.is_some(), names })
     }
 
     /// As `of`, after the folder turned out to be gone.
     ///
     /// # Errors
     /// See [`folder`].
-    pub async fn again(core: &Core<'_>, moving: &Moving) -> Result<Place, Failed> {
+    pub async fn again(core: &Core<'_>, moving: &Moving) -> Result<FilePlace, Failed> {
         if let (Root::Local { dir: root, .. }, Ok((above, _))) =
             (&moving.pair.target, split(&moving.name))
         {
@@ -585,7 +599,7 @@ impl Place {
             let top = above.split(|byte| *byte == b'/').next().unwrap_or_default();
             core.folders.borrow_mut().forget(root, top);
         }
-        Place::of(core, moving).await
+        FilePlace::of(core, moving).await
     }
 
     /// Returns whether calls there may be slow.
@@ -598,10 +612,10 @@ impl Place {
 /// the target holds different names for one.
 async fn known(
     core: &Core<'_>,
-    folder: &Folder,
+    folder: &OpenFolder,
     root: &Arc<OwnedFd>,
     name: &[u8],
-) -> Result<Option<Names>, Failed> {
+) -> Result<Option<HashedName>, Failed> {
     let files = Arc::clone(&core.engine.files);
     if let Some(identity) = folder.older
         && files.clears.load(Ordering::Relaxed)
@@ -637,7 +651,7 @@ pub(super) async fn folder(
     core: &Core<'_>,
     root: &Arc<OwnedFd>,
     path: &[u8],
-) -> (Result<Folder, Failed>, u64) {
+) -> (Result<OpenFolder, Failed>, u64) {
     let rules =
         Rules { follow: core.engine.policy().keep_dirlinks, umask: core.engine.setup.umask };
     loop {
@@ -714,7 +728,7 @@ pub(super) struct Shape {
 
 impl Shape {
     /// Returns the attributes for the file of an entry. `head` is given if headers were requested.
-    pub fn of(engine: &Engine<'_>, moving: &Moving, head: Option<&ObjectHead>) -> Shape {
+    pub fn of(engine: &ObjectEngine<'_>, moving: &Moving, head: Option<&ObjectHead>) -> Shape {
         let (policy, options) = (engine.policy(), engine.setup.options);
         let carried = head.map(|head| metadata::read(&head.metadata)).unwrap_or_default();
         let carried = carried.on_file(policy, options, hakobu_sys::process::euid());
@@ -747,7 +761,7 @@ impl Shape {
 }
 
 /// Returns whether metadata is required to determine the attributes of a file.
-pub(super) fn wants_metadata(engine: &Engine<'_>) -> bool {
+pub(super) fn wants_metadata(engine: &ObjectEngine<'_>) -> bool {
     let options = &engine.setup.options;
     options.keep_times
         || options.keep_modes
@@ -767,8 +781,11 @@ const STEP: Duration = Duration::from_millis(50);
 ///
 /// # Errors
 /// Those of the request or the target; `Stopped` also while a FIFO has no reader. Bytes already written stay.
-pub(super) async fn write_into_node(core: &Core<'_>, moving: &Moving) -> Result<Done, Failed> {
-    let place = Place::of(core, moving).await?;
+pub(super) async fn write_into_node(
+    core: &Core<'_>,
+    moving: &Moving,
+) -> Result<MoveResult, Failed> {
+    let place = FilePlace::of(core, moving).await?;
     let node = open_node(core, &place).await?;
     let client = core.store(Side::Source)?;
     let Object { bucket, key, version, .. } = Object::source(core, moving)?;
@@ -788,11 +805,11 @@ pub(super) async fn write_into_node(core: &Core<'_>, moving: &Moving) -> Result<
     if bytes != moving.entry.meta.size && !moving.is_unknown() {
         return Err(Failed::Reason(Operation::Read, Side::Source, CHANGED_WHILE_READ));
     }
-    Ok(Done { bytes, ..Done::default() })
+    Ok(MoveResult { bytes, ..MoveResult::default() })
 }
 
 /// Opens the node. Waits for the reader of a FIFO.
-async fn open_node(core: &Core<'_>, place: &Place) -> Result<OwnedFd, Failed> {
+async fn open_node(core: &Core<'_>, place: &FilePlace) -> Result<OwnedFd, Failed> {
     let folder = place.folder.fd.as_fd();
     loop {
         match file::open_write(folder, &place.name) {

@@ -1,6 +1,6 @@
 //! One entry being moved between two roots, the result of its move, and the reporting of failures.
 
-use super::runtime::{Core, Engine, Parts};
+use super::runtime::{Core, ObjectEngine, Parts};
 use super::{Entry, Pair, Root, Side, delete};
 use crate::location::{Location, s3_path};
 use hakobu_core::error::{Cause, ErrorClass, Fatal, Operation, Problem};
@@ -32,14 +32,14 @@ pub(super) struct Moving {
 /// Result of a step of a move.
 pub(super) enum Step {
     /// It is complete and checked.
-    Done(Done),
+    Done(MoveResult),
     /// It continues in parts, with this many at once.
     Parts(Arc<dyn Parts>, usize),
 }
 
 /// Result of a completed move.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Done {
+pub(super) struct MoveResult {
     /// Bytes of content moved.
     pub bytes: u64,
     /// Kind of the entry at the target, if it is not a regular file or object.
@@ -52,19 +52,19 @@ pub(super) struct Done {
     pub other: bool,
 }
 
-impl Done {
-    const NOTHING: Done =
-        Done { bytes: 0, kind: None, skipped: false, metadata: false, other: false };
+impl MoveResult {
+    const NOTHING: MoveResult =
+        MoveResult { bytes: 0, kind: None, skipped: false, metadata: false, other: false };
     /// The result of an entry that was skipped after all.
-    pub const SKIPPED: Done = Done { skipped: true, ..Done::NOTHING };
+    pub const SKIPPED: MoveResult = MoveResult { skipped: true, ..MoveResult::NOTHING };
     /// The result of an entry of which only attributes were set.
-    pub const METADATA: Done = Done { metadata: true, ..Done::NOTHING };
+    pub const METADATA: MoveResult = MoveResult { metadata: true, ..MoveResult::NOTHING };
 }
 
 impl Moving {
     /// Begins a move.
     pub fn new(
-        engine: &Engine<'_>,
+        engine: &ObjectEngine<'_>,
         pair: Arc<Pair>,
         entry: Entry,
         name: Box<[u8]>,
@@ -136,7 +136,7 @@ impl Core<'_> {
     }
 }
 
-impl Engine<'_> {
+impl ObjectEngine<'_> {
     /// As [`Core::failed`], with the paths of source and target.
     pub(super) fn failed(
         &self,
@@ -241,7 +241,7 @@ impl<'a> Object<'a> {
 }
 
 /// The object that a move writes, and the client for it.
-pub(super) struct Target<'a> {
+pub(super) struct ObjectTarget<'a> {
     /// The client of the target's store.
     pub client: &'a Client,
     /// Its bucket.
@@ -250,17 +250,17 @@ pub(super) struct Target<'a> {
     pub key: Vec<u8>,
 }
 
-impl<'a> Target<'a> {
+impl<'a> ObjectTarget<'a> {
     /// Returns the target of a move.
     ///
     /// # Errors
     /// The target is not in a store.
-    pub fn of(core: &'a Core<'_>, moving: &'a Moving) -> Result<Target<'a>, Failed> {
+    pub fn of(core: &'a Core<'_>, moving: &'a Moving) -> Result<ObjectTarget<'a>, Failed> {
         let Root::Store { bucket, .. } = &moving.pair.target else {
             return Err(no_store(Side::Target));
         };
         let client = core.store(Side::Target)?;
-        Ok(Target { client, bucket, key: moving.pair.target.key(&moving.name) })
+        Ok(ObjectTarget { client, bucket, key: moving.pair.target.key(&moving.name) })
     }
 
     /// Requests the headers of the object that exists now.
@@ -314,13 +314,13 @@ impl Core<'_> {
     }
 
     /// Ends a move: counts it, reports it, removes the source if requested.
-    pub(super) async fn finish(&self, moving: &Moving, result: Result<Done, Failed>) {
+    pub(super) async fn finish(&self, moving: &Moving, result: Result<MoveResult, Failed>) {
         let mut totals = Totals::default();
         let result = match result {
             Err(Failed::Request(_, _, error))
                 if self.engine.setup.options.leave_archived && error.is_archived() =>
             {
-                Ok(Done::SKIPPED)
+                Ok(MoveResult::SKIPPED)
             }
             other => other,
         };
@@ -351,7 +351,7 @@ impl Core<'_> {
         self.add(totals);
     }
 
-    fn count(&self, moving: &Moving, done: Done, totals: &mut Totals) {
+    fn count(&self, moving: &Moving, done: MoveResult, totals: &mut Totals) {
         if done.skipped {
             totals.skipped += 1;
             totals.bytes_skipped += moving.entry.meta.size;
@@ -372,13 +372,13 @@ impl Core<'_> {
         }
     }
 
-    fn report(&self, moving: &Moving, done: Done) {
+    fn report(&self, moving: &Moving, done: MoveResult) {
         let (items, unchanged) = self.engine.setup.items;
         if !items || (done.skipped && !unchanged) {
             return;
         }
         let change = match (&moving.existing, done) {
-            (_, Done { skipped: true, .. }) => Change::default(),
+            (_, MoveResult { skipped: true, .. }) => Change::default(),
             (None, _) => Change { created: true, transferred: true, ..Change::default() },
             (Some(old), _) => Change {
                 transferred: !done.metadata,

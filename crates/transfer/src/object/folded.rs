@@ -49,7 +49,7 @@ pub(crate) struct Made {
 
 /// A name below a target root, hashed as it is and in lower case.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Names {
+pub(crate) struct HashedName {
     exact: u64,
     lower: u64,
 }
@@ -67,9 +67,9 @@ impl Folded {
     }
 
     /// Returns a name below a root as it is remembered.
-    pub(crate) fn names(&self, root: Identity, name: &[u8]) -> Names {
+    pub(crate) fn names(&self, root: Identity, name: &[u8]) -> HashedName {
         let lower = String::from_utf8_lossy(name).to_lowercase();
-        Names {
+        HashedName {
             exact: self.keys.hash_one((root, name)),
             lower: self.keys.hash_one((root, lower.as_bytes())),
         }
@@ -83,7 +83,7 @@ impl Folded {
 
 impl Made {
     /// Takes a name for an entry of the source; returns whether the target takes it for that of another entry.
-    pub fn take(&mut self, names: Names) -> bool {
+    pub fn take(&mut self, names: HashedName) -> bool {
         *self.names.entry(names.lower).or_insert(names.exact) != names.exact
     }
 
@@ -95,7 +95,7 @@ impl Made {
         &self,
         folder: BorrowedFd<'_>,
         name: &CStr,
-        names: Names,
+        names: HashedName,
     ) -> Result<bool, Failed> {
         let other = |known: Option<&u64>| known.is_some_and(|known| *known != names.exact);
         match meta::of(folder, name, false) {
@@ -113,7 +113,7 @@ impl Made {
     }
 
     /// Records that a file was placed.
-    pub fn placed(&mut self, folder: BorrowedFd<'_>, name: &CStr, names: Names) {
+    pub fn placed(&mut self, folder: BorrowedFd<'_>, name: &CStr, names: HashedName) {
         if let Ok(there) = meta::of(folder, name, false) {
             self.files.insert(there.identity(), names.exact);
         }

@@ -43,13 +43,13 @@ struct Below {
 }
 
 struct Kept {
-    folder: Folder,
+    folder: OpenFolder,
     used: u64,
 }
 
 /// An open folder.
 #[derive(Clone)]
-pub(super) struct Folder {
+pub(super) struct OpenFolder {
     /// The folder.
     pub fd: Arc<OwnedFd>,
     /// New entries inherit an ACL from it, which replaces the umask.
@@ -65,20 +65,20 @@ pub(super) struct Folder {
 /// State of a requested folder.
 pub(super) enum Look {
     /// It is open.
-    Open(Folder),
+    Open(OpenFolder),
     /// Another worker is opening it: retry when it is done.
     Opening(Rc<Notify>),
     /// Components remain to be opened or created.
-    Way(Way),
+    Way(FolderPath),
 }
 
 /// The path from an open folder to one below it. Can be walked on another thread.
-pub(super) struct Way {
+pub(super) struct FolderPath {
     /// The folder to reach.
     path: Box<[u8]>,
     /// Length of the part of the path that leads to `from`.
     at: usize,
-    from: Folder,
+    from: OpenFolder,
     /// The target folder, which symlinks on the path must not lead out of.
     root: Arc<OwnedFd>,
     rules: Rules,
@@ -88,11 +88,11 @@ pub(super) struct Way {
 pub(super) struct Reached {
     path: Box<[u8]>,
     /// Folders on the path, by the lengths of their paths.
-    entered: Vec<(usize, Folder)>,
+    entered: Vec<(usize, OpenFolder)>,
     /// Number of folders created.
     pub made: u64,
     /// The last folder.
-    pub end: Result<Folder, Failed>,
+    pub end: Result<OpenFolder, Failed>,
 }
 
 /// Rules for opening and creating folders.
@@ -135,7 +135,7 @@ impl Folders {
         match below.nearest(path, clock) {
             (at, from) if at < path.len() => {
                 let root = Arc::clone(root);
-                Look::Way(Way { path: path.into(), at, from, root, rules })
+                Look::Way(FolderPath { path: path.into(), at, from, root, rules })
             }
             (_, folder) => Look::Open(folder),
         }
@@ -210,7 +210,7 @@ impl Folders {
 
 impl Below {
     /// Returns the nearest open folder above `path`, and the length of its path.
-    fn nearest(&mut self, path: &[u8], clock: u64) -> (usize, Folder) {
+    fn nearest(&mut self, path: &[u8], clock: u64) -> (usize, OpenFolder) {
         let mut above = path;
         while let Some(at) = above.iter().rposition(|byte| *byte == b'/') {
             above = &above[..at];
@@ -222,13 +222,13 @@ impl Below {
         if let Some(kept) = self.open.get(&[][..]) {
             return (0, kept.folder.clone());
         }
-        let root = Folder::with(Arc::clone(&self.root), false);
+        let root = OpenFolder::with(Arc::clone(&self.root), false);
         self.keep(b"", &root, clock);
         (0, root)
     }
 
     /// Caches a folder, replacing the least recently used one if necessary.
-    fn keep(&mut self, path: &[u8], folder: &Folder, clock: u64) {
+    fn keep(&mut self, path: &[u8], folder: &OpenFolder, clock: u64) {
         if self.open.len() >= OPEN_MAX {
             let oldest = self.open.iter().min_by_key(|(_, kept)| kept.used);
             if let Some(path) = oldest.map(|(path, _)| path.clone()) {
@@ -239,7 +239,7 @@ impl Below {
     }
 }
 
-impl Way {
+impl FolderPath {
     /// Returns whether calls for the path may be slow.
     pub(super) fn waits(&self) -> bool {
         self.from.waits()
@@ -248,7 +248,7 @@ impl Way {
     /// Opens or creates each folder on the path. Fails with the system's error, or with a reason if a file or a
     /// symlink is in the way.
     pub(super) fn go(self) -> Reached {
-        let Way { path, mut at, mut from, root, rules } = self;
+        let FolderPath { path, mut at, mut from, root, rules } = self;
         let (mut entered, mut made) = (Vec::new(), 0);
         let end = loop {
             if at >= path.len() {
@@ -263,7 +263,7 @@ impl Way {
             match name.and_then(|name| enter(from.fd.as_fd(), &name, whole, rules)) {
                 Ok((fd, new)) => {
                     made += u64::from(new);
-                    from = Folder::with(Arc::new(fd), new);
+                    from = OpenFolder::with(Arc::new(fd), new);
                     entered.push((at, from.clone()));
                 }
                 Err(failed) => break Err(failed),
@@ -273,19 +273,19 @@ impl Way {
     }
 }
 
-impl Folder {
+impl OpenFolder {
     /// Returns whether calls for files in it may be slow: its file system is a network or FUSE one, or unknown. The
     /// same ones may report failed writes at close(2).
     pub(super) fn waits(&self) -> bool {
         self.reports_late
     }
 
-    fn with(fd: Arc<OwnedFd>, is_new: bool) -> Folder {
+    fn with(fd: Arc<OwnedFd>, is_new: bool) -> OpenFolder {
         let default_acl = xattr::get(fd.as_fd(), xattr::ACL_DEFAULT, &mut Vec::new()).is_ok();
         let reports_late = file::reports_late(fd.as_fd());
         let identity = meta::of_fd(&*fd).ok().map(|meta| meta.identity());
         let dev = identity.map(|(dev, _)| dev);
-        Folder { fd, default_acl, reports_late, dev, older: identity.filter(|_| !is_new) }
+        OpenFolder { fd, default_acl, reports_late, dev, older: identity.filter(|_| !is_new) }
     }
 }
 
@@ -367,7 +367,7 @@ mod tests {
             root: &Arc<OwnedFd>,
             path: &[u8],
             rules: Rules,
-        ) -> Result<(Folder, u64), Failed> {
+        ) -> Result<(OpenFolder, u64), Failed> {
             match self.look(root, path, rules) {
                 Look::Open(folder) => Ok((folder, 0)),
                 Look::Way(way) => {

@@ -1,20 +1,22 @@
 //! Downloads: small objects whole, larger ones in ranges, each checked before it gets its name.
 
 use super::download_file::{
-    Appeared, DownloadFile, Place, Shape, count_made, file_calls, folder, wants_metadata,
+    Appeared, DownloadFile, FilePlace, Shape, count_made, file_calls, folder, wants_metadata,
     write_into_node,
 };
-use super::entry::{CHANGED_WHILE_READ, Done, Failed, Moving, Object, Step};
+use super::entry::{CHANGED_WHILE_READ, Failed, MoveResult, Moving, Object, Step};
 use super::folders::{failed, split};
 use super::parts as checkpoint;
 use super::parts as sums;
 use super::parts::Cut;
 use super::parts::{Checkpoint, unusable};
-use super::parts::{Proof, joined};
+use super::parts::{WholeCheck, joined};
 use super::queue::{Large, Permits};
-use super::runtime::{Core, Engine, Parts, blocking};
+use super::runtime::{Core, ObjectEngine, Parts, blocking};
 use super::{Root, Side, says_symlink};
-use crate::journal::{self, Checked, Identity, Place as Spot, Record, Source, text};
+use crate::journal::{
+    self, ObjectIdentity, ObjectRecord, PartsLocation as Spot, RecordCheck, Source, text,
+};
 use crate::policy::Symlinks;
 use crate::publish::{self, TempNames, is_node};
 use bytes::Bytes;
@@ -73,7 +75,7 @@ pub(super) async fn get_whole(
     core: &Core<'_>,
     moving: &Moving,
     bytes_max: u64,
-) -> Result<Option<Done>, Failed> {
+) -> Result<Option<MoveResult>, Failed> {
     let expected = match moving.is_unknown() {
         true => bytes_max,
         false => moving.entry.meta.size,
@@ -94,10 +96,11 @@ async fn write_whole(
     core: &Core<'_>,
     moving: &Moving,
     (headers, frames, size): Whole,
-) -> Result<Option<Done>, Failed> {
+) -> Result<Option<MoveResult>, Failed> {
     let listed = &*moving.entry.etag;
     let is_other = header::etag(&headers) != listed;
-    let done = Done { bytes: size, other: is_other && !listed.is_empty(), ..Done::default() };
+    let done =
+        MoveResult { bytes: size, other: is_other && !listed.is_empty(), ..MoveResult::default() };
     if matches!(moving.pair.target, Root::Null) {
         return Ok(Some(done));
     }
@@ -110,23 +113,23 @@ async fn write_whole(
     let symlink =
         engine.policy().symlinks == Symlinks::Keep && head.is_some_and(|head| says_symlink(&head));
     let frames = Arc::new(frames);
-    let make = async |place: Place| match symlink {
+    let make = async |place: FilePlace| match symlink {
         true => Arc::new(place).link(core, shape, &frames.concat()).await,
         false => Arc::new(place).fill(core, shape, &frames, size).await,
     };
-    let mut made = make(Place::of(core, moving).await?).await;
+    let mut made = make(FilePlace::of(core, moving).await?).await;
     if let Err(Failed::File(Operation::Create, _, error)) = &made
         && errno::is(error, errno::ENOENT)
     {
         // The open folder was removed by another program: create it again, once.
-        made = make(Place::again(core, moving).await?).await;
+        made = make(FilePlace::again(core, moving).await?).await;
     }
     let made = made?;
     core.tell_conflict(moving, made);
     Ok(match made {
-        Appeared::Kept | Appeared::LeftOut => Some(Done::SKIPPED),
+        Appeared::Kept | Appeared::LeftOut => Some(MoveResult::SKIPPED),
         Appeared::Yes | Appeared::Replaced if symlink => {
-            Some(Done { bytes: 0, kind: Some(Kind::Symlink), ..done })
+            Some(MoveResult { bytes: 0, kind: Some(Kind::Symlink), ..done })
         }
         Appeared::Yes | Appeared::Replaced => Some(done),
         Appeared::Node if symlink => {
@@ -145,16 +148,16 @@ pub(super) async fn create_marker(
     core: &Core<'_>,
     moving: &Moving,
     path: &[u8],
-) -> Result<Done, Failed> {
+) -> Result<MoveResult, Failed> {
     let Root::Local { dir: root, .. } = &moving.pair.target else {
-        return Ok(Done::SKIPPED);
+        return Ok(MoveResult::SKIPPED);
     };
     split(path)?;
     let (opened, made) = folder(core, root, path).await;
     // The end of the move counts the folder itself.
     count_made(core, made.saturating_sub(u64::from(opened.is_ok())));
     opened?;
-    Ok(Done { kind: Some(Kind::Dir), skipped: made == 0, ..Done::default() })
+    Ok(MoveResult { kind: Some(Kind::Dir), skipped: made == 0, ..MoveResult::default() })
 }
 
 // Reads the whole body of an object and checks it against the stored checksum.
@@ -303,9 +306,9 @@ pub struct LargeDownload {
     cut: Cut,
     /// The checksum algorithm for each range.
     algorithm: Option<Algorithm>,
-    proof: Proof,
+    proof: WholeCheck,
     shape: Shape,
-    place: Option<Arc<Place>>,
+    place: Option<Arc<FilePlace>>,
     permits: Permits,
     state: Mutex<State>,
 }
@@ -340,15 +343,15 @@ pub(super) async fn begin_ranges(
     };
     let other = !known.map_err(|error| unreadable(moving, error))?;
     let proof = match client.session().checks_downloads() {
-        true => Proof::of(&head.checksums),
-        false => Proof::None,
+        true => WholeCheck::of(&head.checksums),
+        false => WholeCheck::None,
     };
     let local = matches!(moving.pair.target, Root::Local { .. });
     let resume = options.resume && local;
     let algorithm = proof.of_parts(resume);
     let shape = Shape::of(core.engine, moving, Some(&head));
     let place = match local {
-        true => Some(Arc::new(Place::of(core, moving).await?)),
+        true => Some(Arc::new(FilePlace::of(core, moving).await?)),
         false => None,
     };
     let mut cut = Cut::new(head.size, part_bytes);
@@ -357,14 +360,14 @@ pub(super) async fn begin_ranges(
         let begun = match algorithm.filter(|_| resume) {
             Some(algorithm) => {
                 let etag = &*head.etag;
-                let what = What { moving, etag, place, shape: &shape, algorithm };
+                let what = DownloadSource { moving, etag, place, shape: &shape, algorithm };
                 begin_resumable(core, client, &what, cut).await?
             }
             None => {
                 let (files, at) = (Arc::clone(&core.engine.files), Arc::clone(place));
                 let calls = move || DownloadFile::create(&files, &at, &shape, cut.size, false);
                 let draft = file_calls(place.waits(), calls).await?;
-                Begun { cut, draft, finished: Vec::new(), checkpoint: None }
+                DownloadState { cut, draft, finished: Vec::new(), checkpoint: None }
             }
         };
         // Reserve the space before the first byte arrives, to detect a full disk.
@@ -394,7 +397,7 @@ pub(super) async fn begin_ranges(
 }
 
 /// Returns the number of ranges of one object to request concurrently, at present.
-fn streams_max(engine: &Engine<'_>) -> usize {
+fn streams_max(engine: &ObjectEngine<'_>) -> usize {
     engine.streams(engine.budget.bytes_max() / ROOM_BYTES)
 }
 
@@ -410,14 +413,14 @@ impl Large for LargeDownload {
         &self.permits
     }
 
-    fn streams_max(&self, engine: &Engine<'_>) -> usize {
+    fn streams_max(&self, engine: &ObjectEngine<'_>) -> usize {
         streams_max(engine)
     }
 
     async fn move_part(&self, core: &Core<'_>, number: u32) -> Result<(), Failed> {
         let client = core.store(Side::Source)?;
         let object = Object { etag: Some(&self.etag), ..Object::source(core, &self.moving)? };
-        let part = Part {
+        let part = DownloadRange {
             moving: &self.moving,
             object: &object,
             size: self.cut.size,
@@ -479,7 +482,7 @@ impl LargeDownload {
 
     /// Compares the checksum of the whole and gives the file its name. Returns `None` if it differs, so that the
     /// object is fetched again.
-    async fn settle(&self, core: &Core<'_>) -> Result<Option<Done>, Failed> {
+    async fn settle(&self, core: &Core<'_>) -> Result<Option<MoveResult>, Failed> {
         if let Some(failed) = self.permits.failure() {
             return Err(failed);
         }
@@ -494,7 +497,7 @@ impl LargeDownload {
             let error = mismatch(algorithm);
             return Err(Failed::Request(Operation::Read, Side::Source, error));
         }
-        let done = Done { bytes: self.cut.size, other: self.other, ..Done::default() };
+        let done = MoveResult { bytes: self.cut.size, other: self.other, ..MoveResult::default() };
         let draft = self.state().draft.take();
         Ok(Some(match (draft, &self.place) {
             (Some(draft), Some(place)) => {
@@ -504,7 +507,7 @@ impl LargeDownload {
                 core.tell_conflict(&self.moving, made);
                 match made {
                     Appeared::Yes | Appeared::Replaced => done,
-                    Appeared::Kept | Appeared::LeftOut => Done::SKIPPED,
+                    Appeared::Kept | Appeared::LeftOut => MoveResult::SKIPPED,
                     Appeared::Node => write_into_node(core, &self.moving).await?,
                 }
             }
@@ -519,13 +522,13 @@ impl LargeDownload {
     /// Returns the algorithm of a stored checksum that the whole does not match.
     async fn differs(&self) -> Result<Option<Algorithm>, Failed> {
         let (stored, found) = match &self.proof {
-            Proof::Joined(stored) => {
+            WholeCheck::Joined(stored) => {
                 let state = self.state();
                 let sums = state.finished.iter().map(|sum| sum.as_ref().and_then(Option::as_ref));
                 let parts = (1..).zip(sums).map(|(number, sum)| (sum, self.cut.bytes(number)));
                 (stored, joined(parts))
             }
-            Proof::Reread(stored) => {
+            WholeCheck::Reread(stored) => {
                 let draft = self.state().draft.as_ref().map(DownloadFile::reader);
                 let gone = || Err(io::ErrorKind::NotFound.into());
                 let reader = draft.unwrap_or_else(gone).map_err(failed(Operation::Read))?;
@@ -538,13 +541,13 @@ impl LargeDownload {
                 };
                 (stored, Some(blocking(read).await.map_err(failed(Operation::Read))?))
             }
-            Proof::None => return Ok(None),
+            WholeCheck::None => return Ok(None),
         };
         Ok((found.as_ref() != Some(stored)).then_some(stored.algorithm))
     }
 
     /// Makes all ranges wait again; returns the number of permits to hand out.
-    fn restart(&self, engine: &Engine<'_>) -> usize {
+    fn restart(&self, engine: &ObjectEngine<'_>) -> usize {
         let mut state = self.state();
         state.finished.fill(None);
         state.again = true;
@@ -552,7 +555,7 @@ impl LargeDownload {
     }
 
     /// Saves the state for a later run, or removes it.
-    fn close(&self, ended: &Result<Done, Failed>) {
+    fn close(&self, ended: &Result<MoveResult, Failed>) {
         let mut state = self.state();
         let draft = state.draft.take();
         let Some(mut checkpoint) = state.checkpoint.take() else { return };
@@ -578,7 +581,7 @@ pub(super) const ROOM_BYTES: u64 = 2 * WRITE_BYTES;
 const PROGRESS_BYTES: u64 = 4 << 20;
 
 /// A range to receive_range, its object, and its file.
-pub(super) struct Part<'a> {
+pub(super) struct DownloadRange<'a> {
     pub moving: &'a Moving,
     /// The one version of the object that all its ranges must belong to.
     pub object: &'a Object<'a>,
@@ -593,7 +596,7 @@ pub(super) struct Part<'a> {
     pub waits: bool,
 }
 
-impl Part<'_> {
+impl DownloadRange<'_> {
     /// Returns the number of bytes gathered before a write.
     fn write_bytes(&self) -> u64 {
         if self.waits { SLOW_WRITE_BYTES } else { WRITE_BYTES }
@@ -622,9 +625,9 @@ enum Broke {
 pub(super) async fn receive_range(
     core: &Core<'_>,
     client: &Client,
-    part: &Part<'_>,
+    part: &DownloadRange<'_>,
 ) -> Result<Option<Checksum>, Failed> {
-    let Part { object, range, .. } = part;
+    let DownloadRange { object, range, .. } = part;
     // The budget is never closed.
     let _room = core.room((2 * part.write_bytes()).min(range.end - range.start)).await;
     let mut progress = Progress { at: range.start, hasher: part.algorithm.map(Hasher::new) };
@@ -672,7 +675,7 @@ impl Progress {
     async fn go_on(
         &mut self,
         core: &Core<'_>,
-        part: &Part<'_>,
+        part: &DownloadRange<'_>,
         mut download: Download,
     ) -> Result<(), Broke> {
         let mut frames: Vec<Bytes> = Vec::new();
@@ -711,7 +714,7 @@ impl Progress {
     async fn write(
         &mut self,
         core: &Core<'_>,
-        part: &Part<'_>,
+        part: &DownloadRange<'_>,
         mut frames: Vec<Bytes>,
     ) -> Result<Vec<Bytes>, Failed> {
         let _phase = core.doing.during(Phase::Write);
@@ -746,17 +749,17 @@ impl Progress {
 pub(super) const READ_BYTES: usize = 1 << 20;
 
 /// The object to download.
-pub(super) struct What<'a> {
+pub(super) struct DownloadSource<'a> {
     pub moving: &'a Moving,
     /// ETag of the object.
     pub etag: &'a str,
-    pub place: &'a Arc<Place>,
+    pub place: &'a Arc<FilePlace>,
     pub shape: &'a Shape,
     pub algorithm: Algorithm,
 }
 
 /// A file begun by this or an earlier run.
-pub(super) struct Begun {
+pub(super) struct DownloadState {
     pub cut: Cut,
     pub draft: DownloadFile,
     /// Ranges finished by an earlier run.
@@ -771,9 +774,9 @@ pub(super) struct Begun {
 pub(super) async fn begin_resumable(
     core: &Core<'_>,
     client: &Client,
-    what: &What<'_>,
+    what: &DownloadSource<'_>,
     cut: Cut,
-) -> Result<Begun, Failed> {
+) -> Result<DownloadState, Failed> {
     let busy = "another run is downloading it";
     let (identity, claim) = checkpoint::claim(core, client, what.moving, busy)?;
     let name = TempNames::kept(number(&identity));
@@ -786,7 +789,7 @@ pub(super) async fn begin_resumable(
         && let Some((cut, draft, finished)) = trusted(core, what, &record, &now, &name).await?
     {
         let checkpoint = Some(Checkpoint::new(claim, record));
-        return Ok(Begun { cut, draft, finished, checkpoint });
+        return Ok(DownloadState { cut, draft, finished, checkpoint });
     }
     let (at, shape, its) = (Arc::clone(what.place), *what.shape, name.clone());
     let files = Arc::clone(&core.engine.files);
@@ -803,7 +806,7 @@ pub(super) async fn begin_resumable(
         Ok((draft, there))
     };
     let (draft, there) = file_calls(what.place.waits(), calls).await?;
-    let record = Record {
+    let record = ObjectRecord {
         source: now,
         place: Spot::File { name: text(name.to_bytes()), dev: there.dev, ino: there.ino },
         part_bytes: cut.part_bytes,
@@ -812,11 +815,11 @@ pub(super) async fn begin_resumable(
     };
     claim.save(&record).map_err(unusable)?;
     let checkpoint = Some(Checkpoint::new(claim, record));
-    Ok(Begun { cut, draft, finished: Vec::new(), checkpoint })
+    Ok(DownloadState { cut, draft, finished: Vec::new(), checkpoint })
 }
 
 /// Returns the number in the name of the file.
-fn number(identity: &Identity) -> u64 {
+fn number(identity: &ObjectIdentity) -> u64 {
     let both = [identity.source(), "\0", identity.target()].concat();
     sums::number(&Checksum::of(Algorithm::Crc64Nvme, both.as_bytes()))
 }
@@ -826,14 +829,14 @@ type Found = (Cut, DownloadFile, Vec<(u32, Checksum)>);
 /// Returns the file of an earlier run and its verified ranges; `None` if it is unusable.
 async fn trusted(
     core: &Core<'_>,
-    what: &What<'_>,
-    record: &Record,
+    what: &DownloadSource<'_>,
+    record: &ObjectRecord,
     now: &Source,
     name: &CStr,
 ) -> Result<Option<Found>, Failed> {
     let Spot::File { name: kept, dev, ino } = &record.place else { return Ok(None) };
     let asked = core.engine.setup.options.part_bytes;
-    let fits = record.check(now) == Checked::Good
+    let fits = record.check(now) == RecordCheck::Good
         && !what.etag.is_empty()
         && record.algorithm == what.algorithm.name()
         && asked.is_none_or(|bytes| bytes == record.part_bytes)
@@ -880,9 +883,9 @@ async fn trusted(
 }
 
 /// Returns the finished ranges as parts of a record.
-fn part_records(cut: &Cut, finished: &[Option<Option<Checksum>>]) -> Vec<journal::Part> {
+fn part_records(cut: &Cut, finished: &[Option<Option<Checksum>>]) -> Vec<journal::FinishedPart> {
     let parts = (1..).zip(finished).filter_map(|(number, sum)| {
-        Some(journal::Part {
+        Some(journal::FinishedPart {
             number,
             bytes: cut.bytes(number),
             etag: String::new(),

@@ -29,14 +29,14 @@ mod stream;
 
 pub use crate::object::parts::tidy;
 pub use crate::object::runtime::run;
-pub use crate::object::runtime::{Engine, Setup};
-pub use compare::{Checked, Checking, Finding};
+pub use crate::object::runtime::{ObjectEngine, ObjectSetup};
+pub use compare::{Checking, ComparedPair, PairFinding};
 pub(crate) use folded::CASE;
 pub use folded::Folded;
 pub use mapping::{NameError, key_of, path_of};
 pub(crate) use metadata::says_symlink;
 pub use put::of_name_alone as content_type;
-pub use stream::{Stream, StreamError, StreamParts, download_stream, upload_stream};
+pub use stream::{ObjectStream, StreamError, StreamParts, download_stream, upload_stream};
 
 pub use crate::location::Side;
 

@@ -2,10 +2,12 @@
 //! limits"; a download keeps them, too, as each part costs a request and a line of a record.
 
 use super::entry::{Failed, Moving, Object};
-use super::runtime::{Buffer, Core};
+use super::runtime::{Core, PooledBuffer};
 use super::{Root, Side};
 use crate::compare::cheapest;
-use crate::journal::{Claim, Identity, Journal, Part, Place, Record, bytes};
+use crate::journal::{
+    Claim, FinishedPart, Journal, ObjectIdentity, ObjectRecord, PartsLocation, bytes,
+};
 use crate::location::{Location, S3Url};
 use bytes::Bytes;
 use crc_fast::CrcAlgorithm;
@@ -79,19 +81,19 @@ const SAVING_SHARE: u32 = 50;
 /// A record that is updated during its transfer.
 pub(super) struct Checkpoint {
     claim: Claim,
-    record: Record,
+    record: ObjectRecord,
     /// Time of the last write, and its duration.
     saved: (Instant, Duration),
 }
 
 impl Checkpoint {
     /// Continues a record that was just read or written.
-    pub fn new(claim: Claim, record: Record) -> Checkpoint {
+    pub fn new(claim: Claim, record: ObjectRecord) -> Checkpoint {
         Checkpoint { claim, record, saved: (Instant::now(), Duration::ZERO) }
     }
 
     /// Updates the finished parts and writes the record, unless that was done just now.
-    pub fn progress(&mut self, parts: impl FnOnce() -> Vec<Part>) {
+    pub fn progress(&mut self, parts: impl FnOnce() -> Vec<FinishedPart>) {
         let (at, took) = self.saved;
         if at.elapsed() >= took * SAVING_SHARE {
             self.save(parts());
@@ -99,7 +101,7 @@ impl Checkpoint {
     }
 
     /// Writes the record. A failure only means that parts are moved again.
-    pub fn save(&mut self, parts: Vec<Part>) {
+    pub fn save(&mut self, parts: Vec<FinishedPart>) {
         let begun = Instant::now();
         self.record.parts = parts;
         drop(self.claim.save(&self.record));
@@ -122,7 +124,7 @@ pub(super) fn claim(
     client: &Client,
     moving: &Moving,
     busy: &'static str,
-) -> Result<(Identity, Claim), Failed> {
+) -> Result<(ObjectIdentity, Claim), Failed> {
     let whole = |root: &Root, path| match root {
         Root::Local { .. } => std::path::absolute(path).map_err(unusable),
         Root::Store { .. } | Root::Null => Ok(path),
@@ -130,7 +132,7 @@ pub(super) fn claim(
     let source = whole(&moving.pair.source, moving.source_path())?;
     let target = whole(&moving.pair.target, moving.target_path())?;
     let (source, target) = (source.as_os_str().as_bytes(), target.as_os_str().as_bytes());
-    let identity = Identity::new(source, target, &client.session().endpoint());
+    let identity = ObjectIdentity::new(source, target, &client.session().endpoint());
     match core.engine.setup.journal.claim(&identity).map_err(unusable)? {
         Some(claim) => Ok((identity, claim)),
         None => Err(Failed::Reason(Operation::Write, Side::Target, busy)),
@@ -168,24 +170,24 @@ pub fn tidy<'a>(
     stores: impl Iterator<Item = &'a Arc<S3Session>> + Clone,
 ) -> io::Result<()> {
     journal.tidy(|identity, record| match &record.place {
-        Place::Upload(upload) => {
+        PartsLocation::Upload(upload) => {
             let mut stores = stores.clone();
             let store = stores.find(|store| store.endpoint() == identity.endpoint());
             store.is_some_and(|store| is_unknown(store, identity, upload))
         }
-        Place::File { name, .. } => {
+        PartsLocation::File { name, .. } => {
             let target = bytes(identity.target());
             let folder = Path::new(OsStr::from_bytes(&target)).parent().unwrap_or(Path::new("/"));
             let file = folder.join(OsStr::from_bytes(&bytes(name)));
             let there = std::fs::symlink_metadata(file);
             there.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
         }
-        Place::Asked => false,
+        PartsLocation::Asked => false,
     })
 }
 
 /// Returns whether a store reports that the upload does not exist.
-fn is_unknown(store: &Arc<S3Session>, identity: &Identity, upload: &str) -> bool {
+fn is_unknown(store: &Arc<S3Session>, identity: &ObjectIdentity, upload: &str) -> bool {
     let target = bytes(identity.target());
     let Ok(Location::S3(S3Url { bucket, key, .. })) = Location::parse(OsStr::from_bytes(&target))
     else {
@@ -300,7 +302,7 @@ impl<'c, 'a> Reader<'c, 'a> {
     pub async fn all(&mut self) -> Result<Bytes, Error> {
         let room = usize::try_from(self.end - self.offset)
             .map_err(|_| broken("it does not fit into memory"))?;
-        let mut buffer = Buffer::new(room);
+        let mut buffer = PooledBuffer::new(room);
         let mut filled = 0;
         while let Some(piece) = self.next().await? {
             let space = buffer.get_mut(filled..filled + piece.len());
@@ -339,7 +341,7 @@ fn broken(what: &str) -> Error {
 
 /// Method of checking a whole object that was received in ranges.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Proof {
+pub(super) enum WholeCheck {
     /// The combined checksums of the ranges must equal this one.
     Joined(Checksum),
     /// The finished file is read again, because the hash cannot be combined.
@@ -348,20 +350,20 @@ pub(super) enum Proof {
     None,
 }
 
-impl Proof {
+impl WholeCheck {
     /// Chooses among the stored checksums.
-    pub fn of(stored: &[Checksum]) -> Proof {
+    pub fn of(stored: &[Checksum]) -> WholeCheck {
         match cheapest(stored) {
-            Some(sum) if crc(sum.algorithm).is_some() => Proof::Joined(sum.clone()),
-            Some(sum) => Proof::Reread(sum.clone()),
-            None => Proof::None,
+            Some(sum) if crc(sum.algorithm).is_some() => WholeCheck::Joined(sum.clone()),
+            Some(sum) => WholeCheck::Reread(sum.clone()),
+            None => WholeCheck::None,
         }
     }
 
     /// Returns the algorithm for the checksum of each arriving range.
     pub fn of_parts(&self, resume: bool) -> Option<Algorithm> {
         match self {
-            Proof::Joined(sum) => Some(sum.algorithm),
+            WholeCheck::Joined(sum) => Some(sum.algorithm),
             // A later run needs a proof of what it finds.
             _ => resume.then_some(Algorithm::Crc64Nvme),
         }
@@ -475,10 +477,10 @@ mod tests {
         let crc32 = sum(Algorithm::Crc32, 0);
         let sha = sum(Algorithm::Sha256, 0);
         let composite = sum(Algorithm::Crc64Nvme, 3);
-        assert_eq!(Proof::of(&[]), Proof::None);
-        assert_eq!(Proof::of(std::slice::from_ref(&composite)), Proof::None);
-        let found = Proof::of(&[sha.clone(), composite.clone(), crc32.clone()]);
-        assert_eq!(found, Proof::Joined(crc32));
-        assert_eq!(Proof::of(&[composite, sha.clone()]), Proof::Reread(sha));
+        assert_eq!(WholeCheck::of(&[]), WholeCheck::None);
+        assert_eq!(WholeCheck::of(std::slice::from_ref(&composite)), WholeCheck::None);
+        let found = WholeCheck::of(&[sha.clone(), composite.clone(), crc32.clone()]);
+        assert_eq!(found, WholeCheck::Joined(crc32));
+        assert_eq!(WholeCheck::of(&[composite, sha.clone()]), WholeCheck::Reread(sha));
     }
 }

@@ -1,15 +1,15 @@
 //! Uploads. A small file is one read, one checksum and one request; a larger one is sent in parts.
 
 use super::copy::condition;
-use super::entry::{CHANGED_WHILE_READ, Done, Failed, Moving, Step, Target};
+use super::entry::{CHANGED_WHILE_READ, Failed, MoveResult, Moving, ObjectTarget, Step};
 use super::parts as checkpoint;
 use super::parts::Cut;
 use super::parts::joined;
 use super::parts::{Checkpoint, unusable};
 use super::queue::{Large, Permits};
-use super::runtime::{Buffer, Core, Engine, blocking};
+use super::runtime::{Core, ObjectEngine, PooledBuffer, blocking};
 use super::{Entry, Root, Side, metadata};
-use crate::journal::{self, Checked, Place, Record, Source};
+use crate::journal::{self, ObjectRecord, PartsLocation, RecordCheck, Source};
 use crate::policy::{Policy, Symlinks};
 use bytes::Bytes;
 use hakobu_core::error::Operation;
@@ -47,7 +47,7 @@ pub(super) async fn begin(core: &Core<'_>, moving: &Arc<Moving>) -> Result<Step,
 }
 
 /// Uploads a symlink as s3fs stores it: its text is the content, its type is in the metadata.
-async fn link(core: &Core<'_>, moving: &Moving, dir: BorrowedFd<'_>) -> Result<Done, Failed> {
+async fn link(core: &Core<'_>, moving: &Moving, dir: BorrowedFd<'_>) -> Result<MoveResult, Failed> {
     let (text, meta) = open_link(dir, &moving.entry.name).map_err(failed)?;
     if meta.kind != Kind::Symlink {
         return Err(Failed::Reason(Operation::Read, Side::Source, "it is no longer a symlink"));
@@ -86,7 +86,7 @@ async fn whole(
     moving: &Moving,
     source: &PartSource,
     now: &Meta,
-) -> Result<Result<Done, Meta>, Failed> {
+) -> Result<Result<MoveResult, Meta>, Failed> {
     // The room is held until the server has the object.
     let _room = core.room(now.size).await;
     let wanted = Wanted {
@@ -111,8 +111,8 @@ async fn put(
     body: Bytes,
     checksum: Option<Checksum>,
     meta: &Meta,
-) -> Result<Done, Failed> {
-    let Target { client, bucket, mut key } = Target::of(core, moving)?;
+) -> Result<MoveResult, Failed> {
+    let ObjectTarget { client, bucket, mut key } = ObjectTarget::of(core, moving)?;
     if meta.kind == Kind::Dir && !key.ends_with(b"/") {
         key.push(b'/');
     }
@@ -124,7 +124,7 @@ async fn put(
         Ok(_) => {
             let kind = (meta.kind != Kind::File).then_some(meta.kind);
             let bytes = if kind.is_none() { bytes } else { 0 };
-            Ok(Done { bytes, kind, ..Done::default() })
+            Ok(MoveResult { bytes, kind, ..MoveResult::default() })
         }
         Err(error) => refused(core, error),
     }
@@ -192,12 +192,12 @@ pub(super) fn failed(error: io::Error) -> Failed {
 // failures of both ends.
 
 /// Handles the failure of a request that would have created the object.
-pub(super) fn refused(core: &Core<'_>, error: hakobu_s3::Error) -> Result<Done, Failed> {
+pub(super) fn refused(core: &Core<'_>, error: hakobu_s3::Error) -> Result<MoveResult, Failed> {
     let setup = &core.engine.setup;
     let refused = error.kind == ErrorKind::Precondition;
     let existed = refused && setup.options.if_none_match && setup.policy.ignore_existing;
     if existed || refused && setup.control.is_leased() {
-        return Ok(Done::SKIPPED);
+        return Ok(MoveResult::SKIPPED);
     }
     Err(Failed::at_target(Operation::Write)(error))
 }
@@ -408,7 +408,7 @@ pub(super) struct Filled {
 
 /// A body being read.
 struct Progress {
-    buffer: Buffer,
+    buffer: PooledBuffer,
     filled: usize,
     hasher: Option<Hasher>,
     after: Option<Meta>,
@@ -481,7 +481,7 @@ pub(super) async fn fill(
     let _phase = doing.during(Phase::Read);
     let more = usize::from(wanted.is_whole && wanted.len < MORE_BYTES_MAX);
     let mut progress = Progress {
-        buffer: Buffer::new(wanted.len + more),
+        buffer: PooledBuffer::new(wanted.len + more),
         filled: 0,
         hasher: wanted.algorithm.map(Hasher::new),
         after: None,
@@ -610,7 +610,7 @@ pub(super) struct PartLimits {
 
 impl PartLimits {
     /// Returns the limits of this run.
-    pub fn of(engine: &Engine<'_>) -> PartLimits {
+    pub fn of(engine: &ObjectEngine<'_>) -> PartLimits {
         PartLimits {
             budget_bytes: engine.budget.bytes_max(),
             part_bytes: engine.setup.options.part_bytes,
@@ -673,7 +673,7 @@ fn too_large() -> Failed {
     Failed::Reason(Operation::Write, Side::Target, TOO_LARGE)
 }
 
-fn streams_max(engine: &Engine<'_>, cut: &Cut) -> usize {
+fn streams_max(engine: &ObjectEngine<'_>, cut: &Cut) -> usize {
     engine.streams(PartLimits::of(engine).fit(cut))
 }
 
@@ -685,7 +685,7 @@ pub(super) async fn begin_parts(
     now: &Meta,
     cut: Cut,
 ) -> Result<Step, Failed> {
-    let target = Target::of(core, moving)?;
+    let target = ObjectTarget::of(core, moving)?;
     if cut.part_bytes > core.engine.budget.bytes_max() {
         return Err(too_large());
     }
@@ -698,19 +698,19 @@ pub(super) async fn begin_parts(
         let mut headers = headers(core, moving, now, &start);
         // A condition belongs to the request that creates the object.
         headers.retain(|(name, _)| name != IF_NONE_MATCH && name != IF_MATCH);
-        let Target { client, bucket, key } = &target;
+        let ObjectTarget { client, bucket, key } = &target;
         let created = ops::create_upload(client, bucket, key, algorithm, &headers).await;
         let made = created.map_err(Failed::at_target(Operation::Write))?;
         let ops::CreatedUpload { id: upload, algorithm } = made;
-        Ok(Begun { upload, algorithm, cut, parts: Vec::new(), checkpoint: None })
+        Ok(UploadState { upload, algorithm, cut, parts: Vec::new(), checkpoint: None })
     };
     let begun = if core.engine.setup.options.resume {
-        let what = What { moving, target: &target, now, algorithm };
+        let what = UploadSource { moving, target: &target, now, algorithm };
         begin_resumable(core, &what, cut, create).await?
     } else {
         create().await?
     };
-    let Begun { upload, algorithm, cut, parts, checkpoint } = begun;
+    let UploadState { upload, algorithm, cut, parts, checkpoint } = begun;
     let done: std::collections::HashSet<u32> = parts.iter().map(|part| part.number).collect();
     // Parts of an earlier run are not transferred again.
     core.doing.lane().settle(parts.iter().map(|part| part.size).sum(), 0);
@@ -727,7 +727,7 @@ impl Large for LargeUpload {
         &self.permits
     }
 
-    fn streams_max(&self, engine: &Engine<'_>) -> usize {
+    fn streams_max(&self, engine: &ObjectEngine<'_>) -> usize {
         streams_max(engine, &self.cut)
     }
 
@@ -755,7 +755,7 @@ impl Large for LargeUpload {
 impl LargeUpload {
     /// Reads, hashes and uploads one part.
     async fn send(&self, core: &Core<'_>, number: u32) -> Result<Part, Failed> {
-        let Target { client, bucket, key } = Target::of(core, &self.moving)?;
+        let ObjectTarget { client, bucket, key } = ObjectTarget::of(core, &self.moving)?;
         let bytes = self.cut.bytes(number);
         let _room = core.room(bytes).await;
         let wanted = Wanted {
@@ -775,8 +775,8 @@ impl LargeUpload {
     }
 
     /// Completes the upload or gives it up; with `--resume` a later run continues it.
-    async fn settle(&self, core: &Core<'_>) -> Result<Done, Failed> {
-        let target = Target::of(core, &self.moving)?;
+    async fn settle(&self, core: &Core<'_>) -> Result<MoveResult, Failed> {
+        let target = ObjectTarget::of(core, &self.moving)?;
         let (mut parts, cut_off, checkpoint) = {
             let mut state = self.state.lock();
             (std::mem::take(&mut state.parts), state.cut_off, state.checkpoint.take())
@@ -813,8 +813,8 @@ impl LargeUpload {
     /// Aborts the upload. The entry failed already, and the first failure is the one reported; `mpu ls` shows an
     /// upload that cannot be aborted. Parts that the server is still receiving may survive an abort (API reference,
     /// AbortMultipartUpload): then it is checked and repeated.
-    async fn give_up(&self, core: &Core<'_>, target: &Target<'_>, cut_off: bool) {
-        let Target { client, bucket, key } = target;
+    async fn give_up(&self, core: &Core<'_>, target: &ObjectTarget<'_>, cut_off: bool) {
+        let ObjectTarget { client, bucket, key } = target;
         for number in 0..ABORTS_MAX {
             if cut_off {
                 core.doing.turn(Phase::Pause);
@@ -834,17 +834,17 @@ impl LargeUpload {
     async fn complete(
         &self,
         core: &Core<'_>,
-        target: &Target<'_>,
+        target: &ObjectTarget<'_>,
         parts: &[Part],
-    ) -> Result<Done, Failed> {
-        let Target { client, bucket, key } = target;
+    ) -> Result<MoveResult, Failed> {
+        let ObjectTarget { client, bucket, key } = target;
         let whole = whole_checksum(parts);
         let headers: Headers = condition(core, &self.moving).into_iter().collect();
         let (upload, size, whole) = (&self.upload, self.cut.size, whole.as_ref());
         let completed =
             ops::complete_upload(client, bucket, key, upload, parts, size, whole, &headers);
         match completed.await {
-            Ok(_) => Ok(Done { bytes: size, ..Done::default() }),
+            Ok(_) => Ok(MoveResult { bytes: size, ..MoveResult::default() }),
             Err(error) => refused(core, error),
         }
     }
@@ -862,15 +862,15 @@ pub(super) fn whole_checksum(parts: &[Part]) -> Option<Checksum> {
 // record.
 
 /// The file to upload.
-pub(super) struct What<'a> {
+pub(super) struct UploadSource<'a> {
     pub moving: &'a Moving,
-    pub target: &'a Target<'a>,
+    pub target: &'a ObjectTarget<'a>,
     pub now: &'a Meta,
     pub algorithm: Option<Algorithm>,
 }
 
 /// An upload begun by this or an earlier run.
-pub(super) struct Begun {
+pub(super) struct UploadState {
     pub upload: String,
     /// The checksum algorithm of its parts: the requested one, or none if the server does not support it.
     pub algorithm: Option<Algorithm>,
@@ -882,33 +882,33 @@ pub(super) struct Begun {
 /// Continues the upload of an earlier run if it fits; otherwise begins one with `create`.
 pub(super) async fn begin_resumable(
     core: &Core<'_>,
-    what: &What<'_>,
+    what: &UploadSource<'_>,
     cut: Cut,
-    create: impl AsyncFnOnce() -> Result<Begun, Failed>,
-) -> Result<Begun, Failed> {
-    let Target { client, bucket, key } = what.target;
+    create: impl AsyncFnOnce() -> Result<UploadState, Failed>,
+) -> Result<UploadState, Failed> {
+    let ObjectTarget { client, bucket, key } = what.target;
     let busy = "another run is uploading it";
     let (_, claim) = checkpoint::claim(core, client, what.moving, busy)?;
     if let Some(record) = claim.load() {
         match &record.place {
-            Place::Upload(upload) => {
+            PartsLocation::Upload(upload) => {
                 if let Some((cut, parts)) = trusted(core, what, &record, upload).await? {
                     let (upload, algorithm) = (upload.clone(), Algorithm::parse(&record.algorithm));
                     let checkpoint = Some(Checkpoint::new(claim, record));
-                    return Ok(Begun { upload, algorithm, cut, parts, checkpoint });
+                    return Ok(UploadState { upload, algorithm, cut, parts, checkpoint });
                 }
                 // It is obsolete. If it cannot be removed, `mpu ls` still shows it.
                 let _ = ops::abort_upload(client, bucket, key, upload).await;
             }
-            Place::Asked => abort_unknown(what.target).await,
-            Place::File { .. } => {}
+            PartsLocation::Asked => abort_unknown(what.target).await,
+            PartsLocation::File { .. } => {}
         }
     }
     // Before the request: a run that is killed before it has stored the ID leaves an upload that the next one has to
     // search for.
-    let mut record = Record {
+    let mut record = ObjectRecord {
         source: Source::of_file(what.now),
-        place: Place::Asked,
+        place: PartsLocation::Asked,
         part_bytes: cut.part_bytes,
         algorithm: String::new(),
         parts: Vec::new(),
@@ -924,20 +924,20 @@ pub(super) async fn begin_resumable(
             return Err(failed);
         }
     };
-    record.place = Place::Upload(begun.upload.clone());
+    record.place = PartsLocation::Upload(begun.upload.clone());
     record.part_bytes = begun.cut.part_bytes;
     record.algorithm = begun.algorithm.map_or("", Algorithm::name).to_owned();
     if let Err(error) = claim.save(&record) {
         let _ = ops::abort_upload(client, bucket, key, &begun.upload).await;
         return Err(unusable(error));
     }
-    Ok(Begun { checkpoint: Some(Checkpoint::new(claim, record)), ..begun })
+    Ok(UploadState { checkpoint: Some(Checkpoint::new(claim, record)), ..begun })
 }
 
 /// Aborts an upload that was requested and whose ID never arrived: of exactly this key, and without parts, because
 /// sending one requires the ID.
-async fn abort_unknown(target: &Target<'_>) {
-    let Target { client, bucket, key } = target;
+async fn abort_unknown(target: &ObjectTarget<'_>) {
+    let ObjectTarget { client, bucket, key } = target;
     // `mpu ls` still shows uploads that cannot be listed or aborted here.
     let Ok(uploads) = ops::list_uploads(client, bucket, key).await else { return };
     for upload in uploads.iter().filter(|upload| upload.key == *key) {
@@ -951,13 +951,13 @@ async fn abort_unknown(target: &Target<'_>) {
 /// Returns the cut and the verified parts of an old upload; `None` if it is unusable.
 async fn trusted(
     core: &Core<'_>,
-    what: &What<'_>,
-    record: &Record,
+    what: &UploadSource<'_>,
+    record: &ObjectRecord,
     upload: &str,
 ) -> Result<Option<(Cut, Vec<Part>)>, Failed> {
     let asked = core.engine.setup.options.part_bytes;
     let cut = Cut::new(what.now.size, record.part_bytes);
-    let fits = record.check(&Source::of_file(what.now)) == Checked::Good
+    let fits = record.check(&Source::of_file(what.now)) == RecordCheck::Good
         // A server that does not support the algorithm stores none.
         && ["", what.algorithm.map_or("", Algorithm::name)].contains(&&*record.algorithm)
         && asked.is_none_or(|bytes| bytes == record.part_bytes)
@@ -967,7 +967,7 @@ async fn trusted(
     if !fits {
         return Ok(None);
     }
-    let Target { client, bucket, key } = what.target;
+    let ObjectTarget { client, bucket, key } = what.target;
     match ops::list_parts(client, bucket, key, upload).await {
         Ok(listed) => {
             Ok(Some((cut, agreeing(record, &listed, Algorithm::parse(&record.algorithm)))))
@@ -978,7 +978,7 @@ async fn trusted(
 }
 
 /// Returns the parts of the record that the server lists with the same values.
-fn agreeing(record: &Record, listed: &[Part], algorithm: Option<Algorithm>) -> Vec<Part> {
+fn agreeing(record: &ObjectRecord, listed: &[Part], algorithm: Option<Algorithm>) -> Vec<Part> {
     let mut parts = Vec::new();
     for kept in &record.parts {
         let Some(there) = listed.iter().find(|part| part.number == kept.number) else { continue };
@@ -1000,12 +1000,12 @@ fn agreeing(record: &Record, listed: &[Part], algorithm: Option<Algorithm>) -> V
 }
 
 /// Returns the finished parts as parts of a record.
-pub(super) fn part_records(finished: &[Part]) -> Vec<journal::Part> {
+pub(super) fn part_records(finished: &[Part]) -> Vec<journal::FinishedPart> {
     finished.iter().map(remembered).collect()
 }
 
-fn remembered(part: &Part) -> journal::Part {
-    journal::Part {
+fn remembered(part: &Part) -> journal::FinishedPart {
+    journal::FinishedPart {
         number: part.number,
         bytes: part.size,
         etag: part.etag.clone(),
@@ -1132,9 +1132,9 @@ mod tests {
             checksum,
         };
         let good = part(1, "a", Some(sum(1)));
-        let record = |part: &Part| Record {
+        let record = |part: &Part| ObjectRecord {
             source: Source::Object { size: 100, etag: String::new(), version: None },
-            place: Place::Upload("u".into()),
+            place: PartsLocation::Upload("u".into()),
             part_bytes: 10,
             algorithm: "CRC64NVME".into(),
             parts: vec![remembered(part)],

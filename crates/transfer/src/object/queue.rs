@@ -3,7 +3,7 @@
 
 use super::Task;
 use super::entry::Failed;
-use super::runtime::{Core, Engine, Parts};
+use super::runtime::{Core, ObjectEngine, Parts};
 use futures_util::future::LocalBoxFuture;
 use hakobu_core::meter::{Activity, Phase};
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -292,7 +292,7 @@ pub(super) trait Large: Send + Sync {
     fn permits(&self) -> &Permits;
 
     /// Returns how many of its parts may be in flight now.
-    fn streams_max(&self, engine: &Engine<'_>) -> usize;
+    fn streams_max(&self, engine: &ObjectEngine<'_>) -> usize;
 
     /// Moves one part.
     ///
@@ -324,7 +324,7 @@ impl<T: Large + 'static> Parts for T {
         })
     }
 
-    fn widen(&self, engine: &Engine<'_>) -> usize {
+    fn widen(&self, engine: &ObjectEngine<'_>) -> usize {
         self.permits().more(self.streams_max(engine))
     }
 }
@@ -405,7 +405,7 @@ impl Permits {
     }
 }
 
-impl Engine<'_> {
+impl ObjectEngine<'_> {
     /// Returns how many parts of one large object may be in flight now: the requested number, else as many as `fit`
     /// into memory; never more than there are jobs.
     pub(super) fn streams(&self, fit: u64) -> usize {

@@ -5,15 +5,15 @@ use super::Side;
 use super::copy as between;
 use super::copy::{Sent, Upload, carried, refused};
 use super::entry::Failed;
-use super::entry::{CHANGED, Object, Target, read_failed};
-use super::entry::{Done, Moving, Step};
+use super::entry::{CHANGED, Object, ObjectTarget, read_failed};
+use super::entry::{MoveResult, Moving, Step};
 use super::parts::Cut;
 use super::parts::Reader;
 use super::parts::joined;
 use super::put::PART_BYTES_MIN;
 use super::put::TOO_LARGE;
 use super::queue::{Large, Permits};
-use super::runtime::{Core, Engine};
+use super::runtime::{Core, ObjectEngine};
 use crate::compare::cheapest;
 use hakobu_core::error::Operation;
 use hakobu_core::meter::Phase;
@@ -45,7 +45,7 @@ pub struct LargeRelay {
 pub(super) async fn begin(core: &Core<'_>, moving: &Arc<Moving>) -> Result<Step, Failed> {
     let options = &core.engine.setup.options;
     if options.if_none_match && moving.existing.is_some() {
-        return Ok(Step::Done(Done::SKIPPED));
+        return Ok(Step::Done(MoveResult::SKIPPED));
     }
     let source = Object::source(core, moving)?;
     let size = moving.entry.meta.size;
@@ -81,9 +81,13 @@ pub(super) async fn tags(
 }
 
 /// Copies with one GET and one PUT.
-async fn small(core: &Core<'_>, moving: &Arc<Moving>, source: &Object<'_>) -> Result<Done, Failed> {
+async fn small(
+    core: &Core<'_>,
+    moving: &Arc<Moving>,
+    source: &Object<'_>,
+) -> Result<MoveResult, Failed> {
     let options = &core.engine.setup.options;
-    let Target { client, bucket, key } = Target::of(core, moving)?;
+    let ObjectTarget { client, bucket, key } = ObjectTarget::of(core, moving)?;
     let size = moving.entry.meta.size;
     let _room = core.room(size).await;
     let from = core.store(Side::Source)?;
@@ -108,7 +112,7 @@ async fn small(core: &Core<'_>, moving: &Arc<Moving>, source: &Object<'_>) -> Re
     headers.extend(tags(core, source, &head, &headers).await?);
     headers.extend(between::condition(core, moving));
     match put_object(client, bucket, &key, body, sum.as_ref(), &headers).await {
-        Ok(_) => Ok(Done { bytes: size, ..Done::default() }),
+        Ok(_) => Ok(MoveResult { bytes: size, ..MoveResult::default() }),
         Err(error) => refused(core, error),
     }
 }
@@ -116,7 +120,7 @@ async fn small(core: &Core<'_>, moving: &Arc<Moving>, source: &Object<'_>) -> Re
 /// Begins an upload whose parts several cores send.
 async fn open(core: &Core<'_>, moving: &Arc<Moving>, source: &Object<'_>) -> Result<Step, Failed> {
     let options = &core.engine.setup.options;
-    let Target { client, bucket, key } = Target::of(core, moving)?;
+    let ObjectTarget { client, bucket, key } = ObjectTarget::of(core, moving)?;
     let head = source.head(core.store(Side::Source)?).await.map_err(read_failed)?;
     between::same_source(&head, source, moving)?;
     let memory_bytes = core.engine.budget.bytes_max();
@@ -146,7 +150,7 @@ impl Large for LargeRelay {
         &self.upload.permits
     }
 
-    fn streams_max(&self, engine: &Engine<'_>) -> usize {
+    fn streams_max(&self, engine: &ObjectEngine<'_>) -> usize {
         self.upload.streams_max(engine)
     }
 
@@ -154,7 +158,7 @@ impl Large for LargeRelay {
         let Upload { moving, cut, id, .. } = &self.upload;
         let mut source = Object::source(core, moving)?;
         source.etag = Some(&*self.head.etag).filter(|etag| !etag.is_empty());
-        let Target { client, bucket, key } = Target::of(core, moving)?;
+        let ObjectTarget { client, bucket, key } = ObjectTarget::of(core, moving)?;
         let from = core.store(Side::Source)?;
         let _room = core.room(cut.bytes(number)).await;
         let mut reader = Reader::new(core, from, &source, cut.range(number), cut.size);
@@ -174,7 +178,7 @@ impl Large for LargeRelay {
 
     async fn end(self: Arc<Self>, core: &Core<'_>) {
         let result = complete(core, &self).await;
-        if !matches!(result, Ok(Done { skipped: false, .. })) {
+        if !matches!(result, Ok(MoveResult { skipped: false, .. })) {
             self.upload.abort(core).await;
         }
         core.finish(&self.upload.moving, result).await;
@@ -182,7 +186,7 @@ impl Large for LargeRelay {
     }
 }
 
-async fn complete(core: &Core<'_>, large: &LargeRelay) -> Result<Done, Failed> {
+async fn complete(core: &Core<'_>, large: &LargeRelay) -> Result<MoveResult, Failed> {
     let sent = large.upload.parts()?;
     let whole = joined(sent.iter().map(|sent| (sent.crc64.as_ref(), sent.part.size)));
     let checks = core.store(Side::Source)?.session().checks_downloads();

@@ -1,9 +1,9 @@
 //! The cores: threads with a runtime, clients and workers each, and their shared state.
 
 use super::delete::Emptied;
-use super::download_file::Files;
+use super::download_file::FileCreation;
 use super::entry::Failed;
-use super::entry::{Done, Moving};
+use super::entry::{MoveResult, Moving};
 use super::folders::Folders;
 use super::queue::{Next, Queue};
 use super::{
@@ -34,7 +34,7 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// Parts of an engine.
-pub struct Setup<'a> {
+pub struct ObjectSetup<'a> {
     /// Decides about each entry.
     pub policy: &'a Policy,
     /// Options for writing objects.
@@ -66,11 +66,11 @@ pub struct Setup<'a> {
 }
 
 /// State shared by all cores.
-pub struct Engine<'a> {
-    pub(crate) setup: Setup<'a>,
+pub struct ObjectEngine<'a> {
+    pub(crate) setup: ObjectSetup<'a>,
     pub(super) queue: Queue<dyn Parts>,
     pub(super) budget: Budget,
-    pub(super) files: Arc<Files>,
+    pub(super) files: Arc<FileCreation>,
     pub(super) grains: Grains,
     pub(super) deletes: AtomicU64,
     pub(super) emptied: Emptied,
@@ -87,13 +87,13 @@ pub(super) trait Parts: Send + Sync {
     fn part<'a>(self: Arc<Self>, core: &'a Core<'a>) -> LocalBoxFuture<'a, ()>;
 
     /// Counts as many more permits as may be handed out now, and returns their number.
-    fn widen(&self, engine: &Engine<'_>) -> usize;
+    fn widen(&self, engine: &ObjectEngine<'_>) -> usize;
 }
 
 /// One worker's view of its core: clients that record the worker's phase, and the state shared by all workers of the
 /// core.
 pub(super) struct Core<'a> {
-    pub(super) engine: &'a Engine<'a>,
+    pub(super) engine: &'a ObjectEngine<'a>,
     pub(super) source: Option<Client>,
     pub(super) target: Option<Client>,
     /// The phase of this worker.
@@ -111,7 +111,7 @@ const STOP_SEEN_AFTER: Duration = Duration::from_millis(100);
 /// Number of finished tasks that are reported together while more are pending.
 const REPORT_BATCH: u32 = 32;
 
-impl Engine<'_> {
+impl ObjectEngine<'_> {
     /// Returns the policy.
     pub fn policy(&self) -> &Policy {
         self.setup.policy
@@ -250,7 +250,7 @@ pub(super) async fn unless<T>(
 }
 
 /// Reports the added counts.
-fn report(engine: &Engine<'_>, unreported: &Unreported) {
+fn report(engine: &ObjectEngine<'_>, unreported: &Unreported) {
     let (count, sum) = unreported.take();
     if count > 0 {
         engine.add(&sum);
@@ -276,16 +276,16 @@ const BLOCKING_THREADS: (usize, usize) = (4, 32);
 /// # Errors
 /// Code 1 if the allowed memory does not hold one part; code 11 if a thread or runtime cannot be started.
 pub fn run(
-    setup: Setup<'_>,
-    plan: impl FnOnce(&Engine<'_>),
+    setup: ObjectSetup<'_>,
+    plan: impl FnOnce(&ObjectEngine<'_>),
 ) -> Result<(Totals, Option<Fatal>), Fatal> {
     check_memory(Some(setup.memory_bytes_max), true, setup.options.part_bytes)?;
     let engine =
-        Engine {
+        ObjectEngine {
             queue: Queue::default(),
             budget: Budget::new(setup.memory_bytes_max),
             grains: Grains::default(),
-            files: Arc::new(Files::new(
+            files: Arc::new(FileCreation::new(
                 setup.policy,
                 setup.options,
                 setup.control,
@@ -354,7 +354,7 @@ impl<L: ?Sized> Drop for Alarm<'_, L> {
 
 /// One core.
 struct CoreRuntime<'a> {
-    engine: &'a Engine<'a>,
+    engine: &'a ObjectEngine<'a>,
     /// Its number, and the number of cores.
     number: usize,
     cores: usize,
@@ -369,7 +369,7 @@ impl<'a> CoreRuntime<'a> {
     ///
     /// # Errors
     /// No runtime can be started; then the run is stopped.
-    pub fn serve(engine: &'a Engine<'a>, number: usize, cores: usize) -> std::io::Result<()> {
+    pub fn serve(engine: &'a ObjectEngine<'a>, number: usize, cores: usize) -> std::io::Result<()> {
         let _alarm = Alarm(&engine.queue);
         set_idle_bytes_max(engine.setup.memory_bytes_max);
         let threads = engine.setup.controls.gate.jobs_max() / cores;
@@ -436,7 +436,7 @@ impl<'a> CoreRuntime<'a> {
 
     /// Keeps the wanted number of workers running.
     async fn work(&self) {
-        let Engine { queue, setup, throttles, .. } = self.engine;
+        let ObjectEngine { queue, setup, throttles, .. } = self.engine;
         let mut workers = FuturesUnordered::new();
         let mut at_work: Vec<bool> = Vec::new();
         let mut over = false;
@@ -473,7 +473,7 @@ impl<'a> CoreRuntime<'a> {
     /// Runs one worker, one task at a time, until nothing is left or it is no longer wanted. Returns its index, and
     /// whether nothing is left.
     async fn worker(&self, place: usize) -> (usize, bool) {
-        let Engine { queue, setup, .. } = self.engine;
+        let ObjectEngine { queue, setup, .. } = self.engine;
         let doing = Rc::new(Activity::new(setup.controls.meter.share(self.number), Phase::Idle));
         let client = |of: &Option<Client>| of.as_ref().map(|client| client.reporting_to(&doing));
         let core = Core {
@@ -559,23 +559,23 @@ pub(super) fn set_idle_bytes_max(memory_bytes: u64) {
 }
 
 /// A buffer of initialised bytes; returned to the core on which it is dropped.
-pub(super) struct Buffer {
+pub(super) struct PooledBuffer {
     bytes: AlignedBytes,
     /// The part that is in use.
     len: usize,
 }
 
-impl Buffer {
+impl PooledBuffer {
     /// Returns a buffer of at least `len` bytes with arbitrary content, of which `len` are in use. Take from the
     /// budget first.
-    pub fn new(len: usize) -> Buffer {
+    pub fn new(len: usize) -> PooledBuffer {
         if len < POOLED_BYTES_MIN {
-            return Buffer { bytes: AlignedBytes::zeroed(len), len };
+            return PooledBuffer { bytes: AlignedBytes::zeroed(len), len };
         }
         let found = IDLE.try_with(|idle| idle.borrow_mut().take(len)).ok().flatten();
         // The kernel provides zeroed memory of this size untouched: nothing is written here.
         let bytes = found.unwrap_or_else(|| AlignedBytes::zeroed(class(len)));
-        Buffer { bytes, len }
+        PooledBuffer { bytes, len }
     }
 
     /// Uses only the first `len` bytes.
@@ -589,7 +589,7 @@ impl Buffer {
     }
 }
 
-impl Deref for Buffer {
+impl Deref for PooledBuffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -597,19 +597,19 @@ impl Deref for Buffer {
     }
 }
 
-impl DerefMut for Buffer {
+impl DerefMut for PooledBuffer {
     fn deref_mut(&mut self) -> &mut [u8] {
         &mut self.bytes[..self.len]
     }
 }
 
-impl AsRef<[u8]> for Buffer {
+impl AsRef<[u8]> for PooledBuffer {
     fn as_ref(&self) -> &[u8] {
         self
     }
 }
 
-impl Drop for Buffer {
+impl Drop for PooledBuffer {
     fn drop(&mut self) {
         if self.bytes.len() >= POOLED_BYTES_MIN {
             let bytes = std::mem::take(&mut self.bytes);
@@ -687,7 +687,7 @@ impl Core<'_> {
     /// Moves an entry, or begins to.
     pub(super) async fn transfer(&self, moving: Moving) {
         if self.engine.policy().dry_run {
-            let done = Done { bytes: moving.entry.meta.size, ..Done::default() };
+            let done = MoveResult { bytes: moving.entry.meta.size, ..MoveResult::default() };
             return self.finish(&moving, Ok(done)).await;
         }
         let moving = Arc::new(moving);
@@ -740,7 +740,7 @@ mod tests {
 
     #[test]
     fn buffers_are_used_again_and_have_their_length() {
-        let mut buffer = Buffer::new(500_000);
+        let mut buffer = PooledBuffer::new(500_000);
         buffer.fill(7);
         let at = buffer.as_ptr();
         buffer.truncate(499_999);
@@ -748,17 +748,17 @@ mod tests {
         assert_eq!((body.len(), body.as_ptr()), (499_999, at));
         let clone = body.clone();
         drop(body);
-        let other = Buffer::new(500_000);
+        let other = PooledBuffer::new(500_000);
         assert_ne!(other.as_ptr(), at, "a clone still reads it");
         drop(clone);
-        let again = Buffer::new(499_000);
+        let again = PooledBuffer::new(499_000);
         assert_eq!((again.len(), again.as_ptr()), (499_000, at));
     }
 
     #[test]
     fn small_buffers_and_empty_ones() {
-        assert!(Buffer::new(0).freeze().is_empty());
-        let mut buffer = Buffer::new(5);
+        assert!(PooledBuffer::new(0).freeze().is_empty());
+        let mut buffer = PooledBuffer::new(5);
         buffer.copy_from_slice(b"hello");
         buffer.truncate(4);
         assert_eq!(&buffer.freeze()[..], b"hell");

@@ -4,7 +4,7 @@
 use super::get::{is_same, mismatch, stored};
 use super::parts::PARTS_MAX;
 use super::put::whole_checksum;
-use super::runtime::{Buffer, unless};
+use super::runtime::{PooledBuffer, unless};
 use bytes::Bytes;
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -35,7 +35,7 @@ const PART_BYTES_MAX: u64 = 5 << 30;
 const STREAMS: usize = 8;
 
 /// Target and options of a stream.
-pub struct Stream<'a> {
+pub struct ObjectStream<'a> {
     /// The store.
     pub store: &'a Arc<S3Session>,
     /// The bucket.
@@ -64,7 +64,10 @@ pub struct Stream<'a> {
 ///
 /// # Errors
 /// Those of the request; `Invalid` if reading fails; `Stopped`; `Settings` if no runtime can be started.
-pub fn upload_stream(stream: &Stream<'_>, read: impl Read + Send + 'static) -> Result<u64, Error> {
+pub fn upload_stream(
+    stream: &ObjectStream<'_>,
+    read: impl Read + Send + 'static,
+) -> Result<u64, Error> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| {
             Error::new(ErrorKind::Settings, PUT, format!("cannot start a runtime: {e}"))
@@ -90,7 +93,7 @@ enum Step<R> {
 }
 
 struct Sending<'a> {
-    stream: &'a Stream<'a>,
+    stream: &'a ObjectStream<'a>,
     client: &'a Client,
     started: Instant,
     /// The checksum algorithm: the requested one, until a server does not support it.
@@ -105,7 +108,7 @@ impl Sending<'_> {
         if (bytes.len() as u64) < first {
             return self.whole(bytes).await;
         }
-        let Stream { bucket, key, headers, .. } = self.stream;
+        let ObjectStream { bucket, key, headers, .. } = self.stream;
         let mut headers = headers.clone();
         // A condition belongs to the request that creates the object.
         headers.retain(|(name, _)| name != IF_NONE_MATCH);
@@ -125,7 +128,7 @@ impl Sending<'_> {
     }
 
     async fn whole(&self, bytes: Bytes) -> Result<u64, Error> {
-        let Stream { bucket, key, headers, .. } = self.stream;
+        let ObjectStream { bucket, key, headers, .. } = self.stream;
         let len = bytes.len() as u64;
         self.unless_stopped(PUT, self.pace(len)).await?;
         let checksum = self.checksum(&bytes);
@@ -191,7 +194,7 @@ impl Sending<'_> {
     }
 
     async fn part<R>(&self, upload: &str, number: u32, bytes: Bytes) -> Step<R> {
-        let Stream { bucket, key, .. } = self.stream;
+        let ObjectStream { bucket, key, .. } = self.stream;
         let size = bytes.len() as u64;
         self.pace(size).await;
         let checksum = self.checksum(&bytes);
@@ -201,7 +204,7 @@ impl Sending<'_> {
     }
 
     async fn complete(&self, upload: &str, mut parts: Vec<Part>) -> Result<u64, Error> {
-        let Stream { bucket, key, headers, .. } = self.stream;
+        let ObjectStream { bucket, key, headers, .. } = self.stream;
         parts.sort_unstable_by_key(|part| part.number);
         let size = parts.iter().map(|part| part.size).sum();
         let whole = whole_checksum(&parts);
@@ -248,7 +251,7 @@ fn part_bytes(first: u64, sent: u64) -> u64 {
 /// Reads up to `wanted` bytes on a helper thread; fewer at the end of the stream.
 async fn fill<R: Read + Send + 'static>(mut read: R, wanted: u64) -> (R, io::Result<Bytes>) {
     // Allocated on this thread, to which it is returned after the part was sent.
-    let mut buffer = Buffer::new(usize::try_from(wanted).unwrap_or(usize::MAX));
+    let mut buffer = PooledBuffer::new(usize::try_from(wanted).unwrap_or(usize::MAX));
     let work = move || {
         let mut filled = 0;
         let end = loop {

@@ -3,8 +3,8 @@
 
 use super::arguments::c_path;
 use super::target::{basis_dirs, without_parents};
-use super::{Argument, Layout, Place, Spec};
-use crate::local::guard::{Identity, Sources, path_below};
+use super::{Argument, Layout, Spec, TargetPlace};
+use crate::local::guard::{FileId, GuardedSources, path_below};
 use crate::policy::{Basis, Delete, Policy};
 use hakobu_core::error::{Fatal, quoted};
 use hakobu_sys::{AsFd, OwnedFd, dir, errno, meta};
@@ -16,7 +16,7 @@ use std::path::{Component, Path, PathBuf};
 /// A path by its nearest existing directory and the names below that.
 struct Spot {
     above: OwnedFd,
-    identity: Identity,
+    identity: FileId,
     rest: Vec<u8>,
 }
 
@@ -67,8 +67,8 @@ impl Spot {
 }
 
 /// Returns what the sources hold, as far as options need it.
-fn sources_of(spec: &Spec, place: &Place, arguments: &[Argument]) -> Sources {
-    let mut sources = Sources::default();
+fn sources_of(spec: &Spec, place: &TargetPlace, arguments: &[Argument]) -> GuardedSources {
+    let mut sources = GuardedSources::default();
     let mut folders = HashSet::new();
     let rsync = matches!(spec.layout, Layout::Rsync { .. });
     for argument in arguments {
@@ -98,10 +98,10 @@ fn sources_of(spec: &Spec, place: &Place, arguments: &[Argument]) -> Sources {
 /// Code 1 if one file would have to be two.
 pub fn compare_beside(
     spec: &Spec,
-    place: &Place,
+    place: &TargetPlace,
     arguments: &[Argument],
     policy: &mut Policy,
-) -> Result<Sources, Fatal> {
+) -> Result<GuardedSources, Fatal> {
     let partial = policy.partial_dir.clone().filter(|path| path.is_absolute());
     let names_any = policy.backup
         || partial.is_some()
@@ -109,7 +109,7 @@ pub fn compare_beside(
         || spec.log_file.is_some();
     let top = if place.path.as_os_str().is_empty() { Path::new(".") } else { &place.path };
     if !names_any || spec.target.local().is_none() {
-        return Ok(Sources::default());
+        return Ok(GuardedSources::default());
     }
     let mut sources = sources_of(spec, place, arguments);
     let Some(target) = Spot::of(top) else { return Ok(sources) };
@@ -164,8 +164,8 @@ pub fn compare_beside(
 /// Compares the trees of `--link-dest` and similar options.
 fn compare_bases<'a>(
     spec: &Spec,
-    place: &Place,
-    (target, sources): (&Spot, &mut Sources),
+    place: &TargetPlace,
+    (target, sources): (&Spot, &mut GuardedSources),
     source_of: impl Fn(&Spot) -> Option<&'a PathBuf>,
 ) -> Result<(), Fatal> {
     let policy = &spec.policy;
@@ -202,9 +202,9 @@ fn compare_bases<'a>(
 /// Compares the log.
 fn compare_log(
     spec: &Spec,
-    place: &Place,
+    place: &TargetPlace,
     target: &Spot,
-    sources: &mut Sources,
+    sources: &mut GuardedSources,
 ) -> Result<(), Fatal> {
     let Some(log) = &spec.log_file else { return Ok(()) };
     let option = format!("--log-file {}", quoted(log));

@@ -2,15 +2,16 @@
 //! requests. Memory does not grow with the number of entries.
 
 use super::known;
-use super::known::{Known, Rule};
+use super::known::{KnownNames, NameRule};
 use super::objects::{
-    BaseNames, PlannedSource, Stores, What, base, needs_target, needs_target_of_one,
+    BaseNames, PlannedSource, SourceKind, Stores, base, needs_target, needs_target_of_one,
 };
 use super::{NOT_AS_PLANNED, Spec, objects as listings};
 use crate::local::Pass;
 use crate::object::list::{Merge, Merged, NameFilter, Pattern, Trouble};
 use crate::object::{
-    CASE, CaseConflict, Engine, Entry, Extraneous, How, Root, Side, Task, Work, key_of, path_of,
+    CASE, CaseConflict, Entry, Extraneous, How, ObjectEngine, Root, Side, Task, Work, key_of,
+    path_of,
 };
 use crate::policy::filter::Decision;
 use crate::policy::{Action, Delete, Grain, Reason, Symlinks, decide};
@@ -42,13 +43,13 @@ const COUNTED: u64 = 1024;
 /// Queues all work of a source argument, the one of this number among those that `known` knows. `names`: target names
 /// are base names, which sources take in turn.
 pub fn feed(
-    engine: &Engine<'_>,
+    engine: &ObjectEngine<'_>,
     spec: &Spec,
     stores: &Stores,
     (planned, number): (&PlannedSource, usize),
     pass: Pass,
     names: Option<&mut BaseNames>,
-    known: &Known<'_>,
+    known: &KnownNames<'_>,
 ) {
     let deletes = pass == Pass::Delete || engine.policy().delete == Delete::During;
     let mut feed = Feed {
@@ -75,12 +76,12 @@ pub fn feed(
 }
 
 struct Feed<'a> {
-    engine: &'a Engine<'a>,
+    engine: &'a ObjectEngine<'a>,
     spec: &'a Spec,
     stores: &'a Stores,
     planned: &'a PlannedSource,
     names: Option<&'a mut BaseNames>,
-    known: &'a Known<'a>,
+    known: &'a KnownNames<'a>,
     /// Another source may get one of its target names.
     meets: bool,
     /// What identifies the names of its target in the run.
@@ -112,7 +113,8 @@ impl Feed<'_> {
         let (planned, stores) = (self.planned, self.stores);
         let engine = self.engine;
         let policy = engine.policy();
-        if self.meets && self.moves && self.known.rule == Rule::Later && needs_target(self.spec) {
+        if self.meets && self.moves && self.known.rule == NameRule::Later && needs_target(self.spec)
+        {
             // What those before it make is what it is compared with.
             self.drain();
         }
@@ -128,7 +130,7 @@ impl Feed<'_> {
             self.folds = folds.then_some(top.identity());
         }
         match &planned.what {
-            What::One { entry, name } if self.moves => {
+            SourceKind::One { entry, name } if self.moves => {
                 let Some(mut rules) = self.rules_of(stores) else { return };
                 if self.hides(&mut rules, entry) {
                     return self.tell_itself_left_out(&mut rules, &entry.name);
@@ -149,8 +151,8 @@ impl Feed<'_> {
                     Err(trouble) => self.trouble(Side::Target, trouble),
                 }
             }
-            What::One { .. } => {}
-            What::Names(names) => {
+            SourceKind::One { .. } => {}
+            SourceKind::Names(names) => {
                 let Some(rules) = self.rules_of(stores) else { return };
                 let of =
                     |side| listings::from_names(self.spec, policy, planned, stores, side, names);
@@ -158,7 +160,7 @@ impl Feed<'_> {
                 let target = wanted.then(|| of(Side::Target));
                 self.merge(Merge::new(Some(of(Side::Source)), target), rules, None);
             }
-            What::Tree { pattern } => {
+            SourceKind::Tree { pattern } => {
                 let Some(mut rules) = self.rules_of(stores) else { return };
                 if rules.source.as_ref().is_some_and(|name_filter| name_filter.top().hide) {
                     return self.tell_itself_left_out(&mut rules, b"");
@@ -180,7 +182,7 @@ impl Feed<'_> {
     /// Returns whether the target's folders are listed, which removes what dead runs left there.
     fn lists_target(&self) -> bool {
         let wanted = needs_target(self.spec) && self.names.is_none() || self.deletes;
-        wanted && matches!(self.planned.what, What::Tree { .. })
+        wanted && matches!(self.planned.what, SourceKind::Tree { .. })
     }
 
     fn merge(&mut self, merge: Merge, mut rules: Rules, pattern: Option<&Pattern>) {
@@ -301,8 +303,8 @@ impl Feed<'_> {
         let is_itself = pair.source.key(&entry.name) == pair.target.key(&name);
         let may_destroy = !is_itself && names.may_be_source(&pair.target, &name);
         let needs_target = match self.planned.what {
-            What::One { .. } => needs_target_of_one(self.spec),
-            What::Tree { .. } | What::Names(_) => needs_target(self.spec),
+            SourceKind::One { .. } => needs_target_of_one(self.spec),
+            SourceKind::Tree { .. } | SourceKind::Names(_) => needs_target(self.spec),
         };
         let existing = match needs_target || may_destroy {
             true => listings::existing(self.planned, self.stores, &name),
@@ -441,13 +443,13 @@ impl Feed<'_> {
             return true;
         }
         let pair = Arc::clone(&self.planned.pair);
-        let named = !matches!(self.planned.what, What::Tree { pattern: None });
+        let named = !matches!(self.planned.what, SourceKind::Tree { pattern: None });
         let (target, source) = ([&*self.target, name].concat(), pair.source.spell(&entry.name));
         let taken = self.known.claims.take(&target, source.as_os_str().as_bytes(), named);
         let Some(holder) = taken else { return true };
         let (rule, policy) = (self.known.rule, self.engine.policy());
         let (class, cause) = match rule {
-            Rule::First => {
+            NameRule::First => {
                 self.passed_over(entry);
                 return false;
             }
@@ -455,15 +457,15 @@ impl Feed<'_> {
                 self.passed_over(entry);
                 return false;
             }
-            Rule::Later if !(named && holder.named) => {
+            NameRule::Later if !(named && holder.named) => {
                 if named {
                     self.known.claims.hold(&target, source.as_os_str().as_bytes());
                 }
                 self.drain();
                 return true;
             }
-            Rule::Later if holder.same => (ErrorClass::Notice, Cause::Reason(TWICE)),
-            Rule::Later | Rule::Stays => (ErrorClass::Partial, Cause::Reason("")),
+            NameRule::Later if holder.same => (ErrorClass::Notice, Cause::Reason(TWICE)),
+            NameRule::Later | NameRule::Stays => (ErrorClass::Partial, Cause::Reason("")),
         };
         self.problem(&Problem {
             operation: Operation::Overwrite,
@@ -536,7 +538,7 @@ impl Feed<'_> {
 
     /// Decides about an entry and queues the work.
     fn decide(&mut self, entry: Entry, name: Vec<u8>, existing: Option<Entry>) {
-        if self.known.rule == Rule::First && !self.may_take(&entry, &name) {
+        if self.known.rule == NameRule::First && !self.may_take(&entry, &name) {
             return;
         }
         let mut existing = existing;
@@ -582,7 +584,7 @@ impl Feed<'_> {
             Action::Metadata | Action::Skip(_) => return self.passed_over(&entry),
         };
         if !self.is_safe(&entry, &name)
-            || self.known.rule != Rule::First && !self.may_take(&entry, &name)
+            || self.known.rule != NameRule::First && !self.may_take(&entry, &name)
         {
             return;
         }

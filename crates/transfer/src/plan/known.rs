@@ -2,7 +2,7 @@
 //! reads, and those that no deletion may take.
 
 use super::arguments::or_here;
-use super::objects::{PlannedSource, Stores, What};
+use super::objects::{PlannedSource, SourceKind, Stores};
 use super::{Layout, Lines, Spec, objects as apart};
 use crate::object::Root;
 use crate::object::list::Pattern;
@@ -15,7 +15,7 @@ use std::os::unix::ffi::OsStrExt;
 
 /// Which of two sources a name of the target gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule {
+pub enum NameRule {
     /// The first one; the other is passed over (rsync).
     First,
     /// The first one; the other stays where it is and is reported (GNU mv).
@@ -24,13 +24,13 @@ pub enum Rule {
     Later,
 }
 
-impl Rule {
+impl NameRule {
     /// Returns the rule of a transfer.
-    pub fn of(spec: &Spec) -> Rule {
+    pub fn of(spec: &Spec) -> NameRule {
         match spec.layout {
-            Layout::Rsync { .. } => Rule::First,
-            Layout::Cp { .. } if spec.policy.remove_source_files => Rule::Stays,
-            Layout::Cp { .. } => Rule::Later,
+            Layout::Rsync { .. } => NameRule::First,
+            Layout::Cp { .. } if spec.policy.remove_source_files => NameRule::Stays,
+            Layout::Cp { .. } => NameRule::Later,
         }
     }
 }
@@ -113,14 +113,14 @@ impl<'a> Covered<'a> {
         for planned in planned_sources {
             let Root::Store { bucket, prefix } = &planned.pair.source else { continue };
             let rest = match &planned.what {
-                What::One { entry, .. } => {
+                SourceKind::One { entry, .. } => {
                     let key = planned.pair.source.key(&entry.name);
                     self.one.entry(key).or_default().push(bucket);
                     continue;
                 }
-                What::Tree { pattern: Some(pattern) } => Rest::Matching(pattern),
-                What::Tree { pattern: None } => Rest::Any,
-                What::Names(names) => Rest::Listed(names.iter().map(Vec::as_slice).collect()),
+                SourceKind::Tree { pattern: Some(pattern) } => Rest::Matching(pattern),
+                SourceKind::Tree { pattern: None } => Rest::Any,
+                SourceKind::Names(names) => Rest::Listed(names.iter().map(Vec::as_slice).collect()),
             };
             self.many.push(Many { bucket, prefix, rest });
         }
@@ -148,9 +148,9 @@ impl<'a> Covered<'a> {
 }
 
 /// What a transfer knows of its names; see the module.
-pub struct Known<'a> {
+pub struct KnownNames<'a> {
     /// Which source a name gets.
-    pub rule: Rule,
+    pub rule: NameRule,
     /// The names it made.
     pub claims: &'a Claims,
     /// Its own sources, if an object of the target may be one.
@@ -164,7 +164,7 @@ pub struct Known<'a> {
     meets: Vec<bool>,
 }
 
-impl<'a> Known<'a> {
+impl<'a> KnownNames<'a> {
     /// Returns what is known before a transfer begins.
     pub fn of(
         spec: &Spec,
@@ -172,7 +172,7 @@ impl<'a> Known<'a> {
         stores: &Stores,
         claims: &'a Claims,
         lines: Option<(&'a Lines, usize)>,
-    ) -> Known<'a> {
+    ) -> KnownNames<'a> {
         // A name of --flatten is its own base name: what is made is not moved again (feed.rs looks at what is there).
         let moves = spec.policy.remove_source_files && !spec.objects.flatten;
         let deletes = spec.policy.delete != Delete::No;
@@ -182,7 +182,9 @@ impl<'a> Known<'a> {
         };
         let singles = planned_sources.iter().filter(|_| deletes);
         let singles = singles.filter_map(|planned| match &planned.what {
-            What::One { name, .. } => Some([&*place(&planned.pair.target, stores), name].concat()),
+            SourceKind::One { name, .. } => {
+                Some([&*place(&planned.pair.target, stores), name].concat())
+            }
             _ => None,
         });
         let singles = singles.collect();
@@ -190,7 +192,7 @@ impl<'a> Known<'a> {
             true => vec![true; planned_sources.len()],
             false => apart::meets(planned_sources),
         };
-        Known { rule: Rule::of(spec), claims, covered, moves, singles, lines, meets }
+        KnownNames { rule: NameRule::of(spec), claims, covered, moves, singles, lines, meets }
     }
 
     /// Returns whether the transfer has one source.
@@ -261,7 +263,7 @@ mod tests {
         Root::Store { bucket: bucket.to_owned(), prefix: prefix.as_bytes().to_vec() }
     }
 
-    fn planned(prefix: &str, what: What) -> PlannedSource {
+    fn planned(prefix: &str, what: SourceKind) -> PlannedSource {
         let pair = Pair { source: root("b", prefix), target: Root::Null, lead: Vec::new() };
         PlannedSource { pair: Arc::new(pair), what, target_is_new: false }
     }
@@ -274,10 +276,10 @@ mod tests {
             etag: "".into(),
         };
         let sources = [
-            planned("d/", What::Tree { pattern: None }),
-            planned("w/", What::Tree { pattern: Pattern::parse(b"*.c") }),
-            planned("l/", What::Names(vec![b"a/b".to_vec()])),
-            planned("", What::One { entry: one, name: b"g".to_vec() }),
+            planned("d/", SourceKind::Tree { pattern: None }),
+            planned("w/", SourceKind::Tree { pattern: Pattern::parse(b"*.c") }),
+            planned("l/", SourceKind::Names(vec![b"a/b".to_vec()])),
+            planned("", SourceKind::One { entry: one, name: b"g".to_vec() }),
         ];
         let mut covered = Covered::default();
         covered.add(&sources);

@@ -17,4 +17,4 @@ pub use crate::policy::{Chosen, NOT_AS_PLANNED};
 pub use beside::compare_beside;
 pub use meeting::Lines;
 pub use roots::{batches, chosen_roots, roots};
-pub use target::{Place, basis_dirs, place};
+pub use target::{TargetPlace, basis_dirs, place};

@@ -3,7 +3,7 @@
 
 use super::arguments::{open_folder, parent};
 use crate::failure::c_string;
-use crate::journal::{Journal, Ledger, Scope};
+use crate::journal::{Journal, Ledger, LedgerScope};
 use crate::policy::{Ask, Grain, Numbering, Policy, Preserve, Symlinks, is_newer};
 use crate::publish;
 use hakobu_core::error::{Cause, DIRECTORY_STAYS, ENTRY_STAYS, ErrorClass, Operation, Problem};
@@ -32,7 +32,7 @@ pub enum Existing {
 
 /// Options of a move.
 #[derive(Clone, Default)]
-pub struct Options {
+pub struct RenameOptions {
     /// Handling of an existing entry with the new name.
     pub existing: Existing,
     /// Keep it if it is not older than the source (`-u`).
@@ -70,7 +70,7 @@ pub struct Dropped {
 }
 
 /// Result of a move.
-pub enum Done {
+pub enum RenameResult {
     /// The entry has its new name.
     Renamed {
         /// Device and inode of the entry.
@@ -105,9 +105,9 @@ pub fn name_in(from: &Path, into: &Path) -> PathBuf {
 pub fn rename_or_copy(
     from: &Path,
     to: &Path,
-    options: &Options,
+    options: &RenameOptions,
     moves: &Moves,
-) -> Result<Done, Problem> {
+) -> Result<RenameResult, Problem> {
     let problem = |refused| {
         let (operation, cause) = match refused {
             Refused::JustMoved => (Operation::Overwrite, Cause::Reason("")),
@@ -176,7 +176,12 @@ impl From<Cause> for Refused {
     }
 }
 
-fn try_move(from: &Path, to: &Path, options: &Options, moves: &Moves) -> Result<Done, Refused> {
+fn try_move(
+    from: &Path,
+    to: &Path,
+    options: &RenameOptions,
+    moves: &Moves,
+) -> Result<RenameResult, Refused> {
     let (old, new) = (entry_name(from)?, c_path(to)?);
     let source = meta::of(dir::cwd(), &old, false).map_err(Cause::System)?;
     if source.kind != Kind::Dir && (ends_in_slash(from) || ends_in_slash(to)) {
@@ -198,7 +203,7 @@ fn try_move(from: &Path, to: &Path, options: &Options, moves: &Moves) -> Result<
         }
         over_unfinished = stays(&source, target, options) && is_unfinished(&source, target, to);
         if !over_unfinished && !may_replace(&source, target, to, &new, options) {
-            return Ok(Done::Left);
+            return Ok(RenameResult::Left);
         }
     }
     let backup = match &options.backup {
@@ -209,7 +214,7 @@ fn try_move(from: &Path, to: &Path, options: &Options, moves: &Moves) -> Result<
     match rename(&old, &new, keep) {
         Ok(()) => {
             let warning = over_unfinished.then(|| publish::unfinished(to));
-            Ok(Done::Renamed { identity: source.identity(), backup, warning })
+            Ok(RenameResult::Renamed { identity: source.identity(), backup, warning })
         }
         Err(error) => {
             // Later failures leave the target unchanged.
@@ -245,11 +250,11 @@ fn after_failure(
     new: &CString,
     source: &Meta,
     target: Option<&Meta>,
-    options: &Options,
-) -> Result<Done, Cause> {
+    options: &RenameOptions,
+) -> Result<RenameResult, Cause> {
     let is_dir = source.kind == Kind::Dir;
     match error.raw_os_error() {
-        Some(errno::EEXIST) if matches!(options.existing, Existing::Keep) => Ok(Done::Left),
+        Some(errno::EEXIST) if matches!(options.existing, Existing::Keep) => Ok(RenameResult::Left),
         Some(errno::EINVAL) if is_dir => Err(Cause::Reason("it cannot be moved into itself")),
         Some(errno::EXDEV) if options.no_copy => Err(Cause::System(error)),
         Some(errno::EXDEV) => {
@@ -266,7 +271,7 @@ fn after_failure(
                 }
                 _ => {}
             }
-            Ok(Done::OtherVolume(Box::new(copy_policy(options))))
+            Ok(RenameResult::OtherVolume(Box::new(copy_policy(options))))
         }
         _ => Err(Cause::System(error)),
     }
@@ -274,7 +279,7 @@ fn after_failure(
 
 /// Returns the policy of the copy: everything is kept, nothing is asked again, and the source is removed when its
 /// copy is complete.
-fn copy_policy(options: &Options) -> Policy {
+fn copy_policy(options: &RenameOptions) -> Policy {
     let Dropped { mode, ownership, timestamps, links, xattrs } = options.dropped;
     let backup = options.backup.clone();
     Policy {
@@ -360,7 +365,7 @@ fn check_kinds(source: &Meta, target: &Meta) -> Result<(), Cause> {
 }
 
 /// Returns whether an option keeps the target without a question.
-fn stays(source: &Meta, target: &Meta, options: &Options) -> bool {
+fn stays(source: &Meta, target: &Meta, options: &RenameOptions) -> bool {
     let shown = |meta: &Meta| Grain::shown_by(meta.mtime, meta.ctime);
     let newer = || {
         let grain = shown(source).max(shown(target));
@@ -372,11 +377,17 @@ fn stays(source: &Meta, target: &Meta, options: &Options) -> bool {
 
 /// Returns whether the target is a half-written file of another run (`journal::Ledger`).
 fn is_unfinished(source: &Meta, target: &Meta, to: &Path) -> bool {
-    let ledger = Ledger::new(&Journal::of_user(), Scope::default());
+    let ledger = Ledger::new(&Journal::of_user(), LedgerScope::default());
     ledger.is_unfinished_at(source, target, || PathBelow::typed(to))
 }
 
-fn may_replace(source: &Meta, target: &Meta, to: &Path, new: &CString, options: &Options) -> bool {
+fn may_replace(
+    source: &Meta,
+    target: &Meta,
+    to: &Path,
+    new: &CString,
+    options: &RenameOptions,
+) -> bool {
     if stays(source, target, options) {
         return false;
     }
@@ -461,12 +472,12 @@ mod tests {
         Ok(path)
     }
 
-    fn result(done: Result<Done, Problem>) -> String {
+    fn result(done: Result<RenameResult, Problem>) -> String {
         match done {
-            Ok(Done::Renamed { backup: None, .. }) => "renamed".into(),
-            Ok(Done::Renamed { backup: Some(_), .. }) => "renamed, backup".into(),
-            Ok(Done::Left) => "left".into(),
-            Ok(Done::OtherVolume(_)) => "copy".into(),
+            Ok(RenameResult::Renamed { backup: None, .. }) => "renamed".into(),
+            Ok(RenameResult::Renamed { backup: Some(_), .. }) => "renamed, backup".into(),
+            Ok(RenameResult::Left) => "left".into(),
+            Ok(RenameResult::OtherVolume(_)) => "copy".into(),
             Err(problem) => problem.cause.to_string(),
         }
     }
@@ -475,16 +486,19 @@ mod tests {
     fn renames() -> io::Result<()> {
         let top = place("renames")?;
         let at = |name: &str| top.join(name);
-        let try_with = |from: &str, to: &str, options: &Options| {
+        let try_with = |from: &str, to: &str, options: &RenameOptions| {
             result(rename_or_copy(&at(from), &at(to), options, &Moves::default()))
         };
-        let plain = Options::default();
-        let keep = Options { existing: Existing::Keep, ..Options::default() };
-        let no = Options { existing: Existing::Ask(Arc::new(|_| false)), ..Options::default() };
-        let update = Options { update: true, ..Options::default() };
+        let plain = RenameOptions::default();
+        let keep = RenameOptions { existing: Existing::Keep, ..RenameOptions::default() };
+        let no = RenameOptions {
+            existing: Existing::Ask(Arc::new(|_| false)),
+            ..RenameOptions::default()
+        };
+        let update = RenameOptions { update: true, ..RenameOptions::default() };
         let backed_up = |numbering| {
             let backup = Some(Backup { suffix: b"~".to_vec(), numbering });
-            Options { backup, ..Options::default() }
+            RenameOptions { backup, ..RenameOptions::default() }
         };
         let backup = backed_up(Numbering::Simple);
         let numbered = backed_up(Numbering::Numbered);

@@ -3,7 +3,7 @@
 use super::arguments::{Line, argument, c_path, open_folder, or_here};
 pub use super::feed::feed;
 pub use super::known::Claims;
-pub use super::known::Known;
+pub use super::known::KnownNames;
 use super::meeting::meeting;
 use super::target::written_through;
 use super::{Argument, Layout, Spec};
@@ -103,7 +103,7 @@ fn refuse_overlaps(spec: &Spec, found: &[PlannedSource]) -> Result<(), Fatal> {
     if spec.policy.delete == crate::policy::Delete::No {
         return Ok(());
     }
-    let trees = found.iter().filter(|planned| matches!(planned.what, What::Tree { .. }));
+    let trees = found.iter().filter(|planned| matches!(planned.what, SourceKind::Tree { .. }));
     if !have_own_targets(trees) {
         let message = "--delete with several sources that fill one folder is not supported for S3";
         return Err(Fatal::new(1, message));
@@ -198,7 +198,7 @@ pub(super) fn resolve(
             return Ok(Err(Problem { operation, source, target: None, cause, class }));
         }
     };
-    let made = |pair: Pair, target_is_new: bool, what: What| {
+    let made = |pair: Pair, target_is_new: bool, what: SourceKind| {
         Ok(Ok(PlannedSource { pair: Arc::new(pair), what, target_is_new }))
     };
     let rsync = matches!(spec.layout, Layout::Rsync { .. });
@@ -211,23 +211,23 @@ pub(super) fn resolve(
         Found::One(entry, is_link) if !place.takes_files => {
             let (target, name, target_is_new) = place.name(&spec.policy, is_link, umask)?;
             let pair = Pair { source: root, target, lead: Vec::new() };
-            return made(pair, target_is_new, What::One { entry, name });
+            return made(pair, target_is_new, SourceKind::One { entry, name });
         }
         Found::One(entry, _) => {
             let name = entry.name.to_vec();
-            (Vec::new(), What::One { entry, name })
+            (Vec::new(), SourceKind::One { entry, name })
         }
         Found::Content | Found::Named(_) if let Some(list) = list => {
-            (Vec::new(), What::Names(list))
+            (Vec::new(), SourceKind::Names(list))
         }
         // cp gives the folder a new name.
         Found::Named(_) if !rsync && !place.takes_folders => {
-            (Vec::new(), What::Tree { pattern: None })
+            (Vec::new(), SourceKind::Tree { pattern: None })
         }
-        Found::Named(_) if spec.objects.flatten => (Vec::new(), What::Tree { pattern: None }),
-        Found::Named(name) => (name, What::Tree { pattern: None }),
-        Found::Content => (Vec::new(), What::Tree { pattern: None }),
-        Found::Matches(pattern) => (Vec::new(), What::Tree { pattern: Some(pattern) }),
+        Found::Named(_) if spec.objects.flatten => (Vec::new(), SourceKind::Tree { pattern: None }),
+        Found::Named(name) => (name, SourceKind::Tree { pattern: None }),
+        Found::Content => (Vec::new(), SourceKind::Tree { pattern: None }),
+        Found::Matches(pattern) => (Vec::new(), SourceKind::Tree { pattern: Some(pattern) }),
     };
     // The folder `name` of the target; empty for the target itself.
     let target_is_new = place.is_missing(&name);
@@ -547,7 +547,7 @@ pub(super) fn tree(
         return Ok(list::inventory(inventory));
     }
     let narrowed = match &planned.what {
-        What::Tree { pattern: Some(pattern) } => pattern.literal().to_vec(),
+        SourceKind::Tree { pattern: Some(pattern) } => pattern.literal().to_vec(),
         _ => Vec::new(),
     };
     let root = planned.pair.root(side);
@@ -742,8 +742,8 @@ pub(super) fn meets(found: &[PlannedSource]) -> Vec<bool> {
 
 fn target(planned: &PlannedSource) -> Vec<&[u8]> {
     match &planned.what {
-        What::One { name, .. } => place(&planned.pair.lead, name),
-        What::Tree { .. } | What::Names(_) => place(&planned.pair.lead, b""),
+        SourceKind::One { name, .. } => place(&planned.pair.lead, name),
+        SourceKind::Tree { .. } | SourceKind::Names(_) => place(&planned.pair.lead, b""),
     }
 }
 
@@ -782,9 +782,9 @@ impl BaseNames {
         let source = |planned: &PlannedSource| {
             let Root::Store { bucket, prefix } = &planned.pair.source else { return None };
             let rest = match &planned.what {
-                What::One { entry, .. } => Rest::One(entry.name.to_vec()),
-                What::Tree { pattern: Some(pattern) } => Rest::Matching(pattern.clone()),
-                What::Tree { pattern: None } | What::Names(_) => Rest::Any,
+                SourceKind::One { entry, .. } => Rest::One(entry.name.to_vec()),
+                SourceKind::Tree { pattern: Some(pattern) } => Rest::Matching(pattern.clone()),
+                SourceKind::Tree { pattern: None } | SourceKind::Names(_) => Rest::Any,
             };
             Some(FlatSource { bucket: bucket.clone(), prefix: prefix.clone(), rest })
         };
@@ -855,7 +855,7 @@ pub struct PlannedSource {
     /// Both ends.
     pub pair: Arc<Pair>,
     /// The entries.
-    pub what: What,
+    pub what: SourceKind,
     /// The target is empty: a dry run would have to create its folder first.
     pub target_is_new: bool,
 }
@@ -863,13 +863,13 @@ pub struct PlannedSource {
 impl PlannedSource {
     /// Returns whether anything at its target could be extraneous.
     pub fn may_delete(&self) -> bool {
-        matches!(&self.what, What::Tree { pattern: None })
+        matches!(&self.what, SourceKind::Tree { pattern: None })
             && !matches!(self.pair.target, Root::Null)
     }
 }
 
 /// Entries of a [`PlannedSource`].
-pub enum What {
+pub enum SourceKind {
     /// One file or object.
     One {
         /// The entry.
@@ -898,11 +898,11 @@ mod tests {
         let source = if both_stores { store() } else { Root::Null };
         let meta = Meta::bare(Kind::File, 1, Time::default());
         let what = match name {
-            Some(name) => What::One {
+            Some(name) => SourceKind::One {
                 entry: Entry { name: name.as_bytes().into(), meta, etag: "".into() },
                 name: name.into(),
             },
-            None => What::Tree { pattern: None },
+            None => SourceKind::Tree { pattern: None },
         };
         let pair = Pair { source, target: store(), lead: lead.into() };
         PlannedSource { pair: Arc::new(pair), what, target_is_new: false }
@@ -955,7 +955,7 @@ mod tests {
         let planned = |pattern: Option<&str>| {
             let pair = Pair { source: root("p/"), target: root("p/"), lead: Vec::new() };
             let pattern = pattern.and_then(|text| Pattern::parse(text.as_bytes()));
-            let what = What::Tree { pattern };
+            let what = SourceKind::Tree { pattern };
             BaseNames::of(&[PlannedSource { pair: Arc::new(pair), what, target_is_new: false }])
         };
         let all = planned(None);

@@ -2,10 +2,10 @@
 
 use super::arguments::{c_path, open_folder, or_here};
 use super::target::basis_dirs;
-use super::{Argument, Chosen, Place};
+use super::{Argument, Chosen, TargetPlace};
 use crate::failure::{Failure, c_string};
 use crate::local::target_dir::{Node, Selection};
-use crate::local::{Ends, Engine, Unit};
+use crate::local::{ArgumentEnds, LocalEngine, Unit};
 use crate::policy::{MissingArgs, Policy, Symlinks};
 use hakobu_core::error::Operation;
 use hakobu_core::unit::{Kind, Meta};
@@ -21,9 +21,9 @@ use std::sync::Arc;
 
 /// Builds the first units.
 struct Roots<'e, 'p> {
-    engine: &'e Engine<'p>,
+    engine: &'e LocalEngine<'p>,
     policy: &'e Policy,
-    place: &'e Place,
+    place: &'e TargetPlace,
     units: Vec<Unit>,
     /// Parent nodes of names: (folder, path below it).
     nodes: HashMap<(PathBuf, Vec<u8>), Option<Arc<Node>>>,
@@ -117,9 +117,9 @@ fn groups(arguments: &[Argument], nested: bool) -> Vec<Vec<Numbered<'_>>> {
 /// Makes the first units for all arguments. Missing arguments are reported to the engine as failures of their own;
 /// the others continue.
 pub fn roots(
-    engine: &Engine<'_>,
+    engine: &LocalEngine<'_>,
     policy: &Policy,
-    place: &Place,
+    place: &TargetPlace,
     arguments: &[Argument],
 ) -> Vec<Unit> {
     let mut roots = Roots::new(engine, policy, place);
@@ -335,7 +335,7 @@ impl Roots<'_, '_> {
         }
         sources.sort_by_key(|(number, _)| *number);
         let names = arguments.iter().filter_map(|argument| argument.names.first());
-        let ends = Ends {
+        let ends = ArgumentEnds {
             sources: top.into_iter().chain(sources.into_iter().map(|(_, source)| source)).collect(),
             target: self.target().map_err(Failure::of(Operation::List))?,
             target_path: self.place.path.clone(),
@@ -372,7 +372,7 @@ impl Roots<'_, '_> {
         for (folder, lent) in folders.into_iter().zip(lent) {
             sources.push((open_folder(&folder).map_err(read())?, folder, Some(Arc::new(lent))));
         }
-        let ends = Ends {
+        let ends = ArgumentEnds {
             sources,
             target: self.target().map_err(Failure::of(Operation::List))?,
             target_path: self.place.path.clone(),
@@ -534,7 +534,7 @@ impl Roots<'_, '_> {
             return Ok(Arc::clone(node));
         }
         let fd = self.open_folder(argument).map_err(Failure::of(Operation::Read))?;
-        let ends = Ends {
+        let ends = ArgumentEnds {
             sources: vec![(fd, argument.folder.clone(), None)],
             target: self.target().map_err(Failure::of(Operation::List))?,
             target_path: self.place.path.clone(),
@@ -584,9 +584,9 @@ impl Roots<'_, '_> {
 /// Makes the units of chosen entries below a folder. Directories above them are created where they are missing, and
 /// not searched for leftovers: other runs write there at the same time.
 pub fn chosen_roots(
-    engine: &Engine<'_>,
+    engine: &LocalEngine<'_>,
     policy: &Policy,
-    place: &Place,
+    place: &TargetPlace,
     folder: &Path,
     chosen: &Chosen,
 ) -> Vec<Unit> {
@@ -631,9 +631,9 @@ pub fn chosen_roots(
 
 impl<'e, 'p> Roots<'e, 'p> {
     pub(super) fn new(
-        engine: &'e Engine<'p>,
+        engine: &'e LocalEngine<'p>,
         policy: &'e Policy,
-        place: &'e Place,
+        place: &'e TargetPlace,
     ) -> Roots<'e, 'p> {
         let (nodes, held, units) = Default::default();
         let (swept, sweeps, owner) = (false, true, None);

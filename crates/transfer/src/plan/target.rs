@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Target of a transfer.
-pub struct Place {
+pub struct TargetPlace {
     /// The directory, open; `None` if nothing is created (or a dry run would have to create it).
     pub dir: Option<OwnedFd>,
     /// Its spelling for messages.
@@ -32,10 +32,10 @@ pub struct Place {
     pub name: Option<CString>,
 }
 
-impl Place {
+impl TargetPlace {
     /// Returns a place for runs without a target: `null:`, lists.
-    pub fn nowhere(path: &Path) -> Place {
-        Place { dir: None, path: path.to_owned(), created: false, made: 0, name: None }
+    pub fn nowhere(path: &Path) -> TargetPlace {
+        TargetPlace { dir: None, path: path.to_owned(), created: false, made: 0, name: None }
     }
 }
 
@@ -74,7 +74,7 @@ pub fn place(
     arguments: &[Argument],
     real: bool,
     umask: u32,
-) -> Result<Place, Fatal> {
+) -> Result<TargetPlace, Fatal> {
     let there = match look(target, true) {
         Ok(there) => Some(there),
         Err(error) if errno::is(&error, errno::ENOENT) => None,
@@ -112,7 +112,7 @@ pub fn place(
         let exists = spec.chosen.is_some() || arguments.iter().any(exists);
         made = if exists { missing(target) } else { 0 };
         if !real || !exists {
-            return Ok(Place { made, ..Place::nowhere(target) });
+            return Ok(TargetPlace { made, ..TargetPlace::nowhere(target) });
         }
         // Another run may have made a directory of that name just now.
         if matches!(spec.layout, Layout::Rsync { .. }) && is_link(target) {
@@ -123,7 +123,7 @@ pub fn place(
         created = make(target, spec, umask)? && !spec.mkpath;
     }
     let dir = open(target, &spec.policy).map_err(|error| unusable(target, &error))?;
-    Ok(Place { dir: Some(dir), path: target.to_owned(), created, made, name: None })
+    Ok(TargetPlace { dir: Some(dir), path: target.to_owned(), created, made, name: None })
 }
 
 /// Applies rsync's rule: a target that is not a directory is a file's name only for one single file.
@@ -184,7 +184,7 @@ fn name_in_parent(
     arguments: &[Argument],
     real: bool,
     umask: u32,
-) -> Result<Place, Fatal> {
+) -> Result<TargetPlace, Fatal> {
     let keeps = |argument: &Argument| is_link(&argument.path()) && !spec.policy.follow_args;
     let links = arguments.iter().any(keeps);
     let target = written_through(target, links, &spec.policy)?;
@@ -210,7 +210,7 @@ fn name_in_parent(
         }
         Err(error) => return Err(unusable(open_as, &error)),
     };
-    Ok(Place { dir, path: parent.to_owned(), created, made, name: Some(name) })
+    Ok(TargetPlace { dir, path: parent.to_owned(), created, made, name: Some(name) })
 }
 
 /// Resolves a symlink that cp is given as the target: cp writes through it, unless the source is a symlink, too, and
@@ -281,7 +281,7 @@ fn unusable(path: &Path, error: &io::Error) -> Fatal {
 
 /// Returns the trees of `--link-dest` and similar options; relative ones begin in the target. If the target is not
 /// created, `..` is resolved from its future path.
-pub fn basis_dirs(policy: &Policy, place: &Place) -> impl Iterator<Item = PathBuf> {
+pub fn basis_dirs(policy: &Policy, place: &TargetPlace) -> impl Iterator<Item = PathBuf> {
     policy.basis_dirs.iter().map(|path| match place.dir {
         Some(_) => place.path.join(path),
         None => without_parents(&place.path.join(path)),
@@ -341,7 +341,7 @@ struct Need {
 /// Warns if the target has less room than the sources need in addition to the existing content. Returns the count to
 /// make beside the transfer if only that can tell.
 pub fn warn_of_space(
-    place: &Place,
+    place: &TargetPlace,
     arguments: &[Argument],
     listener: &dyn Listener,
 ) -> Option<Count> {
@@ -429,7 +429,11 @@ fn has_content(fd: &OwnedFd) -> bool {
 }
 
 /// Returns the existing target directory of an argument's directory.
-fn counterpart(target: BorrowedFd<'_>, place: &Place, argument: &Argument) -> Option<OwnedFd> {
+fn counterpart(
+    target: BorrowedFd<'_>,
+    place: &TargetPlace,
+    argument: &Argument,
+) -> Option<OwnedFd> {
     let mut names = argument.names.as_slice();
     if !argument.relative {
         names = names.last().map(std::slice::from_ref).unwrap_or_default();

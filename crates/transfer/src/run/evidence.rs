@@ -1,7 +1,7 @@
 //! Converts the record of a run to the facts for its verdict.
 
 use super::steer as conditions;
-use super::steer::{End, Ends};
+use super::steer::{RunEnd, RunEnds};
 use crate::journal::{JobHints, Journal, Key};
 use crate::plan::Spec;
 use hakobu_core::error::Fatal;
@@ -25,7 +25,7 @@ use std::time::{Duration, SystemTime};
 /// The constant facts of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Subject {
-    pub ends: Ends,
+    pub ends: RunEnds,
     pub limits: Limits,
 }
 
@@ -40,7 +40,7 @@ impl Subject {
 pub(super) fn facts(
     subject: &Subject,
     controls: &Controls,
-    record: &Record,
+    record: &SampleMarks,
     ceilings: &Ceilings,
     curve: &[(f64, f64)],
 ) -> Facts {
@@ -103,7 +103,7 @@ fn limits(subject: &Subject, bytes_per_s: f64, operations_per_s: f64) -> Vec<Use
     .collect()
 }
 
-fn foreign(ends: &Ends) -> Vec<Side> {
+fn foreign(ends: &RunEnds) -> Vec<Side> {
     let mut sides: Vec<Side> =
         ends.0.iter().filter(|end| end.medium == Medium::Foreign).map(|end| end.side).collect();
     sides.dedup();
@@ -112,7 +112,7 @@ fn foreign(ends: &Ends) -> Vec<Side> {
 
 /// Returns the disks below the local ends, each once, with those that they consist of.
 fn disks(
-    ends: &Ends,
+    ends: &RunEnds,
     limits: &Ceilings,
     rates: &Rates,
     (from, to): (&Mark, &Mark),
@@ -121,7 +121,7 @@ fn disks(
     let dirty = (to.sums.dirty_bytes - from.sums.dirty_bytes) / samples;
     let threshold = to.sample.memory.dirty_threshold_bytes;
     let span_s = (to.at - from.at).as_secs_f64();
-    let mut found: Vec<(BlockDevice, Vec<&End>)> = Vec::new();
+    let mut found: Vec<(BlockDevice, Vec<&RunEnd>)> = Vec::new();
     for end in &ends.0 {
         let Some(device) = end.dev.and_then(disk::below) else { continue };
         let parts = disk::made_of(device.dev);
@@ -149,7 +149,7 @@ fn disks(
 
 /// Returns the path to the stores: the interface with most traffic, and the state of connections.
 fn network(
-    ends: &Ends,
+    ends: &RunEnds,
     rates: &Rates,
     from: &ConnectionCounts,
     to: &ConnectionCounts,
@@ -247,7 +247,7 @@ impl RunHints {
     /// Returns the number that was good last time between these ends, under the same conditions. A number below
     /// `by_rule`, the default, needs several runs to confirm it: most runs are too short to correct the result of one
     /// disturbed run.
-    pub(super) fn jobs(&self, ends: &Ends, by_rule: usize) -> Option<usize> {
+    pub(super) fn jobs(&self, ends: &RunEnds, by_rule: usize) -> Option<usize> {
         if self.before.is_some() {
             return self.before;
         }
@@ -290,7 +290,7 @@ impl RunHints {
     }
 }
 
-fn key(ends: &Ends, class: &str) -> Key {
+fn key(ends: &RunEnds, class: &str) -> Key {
     Key::new(ends.name(Side::Source), ends.name(Side::Target), class)
 }
 
@@ -375,7 +375,7 @@ pub(super) struct Mark {
 
 /// Marks of a run; see the module.
 #[derive(Debug, Default)]
-pub(super) struct Record {
+pub(super) struct SampleMarks {
     marks: Vec<Mark>,
     /// Only every n-th mark is kept.
     every: u32,
@@ -383,7 +383,7 @@ pub(super) struct Record {
     last: Option<Mark>,
 }
 
-impl Record {
+impl SampleMarks {
     /// Adds the next moment.
     pub fn push(&mut self, mark: Mark) {
         if self.marks.len() >= MARKS_MAX {
@@ -420,7 +420,7 @@ impl Record {
 const BUDGET: Duration = Duration::from_secs(12);
 
 /// Experiments in progress. Dropping it restores what was changed.
-pub(super) struct Proof {
+pub(super) struct ProofExperiments {
     prover: Prover,
     controls: Arc<Controls>,
     /// Number of jobs before and after.
@@ -433,11 +433,11 @@ pub(super) struct Proof {
     trial: ProofTrial,
 }
 
-impl Proof {
+impl ProofExperiments {
     /// Begins: the current settings are the baseline.
-    pub fn begin(facts: &Facts, controls: &Arc<Controls>, cpus: &[u32]) -> Proof {
+    pub fn begin(facts: &Facts, controls: &Arc<Controls>, cpus: &[u32]) -> ProofExperiments {
         let jobs = controls.gate.jobs();
-        Proof {
+        ProofExperiments {
             prover: Prover::new(facts, jobs, BUDGET),
             controls: Arc::clone(controls),
             jobs,
@@ -495,7 +495,7 @@ impl Proof {
     }
 }
 
-impl Drop for Proof {
+impl Drop for ProofExperiments {
     fn drop(&mut self) {
         self.restore();
     }
@@ -560,8 +560,8 @@ mod tests {
         );
     }
 
-    fn of(seconds: u64) -> Record {
-        let mut record = Record::default();
+    fn of(seconds: u64) -> SampleMarks {
+        let mut record = SampleMarks::default();
         for tenth in 1..=10 * seconds {
             record.push(Mark { at: Duration::from_millis(100 * tenth), ..Mark::default() });
         }
@@ -589,7 +589,7 @@ mod tests {
 
     #[test]
     fn one_moment_is_no_stretch() {
-        let mut record = Record::default();
+        let mut record = SampleMarks::default();
         assert!(record.steady().is_none());
         record.push(Mark { at: Duration::from_secs(1), ..Mark::default() });
         assert!(record.steady().is_none());
@@ -615,7 +615,7 @@ mod tests {
     #[test]
     fn one_thing_at_a_time_and_everything_back() {
         let controls = controls();
-        let mut proof = Proof::begin(&facts(), &controls, &[]);
+        let mut proof = ProofExperiments::begin(&facts(), &controls, &[]);
         let (mut jobs, mut rates) = (Vec::new(), Vec::new());
         let mut goodput = 0.0;
         for tick in 0..4000u64 {
@@ -648,12 +648,12 @@ mod tests {
     #[test]
     fn changes_are_restored_at_the_end() {
         let controls = controls();
-        let mut proof = Proof::begin(&facts(), &controls, &[]);
+        let mut proof = ProofExperiments::begin(&facts(), &controls, &[]);
         proof.change(ProofTrial::Limits(0.5));
         assert_eq!(controls.bytes.as_deref().map(Limiter::per_s), Some(500));
         drop(proof);
         assert_eq!(controls.bytes.as_deref().map(Limiter::per_s), Some(1000));
-        let mut proof = Proof::begin(&facts(), &controls, &[]);
+        let mut proof = ProofExperiments::begin(&facts(), &controls, &[]);
         proof.change(ProofTrial::Jobs(9));
         assert_eq!(controls.gate.jobs(), 9);
         drop(proof);
@@ -666,7 +666,7 @@ mod tests {
         // The process runs other tests, too: check that the set is restored.
         let all = proc::affinity(0).unwrap();
         let controls = controls();
-        let mut proof = Proof::begin(&facts(), &controls, &all);
+        let mut proof = ProofExperiments::begin(&facts(), &controls, &all);
         proof.change(ProofTrial::Cpus(1));
         assert_eq!(proc::affinity(0).unwrap(), all[..1]);
         drop(proof);

@@ -3,8 +3,10 @@
 use super::steer::Terms;
 use crate::journal::{Journal, Ledger};
 use crate::local::Pass;
-use crate::object::{self, Engine, Folded, Root, Setup};
-use crate::plan::objects::{self, BaseNames, Claims, Known, PlannedSource, Stores, What};
+use crate::object::{self, Folded, ObjectEngine, ObjectSetup, Root};
+use crate::plan::objects::{
+    self, BaseNames, Claims, KnownNames, PlannedSource, SourceKind, Stores,
+};
 use crate::plan::{Lines, Spec};
 use crate::policy::{Delete, Policy};
 use crate::run as scope;
@@ -79,10 +81,10 @@ impl<'a> StoreSession<'a> {
     pub fn run(
         &self,
         resources: &Resources,
-        plan: impl FnOnce(&Engine<'_>),
+        plan: impl FnOnce(&ObjectEngine<'_>),
     ) -> Result<(Totals, Option<Fatal>), Fatal> {
         let spec = self.spec;
-        let setup = Setup {
+        let setup = ObjectSetup {
             policy: &self.policy,
             options: &spec.objects.options,
             source: self.stores.source.clone(),
@@ -117,7 +119,7 @@ const LISTINGS_MAX: usize = 4;
 /// Reports missing sources, and queues everything else: sources with targets of their own side by side, so that a slow
 /// one does not hold up the others. `shared`: what it has to know of the other transfers of a run, and its number.
 pub(super) fn feed(
-    engine: &Engine<'_>,
+    engine: &ObjectEngine<'_>,
     spec: &Spec,
     stores: &Stores,
     (planned_sources, missing): (&[PlannedSource], &[Problem]),
@@ -131,7 +133,7 @@ pub(super) fn feed(
     let own = Claims::default();
     let claims = shared.map_or(&own, |(claims, _, _)| claims);
     let lines = shared.map(|(_, lines, number)| (lines, number));
-    let known = Known::of(spec, planned_sources, stores, claims, lines);
+    let known = KnownNames::of(spec, planned_sources, stores, claims, lines);
     let mut names = spec.objects.flatten.then(|| BaseNames::of(planned_sources));
     if names.is_none() && objects::are_apart(planned_sources) {
         return for_each(planned_sources, LISTINGS_MAX, |number, planned| {
@@ -144,18 +146,18 @@ pub(super) fn feed(
 }
 
 /// A transfer with a store on a side whose sources were resolved.
-pub(super) struct Stored<'a> {
+pub(super) struct ObjectTransfer<'a> {
     session: StoreSession<'a>,
     planned_sources: Vec<PlannedSource>,
     missing: Vec<Problem>,
 }
 
-impl<'a> Stored<'a> {
+impl<'a> ObjectTransfer<'a> {
     /// Opens the stores and resolves the sources.
     ///
     /// # Errors
     /// Failed requests, an unusable target.
-    pub fn open(spec: &'a Spec, run: &Run<'a>) -> Result<Stored<'a>, Fatal> {
+    pub fn open(spec: &'a Spec, run: &Run<'a>) -> Result<ObjectTransfer<'a>, Fatal> {
         let mut session = StoreSession::open(spec, run)?;
         let (planned_sources, missing) =
             objects::resolve_sources(spec, &session.stores, session.umask)?;
@@ -167,11 +169,11 @@ impl<'a> Stored<'a> {
             // A second listing would lack the removed sources, and take their targets for extraneous.
             session.policy.delete = Delete::During;
         }
-        Ok(Stored { session, planned_sources, missing })
+        Ok(ObjectTransfer { session, planned_sources, missing })
     }
 }
 
-impl Job for Stored<'_> {
+impl Job for ObjectTransfer<'_> {
     fn terms(&self) -> Terms {
         self.session.terms()
     }
@@ -225,7 +227,9 @@ impl Job for Stored<'_> {
 
 /// Removes the folder that a source argument moved (`mv`), if it is empty.
 fn remove_emptied(planned: &PlannedSource) {
-    if let (What::Tree { .. }, Root::Local { shown, .. }) = (&planned.what, &planned.pair.source) {
+    if let (SourceKind::Tree { .. }, Root::Local { shown, .. }) =
+        (&planned.what, &planned.pair.source)
+    {
         // Remaining entries were reported, or are empty folders, which cannot be in a bucket and so were not moved.
         let _ = std::fs::remove_dir(shown);
     }

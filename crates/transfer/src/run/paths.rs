@@ -4,10 +4,10 @@ use super::steer::Terms;
 use crate::failure::c_string;
 use crate::journal::{Journal, Ledger};
 use crate::local::guard::Guard;
-use crate::local::guard::Sources;
-use crate::local::{Engine, Pass, SEGMENT_BYTES_MAX, Setup, SourceRemoval, TargetMode};
+use crate::local::guard::GuardedSources;
+use crate::local::{LocalEngine, LocalSetup, Pass, SEGMENT_BYTES_MAX, SourceRemoval, TargetMode};
 use crate::plan::objects::Stores;
-use crate::plan::{self, Argument, Layout, Place, Spec};
+use crate::plan::{self, Argument, Layout, Spec, TargetPlace};
 use crate::policy::{Delete, Policy, Symlinks};
 use crate::run as scope;
 use crate::run::{Job, Resources, Run, passes};
@@ -26,13 +26,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A transfer between paths whose target exists.
-pub(super) struct Paths<'a> {
+pub(super) struct PathTransfer<'a> {
     spec: &'a Spec,
     control: &'a Control,
     listener: &'a dyn Listener,
     policy: Policy,
     arguments: Vec<Argument>,
-    place: Place,
+    place: TargetPlace,
     mode: TargetMode,
     /// The target lies inside a source.
     inside_source: bool,
@@ -40,7 +40,7 @@ pub(super) struct Paths<'a> {
     /// Number of basis trees that are refused.
     bases_failed: u64,
     /// What the sources hold, as far as options need it.
-    sources: Arc<Sources>,
+    sources: Arc<GuardedSources>,
     /// Sources to remove after the last pass.
     removals: Mutex<Vec<SourceRemoval>>,
     /// Sources and names of this run that it must not lose to itself.
@@ -49,12 +49,12 @@ pub(super) struct Paths<'a> {
     space: Mutex<Option<plan::Count>>,
 }
 
-impl<'a> Paths<'a> {
+impl<'a> PathTransfer<'a> {
     /// Examines the arguments and creates the target.
     ///
     /// # Errors
     /// Bad arguments, an unusable target.
-    pub fn open(spec: &'a Spec, run: &Run<'a>) -> Result<Paths<'a>, Fatal> {
+    pub fn open(spec: &'a Spec, run: &Run<'a>) -> Result<PathTransfer<'a>, Fatal> {
         let (control, listener) = (run.control, run.listener);
         let target = spec.target.local().filter(|_| !spec.policy.list_only);
         let mode = match target {
@@ -67,7 +67,7 @@ impl<'a> Paths<'a> {
         let arguments = without_repeats(source_arguments(spec)?, spec, listener);
         let umask = Umask(process::set_umask(0));
         let place = match target {
-            None => Place::nowhere(&spec.target.as_typed()),
+            None => TargetPlace::nowhere(&spec.target.as_typed()),
             Some(target) => plan::place(spec, target, &arguments, is_real, umask.0)?,
         };
         if spec.remarks.made && place.made > 0 {
@@ -96,7 +96,7 @@ impl<'a> Paths<'a> {
             guard.keep_claims();
         }
         let removals = Mutex::default();
-        Ok(Paths {
+        Ok(PathTransfer {
             spec,
             control,
             listener,
@@ -115,7 +115,7 @@ impl<'a> Paths<'a> {
     }
 }
 
-impl Paths<'_> {
+impl PathTransfer<'_> {
     /// Returns the folder of backups, and the top of the target, whose attributes its folders get.
     fn backup_dir(&self) -> Option<(PathBuf, Option<OwnedFd>)> {
         let path = self.place.path.join(self.policy.backup_dir.as_ref()?);
@@ -124,7 +124,7 @@ impl Paths<'_> {
     }
 }
 
-impl Job for Paths<'_> {
+impl Job for PathTransfer<'_> {
     fn terms(&self) -> Terms {
         Terms::of(self.spec, &Stores::default())
     }
@@ -138,13 +138,13 @@ impl Job for Paths<'_> {
     }
 
     fn pass(&self, pass: Pass, resources: &Resources) -> Result<(Totals, Option<Fatal>), Fatal> {
-        let Paths { spec, place, mode, .. } = self;
+        let PathTransfer { spec, place, mode, .. } = self;
         let capacity = resources.capacity;
         let is_xfs = place.dir.as_ref().is_some_and(|fd| disk::is_xfs(fd.as_fd()));
         let batches = is_xfs && capacity.jobs_max > 1;
         // The part of the budget that is not in queues and stacks.
         let share = |budget| budget / (2 * capacity.jobs_max as u64);
-        let engine = Engine::new(Setup {
+        let engine = LocalEngine::new(LocalSetup {
             policy: &self.policy,
             pass,
             listener: self.listener,
@@ -313,7 +313,7 @@ fn temp_dir(spec: &Spec, mode: TargetMode) -> Result<Option<(OwnedFd, u64)>, Fat
 
 /// Checks the trees of `--link-dest` and similar options. A missing one provides nothing, which is reported; neither does
 /// one behind a symlink of another user, which counts as a failure. Returns the number of failures.
-fn check_bases(spec: &Spec, place: &Place, listener: &dyn Listener) -> Result<u64, Fatal> {
+fn check_bases(spec: &Spec, place: &TargetPlace, listener: &dyn Listener) -> Result<u64, Fatal> {
     let option = spec.policy.basis.option();
     let mut failed = 0;
     for path in plan::basis_dirs(&spec.policy, place) {
@@ -342,7 +342,7 @@ fn is_absent(error: &std::io::Error) -> bool {
 
 /// Protects the sources from the run. Returns whether the target lies inside one of them: then its extraneous entries are
 /// sources.
-fn protect(guard: &Guard, policy: &Policy, place: &Place, arguments: &[Argument]) -> bool {
+fn protect(guard: &Guard, policy: &Policy, place: &TargetPlace, arguments: &[Argument]) -> bool {
     for argument in arguments {
         let path = argument.path();
         let Ok(name) = c_string(path.as_os_str().as_bytes()) else { continue };
@@ -369,7 +369,7 @@ fn protect(guard: &Guard, policy: &Policy, place: &Place, arguments: &[Argument]
 }
 
 /// Returns whether the path of the target is inside one of the sources.
-fn lies_inside(place: &Place, arguments: &[Argument]) -> bool {
+fn lies_inside(place: &TargetPlace, arguments: &[Argument]) -> bool {
     let path = if place.path.as_os_str().is_empty() { Path::new(".") } else { &place.path };
     let Ok(target) = path.canonicalize() else { return false };
     arguments.iter().any(|argument| {

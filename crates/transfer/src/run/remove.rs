@@ -7,7 +7,8 @@ use crate::local::Pass;
 use crate::location::s3_path;
 use crate::object::list::{self, Choice, Pattern, Scope, StoreQuery, Trouble};
 use crate::object::{
-    self, Engine, Entry, Extraneous, JOBS_SEED, ObjectOptions, Pair, Root, Setup, Task, Work,
+    self, Entry, Extraneous, JOBS_SEED, ObjectEngine, ObjectOptions, ObjectSetup, Pair, Root, Task,
+    Work,
 };
 use crate::policy::Policy;
 use crate::policy::filter::Filter;
@@ -78,7 +79,7 @@ impl Job for Removing<'_> {
     }
 
     fn pass(&self, _: Pass, resources: &Resources) -> Result<(Totals, Option<Fatal>), Fatal> {
-        let setup = Setup {
+        let setup = ObjectSetup {
             policy: &self.policy,
             options: &ObjectOptions::default(),
             source: None,
@@ -190,7 +191,7 @@ pub(super) fn pair(bucket: &str, prefix: &[u8]) -> Arc<Pair> {
 
 /// Queues the requests of a removal.
 pub(super) struct Feed<'a> {
-    pub engine: &'a Engine<'a>,
+    pub engine: &'a ObjectEngine<'a>,
     pub removal: &'a Removal,
     pub store: &'a Arc<S3Session>,
 }

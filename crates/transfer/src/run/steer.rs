@@ -1,9 +1,9 @@
 //! Control of a run: samples its progress, sets the number of jobs, and produces the verdict at the end.
 
-use super::evidence::Proof;
+use super::evidence::ProofExperiments;
 pub(super) use super::evidence::RunHints;
 use super::evidence::Subject;
-use super::evidence::{Mark, Record, Sums, facts};
+use super::evidence::{Mark, SampleMarks, Sums, facts};
 use crate::journal::Ledger;
 use crate::location::Location;
 use crate::object::JOBS_SEED;
@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 /// Parameters of control: the ends of the run, and the user's limits.
 pub(super) struct Terms {
     pub work: WorkKind,
-    pub ends: Ends,
+    pub ends: RunEnds,
     pub limits: Limits,
     /// Experiments are made (`--prove`).
     pub proves: bool,
@@ -44,7 +44,7 @@ pub(super) struct Terms {
 impl Terms {
     /// Returns the parameters of a transfer.
     pub fn of(spec: &Spec, stores: &Stores) -> Terms {
-        let ends = Ends::of(spec, stores);
+        let ends = RunEnds::of(spec, stores);
         let with_store = spec.has_store();
         Terms {
             work: if with_store { WorkKind::Store } else { WorkKind::Paths },
@@ -64,12 +64,12 @@ impl Terms {
                 ..Limits::of_jobs(Jobs::Fixed(jobs))
             },
             lanes: Some(process::cpus()),
-            ..Terms::of_work(WorkKind::Store, Ends::default())
+            ..Terms::of_work(WorkKind::Store, RunEnds::default())
         }
     }
 
     /// Returns the parameters of work without limits and without a verdict.
-    fn of_work(work: WorkKind, ends: Ends) -> Terms {
+    fn of_work(work: WorkKind, ends: RunEnds) -> Terms {
         Terms { work, ends, limits: Limits::default(), proves: false, lanes: None, judges: false }
     }
 }
@@ -81,7 +81,7 @@ pub fn steered<T>(
     limits: Limits,
     work: impl FnOnce(&Controls, &Capacity) -> T,
 ) -> (T, usize) {
-    let terms = Terms { limits, ..Terms::of_work(WorkKind::Walk, Ends::of_paths(paths)) };
+    let terms = Terms { limits, ..Terms::of_work(WorkKind::Walk, RunEnds::of_paths(paths)) };
     let configuration = Configuration::new(terms, RunHints::default());
     let (controls, capacity) = (Arc::clone(&configuration.controls), configuration.capacity);
     let controller = configuration.begin(&Arc::default());
@@ -186,7 +186,7 @@ const THREADS_MAX: usize = 8;
 pub(super) struct Controller {
     tuner: Option<Tuner>,
     cpus: Option<Cpus>,
-    record: Record,
+    record: SampleMarks,
     sums: Sums,
     sampler: Option<Sampler>,
     ceilings: Ceilings,
@@ -241,7 +241,7 @@ enum Proving {
     /// Waits for a baseline.
     Waits,
     /// In progress.
-    Goes(Box<Proof>),
+    Goes(Box<ProofExperiments>),
 }
 
 /// The experiments, which are hidden from the tuner: start, duration, and the work done meanwhile.
@@ -260,7 +260,7 @@ impl Controller {
         Controller {
             tuner,
             cpus: None,
-            record: Record::default(),
+            record: SampleMarks::default(),
             sums: Sums::default(),
             sampler: None,
             ceilings: Ceilings::default(),
@@ -372,7 +372,7 @@ impl Controller {
             return;
         }
         let facts = self.facts(controls, subject);
-        let proof = Proof::begin(&facts, controls, &self.ceilings.limits.affinity);
+        let proof = ProofExperiments::begin(&facts, controls, &self.ceilings.limits.affinity);
         self.before = Some(facts);
         self.pause = Pause { began: now, at: *counts, ..Pause::default() };
         self.proving = Proving::Goes(Box::new(proof));
@@ -390,7 +390,7 @@ impl Controller {
         did.timed_out = counts.timed_out.saturating_sub(from.timed_out);
         self.pause.took = now.saturating_sub(self.pause.began);
         // Start new means: earlier ones are kept separately.
-        self.record = Record::default();
+        self.record = SampleMarks::default();
         self.next_sample = now;
     }
 
@@ -614,7 +614,7 @@ const SOURCES_MAX: usize = 8;
 
 /// One end.
 #[derive(Clone, Debug)]
-pub(super) struct End {
+pub(super) struct RunEnd {
     pub side: Side,
     /// Whether it is a store.
     pub is_store: bool,
@@ -628,26 +628,26 @@ pub(super) struct End {
 
 /// All ends of a run, the first one of each side first.
 #[derive(Clone, Debug, Default)]
-pub(in super::super) struct Ends(pub(super) Vec<End>);
+pub(in super::super) struct RunEnds(pub(super) Vec<RunEnd>);
 
-impl Ends {
+impl RunEnds {
     /// Determines the ends of a description. Ends that cannot be examined are left out.
-    pub(in super::super) fn of(spec: &Spec, stores: &Stores) -> Ends {
-        let mut ends: Vec<End> = Vec::new();
+    pub(in super::super) fn of(spec: &Spec, stores: &Stores) -> RunEnds {
+        let mut ends: Vec<RunEnd> = Vec::new();
         for source in spec.sources.locations().take(SOURCES_MAX) {
             ends.extend(end(Side::Source, &source, stores.source.as_deref()));
         }
         ends.extend(end(Side::Target, &spec.target, stores.target.as_deref()));
         ends.dedup_by(|a, b| a.side == b.side && a.name == b.name);
-        Ends(ends)
+        RunEnds(ends)
     }
 
     /// Determines the ends of walked trees.
-    pub(super) fn of_paths(paths: &[&Path]) -> Ends {
-        let mut ends: Vec<End> = Vec::new();
+    pub(super) fn of_paths(paths: &[&Path]) -> RunEnds {
+        let mut ends: Vec<RunEnd> = Vec::new();
         ends.extend(paths.iter().take(SOURCES_MAX).filter_map(|path| local(Side::Source, path)));
         ends.dedup_by(|a, b| a.name == b.name);
-        Ends(ends)
+        RunEnds(ends)
     }
 
     /// Returns the device numbers of the file systems of all local ends.
@@ -676,9 +676,9 @@ impl Ends {
     }
 }
 
-fn end(side: Side, location: &Location, store: Option<&S3Session>) -> Option<End> {
+fn end(side: Side, location: &Location, store: Option<&S3Session>) -> Option<RunEnd> {
     match location {
-        Location::S3(url) => Some(End {
+        Location::S3(url) => Some(RunEnd {
             side,
             is_store: true,
             dev: None,
@@ -691,7 +691,7 @@ fn end(side: Side, location: &Location, store: Option<&S3Session>) -> Option<End
 }
 
 /// Returns the end of a path, or of the folder that it will be created in.
-fn local(side: Side, path: &Path) -> Option<End> {
+fn local(side: Side, path: &Path) -> Option<RunEnd> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let places = [path, parent.unwrap_or(Path::new("."))];
     let (place, meta) = places.iter().find_map(|place| Some((*place, place.metadata().ok()?)))?;
@@ -703,7 +703,7 @@ fn local(side: Side, path: &Path) -> Option<End> {
         None => (Medium::Memory, "volume"),
     };
     let name = format!("{kind}:{dev}");
-    Some(End { side, is_store: false, dev: Some(dev), medium, name })
+    Some(RunEnd { side, is_store: false, dev: Some(dev), medium, name })
 }
 
 // Conditions of a run, as text. A number of jobs is only good under the same conditions: another number is good with
@@ -725,7 +725,7 @@ pub(super) fn asked(spec: &Spec) -> String {
 }
 
 /// Returns all conditions: the kind of work, the user's settings, and the current limits of this machine.
-pub(super) fn all(asked: &str, ends: &Ends) -> String {
+pub(super) fn all(asked: &str, ends: &RunEnds) -> String {
     let ceilings = Ceilings::of(&ends.devs());
     let mut parts = vec![kind(ends).to_owned()];
     parts.extend((!asked.is_empty()).then(|| asked.to_owned()));
@@ -737,7 +737,7 @@ pub(super) fn all(asked: &str, ends: &Ends) -> String {
 }
 
 /// Returns the kind of work: which side is a store.
-fn kind(ends: &Ends) -> &'static str {
+fn kind(ends: &RunEnds) -> &'static str {
     match (ends.is_store(Side::Source), ends.is_store(Side::Target)) {
         (false, false) => "local",
         (false, true) => "up",
@@ -814,11 +814,11 @@ mod tests {
     #[test]
     fn conditions_of_this_thread() {
         let _alone = AFFINITY.lock();
-        let here = || all("", &Ends::default());
+        let here = || all("", &RunEnds::default());
         let before = here();
         assert!(before.starts_with("local; CPUs ") && before.contains("nice "), "{before}");
         assert_eq!(here(), before);
-        assert_ne!(all("bytes/s 5", &Ends::default()), before);
+        assert_ne!(all("bytes/s 5", &RunEnds::default()), before);
         // Priorities and affinity are per thread.
         std::thread::spawn(move || {
             process::set_nice(19).unwrap();
@@ -826,7 +826,7 @@ mod tests {
             assert_ne!(nicer, before);
             let one = hakobu_sys::proc::affinity(0).unwrap()[0];
             hakobu_sys::proc::set_affinity(0, &[one]).unwrap();
-            assert!(all("", &Ends::default()).contains("CPUs 1"));
+            assert!(all("", &RunEnds::default()).contains("CPUs 1"));
         })
         .join()
         .unwrap();

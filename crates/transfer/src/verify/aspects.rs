@@ -180,7 +180,7 @@ pub fn differences(a: &Meta, b: &Meta, wanted: Aspects, times: Times) -> Aspects
 
 /// Parameters of a comparison.
 #[derive(Clone, Debug)]
-pub struct Spec {
+pub struct VerifySpec {
     /// The first tree, as typed.
     pub source: PathBuf,
     /// The second tree, as typed.
@@ -226,7 +226,7 @@ pub struct Difference<'a> {
 
 /// Counts of a comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct VerifyCounts {
     /// Pairs of regular files compared.
     pub files: u64,
     /// Pairs of directories compared.
@@ -247,7 +247,7 @@ pub struct Counts {
     pub failed: u64,
 }
 
-impl Counts {
+impl VerifyCounts {
     /// Returns the number of names that differ in one aspect.
     pub fn of(&self, aspect: Aspect) -> u64 {
         self.by_aspect.get(aspect as usize).copied().unwrap_or(0)
@@ -266,9 +266,18 @@ impl Counts {
         }
     }
 
-    pub(super) fn add(&mut self, other: &Counts) {
-        let Counts { files, dirs, others, bytes, differences, missing, extra, by_aspect, failed } =
-            other;
+    pub(super) fn add(&mut self, other: &VerifyCounts) {
+        let VerifyCounts {
+            files,
+            dirs,
+            others,
+            bytes,
+            differences,
+            missing,
+            extra,
+            by_aspect,
+            failed,
+        } = other;
         self.files += files;
         self.dirs += dirs;
         self.others += others;
@@ -285,9 +294,9 @@ impl Counts {
 
 /// Result of a comparison.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Outcome {
+pub struct VerifyOutcome {
     /// The findings.
-    pub counts: Counts,
+    pub counts: VerifyCounts,
     /// Wall time.
     pub took: Duration,
     /// Number of workers at the end.

@@ -9,7 +9,7 @@ mod aspects;
 mod objects;
 mod paths;
 
-pub use crate::verify::aspects::{Counts, Difference, Finding, Outcome, Spec};
+pub use crate::verify::aspects::{Difference, Finding, VerifyCounts, VerifyOutcome, VerifySpec};
 pub use aspects::{Aspect, Aspects, Times, differences};
 pub use objects::{ObjectSpec, verify_named_objects, verify_objects};
 
@@ -26,15 +26,15 @@ use std::time::Instant;
 /// # Errors
 /// One of the two cannot be examined.
 pub fn verify(
-    spec: &Spec,
+    spec: &VerifySpec,
     controls: &Controls,
     report: &(dyn Fn(&Difference<'_>) + Sync),
     listener: &dyn Listener,
-) -> Result<Outcome, Fatal> {
+) -> Result<VerifyOutcome, Fatal> {
     let started = Instant::now();
     let counts = paths::run(spec, controls, report, listener)?;
     let (jobs, requests) = (controls.gate.jobs(), RequestCounts::default());
-    Ok(Outcome { counts, took: started.elapsed(), jobs, requests })
+    Ok(VerifyOutcome { counts, took: started.elapsed(), jobs, requests })
 }
 
 /// Compares names below two directories, as [`verify`] does entries of trees; attributes of the
@@ -44,15 +44,15 @@ pub fn verify(
 /// # Errors
 /// One of the directories cannot be opened.
 pub fn verify_named(
-    spec: &Spec,
+    spec: &VerifySpec,
     names: &[Vec<u8>],
     control: &Control,
     controls: &Controls,
     report: &(dyn Fn(&Difference<'_>) + Sync),
     listener: &dyn Listener,
-) -> Result<Outcome, Fatal> {
+) -> Result<VerifyOutcome, Fatal> {
     let started = Instant::now();
     let counts = paths::run_named(spec, names, control, controls, report, listener)?;
     let (jobs, requests) = (controls.gate.jobs(), RequestCounts::default());
-    Ok(Outcome { counts, took: started.elapsed(), jobs, requests })
+    Ok(VerifyOutcome { counts, took: started.elapsed(), jobs, requests })
 }

@@ -4,7 +4,9 @@
 //! Directories are not compared: S3 has none, and zero-byte markers (`a/`) have no content. A symlink is compared
 //! with a stored symlink by text, and followed next to any other object.
 
-use super::aspects::{Aspect, Aspects, Counts, Difference, Finding, Outcome, Times, differences};
+use super::aspects::{
+    Aspect, Aspects, Difference, Finding, Times, VerifyCounts, VerifyOutcome, differences,
+};
 use crate::failure::c_string;
 use crate::journal::Journal;
 use crate::local::read_merge_file;
@@ -13,8 +15,8 @@ use crate::object::list::{
     self, Listing, LocalQuery, Merge, Merged, NameFilter, StoreQuery, Trouble, merge_files,
 };
 use crate::object::{
-    self, Checked, Checking, Engine, Entry, Finding as Found, How, JOBS_SEED, ObjectOptions, Pair,
-    Root, Setup, Side, Task, Work, key_of, path_of,
+    self, Checking, ComparedPair, Entry, How, JOBS_SEED, ObjectEngine, ObjectOptions, ObjectSetup,
+    Pair, PairFinding as Found, Root, Side, Task, Work, key_of, path_of,
 };
 use crate::policy::filter::{DirRules, Filter, FilterError, Origin};
 use crate::policy::{Policy, Symlinks};
@@ -59,7 +61,7 @@ pub struct ObjectSpec {
     pub encode_names: bool,
     /// Entries that only the target has are not differences.
     pub one_way: bool,
-    /// As in [`super::Spec`]; per-directory files are read from a local source.
+    /// As in [`super::VerifySpec`]; per-directory files are read from a local source.
     pub filter: Option<Arc<Filter>>,
     /// What it may take: the number of comparisons (a fixed default with `auto`), and bytes of content a second.
     pub limits: Limits,
@@ -82,7 +84,7 @@ pub fn verify_objects(
     report: Report<'_>,
     control: &Control,
     listener: &dyn Listener,
-) -> Result<Outcome, Fatal> {
+) -> Result<VerifyOutcome, Fatal> {
     compare(spec, None, report, control, listener)
 }
 
@@ -97,7 +99,7 @@ pub fn verify_named_objects(
     report: Report<'_>,
     control: &Control,
     listener: &dyn Listener,
-) -> Result<Outcome, Fatal> {
+) -> Result<VerifyOutcome, Fatal> {
     let spec = ObjectSpec { one_way: true, filter: None, ..spec.clone() };
     compare(&spec, Some(names), report, control, listener)
 }
@@ -108,7 +110,7 @@ fn compare(
     report: Report<'_>,
     control: &Control,
     listener: &dyn Listener,
-) -> Result<Outcome, Fatal> {
+) -> Result<VerifyOutcome, Fatal> {
     let started = Instant::now();
     let (source, target) = open(spec, control)?;
     let find = |location: &Location, store: &Opened| match names {
@@ -127,7 +129,7 @@ fn compare(
     };
     let controls = Controls { bytes, ..Controls::fixed(jobs) };
     listener.event(Event::Begins(&controls.meter));
-    let setup = Setup {
+    let setup = ObjectSetup {
         policy: &policy,
         options: &options,
         source: source.clone(),
@@ -151,7 +153,8 @@ fn compare(
         links: spec.aspects.has(Aspect::Link),
         results: sender,
     };
-    let mut feed = Feed { spec, names, report, listener, counts: Counts::default(), fatal: None };
+    let mut feed =
+        Feed { spec, names, report, listener, counts: VerifyCounts::default(), fatal: None };
     let (ran, answered) = std::thread::scope(|scope| {
         let results = scope.spawn(|| collect(spec, report, results));
         let feed = &mut feed;
@@ -177,7 +180,7 @@ fn compare(
     let stores = source.iter().chain(target.iter().filter(|_| !same));
     let requests =
         stores.map(|store| RequestCounts::of(store)).fold(RequestCounts::default(), Add::add);
-    Ok(Outcome { counts, took: started.elapsed(), jobs, requests })
+    Ok(VerifyOutcome { counts, took: started.elapsed(), jobs, requests })
 }
 
 type Opened = Option<Arc<S3Session>>;
@@ -209,12 +212,17 @@ struct Feed<'a> {
     names: Option<&'a [Vec<u8>]>,
     report: Report<'a>,
     listener: &'a dyn Listener,
-    counts: Counts,
+    counts: VerifyCounts,
     fatal: Option<Fatal>,
 }
 
 impl Feed<'_> {
-    fn run(&mut self, engine: &Engine<'_>, (from, to): (&Place, &Place), asked: &Checking) {
+    fn run(
+        &mut self,
+        engine: &ObjectEngine<'_>,
+        (from, to): (&ResolvedSide, &ResolvedSide),
+        asked: &Checking,
+    ) {
         let (source, target) = (from.root.clone(), to.root.clone());
         let pair = Arc::new(Pair { source, target, lead: Vec::new() });
         let mut name_filter = match self.name_filter(from) {
@@ -225,19 +233,21 @@ impl Feed<'_> {
             }
         };
         let (source, target) = match (&from.what, &to.what) {
-            (What::One(a), What::One(b)) => {
+            (SideKind::One(a), SideKind::One(b)) => {
                 self.both(engine, &pair, asked, (a.clone(), b.clone()), b"");
                 return;
             }
-            (What::Tree, What::Tree) => match self.names {
+            (SideKind::Tree, SideKind::Tree) => match self.names {
                 None => {
                     let (symlinks, encode) = (self.spec.symlinks(), self.spec.encode_names);
                     (from.list(symlinks, encode), to.list(symlinks, encode))
                 }
                 Some(names) => self.named(names, (from, to)),
             },
-            (What::One(a), What::Tree) => return self.other_type(&a.meta, Kind::Dir, true),
-            (What::Tree, What::One(b)) => return self.other_type(&b.meta, Kind::Dir, false),
+            (SideKind::One(a), SideKind::Tree) => return self.other_type(&a.meta, Kind::Dir, true),
+            (SideKind::Tree, SideKind::One(b)) => {
+                return self.other_type(&b.meta, Kind::Dir, false);
+            }
         };
         for step in Merge::new(Some(source), Some(target)) {
             if engine.is_stopped() {
@@ -282,7 +292,11 @@ impl Feed<'_> {
     }
 
     /// The given names on both sides. Those that the target cannot have are missing there.
-    fn named(&self, names: &[Vec<u8>], (from, to): (&Place, &Place)) -> (Listing, Listing) {
+    fn named(
+        &self,
+        names: &[Vec<u8>],
+        (from, to): (&ResolvedSide, &ResolvedSide),
+    ) -> (Listing, Listing) {
         let encode = self.spec.encode_names;
         let at_target = |name: &Vec<u8>| match (&from.root, &to.root) {
             (Root::Local { .. }, Root::Store { .. }) => key_of(name, encode).ok(),
@@ -294,7 +308,7 @@ impl Feed<'_> {
         (from.list_names(names.to_vec(), symlinks, encode), to.list_names(there, symlinks, encode))
     }
 
-    fn name_filter(&self, from: &Place) -> Result<Option<NameFilter>, Fatal> {
+    fn name_filter(&self, from: &ResolvedSide) -> Result<Option<NameFilter>, Fatal> {
         let Some(filter) = &self.spec.filter else { return Ok(None) };
         let (read, top) = match &from.root {
             Root::Local { dir, shown } => {
@@ -313,7 +327,7 @@ impl Feed<'_> {
 
     fn both(
         &mut self,
-        engine: &Engine<'_>,
+        engine: &ObjectEngine<'_>,
         pair: &Arc<Pair>,
         asked: &Checking,
         (a, b): (Entry, Entry),
@@ -371,7 +385,7 @@ impl Feed<'_> {
 }
 
 fn report_pair(
-    counts: &mut Counts,
+    counts: &mut VerifyCounts,
     report: Report<'_>,
     path: &[u8],
     set: Aspects,
@@ -384,8 +398,8 @@ fn report_pair(
 }
 
 /// Counts and reports the results of the cores.
-fn collect(spec: &ObjectSpec, report: Report<'_>, results: Receiver<Checked>) -> Counts {
-    let mut counts = Counts::default();
+fn collect(spec: &ObjectSpec, report: Report<'_>, results: Receiver<ComparedPair>) -> VerifyCounts {
+    let mut counts = VerifyCounts::default();
     for checked in results {
         if checked.finding == Found::Failed {
             counts.failed += 1;
@@ -410,7 +424,7 @@ fn collect(spec: &ObjectSpec, report: Report<'_>, results: Receiver<Checked>) ->
 }
 
 /// Returns the aspects in which a pair differs, and the offset of the first difference.
-fn judge(checked: &Checked, aspects: Aspects, times: Times) -> (Aspects, Option<u64>) {
+fn judge(checked: &ComparedPair, aspects: Aspects, times: Times) -> (Aspects, Option<u64>) {
     let mut wanted = aspects.without(Aspect::Owner).without(Aspect::Group);
     if !checked.times {
         wanted = wanted.without(Aspect::Time);
@@ -431,24 +445,24 @@ fn judge(checked: &Checked, aspects: Aspects, times: Times) -> (Aspects, Option<
 // The arguments of a comparison: a tree (a folder, a prefix) or a single file or object.
 
 /// A resolved argument.
-pub(super) struct Place {
+pub(super) struct ResolvedSide {
     /// The root of its names.
     pub root: Root,
     /// The store of an S3 root.
     pub store: Option<Arc<S3Session>>,
     /// Its kind.
-    pub what: What,
+    pub what: SideKind,
 }
 
 /// The kind of an argument.
-pub(super) enum What {
+pub(super) enum SideKind {
     /// A tree of entries.
     Tree,
     /// A single file or object, with its name relative to the root.
     One(Entry),
 }
 
-impl Place {
+impl ResolvedSide {
     /// Lists the entries. With `encode` local names sort by their percent-encoded keys.
     pub fn list(&self, symlinks: Symlinks, encode: bool) -> Listing {
         let query = LocalQuery { symlinks, encode, ..LocalQuery::default() };
@@ -465,7 +479,10 @@ impl Place {
 ///
 /// # Errors
 /// Code 2: the folder cannot be opened.
-pub(super) fn folder(location: &Location, store: Option<&Arc<S3Session>>) -> Result<Place, Fatal> {
+pub(super) fn folder(
+    location: &Location,
+    store: Option<&Arc<S3Session>>,
+) -> Result<ResolvedSide, Fatal> {
     let root = match location {
         Location::Local(path) => {
             let opened = c_string(path.as_os_str().as_bytes())
@@ -484,7 +501,7 @@ pub(super) fn folder(location: &Location, store: Option<&Arc<S3Session>>) -> Res
             return Err(cannot(&spell(location), "only files and objects can be compared"));
         }
     };
-    Ok(Place { root, store: store.cloned(), what: What::Tree })
+    Ok(ResolvedSide { root, store: store.cloned(), what: SideKind::Tree })
 }
 
 /// Returns an argument as the user typed it, for messages.
@@ -500,7 +517,7 @@ pub(super) fn find(
     location: &Location,
     store: Option<&Arc<S3Session>>,
     symlinks: Symlinks,
-) -> Result<Place, Fatal> {
+) -> Result<ResolvedSide, Fatal> {
     let shown = spell(location);
     match (location, store) {
         (Location::Local(path), _) => {
@@ -515,7 +532,7 @@ fn cannot(shown: &str, why: &str) -> Fatal {
     Fatal::new(2, format!("cannot look at {shown}: {why}"))
 }
 
-fn local(path: &Path, symlinks: Symlinks) -> io::Result<Place> {
+fn local(path: &Path, symlinks: Symlinks) -> io::Result<ResolvedSide> {
     let name = c_string(path.as_os_str().as_bytes())?;
     let itself = meta::of(dir::cwd(), &name, false)?;
     let there = match (itself.kind, meta::of(dir::cwd(), &name, true)) {
@@ -526,7 +543,7 @@ fn local(path: &Path, symlinks: Symlinks) -> io::Result<Place> {
     if there.kind == Kind::Dir {
         let dir = Arc::new(dir::open_root(&name)?);
         let root = Root::Local { dir, shown: path.to_owned() };
-        return Ok(Place { root, store: None, what: What::Tree });
+        return Ok(ResolvedSide { root, store: None, what: SideKind::Tree });
     }
     let folder = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
@@ -536,7 +553,7 @@ fn local(path: &Path, symlinks: Symlinks) -> io::Result<Place> {
     let dir = Arc::new(dir::open_root(&c_string(folder.as_os_str().as_bytes())?)?);
     let entry = Entry { name: name.as_bytes().into(), meta: there, etag: "".into() };
     let root = Root::Local { dir, shown: folder };
-    Ok(Place { root, store: None, what: What::One(entry) })
+    Ok(ResolvedSide { root, store: None, what: SideKind::One(entry) })
 }
 
 /// Returns the first entry whose key has this prefix.
@@ -545,11 +562,11 @@ fn first(store: &Arc<S3Session>, bucket: &str, prefix: &[u8]) -> Option<Result<E
     list::store(store, bucket, query).next()
 }
 
-fn object(url: &S3Url, store: &Arc<S3Session>, shown: &str) -> Result<Place, Fatal> {
+fn object(url: &S3Url, store: &Arc<S3Session>, shown: &str) -> Result<ResolvedSide, Fatal> {
     let failed = |trouble: Trouble| cannot(shown, &trouble.into_error().to_string());
     let place = |prefix: Vec<u8>, what| {
         let root = Root::Store { bucket: url.bucket.clone(), prefix };
-        Ok(Place { root, store: Some(Arc::clone(store)), what })
+        Ok(ResolvedSide { root, store: Some(Arc::clone(store)), what })
     };
     if url.bucket.is_empty() {
         return Err(cannot(shown, "name a bucket"));
@@ -557,16 +574,16 @@ fn object(url: &S3Url, store: &Arc<S3Session>, shown: &str) -> Result<Place, Fat
     let found = first(store, &url.bucket, &url.key).transpose().map_err(failed)?;
     // An empty bucket is an empty tree.
     if url.key.is_empty() {
-        return place(Vec::new(), What::Tree);
+        return place(Vec::new(), SideKind::Tree);
     }
     match found {
         None => Err(cannot(shown, "there is no such object, and nothing below it")),
-        Some(_) if url.key.ends_with(b"/") => place(url.key.clone(), What::Tree),
-        Some(entry) if entry.name.is_empty() => place(url.key.clone(), What::One(entry)),
+        Some(_) if url.key.ends_with(b"/") => place(url.key.clone(), SideKind::Tree),
+        Some(entry) if entry.name.is_empty() => place(url.key.clone(), SideKind::One(entry)),
         Some(_) => {
             let prefix = [&*url.key, b"/"].concat();
             match first(store, &url.bucket, &prefix).transpose().map_err(failed)? {
-                Some(_) => place(prefix, What::Tree),
+                Some(_) => place(prefix, SideKind::Tree),
                 None => Err(cannot(shown, "there is no such object, and nothing below it")),
             }
         }
@@ -619,7 +636,7 @@ mod tests {
     #[test]
     fn only_what_both_sides_have_counts() {
         let meta = |s, mode| Meta { mode, ..Meta::bare(Kind::File, 5, Time { s, ns: 0 }) };
-        let mut checked = Checked {
+        let mut checked = ComparedPair {
             name: (*b"a").into(),
             source: meta(1, 0o600),
             target: meta(2, 0o644),
@@ -627,7 +644,7 @@ mod tests {
             modes: false,
             finding: Found::Differ(Some(3)),
         };
-        let of = |checked: &Checked, aspects| {
+        let of = |checked: &ComparedPair, aspects| {
             let (set, offset) = judge(checked, aspects, Times::default());
             (set.iter().map(Aspect::word).collect::<Vec<_>>(), offset)
         };

@@ -1,8 +1,10 @@
 //! Compares two trees: the walk's first side is the source, the second the target. Large files are compared by
 //! several workers, a share at a time.
 
-use self::Pair as Attributes;
-use super::aspects::{Aspect, Aspects, Counts, Difference, Finding, Spec, Times, differences};
+use self::AttributePair as Attributes;
+use super::aspects::{
+    Aspect, Aspects, Difference, Finding, Times, VerifyCounts, VerifySpec, differences,
+};
 use super::objects as rules;
 use crate::location::Side;
 use crate::policy::Preserve;
@@ -43,11 +45,11 @@ type Report<'a> = &'a (dyn Fn(&Difference<'_>) + Sync);
 
 /// Runs the comparison of `spec`.
 pub fn run(
-    spec: &Spec,
+    spec: &VerifySpec,
     controls: &Controls,
     report: Report<'_>,
     listener: &dyn Listener,
-) -> Result<Counts, Fatal> {
+) -> Result<VerifyCounts, Fatal> {
     let budget = HandleBudget::new(spec.open_dirs_max);
     let mut comparison = Comparison::new(spec, controls, report, listener);
     let (source, target) = (top(&spec.source)?, top(&spec.target)?);
@@ -144,8 +146,8 @@ enum Task {
 
 #[derive(Default)]
 struct State {
-    scratch: Scratch,
-    counts: Counts,
+    scratch: CompareBuffers,
+    counts: VerifyCounts,
 }
 
 /// An argument and its metadata.
@@ -164,7 +166,7 @@ struct Comparison<'a> {
     open: Mutex<Option<Vec<Arc<DirectoryHandle>>>>,
     /// The trees, where names from a list are compared.
     roots: Option<Roots<'a>>,
-    spec: &'a Spec,
+    spec: &'a VerifySpec,
     report: Report<'a>,
     listener: &'a dyn Listener,
     hasher: RandomState,
@@ -184,7 +186,7 @@ impl Visit for Comparison<'_> {
         at: &mut VisitContext<'_, '_, Self>,
     ) -> Option<Vec<Arc<DirectoryHandle>>> {
         let Some(parent) = &dir.parent else { return self.open.lock().take() };
-        let failed = |side| move |error| Failure { side, operation: Operation::List, error };
+        let failed = |side| move |error| AspectFailure { side, operation: Operation::List, error };
         let child = |side: usize| parent.handle(side).and_then(|above| above.child(&dir.name));
         let opened = child(SOURCE).map_err(failed(Side::Source)).and_then(|(source, _)| {
             let (target, _) = child(TARGET).map_err(failed(Side::Target))?;
@@ -237,7 +239,7 @@ impl Visit for Comparison<'_> {
         at: &mut VisitContext<'_, '_, Self>,
     ) {
         let side = if side == SOURCE { Side::Source } else { Side::Target };
-        let failure = Failure { side, operation: Operation::List, error };
+        let failure = AspectFailure { side, operation: Operation::List, error };
         self.fail(Some(dir), c"", failure, at.state);
     }
 
@@ -256,7 +258,7 @@ impl Visit for Comparison<'_> {
 
 impl<'a> Comparison<'a> {
     fn new(
-        spec: &'a Spec,
+        spec: &'a VerifySpec,
         controls: &Controls,
         report: Report<'a>,
         listener: &'a dyn Listener,
@@ -287,9 +289,9 @@ impl Comparison<'_> {
         controls: &Controls,
         trees: Option<(CString, Both)>,
         tasks: impl IntoIterator<Item = Task>,
-    ) -> Counts {
+    ) -> VerifyCounts {
         self.listener.event(Event::Begins(&controls.meter));
-        let mut counts = Counts::default();
+        let mut counts = VerifyCounts::default();
         for state in walk(self, controls, trees, tasks) {
             counts.add(&state.counts);
         }
@@ -311,11 +313,12 @@ impl Comparison<'_> {
         parent: &Node,
         source: &Arc<DirectoryHandle>,
         name: &CStr,
-    ) -> Result<Option<Arc<DirRules>>, Failure> {
+    ) -> Result<Option<Arc<DirRules>>, AspectFailure> {
         let (Some(filter), Some(above)) = (&self.spec.filter, parent.data.rules.get()) else {
             return Ok(None);
         };
-        let failed = |error| Failure { side: Side::Source, operation: Operation::Filter, error };
+        let failed =
+            |error| AspectFailure { side: Side::Source, operation: Operation::Filter, error };
         let fd = source.fd().map_err(failed)?;
         let inside = rules::enter(filter, above, &parent.path_below(name), (*fd).as_fd());
         inside.map(Some).map_err(|error| failed(io::Error::other(error.to_string())))
@@ -333,7 +336,7 @@ impl Comparison<'_> {
 
     /// Returns the open directories of a node; reports the error if they cannot be opened.
     fn fds(&self, node: &Arc<Node>, state: &mut State) -> Option<(Arc<OwnedFd>, Arc<OwnedFd>)> {
-        let failed = |side| move |error| Failure { side, operation: Operation::List, error };
+        let failed = |side| move |error| AspectFailure { side, operation: Operation::List, error };
         let fds = node
             .fd(SOURCE)
             .map_err(failed(Side::Source))
@@ -350,7 +353,7 @@ impl Comparison<'_> {
     ) {
         let (name, state) = (source.1, &mut *at.state);
         at.doing.turn(Phase::Look);
-        let failed = |side| move |error| Failure { side, operation: Operation::Stat, error };
+        let failed = |side| move |error| AspectFailure { side, operation: Operation::Stat, error };
         let a = match meta::of(source.0, name, false) {
             Ok(meta) => meta,
             Err(error) => return self.fail(Some(node), name, failed(Side::Source)(error), state),
@@ -488,7 +491,7 @@ impl Comparison<'_> {
                 Err((side, error)) => {
                     big.next.store(big.size, Ordering::Relaxed);
                     if let Some(entry) = big.work.lock().pending.as_mut() {
-                        let failure = Failure { side, operation: Operation::Read, error };
+                        let failure = AspectFailure { side, operation: Operation::Read, error };
                         entry.found.failures.push(failure);
                     }
                 }
@@ -519,7 +522,13 @@ impl Comparison<'_> {
         (self.report)(&difference);
     }
 
-    fn fail(&self, node: Option<&Arc<Node>>, name: &CStr, failure: Failure, state: &mut State) {
+    fn fail(
+        &self,
+        node: Option<&Arc<Node>>,
+        name: &CStr,
+        failure: AspectFailure,
+        state: &mut State,
+    ) {
         state.counts.failed += 1;
         let root = match failure.side {
             Side::Source => &self.spec.source,
@@ -566,13 +575,13 @@ struct Folder {
 /// Compares the names of a list. A name that the source lacks is not a difference. When `control` stops
 /// the run, the rest is not compared.
 pub(in crate::verify) fn run_named(
-    spec: &Spec,
+    spec: &VerifySpec,
     names: &[Vec<u8>],
     control: &Control,
     controls: &Controls,
     report: Report<'_>,
     listener: &dyn Listener,
-) -> Result<Counts, Fatal> {
+) -> Result<VerifyCounts, Fatal> {
     let open = |path: &Path| {
         let text = CString::new(path.as_os_str().as_bytes()).map_err(io::Error::from);
         text.and_then(|text| dir::open_root(&text)).map_err(|error| fatal("list", path, error))
@@ -593,11 +602,11 @@ fn is_gone(error: &io::Error) -> bool {
 }
 
 /// The result of a look; `None` where there is nothing.
-fn there<T>(looked: io::Result<T>, side: Side) -> Result<Option<T>, Failure> {
+fn there<T>(looked: io::Result<T>, side: Side) -> Result<Option<T>, AspectFailure> {
     match looked {
         Ok(found) => Ok(Some(found)),
         Err(error) if is_gone(&error) => Ok(None),
-        Err(error) => Err(Failure { side, operation: Operation::Stat, error }),
+        Err(error) => Err(AspectFailure { side, operation: Operation::Stat, error }),
     }
 }
 
@@ -633,7 +642,7 @@ impl Comparison<'_> {
         path: &CString,
         folder: &mut Option<Folder>,
         at: &mut VisitContext<'_, '_, Self>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), AspectFailure> {
         let Some(roots) = &self.roots else { return Ok(()) };
         // A directory of a list may end with a slash.
         let bytes = path.to_bytes();
@@ -674,7 +683,7 @@ const BIG_BYTES_MIN: u64 = 64 << 20;
 pub type Name<'a> = (BorrowedFd<'a>, &'a CStr);
 
 /// An aspect that could not be compared.
-pub struct Failure {
+pub struct AspectFailure {
     /// The side that failed.
     pub side: Side,
     /// The operation that failed.
@@ -683,9 +692,9 @@ pub struct Failure {
     pub error: io::Error,
 }
 
-impl Failure {
-    fn of(operation: Operation) -> impl Fn((Side, io::Error)) -> Failure {
-        move |(side, error)| Failure { side, operation, error }
+impl AspectFailure {
+    fn of(operation: Operation) -> impl Fn((Side, io::Error)) -> AspectFailure {
+        move |(side, error)| AspectFailure { side, operation, error }
     }
 }
 
@@ -693,14 +702,14 @@ impl Failure {
 pub struct Comparer {
     pub aspects: Aspects,
     pub times: Times,
-    pub links: Mutex<Groups>,
+    pub links: Mutex<OpenLinkGroups>,
     /// Bytes of content a second.
     pub limit: Option<Arc<Limiter>>,
 }
 
 /// Buffers of one worker.
 #[derive(Default)]
-pub struct Scratch {
+pub struct CompareBuffers {
     pub buffers: Buffers,
     attributes: AttributeBuffers,
 }
@@ -715,7 +724,7 @@ pub struct Found {
     /// Bytes compared.
     pub bytes: u64,
     /// Failures of the comparison.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<AspectFailure>,
     /// The open files, if their contents remain to be compared by several workers.
     pub big: Option<(OwnedFd, OwnedFd)>,
 }
@@ -726,7 +735,7 @@ impl Comparer {
         &self,
         (source, a): (Name<'_>, &Meta),
         (target, b): (Name<'_>, &Meta),
-        scratch: &mut Scratch,
+        scratch: &mut CompareBuffers,
         doing: &Activity,
     ) -> Found {
         let mut found =
@@ -766,9 +775,9 @@ impl Comparer {
         &self,
         (source, a): (Name<'_>, &Meta),
         (target, b): (Name<'_>, &Meta),
-        (scratch, doing): (&mut Scratch, &Activity),
+        (scratch, doing): (&mut CompareBuffers, &Activity),
         found: &mut Found,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), AspectFailure> {
         let (content, holes) = (self.aspects.has(Aspect::Content), self.aspects.has(Aspect::Holes));
         if a.size != b.size {
             if content && !self.aspects.has(Aspect::Size) {
@@ -779,7 +788,7 @@ impl Comparer {
         if a.size == 0 || !(content || holes) {
             return Ok(());
         }
-        let read = Failure::of(Operation::Read);
+        let read = AspectFailure::of(Operation::Read);
         let open = |(dir, name): Name<'_>, side| {
             file::open_read(dir, name, false).map_err(|error| read((side, error)))
         };
@@ -812,15 +821,15 @@ impl Comparer {
         source: Name<'_>,
         target: Name<'_>,
         kind: Kind,
-        scratch: &mut Scratch,
+        scratch: &mut CompareBuffers,
         found: &mut Found,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), AspectFailure> {
         let acl = self.aspects.has(Aspect::Acl) && kind != Kind::Symlink;
         let xattrs = self.aspects.has(Aspect::Xattrs);
         if !acl && !xattrs {
             return Ok(());
         }
-        let failed = Failure::of(Operation::Compare);
+        let failed = AspectFailure::of(Operation::Compare);
         let pair = Attributes::open(source, target).map_err(&failed)?;
         let scratch = &mut scratch.attributes;
         if acl && !pair.same_acl(kind == Kind::Dir, scratch).map_err(&failed)? {
@@ -833,9 +842,9 @@ impl Comparer {
     }
 }
 
-fn link(source: Name<'_>, target: Name<'_>, found: &mut Found) -> Result<(), Failure> {
+fn link(source: Name<'_>, target: Name<'_>, found: &mut Found) -> Result<(), AspectFailure> {
     let read = |(dir, name): Name<'_>, side| {
-        dir::read_link(dir, name).map_err(|error| Failure::of(Operation::Read)((side, error)))
+        dir::read_link(dir, name).map_err(|error| AspectFailure::of(Operation::Read)((side, error)))
     };
     if read(source, Side::Source)? != read(target, Side::Target)? {
         found.set = found.set.with(Aspect::Link);
@@ -854,14 +863,14 @@ pub struct AttributeBuffers {
 }
 
 /// Two entries whose attributes are compared.
-pub struct Pair<'a> {
+pub struct AttributePair<'a> {
     source: Named<'a>,
     target: Named<'a>,
 }
 
 type Failed = (Side, io::Error);
 
-impl<'a> Pair<'a> {
+impl<'a> AttributePair<'a> {
     /// Takes both entries.
     ///
     /// # Errors
@@ -869,10 +878,10 @@ impl<'a> Pair<'a> {
     pub fn open(
         source: (BorrowedFd<'a>, &'a CStr),
         target: (BorrowedFd<'a>, &'a CStr),
-    ) -> Result<Pair<'a>, Failed> {
+    ) -> Result<AttributePair<'a>, Failed> {
         let source = Named::new(source.0, source.1).map_err(|error| (Side::Source, error))?;
         let target = Named::new(target.0, target.1).map_err(|error| (Side::Target, error))?;
-        Ok(Pair { source, target })
+        Ok(AttributePair { source, target })
     }
 
     /// Returns whether both have the same value of one attribute, or neither has it.
@@ -942,12 +951,12 @@ type Identity = (u64, u64);
 /// The incomplete groups: a pair of source and target file is stored from its first name until all of its names were
 /// seen. Groups with names outside the trees stay until the end.
 #[derive(Default)]
-pub struct Groups {
+pub struct OpenLinkGroups {
     by_source: HashMap<Identity, (Identity, u64)>,
     by_target: HashMap<Identity, (Identity, u64)>,
 }
 
-impl Groups {
+impl OpenLinkGroups {
     /// Records a name that is `source` (with its number of links) on one side and `target` on the other; returns
     /// whether that agrees with earlier names.
     pub fn agrees(&mut self, source: (Identity, u64), target: (Identity, u64)) -> bool {
@@ -985,7 +994,7 @@ mod tests {
 
     #[test]
     fn the_same_grouping_agrees_and_is_forgotten_when_complete() {
-        let mut groups = Groups::default();
+        let mut groups = OpenLinkGroups::default();
         for _ in 0..3 {
             assert!(groups.agrees((id(1), 3), (id(11), 3)));
             assert!(groups.agrees((id(2), 3), (id(12), 3)));
@@ -995,7 +1004,7 @@ mod tests {
 
     #[test]
     fn split_and_joined_groups_do_not_agree() {
-        let mut groups = Groups::default();
+        let mut groups = OpenLinkGroups::default();
         assert!(groups.agrees((id(1), 2), (id(11), 1)));
         assert!(!groups.agrees((id(1), 2), (id(12), 1)));
         assert!(groups.agrees((id(3), 1), (id(13), 2)));
@@ -1004,7 +1013,7 @@ mod tests {
 
     #[test]
     fn names_outside_the_trees_do_no_harm() {
-        let mut groups = Groups::default();
+        let mut groups = OpenLinkGroups::default();
         assert!(groups.agrees((id(1), 5), (id(11), 2)));
         assert!(groups.agrees((id(1), 5), (id(11), 2)));
         assert!(groups.agrees((id(2), 1), (id(12), 7)));

@@ -4,12 +4,14 @@ use crate::analysis::compare::compare;
 use crate::analysis::fit::fit;
 use crate::analysis::limits::judge;
 use crate::analysis::prices::{Prices, parse_price, parse_rated};
-use crate::analysis::statistics::{PAIRS_MIN, SpeedClaim, interval, paired, quantile, unpaired};
+use crate::analysis::statistics::{
+    PAIRS_MIN, SpeedClaim, interval, paired_ratio, quantile, unpaired_ratio,
+};
 use crate::analysis::summary::steady;
 use crate::analysis::sweeps::knee;
 use crate::analysis::tests::{Signals, campaign, cell, run};
 use crate::analysis::words::{
-    Conjunction, capital, listed, measured, number, of_range, of_x, percent, quantity, rate,
+    Conjunction, capital, enumeration, measured, number, of_range, of_x, percent, quantity, rate,
     seconds, sentences, things, times,
 };
 use crate::analysis::{Interval, Lang, analyse};
@@ -70,7 +72,7 @@ proptest! {
         more: bool,
     ) {
         let values = |of: &[(u32, f64)]| -> Vec<f64> { of.iter().map(|(_, v)| *v).collect() };
-        let found = [paired(&a, &b, more, 1), unpaired(&values(&a), &values(&b), more, 1)];
+        let found = [paired_ratio(&a, &b, more, 1), unpaired_ratio(&values(&a), &values(&b), more, 1)];
         for found in found.into_iter().flatten() {
             prop_assert!(ordered(&found.ratio) && found.ratio.low > 0.0, "{found:?}");
             prop_assert!(found.pairs >= PAIRS_MIN || found.claim == SpeedClaim::Unclear);
@@ -245,8 +247,12 @@ fn metrics_have_their_units() {
     assert_eq!(of_range(4.0, 8.0, "numjobs", Lang::Ja), "numjobs 4〜8");
     assert_eq!([things(1, "run"), things(0, "run")], ["1 run", "0 runs"]);
     let words = ["a", "b", "c"].map(str::to_owned);
-    let all =
-        |lang| [listed(&words, Conjunction::And, lang), listed(&words[..2], Conjunction::Or, lang)];
+    let all = |lang| {
+        [
+            enumeration(&words, Conjunction::And, lang),
+            enumeration(&words[..2], Conjunction::Or, lang),
+        ]
+    };
     assert_eq!(all(Lang::En), ["a, b and c", "a or b"]);
     assert_eq!(all(Lang::Ja), ["a、b、c", "a または b"]);
     assert_eq!(sentences(&words, Lang::En), "a; b; c.");

@@ -2,7 +2,9 @@
 
 use crate::analysis::Interval;
 use crate::analysis::fit::{FitModel, fit};
-use crate::analysis::statistics::{SpeedClaim, interval, median, paired, quantile, unpaired};
+use crate::analysis::statistics::{
+    SpeedClaim, interval, median, paired_ratio, quantile, unpaired_ratio,
+};
 use crate::analysis::summary::steady;
 use crate::analysis::sweeps::{Knee, knee};
 use crate::analysis::tests::{near, normal};
@@ -83,7 +85,7 @@ fn false_claims(blocks: u32, noise: f64, seeds: u64) -> f64 {
             a.push((block, weather * (noise * normal(&mut random)).exp()));
             b.push((block, weather * (noise * normal(&mut random)).exp()));
         }
-        let claim = paired(&a, &b, false, *seed).unwrap().claim;
+        let claim = paired_ratio(&a, &b, false, *seed).unwrap().claim;
         matches!(claim, SpeedClaim::Faster | SpeedClaim::Slower)
     });
     claimed.count() as f64 / seeds as f64
@@ -112,7 +114,7 @@ fn real_differences_are_claimed() {
                 (0..8).map(|block| (block, by * (0.03 * normal(random)).exp())).collect()
             };
             let (a, b) = (runs(factor, &mut random), runs(1.0, &mut random));
-            paired(&a, &b, more_is_better, seed).unwrap().claim
+            paired_ratio(&a, &b, more_is_better, seed).unwrap().claim
         });
         claims.collect()
     };
@@ -129,23 +131,24 @@ fn small_or_few_differences_are_not_claimed() {
     let runs = |values: &[f64]| -> Vec<(u32, f64)> { (0..).zip(values.iter().copied()).collect() };
     // Certain, but only 1 %.
     let (a, b) = (runs(&[1.0; 9]), runs(&[1.01; 9]));
-    let ratio = paired(&a, &b, false, 1).unwrap();
+    let ratio = paired_ratio(&a, &b, false, 1).unwrap();
     assert!(ratio.claim == SpeedClaim::Same && near(ratio.ratio.mid, 1.01, 1e-9), "{ratio:?}");
     // A factor of ten, but only two pairs.
-    let ratio = paired(&runs(&[1.0, 1.0]), &runs(&[10.0, 10.0, 10.0]), false, 1).unwrap();
+    let ratio = paired_ratio(&runs(&[1.0, 1.0]), &runs(&[10.0, 10.0, 10.0]), false, 1).unwrap();
     assert_eq!((ratio.pairs, ratio.claim), (2, SpeedClaim::Unclear));
     assert!(near(ratio.ratio.mid, 10.0, 1e-9));
     // Three pairs are enough, in common blocks.
     let of_blocks = |blocks: [u32; 4], value: f64| blocks.map(|block| (block, value));
     let (a, b) = (of_blocks([1, 2, 3, 9], 1.0), of_blocks([3, 1, 2, 8], 10.0));
-    let ratio = paired(&a, &b, false, 1).unwrap();
+    let ratio = paired_ratio(&a, &b, false, 1).unwrap();
     assert_eq!((ratio.pairs, ratio.claim), (3, SpeedClaim::Faster));
     // Without common blocks there are no pairs, but both sides can be resampled.
-    assert_eq!(paired(&[(1, 1.0)], &[(2, 1.0)], false, 1), None);
-    let ratio = unpaired(&[1.0, 1.02, 0.98, 1.01], &[2.0, 2.02, 1.97, 2.01], false, 1).unwrap();
+    assert_eq!(paired_ratio(&[(1, 1.0)], &[(2, 1.0)], false, 1), None);
+    let ratio =
+        unpaired_ratio(&[1.0, 1.02, 0.98, 1.01], &[2.0, 2.02, 1.97, 2.01], false, 1).unwrap();
     assert_eq!(ratio.claim, SpeedClaim::Faster);
     assert!(ratio.ratio.low > 1.8 && ratio.ratio.high < 2.2, "{ratio:?}");
-    assert_eq!(unpaired(&[0.0], &[1.0], false, 1), None);
+    assert_eq!(unpaired_ratio(&[0.0], &[1.0], false, 1), None);
 }
 
 #[test]
@@ -155,10 +158,13 @@ fn weather_that_all_runs_share_does_not_count() {
     let runs = |by: f64| -> Vec<(u32, f64)> {
         (0..).zip(weather).map(|(block, of): (u32, f64)| (block, by * of)).collect()
     };
-    let ratio = paired(&runs(0.9), &runs(1.0), false, 1).unwrap();
+    let ratio = paired_ratio(&runs(0.9), &runs(1.0), false, 1).unwrap();
     assert_eq!(ratio.claim, SpeedClaim::Faster);
     let values = |by: f64| weather.map(|of| by * of);
-    assert_eq!(unpaired(&values(0.9), &values(1.0), false, 1).unwrap().claim, SpeedClaim::Unclear);
+    assert_eq!(
+        unpaired_ratio(&values(0.9), &values(1.0), false, 1).unwrap().claim,
+        SpeedClaim::Unclear
+    );
 }
 
 #[test]

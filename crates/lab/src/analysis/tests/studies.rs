@@ -3,7 +3,7 @@
 use crate::analysis::compare::compare;
 use crate::analysis::fit::FitModel;
 use crate::analysis::prices::{Prices, parse_machines, parse_price, parse_rated};
-use crate::analysis::statistics::{SpeedClaim, paired};
+use crate::analysis::statistics::{SpeedClaim, paired_ratio};
 use crate::analysis::tests::{campaign, cell, near, run, run_with};
 use crate::analysis::{Lang, analyse};
 use crate::results::Results;
@@ -153,7 +153,7 @@ fn b_requests_level_off_and_the_queue_does_nothing() {
             let runs = results.runs.iter().filter(|run| run.cell == *id);
             runs.map(|run| (run.block, run.wall_s)).collect()
         };
-        let claim = paired(&blocks(a), &blocks(b), false, 1).unwrap().claim;
+        let claim = paired_ratio(&blocks(a), &blocks(b), false, 1).unwrap().claim;
         assert!(matches!(claim, SpeedClaim::Unclear | SpeedClaim::Same), "{at}: {claim:?}");
     }
     // 3.14 s against the best of aws: 6.7 times; one run claims nothing.

@@ -28,7 +28,7 @@ pub fn data_values(recipe: &DataRecipe, folder: &Path) -> PlaceholderValues {
 }
 
 /// Folder that a tool reads: the data set, or a copy beside it if the tool removes its source.
-fn given(tool: &ToolSpec, folder: &Path) -> PathBuf {
+fn source_folder(tool: &ToolSpec, folder: &Path) -> PathBuf {
     match tool.known().is_some_and(|known| known.moves) {
         true => {
             let mut path = folder.as_os_str().to_owned();
@@ -52,7 +52,7 @@ impl PlanBuilder<'_> {
         if let Some((recipe, folder)) = &data {
             values.extend(data_values(recipe, folder));
         }
-        let given = data.as_ref().map(|(_, folder)| given(tool, folder));
+        let given = data.as_ref().map(|(_, folder)| source_folder(tool, folder));
         values.extend(given.as_deref().map(|given| ("src".into(), given.into())));
         let access = choice.target.as_ref().and_then(|target| target.access.clone());
         let config = self.config(tool.known(), access.as_ref(), &parameters);

@@ -81,7 +81,7 @@ pub fn make(
         ("cpus".to_owned(), environment.cpus.to_string().into()),
     ]);
     for (name, bytes, least) in &spec.scaled {
-        let bytes = data::scaled(*bytes, scale, *least);
+        let bytes = data::scale_number(*bytes, scale, *least);
         common.insert(name.clone(), bytes.to_string().into());
     }
     for parameter in &spec.sweep {
@@ -145,7 +145,7 @@ impl PlanBuilder<'_> {
         for tool in &self.spec.tools {
             let mut lacking = Vec::new();
             let mut found = Vec::new();
-            for name in needed(tool) {
+            for name in required_programs(tool) {
                 let path = match name.as_str() {
                     OWN => Some(self.options.own.clone()),
                     name => find_program(name, &self.environment.path),
@@ -248,7 +248,7 @@ impl PlanBuilder<'_> {
 }
 
 /// Programs that a tool needs: those of a known tool, the first word of a command, and `needs`.
-fn needed(tool: &ToolSpec) -> Vec<String> {
+fn required_programs(tool: &ToolSpec) -> Vec<String> {
     let mut needed: Vec<String> = match (tool.known(), tool.command()) {
         (Some(known), _) => known.needs.iter().map(|name| (*name).to_owned()).collect(),
         (None, Some(command)) => command.program().into_iter().collect(),
@@ -395,7 +395,7 @@ impl<'a> PlanBuilder<'a> {
         let throttle = match self.can(place, condition, source.as_deref()) {
             Ok(throttle) => throttle,
             Err(why) => {
-                self.leave_out(format!("{}: {why}", words(condition, place).join(", ")));
+                self.leave_out(format!("{}: {why}", condition_words(condition, place).join(", ")));
                 return Ok(());
             }
         };
@@ -421,7 +421,7 @@ impl<'a> PlanBuilder<'a> {
                     data,
                     target: target.clone(),
                     condition,
-                    conditions: shown(condition, place),
+                    conditions: condition_values(condition, place),
                     throttle: throttle.clone(),
                     swept: parameters,
                     group: name.clone(),
@@ -545,7 +545,7 @@ impl<'a> PlanBuilder<'a> {
         if self.spec.targets.len() > 1 {
             parts.extend(place.map(|place| place.name.clone()));
         }
-        parts.extend(words(condition, place));
+        parts.extend(condition_words(condition, place));
         parts
     }
 
@@ -584,7 +584,10 @@ impl<'a> PlanBuilder<'a> {
 }
 
 /// A condition as recorded in results.
-fn shown(condition: &MachineCondition, place: Option<&PlaceSpec>) -> BTreeMap<String, String> {
+fn condition_values(
+    condition: &MachineCondition,
+    place: Option<&PlaceSpec>,
+) -> BTreeMap<String, String> {
     let (mut bandwidth, mut latency) = (condition.bandwidth_bytes_per_s, condition.latency);
     if let Some(PlaceLocation::Server { latency: own, bandwidth_bytes_per_s, .. }) =
         place.map(|place| &place.at)
@@ -602,7 +605,7 @@ fn shown(condition: &MachineCondition, place: Option<&PlaceSpec>) -> BTreeMap<St
 }
 
 /// A condition as words in the name of a group.
-fn words(condition: &MachineCondition, place: Option<&PlaceSpec>) -> Vec<String> {
+fn condition_words(condition: &MachineCondition, place: Option<&PlaceSpec>) -> Vec<String> {
     let order = |(name, value): (&str, &String)| match name {
         "cpus" if value == "1" => "1 CPU".to_owned(),
         "cpus" => format!("{value} CPUs"),
@@ -610,7 +613,7 @@ fn words(condition: &MachineCondition, place: Option<&PlaceSpec>) -> Vec<String>
         "latency" => format!("{value} latency"),
         _ => value.clone(),
     };
-    let shown = shown(condition, place);
+    let shown = condition_values(condition, place);
     let names = ["cpus", "iops", "bandwidth", "latency"];
     names.iter().filter_map(|name| shown.get(*name).map(|value| order((*name, value)))).collect()
 }

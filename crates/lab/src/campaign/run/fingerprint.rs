@@ -107,7 +107,7 @@ pub fn machine(places: &BTreeMap<String, PathBuf>, instance_type: Option<String>
         said.insert(format!("{bytes} bytes of memory, page cache included"));
     }
     for (label, path) in places {
-        let Some(disk) = hakobu_sys::disk::below_path(&there(path)) else { continue };
+        let Some(disk) = hakobu_sys::disk::below_path(&nearest_existing(path)) else { continue };
         for ceiling in limits.io_ceilings(disk.dev) {
             let what = match (ceiling.operations, ceiling.writes) {
                 (true, true) => "writes",
@@ -135,13 +135,13 @@ pub fn machine(places: &BTreeMap<String, PathBuf>, instance_type: Option<String>
 }
 
 /// Nearest existing ancestor of a path, or the path itself.
-fn there(path: &Path) -> PathBuf {
+fn nearest_existing(path: &Path) -> PathBuf {
     path.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/")).to_owned()
 }
 
 /// File system and disk of a place, in words.
 fn volume(path: &Path) -> String {
-    let path = there(path);
+    let path = nearest_existing(path);
     let mut words = Vec::new();
     if let Some(mount) = host::mount(&path) {
         words.push(format!("{} ({})", mount.kind, mount.options.join(",")));

@@ -51,7 +51,7 @@ impl LoadRecording {
         let mut first = sampler.read();
         let began_ns = std::mem::take(&mut first.at_ns);
         let recorder = Recorder::new(first, INTERVAL_NS, false);
-        LoadRecording { sampler, began_ns, recorder, kept: kept() }
+        LoadRecording { sampler, began_ns, recorder, kept: empty_curves() }
     }
 
     fn sample(&mut self) -> hakobu_explain::sample::Sample {
@@ -81,7 +81,7 @@ impl LoadRecording {
 }
 
 /// Empty table of the time and all curves.
-fn kept() -> RecordTable {
+fn empty_curves() -> RecordTable {
     let column = |name: &str, kind| RecordColumn { name: name.to_owned(), unit: "", kind };
     let curves = CURVES.map(|(name, _)| column(name, ColumnKind::Rate));
     RecordTable::of(
@@ -95,21 +95,21 @@ fn cells(row: &RecordRow) -> Vec<f64> {
 }
 
 fn curves(kept: &RecordTable) -> (Vec<f64>, BTreeMap<String, Vec<f64>>) {
-    let column = |at: usize| kept.rows().map(|cells| rounded(cells[at])).collect();
+    let column = |at: usize| kept.rows().map(|cells| finite_rounded(cells[at])).collect();
     let values = CURVES.iter().enumerate();
     let values = values.map(|(at, (name, _))| ((*name).to_owned(), column(at + 1)));
     (column(0), values.collect())
 }
 
 /// Rounds to three decimals.
-fn rounded(number: f64) -> f64 {
-    Some(columns::rounded(number)).filter(|number| number.is_finite()).unwrap_or(0.0)
+fn finite_rounded(number: f64) -> f64 {
+    Some(columns::round_number(number)).filter(|number| number.is_finite()).unwrap_or(0.0)
 }
 
 fn means(summary: &RecordSummary) -> BTreeMap<String, f64> {
     let mut load = BTreeMap::new();
     let mut put = |name: &str, number: f64| {
-        load.insert(name.to_owned(), rounded(number));
+        load.insert(name.to_owned(), finite_rounded(number));
     };
     if let Some(cpu) = &summary.cpu {
         put("cpu_percent", cpu.user_percent.mean + cpu.system_percent.mean);
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn long_curves_stay_short_and_keep_their_means() {
-        let mut kept = kept();
+        let mut kept = empty_curves();
         let count = 5000u32;
         for number in 1..=count {
             let values = [f64::from(number % 7); CURVES.len()];
@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(curves.len(), CURVES.len());
         let numbers = load.values().chain(curves.values().flatten()).chain(&times);
         assert!(numbers.into_iter().all(|number| number.is_finite()));
-        assert_eq!((rounded(f64::NAN), rounded(1.23456)), (0.0, 1.235));
-        assert!(rounded(-0.0).is_sign_positive());
+        assert_eq!((finite_rounded(f64::NAN), finite_rounded(1.23456)), (0.0, 1.235));
+        assert!(finite_rounded(-0.0).is_sign_positive());
     }
 }

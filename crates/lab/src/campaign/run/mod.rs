@@ -68,7 +68,8 @@ pub fn run(
     };
     if let Some(end) = session.store.ended.clone()
         && order::is_whole(plan, &session.runs)
-        && (!how.prove || prove::wanted(plan, how, &session.store.folder)?.is_empty())
+        && (!how.prove
+            || prove::remaining_experiments(plan, how, &session.store.folder)?.is_empty())
     {
         return Ok(session.outcome(end));
     }
@@ -146,7 +147,7 @@ impl CampaignSession<'_> {
                 let place = u32::try_from(place).unwrap_or(u32::MAX);
                 let run = Run { cell: cell.id, block, place, warmup, at_s, ..Run::default() };
                 let number = iteration(&run, self.plan.repeat.warmup);
-                let made = once(planned, run, self.plan.repeat.seed, number, self.bench);
+                let made = run_once(planned, run, self.plan.repeat.seed, number, self.bench);
                 let Some(done) = made else { return Ok(STOPPED) };
                 let CompletedRun { run, curves, output, lab_cpu_s } = done;
                 if let Some(output) = output {
@@ -164,7 +165,7 @@ impl CampaignSession<'_> {
 
     /// Makes the remaining counter-experiments; true if all are complete.
     fn prove(&mut self, how: &SessionOptions) -> Result<bool, String> {
-        for change in prove::wanted(self.plan, how, &self.store.folder)? {
+        for change in prove::remaining_experiments(self.plan, how, &self.store.folder)? {
             if self.is_over_budget() {
                 break;
             }
@@ -384,7 +385,7 @@ fn iteration(run: &Run, first: u32) -> String {
 }
 
 /// Executes a run; `run` identifies it, and `iteration` is its number for commands. `None` if a stop interrupted it.
-pub(super) fn once(
+pub(super) fn run_once(
     planned: &PlannedCell,
     run: Run,
     seed: u64,
@@ -392,12 +393,12 @@ pub(super) fn once(
     bench: &mut dyn Bench,
 ) -> Option<CompletedRun> {
     bench.begins(Some(iteration));
-    let done = prepared(planned, run, seed, bench);
+    let done = run_prepared(planned, run, seed, bench);
     bench.begins(None);
     done
 }
 
-fn prepared(
+fn run_prepared(
     planned: &PlannedCell,
     mut run: Run,
     seed: u64,
@@ -429,7 +430,7 @@ fn prepared(
                 let costs = measured.costs.clone();
                 run = Run { cell, block, place, warmup, at_s, cached, exit_code, ..costs };
                 ended_well(&planned.launch, &measured)
-                    .or_else(|| extracted(planned, &mut run, &mut output, &measured))
+                    .or_else(|| extract_metrics(planned, &mut run, &mut output, &measured))
             }
         },
     };
@@ -489,7 +490,7 @@ fn ended_well(launch: &Launch, measured: &Measurement) -> Option<String> {
     })
 }
 
-fn extracted(
+fn extract_metrics(
     planned: &PlannedCell,
     run: &mut Run,
     output: &mut Option<String>,

@@ -102,7 +102,7 @@ struct CellProgress {
     values: Vec<f64>,
 }
 
-fn known(plan: &CampaignPlan, at: usize, block: u32, runs: &[Run]) -> CellProgress {
+fn cell_progress(plan: &CampaignPlan, at: usize, block: u32, runs: &[Run]) -> CellProgress {
     let Some(planned) = plan.cells.get(at) else {
         return CellProgress { measured: 0, given_up: true, values: Vec::new() };
     };
@@ -128,7 +128,7 @@ fn is_tight(values: &[f64], share: f64) -> bool {
 /// True if a cell, regardless of its control, needs another run.
 fn needs(plan: &CampaignPlan, at: usize, block: u32, runs: &[Run]) -> bool {
     let repeat = &plan.repeat;
-    let known = known(plan, at, block, runs);
+    let known = cell_progress(plan, at, block, runs);
     if known.given_up {
         return false;
     }
@@ -144,7 +144,7 @@ fn needs(plan: &CampaignPlan, at: usize, block: u32, runs: &[Run]) -> bool {
 /// together, because their runs are compared in pairs.
 pub(super) fn cells_of_block(plan: &CampaignPlan, block: u32, runs: &[Run]) -> Vec<usize> {
     let needed: Vec<bool> = (0..plan.cells.len()).map(|at| needs(plan, at, block, runs)).collect();
-    let is_given_up = |at: usize| known(plan, at, block, runs).given_up;
+    let is_given_up = |at: usize| cell_progress(plan, at, block, runs).given_up;
     let joins = |at: usize| {
         let cell = &plan.cells[at].cell;
         let pair = plan.cells.iter().enumerate().filter(|(_, other)| {
@@ -162,7 +162,7 @@ pub(super) fn cells_of_block(plan: &CampaignPlan, block: u32, runs: &[Run]) -> V
 /// Reason for the end: `tight` if some cell stopped before its maximum without being given up, else `done`.
 pub(super) fn reason(plan: &CampaignPlan, runs: &[Run]) -> &'static str {
     let is_short = |at: usize| {
-        let known = known(plan, at, u32::MAX, runs);
+        let known = cell_progress(plan, at, u32::MAX, runs);
         !known.given_up && known.measured < plan.repeat.max as usize
     };
     if (0..plan.cells.len()).any(is_short) { "tight" } else { "done" }

@@ -26,7 +26,7 @@ pub(super) struct ExperimentPlan {
 }
 
 /// Experiments that remain to be made.
-pub(super) fn wanted(
+pub(super) fn remaining_experiments(
     plan: &CampaignPlan,
     how: &SessionOptions,
     folder: &Path,
@@ -207,7 +207,7 @@ impl CampaignSession<'_> {
                 let block = BLOCKS_FROM + pair;
                 let run = Run { cell: experiment.cell, block, ..Run::default() };
                 let number = run::iteration(&run, BLOCKS_FROM);
-                let made = run::once(planned, run, plan.repeat.seed, number, self.bench);
+                let made = run::run_once(planned, run, plan.repeat.seed, number, self.bench);
                 if other_servers.is_some() {
                     self.exchange(&plan.servers)?;
                 }

@@ -37,10 +37,12 @@ impl DataSpec {
     /// Recipe at a scale.
     pub fn at(&self, scale: f64) -> DataRecipe {
         let mut recipe = self.recipe.clone();
-        let sized = |bytes: u64| scaled(bytes, scale, self.min_bytes);
+        let sized = |bytes: u64| scale_number(bytes, scale, self.min_bytes);
         match self.by {
             ScaleBy::Nothing => {}
-            ScaleBy::Count => recipe.count = scaled(recipe.count, scale, self.min_count.max(1)),
+            ScaleBy::Count => {
+                recipe.count = scale_number(recipe.count, scale, self.min_count.max(1))
+            }
             ScaleBy::Size => {
                 recipe.sizes = match recipe.sizes {
                     FileSizes::Line => FileSizes::Line,
@@ -65,17 +67,17 @@ impl DataSpec {
 }
 
 /// Scales a number, but not below `least`, unless it is already smaller at scale 1.
-pub fn scaled(number: u64, scale: f64, least: u64) -> u64 {
+pub fn scale_number(number: u64, scale: f64, least: u64) -> u64 {
     let wanted = (number as f64 * scale).round().min(i64::MAX as f64) as u64;
     wanted.max(least.min(number))
 }
 
 /// Parses all data sets.
 pub(super) fn read(top: &mut TomlTable<'_>) -> Result<Vec<DataSpec>, SpecError> {
-    top.named("data", one)
+    top.named("data", parse_data_set)
 }
 
-fn one(name: String, table: &mut TomlTable<'_>) -> Result<DataSpec, SpecError> {
+fn parse_data_set(name: String, table: &mut TomlTable<'_>) -> Result<DataSpec, SpecError> {
     if !toml::is_name(&name) {
         return Err(table.lacks("the name must be small letters, digits, '-' and '_'"));
     }

@@ -82,7 +82,7 @@ impl CampaignSpec {
         let sweep = sweep.unwrap_or_default();
         let x = top.text("x")?;
         let groups = top.texts("groups")?.unwrap_or_default();
-        let scaled = rules::scaled(&mut top)?;
+        let scaled = rules::parse_scaled_sizes(&mut top)?;
         let tools = tool::read(&mut top, &sweep, &scaled)?;
         let (tools, spots): (_, Vec<usize>) = tools.into_iter().unzip();
         let conditions = rules::conditions(&mut top)?;
@@ -91,7 +91,7 @@ impl CampaignSpec {
         let repeat = rules::repeat(&mut top)?;
         let check = rules::check(&mut top)?;
         let control = top.text("control")?;
-        let published = rules::published(&mut top)?;
+        let published = rules::parse_published(&mut top)?;
         let other_endpoint = place::other(&mut top, &places)?;
         let mut spec = CampaignSpec {
             header: ResultsHeader {
@@ -230,7 +230,7 @@ fn targets(top: &mut TomlTable<'_>, places: &[PlaceSpec]) -> Result<Vec<String>,
 fn text_without_secrets(source: &SourceText<'_>, spec: &CampaignSpec) -> Result<String, SpecError> {
     let mut changes: Vec<(usize, usize, String)> = Vec::new();
     let top = toml::read(source)?;
-    let tools = listed(&top, "tool");
+    let tools = list_items(&top, "tool");
     for (spot, tool) in tools.iter().zip(&spec.tools) {
         let shown = spec.shown(tool);
         for (_, value) in entries(spot, "env") {
@@ -260,7 +260,7 @@ fn text_without_secrets(source: &SourceText<'_>, spec: &CampaignSpec) -> Result<
 }
 
 /// Tables of a list.
-fn listed<'a>(top: &'a [TomlEntry], key: &str) -> Vec<&'a Located<TomlValue>> {
+fn list_items<'a>(top: &'a [TomlEntry], key: &str) -> Vec<&'a Located<TomlValue>> {
     let found = top.iter().find(|(own, _)| own.value == key).map(|(_, spot)| &spot.value);
     match found {
         Some(TomlValue::List(tables)) => tables.iter().collect(),

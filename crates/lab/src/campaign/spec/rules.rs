@@ -93,7 +93,9 @@ pub fn is_scale(scale: f64) -> bool {
 }
 
 /// `[scaled.NAME]`: sizes that follow the scale.
-pub(super) fn scaled(top: &mut TomlTable<'_>) -> Result<Vec<(String, u64, u64)>, SpecError> {
+pub(super) fn parse_scaled_sizes(
+    top: &mut TomlTable<'_>,
+) -> Result<Vec<(String, u64, u64)>, SpecError> {
     top.named("scaled", |name, table| {
         if !toml::is_placeholder(&name) {
             return Err(table.lacks("the name must be small letters, digits and '_'"));
@@ -219,7 +221,7 @@ pub(super) fn check(top: &mut TomlTable<'_>) -> Result<Option<CheckLevel>, SpecE
 pub const COMPARED: u64 = 20;
 
 /// `[[published]]`.
-pub(super) fn published(top: &mut TomlTable<'_>) -> Result<Vec<PublishedFigure>, SpecError> {
+pub(super) fn parse_published(top: &mut TomlTable<'_>) -> Result<Vec<PublishedFigure>, SpecError> {
     let figures = top.list("published", |table| {
         let machine = table.required("machine")?;
         let series = table.required("series")?;

@@ -2,7 +2,7 @@
 
 use crate::campaign::data::{FileContent, FileSizes};
 use crate::campaign::spec::CampaignSpec;
-use crate::campaign::spec::data::{ScaleBy, scaled};
+use crate::campaign::spec::data::{ScaleBy, scale_number};
 use crate::campaign::spec::place::PlaceLocation;
 use crate::campaign::spec::rules::{CacheState, CheckLevel};
 use crate::campaign::spec::toml::SpecError;
@@ -310,7 +310,10 @@ fn a_scale_multiplies_and_keeps_to_its_least() {
     fixed.by = ScaleBy::Nothing;
     assert_eq!(fixed.at(0.1), fixed.recipe);
     // A number below the least at scale 1 stays as it is.
-    assert_eq!([scaled(5, 0.1, 10), scaled(5, 2.0, 10), scaled(0, 9.0, 1)], [5, 10, 0]);
+    assert_eq!(
+        [scale_number(5, 0.1, 10), scale_number(5, 2.0, 10), scale_number(0, 9.0, 1)],
+        [5, 10, 0]
+    );
 }
 
 #[test]

@@ -324,7 +324,7 @@ impl<'a> TomlTable<'a> {
             };
             Ok(Located { at: each.at, end: each.end, value })
         };
-        listed(value).into_iter().map(text).collect()
+        as_list(value).into_iter().map(text).collect()
     }
 
     /// Reads a list of texts and numbers, or a single one, and parses each.
@@ -348,7 +348,7 @@ impl<'a> TomlTable<'a> {
             TomlValue::Number(number) if number.is_finite() => Ok(number),
             _ => Err(self.mismatch(key, &each, "a number")),
         };
-        listed(value).into_iter().map(number).collect::<Result<_, _>>().map(Some)
+        as_list(value).into_iter().map(number).collect::<Result<_, _>>().map(Some)
     }
 
     /// Reads one number.
@@ -511,7 +511,7 @@ impl<'a> TomlTable<'a> {
 }
 
 /// Items of a list; a single value is a list of one.
-fn listed(value: Located<TomlValue>) -> Vec<Located<TomlValue>> {
+fn as_list(value: Located<TomlValue>) -> Vec<Located<TomlValue>> {
     match value.value {
         TomlValue::List(values) => values,
         _ => vec![value],

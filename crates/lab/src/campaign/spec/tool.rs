@@ -133,7 +133,7 @@ pub(super) fn read(
 ) -> Result<Vec<(ToolSpec, usize)>, SpecError> {
     let mut names = BTreeSet::new();
     let tools = top.list("tool", |table| {
-        let tool = one(table, sweep, scaled)?;
+        let tool = parse_tool(table, sweep, scaled)?;
         if !names.insert(tool.name.clone()) {
             let why = format!("tool: there are two named '{}'", tool.name);
             return Err(table.source.error(table.at, why));
@@ -146,7 +146,7 @@ pub(super) fn read(
     }
 }
 
-fn one(
+fn parse_tool(
     table: &mut TomlTable<'_>,
     campaign: &[SweptParameter],
     scaled: &[(String, u64, u64)],

@@ -60,7 +60,11 @@ pub(super) fn page(parts: &[ReportPart], words: &ReportWords) -> Result<String, 
 }
 
 /// Renders a comparison as a page.
-pub(super) fn compared(headline: &str, blocks: &[ReportBlock], words: &ReportWords) -> String {
+pub(super) fn comparison_page(
+    headline: &str,
+    blocks: &[ReportBlock],
+    words: &ReportWords,
+) -> String {
     let mut sections: Vec<HtmlSection> = Vec::new();
     for block in blocks {
         if let ReportBlock::Heading(title) = block {
@@ -230,7 +234,7 @@ fn groups(
             table(&mut text, &tables::lines(facts, group, words));
         }
     }
-    table(&mut text, &tables::published(facts, words));
+    table(&mut text, &tables::published_table(facts, words));
     Ok(text)
 }
 
@@ -241,7 +245,7 @@ fn tools(facts: &ReportFacts<'_>, words: &ReportWords) -> String {
     }
     let mut inside = String::new();
     table(&mut inside, &tables::settings(facts, words));
-    folded(&mut text, words.all_settings, &inside);
+    collapsed_section(&mut text, words.all_settings, &inside);
     text
 }
 
@@ -273,13 +277,13 @@ fn runs(facts: &ReportFacts<'_>, words: &ReportWords) -> String {
     }
     table(&mut inside, &raw);
     let mut text = String::new();
-    folded(&mut text, words.raw_runs, &inside);
+    collapsed_section(&mut text, words.raw_runs, &inside);
     let mut inside = String::new();
     table(&mut inside, &tables::commands(facts, words));
-    folded(&mut text, words.commands, &inside);
+    collapsed_section(&mut text, words.commands, &inside);
     if !facts.header().text.is_empty() {
         let inside = format!("<pre>{}</pre>\n", html(&facts.header().text));
-        folded(&mut text, words.campaign, &inside);
+        collapsed_section(&mut text, words.campaign, &inside);
     }
     text
 }
@@ -339,7 +343,7 @@ pub(super) fn table(out: &mut String, of: &ReportTable) {
 }
 
 /// A collapsed section.
-fn folded(out: &mut String, summary: &str, inside: &str) {
+fn collapsed_section(out: &mut String, summary: &str, inside: &str) {
     out.push_str(&format!("<details><summary>{}</summary>\n{inside}</details>\n", html(summary)));
 }
 

@@ -127,7 +127,7 @@ async fn divided(
     let mut flying = FuturesUnordered::new();
     let mut out: Option<Vec<Item>> = None;
     loop {
-        while let Some(Ask { range, start_after, continuation }) = splitter.ask() {
+        while let Some(PageRequest { range, start_after, continuation }) = splitter.ask() {
             // A continuation token replaces the start key.
             let start_after = if continuation.is_some() { Vec::new() } else { start_after };
             let asked = ListQuery { start_after, continuation, ..base.clone() };
@@ -437,7 +437,7 @@ const SLACK: u64 = 8;
 
 /// A request to make.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Ask {
+pub(super) struct PageRequest {
     /// Range ID, to be returned with the answer.
     pub range: u64,
     /// Only keys after this one; may be empty.
@@ -528,7 +528,7 @@ impl Splitter {
     }
 
     /// Returns the next request, if one is to be made now.
-    pub(super) fn ask(&mut self) -> Option<Ask> {
+    pub(super) fn ask(&mut self) -> Option<PageRequest> {
         if self.in_flight >= self.parallel.min(self.trusted.max(1)) {
             return None;
         }
@@ -555,7 +555,7 @@ impl Splitter {
         range.busy = true;
         self.in_flight += 1;
         let start_after = range.cursor.clone();
-        Some(Ask { range: range.id, start_after, continuation: range.continuation.clone() })
+        Some(PageRequest { range: range.id, start_after, continuation: range.continuation.clone() })
     }
 
     /// Returns whether a page of a range other than the front may be requested.
@@ -797,7 +797,7 @@ mod tests {
             World { keys, page: 10, ticks: (1, 1), pace: 0, deaf: false }
         }
 
-        fn serve(&self, ask: &Ask) -> (Vec<ListedObject>, Option<String>) {
+        fn serve(&self, ask: &PageRequest) -> (Vec<ListedObject>, Option<String>) {
             let start = match &ask.continuation {
                 Some(token) => token.parse().unwrap(),
                 None if self.deaf => 0,
@@ -811,7 +811,7 @@ mod tests {
         fn list(&self, parallel: usize, ordered: bool, seed: u64) -> Seen {
             let mut random = fastrand::Rng::with_seed(seed);
             let mut splitter = Splitter::new(0, parallel, ordered, parallel > 1);
-            let mut flying: Vec<(u64, Ask)> = Vec::new();
+            let mut flying: Vec<(u64, PageRequest)> = Vec::new();
             let (mut now, mut taken_at) = (0, 0);
             let mut seen = Seen { keys: Vec::new(), ticks: 0, requests: 0, waiting: 0 };
             while !splitter.is_over() {

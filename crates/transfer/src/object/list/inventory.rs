@@ -30,7 +30,7 @@ const SORTED_BYTES: usize = 48 << 20;
 pub struct Inventory {
     sorted: Sorted,
     /// Rows by what became of them.
-    pub counts: Counts,
+    pub counts: InventoryCounts,
 }
 
 impl Inventory {
@@ -53,7 +53,7 @@ impl Inventory {
         if !whole || Pattern::parse(&source.key).is_some() {
             return Err(refused("it needs a prefix with a slash at its end as the source".into()));
         }
-        let files = Files::open(manifest, settings).map_err(failed)?;
+        let files = InventoryLocation::open(manifest, settings).map_err(failed)?;
         let content = files.manifest().map_err(failed)?;
         let Manifest { bucket, columns, files: named } = parse(&content).map_err(refused)?;
         if bucket != source.bucket {
@@ -62,7 +62,7 @@ impl Inventory {
         }
         let wanted = InventoryColumns { bucket: &bucket, prefix: &source.key, columns: &columns };
         let mut sorter = Sorter::new(SORTED_BYTES);
-        let mut counts = Counts::default();
+        let mut counts = InventoryCounts::default();
         for file in &named {
             let in_file = |why: String| failed(format!("{}: {why}", quoted(&file.key)));
             let content = files.data(file).map_err(in_file)?;
@@ -92,7 +92,7 @@ pub fn inventory(of: &Arc<Inventory>) -> Listing {
 const MANIFEST_BYTES_MAX: u64 = 256 << 20;
 
 /// Location of an inventory.
-pub enum Files {
+pub enum InventoryLocation {
     /// On this machine.
     Local(PathBuf),
     /// In a bucket, by the key of its manifest.
@@ -103,16 +103,16 @@ fn said(error: io::Error) -> String {
     Cause::System(error).to_string()
 }
 
-impl Files {
+impl InventoryLocation {
     /// # Errors
     /// A sentence: the store cannot be opened.
-    pub fn open(manifest: &Location, settings: &Settings) -> Result<Files, String> {
+    pub fn open(manifest: &Location, settings: &Settings) -> Result<InventoryLocation, String> {
         match manifest {
-            Location::Local(path) => Ok(Files::Local(path.clone())),
+            Location::Local(path) => Ok(InventoryLocation::Local(path.clone())),
             Location::S3(url) => {
                 let store = S3Session::open(settings).map_err(|error| error.to_string())?;
                 let (bucket, key) = (url.bucket.clone(), url.key.clone());
-                Ok(Files::Store { store, bucket, key })
+                Ok(InventoryLocation::Store { store, bucket, key })
             }
             Location::Null => Err("null: is not a file".to_owned()),
         }
@@ -124,8 +124,8 @@ impl Files {
     /// A sentence.
     pub fn manifest(&self) -> Result<Vec<u8>, String> {
         let file = match self {
-            Files::Local(path) => File::open(path).map_err(said)?,
-            Files::Store { store, bucket, key } => fetched(store, bucket, key)?,
+            InventoryLocation::Local(path) => File::open(path).map_err(said)?,
+            InventoryLocation::Store { store, bucket, key } => fetched(store, bucket, key)?,
         };
         let mut content = Vec::new();
         file.take(MANIFEST_BYTES_MAX + 1).read_to_end(&mut content).map_err(said)?;
@@ -141,12 +141,14 @@ impl Files {
     /// A sentence: it is not there, cannot be read, or is another file than the manifest names.
     pub fn data(&self, named: &DataFile) -> Result<File, String> {
         let mut file = match self {
-            Files::Local(manifest) => {
+            InventoryLocation::Local(manifest) => {
                 let places = beside(manifest, &named.key);
                 let found = places.iter().find_map(|path| File::open(path).ok());
                 found.ok_or("it is neither beside its manifest nor in a folder data there")?
             }
-            Files::Store { store, bucket, .. } => fetched(store, bucket, named.key.as_bytes())?,
+            InventoryLocation::Store { store, bucket, .. } => {
+                fetched(store, bucket, named.key.as_bytes())?
+            }
         };
         let mut hasher = Hasher::new(Algorithm::Md5);
         let mut buffer = vec![0; 256 << 10];
@@ -345,7 +347,7 @@ const KEY_BYTES_MAX: usize = 1024;
 
 /// Rows by what became of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct InventoryCounts {
     /// Objects below the prefix.
     pub kept: u64,
     /// Keys outside of the prefix.
@@ -371,7 +373,7 @@ pub struct InventoryColumns<'a> {
 pub fn read(
     file: File,
     wanted: &InventoryColumns<'_>,
-    counts: &mut Counts,
+    counts: &mut InventoryCounts,
     sorter: &mut Sorter,
 ) -> Result<(), String> {
     let unpacked = MultiGzDecoder::new(BufReader::new(file));
@@ -381,7 +383,7 @@ pub fn read(
 fn rows(
     content: impl Read,
     wanted: &InventoryColumns<'_>,
-    counts: &mut Counts,
+    counts: &mut InventoryCounts,
     mut keep: impl FnMut(Entry) -> Result<(), String>,
 ) -> Result<(), String> {
     let mut reader = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(content);
@@ -670,10 +672,10 @@ mod tests {
         Columns { count, bucket, key, size, modified, etag: None, latest, marker }
     }
 
-    fn read(content: &str) -> Result<(Vec<Entry>, Counts), String> {
+    fn read(content: &str) -> Result<(Vec<Entry>, InventoryCounts), String> {
         let columns = columns();
         let wanted = InventoryColumns { bucket: "b", prefix: b"p/", columns: &columns };
-        let (mut kept, mut counts) = (Vec::new(), Counts::default());
+        let (mut kept, mut counts) = (Vec::new(), InventoryCounts::default());
         rows(content.as_bytes(), &wanted, &mut counts, |entry| {
             kept.push(entry);
             Ok(())
@@ -691,7 +693,7 @@ mod tests {
             for content in [fields.chunks(6).map(|row| row.join(",")).collect::<Vec<_>>().join("\n").into_bytes(), raw] {
                 let columns = columns();
                 let wanted = InventoryColumns { bucket: "b", prefix: b"p/", columns: &columns };
-                let mut counts = Counts::default();
+                let mut counts = InventoryCounts::default();
                 let mut kept = 0;
                 let read = rows(content.as_slice(), &wanted, &mut counts, |entry| {
                     kept += 1;
@@ -712,7 +714,7 @@ mod tests {
              \"b\",\"q/a\",\"true\",\"false\",\"7\",\"2024-02-03T04:05:06.000Z\"\n\
              \"b\",\"p/d/\",\"true\",\"false\",\"0\",\"2024-02-03T04:05:06.000Z\"\n";
         let (kept, counts) = read(content).unwrap();
-        assert_eq!(counts, Counts { kept: 2, outside: 1, old: 2 });
+        assert_eq!(counts, InventoryCounts { kept: 2, outside: 1, old: 2 });
         assert_eq!(&*kept[0].name, "a,b c+\u{e4}".as_bytes());
         assert_eq!(kept[0].meta.mtime, Time { s: 1_706_933_106, ns: 789_000_000 });
         assert_eq!((&*kept[1].name, kept[1].meta.kind), (&b"d/"[..], Kind::Dir));

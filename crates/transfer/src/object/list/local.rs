@@ -114,7 +114,7 @@ struct Walk<'scope, 'env, 'a> {
 
 /// A folder on the current path.
 struct Frame {
-    folder: Arc<Folder>,
+    folder: Arc<SortedFolder>,
     /// Index of the next piece.
     next: usize,
     prefix_len: usize,
@@ -174,9 +174,9 @@ impl Walk<'_, '_, '_> {
     /// Emits names that are not folders.
     fn files(
         &mut self,
-        folder: &Folder,
+        folder: &SortedFolder,
         names: Range<usize>,
-        found: Vec<Result<Meta, Failure>>,
+        found: Vec<Result<Meta, NameFailure>>,
     ) -> Result<(), Gone> {
         let (mut found, prefix_len) = (found.into_iter(), self.prefix.len());
         for at in names {
@@ -187,7 +187,7 @@ impl Walk<'_, '_, '_> {
             match class {
                 NameClass::Left(left) => {
                     let (reason, class) = (left.words(), ErrorClass::Notice);
-                    self.failed(&path, Failure::reason(Operation::Read, reason, class))?;
+                    self.failed(&path, NameFailure::reason(Operation::Read, reason, class))?;
                 }
                 _ => match found.next() {
                     Some(Ok(meta)) => self.entry(&path, meta)?,
@@ -203,8 +203,8 @@ impl Walk<'_, '_, '_> {
         self.push(Ok(Entry { name: name.into(), meta, etag: "".into() }))
     }
 
-    fn failed(&mut self, name: &[u8], failure: Failure) -> Result<(), Gone> {
-        let Failure { operation, cause, class } = failure;
+    fn failed(&mut self, name: &[u8], failure: NameFailure) -> Result<(), Gone> {
+        let NameFailure { operation, cause, class } = failure;
         let source = Some(self.ahead.reading.path(name));
         let problem = Problem { operation, source, target: None, cause, class };
         self.push(Err(Trouble::Problem { name: name.into(), problem }))
@@ -242,44 +242,44 @@ pub(super) struct Reading<'a> {
 }
 
 /// The failure of a name.
-pub(super) struct Failure {
+pub(super) struct NameFailure {
     pub operation: Operation,
     pub cause: Cause,
     pub class: ErrorClass,
 }
 
-impl Failure {
-    fn of(operation: Operation, error: io::Error) -> Failure {
+impl NameFailure {
+    fn of(operation: Operation, error: io::Error) -> NameFailure {
         let class = match errno::is(&error, errno::ENOENT) {
             true => ErrorClass::Vanished,
             false => ErrorClass::Partial,
         };
-        Failure { operation, cause: Cause::System(error), class }
+        NameFailure { operation, cause: Cause::System(error), class }
     }
 
-    pub fn reason(operation: Operation, reason: &'static str, class: ErrorClass) -> Failure {
-        Failure { operation, cause: Cause::Reason(reason), class }
+    pub fn reason(operation: Operation, reason: &'static str, class: ErrorClass) -> NameFailure {
+        NameFailure { operation, cause: Cause::Reason(reason), class }
     }
 }
 
 /// Result of entering a folder.
 pub(super) enum Entered {
     /// A folder to walk; with its own entry, if it is one.
-    Folder(Arc<Folder>, Option<Result<Meta, Failure>>),
+    Folder(Arc<SortedFolder>, Option<Result<Meta, NameFailure>>),
     /// Only an entry.
     Entry(Meta),
-    Failed(Failure),
+    Failed(NameFailure),
     /// It has too many names to be read ahead.
     TooLarge,
 }
 
 /// A folder that was read, with sorted names.
-pub(super) struct Folder {
-    parent: Option<Arc<Folder>>,
+pub(super) struct SortedFolder {
+    parent: Option<Arc<SortedFolder>>,
     /// One component; empty for the top.
     name: CString,
     handle: Arc<DirectoryHandle>,
-    pub names: Names,
+    pub names: NameBuffer,
     pub pieces: Vec<Piece>,
     /// Indices of the pieces on the path to it.
     pub order: Vec<u32>,
@@ -299,11 +299,11 @@ pub(super) enum Slot {
     /// Taken by a worker.
     Taken,
     /// The results, for each non-folder to examine.
-    Looked(Vec<Result<Meta, Failure>>),
+    Looked(Vec<Result<Meta, NameFailure>>),
     Entered(Entered),
 }
 
-impl Drop for Folder {
+impl Drop for SortedFolder {
     fn drop(&mut self) {
         // Iterative: recursion over a chain of 100,000 parents would overflow the stack.
         let mut parent = self.parent.take();
@@ -313,7 +313,7 @@ impl Drop for Folder {
     }
 }
 
-impl Folder {
+impl SortedFolder {
     /// Returns the path from the root of the listing, with a slash at its end; empty for the top.
     fn prefix(&self) -> Vec<u8> {
         let (mut names, mut here) = (Vec::new(), self);
@@ -367,7 +367,7 @@ impl<'a> Reading<'a> {
                 reading.device = meta.dev;
                 reading.read(None, 0, CString::default(), handle, None, reader)
             }
-            Err(error) => Entered::Failed(Failure::of(Operation::List, error)),
+            Err(error) => Entered::Failed(NameFailure::of(Operation::List, error)),
         };
         (reading, entered)
     }
@@ -379,7 +379,7 @@ impl<'a> Reading<'a> {
     /// Works on a piece of a folder; a subfolder with more than `names_max` names is not read.
     pub fn work(
         &self,
-        folder: &Arc<Folder>,
+        folder: &Arc<SortedFolder>,
         index: usize,
         names_max: Option<usize>,
         reader: &mut Reader,
@@ -399,7 +399,7 @@ impl<'a> Reading<'a> {
 
     fn enter(
         &self,
-        parent: &Arc<Folder>,
+        parent: &Arc<SortedFolder>,
         index: usize,
         name: &CStr,
         follow: bool,
@@ -407,10 +407,10 @@ impl<'a> Reading<'a> {
         reader: &mut Reader,
     ) -> Entered {
         let failed =
-            |reason, class| Entered::Failed(Failure::reason(Operation::List, reason, class));
+            |reason, class| Entered::Failed(NameFailure::reason(Operation::List, reason, class));
         let (handle, meta) = match self.open(parent, name, follow) {
             Ok(opened) => opened,
-            Err(error) => return Entered::Failed(Failure::of(Operation::List, error)),
+            Err(error) => return Entered::Failed(NameFailure::of(Operation::List, error)),
         };
         if follow && parent.lies_in(handle.identity()) {
             return failed("the symlink points to a folder that contains it", ErrorClass::Partial);
@@ -426,7 +426,7 @@ impl<'a> Reading<'a> {
 
     fn open(
         &self,
-        parent: &Folder,
+        parent: &SortedFolder,
         name: &CStr,
         follow: bool,
     ) -> io::Result<(Arc<DirectoryHandle>, Meta)> {
@@ -444,7 +444,7 @@ impl<'a> Reading<'a> {
     /// Reads and sorts the names of a folder.
     fn read(
         &self,
-        parent: Option<&Arc<Folder>>,
+        parent: Option<&Arc<SortedFolder>>,
         index: usize,
         name: CString,
         handle: Arc<DirectoryHandle>,
@@ -455,12 +455,12 @@ impl<'a> Reading<'a> {
         if parent.is_some() {
             order.push(u32::try_from(index).unwrap_or(u32::MAX));
         }
-        let (parent, names, pieces) = (parent.cloned(), Names::default(), Vec::new());
-        let mut folder = Folder { parent, name, handle, names, pieces, order };
+        let (parent, names, pieces) = (parent.cloned(), NameBuffer::default(), Vec::new());
+        let mut folder = SortedFolder { parent, name, handle, names, pieces, order };
         match self.names(&mut folder, names_max, reader) {
             Ok(true) => {}
             Ok(false) => return Entered::TooLarge,
-            Err((operation, error)) => return Entered::Failed(Failure::of(operation, error)),
+            Err((operation, error)) => return Entered::Failed(NameFailure::of(operation, error)),
         }
         let wanted = match self.query.dirs {
             Dirs::No => false,
@@ -469,7 +469,7 @@ impl<'a> Reading<'a> {
         };
         let own = (wanted && folder.parent.is_some()).then(|| {
             let found = folder.handle.fd().and_then(|fd| meta::of_fd(&*fd));
-            found.map_err(|error| Failure::of(Operation::Stat, error))
+            found.map_err(|error| NameFailure::of(Operation::Stat, error))
         });
         folder.names.sort(self.query.encode);
         folder.pieces = divided(&folder.names);
@@ -479,7 +479,7 @@ impl<'a> Reading<'a> {
     /// Reads the names to list; returns whether their number stayed within the limit.
     fn names(
         &self,
-        folder: &mut Folder,
+        folder: &mut SortedFolder,
         names_max: Option<usize>,
         reader: &mut Reader,
     ) -> Result<bool, (Operation, io::Error)> {
@@ -538,7 +538,7 @@ impl<'a> Reading<'a> {
 }
 
 /// Divides sorted names into pieces.
-fn divided(names: &Names) -> Vec<Piece> {
+fn divided(names: &NameBuffer) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = Vec::new();
     let mut from = 0;
     let is_dir = |at| names.get(at).is_some_and(|(_, class)| class.is_dir());
@@ -553,16 +553,16 @@ fn divided(names: &Names) -> Vec<Piece> {
     pieces
 }
 
-fn look(fd: &io::Result<Arc<OwnedFd>>, name: &CStr, follow: bool) -> Result<Meta, Failure> {
+fn look(fd: &io::Result<Arc<OwnedFd>>, name: &CStr, follow: bool) -> Result<Meta, NameFailure> {
     let fd = match fd {
         Ok(fd) => (**fd).as_fd(),
         Err(error) => {
             let error = io::Error::from_raw_os_error(error.raw_os_error().unwrap_or(errno::EIO));
-            return Err(Failure::of(Operation::Stat, error));
+            return Err(NameFailure::of(Operation::Stat, error));
         }
     };
     meta::of(fd, name, follow).map_err(|error| {
-        let mut failure = Failure::of(Operation::Stat, error);
+        let mut failure = NameFailure::of(Operation::Stat, error);
         // A symlink that still exists has not vanished: it is dangling.
         if follow && meta::of(fd, name, false).is_ok() {
             failure.class = ErrorClass::Partial;
@@ -637,7 +637,7 @@ impl NameClass {
 
 /// Names in one buffer.
 #[derive(Default)]
-pub(super) struct Names {
+pub(super) struct NameBuffer {
     /// Each terminated by NUL.
     text: Vec<u8>,
     spans: Vec<Span>,
@@ -652,7 +652,7 @@ struct Span {
     class: NameClass,
 }
 
-impl Names {
+impl NameBuffer {
     pub(super) fn push(&mut self, name: &CStr, class: NameClass, encode: bool) {
         let bytes = name.to_bytes();
         let span = Span {
@@ -761,7 +761,7 @@ pub(super) struct Ahead<'a> {
 struct Plan {
     /// Folders with pieces not taken yet, and the next one, in the order of output. Keys end with a number above all
     /// pieces, so that a folder sorts before the rest of its parent.
-    folders: BTreeMap<Vec<u32>, (Arc<Folder>, usize)>,
+    folders: BTreeMap<Vec<u32>, (Arc<SortedFolder>, usize)>,
     names: usize,
     looked: usize,
     over: bool,
@@ -769,7 +769,7 @@ struct Plan {
 
 impl Plan {
     /// Returns the next piece that may be worked on now.
-    fn take(&mut self) -> Option<(Arc<Folder>, usize)> {
+    fn take(&mut self) -> Option<(Arc<SortedFolder>, usize)> {
         while let Some(mut first) = self.folders.first_entry() {
             let (folder, next) = first.get_mut();
             let Some(piece) = folder.pieces.get(*next) else {
@@ -800,7 +800,7 @@ impl Plan {
     }
 }
 
-fn key(folder: &Folder) -> Vec<u32> {
+fn key(folder: &SortedFolder) -> Vec<u32> {
     folder.order.iter().copied().chain([u32::MAX]).collect()
 }
 
@@ -833,7 +833,7 @@ impl<'a> Ahead<'a> {
     }
 
     /// Makes the pieces of a folder available; its names are known.
-    pub fn open(&self, folder: &Arc<Folder>) {
+    pub fn open(&self, folder: &Arc<SortedFolder>) {
         let mut plan = self.plan.lock();
         plan.names += folder.names.len();
         if folder.order.len() <= DEPTH_MAX {
@@ -844,7 +844,7 @@ impl<'a> Ahead<'a> {
     }
 
     /// Removes a folder whose names were all emitted.
-    pub fn close(&self, folder: &Folder) {
+    pub fn close(&self, folder: &SortedFolder) {
         let mut plan = self.plan.lock();
         let was_full = plan.names >= NAMES_AHEAD_MAX;
         plan.names -= folder.names.len();
@@ -860,7 +860,7 @@ impl<'a> Ahead<'a> {
     /// Works on a piece that was taken.
     fn work(
         &self,
-        folder: &Arc<Folder>,
+        folder: &Arc<SortedFolder>,
         index: usize,
         names_max: Option<usize>,
         (reader, doing): (&mut Reader, &Activity),
@@ -938,7 +938,7 @@ impl<'scope, 'env, 'a> Lead<'scope, 'env, 'a> {
     }
 
     /// Returns the result of a piece; works on it, or on others while another worker has it.
-    pub fn need(&mut self, folder: &Arc<Folder>, index: usize) -> Option<Slot> {
+    pub fn need(&mut self, folder: &Arc<SortedFolder>, index: usize) -> Option<Slot> {
         let piece = folder.pieces.get(index)?;
         self.tick();
         loop {
@@ -1325,7 +1325,7 @@ mod tests {
 
     #[test]
     fn a_name_that_was_read_twice_is_kept_once() {
-        let mut names = Names::default();
+        let mut names = NameBuffer::default();
         for name in [c"z", c"a", c"z", c"za"] {
             names.push(name, NameClass::Dir { follow: false }, false);
         }

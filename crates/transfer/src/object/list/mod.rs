@@ -14,8 +14,8 @@ mod name_filter;
 
 pub use super::list::bucket::StoreQuery;
 pub use super::list::bucket::store;
-pub use super::list::inventory::Counts;
 pub use super::list::inventory::Inventory;
+pub use super::list::inventory::InventoryCounts;
 pub use super::list::inventory::inventory;
 pub use super::list::local::Dirs;
 pub use super::list::local::LocalQuery;

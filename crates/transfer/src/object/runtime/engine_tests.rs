@@ -22,13 +22,13 @@ impl Listener for Panics {
 }
 
 /// Runs an engine of two cores without stores and returns whether it panicked; fails if it hangs.
-fn panicked(plan: impl FnOnce(&Engine<'_>) + Send + 'static) -> bool {
+fn panicked(plan: impl FnOnce(&ObjectEngine<'_>) + Send + 'static) -> bool {
     let (done, waits) = channel();
     std::thread::spawn(move || {
         let (policy, options) = (Policy::default(), ObjectOptions::default());
         let control = Control::default();
         let controls = Controls::fixed(8);
-        let setup = Setup {
+        let setup = ObjectSetup {
             policy: &policy,
             options: &options,
             source: None,
@@ -83,7 +83,7 @@ fn memory_that_holds_no_part_is_refused_by_name() {
     let (policy, control, controls) = (Policy::default(), Control::default(), Controls::fixed(1));
     let refused = |memory_bytes_max, part_bytes| {
         let options = ObjectOptions { part_bytes, ..ObjectOptions::default() };
-        let setup = Setup {
+        let setup = ObjectSetup {
             policy: &policy,
             options: &options,
             source: None,

@@ -3,7 +3,7 @@
 
 use std::{borrow::Cow, io, sync::Arc};
 
-use super::pattern::{Anchor, Rule};
+use super::pattern::{Anchor, CompiledRule};
 use super::rule;
 use super::rule::CvsPattern;
 use super::rule::{Directive, Flags, MatchRule, MergeRule};
@@ -21,10 +21,10 @@ pub type ReadFile<'a> = dyn FnMut(&[u8]) -> io::Result<Option<Vec<u8>>> + 'a;
 
 /// One element of a list.
 #[derive(Clone, Debug)]
-pub(super) enum Item {
-    Rule(Arc<Rule>),
+pub(super) enum ListElement {
+    Rule(Arc<CompiledRule>),
     /// A dir-merge rule with the rules that apply here, the innermost directory's first.
-    Merge(Arc<PerDir>, Vec<Item>),
+    Merge(Arc<PerDir>, Vec<ListElement>),
 }
 
 /// A dir-merge rule.
@@ -44,14 +44,14 @@ pub(super) struct PerDir {
 
 /// Options that apply to every file.
 #[derive(Debug, Default)]
-pub(super) struct Options {
+pub(super) struct ListOptions {
     pub delete_excluded: bool,
     pub from0: bool,
     pub cvs: Vec<CvsPattern>,
 }
 
 /// The directory that rules are read in.
-pub(super) struct Place {
+pub(super) struct RulesDirectory {
     /// Start of its anchored patterns.
     pub anchor: Anchor,
     /// Prefix of a file's name for reading it: empty, or ends in a slash.
@@ -70,7 +70,7 @@ pub(super) struct Spot<'a> {
     /// The option, or the file and line.
     pub origin: &'a str,
     /// The directory that it is read in.
-    pub place: &'a Place,
+    pub place: &'a RulesDirectory,
     /// Nesting of its file.
     pub depth: usize,
 }
@@ -83,7 +83,7 @@ impl Spot<'_> {
 
 /// Reads rules into lists.
 pub(super) struct Loader<'a> {
-    options: &'a Options,
+    options: &'a ListOptions,
     read: &'a mut ReadFile<'a>,
     /// Names of the dir-merge rules in force: a second rule with the same name is ignored, as in rsync.
     names: Cow<'a, [Vec<u8>]>,
@@ -94,8 +94,8 @@ pub(super) struct Loader<'a> {
 
 /// A list that is being read.
 #[derive(Default)]
-pub(super) struct Draft {
-    pub items: Vec<Item>,
+pub(super) struct ListReader {
+    pub items: Vec<ListElement>,
     /// Whether a `!` dropped the inherited rules.
     pub cleared: bool,
     /// Names of the inherited dir-merge rules.
@@ -104,17 +104,17 @@ pub(super) struct Draft {
     list: Option<Arc<[u8]>>,
 }
 
-/// A directory being entered. Its [`Place`] is only made when a file turns up, because most have none.
+/// A directory being entered. Its [`RulesDirectory`] is only made when a file turns up, because most have none.
 pub(super) struct Visit<'a> {
-    /// As in [`Place`].
+    /// As in [`RulesDirectory`].
     pub lead: &'a [u8],
-    pub place: &'a dyn Fn() -> Place,
+    pub place: &'a dyn Fn() -> RulesDirectory,
 }
 
 impl<'a> Loader<'a> {
     /// Makes a loader that reads through `read` with `options`, where dir-merge rules of these `names` are in force.
     pub(super) fn new(
-        options: &'a Options,
+        options: &'a ListOptions,
         read: &'a mut ReadFile<'a>,
         names: &'a [Vec<u8>],
     ) -> Self {
@@ -126,24 +126,24 @@ impl<'a> Loader<'a> {
     /// returns whether to read a file for one of the list's own dir-merge rules.
     pub(super) fn enter(
         &mut self,
-        items: &[Item],
+        items: &[ListElement],
         visit: &Visit<'_>,
         covers: &dyn Fn(&PerDir) -> bool,
-    ) -> Result<Option<Vec<Item>>, FilterError> {
+    ) -> Result<Option<Vec<ListElement>>, FilterError> {
         self.enter_at(items, visit, covers, 0)
     }
 
     fn enter_at(
         &mut self,
-        items: &[Item],
+        items: &[ListElement],
         visit: &Visit<'_>,
         covers: &dyn Fn(&PerDir) -> bool,
         depth: usize,
-    ) -> Result<Option<Vec<Item>>, FilterError> {
-        let mut changed: Option<Vec<Item>> = None;
+    ) -> Result<Option<Vec<ListElement>>, FilterError> {
+        let mut changed: Option<Vec<ListElement>> = None;
         for (index, item) in items.iter().enumerate() {
             let fresh = match item {
-                Item::Merge(merge, held) if covers(merge) => {
+                ListElement::Merge(merge, held) if covers(merge) => {
                     self.enter_merge(merge, held, visit, depth)?
                 }
                 _ => None,
@@ -161,10 +161,10 @@ impl<'a> Loader<'a> {
     fn enter_merge(
         &mut self,
         merge: &Arc<PerDir>,
-        held: &[Item],
+        held: &[ListElement],
         visit: &Visit<'_>,
         depth: usize,
-    ) -> Result<Option<Item>, FilterError> {
+    ) -> Result<Option<ListElement>, FilterError> {
         let inherited = if merge.rule.no_inherit {
             if !held.is_empty() {
                 self.forget(&names(held));
@@ -178,14 +178,14 @@ impl<'a> Loader<'a> {
             return Ok(None);
         }
         let kept = inherited.as_deref().unwrap_or(held);
-        let mut draft = Draft { inherited: names(kept), ..Draft::default() };
+        let mut draft = ListReader { inherited: names(kept), ..ListReader::default() };
         if let Some(content) = content {
             self.load_per_dir(&mut draft, &content, merge, &(visit.place)(), depth)?;
         }
         if !draft.cleared {
             draft.items.extend_from_slice(kept);
         }
-        Ok(Some(Item::Merge(Arc::clone(merge), draft.items)))
+        Ok(Some(ListElement::Merge(Arc::clone(merge), draft.items)))
     }
 
     fn read_per_dir(
@@ -207,10 +207,10 @@ impl<'a> Loader<'a> {
 
     fn load_per_dir(
         &mut self,
-        draft: &mut Draft,
+        draft: &mut ListReader,
         content: &[u8],
         merge: &PerDir,
-        place: &Place,
+        place: &RulesDirectory,
         depth: usize,
     ) -> Result<(), FilterError> {
         draft.list = Some(Arc::clone(&merge.list));
@@ -223,9 +223,9 @@ impl<'a> Loader<'a> {
     /// they had been met on the path down. The nearest come first.
     fn load_above(
         &mut self,
-        draft: &mut Draft,
+        draft: &mut ListReader,
         merge: &PerDir,
-        place: &Place,
+        place: &RulesDirectory,
         depth: usize,
     ) -> Result<(), FilterError> {
         let lead = merge.scan_from.as_deref().unwrap_or_default();
@@ -252,11 +252,11 @@ impl<'a> Loader<'a> {
     /// Adds the rules of a file's content to `draft`. `shown`, `named_at`: see [`line_of`].
     fn load(
         &mut self,
-        draft: &mut Draft,
+        draft: &mut ListReader,
         content: &[u8],
         file: &MergeRule,
         (shown, named_at): (Option<&[u8]>, &str),
-        place: &Place,
+        place: &RulesDirectory,
         depth: usize,
     ) -> Result<(), FilterError> {
         let origin = |line| line_of(shown, named_at, line);
@@ -275,7 +275,7 @@ impl<'a> Loader<'a> {
     /// Adds one rule to `draft`.
     pub(super) fn add(
         &mut self,
-        draft: &mut Draft,
+        draft: &mut ListReader,
         directive: Directive,
         spot: Spot<'_>,
     ) -> Result<(), FilterError> {
@@ -333,14 +333,14 @@ impl<'a> Loader<'a> {
                     from_file: text.is_empty(),
                 });
                 // A rule in a per-directory file applies in that file's directory already.
-                let mut held = Draft::default();
+                let mut held = ListReader::default();
                 if place.scanned {
                     if let Some(content) = self.read_per_dir(&merge, &place.lead)? {
                         self.load_per_dir(&mut held, &content, &merge, place, depth)?;
                     }
                     self.load_above(&mut held, &merge, place, depth)?;
                 }
-                draft.items.push(Item::Merge(merge, held.items));
+                draft.items.push(ListElement::Merge(merge, held.items));
             }
         }
         Ok(())
@@ -359,17 +359,17 @@ impl<'a> Loader<'a> {
         Ok(())
     }
 
-    fn push(&mut self, draft: &mut Draft, rule: &MatchRule, written: Written, spot: Spot<'_>) {
+    fn push(&mut self, draft: &mut ListReader, rule: &MatchRule, written: Written, spot: Spot<'_>) {
         if self.doubtful.check(rule, written.in_file, spot.origin) {
-            let Place { anchor, scanned, .. } = spot.place;
+            let RulesDirectory { anchor, scanned, .. } = spot.place;
             let delete_excluded = self.options.delete_excluded;
-            let rule = Rule::new(rule, anchor, *scanned, delete_excluded, written);
-            draft.items.push(Item::Rule(Arc::new(rule)));
+            let rule = CompiledRule::new(rule, anchor, *scanned, delete_excluded, written);
+            draft.items.push(ListElement::Rule(Arc::new(rule)));
         }
     }
 
     /// Applies the modifier `e`: the file's name is excluded, regardless of the rules in it.
-    fn exclude_self(&mut self, draft: &mut Draft, file: &MergeRule, spot: Spot<'_>) {
+    fn exclude_self(&mut self, draft: &mut ListReader, file: &MergeRule, spot: Spot<'_>) {
         if file.exclude_self {
             let pattern = file.name.get(base_at(&file.name)..).unwrap_or_default().to_vec();
             let rule = MatchRule { include: false, flags: Flags::default(), pattern };
@@ -380,7 +380,7 @@ impl<'a> Loader<'a> {
 
     fn merge(
         &mut self,
-        draft: &mut Draft,
+        draft: &mut ListReader,
         file: &MergeRule,
         spot: Spot<'_>,
     ) -> Result<(), FilterError> {
@@ -403,7 +403,7 @@ impl<'a> Loader<'a> {
     }
 }
 
-impl Place {
+impl RulesDirectory {
     /// Returns the directory of a file named from here. Its anchored patterns begin there.
     fn beside(&self, name: &[u8]) -> Self {
         let dir = name.get(..base_at(name)).unwrap_or_default();
@@ -442,10 +442,10 @@ fn base_at(name: &[u8]) -> usize {
 }
 
 /// Returns the names of the dir-merge rules in a list, at any depth.
-pub(super) fn names(items: &[Item]) -> Vec<Vec<u8>> {
+pub(super) fn names(items: &[ListElement]) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     for item in items {
-        if let Item::Merge(merge, held) = item {
+        if let ListElement::Merge(merge, held) = item {
             found.push(merge.name.clone());
             found.extend(names(held));
         }

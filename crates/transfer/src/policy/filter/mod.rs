@@ -18,11 +18,11 @@ mod rule;
 #[cfg(test)]
 mod tests;
 
-use self::list::{Item, Loader, Options, Place, Visit};
+use self::list::{ListElement, ListOptions, Loader, RulesDirectory, Visit};
 use self::rule::{Flags, MatchRule};
 pub use super::filter::list::ReadFile;
 pub use super::filter::rule::Style;
-use crate::policy::filter::pattern::{Anchor, Ends, Entry, Rule};
+use crate::policy::filter::pattern::{Anchor, CompiledRule, FilterEntry, FilterRoots};
 pub use crate::policy::filter::rule::FilterBuilder;
 pub use crate::policy::filter::rule::FilterError;
 use crate::policy::filter::rule::line_text;
@@ -40,19 +40,19 @@ pub struct Decision {
 /// The rules of a whole transfer. Immutable; built by [`FilterBuilder`].
 #[derive(Debug)]
 pub struct Filter {
-    items: Vec<Item>,
+    items: Vec<ListElement>,
     /// Those with the modifier `x`.
     xattrs: Option<Arc<XattrRules>>,
-    options: Options,
+    options: ListOptions,
     doubtful: Doubtful,
 }
 
 /// The rules in force in one directory: the filter's own and those of the per-directory files on the path to it.
 #[derive(Debug)]
 pub struct DirRules {
-    items: Vec<Item>,
+    items: Vec<ListElement>,
     /// The rules for entries in the order in which they are checked.
-    order: Vec<Arc<Rule>>,
+    order: Vec<Arc<CompiledRule>>,
     /// The rules with the modifier `x`.
     xattrs: Option<Arc<XattrRules>>,
     /// Names of the dir-merge rules among the items.
@@ -60,11 +60,11 @@ pub struct DirRules {
     /// Whether `order` lacks the rules of files above the transfer's top. rsync checks a source argument itself
     /// against the filter's own rules only.
     arguments_only: bool,
-    ends: Arc<Ends>,
+    ends: Arc<FilterRoots>,
 }
 
 impl Filter {
-    fn new(items: Vec<Item>, options: Options, doubtful: Doubtful) -> Self {
+    fn new(items: Vec<ListElement>, options: ListOptions, doubtful: Doubtful) -> Self {
         let xattrs = XattrRules::take(&mut flat(&items));
         Self { items, xattrs, options, doubtful }
     }
@@ -85,8 +85,8 @@ impl Filter {
     #[must_use]
     pub fn is_below_source(&self) -> bool {
         let mut rules =
-            self.items.iter().filter(|item| !matches!(item, Item::Rule(rule) if rule.xattr));
-        matches!(rules.next(), Some(Item::Rule(rule)) if rule.whole)
+            self.items.iter().filter(|item| !matches!(item, ListElement::Rule(rule) if rule.xattr));
+        matches!(rules.next(), Some(ListElement::Rule(rule)) if rule.whole)
     }
 
     /// Returns whether there are no rules, and none to tell of.
@@ -98,13 +98,15 @@ impl Filter {
     /// Returns whether [`Self::enter`] and [`Self::root`] can ever read a file.
     #[must_use]
     pub fn has_merge_files(&self) -> bool {
-        self.items.iter().any(|item| matches!(item, Item::Merge(..)))
+        self.items.iter().any(|item| matches!(item, ListElement::Merge(..)))
     }
 
     /// Returns whether a rule of the options names per-directory files of this name.
     #[must_use]
     pub fn is_merge_file(&self, name: &[u8]) -> bool {
-        self.items.iter().any(|item| matches!(item, Item::Merge(merge, _) if merge.name == name))
+        self.items
+            .iter()
+            .any(|item| matches!(item, ListElement::Merge(merge, _) if merge.name == name))
     }
 
     /// Returns the rules in force above the transfer's top, for one source argument: [`Self::check`] checks the
@@ -124,7 +126,7 @@ impl Filter {
             return Ok(Arc::new(rules));
         }
         for dir in origin.above() {
-            let place = || Place {
+            let place = || RulesDirectory {
                 anchor: origin.anchor(&dir),
                 lead: dir.clone(),
                 shown: dir.clone(),
@@ -166,7 +168,7 @@ impl Filter {
         }
         let place = || {
             let dir = if path.is_empty() { Vec::new() } else { [path, b"/"].concat() };
-            Place {
+            RulesDirectory {
                 anchor: Anchor::Below(dir.clone()),
                 lead: Vec::new(),
                 shown: dir,
@@ -196,18 +198,20 @@ impl Filter {
         is_dir: bool,
         in_deleted_dir: bool,
     ) -> Decision {
-        dir.decide(Entry::new(path, is_dir), in_deleted_dir)
+        dir.decide(FilterEntry::new(path, is_dir), in_deleted_dir)
     }
 
     /// Returns the rule that excludes the entry `path` from the transfer; see [`Self::check`].
     #[must_use]
     pub fn hiding<'a>(&self, dir: &'a DirRules, path: &[u8], is_dir: bool) -> Option<Deciding<'a>> {
-        dir.sending(Entry::new(path, is_dir)).filter(|rule| !rule.include).map(Rule::shown)
+        dir.sending(FilterEntry::new(path, is_dir))
+            .filter(|rule| !rule.include)
+            .map(CompiledRule::shown)
     }
 }
 
 impl DirRules {
-    fn new(items: Vec<Item>, ends: Arc<Ends>) -> Self {
+    fn new(items: Vec<ListElement>, ends: Arc<FilterRoots>) -> Self {
         let mut order = flat(&items);
         let xattrs = XattrRules::take(&mut order);
         let names = list::names(&items);
@@ -215,8 +219,8 @@ impl DirRules {
     }
 
     /// Returns the rule that decides for the sending side.
-    fn sending(&self, entry: Entry<'_>) -> Option<&Rule> {
-        let applies = |rule: &&Arc<Rule>| {
+    fn sending(&self, entry: FilterEntry<'_>) -> Option<&CompiledRule> {
+        let applies = |rule: &&Arc<CompiledRule>| {
             let end: &[u8] = if rule.absolute() { &self.ends.source } else { b"" };
             rule.sender && rule.applies(entry, end)
         };
@@ -224,8 +228,8 @@ impl DirRules {
     }
 
     /// Returns the rule that decides for the receiving side.
-    fn receiving(&self, entry: Entry<'_>, in_deleted_dir: bool) -> Option<&Rule> {
-        let applies = |rule: &&Arc<Rule>| {
+    fn receiving(&self, entry: FilterEntry<'_>, in_deleted_dir: bool) -> Option<&CompiledRule> {
+        let applies = |rule: &&Arc<CompiledRule>| {
             let end: &[u8] = if rule.absolute() { &self.ends.target } else { b"" };
             rule.receiver && !(in_deleted_dir && rule.perishable) && rule.applies(entry, end)
         };
@@ -233,11 +237,15 @@ impl DirRules {
     }
 
     /// Returns the rule that decides for the receiving side, if it is from a per-directory file and protects the entry.
-    fn protecting_file(&self, entry: Entry<'_>, in_deleted_dir: bool) -> Option<&Rule> {
+    fn protecting_file(
+        &self,
+        entry: FilterEntry<'_>,
+        in_deleted_dir: bool,
+    ) -> Option<&CompiledRule> {
         self.receiving(entry, in_deleted_dir).filter(|rule| rule.in_directory && !rule.include)
     }
 
-    fn decide(&self, entry: Entry<'_>, in_deleted_dir: bool) -> Decision {
+    fn decide(&self, entry: FilterEntry<'_>, in_deleted_dir: bool) -> Decision {
         let mut hide = None;
         let mut protect = None;
         for rule in &self.order {
@@ -267,17 +275,17 @@ impl DirRules {
     }
 }
 
-fn flat(items: &[Item]) -> Vec<Arc<Rule>> {
+fn flat(items: &[ListElement]) -> Vec<Arc<CompiledRule>> {
     let mut rules = Vec::new();
     flatten(items, &mut rules);
     rules
 }
 
-fn flatten(items: &[Item], into: &mut Vec<Arc<Rule>>) {
+fn flatten(items: &[ListElement], into: &mut Vec<Arc<CompiledRule>>) {
     for item in items {
         match item {
-            Item::Rule(rule) => into.push(Arc::clone(rule)),
-            Item::Merge(_, held) => flatten(held, into),
+            ListElement::Rule(rule) => into.push(Arc::clone(rule)),
+            ListElement::Merge(_, held) => flatten(held, into),
         }
     }
 }
@@ -433,13 +441,13 @@ impl SidedRules {
     /// Returns whether the sending side excludes the entry. See [`Filter::check`].
     #[must_use]
     pub fn hides(&self, path: &[u8], is_dir: bool) -> bool {
-        self.source.decide(Entry::new(path, is_dir), false).hide
+        self.source.decide(FilterEntry::new(path, is_dir), false).hide
     }
 
     /// Returns the rule that decides whether the sending side excludes the entry, for messages.
     #[must_use]
     pub fn sending(&self, path: &[u8], is_dir: bool) -> Option<Deciding<'_>> {
-        self.source.sending(Entry::new(path, is_dir)).map(Rule::shown)
+        self.source.sending(FilterEntry::new(path, is_dir)).map(CompiledRule::shown)
     }
 
     /// Returns the rule that decides whether the receiving side keeps the entry, for messages; `None` also where that
@@ -451,7 +459,7 @@ impl SidedRules {
         is_dir: bool,
         in_deleted_dir: bool,
     ) -> Option<Deciding<'_>> {
-        let entry = Entry::new(path, is_dir);
+        let entry = FilterEntry::new(path, is_dir);
         let found = match &self.target {
             Target::AsSource => self.source.receiving(entry, in_deleted_dir),
             Target::Own(target) => {
@@ -461,14 +469,14 @@ impl SidedRules {
             }
             Target::Unknown => None,
         };
-        found.map(Rule::shown)
+        found.map(CompiledRule::shown)
     }
 
     /// Returns whether the receiving side keeps the entry: rsync's result, which uses the target's files only, or a
     /// rule of the source's files. See [`Filter::check`].
     #[must_use]
     pub fn protects(&self, path: &[u8], is_dir: bool, in_deleted_dir: bool) -> bool {
-        let entry = Entry::new(path, is_dir);
+        let entry = FilterEntry::new(path, is_dir);
         let protect = |rules: &DirRules| rules.decide(entry, in_deleted_dir).protect;
         match &self.target {
             Target::AsSource => protect(&self.source),
@@ -485,17 +493,17 @@ impl SidedRules {
 
 /// The rules with the modifier `x` of one side, in the order in which they are checked.
 #[derive(Debug, Default)]
-struct XattrRules(Vec<Arc<Rule>>);
+struct XattrRules(Vec<Arc<CompiledRule>>);
 
 impl XattrRules {
     /// Takes them out of the rules of a directory; `None` if there are none.
-    fn take(order: &mut Vec<Arc<Rule>>) -> Option<Arc<XattrRules>> {
+    fn take(order: &mut Vec<Arc<CompiledRule>>) -> Option<Arc<XattrRules>> {
         let found: Vec<_> = order.extract_if(.., |rule| rule.xattr).collect();
         (!found.is_empty()).then(|| Arc::new(XattrRules(found)))
     }
 
-    fn allow(&self, name: &[u8], decides: impl Fn(&Rule) -> bool) -> bool {
-        let entry = Entry::new(name, false);
+    fn allow(&self, name: &[u8], decides: impl Fn(&CompiledRule) -> bool) -> bool {
+        let entry = FilterEntry::new(name, false);
         let mut rules = self.0.iter().filter(|rule| decides(rule));
         rules.find(|rule| rule.applies(entry, b"")).is_none_or(|rule| rule.include)
     }
@@ -553,9 +561,9 @@ pub struct Origin<'a> {
 }
 
 impl Origin<'_> {
-    fn ends(&self) -> Ends {
+    fn ends(&self) -> FilterRoots {
         let end = |path: &[u8]| normal(&[path]).get(1..).unwrap_or_default().to_vec();
-        Ends { source: end(self.source), target: end(self.target) }
+        FilterRoots { source: end(self.source), target: end(self.target) }
     }
 
     /// Returns the directories above the first walked one, from the root down. All end in a slash.

@@ -5,7 +5,7 @@ use super::{Deciding, Written};
 
 /// A compiled pattern of an include or exclude rule.
 #[derive(Debug)]
-pub(super) struct Pattern {
+pub(super) struct RulePattern {
     shape: Shape,
     /// A trailing slash: matches directories only.
     dir_only: bool,
@@ -39,7 +39,7 @@ enum Shape {
     Whole(Glob),
 }
 
-impl Pattern {
+impl RulePattern {
     /// Compiles the pattern text of a rule as described in rsync(1) under PATTERN MATCHING RULES. Every text is a
     /// valid pattern; a malformed one matches nothing.
     pub(super) fn new(text: &[u8]) -> Self {
@@ -157,20 +157,20 @@ pub(super) enum Anchor {
 /// The two ends of a transfer as absolute paths without the leading slash; empty or ending in a
 /// slash.
 #[derive(Debug, Default)]
-pub(super) struct Ends {
+pub(super) struct FilterRoots {
     pub source: Vec<u8>,
     pub target: Vec<u8>,
 }
 
 /// An entry as matched by rules.
 #[derive(Clone, Copy)]
-pub(super) struct Entry<'a> {
+pub(super) struct FilterEntry<'a> {
     pub path: &'a [u8],
     pub name: &'a [u8],
     pub is_dir: bool,
 }
 
-impl<'a> Entry<'a> {
+impl<'a> FilterEntry<'a> {
     pub(super) fn new(path: &'a [u8], is_dir: bool) -> Self {
         let start = path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
         Self { path, name: path.get(start..).unwrap_or_default(), is_dir }
@@ -179,8 +179,8 @@ impl<'a> Entry<'a> {
 
 /// A compiled rule.
 #[derive(Debug)]
-pub(super) struct Rule {
-    pattern: Pattern,
+pub(super) struct CompiledRule {
+    pattern: RulePattern,
     /// The pattern as written, for messages.
     text: Box<[u8]>,
     written: Written,
@@ -203,7 +203,7 @@ pub(super) struct Rule {
     pub receiver: bool,
 }
 
-impl Rule {
+impl CompiledRule {
     /// Compiles a parsed rule of a per-directory file (`in_directory`) or of the options. `delete_excluded` makes
     /// rules without a side the sender's. `written`: where, for messages.
     pub(super) fn new(
@@ -216,9 +216,9 @@ impl Rule {
         let Flags { absolute, negate, perishable, xattr, sender, receiver, style } = rule.flags;
         let both = !sender && !receiver;
         let pattern = match style {
-            Style::Rsync => Pattern::new(&rule.pattern),
-            Style::Aws => Pattern::whole(&rule.pattern, true),
-            Style::S5cmd => Pattern::whole(&rule.pattern, false),
+            Style::Rsync => RulePattern::new(&rule.pattern),
+            Style::Aws => RulePattern::whole(&rule.pattern, true),
+            Style::S5cmd => RulePattern::whole(&rule.pattern, false),
         };
         let name_only = pattern.name_only();
         let anchor = if pattern.anchored() { anchor.clone() } else { Anchor::Below(Vec::new()) };
@@ -256,11 +256,11 @@ impl Rule {
 
     /// Returns whether the rule matches `entry`. `end` is the absolute path of the checking side; only rules with the
     /// modifier `/` use it.
-    pub(super) fn applies(&self, entry: Entry<'_>, end: &[u8]) -> bool {
+    pub(super) fn applies(&self, entry: FilterEntry<'_>, end: &[u8]) -> bool {
         self.matches(entry, end) != self.negate
     }
 
-    fn matches(&self, entry: Entry<'_>, end: &[u8]) -> bool {
+    fn matches(&self, entry: FilterEntry<'_>, end: &[u8]) -> bool {
         let text = if self.name_only {
             Text::of(entry.path)
         } else if self.absolute {

@@ -2,7 +2,7 @@
 //! DEPTH, FILTER RULE MODIFIERS and MERGE-FILE FILTER RULES.
 
 use super::Filter;
-use super::list::{Draft, Loader, Options, Place, Spot};
+use super::list::{ListOptions, ListReader, Loader, RulesDirectory, Spot};
 use super::pattern::Anchor;
 use hakobu_sys::errno;
 use std::{error, fmt, io};
@@ -516,7 +516,7 @@ impl FilterBuilder {
         self,
         read: &mut dyn FnMut(&[u8]) -> io::Result<Vec<u8>>,
     ) -> Result<Filter, FilterError> {
-        let options = Options {
+        let options = ListOptions {
             delete_excluded: self.delete_excluded,
             from0: self.from0,
             cvs: patterns(self.cvs_home.as_deref(), self.cvs_env.as_deref()),
@@ -526,13 +526,13 @@ impl FilterBuilder {
             rules.extend(ParsedRule::new(b":C", Syntax::Full, "--cvs-exclude")?);
             rules.extend(ParsedRule::new(b"-C", Syntax::Full, "--cvs-exclude")?);
         }
-        let place = Place {
+        let place = RulesDirectory {
             anchor: Anchor::Below(Vec::new()),
             lead: Vec::new(),
             shown: Vec::new(),
             scanned: false,
         };
-        let mut draft = Draft::default();
+        let mut draft = ListReader::default();
         let mut read = |name: &[u8]| read(name).map(Some);
         let mut loader = Loader::new(&options, &mut read, &[]);
         for ParsedRule { directive, text, origin } in rules {

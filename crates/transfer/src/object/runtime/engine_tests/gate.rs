@@ -103,7 +103,7 @@ fn ran(
     server: &Server,
     gate: Gate,
     control: &Control,
-    plan: impl FnOnce(&Engine<'_>, &Gate) + Send,
+    plan: impl FnOnce(&ObjectEngine<'_>, &Gate) + Send,
 ) -> Ran {
     let settings = Settings {
         endpoint_url: Some(server.url.clone()),
@@ -119,7 +119,7 @@ fn ran(
     let controls = Controls { gate, meter, bytes: None, operations: None };
     let policy = Policy::default();
     let options = ObjectOptions { part_bytes: Some(PART), ..ObjectOptions::default() };
-    let setup = Setup {
+    let setup = ObjectSetup {
         policy: &policy,
         options: &options,
         source: Some(Arc::clone(&store)),

@@ -156,7 +156,7 @@ fn absolute_patterns_see_the_whole_path_of_each_side() {
 
 #[test]
 fn shortcuts_stay_name_only() {
-    use crate::policy::filter::pattern::Pattern;
+    use crate::policy::filter::pattern::RulePattern;
     for (text, name_only) in [
         ("a", true),
         ("*.o", true),
@@ -166,7 +166,7 @@ fn shortcuts_stay_name_only() {
         ("/a", false),
         ("a**", false),
     ] {
-        assert_eq!(Pattern::new(text.as_bytes()).name_only(), name_only, "{text}");
+        assert_eq!(RulePattern::new(text.as_bytes()).name_only(), name_only, "{text}");
     }
 }
 

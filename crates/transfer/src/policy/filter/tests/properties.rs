@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::{Files, TOP};
 use crate::policy::filter::FilterBuilder;
-use crate::policy::filter::pattern::{Pattern, Text};
+use crate::policy::filter::pattern::{RulePattern, Text};
 
 /// Returns whether `pattern` matches all of `text`, by backtracking over every choice.
 fn glob(pattern: &[u8], text: &[u8]) -> bool {
@@ -71,7 +71,7 @@ proptest! {
     ) {
         prop_assume!(!(pattern.contains(['*', '?']) && pattern.trim_end_matches('/').ends_with('\\')));
         let name = path.rsplit('/').next().unwrap_or(&path);
-        let ours = Pattern::new(pattern.as_bytes()).matches(Text::of(path.as_bytes()), name.as_bytes(), is_dir);
+        let ours = RulePattern::new(pattern.as_bytes()).matches(Text::of(path.as_bytes()), name.as_bytes(), is_dir);
         prop_assert_eq!(ours, obvious(&pattern, &path, is_dir));
     }
 
@@ -85,7 +85,7 @@ proptest! {
         let slashes: Vec<usize> = path.match_indices('/').map(|(at, _)| at + 1).chain([0]).collect();
         let (head, tail) = path.split_at(slashes[cut.index(slashes.len())]);
         let name = path.rsplit('/').next().unwrap_or(&path).as_bytes();
-        let pattern = Pattern::new(pattern.as_bytes());
+        let pattern = RulePattern::new(pattern.as_bytes());
         let pieces = Text { head: head.as_bytes(), ..Text::of(tail.as_bytes()) };
         prop_assert_eq!(
             pattern.matches(pieces, name, is_dir),
