@@ -1,8 +1,8 @@
 //! Sending, recoveries and retries of a client against a scripted server.
 
 use super::*;
-use crate::{Client, Error, Request};
 use crate::script::{Act, Server, ServerSession, answer, block_on, refusal, text};
+use crate::{Client, Error, Request};
 use crate::{S3Session, Settings};
 use hakobu_core::limit::Limiter;
 use http::Method;
