@@ -20,7 +20,7 @@ use hakobu_core::unit::Totals;
 use hakobu_sys::host;
 use hakobu_transfer::journal::{self, Owner};
 use hakobu_transfer::location::{Location, Sources};
-use hakobu_transfer::plan::{Chosen, Expected, NOT_AS_PLANNED};
+use hakobu_transfer::plan::{EntrySelection, Expected, NOT_AS_PLANNED};
 use hakobu_transfer::policy::Delete;
 use hakobu_transfer::run::{Layout, Outcome, Spec, transfer};
 use parking_lot::{Condvar, Mutex};
@@ -554,7 +554,7 @@ fn set_names(
 ) -> Result<(), RunError> {
     spec.sources = Sources::of(vec![folder]).map_err(unfit)?;
     if local {
-        let mut chosen = Chosen::default();
+        let mut chosen = EntrySelection::default();
         for ShardEntry { kind, size, mtime, name, .. } in entries {
             let name = name.into_boxed_slice();
             chosen.names.push((name.clone(), kind));

@@ -80,7 +80,7 @@ struct Stored {
     seeds: Vec<Entry>,
 }
 
-enum Found {
+enum HintMatch {
     Nothing,
     /// A file of another schema.
     Foreign,
@@ -134,9 +134,9 @@ impl JobHints {
     pub fn load(journal: &Journal, now: SystemTime) -> Result<JobHints, Damaged> {
         let Some(folder) = journal.folder.clone() else { return Ok(JobHints::default()) };
         let mut entries = match read(&folder.join(FILE))? {
-            Found::Foreign => return Ok(JobHints::default()),
-            Found::Nothing => Vec::new(),
-            Found::Entries(entries) => entries,
+            HintMatch::Foreign => return Ok(JobHints::default()),
+            HintMatch::Nothing => Vec::new(),
+            HintMatch::Entries(entries) => entries,
         };
         entries.retain(|entry| is_current(entry, now));
         Ok(JobHints { folder: Some(folder), entries, fresh: Vec::new() })
@@ -189,9 +189,9 @@ impl JobHints {
         let _lock = lock(&folder.join(LOCK))?;
         let path = folder.join(FILE);
         let mut entries = match read(&path).map_err(|damaged| invalid(damaged.to_string()))? {
-            Found::Foreign => return Err(invalid("it is of another schema".into())),
-            Found::Nothing => Vec::new(),
-            Found::Entries(entries) => entries,
+            HintMatch::Foreign => return Err(invalid("it is of another schema".into())),
+            HintMatch::Nothing => Vec::new(),
+            HintMatch::Entries(entries) => entries,
         };
         let fresh = |entry: &Entry| self.fresh.iter().any(|new| new.key == entry.key);
         entries.retain(|entry| is_current(entry, now) && !fresh(entry));
@@ -243,7 +243,7 @@ fn lock(path: &Path) -> io::Result<File> {
     Err(io::ErrorKind::WouldBlock.into())
 }
 
-fn read(path: &Path) -> Result<Found, Damaged> {
+fn read(path: &Path) -> Result<HintMatch, Damaged> {
     use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
     let damaged = |cause: String| Damaged { path: path.to_owned(), cause };
     let mut text = Vec::new();
@@ -251,7 +251,7 @@ fn read(path: &Path) -> Result<Found, Damaged> {
     match File::open(path).and_then(|file| whole(file, &mut text)) {
         Ok(_) => {}
         Err(error) if matches!(error.kind(), NotFound | NotADirectory | PermissionDenied) => {
-            return Ok(Found::Nothing);
+            return Ok(HintMatch::Nothing);
         }
         Err(error) => return Err(damaged(error.to_string())),
     }
@@ -259,7 +259,7 @@ fn read(path: &Path) -> Result<Found, Damaged> {
         return Err(damaged("it is too large".into()));
     }
     let stored = of_schema(&text, SCHEMA).map_err(|error| damaged(error.to_string()))?;
-    Ok(stored.map_or(Found::Foreign, |stored: Stored| Found::Entries(stored.seeds)))
+    Ok(stored.map_or(HintMatch::Foreign, |stored: Stored| HintMatch::Entries(stored.seeds)))
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ pub struct Ledger {
     folder: Option<PathBuf>,
     scope: LedgerScope,
     own: Mutex<Option<Own>>,
-    others: Mutex<Option<(Instant, Vec<Past>)>>,
+    others: Mutex<Option<(Instant, Vec<EarlierRun>)>>,
     kept: AtomicBool,
     reported: AtomicBool,
 }
@@ -153,7 +153,7 @@ impl Ledger {
         let Some((_, others)) = &*others else { return false };
         let born = meta::born(dir, name).unwrap_or(None);
         let path = path_of(dir).ok();
-        let made = |run: &&Past| run.made(source, target, born);
+        let made = |run: &&EarlierRun| run.made(source, target, born);
         others.iter().filter(made).any(|run| holds(run, dir, path.as_deref()))
     }
 
@@ -186,7 +186,7 @@ impl Ledger {
         !self.reported.swap(true, Ordering::Relaxed)
     }
 
-    fn others(&self) -> MutexGuard<'_, Option<(Instant, Vec<Past>)>> {
+    fn others(&self) -> MutexGuard<'_, Option<(Instant, Vec<EarlierRun>)>> {
         let mut others = self.others.lock();
         if others.as_ref().is_none_or(|(at, _)| at.elapsed() >= KNOWN) {
             let own = self.own.lock().as_ref().map(|own| own.path.clone());
@@ -197,11 +197,11 @@ impl Ledger {
 
     /// Returns the records of other runs. Unreadable ones are skipped: the rules for targets without a record apply
     /// then.
-    fn list(&self, own: Option<&Path>) -> Vec<Past> {
+    fn list(&self, own: Option<&Path>) -> Vec<EarlierRun> {
         let Some(folder) = &self.folder else { return Vec::new() };
         let Ok(paths) = paths_in(folder, usize::MAX) else { return Vec::new() };
         let others = paths.into_iter().filter(|path| Some(path.as_path()) != own);
-        others.filter_map(|path| Past::read(path, &Owner::me())).collect()
+        others.filter_map(|path| EarlierRun::read(path, &Owner::me())).collect()
     }
 
     /// Ends the run. `whole`: all its work is done, so that files left unfinished by an earlier run of the same kind
@@ -246,7 +246,7 @@ impl Own {
 }
 
 /// Returns whether an open directory is inside one that a run fills, by its path or by its ancestors.
-fn holds(run: &Past, dir: BorrowedFd<'_>, path: Option<&Path>) -> bool {
+fn holds(run: &EarlierRun, dir: BorrowedFd<'_>, path: Option<&Path>) -> bool {
     let shown = path.map(|path| text(path.as_os_str().as_bytes()));
     let Some(LedgerHeader { targets, .. }) = &run.stored else { return false };
     let below = |shown: &str| targets.iter().any(|target| target.has(shown));
@@ -325,7 +325,7 @@ struct Device {
 
 /// The record of another run.
 #[derive(Debug)]
-pub(super) struct Past {
+pub(super) struct EarlierRun {
     pub path: PathBuf,
     pub life: Life,
     /// The last heartbeat, by the clock of the machine of the run.
@@ -428,9 +428,9 @@ impl StoredTarget {
     }
 }
 
-impl Past {
+impl EarlierRun {
     /// Reads a record; `None` if it is not a record or cannot be opened.
-    pub fn read(path: PathBuf, me: &Owner) -> Option<Past> {
+    pub fn read(path: PathBuf, me: &Owner) -> Option<EarlierRun> {
         let owner = owner(path.file_name()?.as_bytes())?;
         let mut bytes = Vec::new();
         let file = File::open(&path).ok()?;
@@ -439,7 +439,7 @@ impl Past {
         let heartbeat =
             Time { s: found.mtime(), ns: u32::try_from(found.mtime_nsec()).unwrap_or(0) };
         let (stored, devices) = parse(&bytes);
-        Some(Past { path, life: me.judge(&owner), heartbeat, stored, devices })
+        Some(EarlierRun { path, life: me.judge(&owner), heartbeat, stored, devices })
     }
 
     /// Returns the time ranges in which the run created files on a file system; those of all file systems if its
@@ -704,7 +704,7 @@ mod tests {
     }
 
     /// A run on a file system whose clock is an hour ahead: begun at 5000 of the local clock, last heartbeat at 5100.
-    fn past(life: Life) -> Past {
+    fn past(life: Life) -> EarlierRun {
         let scope =
             LedgerScope { sources: vec![b"/s".to_vec()], recurse: true, ..LedgerScope::default() };
         let lines = [
@@ -712,7 +712,13 @@ mod tests {
             device(7, Time { s: 8600, ns: 1 }, Time { s: 5000, ns: 0 }).unwrap(),
         ];
         let (stored, devices) = parse(&lines.concat());
-        Past { path: PathBuf::new(), life, heartbeat: Time { s: 5100, ns: 0 }, stored, devices }
+        EarlierRun {
+            path: PathBuf::new(),
+            life,
+            heartbeat: Time { s: 5100, ns: 0 },
+            stored,
+            devices,
+        }
     }
 
     #[test]

@@ -19,7 +19,9 @@ use super::target_dir::{DirFds, Node};
 use super::unchanged::Unchanged;
 use crate::failure::Failure;
 use crate::journal::Ledger;
-use crate::policy::{Chosen, Content, Digest, MissingArgs, Policy, Symlinks, is_unsafe_link};
+use crate::policy::{
+    Content, Digest, EntrySelection, MissingArgs, Policy, Symlinks, is_unsafe_link,
+};
 use crate::publish::Direct;
 use hakobu_core::control::Control;
 use hakobu_core::error::{ErrorClass, Fatal, Operation};
@@ -59,7 +61,7 @@ pub struct LocalSetup<'a> {
     /// Kind of the checksums that `Item` events contain.
     pub digest: Option<Digest>,
     /// Entries that an earlier run chose: others are not transferred, nor these if they have changed.
-    pub chosen: Option<&'a Chosen>,
+    pub chosen: Option<&'a EntrySelection>,
     /// Jobs, rate limits and the meter.
     pub controls: &'a Controls,
     /// How actions are applied: `null:` and dry runs write nothing.
@@ -294,7 +296,7 @@ pub(super) struct Context<'a> {
     /// Mode of applying actions.
     pub mode: TargetMode,
     /// Entries that an earlier run chose, as they were then.
-    pub chosen: Option<&'a Chosen>,
+    pub chosen: Option<&'a EntrySelection>,
     /// Permission bits that new entries do not get.
     pub umask: u32,
     /// Effective user ID.

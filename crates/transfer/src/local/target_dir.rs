@@ -29,7 +29,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 const GLANCED_MAX: usize = 256;
 
 /// Result of opening the target side of a directory.
-pub(super) enum Opened {
+pub(super) enum OpenResult {
     Dir(OwnedFd, TargetDir),
     /// Not created (dry run) or not yet (`--prune-empty-dirs`).
     Later,
@@ -45,7 +45,7 @@ impl LocalEngine<'_> {
         node: &Node,
         parent: &Arc<Node>,
         dir_fd: BorrowedFd<'_>,
-    ) -> Result<Opened, Failure> {
+    ) -> Result<OpenResult, Failure> {
         let makes = self.context.is_real()
             && self.context.pass == Pass::Transfer
             && !self.context.policy.prune_empty_dirs;
@@ -57,7 +57,7 @@ impl LocalEngine<'_> {
                         return Err(Failure::reason(Operation::Overwrite, CLASH));
                     }
                 }
-                other => return other.map(|(fd, info)| Opened::Dir(fd, info)),
+                other => return other.map(|(fd, info)| OpenResult::Dir(fd, info)),
             }
         }
         for _ in 1..LOOKS_MAX {
@@ -148,7 +148,7 @@ impl LocalEngine<'_> {
         parent: &Arc<Node>,
         dir_fd: BorrowedFd<'_>,
         makes: bool,
-    ) -> Result<Opened, Failure> {
+    ) -> Result<OpenResult, Failure> {
         let name = &node.target_name;
         let stat = || Failure::of(Operation::Stat);
         worker.at.step(Phase::Look, 1);
@@ -176,7 +176,7 @@ impl LocalEngine<'_> {
                     }
                     Ok(None) => Some(there),
                     // The transfer reports it.
-                    Err(_) if self.context.pass == Pass::Delete => return Ok(Opened::LeftOut),
+                    Err(_) if self.context.pass == Pass::Delete => return Ok(OpenResult::LeftOut),
                     Err(failure) => return Err(failure),
                 }
             }
@@ -189,7 +189,7 @@ impl LocalEngine<'_> {
                 let opened = self.open_existing(worker, dir_fd, name, &there)?;
                 return Ok(self.found_dir(worker, node, opened, dir_fd));
             }
-            _ if self.context.pass == Pass::Delete => return Ok(Opened::LeftOut),
+            _ if self.context.pass == Pass::Delete => return Ok(OpenResult::LeftOut),
             Some(_) if self.context.policy.ignore_existing => {
                 return Err(Failure::reason(
                     Operation::MakeDir,
@@ -208,7 +208,7 @@ impl LocalEngine<'_> {
             None if self.context.policy.existing => {
                 worker.totals.skipped += 1;
                 self.reports.skipped(&|| node.path(), Kind::Dir, Skip::NotExisting);
-                return Ok(Opened::LeftOut);
+                return Ok(OpenResult::LeftOut);
             }
             Some(there) if makes => {
                 if self.context.guard.is_source(there.identity()) {
@@ -220,9 +220,9 @@ impl LocalEngine<'_> {
         }
         if !makes {
             self.report_missing_dir(worker, node);
-            return Ok(Opened::Later);
+            return Ok(OpenResult::Later);
         }
-        self.make_dir(worker, node, parent, dir_fd).map(|(fd, info)| Opened::Dir(fd, info))
+        self.make_dir(worker, node, parent, dir_fd).map(|(fd, info)| OpenResult::Dir(fd, info))
     }
 
     /// Removes a non-directory at the place of a directory, unless this run still has to read it or has made it.
@@ -303,12 +303,12 @@ impl LocalEngine<'_> {
         node: &Node,
         (fd, info): (OwnedFd, TargetDir),
         above: BorrowedFd<'_>,
-    ) -> Opened {
+    ) -> OpenResult {
         if self.context.pass == Pass::Transfer && !self.context.policy.prune_empty_dirs {
             let change = self.dir_change(worker, node, &info, Some(above));
             self.report_dir(node, change);
         }
-        Opened::Dir(fd, info)
+        OpenResult::Dir(fd, info)
     }
 
     /// Returns whether a directory is empty, and whether it certainly has no leftovers of killed runs. A large one is

@@ -7,7 +7,7 @@ use super::entry::DirEntry;
 use super::fake_super::AttributeHandle;
 use super::guard::{self, Listed};
 use super::shared_copy::{Helpers, SharedCopy};
-use super::target_dir::{Base, DirFds, DirSide, Node, Opened, Selection, TargetDir};
+use super::target_dir::{Base, DirFds, DirSide, Node, OpenResult, Selection, TargetDir};
 use crate::failure::{Failure, c_string};
 use crate::policy::filter::{FilterError, Origin, SidedRules};
 use crate::policy::{Delete, Policy, Symlinks};
@@ -570,7 +570,7 @@ impl LocalEngine<'_> {
         };
         match parent_fds.target().zip(parent.target_handle()) {
             Some((dir_fd, above)) => match self.open_target(worker, &node, parent, dir_fd)? {
-                Opened::Dir(fd, info) => {
+                OpenResult::Dir(fd, info) => {
                     if self.is_dir_taken(parent, &parent_fds, target_name, &info)? {
                         parent.keep_source();
                         worker.totals.failed += 1;
@@ -587,8 +587,8 @@ impl LocalEngine<'_> {
                     let handle = above.join(target_name, fd, identity, info.follow);
                     node.target = Mutex::new(Some((info, handle)));
                 }
-                Opened::Later => {}
-                Opened::LeftOut => return Ok(None),
+                OpenResult::Later => {}
+                OpenResult::LeftOut => return Ok(None),
             },
             None if self.context.pass == Pass::Delete => return Ok(None),
             None => self.report_missing_dir(worker, &node),

@@ -2,8 +2,8 @@
 //! decides.
 
 use super::copy::ONE_COPY_BYTES_MAX;
-use super::entry::{Failed, MoveResult, Moving, Object, ObjectTarget, read_failed};
-use super::metadata::{self, Kept};
+use super::entry::{Failed, MoveResult, MoveTarget, Moving, Object, read_failed};
+use super::metadata::{self, FileMetadata};
 use super::parts::{Cut, Reader, of_range};
 use super::runtime::{Core, blocking};
 use super::{Entry, ObjectOptions, Root, Side, copy as between};
@@ -82,7 +82,7 @@ fn known(
     };
     let kept = match head {
         Some(head) => metadata::read(&head.metadata),
-        None => Kept::of(&meta),
+        None => FileMetadata::of(&meta),
     };
     // The source's values are what the target should get, the target's what it has.
     let kept = match (side, &moving.pair.target) {
@@ -618,7 +618,7 @@ pub(super) async fn touch(
 }
 
 /// Sets owner, mode and time, in this order: a change of owner clears setuid bits.
-fn file(root: &OwnedFd, name: &[u8], kept: &Kept) -> Result<(), (Operation, io::Error)> {
+fn file(root: &OwnedFd, name: &[u8], kept: &FileMetadata) -> Result<(), (Operation, io::Error)> {
     let below = PathBelow::find(root.as_fd(), name).map_err(|error| (Operation::Stat, error))?;
     let (folder, name) = (below.dir(), below.name());
     if kept.uid.is_some() || kept.gid.is_some() {
@@ -648,7 +648,7 @@ async fn object(
     if head.size > ONE_COPY_BYTES_MAX || head.etag.is_empty() {
         return Ok(None);
     }
-    let ObjectTarget { client, bucket, key } = ObjectTarget::of(core, moving)?;
+    let MoveTarget { client, bucket, key } = MoveTarget::of(core, moving)?;
     let mut wanted = Headers::new();
     match &heads.source {
         // The source object's metadata, unchanged.

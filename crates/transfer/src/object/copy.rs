@@ -1,7 +1,7 @@
 //! Server-side copies: up to 5 GiB in one request, larger ones in parts. If the server cannot copy, the object goes
 //! through this machine.
 
-use super::entry::{CHANGED, Failed, MoveResult, Moving, Object, ObjectTarget, Step, read_failed};
+use super::entry::{CHANGED, Failed, MoveResult, MoveTarget, Moving, Object, Step, read_failed};
 use super::parts::Cut;
 use super::queue::{Large, Permits};
 use super::runtime::{Core, ObjectEngine};
@@ -49,7 +49,7 @@ pub struct LargeCopy {
 pub(super) async fn begin(core: &Core<'_>, moving: &Arc<Moving>) -> Result<Step, Failed> {
     let options = &core.engine.setup.options;
     let source = Object::source(core, moving)?;
-    let target = ObjectTarget::of(core, moving)?;
+    let target = MoveTarget::of(core, moving)?;
     if source.bucket == target.bucket && source.key == target.key {
         if core.engine.policy().remove_source_files {
             return Err(Failed::Reason(Operation::Write, Side::Target, MOVED_ONTO_ITSELF));
@@ -75,7 +75,7 @@ pub(super) async fn begin(core: &Core<'_>, moving: &Arc<Moving>) -> Result<Step,
 }
 
 /// Returns whether an object exists at the target now.
-async fn is_there(target: &ObjectTarget<'_>) -> Result<bool, Failed> {
+async fn is_there(target: &MoveTarget<'_>) -> Result<bool, Failed> {
     match target.head().await {
         Ok(_) => Ok(true),
         Err(Failed::Request(_, _, error)) if error.kind == ErrorKind::NotFound => Ok(false),
@@ -88,7 +88,7 @@ async fn is_copied(
     core: &Core<'_>,
     moving: &Moving,
     source: &Object<'_>,
-    target: &ObjectTarget<'_>,
+    target: &MoveTarget<'_>,
 ) -> Result<bool, Failed> {
     let from = match head_source(core, moving, source).await {
         Ok(head) => head,
@@ -149,10 +149,10 @@ async fn whole(
     core: &Core<'_>,
     moving: &Arc<Moving>,
     source: &Object<'_>,
-    target: &ObjectTarget<'_>,
+    target: &MoveTarget<'_>,
 ) -> Result<MoveResult, Failed> {
     let options = &core.engine.setup.options;
-    let ObjectTarget { client, bucket, key } = target;
+    let MoveTarget { client, bucket, key } = target;
     let changes = options.headers.iter().any(|(name, _)| is_metadata(name));
     let head = match changes && !options.replace_metadata {
         true => Some(head_source(core, moving, source).await?),
@@ -185,7 +185,7 @@ async fn copy_failed(
     core: &Core<'_>,
     moving: &Moving,
     source: &Object<'_>,
-    target: &ObjectTarget<'_>,
+    target: &MoveTarget<'_>,
     error: Error,
 ) -> Result<MoveResult, Failed> {
     let changed = Err(Failed::Reason(Operation::Read, Side::Source, CHANGED));
@@ -215,10 +215,10 @@ async fn open(
     core: &Core<'_>,
     moving: &Arc<Moving>,
     source: &Object<'_>,
-    target: &ObjectTarget<'_>,
+    target: &MoveTarget<'_>,
 ) -> Result<Step, Failed> {
     let options = &core.engine.setup.options;
-    let ObjectTarget { client, bucket, key } = target;
+    let MoveTarget { client, bucket, key } = target;
     let head = head_source(core, moving, source).await?;
     let mut headers = carried(&head, options, key);
     headers.extend(relay::tags(core, source, &head, &headers).await?);
@@ -245,7 +245,7 @@ impl Large for LargeCopy {
     async fn move_part(&self, core: &Core<'_>, number: u32) -> Result<(), Failed> {
         let moving = &self.upload.moving;
         let source = Object::source(core, moving)?;
-        let ObjectTarget { client, bucket, key } = ObjectTarget::of(core, moving)?;
+        let MoveTarget { client, bucket, key } = MoveTarget::of(core, moving)?;
         let from =
             copy_source(core, &source, Some(&*self.head.etag).filter(|etag| !etag.is_empty()));
         let range = self.upload.cut.range(number);
@@ -283,7 +283,7 @@ async fn complete(core: &Core<'_>, large: &LargeCopy) -> Result<MoveResult, Fail
     if done.skipped {
         return Ok(done);
     }
-    let there = ObjectTarget::of(core, &large.upload.moving)?.head().await?;
+    let there = MoveTarget::of(core, &large.upload.moving)?.head().await?;
     let other = |sum: &Checksum| {
         whole.is_some_and(|whole| {
             (sum.algorithm, sum.parts) == (whole.algorithm, whole.parts) && sum.value != whole.value
@@ -449,7 +449,7 @@ impl Upload {
         whole: Option<&Checksum>,
     ) -> Result<MoveResult, Failed> {
         let parts: Vec<_> = sent.into_iter().map(|sent| sent.part).collect();
-        let ObjectTarget { client, bucket, key } = ObjectTarget::of(core, &self.moving)?;
+        let MoveTarget { client, bucket, key } = MoveTarget::of(core, &self.moving)?;
         let headers: Headers = condition(core, &self.moving).into_iter().collect();
         let (id, size) = (&self.id, self.cut.size);
         let made = complete_upload(client, bucket, &key, id, &parts, size, whole, &headers).await;
@@ -462,7 +462,7 @@ impl Upload {
     /// Frees the server's storage of a failed upload. If that fails, too, the upload stays in the list of unfinished
     /// ones; only the first failure is reported.
     pub async fn abort(&self, core: &Core<'_>) {
-        if let Ok(ObjectTarget { client, bucket, key }) = ObjectTarget::of(core, &self.moving) {
+        if let Ok(MoveTarget { client, bucket, key }) = MoveTarget::of(core, &self.moving) {
             let _ = abort_upload(client, bucket, &key, &self.id).await;
         }
     }

@@ -96,9 +96,9 @@ async fn files(
         }
         let mut on_removed = |dir: &[u8]| removed_dir(core.engine, pair, dir, totals);
         match remove(root, &entry.0, &mut folder, &core.engine.emptied, &mut on_removed) {
-            Ok(Removal::Removed) => removed(core.engine, pair, entry, totals),
+            Ok(RemovalResult::Removed) => removed(core.engine, pair, entry, totals),
             // Entries in it are still to be removed, or kept.
-            Ok(Removal::Waits) => {}
+            Ok(RemovalResult::Waits) => {}
             Err(error) => {
                 let failed = Failed::File(Operation::Remove, Side::Target, error);
                 stays(core.engine, pair, &entry.0, failed, totals);
@@ -312,7 +312,7 @@ pub(super) struct LastFolder {
 
 /// Result of a removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Removal {
+pub(super) enum RemovalResult {
     /// It was removed.
     Removed,
     /// It is a non-empty directory, which is removed after its content.
@@ -362,7 +362,7 @@ pub(super) fn remove(
     folder: &mut LastFolder,
     emptied: &Emptied,
     on_removed: &mut dyn FnMut(&[u8]),
-) -> io::Result<Removal> {
+) -> io::Result<RemovalResult> {
     let is_dir = entry.name.ends_with(b"/") || entry.meta.kind == Kind::Dir;
     let path = entry.name.strip_suffix(b"/").unwrap_or(&entry.name);
     let (above, name) = divide(path);
@@ -376,7 +376,7 @@ pub(super) fn remove(
         false => dir::unlink(parent, &name),
     });
     match removed {
-        Err(error) if is_dir && is_not_empty(&error) => return Ok(Removal::Waits),
+        Err(error) if is_dir && is_not_empty(&error) => return Ok(RemovalResult::Waits),
         Err(error) if is_gone(&error) => {}
         Err(error) => {
             emptied.take(path);
@@ -387,7 +387,7 @@ pub(super) fn remove(
     // Another core may have removed and reported it between the two steps above.
     let ours = !is_dir || emptied.take(path);
     upwards(root, above, emptied, on_removed);
-    Ok(if ours { Removal::Removed } else { Removal::Waits })
+    Ok(if ours { RemovalResult::Removed } else { RemovalResult::Waits })
 }
 
 /// Removes registered directories above, as far as they are empty.
@@ -520,7 +520,7 @@ mod tests {
             let mut on_removed =
                 |path: &[u8]| above.push(String::from_utf8(path.to_vec()).unwrap());
             if remove(root, &entry(name), &mut folder, &emptied, &mut on_removed).unwrap()
-                == Removal::Removed
+                == RemovalResult::Removed
             {
                 removed.push((*name).to_owned());
             }

@@ -241,7 +241,7 @@ impl<'a> Object<'a> {
 }
 
 /// The object that a move writes, and the client for it.
-pub(super) struct ObjectTarget<'a> {
+pub(super) struct MoveTarget<'a> {
     /// The client of the target's store.
     pub client: &'a Client,
     /// Its bucket.
@@ -250,17 +250,17 @@ pub(super) struct ObjectTarget<'a> {
     pub key: Vec<u8>,
 }
 
-impl<'a> ObjectTarget<'a> {
+impl<'a> MoveTarget<'a> {
     /// Returns the target of a move.
     ///
     /// # Errors
     /// The target is not in a store.
-    pub fn of(core: &'a Core<'_>, moving: &'a Moving) -> Result<ObjectTarget<'a>, Failed> {
+    pub fn of(core: &'a Core<'_>, moving: &'a Moving) -> Result<MoveTarget<'a>, Failed> {
         let Root::Store { bucket, .. } = &moving.pair.target else {
             return Err(no_store(Side::Target));
         };
         let client = core.store(Side::Target)?;
-        Ok(ObjectTarget { client, bucket, key: moving.pair.target.key(&moving.name) })
+        Ok(MoveTarget { client, bucket, key: moving.pair.target.key(&moving.name) })
     }
 
     /// Requests the headers of the object that exists now.

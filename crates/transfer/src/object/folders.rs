@@ -37,12 +37,12 @@ struct Below {
     root: Arc<OwnedFd>,
     /// Its device and inode, once they were needed.
     identity: Option<(u64, u64)>,
-    open: HashMap<Box<[u8]>, Kept>,
+    open: HashMap<Box<[u8]>, CachedFolder>,
     /// Folders that a worker is opening on a helper thread; others wait for it.
     opening: HashMap<Box<[u8]>, Rc<Notify>>,
 }
 
-struct Kept {
+struct CachedFolder {
     folder: OpenFolder,
     used: u64,
 }
@@ -235,7 +235,7 @@ impl Below {
                 self.open.remove(&path);
             }
         }
-        self.open.insert(path.into(), Kept { folder: folder.clone(), used: clock });
+        self.open.insert(path.into(), CachedFolder { folder: folder.clone(), used: clock });
     }
 }
 

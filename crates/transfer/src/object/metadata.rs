@@ -27,7 +27,7 @@ const ST_MODE_MAX: u32 = 0o177_777;
 
 /// File metadata stored with an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Kept {
+pub(super) struct FileMetadata {
     /// Modification time.
     pub mtime: Option<Time>,
     /// Permission bits, 0 to 0o7777.
@@ -40,18 +40,18 @@ pub(super) struct Kept {
     pub gid: Option<u32>,
 }
 
-impl Kept {
+impl FileMetadata {
     /// Returns the metadata of a local file.
-    pub fn of(meta: &Meta) -> Kept {
+    pub fn of(meta: &Meta) -> FileMetadata {
         let (mtime, mode, kind) = (Some(meta.mtime), Some(meta.mode), Some(meta.kind));
-        Kept { mtime, mode, kind, uid: Some(meta.uid), gid: Some(meta.gid) }
+        FileMetadata { mtime, mode, kind, uid: Some(meta.uid), gid: Some(meta.gid) }
     }
 
     /// Returns the part that is stored with an object.
-    pub fn in_store(&self, policy: &Policy, options: &ObjectOptions) -> Kept {
+    pub fn in_store(&self, policy: &Policy, options: &ObjectOptions) -> FileMetadata {
         let owner = |uid| policy.chown_uid.or(uid);
         let group = |gid| policy.chown_gid.or(gid);
-        Kept {
+        FileMetadata {
             mtime: self.mtime.filter(|_| options.keep_times),
             mode: self.mode.filter(|_| options.keep_modes),
             kind: self.kind,
@@ -63,7 +63,7 @@ impl Kept {
     /// Returns the part that a local file gets if user `euid` writes it. Only the superuser sets owners. Without its
     /// owner a file does not get the setuid bit, without its owner and group not the setgid bit: they would grant
     /// another user's privileges.
-    pub fn on_file(&self, policy: &Policy, options: &ObjectOptions, euid: u32) -> Kept {
+    pub fn on_file(&self, policy: &Policy, options: &ObjectOptions, euid: u32) -> FileMetadata {
         let root = euid == 0;
         let uid = policy.chown_uid.or(self.uid.filter(|_| options.keep_owner && root));
         let gid = policy.chown_gid.or(self.gid.filter(|_| options.keep_group && root));
@@ -74,7 +74,7 @@ impl Kept {
             (true, false) => 0o2000,
             (false, _) => 0o6000,
         };
-        Kept {
+        FileMetadata {
             mtime: self.mtime.filter(|_| options.keep_times),
             mode: self.mode.filter(|_| options.keep_modes).map(|mode| mode & !lost),
             kind: self.kind,
@@ -107,8 +107,8 @@ pub(super) fn write(meta: &Meta, policy: &Policy, options: &ObjectOptions, heade
 }
 
 /// Reads user metadata: names in lower case without `x-amz-meta-`. Invalid values are ignored.
-pub(super) fn read(metadata: &[(String, String)]) -> Kept {
-    let mut kept = Kept::default();
+pub(super) fn read(metadata: &[(String, String)]) -> FileMetadata {
+    let mut kept = FileMetadata::default();
     for (name, text) in metadata {
         let text = text.trim();
         match name.as_str() {
@@ -235,7 +235,7 @@ mod tests {
         }
     }
 
-    fn round(meta: &Meta, options: &ObjectOptions) -> Kept {
+    fn round(meta: &Meta, options: &ObjectOptions) -> FileMetadata {
         let mut headers = Headers::new();
         write(meta, &Policy::default(), options, &mut headers);
         let plain = headers.iter().map(|(name, value)| {
@@ -296,18 +296,24 @@ mod tests {
     fn only_what_is_asked_for_is_written() {
         let time = Time { s: 5, ns: 0 };
         let nothing = ObjectOptions::default();
-        assert_eq!(round(&meta(Kind::File, 0o640, time), &nothing), Kept::default());
+        assert_eq!(round(&meta(Kind::File, 0o640, time), &nothing), FileMetadata::default());
         let link = round(&meta(Kind::Symlink, 0o777, time), &nothing);
         assert_eq!((link.kind, link.mtime), (Some(Kind::Symlink), None));
     }
 
     #[test]
     fn setuid_goes_with_its_owner_only() {
-        let kept = Kept { mode: Some(0o6755), uid: Some(1234), gid: Some(5), ..Kept::default() };
+        let kept = FileMetadata {
+            mode: Some(0o6755),
+            uid: Some(1234),
+            gid: Some(5),
+            ..FileMetadata::default()
+        };
         let own = |keep_owner, keep_group| ObjectOptions { keep_owner, keep_group, ..all() };
         let policy = Policy::default();
-        let of = |kept: Kept, owner, group, euid| {
-            let Kept { mode, uid, gid, .. } = kept.on_file(&policy, &own(owner, group), euid);
+        let of = |kept: FileMetadata, owner, group, euid| {
+            let FileMetadata { mode, uid, gid, .. } =
+                kept.on_file(&policy, &own(owner, group), euid);
             (mode.unwrap(), uid, gid)
         };
         assert_eq!(of(kept, false, false, 0), (0o755, None, None));
@@ -318,7 +324,7 @@ mod tests {
         assert_eq!(of(kept, true, true, 1000), (0o755, None, None));
         assert_eq!(of(kept, true, true, 1234), (0o4755, None, None));
         // The owner is unknown.
-        let unknown = Kept { uid: None, gid: None, ..kept };
+        let unknown = FileMetadata { uid: None, gid: None, ..kept };
         assert_eq!(of(unknown, true, true, 0), (0o755, None, None));
         // Another owner was requested.
         let policy = Policy { chown_uid: Some(7), ..Policy::default() };
@@ -336,7 +342,7 @@ mod tests {
             let mtime = Time { s, ns };
             let kept = round(&meta(kind, mode, mtime), &all());
             let (uid, gid) = (Some(1000), Some(u32::MAX - 1));
-            let wanted = Kept { mtime: Some(mtime), mode: Some(mode), kind: Some(kind), uid, gid };
+            let wanted = FileMetadata { mtime: Some(mtime), mode: Some(mode), kind: Some(kind), uid, gid };
             prop_assert_eq!(kept, wanted);
         }
     }

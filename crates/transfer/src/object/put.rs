@@ -1,7 +1,7 @@
 //! Uploads. A small file is one read, one checksum and one request; a larger one is sent in parts.
 
 use super::copy::condition;
-use super::entry::{CHANGED_WHILE_READ, Failed, MoveResult, Moving, ObjectTarget, Step};
+use super::entry::{CHANGED_WHILE_READ, Failed, MoveResult, MoveTarget, Moving, Step};
 use super::parts as checkpoint;
 use super::parts::Cut;
 use super::parts::joined;
@@ -89,7 +89,7 @@ async fn whole(
 ) -> Result<Result<MoveResult, Meta>, Failed> {
     // The room is held until the server has the object.
     let _room = core.room(now.size).await;
-    let wanted = Wanted {
+    let wanted = UploadRange {
         offset: 0,
         len: now.size as usize,
         // Files of /proc have size 0: an extra byte shows that they are not empty.
@@ -112,7 +112,7 @@ async fn put(
     checksum: Option<Checksum>,
     meta: &Meta,
 ) -> Result<MoveResult, Failed> {
-    let ObjectTarget { client, bucket, mut key } = ObjectTarget::of(core, moving)?;
+    let MoveTarget { client, bucket, mut key } = MoveTarget::of(core, moving)?;
     if meta.kind == Kind::Dir && !key.ends_with(b"/") {
         key.push(b'/');
     }
@@ -386,7 +386,7 @@ const COMPUTED_BYTES_MIN: usize = 64 << 10;
 
 /// The bytes to read.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted {
+pub(super) struct UploadRange {
     /// Offset of the first byte.
     pub offset: u64,
     /// Number of bytes.
@@ -476,7 +476,7 @@ const MORE_BYTES_MAX: usize = 32 << 10;
 pub(super) async fn fill(
     doing: &Activity,
     source: &PartSource,
-    wanted: Wanted,
+    wanted: UploadRange,
 ) -> io::Result<Filled> {
     let _phase = doing.during(Phase::Read);
     let more = usize::from(wanted.is_whole && wanted.len < MORE_BYTES_MAX);
@@ -508,7 +508,7 @@ pub(super) async fn fill(
 /// Reads the beginning of a file, which decides on the media type.
 pub(super) async fn start(doing: &Activity, source: &PartSource) -> io::Result<Bytes> {
     let len = LOOK_BYTES;
-    let wanted = Wanted { offset: 0, len, is_whole: false, algorithm: None };
+    let wanted = UploadRange { offset: 0, len, is_whole: false, algorithm: None };
     Ok(fill(doing, source, wanted).await?.body)
 }
 
@@ -547,7 +547,7 @@ impl Progress {
     }
 
     /// Reads the rest on a helper thread.
-    async fn elsewhere(mut self, source: &PartSource, wanted: Wanted) -> io::Result<Progress> {
+    async fn elsewhere(mut self, source: &PartSource, wanted: UploadRange) -> io::Result<Progress> {
         let source = source.clone();
         let work = move || {
             loop {
@@ -685,7 +685,7 @@ pub(super) async fn begin_parts(
     now: &Meta,
     cut: Cut,
 ) -> Result<Step, Failed> {
-    let target = ObjectTarget::of(core, moving)?;
+    let target = MoveTarget::of(core, moving)?;
     if cut.part_bytes > core.engine.budget.bytes_max() {
         return Err(too_large());
     }
@@ -698,7 +698,7 @@ pub(super) async fn begin_parts(
         let mut headers = headers(core, moving, now, &start);
         // A condition belongs to the request that creates the object.
         headers.retain(|(name, _)| name != IF_NONE_MATCH && name != IF_MATCH);
-        let ObjectTarget { client, bucket, key } = &target;
+        let MoveTarget { client, bucket, key } = &target;
         let created = ops::create_upload(client, bucket, key, algorithm, &headers).await;
         let made = created.map_err(Failed::at_target(Operation::Write))?;
         let ops::CreatedUpload { id: upload, algorithm } = made;
@@ -755,10 +755,10 @@ impl Large for LargeUpload {
 impl LargeUpload {
     /// Reads, hashes and uploads one part.
     async fn send(&self, core: &Core<'_>, number: u32) -> Result<Part, Failed> {
-        let ObjectTarget { client, bucket, key } = ObjectTarget::of(core, &self.moving)?;
+        let MoveTarget { client, bucket, key } = MoveTarget::of(core, &self.moving)?;
         let bytes = self.cut.bytes(number);
         let _room = core.room(bytes).await;
-        let wanted = Wanted {
+        let wanted = UploadRange {
             offset: self.cut.range(number).start,
             len: usize::try_from(bytes).map_err(|_| too_large())?,
             is_whole: false,
@@ -776,7 +776,7 @@ impl LargeUpload {
 
     /// Completes the upload or gives it up; with `--resume` a later run continues it.
     async fn settle(&self, core: &Core<'_>) -> Result<MoveResult, Failed> {
-        let target = ObjectTarget::of(core, &self.moving)?;
+        let target = MoveTarget::of(core, &self.moving)?;
         let (mut parts, cut_off, checkpoint) = {
             let mut state = self.state.lock();
             (std::mem::take(&mut state.parts), state.cut_off, state.checkpoint.take())
@@ -813,8 +813,8 @@ impl LargeUpload {
     /// Aborts the upload. The entry failed already, and the first failure is the one reported; `mpu ls` shows an
     /// upload that cannot be aborted. Parts that the server is still receiving may survive an abort (API reference,
     /// AbortMultipartUpload): then it is checked and repeated.
-    async fn give_up(&self, core: &Core<'_>, target: &ObjectTarget<'_>, cut_off: bool) {
-        let ObjectTarget { client, bucket, key } = target;
+    async fn give_up(&self, core: &Core<'_>, target: &MoveTarget<'_>, cut_off: bool) {
+        let MoveTarget { client, bucket, key } = target;
         for number in 0..ABORTS_MAX {
             if cut_off {
                 core.doing.turn(Phase::Pause);
@@ -834,10 +834,10 @@ impl LargeUpload {
     async fn complete(
         &self,
         core: &Core<'_>,
-        target: &ObjectTarget<'_>,
+        target: &MoveTarget<'_>,
         parts: &[Part],
     ) -> Result<MoveResult, Failed> {
-        let ObjectTarget { client, bucket, key } = target;
+        let MoveTarget { client, bucket, key } = target;
         let whole = whole_checksum(parts);
         let headers: Headers = condition(core, &self.moving).into_iter().collect();
         let (upload, size, whole) = (&self.upload, self.cut.size, whole.as_ref());
@@ -864,7 +864,7 @@ pub(super) fn whole_checksum(parts: &[Part]) -> Option<Checksum> {
 /// The file to upload.
 pub(super) struct UploadSource<'a> {
     pub moving: &'a Moving,
-    pub target: &'a ObjectTarget<'a>,
+    pub target: &'a MoveTarget<'a>,
     pub now: &'a Meta,
     pub algorithm: Option<Algorithm>,
 }
@@ -886,7 +886,7 @@ pub(super) async fn begin_resumable(
     cut: Cut,
     create: impl AsyncFnOnce() -> Result<UploadState, Failed>,
 ) -> Result<UploadState, Failed> {
-    let ObjectTarget { client, bucket, key } = what.target;
+    let MoveTarget { client, bucket, key } = what.target;
     let busy = "another run is uploading it";
     let (_, claim) = checkpoint::claim(core, client, what.moving, busy)?;
     if let Some(record) = claim.load() {
@@ -936,8 +936,8 @@ pub(super) async fn begin_resumable(
 
 /// Aborts an upload that was requested and whose ID never arrived: of exactly this key, and without parts, because
 /// sending one requires the ID.
-async fn abort_unknown(target: &ObjectTarget<'_>) {
-    let ObjectTarget { client, bucket, key } = target;
+async fn abort_unknown(target: &MoveTarget<'_>) {
+    let MoveTarget { client, bucket, key } = target;
     // `mpu ls` still shows uploads that cannot be listed or aborted here.
     let Ok(uploads) = ops::list_uploads(client, bucket, key).await else { return };
     for upload in uploads.iter().filter(|upload| upload.key == *key) {
@@ -967,7 +967,7 @@ async fn trusted(
     if !fits {
         return Ok(None);
     }
-    let ObjectTarget { client, bucket, key } = what.target;
+    let MoveTarget { client, bucket, key } = what.target;
     match ops::list_parts(client, bucket, key, upload).await {
         Ok(listed) => {
             Ok(Some((cut, agreeing(record, &listed, Algorithm::parse(&record.algorithm)))))

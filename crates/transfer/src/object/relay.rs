@@ -5,7 +5,7 @@ use super::Side;
 use super::copy as between;
 use super::copy::{Sent, Upload, carried, refused};
 use super::entry::Failed;
-use super::entry::{CHANGED, Object, ObjectTarget, read_failed};
+use super::entry::{CHANGED, MoveTarget, Object, read_failed};
 use super::entry::{MoveResult, Moving, Step};
 use super::parts::Cut;
 use super::parts::Reader;
@@ -87,7 +87,7 @@ async fn small(
     source: &Object<'_>,
 ) -> Result<MoveResult, Failed> {
     let options = &core.engine.setup.options;
-    let ObjectTarget { client, bucket, key } = ObjectTarget::of(core, moving)?;
+    let MoveTarget { client, bucket, key } = MoveTarget::of(core, moving)?;
     let size = moving.entry.meta.size;
     let _room = core.room(size).await;
     let from = core.store(Side::Source)?;
@@ -120,7 +120,7 @@ async fn small(
 /// Begins an upload whose parts several cores send.
 async fn open(core: &Core<'_>, moving: &Arc<Moving>, source: &Object<'_>) -> Result<Step, Failed> {
     let options = &core.engine.setup.options;
-    let ObjectTarget { client, bucket, key } = ObjectTarget::of(core, moving)?;
+    let MoveTarget { client, bucket, key } = MoveTarget::of(core, moving)?;
     let head = source.head(core.store(Side::Source)?).await.map_err(read_failed)?;
     between::same_source(&head, source, moving)?;
     let memory_bytes = core.engine.budget.bytes_max();
@@ -158,7 +158,7 @@ impl Large for LargeRelay {
         let Upload { moving, cut, id, .. } = &self.upload;
         let mut source = Object::source(core, moving)?;
         source.etag = Some(&*self.head.etag).filter(|etag| !etag.is_empty());
-        let ObjectTarget { client, bucket, key } = ObjectTarget::of(core, moving)?;
+        let MoveTarget { client, bucket, key } = MoveTarget::of(core, moving)?;
         let from = core.store(Side::Source)?;
         let _room = core.room(cut.bytes(number)).await;
         let mut reader = Reader::new(core, from, &source, cut.range(number), cut.size);

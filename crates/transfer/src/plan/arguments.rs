@@ -5,7 +5,7 @@ use crate::local::Carried;
 use crate::location::{Location, Sources};
 use crate::object::ObjectOptions;
 use crate::object::list::Inventory;
-use crate::policy::{Chosen, Digest, Policy};
+use crate::policy::{Digest, EntrySelection, Policy};
 use hakobu_core::error::{Fatal, quoted};
 use hakobu_core::event::Remarks;
 use hakobu_core::limit::Limits;
@@ -51,7 +51,7 @@ pub struct Spec {
     /// Only these paths, relative to the single source (`--files-from`); bytes as read.
     pub files_from: Option<Vec<Vec<u8>>>,
     /// Only these entries below the single source, between paths; replaces `files_from`.
-    pub chosen: Option<Arc<Chosen>>,
+    pub chosen: Option<Arc<EntrySelection>>,
     /// Decides about each entry.
     pub policy: Policy,
     /// What it may take.

@@ -13,7 +13,7 @@ mod target;
 pub use crate::plan::arguments::{Argument, arguments, listed};
 pub use crate::plan::arguments::{Expected, Layout, Objects, Spec};
 pub use crate::plan::target::{Count, warn_of_space};
-pub use crate::policy::{Chosen, NOT_AS_PLANNED};
+pub use crate::policy::{EntrySelection, NOT_AS_PLANNED};
 pub use beside::compare_beside;
 pub use meeting::Lines;
 pub use roots::{batches, chosen_roots, roots};

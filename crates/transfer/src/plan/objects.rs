@@ -151,10 +151,10 @@ pub fn refuse_unfit(spec: &Spec) -> Result<(), Fatal> {
 /// A resolved source argument.
 struct Source {
     root: Root,
-    what: Found,
+    what: SourceEntries,
 }
 
-enum Found {
+enum SourceEntries {
     /// An entry below the root, which keeps its name in a target folder, and whether it is a symlink, local or by its
     /// metadata.
     One(Entry, bool),
@@ -203,31 +203,35 @@ pub(super) fn resolve(
     };
     let rsync = matches!(spec.layout, Layout::Rsync { .. });
     let (name, what) = match what {
-        Found::One(..) | Found::Matches(_) if list.is_some() => {
+        SourceEntries::One(..) | SourceEntries::Matches(_) if list.is_some() => {
             let message =
                 "--files-from needs a source folder (for a prefix: with a slash at its end)";
             return Err(Fatal::new(1, message));
         }
-        Found::One(entry, is_link) if !place.takes_files => {
+        SourceEntries::One(entry, is_link) if !place.takes_files => {
             let (target, name, target_is_new) = place.name(&spec.policy, is_link, umask)?;
             let pair = Pair { source: root, target, lead: Vec::new() };
             return made(pair, target_is_new, SourceKind::One { entry, name });
         }
-        Found::One(entry, _) => {
+        SourceEntries::One(entry, _) => {
             let name = entry.name.to_vec();
             (Vec::new(), SourceKind::One { entry, name })
         }
-        Found::Content | Found::Named(_) if let Some(list) = list => {
+        SourceEntries::Content | SourceEntries::Named(_) if let Some(list) = list => {
             (Vec::new(), SourceKind::Names(list))
         }
         // cp gives the folder a new name.
-        Found::Named(_) if !rsync && !place.takes_folders => {
+        SourceEntries::Named(_) if !rsync && !place.takes_folders => {
             (Vec::new(), SourceKind::Tree { pattern: None })
         }
-        Found::Named(_) if spec.objects.flatten => (Vec::new(), SourceKind::Tree { pattern: None }),
-        Found::Named(name) => (name, SourceKind::Tree { pattern: None }),
-        Found::Content => (Vec::new(), SourceKind::Tree { pattern: None }),
-        Found::Matches(pattern) => (Vec::new(), SourceKind::Tree { pattern: Some(pattern) }),
+        SourceEntries::Named(_) if spec.objects.flatten => {
+            (Vec::new(), SourceKind::Tree { pattern: None })
+        }
+        SourceEntries::Named(name) => (name, SourceKind::Tree { pattern: None }),
+        SourceEntries::Content => (Vec::new(), SourceKind::Tree { pattern: None }),
+        SourceEntries::Matches(pattern) => {
+            (Vec::new(), SourceKind::Tree { pattern: Some(pattern) })
+        }
     };
     // The folder `name` of the target; empty for the target itself.
     let target_is_new = place.is_missing(&name);
@@ -250,7 +254,7 @@ fn in_store(
     if let Some(whole) = Pattern::parse(key).filter(|_| wildcards && !spec.objects.raw) {
         let prefix = whole.root();
         if let Some(pattern) = Pattern::parse(&key[prefix.len()..]) {
-            return Ok(Ok(Source { root: root(prefix), what: Found::Matches(pattern) }));
+            return Ok(Ok(Source { root: root(prefix), what: SourceEntries::Matches(pattern) }));
         }
     }
     let recursive = spec.policy.recurse || spec.policy.dirs;
@@ -260,12 +264,12 @@ fn in_store(
     }
     // A bucket is a root like `/`: the argument means its content, without a name of its own.
     if key.is_empty() {
-        return Ok(Ok(Source { root: root(b""), what: Found::Content }));
+        return Ok(Ok(Source { root: root(b""), what: SourceEntries::Content }));
     }
     if folder {
         // Without a key below it this is a mistyped name, and must never empty the target.
         return Ok(match any_below(store, bucket, key)? {
-            true => Ok(Source { root: root(key), what: Found::Content }),
+            true => Ok(Source { root: root(key), what: SourceEntries::Content }),
             false => Err(Cause::Reason("there is nothing below this prefix")),
         });
     }
@@ -277,12 +281,12 @@ fn in_store(
         let is_link = says_symlink(&head);
         let entry = Entry { name: name.into(), meta, etag: head.etag.into() };
         // A key that cannot be a file's name can still be read, and written under another one.
-        return Ok(Ok(Source { root: root(prefix), what: Found::One(entry, is_link) }));
+        return Ok(Ok(Source { root: root(prefix), what: SourceEntries::One(entry, is_link) }));
     }
     if version.is_none() && any_below(store, bucket, &slashed(key))? {
         return Ok(match recursive {
             true => {
-                let what = Found::Named(name.to_vec());
+                let what = SourceEntries::Named(name.to_vec());
                 Ok(Source { root: root(&slashed(key)), what })
             }
             false => Err(Cause::Reason("it is a prefix, and -r is not given")),
@@ -301,7 +305,7 @@ fn local(spec: &Spec, argument: &Argument) -> Result<Source, Cause> {
     let recursive = policy.recurse || policy.dirs;
     let Some(name) = argument.names.last() else {
         return match recursive {
-            true => Ok(Source { root: folder, what: Found::Content }),
+            true => Ok(Source { root: folder, what: SourceEntries::Content }),
             false => Err(Cause::Reason("it is a directory, and -r is not given")),
         };
     };
@@ -311,12 +315,12 @@ fn local(spec: &Spec, argument: &Argument) -> Result<Source, Cause> {
     match meta.kind {
         Kind::Dir if recursive => {
             let (_, root) = root(&argument.path()).map_err(Cause::System)?;
-            Ok(Source { root, what: Found::Named(name.clone()) })
+            Ok(Source { root, what: SourceEntries::Named(name.clone()) })
         }
         Kind::Dir => Err(Cause::Reason("it is a directory, and -r is not given")),
         Kind::File | Kind::Symlink => {
             let entry = Entry { name: name.clone().into(), meta, etag: "".into() };
-            Ok(Source { root: folder, what: Found::One(entry, meta.kind == Kind::Symlink) })
+            Ok(Source { root: folder, what: SourceEntries::One(entry, meta.kind == Kind::Symlink) })
         }
         _ => Err(Cause::Reason("it is not a regular file")),
     }

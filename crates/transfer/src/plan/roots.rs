@@ -2,7 +2,7 @@
 
 use super::arguments::{c_path, open_folder, or_here};
 use super::target::basis_dirs;
-use super::{Argument, Chosen, TargetPlace};
+use super::{Argument, EntrySelection, TargetPlace};
 use crate::failure::{Failure, c_string};
 use crate::local::target_dir::{Node, Selection};
 use crate::local::{ArgumentEnds, LocalEngine, Unit};
@@ -588,7 +588,7 @@ pub fn chosen_roots(
     policy: &Policy,
     place: &TargetPlace,
     folder: &Path,
-    chosen: &Chosen,
+    chosen: &EntrySelection,
 ) -> Vec<Unit> {
     let mut roots = Roots::new(engine, policy, place);
     (roots.swept, roots.sweeps) = (true, false);

@@ -103,7 +103,7 @@ struct Pending {
     name: CString,
     a: Meta,
     b: Meta,
-    found: Found,
+    found: PairFindings,
 }
 
 /// A large file that several workers compare.
@@ -716,7 +716,7 @@ pub struct CompareBuffers {
 
 /// The findings about a pair.
 #[derive(Default)]
-pub struct Found {
+pub struct PairFindings {
     /// Aspects in which they differ.
     pub set: Aspects,
     /// Offset of the first difference in their contents.
@@ -737,9 +737,11 @@ impl Comparer {
         (target, b): (Name<'_>, &Meta),
         scratch: &mut CompareBuffers,
         doing: &Activity,
-    ) -> Found {
-        let mut found =
-            Found { set: differences(a, b, self.aspects, self.times), ..Found::default() };
+    ) -> PairFindings {
+        let mut found = PairFindings {
+            set: differences(a, b, self.aspects, self.times),
+            ..PairFindings::default()
+        };
         if found.set.has(Aspect::Type) {
             return found;
         }
@@ -776,7 +778,7 @@ impl Comparer {
         (source, a): (Name<'_>, &Meta),
         (target, b): (Name<'_>, &Meta),
         (scratch, doing): (&mut CompareBuffers, &Activity),
-        found: &mut Found,
+        found: &mut PairFindings,
     ) -> Result<(), AspectFailure> {
         let (content, holes) = (self.aspects.has(Aspect::Content), self.aspects.has(Aspect::Holes));
         if a.size != b.size {
@@ -822,7 +824,7 @@ impl Comparer {
         target: Name<'_>,
         kind: Kind,
         scratch: &mut CompareBuffers,
-        found: &mut Found,
+        found: &mut PairFindings,
     ) -> Result<(), AspectFailure> {
         let acl = self.aspects.has(Aspect::Acl) && kind != Kind::Symlink;
         let xattrs = self.aspects.has(Aspect::Xattrs);
@@ -842,7 +844,7 @@ impl Comparer {
     }
 }
 
-fn link(source: Name<'_>, target: Name<'_>, found: &mut Found) -> Result<(), AspectFailure> {
+fn link(source: Name<'_>, target: Name<'_>, found: &mut PairFindings) -> Result<(), AspectFailure> {
     let read = |(dir, name): Name<'_>, side| {
         dir::read_link(dir, name).map_err(|error| AspectFailure::of(Operation::Read)((side, error)))
     };

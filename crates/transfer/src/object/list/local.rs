@@ -89,7 +89,7 @@ pub(super) fn on_workers(
 
 /// Walks the tree with `jobs` workers and sends its entries.
 fn run(top: &OwnedFd, shown: &Path, query: LocalQuery, jobs: Jobs, sender: Sender<Page>) {
-    let (reading, entered) = Reading::begin(top, shown, query, &mut Reader::default());
+    let (reading, entered) = ReadOptions::begin(top, shown, query, &mut Reader::default());
     let ahead = Ahead::new(reading, jobs);
     std::thread::scope(|scope| {
         let lead = Lead::new(scope, &ahead);
@@ -230,7 +230,7 @@ const OPEN_MAX: usize = 128;
 const PIECE_NAMES_MAX: usize = 16;
 
 /// Parameters of reading folders, shared by all workers.
-pub(super) struct Reading<'a> {
+pub(super) struct ReadOptions<'a> {
     shown: &'a Path,
     /// The query without its name filter.
     query: LocalQuery,
@@ -346,17 +346,17 @@ impl SortedFolder {
     }
 }
 
-impl<'a> Reading<'a> {
+impl<'a> ReadOptions<'a> {
     /// Opens and reads the top.
     pub fn begin(
         top: &OwnedFd,
         shown: &'a Path,
         mut query: LocalQuery,
         reader: &mut Reader,
-    ) -> (Reading<'a>, Entered) {
+    ) -> (ReadOptions<'a>, Entered) {
         let name_filter = query.name_filter.take().map(Mutex::new);
         let temp_names = query.clear_leftovers.then(TempNames::new);
-        let mut reading = Reading { shown, query, name_filter, temp_names, device: 0 };
+        let mut reading = ReadOptions { shown, query, name_filter, temp_names, device: 0 };
         let opened =
             CString::new(shown.as_os_str().as_bytes()).map_err(io::Error::from).and_then(|path| {
                 let own = dir::open(top.as_fd(), c".", false)?;
@@ -745,7 +745,7 @@ const TICK: Duration = Duration::from_millis(10);
 
 /// State shared by the workers of a listing.
 pub(super) struct Ahead<'a> {
-    pub reading: Reading<'a>,
+    pub reading: ReadOptions<'a>,
     gate: Gate,
     /// The number of workers is tuned.
     is_tuned: bool,
@@ -806,7 +806,7 @@ fn key(folder: &SortedFolder) -> Vec<u32> {
 
 impl<'a> Ahead<'a> {
     /// Makes the state for `jobs` workers; `Auto` begins with one.
-    pub fn new(reading: Reading<'a>, jobs: Jobs) -> Ahead<'a> {
+    pub fn new(reading: ReadOptions<'a>, jobs: Jobs) -> Ahead<'a> {
         // The other half of the descriptors is for connections and files.
         let files = process::raise_open_files_limit() / 2;
         let jobs_max = Capacity::new(WorkKind::Walk, jobs, None, files).jobs_max;
