@@ -1,14 +1,15 @@
-//! Requests and responses as plain values, and one attempt of a request: build, sign, send, read the response whole or as a
-//! stream; and what a failure tells about the next attempt.
+//! A request from its description to its checked response: attempts (build, sign, send, read whole or as a stream), and what
+//! a failure tells about the next one; when that is made is decided in `retry`.
 
 use crate::client::connection::{Conn, ExchangeError, Watchdog};
 use crate::client::pool::{BucketRoute, HostPool};
-use crate::client::retry::RetryClass;
+use crate::client::retry::{RetryClass, class, wait};
+use crate::client::session::stopped;
 use crate::client::throttle::BodyShare;
 use crate::settings::ResolvedSettings;
 use crate::{Client, Error, ErrorKind, response, sign, time};
 use bytes::{Bytes, BytesMut};
-use hakobu_core::meter::{Activity, Phase};
+use hakobu_core::meter::{Activity, Lane, Phase};
 use http::header::{CONTENT_LENGTH, DATE, HOST, PROXY_AUTHORIZATION, RETRY_AFTER, USER_AGENT};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
@@ -18,6 +19,7 @@ use std::cell::Cell;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
@@ -170,6 +172,136 @@ pub(crate) struct FailureContext {
 impl Failure {
     fn new(error: Error, sent: Sent) -> Failure {
         Failure { error, sent, retry_after: None, context: FailureContext::default() }
+    }
+}
+
+/// Connection attempts to a host that has never responded and only times out.
+const SILENT_ATTEMPTS_MAX: u32 = 2;
+/// Most repetitions of a request because of its region, clock or token.
+const RECOVERIES_MAX: u32 = 3;
+/// Operations whose bodies are object content.
+const UPLOADS: &[&str] = &["PutObject", "UploadPart"];
+
+impl Client {
+    /// Sends a request until it succeeds, its attempts are used up, or the failure is final; reads the whole
+    /// body, of at most 64 MiB. A response that violates its operation's rule is not a success.
+    pub async fn send(&self, request: &Request) -> Result<Response, Error> {
+        Ok(self.send_with_retries(request, true).await?.0)
+    }
+
+    /// As [`Client::send`], but returns the body as a stream. Retries cover everything up to the headers; the
+    /// caller handles a broken body.
+    pub async fn download(&self, request: &Request) -> Result<Download, Error> {
+        let (Response { status, headers, .. }, rest) =
+            self.send_with_retries(request, false).await?;
+        let (client, operation) = (self.clone(), request.operation);
+        Ok(Download { status, headers, rest, client, operation, size: 0 })
+    }
+
+    /// Decides whether a broken body may be requested again: takes from the retry budget and waits; returns
+    /// false if the attempts are used up. `tried` counts from 1.
+    pub async fn may_retry(&self, tried: u32, after: &Error) -> bool {
+        let class = class(after.kind, after.status, &after.code);
+        self.back_off(class, tried, None).await.is_some()
+    }
+
+    /// Waits before another attempt and returns its cost; `None` to give up.
+    async fn back_off(
+        &self,
+        class: RetryClass,
+        tries: u32,
+        retry_after: Option<Duration>,
+    ) -> Option<i64> {
+        let session = self.session();
+        let attempts = session.resolved.attempts;
+        let wait = wait(class, tries, attempts, retry_after, fastrand::f64())?;
+        let cost = session.may_retry(class)?;
+        session.counts.retries.fetch_add(1, Ordering::Relaxed);
+        self.turn(Phase::Pause);
+        session.sleep(wait).await.then_some(cost)
+    }
+
+    /// Records a throttling response or a stall.
+    pub(crate) fn record_throttling(&self, class: RetryClass) {
+        match class {
+            RetryClass::Throttled => self.count(Lane::throttled),
+            RetryClass::TimedOut => self.count(Lane::timed_out),
+            RetryClass::Final | RetryClass::Transient => return,
+        }
+        if self.session().throttled() {
+            self.count(Lane::slowed);
+        }
+    }
+
+    async fn send_with_retries(
+        &self,
+        request: &Request,
+        whole: bool,
+    ) -> Result<ResponseAndBody, Error> {
+        let session = self.session();
+        let payload = self.payload(request);
+        let (mut tries, mut recoveries, mut paid, mut fresh) = (1, 0, 0, false);
+        let mut unsure = false;
+        let tally = match UPLOADS.contains(&request.operation) {
+            true => self.doing.as_ref().map(SentBytes::new),
+            false => None,
+        };
+        loop {
+            let tried = self.attempt(request, &payload, tally.as_ref(), whole, fresh).await;
+            let failure = match tried {
+                Ok(response) => {
+                    if whole {
+                        self.count(|lane| lane.completions(1));
+                    }
+                    session.counts.requests.fetch_add(1, Ordering::Relaxed);
+                    session.budget.refill(paid);
+                    return Ok(response);
+                }
+                Err(failure) => failure,
+            };
+            let Failure { mut error, sent, retry_after, .. } = failure;
+            (error.tries, error.unsure) = (tries, unsure);
+            unsure |= match sent {
+                Sent::Nothing => false,
+                Sent::Unknown | Sent::Stale => true,
+                Sent::Responded => error.status >= 500 && error.kind != ErrorKind::Throttled,
+            };
+            if sent == Sent::Stale && request.repeatable && !fresh {
+                // The server had closed an idle connection, which is not a failure.
+                fresh = true;
+                session.counts.retries.fetch_add(1, Ordering::Relaxed);
+                continue;
+            }
+            if recoveries < RECOVERIES_MAX
+                && self.recover_from(request, &failure.context, &error).await?
+            {
+                recoveries += 1;
+                session.counts.retries.fetch_add(1, Ordering::Relaxed);
+                continue;
+            }
+            let class = class(error.kind, error.status, &error.code);
+            if sent != Sent::Nothing {
+                self.record_throttling(class);
+            }
+            let silent = sent == Sent::Nothing
+                && class == RetryClass::TimedOut
+                && session.counts.connections.load(Ordering::Relaxed) == 0;
+            if error.kind == ErrorKind::TimedOut && sent == Sent::Nothing {
+                error.kind = ErrorKind::Connection;
+            }
+            let lost = matches!(sent, Sent::Unknown | Sent::Stale) && !request.repeatable;
+            if lost || silent && tries >= SILENT_ATTEMPTS_MAX {
+                return Err(error);
+            }
+            match self.back_off(class, tries, retry_after).await {
+                Some(cost) => paid = cost,
+                None if class != RetryClass::Final && session.is_stopped() => {
+                    return Err(Error { tries, ..stopped(request.operation) });
+                }
+                None => return Err(error),
+            }
+            (tries, fresh) = (tries + 1, false);
+        }
     }
 }
 

@@ -27,9 +27,7 @@ mod file;
 pub mod guard;
 mod links;
 mod prune;
-mod publisher;
 mod report;
-mod roots;
 mod shared_copy;
 pub mod target_dir;
 #[cfg(test)]
@@ -37,9 +35,9 @@ mod tests;
 mod unchanged;
 mod walk;
 
+pub use crate::local::walk::ArgumentEnds;
 pub(crate) use content::SEGMENT_BYTES_MAX;
 pub use engine::{LocalEngine, LocalSetup, Pass, TargetMode, Unit};
 pub use links::Carried;
 pub use prune::SourceRemoval;
-pub use roots::ArgumentEnds;
 pub(crate) use walk::read_merge_file;

@@ -4,9 +4,9 @@
 //! be listed to its end.
 
 use super::engine::{Context, LocalEngine, Pass, Worker};
+use super::file::Publisher;
 use super::guard::Overlap;
 use super::links::Member;
-use super::publisher::Publisher;
 use super::report::{PathPair, Report, Reports};
 use super::target_dir::{Base, DirFds, Node};
 use super::walk::{filter_failure, read_merge_file};
