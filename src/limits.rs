@@ -62,13 +62,9 @@ pub static BWLIMIT: Group<LimitArgs> = titled("Limits").with(&[value(
 })]);
 
 /// Rate of requests.
-pub static RPS: Group<LimitArgs> = titled("Limits").with(&[value(
-    "rps-limit",
-    None,
-    "N",
-    "requests a second in all, with s3://",
-)
-.reads(|args, arg| put(&mut args.rps_max, Some(operations(arg)?)))]);
+pub static RPS: Group<LimitArgs> =
+    titled("Limits").with(&[value("rps-limit", None, "N", "requests a second in all, with s3://")
+        .reads(|args, arg| put(&mut args.rps_max, Some(operations(arg)?)))]);
 
 /// Rate of file operations.
 pub static IOPS: Group<LimitArgs> = titled("Limits").with(&[IOPS_LIMIT]);
