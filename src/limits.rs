@@ -49,7 +49,7 @@ pub static TRANSFER: Blocks<LimitArgs> =
     Blocks(&[&BWLIMIT, &STEER, &REPORT, &RPS, &MEMORY, &PRIORITY]);
 
 /// Rate of content.
-pub static BWLIMIT: Group<LimitArgs> = titled("LimitArgs").with(&[value(
+pub static BWLIMIT: Group<LimitArgs> = titled("Limits").with(&[value(
     "bwlimit",
     None,
     "RATE",
@@ -62,23 +62,19 @@ pub static BWLIMIT: Group<LimitArgs> = titled("LimitArgs").with(&[value(
 })]);
 
 /// Rate of requests.
-pub static RPS: Group<LimitArgs> = titled("LimitArgs").with(&[value(
-    "rps-limit",
-    None,
-    "N",
-    "requests a second in all, with s3://",
-)
-.reads(|args, arg| put(&mut args.rps_max, Some(operations(arg)?)))]);
+pub static RPS: Group<LimitArgs> =
+    titled("Limits").with(&[value("rps-limit", None, "N", "requests a second in all, with s3://")
+        .reads(|args, arg| put(&mut args.rps_max, Some(operations(arg)?)))]);
 
 /// Rate of file operations.
-pub static IOPS: Group<LimitArgs> = titled("LimitArgs").with(&[IOPS_LIMIT]);
+pub static IOPS: Group<LimitArgs> = titled("Limits").with(&[IOPS_LIMIT]);
 
 const IOPS_LIMIT: Opt<LimitArgs> =
     value("iops-limit", None, "N", "operations on files a second in all, without s3://")
         .reads(|args, arg| put(&mut args.iops_max, Some(operations(arg)?)));
 
 /// Rate of file operations, and job hints.
-pub static STEER: Group<LimitArgs> = titled("LimitArgs").with(&[
+pub static STEER: Group<LimitArgs> = titled("Limits").with(&[
     IOPS_LIMIT,
     value("jobs-per-file", None, "N", "workers that move one file, between paths: N, auto")
         .local("-j is for all files together; --concurrency is for the parts of one")
@@ -96,7 +92,7 @@ pub static REPORT: Group<LimitArgs> = titled("Output").with(&[
 ]);
 
 /// Memory budget.
-pub static MEMORY: Group<LimitArgs> = titled("LimitArgs").with(&[value(
+pub static MEMORY: Group<LimitArgs> = titled("Limits").with(&[value(
     "memory",
     None,
     "SIZE",
@@ -105,7 +101,7 @@ pub static MEMORY: Group<LimitArgs> = titled("LimitArgs").with(&[value(
 .reads(|args, arg| put(&mut args.base.memory_bytes_max, Some(arg.size()?)))]);
 
 /// CPU and I/O priority.
-pub static PRIORITY: Group<LimitArgs> = titled("LimitArgs").with(&[
+pub static PRIORITY: Group<LimitArgs> = titled("Limits").with(&[
     value("nice", None, "N", "CPU priority: -20 (first) to 19 (last)").reads(|args, arg| {
         let nice = parse_nice(&arg.value).map_err(|why| arg.refuse(why))?;
         put(&mut args.priority.nice, Some(nice))
