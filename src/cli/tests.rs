@@ -36,6 +36,11 @@ fn tables_are_sound() {
         clap.clone().debug_assert();
         let help = clap.render_help().to_string();
         assert!(help.contains(command.table.usage()), "{}", command.name);
+        // Headlines are words, not names of types.
+        for headline in help.lines().filter(|line| !line.starts_with(' ') && line.ends_with(':')) {
+            let rest = headline.get(1..).unwrap_or_default();
+            assert!(!rest.contains(char::is_uppercase) || rest.contains(' '), "{headline}");
+        }
     }
 }
 

@@ -13,7 +13,7 @@ pub mod mutate;
 pub mod snapshot;
 pub mod xattr;
 
-use signal_hook::consts::{SIGINT, SIGQUIT};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -28,12 +28,19 @@ pub fn program() -> PathBuf {
         .map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_hakobu")), PathBuf::from)
 }
 
-/// Programs that tests start end by SIGINT and SIGQUIT, also where a script started the tests in its background: sh(1)
-/// lets such a command ignore both, and execve(2) keeps that, but not a handler.
+/// Programs that tests start end by SIGINT, SIGQUIT and SIGHUP, also where a script started the tests in its background or
+/// under nohup(1): sh(1) lets such a command ignore the first two, nohup the third, and execve(2) keeps that, but not a
+/// handler.
 fn hear_keys() {
     for signal in [SIGINT, SIGQUIT] {
         let is_default = Arc::new(AtomicBool::new(true));
         signal_hook::flag::register_conditional_default(signal, is_default).unwrap();
+    }
+    // proc_pid_status(5). The tests themselves go on when the terminal is closed, as nohup means.
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+    if u64::from_str_radix(ignored.trim(), 16).unwrap() & 1 << (SIGHUP - 1) != 0 {
+        signal_hook::flag::register(SIGHUP, Arc::default()).unwrap();
     }
 }
 
