@@ -34,7 +34,7 @@ pub static TABLE: Table<DuOptions> = Table {
     command: "du",
     about: "Report the disk usage of trees, in parallel; a file with several names counts once",
     usage: "hakobu du [OPTIONS] [PATH]...",
-    after: "Numbers are KiB unless -h, --si, -b, -k, -m or -B is given; the last of these counts. DuLines are \
+    after: "Numbers are KiB unless -h, --si, -b, -k, -m or -B is given; the last of these counts. Lines are \
             sorted by name, directories after their contents.\n\
             Exit codes: 0 done, 1 something could not be counted, 2 usage.",
     options: &[
