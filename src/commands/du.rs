@@ -197,7 +197,8 @@ pub struct DuOptions {
     pub(super) nul: bool,
     pub(super) json: bool,
     pub(super) limits: LimitArgs,
-    pub(super) within: hakobu_core::limit::Limits,
+    /// What the run may take, from `limits`.
+    pub(super) run_limits: hakobu_core::limit::Limits,
     pub(super) objects: ObjectArgs,
     pub(super) filters: Filters,
     /// The filter for objects.
@@ -309,7 +310,7 @@ fn plan(typed: Typed) -> Result<DuOptions, String> {
     }
     let mut plan = TABLE.read(&typed, DuOptions::default())?;
     TABLE.check_places(&typed, false, false)?;
-    plan.within = plan.limits.of_run(false)?;
+    plan.run_limits = plan.limits.of_run(false)?;
     let options = &mut plan.options;
     if plan.summarize && options.files {
         let message = "-s and -a contradict each other: one line in all, or one for each file";
@@ -362,7 +363,7 @@ fn measure(plan: &DuOptions) -> Result<u8, String> {
     let excludes = |top: &[u8], below: &[u8], kind: Kind| plan.left_out.excludes(top, below, kind);
     let excludes = (!plan.left_out.is_empty()).then_some(&excludes as Excludes<'_>);
     let shows = |size| plan.threshold.is_none_or(|threshold| threshold.shows(size));
-    let ((sum, failures), _) = steered(&paths, plan.within, |controls, capacity| {
+    let ((sum, failures), _) = steered(&paths, plan.run_limits, |controls, capacity| {
         progress.begins(&controls.meter);
         let meter = UsageMeter::new(
             plan.options,

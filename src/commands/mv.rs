@@ -74,7 +74,8 @@ pub struct MvArgs {
     pub(super) limits: LimitArgs,
     /// Hard links between arguments that are copied.
     pub(super) carried: Arc<Carried>,
-    pub(super) within: hakobu_core::limit::Limits,
+    /// What the run may take, from `limits`.
+    pub(super) run_limits: hakobu_core::limit::Limits,
     pub(super) verbose: bool,
     pub(super) dry_run: bool,
     pub(super) objects: ObjectArgs,
@@ -204,7 +205,7 @@ pub fn parse_objects(arguments: &[OsString]) -> Result<(Vec<OptArg>, Spec, ShowO
 fn parse_work(typed: &Typed) -> Result<MvWork, String> {
     let (mut reading, places) = parse_args(typed)?;
     let concerned = Concerned::of(&places.sources, &places.target);
-    reading.within = reading.limits.of_run(concerned.any())?;
+    reading.run_limits = reading.limits.of_run(concerned.any())?;
     if concerned.any() {
         let target = places.target.local();
         let mut paths = places.sources.paths().iter().map(PathBuf::as_path).chain(target);
@@ -268,7 +269,7 @@ impl MvArgs {
             check_space: true,
             carried: Some(Arc::clone(&self.carried)),
             ..self.limits.spec(
-                self.within,
+                self.run_limits,
                 (sources, Location::Local(to.to_owned())),
                 layout,
                 policy,
@@ -400,7 +401,7 @@ pub fn object_spec(
         items: wanted.items(),
         objects,
         ..reading.limits.spec(
-            reading.within,
+            reading.run_limits,
             (places.sources.clone(), places.target.clone()),
             layout,
             policy,

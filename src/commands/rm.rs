@@ -88,7 +88,8 @@ pub struct RmOptions {
     pub(super) verbose: bool,
     pub(super) json: bool,
     pub(super) limits: LimitArgs,
-    pub(super) within: hakobu_core::limit::Limits,
+    /// What the run may take, from `limits`.
+    pub(super) run_limits: hakobu_core::limit::Limits,
     pub(super) objects: ObjectArgs,
     pub(super) filters: Filters,
     /// Rules for local arguments: entries that they exclude stay.
@@ -231,7 +232,7 @@ fn refuse_idle(filters: &Filters) -> Result<(), String> {
 fn plan(typed: &Typed) -> Result<RmOptions, String> {
     let mut plan = TABLE.read(typed, RmOptions::new(false))?;
     TABLE.check_places(typed, false, false)?;
-    plan.within = plan.limits.of_run(false)?;
+    plan.run_limits = plan.limits.of_run(false)?;
     plan.paths.clone_from(&typed.paths);
     if plan.paths.is_empty() && !plan.force {
         return Err("nothing to remove: give at least one path".into());
@@ -412,7 +413,7 @@ pub fn remove_parallel(plan: &RmOptions, tops: &[Top], show: &Show, totals: &mut
         }
     }
     let roots: Vec<&Path> = paths.iter().map(|path| tool::path(path.to_bytes())).collect();
-    let (removed, jobs) = steered(&roots, plan.within, |controls, capacity| {
+    let (removed, jobs) = steered(&roots, plan.run_limits, |controls, capacity| {
         show.event(Event::Begins(&controls.meter));
         let watcher = Watcher { plan, show, question: asks.then(Mutex::default) };
         remove_all(&paths, plan.removal(), controls, capacity.open_dirs_max, &watcher)
@@ -478,7 +479,7 @@ struct Asker<'a> {
 
 /// Removes the tops one entry after the other, each after a question (`-i`).
 pub fn remove_asking(plan: &RmOptions, tops: &[Top], show: &Show, totals: &mut Totals) {
-    let limiter = plan.within.operations_per_s_max.map(Limiter::new);
+    let limiter = plan.run_limits.operations_per_s_max.map(Limiter::new);
     let mut asking = Asker { plan, show, totals, top: c"", asked: Vec::new(), limiter };
     let options = plan.removal();
     for top in tops {

@@ -18,7 +18,6 @@ use group::{LineGroup, LineGroups, OtherLine};
 use hakobu_core::error::{Cause, cannot};
 use hakobu_core::lines as text_lines;
 use hakobu_core::threads::for_each;
-use hakobu_core::unit::Jobs;
 use hakobu_s3::without_secrets;
 use hakobu_sys::child::{self, SessionGuard, send};
 use hakobu_sys::paths::Links;
@@ -312,10 +311,7 @@ fn run_others(plan: &RunOptions, running: &RunState, others: &[OtherLine]) {
             Err(error) => running.fail(other.number, &Cause::System(error).to_string()),
         }
     };
-    let workers = match plan.limits.base.jobs {
-        Jobs::Fixed(jobs) => jobs,
-        Jobs::Auto => PROCESSES,
-    };
+    let workers = plan.limits.base.jobs.fixed_or(PROCESSES);
     for_each(others, workers, |_, other| work(other));
 }
 

@@ -14,6 +14,16 @@ pub enum Jobs {
     Fixed(usize),
 }
 
+impl Jobs {
+    /// Returns the requested number, or `default` where it is left to the program.
+    pub fn fixed_or(self, default: usize) -> usize {
+        match self {
+            Jobs::Auto => default,
+            Jobs::Fixed(jobs) => jobs,
+        }
+    }
+}
+
 /// An end of a transfer or comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {

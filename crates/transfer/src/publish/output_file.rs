@@ -1,5 +1,6 @@
 //! Files that a command writes for its user: exports, reports, recordings, manual pages. A reader sees the old file or
-//! the new one; a program that is killed leaves at most a file with a temporary name, which the next run removes.
+//! the new one; a program that is killed leaves at most a file with a temporary name, which the next `sync`
+//! into that folder removes.
 
 use super::draft::{Draft, TempEntry};
 use super::temp_name::TempNames;
@@ -10,11 +11,12 @@ use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Arc;
 
 /// A regular file that gets its name once its content is written; dropped before, it never appears.
 pub struct OutputFile {
-    entry: TempEntry<OwnedFd>,
-    dir: OwnedFd,
+    entry: TempEntry<Arc<OwnedFd>>,
+    dir: Arc<OwnedFd>,
     name: CString,
 }
 
@@ -30,9 +32,9 @@ impl OutputFile {
             Some(folder) if !folder.as_os_str().is_empty() => folder.as_os_str().as_bytes(),
             _ => b".",
         };
-        let dir = links.open_dir(dir::cwd(), &CString::new(folder)?)?;
+        let dir = Arc::new(links.open_dir(dir::cwd(), &CString::new(folder)?)?);
         let temp = TempNames::new().make();
-        let draft = Draft::temporary(dir.try_clone()?, temp.clone(), 0o666)?;
+        let draft = Draft::temporary(Arc::clone(&dir), temp.clone(), 0o666)?;
         let entry = TempEntry::new(draft.dir, temp);
         Ok((OutputFile { entry, dir, name: CString::new(name)? }, File::from(draft.fd)))
     }

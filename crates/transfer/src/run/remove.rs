@@ -63,10 +63,7 @@ struct Removing<'a> {
 
 impl Job for Removing<'_> {
     fn terms(&self) -> Terms {
-        let jobs = match self.removal.jobs {
-            Jobs::Fixed(jobs) => jobs.max(1),
-            Jobs::Auto => JOBS_SEED,
-        };
+        let jobs = self.removal.jobs.fixed_or(JOBS_SEED).max(1);
         Terms::of_removal(jobs, self.removal.requests_per_s_max)
     }
 

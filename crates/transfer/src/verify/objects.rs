@@ -24,7 +24,7 @@ use hakobu_core::control::Control;
 use hakobu_core::error::{Cause, ErrorClass, Fatal, quoted};
 use hakobu_core::event::{Event, Listener};
 use hakobu_core::limit::{Controls, Limiter, Limits};
-use hakobu_core::unit::{Jobs, Kind, Meta};
+use hakobu_core::unit::{Kind, Meta};
 use hakobu_s3::{RequestCounts, S3Session, Settings};
 use hakobu_sys::paths::Links;
 use hakobu_sys::{BorrowedFd, dir, meta, process};
@@ -123,10 +123,7 @@ fn compare(
     let policy = Policy { symlinks: Symlinks::Follow, ..Policy::default() };
     let options = ObjectOptions::default();
     let bytes = spec.limits.bytes_per_s_max.map(|per_s| Arc::new(Limiter::new(per_s)));
-    let jobs = match spec.limits.jobs {
-        Jobs::Auto => JOBS_SEED,
-        Jobs::Fixed(jobs) => jobs,
-    };
+    let jobs = spec.limits.jobs.fixed_or(JOBS_SEED);
     let controls = Controls { bytes, ..Controls::fixed(jobs) };
     listener.event(Event::Begins(&controls.meter));
     let setup = ObjectSetup {
