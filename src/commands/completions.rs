@@ -3,10 +3,9 @@
 use super::COMMANDS;
 use super::tool::carry_out;
 use crate::cli::{Opt, Table, Typed, flag, parts};
-use crate::environment;
-use crate::exit;
 use crate::files::{self, Target};
 use crate::show::output;
+use crate::{environment, exit};
 use clap_complete::Shell;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

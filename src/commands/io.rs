@@ -6,10 +6,9 @@ mod sweep;
 
 use super::tool::carry_out;
 use crate::cli::Typed;
-use crate::exit;
 use crate::files::is_stdout;
-use crate::input;
 use crate::show::output;
+use crate::{exit, input};
 use hakobu_core::error::cannot;
 use hakobu_core::lines;
 use hakobu_io::spec::{self, Format, Request};

@@ -1,7 +1,6 @@
 //! `hakobu results`: lists, shows, removes, imports and exports results of `bench`.
 
-use super::bench::{new_folder, now};
-use super::bench::{report_text, terminal_look};
+use super::bench::{new_folder, now, report_text, terminal_look};
 use super::report::baseline;
 use super::tool::{carry_out, end_with};
 use crate::cli::{Opt, OptArg, Table, Typed, flag, parts, put, value};
@@ -14,9 +13,8 @@ use hakobu_lab::analysis::ranking::Baseline;
 use hakobu_lab::report;
 use hakobu_lab::report::{ReportPart, render};
 use hakobu_lab::results::read::{RUNS_FILE, read};
-use hakobu_lab::results::store;
 use hakobu_lab::results::store::{ResultsOverview, ResultsStore};
-use hakobu_lab::results::{Results, ResultsLine, hyperfine, import};
+use hakobu_lab::results::{Results, ResultsLine, hyperfine, import, store};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -3,8 +3,7 @@
 
 use super::{lines as itemize, verdict};
 use hakobu_core::error::{Cause, ErrorClass, Operation, Problem};
-use hakobu_core::event::Change;
-use hakobu_core::event::Item;
+use hakobu_core::event::{Change, Item};
 use hakobu_core::unit::Kind;
 use hakobu_sys::proc::ResourceUsage;
 use hakobu_transfer::run::{Findings, Outcome};

@@ -2,8 +2,9 @@
 //! buffered writes count as well, and `io_serviced` shows the throughput.
 
 use crate::common::area::Area;
+use crate::common::case::Run;
+use crate::common::is_root;
 use crate::common::machine::Undo;
-use crate::common::{case::Run, is_root};
 use crate::rig::{Trial, inside, names, real_s, run, tell, tool};
 use std::path::PathBuf;
 

@@ -4,8 +4,7 @@
 use bytes::{Bytes, BytesMut};
 use hakobu_core::error::{Fatal, cannot, quoted};
 use hakobu_s3::ops::{GetOptions, ListQuery, ObjectPages, delete_object, get_object, put_object};
-use hakobu_s3::with_session;
-use hakobu_s3::{Checksum, Client, Error, ErrorKind, S3Session, Settings};
+use hakobu_s3::{Checksum, Client, Error, ErrorKind, S3Session, Settings, with_session};
 use hakobu_sys::{errno, file, process};
 use hakobu_transfer::journal::Owner;
 use hakobu_transfer::location::{Location, S3Url};

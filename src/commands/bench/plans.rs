@@ -337,8 +337,7 @@ pub fn list_builtins() -> Result<String, String> {
 mod tests {
     use super::*;
     use crate::commands::bench::TABLE;
-    use crate::commands::bench::options::Task;
-    use crate::commands::bench::options::parse_args;
+    use crate::commands::bench::options::{Task, parse_args};
 
     fn read(words: &[&str]) -> Result<CampaignPlan, String> {
         let arguments: Vec<OsString> = words.iter().map(OsString::from).collect();

@@ -1,16 +1,14 @@
 //! `hakobu rm` of `s3://`: objects, prefixes with `-r`, matches of wildcards.
 
 use crate::cli::Typed;
-use crate::commands::rm::RmOptions;
-use crate::commands::rm::{Ask, TABLE};
+use crate::commands::rm::{Ask, RmOptions, TABLE};
 use crate::commands::session::Session;
 use crate::commands::tool;
-use crate::exit;
-use crate::objects;
 use crate::show::escape::push_quoted;
 use crate::show::lines::push_literally;
 use crate::show::output::Output;
 use crate::show::{Line, ShowOptions, confirmed};
+use crate::{exit, objects};
 use hakobu_core::error::quoted;
 use hakobu_s3::ops::delete_object;
 use hakobu_s3::with_client;

@@ -1,8 +1,7 @@
 //! Interactive questions and output during a run: `cp -i`, `mv -i`, `-v`, progress on a terminal.
 
 use crate::cli::arguments::{case, files};
-use crate::common::case::typed;
-use crate::common::case::{Case, Run, run_fed};
+use crate::common::case::{Case, Run, run_fed, typed};
 use crate::common::{have, program};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;

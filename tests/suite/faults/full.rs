@@ -2,10 +2,11 @@
 //! second run that completes once there is space.
 
 use crate::common::area::{Area, Fs, Volume};
+use crate::common::case::run_command;
 use crate::common::diff::{Fields, diff};
 use crate::common::grow::age;
 use crate::common::snapshot::{Snapshot, show};
-use crate::common::{case::run_command, have, program};
+use crate::common::{have, program};
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;

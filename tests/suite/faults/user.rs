@@ -1,11 +1,12 @@
 //! As an ordinary user: unreadable files are errors; attributes that cannot be set are omitted and counted,
 //! and are errors only if requested explicitly.
 
+use crate::common::area::Area;
 use crate::common::case::{Case, Run, case, run_command};
 use crate::common::diff::Fields;
 use crate::common::grow::{age, set_mtime};
 use crate::common::snapshot::Snapshot;
-use crate::common::{area::Area, have, have_root, must, program};
+use crate::common::{have, have_root, must, program};
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

@@ -3,8 +3,7 @@
 
 use super::{fio, ours, place};
 use crate::common;
-use hakobu_io::job::Amount;
-use hakobu_io::job::Job;
+use hakobu_io::job::{Amount, Job};
 use serde_json::Value;
 use std::time::Duration;
 

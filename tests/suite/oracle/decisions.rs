@@ -3,17 +3,13 @@
 //! Skipped with a message where rsync is missing, unless `HAKOBU_REQUIRE_PEERS=1`.
 //! `HAKOBU_ORACLE_SEED` and `HAKOBU_ORACLE_CASES` choose other cases.
 
-use std::{
-    collections::BTreeSet,
-    env,
-    ffi::OsStr,
-    fs, io,
-    os::unix::ffi::{OsStrExt, OsStringExt},
-    path::{Path, PathBuf},
-    process::{self, Command},
-    sync::Arc,
-    thread,
-};
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::process::{self, Command};
+use std::sync::Arc;
+use std::{env, fs, io, thread};
 
 use crate::common::have;
 use hakobu_transfer::policy::filter::{DirRules, Filter, FilterBuilder, Origin};

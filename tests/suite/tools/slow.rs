@@ -1,8 +1,7 @@
 //! Trees on a file system where every operation takes some milliseconds: as many operations overlap as are
 //! useful, regardless of the number of CPUs. Assertions use counters of the file system, not times.
 
-use crate::common::fuse::Mount;
-use crate::common::fuse::slow;
+use crate::common::fuse::{Mount, slow};
 use crate::common::skip;
 use crate::tools::place::Place;
 use crate::wire::server::{Stage, contents};

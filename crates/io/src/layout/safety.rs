@@ -1,9 +1,8 @@
 //! What has the name of a file before anything is laid out, and whether it may be used: existing content is never lost
 //! without permission, nothing begins that the file system has no space for.
 
-use super::Safety;
 use super::files::FilePlan;
-use super::make;
+use super::{Safety, make};
 use crate::job::NameUse;
 use hakobu_sys::{AsFd, blocks, disk, errno, meta};
 use std::collections::BTreeMap;

@@ -6,11 +6,10 @@ use crate::results::{CampaignEnd, LoadCurves, ResultsHeader, ResultsLine, Run, S
 use hakobu_core::error::{cannot, quoted};
 use hakobu_sys::paths::Links;
 use serde::Serialize;
-use std::fmt;
 use std::fs::{File, TryLockError};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::{fs, io};
+use std::{fmt, fs, io};
 
 /// File of running sessions, for cleanup after a crash.
 pub const RUNNING_FILE: &str = "running";

@@ -8,12 +8,8 @@
 mod job_hints;
 mod ledger;
 
-pub use crate::journal::job_hints::Damaged;
-pub use crate::journal::job_hints::JobHints;
-pub use crate::journal::job_hints::Key;
-pub use crate::journal::ledger::Ledger;
-pub use crate::journal::ledger::LedgerScope;
-pub use crate::journal::ledger::LedgerTarget;
+pub use crate::journal::job_hints::{Damaged, JobHints, Key};
+pub use crate::journal::ledger::{Ledger, LedgerScope, LedgerTarget};
 use hakobu_core::unit::{Meta, Time};
 use hakobu_sys::dir::paths_in;
 use hakobu_sys::{file, host, process};

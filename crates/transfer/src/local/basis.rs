@@ -1,8 +1,7 @@
 //! Unchanged files of a tree beside the target: hard-linked (`--link-dest`), copied from there (`--copy-dest`), or
 //! left out (`--compare-dest`).
 
-use super::engine::LocalEngine;
-use super::engine::Worker;
+use super::engine::{LocalEngine, Worker};
 use super::entry::{Decided, EntryResult};
 use crate::failure::{Failure, Stop};
 use crate::policy::{Action, Basis, compare};

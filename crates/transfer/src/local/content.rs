@@ -1,7 +1,6 @@
 //! The content of regular files: moves bytes from an open source to an open target.
 
-use super::engine::Station;
-use super::engine::{Context, TargetMode};
+use super::engine::{Context, Station, TargetMode};
 use super::shared_copy::Helpers;
 use crate::failure::{Failure, Stop, reading, writing};
 use crate::policy::{Reflink, Sparse};

@@ -8,8 +8,7 @@
 use super::content::{
     CopyMethod, LARGE_BYTES_MIN, LazyBuffer, Mover, Watch, still_holds, write_without_zeroes,
 };
-use super::engine::Station;
-use super::engine::TargetMode;
+use super::engine::{Station, TargetMode};
 use crate::failure::{Stop, reading, writing};
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::Jobs;

@@ -3,13 +3,12 @@
 //! replaced through a temporary name and rename(2).
 
 use super::entry::{CHANGED_WHILE_READ, Failed, MoveResult, Moving, Object};
-use super::folded;
 use super::folded::HashedName;
 use super::folders::{Look, OpenFolder, Rules, failed, split};
 use super::get::unreadable;
 use super::runtime::{Core, ObjectEngine, blocking};
 use super::stream::{HELD_BYTES_MAX, StreamError, stream};
-use super::{CaseConflict, Folded, ObjectOptions, Root, Side, metadata};
+use super::{CaseConflict, Folded, ObjectOptions, Root, Side, folded, metadata};
 use crate::journal::Ledger;
 use crate::policy::Policy;
 use crate::publish::{self, Direct, Draft, DraftName, Drafts, TempEntry, is_node};

@@ -6,14 +6,10 @@ use super::download_file::{
 };
 use super::entry::{CHANGED_WHILE_READ, Failed, MoveResult, Moving, Object, Step};
 use super::folders::{failed, split};
-use super::parts as checkpoint;
-use super::parts as sums;
-use super::parts::Cut;
-use super::parts::{Checkpoint, unusable};
-use super::parts::{WholeCheck, joined};
+use super::parts::{Checkpoint, Cut, WholeCheck, joined, unusable};
 use super::queue::{Large, Permits};
 use super::runtime::{Core, ObjectEngine, Parts, blocking};
-use super::{Root, Side, says_symlink};
+use super::{Root, Side, parts as checkpoint, parts as sums, says_symlink};
 use crate::journal::{
     self, ObjectIdentity, ObjectRecord, PartsLocation as Spot, RecordCheck, Source, text,
 };

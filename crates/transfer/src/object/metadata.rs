@@ -9,8 +9,7 @@
 use super::ObjectOptions;
 use crate::policy::Policy;
 use hakobu_core::unit::{Kind, Meta, Time};
-use hakobu_s3::ops::Headers;
-use hakobu_s3::ops::ObjectHead;
+use hakobu_s3::ops::{Headers, ObjectHead};
 use http::{HeaderName, HeaderValue};
 
 const MTIME: HeaderName = HeaderName::from_static("x-amz-meta-mtime");

@@ -28,8 +28,7 @@ mod runtime;
 mod stream;
 
 pub use crate::object::parts::tidy;
-pub use crate::object::runtime::run;
-pub use crate::object::runtime::{ObjectEngine, ObjectSetup};
+pub use crate::object::runtime::{ObjectEngine, ObjectSetup, run};
 pub use compare::{Checking, ComparedPair, PairFinding};
 pub(crate) use folded::CASE;
 pub use folded::Folded;

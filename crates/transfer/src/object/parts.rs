@@ -13,8 +13,9 @@ use bytes::Bytes;
 use crc_fast::CrcAlgorithm;
 use hakobu_core::error::Operation;
 use hakobu_s3::ops::{GetOptions, ObjectHead, Range, get_object, head_of, list_parts};
-use hakobu_s3::with_session;
-use hakobu_s3::{Algorithm, Checksum, Client, Download, Error, ErrorKind, Hasher, S3Session};
+use hakobu_s3::{
+    Algorithm, Checksum, Client, Download, Error, ErrorKind, Hasher, S3Session, with_session,
+};
 use hakobu_sys::{AsFd, OwnedFd, file};
 use std::ffi::OsStr;
 use std::io;

@@ -2,13 +2,10 @@
 
 use super::copy::condition;
 use super::entry::{CHANGED_WHILE_READ, Failed, MoveResult, MoveTarget, Moving, Step};
-use super::parts as checkpoint;
-use super::parts::Cut;
-use super::parts::joined;
-use super::parts::{Checkpoint, unusable};
+use super::parts::{Checkpoint, Cut, joined, unusable};
 use super::queue::{Large, Permits};
 use super::runtime::{Core, ObjectEngine, PooledBuffer, blocking};
-use super::{Entry, Root, Side, metadata};
+use super::{Entry, Root, Side, metadata, parts as checkpoint};
 use crate::journal::{self, ObjectRecord, PartsLocation, RecordCheck, Source};
 use crate::policy::{Policy, Symlinks};
 use bytes::Bytes;

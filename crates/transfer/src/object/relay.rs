@@ -1,19 +1,13 @@
 //! Copies between two endpoints or accounts: every byte passes through this machine once, in memory, and is checked
 //! against the source store's checksum.
 
-use super::Side;
-use super::copy as between;
 use super::copy::{Sent, Upload, carried, refused};
-use super::entry::Failed;
-use super::entry::{CHANGED, MoveTarget, Object, read_failed};
-use super::entry::{MoveResult, Moving, Step};
-use super::parts::Cut;
-use super::parts::Reader;
-use super::parts::joined;
-use super::put::PART_BYTES_MIN;
-use super::put::TOO_LARGE;
+use super::entry::{CHANGED, Failed, MoveResult, MoveTarget, Moving, Object, Step, read_failed};
+use super::parts::{Cut, Reader, joined};
+use super::put::{PART_BYTES_MIN, TOO_LARGE};
 use super::queue::{Large, Permits};
 use super::runtime::{Core, ObjectEngine};
+use super::{Side, copy as between};
 use crate::compare::cheapest;
 use hakobu_core::error::Operation;
 use hakobu_core::meter::Phase;

@@ -2,8 +2,7 @@
 
 use super::delete::Emptied;
 use super::download_file::FileCreation;
-use super::entry::Failed;
-use super::entry::{MoveResult, Moving};
+use super::entry::{Failed, MoveResult, Moving};
 use super::folders::Folders;
 use super::queue::{Next, Queue};
 use super::{

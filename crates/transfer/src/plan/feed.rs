@@ -1,12 +1,11 @@
 //! Input of the object engine: two sorted listings, merged, filtered, decided, and queued as tasks. Makes no
 //! requests. Memory does not grow with the number of entries.
 
-use super::known;
 use super::known::{KnownNames, NameRule};
 use super::objects::{
     BaseNames, PlannedSource, SourceKind, Stores, base, needs_target, needs_target_of_one,
 };
-use super::{NOT_AS_PLANNED, Spec, objects as listings};
+use super::{NOT_AS_PLANNED, Spec, known, objects as listings};
 use crate::local::Pass;
 use crate::object::list::{Merge, Merged, NameFilter, Pattern, Trouble};
 use crate::object::{

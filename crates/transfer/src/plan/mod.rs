@@ -10,8 +10,7 @@ pub mod objects;
 mod roots;
 mod target;
 
-pub use crate::plan::arguments::{Argument, arguments, listed};
-pub use crate::plan::arguments::{Expected, Layout, Objects, Spec};
+pub use crate::plan::arguments::{Argument, Expected, Layout, Objects, Spec, arguments, listed};
 pub use crate::plan::target::{Count, warn_of_space};
 pub use crate::policy::{EntrySelection, NOT_AS_PLANNED};
 pub use beside::compare_beside;

@@ -2,8 +2,7 @@
 
 use super::arguments::{Line, argument, c_path, open_folder, or_here};
 pub use super::feed::feed;
-pub use super::known::Claims;
-pub use super::known::KnownNames;
+pub use super::known::{Claims, KnownNames};
 use super::meeting::meeting;
 use super::target::written_through;
 use super::{Argument, Layout, Spec};
@@ -19,8 +18,7 @@ use crate::policy::{Policy, Symlinks};
 use hakobu_core::error::{Cause, ErrorClass, Fatal, Operation, Problem, quoted};
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_s3::ops::{ListQuery, ObjectHead, ObjectPages, head_object};
-use hakobu_s3::with_session;
-use hakobu_s3::{AccessPoint, Error, ErrorKind, S3Session};
+use hakobu_s3::{AccessPoint, Error, ErrorKind, S3Session, with_session};
 use hakobu_sys::paths::{Links, PathBelow, RefusedLink, split};
 use hakobu_sys::{AsFd, OwnedFd, dir, errno, meta};
 use std::collections::HashSet;

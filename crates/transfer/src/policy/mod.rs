@@ -7,15 +7,10 @@ pub mod filter;
 mod grain;
 
 use self::filter::XattrSides;
-pub use crate::policy::chmod::ChmodError;
-pub use crate::policy::chmod::ChmodRules;
-pub use crate::policy::decide::Action;
-pub use crate::policy::decide::Reason;
-pub use crate::policy::decide::compare;
-pub use crate::policy::decide::decide;
+pub use crate::policy::chmod::{ChmodError, ChmodRules};
+pub use crate::policy::decide::{Action, Reason, compare, decide};
 pub use crate::policy::grain::Grain;
-pub(crate) use crate::policy::grain::is_newer;
-pub(crate) use crate::policy::grain::same_time;
+pub(crate) use crate::policy::grain::{is_newer, same_time};
 use hakobu_core::error::Fatal;
 use hakobu_core::unit::{Kind, Meta, Time};
 use hakobu_sys::paths::Links;

@@ -7,7 +7,8 @@ use hakobu_core::unit::{Kind, Time};
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, disk, errno, file, meta};
 use std::ffi::{CStr, CString};
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// A directory and a name in it.
 pub(crate) type DirName<'a> = (BorrowedFd<'a>, &'a CStr);

@@ -3,8 +3,7 @@
 use super::steer::Terms;
 use crate::failure::c_string;
 use crate::journal::{Journal, Ledger};
-use crate::local::guard::Guard;
-use crate::local::guard::GuardedSources;
+use crate::local::guard::{Guard, GuardedSources};
 use crate::local::{LocalEngine, LocalSetup, Pass, SEGMENT_BYTES_MAX, SourceRemoval, TargetMode};
 use crate::plan::objects::Stores;
 use crate::plan::{self, Argument, Layout, Spec, TargetPlace};

@@ -12,16 +12,14 @@ use crate::object::{
 };
 use crate::policy::Policy;
 use crate::policy::filter::Filter;
-use crate::run::Outcome;
-use crate::run::{Job, Resources, Run};
+use crate::run::{Job, Outcome, Resources, Run};
 use futures_util::StreamExt;
 use hakobu_core::control::Control;
 use hakobu_core::error::{Cause, ErrorClass, Fatal, Operation, Problem};
 use hakobu_core::event::Listener;
 use hakobu_core::unit::{Jobs, Kind, Meta, Time, Totals};
 use hakobu_s3::ops::{ObjectVersion, VersionPages, VersionQuery, head_object};
-use hakobu_s3::with_session;
-use hakobu_s3::{Error, RequestCounts, S3Session, Settings};
+use hakobu_s3::{Error, RequestCounts, S3Session, Settings, with_session};
 use hakobu_sys::process;
 use std::iter;
 use std::ops::ControlFlow;

@@ -1,9 +1,7 @@
 //! Control of a run: samples its progress, sets the number of jobs, and produces the verdict at the end.
 
-use super::evidence::ProofExperiments;
 pub(super) use super::evidence::RunHints;
-use super::evidence::Subject;
-use super::evidence::{Mark, SampleMarks, Sums, facts};
+use super::evidence::{Mark, ProofExperiments, SampleMarks, Subject, Sums, facts};
 use crate::journal::Ledger;
 use crate::location::Location;
 use crate::object::JOBS_SEED;

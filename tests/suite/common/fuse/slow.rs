@@ -5,7 +5,8 @@ use super::memory::{Faults, Memory};
 use super::{Answers, Mount, Request, number, op, words};
 use std::collections::HashSet;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 

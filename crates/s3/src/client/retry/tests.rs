@@ -2,8 +2,7 @@
 
 use super::*;
 use crate::script::{Act, Server, ServerSession, answer, block_on, refusal, text};
-use crate::{Client, Error, Request};
-use crate::{S3Session, Settings};
+use crate::{Client, Error, Request, S3Session, Settings};
 use hakobu_core::limit::Limiter;
 use http::Method;
 use std::sync::Arc;

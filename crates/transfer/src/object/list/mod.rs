@@ -12,23 +12,14 @@ mod inventory;
 mod local;
 mod name_filter;
 
-pub use super::list::bucket::StoreQuery;
-pub use super::list::bucket::store;
-pub use super::list::inventory::Inventory;
-pub use super::list::inventory::InventoryCounts;
-pub use super::list::inventory::inventory;
-pub use super::list::local::Dirs;
-pub use super::list::local::LocalQuery;
-pub use super::list::local::local;
-pub use super::list::name_filter::NameFilter;
-pub use super::list::name_filter::ReadMergeFile;
+pub use super::list::bucket::{StoreQuery, store};
+pub use super::list::inventory::{Inventory, InventoryCounts, inventory};
+pub use super::list::local::{Dirs, LocalQuery, local};
+pub use super::list::name_filter::{NameFilter, ReadMergeFile};
 use super::{Entry, Side, mapping};
-pub use crate::object::list::name_filter::Pattern;
-pub use crate::object::list::name_filter::below;
-pub use crate::object::list::name_filter::from_names;
-pub use crate::object::list::name_filter::merge_files;
-pub use crate::object::list::name_filter::merge_objects;
-pub use crate::object::list::name_filter::plain;
+pub use crate::object::list::name_filter::{
+    Pattern, below, from_names, merge_files, merge_objects, plain,
+};
 use crate::policy::filter::{Filter, FilterError, Origin};
 use hakobu_core::error::{Problem, quoted};
 use std::borrow::Cow;

@@ -3,9 +3,8 @@
 
 mod gate;
 
-use crate::object::run;
 use crate::object::runtime::*;
-use crate::object::{Entry, Pair, Root};
+use crate::object::{Entry, Pair, Root, run};
 use hakobu_core::event::Event;
 use hakobu_core::limit::Controls;
 use hakobu_core::unit::{Kind, Meta, Time};

@@ -1,13 +1,15 @@
 //! Lists of rules in which per-directory merge files have a position, and the reading of files into them. A list is a
 //! tree: a dir-merge rule holds the rules of its files on the path to the current directory.
 
-use std::{borrow::Cow, io, sync::Arc};
+use std::borrow::Cow;
+use std::io;
+use std::sync::Arc;
 
 use super::pattern::{Anchor, CompiledRule};
 use super::rule;
-use super::rule::CvsPattern;
-use super::rule::{Directive, Flags, MatchRule, MergeRule};
-use super::rule::{FilterError, line_of, line_text};
+use super::rule::{
+    CvsPattern, Directive, FilterError, Flags, MatchRule, MergeRule, line_of, line_text,
+};
 use crate::policy::filter::{Doubtful, Written};
 
 /// Maximum nesting of merge files, as in rsync. Stops a file that merges itself.

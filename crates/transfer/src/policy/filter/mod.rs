@@ -23,9 +23,8 @@ use self::rule::{Flags, MatchRule};
 pub use super::filter::list::ReadFile;
 pub use super::filter::rule::Style;
 use crate::policy::filter::pattern::{Anchor, CompiledRule, FilterEntry, FilterRoots};
-pub use crate::policy::filter::rule::FilterBuilder;
-pub use crate::policy::filter::rule::FilterError;
 use crate::policy::filter::rule::line_text;
+pub use crate::policy::filter::rule::{FilterBuilder, FilterError};
 use std::sync::Arc;
 
 /// The decision of the rules for one entry.

@@ -1,12 +1,10 @@
 //! The number of requests in flight follows the gate, and the meter's counts are right.
 
-use crate::object::run;
 use crate::object::runtime::*;
-use crate::object::{Entry, Pair, Root, Work};
+use crate::object::{Entry, Pair, Root, Work, run};
 use hakobu_core::event::Event;
 use hakobu_core::limit::Gate;
-use hakobu_core::meter::Meter;
-use hakobu_core::meter::{Counts, PHASES};
+use hakobu_core::meter::{Counts, Meter, PHASES};
 use hakobu_core::unit::{Kind, Meta, Time};
 use hakobu_s3::{Addressing, S3Session, Settings};
 use hakobu_testserver::script::{Act, Seen, Server, text};

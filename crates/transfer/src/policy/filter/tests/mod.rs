@@ -7,7 +7,9 @@ mod properties;
 mod rules;
 mod styles;
 
-use std::{collections::HashMap, io, sync::Arc};
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
 
 use super::{Decision, DirRules, Filter, FilterBuilder, Origin};
 
