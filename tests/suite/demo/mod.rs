@@ -84,8 +84,7 @@ fn a_terminal_shows_progress_and_a_verdict() {
         said.split("\x1b[2K").filter(|part| part.contains("/s (mean ")).collect();
     assert!(drawn.len() >= 2 && drawn.iter().any(|bar| bar.contains(" %")), "no bar: {said}");
     // The sample comes first, and then as many files as the upload takes some seconds for.
-    let files =
-        |step| row(&said.replace('\r', ""), step)[0].replace(',', "").parse::<u64>().unwrap();
+    let files = |step| row(&lines, step)[0].replace(',', "").parse::<u64>().unwrap();
     assert_eq!(files("sync a sample"), 201, "{said}");
     assert!((41..=6001).contains(&files("sync up")), "{said}");
     let verdict = lines.lines().find_map(|line| line.strip_prefix("sync up: "));
