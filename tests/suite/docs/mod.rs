@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Documents whose blocks are steps of one session.
-const SESSIONS: &[&str] = &["docs/tutorial.md"];
+const SESSIONS: &[&str] = &["docs/tutorial.md", "docs/ja/tutorial.md"];
 
 /// Whether this machine can set the stage.
 fn can_run() -> bool {
@@ -50,6 +50,16 @@ fn japanese_readme() {
 #[test]
 fn tutorial() {
     check("docs/tutorial.md");
+}
+
+#[test]
+fn japanese_tutorial() {
+    check("docs/ja/tutorial.md");
+}
+
+#[test]
+fn limits() {
+    check("docs/limits.md");
 }
 
 #[test]
@@ -110,7 +120,7 @@ fn every_document_is_run() {
     let source = include_str!("mod.rs");
     let top = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut seen = 0;
-    for folder in ["docs", "docs/campaigns"] {
+    for folder in ["docs", "docs/ja", "docs/campaigns"] {
         for entry in std::fs::read_dir(top.join(folder)).unwrap() {
             let path = entry.unwrap().path();
             let Some(name) = path.file_name().unwrap().to_str().unwrap().strip_suffix(".md") else {
@@ -119,7 +129,7 @@ fn every_document_is_run() {
             let file = format!("{folder}/{name}.md");
             let text = std::fs::read_to_string(&path).unwrap();
             let is_run = match folder {
-                "docs" => source.contains(&format!("check(\"{file}\")")),
+                "docs" | "docs/ja" => source.contains(&format!("check(\"{file}\")")),
                 _ => source.contains(&format!("\"{name}\"")),
             };
             assert!(is_run || scripts(&file, &text, false).is_empty(), "{file} is not run");
