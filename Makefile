@@ -10,7 +10,7 @@ dist:
 dist-arm64:
 	packaging/dist.sh aarch64-unknown-linux-musl
 
-# The mover and S3 alone.
+# Transfers and S3 alone.
 lean:
 	packaging/dist.sh x86_64-unknown-linux-musl lean
 

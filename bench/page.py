@@ -1,5 +1,5 @@
 """Writes the tables of local copies and of objects in BENCHMARKS.md from raw numbers: the median of each program, and how many times as fast
-hakobu is, with its 95 % interval. Called by bench/page.sh.
+hakobu is, with its 95% confidence interval. Called by bench/page.sh.
 
 usage: python3 bench/page.py [--scale X] FILE.tsv...
 
@@ -77,7 +77,7 @@ def main():
 
     missing = []
     for title, rows in ROWS:
-        print(f"### {title}\n\n| work | hakobu | other | hakobu is (95 % interval) |\n|---|---|---|---|")
+        print(f"### {title}\n\n| work | hakobu | other | hakobu is (95% CI) |\n|---|---|---|---|")
         for work, name, others, own in rows:
             title = name.replace("one 2 GB", f"one {2 * options.scale:g} GB")
             found = series.get(re.sub(r"\d{4,}", scaled, title), {})

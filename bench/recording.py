@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """Makes the recording that README.md shows: runs a command on a terminal of its own and draws what it printed, with
-its timing, as an animated SVG.
+its timing, as an animated SVG. bench/recording.sh sets its scene.
 
 usage: bench/recording.py [--columns N] [--output FILE] COMMAND [ARGUMENT...]
 
 FILE is docs/images/demo.svg unless another is named. HAKOBU names the program that is typed as hakobu (default:
-target/dist/hakobu or target/release/hakobu). A line appears when it was last changed, so that progress bars show as
-they ended. Where motion is not wanted (prefers-reduced-motion, print), the whole text shows at once.
+target/dist/hakobu or target/release/hakobu).
+
+The picture begins with the finished screen, so that a still of it shows something; then it plays the run. The last
+progress display stays above what follows it, where a terminal erases it. Where motion is not wanted
+(prefers-reduced-motion, print), only the finished screen shows.
 """
 
 import argparse
@@ -24,9 +27,10 @@ import termios
 import time
 
 LINE, COLUMN, EDGE = 19, 8.43, 18
-# A pause while the command line is typed, and one at the end.
-TYPED_S, PAUSE_S = 1.2, 4.0
+# The finished screen at the beginning, the command line alone, and the shortest time that a screen shows.
+STILL_S, TYPED_S, FRAME_S = 6.0, 1.2, 0.25
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]|\x1b[=>78]")
+PROGRESS = re.compile(r"\[[=> ]+\] +\d+ ?%")
 
 
 def record(command, columns):
@@ -48,75 +52,141 @@ def record(command, columns):
     return chunks, os.waitstatus_to_exitcode(status)
 
 
-def lines(chunks):
-    """The lines that stood on the terminal at the end: (seconds of the last change, text)."""
-    rows, row, column = [[0.0, []]], 0, 0
-    for at, text in chunks:
+class Screen:
+    """A terminal without a bottom: rows of characters, and the cursor."""
+
+    def __init__(self, columns):
+        self.columns, self.rows, self.row, self.column = columns, [[]], 0, 0
+
+    def write(self, text):
         place = 0
         while place < len(text):
             found = ESCAPE.match(text, place)
             if found:
-                code = found.group()
+                self.escape(found.group())
                 place = found.end()
-                number = int(re.sub(r"\D", "", code) or 1)
-                if code.endswith("K"):
-                    kept = column if "2" not in code else 0
-                    rows[row][1] = rows[row][1][:kept]
-                elif code.endswith("A"):
-                    row = max(0, row - number)
-                elif code.endswith("B"):
-                    row = min(len(rows) - 1, row + number)
-                elif code.endswith("G"):
-                    column = number - 1
                 continue
-            letter = text[place]
+            self.letter(text[place])
             place += 1
-            if letter == "\r":
-                column = 0
-            elif letter == "\n":
-                row, column = row + 1, 0
-                if row == len(rows):
-                    rows.append([at, []])
-            elif letter == "\b":
-                column = max(0, column - 1)
-            elif letter >= " ":
-                cells = rows[row][1]
-                cells.extend(" " * (column + 1 - len(cells)))
-                cells[column] = letter
-                rows[row][0] = at
-                column += 1
-    texts = [(at, "".join(cells).rstrip()) for at, cells in rows]
-    while texts and not texts[-1][1]:
-        texts.pop()
-    return texts
+
+    def escape(self, code):
+        number = int(re.sub(r"\D", "", code) or 1)
+        if code.endswith("K"):
+            kept = 0 if "2" in code else self.column
+            self.rows[self.row] = self.rows[self.row][:kept]
+        elif code.endswith("A"):
+            self.row = max(0, self.row - number)
+        elif code.endswith("B"):
+            self.move_to(self.row + number)
+        elif code.endswith("G"):
+            self.column = number - 1
+
+    def move_to(self, row):
+        self.row = row
+        while len(self.rows) <= row:
+            self.rows.append([])
+
+    def letter(self, letter):
+        if letter == "\r":
+            self.column = 0
+        elif letter == "\n":
+            self.move_to(self.row + 1)
+        elif letter == "\b":
+            self.column = max(0, self.column - 1)
+        elif letter >= " ":
+            # A line is wrapped by the letter that no longer fits; at a word, which is easier to read than a terminal's way.
+            if self.column == self.columns:
+                cells = self.rows[self.row]
+                word = "".join(cells).rpartition(" ")[2] if letter != " " else ""
+                word = word if len(word) < self.columns else ""
+                del cells[len(cells) - len(word) :]
+                self.move_to(self.row + 1)
+                self.rows[self.row][: len(word)] = word
+                self.column = len(word)
+                if letter == " ":
+                    return
+            cells = self.rows[self.row]
+            cells.extend(" " * (self.column + 1 - len(cells)))
+            cells[self.column] = letter
+            self.column += 1
+
+    def lines(self):
+        lines = ["".join(cells).rstrip() for cells in self.rows]
+        while lines and not lines[-1]:
+            lines.pop()
+        return lines
 
 
-def draw(typed, texts, columns):
-    """The picture. Each line is hidden until its time within a loop."""
-    total = TYPED_S + max(at for at, _ in texts) + PAUSE_S
-    height = (len(texts) + 1) * LINE + 2 * EDGE
+def frames(chunks, columns):
+    """What stood on the terminal: (seconds, lines) of each change, at most one in FRAME_S but the last two."""
+    screen, found = Screen(columns), [(0.0, [])]
+    for at, text in chunks:
+        screen.write(text)
+        if screen.lines() != found[-1][1]:
+            found.append((at, screen.lines()))
+    shows = [any(map(PROGRESS.match, lines)) for _, lines in found]
+    last = len(found) - 1
+    if any(shows) and not shows[-1]:
+        # What the last progress display consists of is no longer there at the end.
+        last = len(shows) - 1 - shows[::-1].index(True)
+        bar = [row for row, line in enumerate(found[last][1]) if line and line not in found[-1][1]]
+        for number in range(last + 1, len(found)):
+            at, lines = found[number]
+            lines = lines + [""] * (bar[0] - len(lines))
+            found[number] = (at, lines[: bar[0]] + [found[last][1][row] for row in bar] + lines[bar[0] :])
+    kept = [found[0]]
+    for number, (at, lines) in enumerate(found[1:], 1):
+        if at - kept[-1][0] >= FRAME_S or number >= last:
+            kept.append((at, lines))
+    return kept
+
+
+def spans(shown):
+    """Texts of the frames: (row, text, seconds from, seconds to or None at the end)."""
+    found = []
+    for row in range(max(len(lines) for _, lines in shown)):
+        begin, before = 0.0, ""
+        for at, lines in shown:
+            text = lines[row] if row < len(lines) else ""
+            if text != before:
+                if before:
+                    found.append((row, before, begin, at))
+                begin, before = at, text
+        if before:
+            found.append((row, before, begin, None))
+    return found
+
+
+def draw(typed, shown, columns):
+    """The picture: the finished screen, then the run. Texts that go are hidden where nothing moves."""
+    total = STILL_S + TYPED_S + shown[-1][0] + FRAME_S
+    height = (len(shown[-1][1]) + 1) * LINE + 2 * EDGE
     width = round(columns * COLUMN + 2 * EDGE)
-    style, body = [], []
-    for number, (at, text) in enumerate([(None, f"$ {typed}"), *texts]):
-        y = EDGE + LINE * (number + 0.75)
+
+    def share(at):
+        return f"{100 * (STILL_S + TYPED_S + at) / total:.2f}%"
+
+    style, body = [], [f'<text class="typed" x="{EDGE}" y="{EDGE + LINE * 0.75:.1f}">$ {html.escape(typed)}</text>']
+    for number, (row, text, begin, end) in enumerate(spans(shown)):
         label = html.escape(text).replace(" ", "\u00a0")
-        kind = ' class="typed"' if at is None else ""
-        if at is not None and text:
-            share = 100 * (TYPED_S + at) / total
-            style.append(
-                f"@keyframes k{number}{{0%,{share:.2f}%{{opacity:0}}{share + 0.01:.2f}%,100%{{opacity:1}}}}"
-                f"#l{number}{{animation:k{number} {total:.2f}s infinite}}"
-            )
-            kind = f' id="l{number}"'
-        if text:
-            body.append(f'<text{kind} x="{EDGE}" y="{y:.1f}">{label}</text>')
-    spoken = html.escape(" ".join([f"$ {typed}.", *(text.strip() for _, text in texts)]))
+        if end is None:
+            still = 100 * STILL_S / total
+            steps = f"0%{{opacity:1}}{still:.2f}%{{opacity:0}}{share(begin)},100%{{opacity:1}}"
+        else:
+            steps = f"0%{{opacity:0}}{share(begin)}{{opacity:1}}{share(end)},100%{{opacity:0}}"
+        style.append(f"@keyframes k{number}{{{steps}}}#l{number}{{animation:k{number} {total:.2f}s step-end infinite}}")
+        hidden = "" if end is None else ' opacity="0"'
+        y = EDGE + LINE * (row + 1.75)
+        body.append(f'<text id="l{number}"{hidden} x="{EDGE}" y="{y:.1f}">{label}</text>')
+    spoken = html.escape(" ".join([f"$ {typed}.", *(line.strip() for line in shown[-1][1])]))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" role="img" aria-label="{spoken}">\n'
         "<style>text{font:14px ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;fill:#d8dee9}"
-        ".typed{fill:#fff;font-weight:bold}@media (prefers-reduced-motion:reduce){text{animation:none!important}}"
-        f"@media print{{text{{animation:none!important}}}}{''.join(style)}</style>\n"
+        ".typed{fill:#fff;font-weight:bold}"
+        f"{''.join(style)}"
+        "@media (prefers-reduced-motion:reduce){text{animation:none!important}}"
+        "@media print{text{animation:none!important}}</style>\n"
         f'<rect width="{width}" height="{height}" rx="8" fill="#20242c"/>\n' + "\n".join(body) + "\n</svg>\n"
     )
 
@@ -129,14 +199,14 @@ def main():
     parser.add_argument("command", nargs=argparse.REMAINDER)
     arguments = parser.parse_args()
     if not arguments.command:
-        parser.error("give a command, such as: hakobu demo")
+        parser.error("no command, such as: hakobu demo")
     builds = [top / f"target/{kind}/hakobu" for kind in ("dist", "x86_64-unknown-linux-musl/dist", "release")]
     program = os.environ.get("HAKOBU") or next((str(path) for path in builds if path.exists()), "")
     if not os.access(program, os.X_OK):
-        sys.exit("bench/recording.py: there is no program: build it, or name it with HAKOBU")
-    with tempfile.TemporaryDirectory() as folder:
-        os.symlink(os.path.abspath(program), f"{folder}/hakobu")
-        os.environ["PATH"] = folder + os.pathsep + os.environ["PATH"]
+        sys.exit("bench/recording.py: no program: build it, or name it with HAKOBU")
+    with tempfile.TemporaryDirectory() as directory:
+        os.symlink(os.path.abspath(program), f"{directory}/hakobu")
+        os.environ["PATH"] = directory + os.pathsep + os.environ["PATH"]
         os.environ.update(LC_ALL="C.UTF-8", TERM="xterm", COLUMNS=str(arguments.columns))
         if not shutil.which(arguments.command[0]):
             sys.exit(f"bench/recording.py: there is no program {arguments.command[0]}")
@@ -144,7 +214,8 @@ def main():
     if code != 0:
         sys.exit(f"{' '.join(arguments.command)}: exit code {code}; nothing is drawn")
     typed = " ".join(arguments.command)
-    arguments.output.write_text(draw(typed, lines(chunks), arguments.columns), encoding="utf-8")
+    shown = frames(chunks, arguments.columns)
+    arguments.output.write_text(draw(typed, shown, arguments.columns), encoding="utf-8")
 
 
 if __name__ == "__main__":

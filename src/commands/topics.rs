@@ -19,15 +19,19 @@ const TOPICS: &[Topic] = topics! {
     "s3" = "s3",
     "s3-commands" = "s3-commands",
     "tuning" = "tuning",
+    "limits" = "limits",
+    "progress" = "progress",
     "explain" = "explain",
     "cluster-guide" = "cluster",
     "scale" = "scale",
     "differences" = "differences",
     "compatibility" = "compatibility",
     #[cfg(feature = "lab")]
-    "bench-guide" = "bench",
-    #[cfg(feature = "lab")]
     "watch-guide" = "watch",
+    #[cfg(feature = "lab")]
+    "bench-guide" = "bench",
+    #[cfg(feature = "io")]
+    "io-guide" = "io",
     #[cfg(feature = "lab")]
     "report-guide" = "report",
     #[cfg(feature = "lab")]
@@ -46,8 +50,6 @@ const TOPICS: &[Topic] = topics! {
     "d-s3cmd-parallel" = "campaigns/d-s3cmd-parallel",
     #[cfg(feature = "lab")]
     "e-cp-rsync-load" = "campaigns/e-cp-rsync-load",
-    #[cfg(feature = "io")]
-    "io-guide" = "io",
 };
 
 /// The name of the topic that lists the others.

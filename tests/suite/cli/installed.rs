@@ -76,7 +76,7 @@ fn the_documentation_is_in_the_program() {
     let list = run_command(&program(), &["help", "topics"]).ok().out();
     let topics: Vec<&str> =
         list.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next()).collect();
-    for topic in ["tutorial", "s3", "tuning", "explain", "differences"] {
+    for topic in ["tutorial", "s3", "tuning", "limits", "progress", "explain", "differences"] {
         assert!(topics.contains(&topic), "{topic}\n{list}");
     }
     // Lines are wrapped anywhere.
@@ -93,10 +93,10 @@ fn the_documentation_is_in_the_program() {
             }
         }
     }
-    let tuning = of("tuning");
+    let limits = of("limits");
     assert!(
-        tuning.contains("--bwlimit RATE") && tuning.contains("hakobu help explain"),
-        "{tuning}"
+        limits.contains("--bwlimit RATE") && limits.contains("hakobu help explain"),
+        "{limits}"
     );
     run_command(&program(), &["help", "nowhere"]).expect(2).says(&["nowhere", "help topics"]);
 }

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Documents whose blocks are steps of one session.
-const SESSIONS: &[&str] = &["docs/tutorial.md"];
+const SESSIONS: &[&str] = &["docs/tutorial.md", "docs/ja/tutorial.md"];
 
 /// Whether this machine can set the stage.
 fn can_run() -> bool {
@@ -50,6 +50,16 @@ fn japanese_readme() {
 #[test]
 fn tutorial() {
     check("docs/tutorial.md");
+}
+
+#[test]
+fn japanese_tutorial() {
+    check("docs/ja/tutorial.md");
+}
+
+#[test]
+fn limits() {
+    check("docs/limits.md");
 }
 
 #[test]
@@ -110,7 +120,7 @@ fn every_document_is_run() {
     let source = include_str!("mod.rs");
     let top = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut seen = 0;
-    for folder in ["docs", "docs/campaigns"] {
+    for folder in ["docs", "docs/ja", "docs/campaigns"] {
         for entry in std::fs::read_dir(top.join(folder)).unwrap() {
             let path = entry.unwrap().path();
             let Some(name) = path.file_name().unwrap().to_str().unwrap().strip_suffix(".md") else {
@@ -119,7 +129,7 @@ fn every_document_is_run() {
             let file = format!("{folder}/{name}.md");
             let text = std::fs::read_to_string(&path).unwrap();
             let is_run = match folder {
-                "docs" => source.contains(&format!("check(\"{file}\")")),
+                "docs" | "docs/ja" => source.contains(&format!("check(\"{file}\")")),
                 _ => source.contains(&format!("\"{name}\"")),
             };
             assert!(is_run || scripts(&file, &text, false).is_empty(), "{file} is not run");
@@ -127,6 +137,51 @@ fn every_document_is_run() {
         }
     }
     assert!(seen > 20, "{seen}");
+}
+
+/// Links between documents name files, and headings in them, that exist.
+#[test]
+fn links_have_targets() {
+    let top = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |file: &Path| std::fs::read_to_string(file).unwrap();
+    let mut seen = 0;
+    for folder in ["", "docs", "docs/ja", "docs/campaigns", "docs/benchmarks"] {
+        for entry in std::fs::read_dir(top.join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_none_or(|end| end != "md") {
+                continue;
+            }
+            for link in links(&read(&path)) {
+                let (file, heading) = link.split_once('#').unwrap_or((&link, ""));
+                let target = match file {
+                    "" => path.clone(),
+                    file => path.parent().unwrap().join(file),
+                };
+                assert!(target.exists(), "{}: {link}", path.display());
+                let found = || anchors(&read(&target)).iter().any(|anchor| anchor == heading);
+                assert!(heading.is_empty() || found(), "{}: {link}", path.display());
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 100, "{seen}");
+}
+
+/// Targets of the links of a document, without those to other sites.
+fn links(markdown: &str) -> Vec<String> {
+    let targets = markdown.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    targets.filter(|target| !target.contains("://")).map(str::to_owned).collect()
+}
+
+/// Headings of a document as GitHub makes anchors of them.
+fn anchors(markdown: &str) -> Vec<String> {
+    let headings = markdown.lines().filter(|line| line.starts_with('#'));
+    let anchor = |heading: &str| {
+        let text = heading.trim_start_matches(['#', ' ']).to_lowercase();
+        let kept = text.chars().filter(|c| c.is_alphanumeric() || "-_ ".contains(*c));
+        kept.map(|c| if c == ' ' { '-' } else { c }).collect::<String>()
+    };
+    headings.map(anchor).collect()
 }
 
 #[test]
