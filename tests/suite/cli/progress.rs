@@ -100,7 +100,7 @@ fn a_bar_comes_by_itself_after_a_second() {
     }
     let shown = |run: &Run| {
         let text = run.ok().out();
-        for word in [" %", "MB of ", " left", "/s (mean ", " files", " job"] {
+        for word in ["%, ", "MB of ", " left", "/s (avg ", " files", " job"] {
             assert!(text.contains(word), "no {word:?}: {run}");
         }
         // No colours, and the last bar is gone.
@@ -194,7 +194,7 @@ fn the_limit_of_now_is_named_from_five_seconds_on() {
             events.iter().filter(|event| number(event, "elapsed_s") >= 6.0).collect();
         // Others may keep the copy below its limit.
         if number(&run.summary(), "real_s") < 9.0 {
-            assert!(late.iter().any(|event| event["limit"] == "your limit"), "{run}");
+            assert!(late.iter().any(|event| event["limit"] == "--bwlimit"), "{run}");
         }
     });
 }
@@ -221,7 +221,7 @@ fn written(child: &Child) -> u64 {
     line.parse().unwrap()
 }
 
-/// Bytes moved in a line such as `33 %, 33.28 MB of 100.00 MB, …`.
+/// Bytes moved in a line such as `33%, 33.28 MB of 100.00 MB, …`.
 fn shown(line: &str) -> u64 {
     let at = line.find(" MB of ").unwrap_or_else(|| panic!("no amount in {line:?}"));
     let start = line[..at].rfind(' ').map_or(0, |space| space + 1);

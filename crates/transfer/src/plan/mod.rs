@@ -1,5 +1,6 @@
 //! From arguments to the start of the engine: pairs source directories with target directories, and determines names.
 
+mod ahead;
 mod arguments;
 mod beside;
 mod feed;
@@ -10,6 +11,7 @@ pub mod objects;
 mod roots;
 mod target;
 
+pub use crate::plan::ahead::AheadCount;
 pub use crate::plan::arguments::{Argument, Expected, Layout, Objects, Spec, arguments, listed};
 pub use crate::plan::target::{Count, warn_of_space};
 pub use crate::policy::{EntrySelection, NOT_AS_PLANNED};

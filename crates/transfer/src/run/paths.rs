@@ -23,6 +23,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
 
 /// A transfer between paths whose target exists.
 pub(super) struct PathTransfer<'a> {
@@ -192,7 +193,24 @@ impl Job for PathTransfer<'_> {
         let counts = pass == Pass::Transfer && resources.capacity.samples;
         let space = counts.then(|| self.space.lock().take()).flatten();
         let ended = AtomicBool::new(false);
+        // What is written into a source would be counted, too.
+        let shows_totals = counts
+            && *mode != TargetMode::Told
+            && !self.inside_source
+            && self.listener.shows_totals();
+        let ahead = shows_totals
+            .then(|| plan::AheadCount::of(&self.policy, place, &self.arguments))
+            .flatten();
+        let (going, over) = mpsc::channel::<()>();
         std::thread::scope(|scope| {
+            // Hung up at the end of the scope's work.
+            let _going = going;
+            if let Some(count) = ahead {
+                let meter = &resources.controls.meter;
+                let counts = move || count.run(meter, &over);
+                // Without a thread for it the totals grow until everything is found.
+                drop(std::thread::Builder::new().name("ahead".into()).spawn_scoped(scope, counts));
+            }
             if let Some(count) = space {
                 let (ended, listener) = (&ended, self.listener);
                 let counts = move || count.warn(ended, listener);
