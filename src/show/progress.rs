@@ -297,18 +297,19 @@ const TURNS: [char; 4] = ['|', '/', '-', '\\'];
 /// Returns the display of a moment: a bar, which takes the columns that are left, with the amounts beside it, and below
 /// it the counts and rates.
 pub fn picture(now: &Moment, columns: usize) -> [String; 2] {
-    let amounts = fitted(amounts(now), columns);
-    let first = match now.fraction {
-        None => {
-            let turn = now.elapsed.as_millis() / TICK.as_millis() % TURNS.len() as u128;
-            let mark = TURNS.get(turn as usize).copied().unwrap_or(' ');
-            if amounts.len() + 2 <= columns { format!("{mark} {amounts}") } else { amounts }
+    let all = amounts(now);
+    let length = joined(&all).len();
+    let amounts = fitted(all, columns);
+    // The bar goes before any of the amounts, with its brackets and the space behind them.
+    let first = match (now.fraction, columns.checked_sub(length + 3)) {
+        (Some(fraction), Some(cells)) if cells >= CELLS_MIN => {
+            format!("{} {amounts}", bar(fraction, cells))
         }
-        // Brackets, and a space behind them.
-        Some(fraction) => match columns.checked_sub(amounts.len() + 3) {
-            Some(cells) if cells >= CELLS_MIN => format!("{} {amounts}", bar(fraction, cells)),
-            _ => amounts,
-        },
+        (None, Some(_)) => {
+            let turn = now.elapsed.as_millis() / TICK.as_millis() % TURNS.len() as u128;
+            format!("{} {amounts}", TURNS.get(turn as usize).copied().unwrap_or(' '))
+        }
+        _ => amounts,
     };
     [first, fitted(rates(now), columns)]
 }
@@ -392,11 +393,13 @@ fn amounts(now: &Moment) -> Vec<LinePart> {
 fn rates(now: &Moment) -> Vec<LinePart> {
     let at = &now.at;
     let mut parts = vec![LinePart::new(1, files_text(now))];
-    if at.bytes > 0 {
-        let (rate, mean) = (now.bytes_per_s as u64, now.bytes_per_s_mean as u64);
-        parts.push(LinePart::new(0, format!("{}/s", number::bytes(rate))));
-        let mean = format!("(avg {}/s)", number::bytes(mean));
-        parts.push(LinePart { separator: " ", ..LinePart::new(7, mean) });
+    let mean = format!("avg {}/s", number::bytes(now.bytes_per_s_mean as u64));
+    let is_ending = ending(now).is_some();
+    if at.bytes > 0 && is_ending {
+        parts.push(LinePart::new(0, mean));
+    } else if at.bytes > 0 {
+        parts.push(LinePart::new(0, format!("{}/s", number::bytes(now.bytes_per_s as u64))));
+        parts.push(LinePart { separator: " ", ..LinePart::new(7, format!("({mean})")) });
     } else if at.done > 0 {
         let rate = number::grouped(now.entries_per_s as u64);
         parts.push(LinePart::new(0, format!("{rate} files/s")));
@@ -408,7 +411,7 @@ fn rates(now: &Moment) -> Vec<LinePart> {
     if at.jobs > 0 {
         parts.push(LinePart::new(5, number::things(at.jobs, "job")));
     }
-    let still_min = if ending(now).is_some() { STILL_MIN_AT_END } else { STILL_MIN };
+    let still_min = if is_ending { STILL_MIN_AT_END } else { STILL_MIN };
     if at.jobs > 0 && now.still >= still_min {
         parts.push(LinePart::new(3, format!("no response for {} s", now.still.as_secs())));
     }

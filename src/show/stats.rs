@@ -276,20 +276,21 @@ mod tests {
 
     #[test]
     fn one_line() {
-        let outcome = Outcome {
-            totals: totals(),
-            took: Duration::from_millis(250),
+        let of = |totals: Totals, took: Duration| Outcome {
+            totals,
+            took,
             jobs: 2,
             ..Outcome::default()
         };
+        let took = Duration::from_millis(250);
+        let outcome = of(totals(), took);
         let line = |outcome: &Outcome, terms: &SummaryTerms<'_>| summary(outcome, terms).join("\n");
         assert_eq!(
             line(&outcome, &copied()),
             "2,000 files and 8.19 MB copied, 3 new directories, 7 unchanged, 1 failed; \
              0.25 s, 32.77 MB/s"
         );
-        let few = Totals { failed: 0, skipped: 0, ..totals() };
-        let few = Outcome { totals: few, ..outcome.clone() };
+        let few = of(Totals { failed: 0, skipped: 0, ..totals() }, took);
         assert_eq!(
             line(&few, &copied()),
             "2,000 files and 8.19 MB copied, 3 new directories; \
@@ -300,8 +301,7 @@ mod tests {
         assert!(line(&few, &terms).contains("; 0.25 s (user 0.10, sys 0.00), 32.77 MB/s"));
         let terms = SummaryTerms { stopped: Duration::from_millis(50), ..copied() };
         assert!(line(&few, &terms).contains("; 0.20 s and 0.1 s stopped, 40.96 MB/s"));
-        let took = Duration::from_secs(5000);
-        let slow = Outcome { took, ..few.clone() };
+        let slow = of(few.totals, Duration::from_secs(5000));
         assert!(line(&slow, &copied()).contains(", 1.64 KB/s, 0.4 files/s, 2 jobs"));
         assert!(line(&few, &SummaryTerms { done: "moved", ..copied() }).contains("8.19 MB moved,"));
         let dry = line(&few, &SummaryTerms { dry_run: true, ..copied() });
