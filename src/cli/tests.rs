@@ -3,7 +3,7 @@
 use super::*;
 
 fn table(command: &str) -> &'static dyn Syntax {
-    crate::commands::find(command).unwrap().table
+    crate::find(command).unwrap().table
 }
 
 fn parse(command: &str, line: &str) -> Result<Typed, Refused> {
@@ -31,7 +31,7 @@ fn parsed(command: &str, line: &str) -> String {
 
 #[test]
 fn tables_are_sound() {
-    for command in crate::commands::COMMANDS {
+    for command in crate::COMMANDS {
         let mut clap = command.table.clap();
         clap.clone().debug_assert();
         let help = clap.render_help().to_string();

@@ -1,11 +1,11 @@
 //! `hakobu man`: manual pages in troff, generated from the option tables, with examples, environment and files of each command.
 
 use super::tool::carry_out;
-use super::{COMMANDS, Command, find, unknown};
 use crate::cli::{Opt, Table, Typed, parts, put, value};
 use crate::exit;
 use crate::files::{self, Target};
 use crate::show::output;
+use crate::{COMMANDS, Command, find, unknown};
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -321,7 +321,7 @@ fn move_one(
             session.show.renamed(from, to, backup.as_deref());
             outcome.totals.files = 1;
         }
-        Ok(RenameResult::Left) => outcome.totals.skipped = 1,
+        Ok(RenameResult::Left) => (outcome.totals.skipped, outcome.totals.left_out) = (1, 1),
         Ok(RenameResult::OtherVolume(policy)) => {
             outcome = session.run(&reading.spec(from, to, *policy));
             if outcome.totals.failed == 0

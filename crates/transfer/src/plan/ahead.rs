@@ -2,8 +2,8 @@
 //! only when they come to it. Names are counted first, then, in a new target, sizes. No decision of the transfer depends
 //! on it, and it uses what the transfer leaves: the lowest priority, and little time in which it waits for a disk.
 
-use super::arguments::c_path;
-use super::target::{counterpart, has_content};
+use super::paths::c_path;
+use super::space::{counterpart, has_content};
 use super::{Argument, TargetPlace};
 use crate::policy::filter::{DirRules, Filter, Origin};
 use crate::policy::{Append, Content, Policy};
