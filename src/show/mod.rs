@@ -128,7 +128,8 @@ impl UnfinishedFile {
                 format!("{what} {were} discarded (--resume keeps {parts})")
             }
             UnfinishedFile::Partial => format!("{what} {were} kept (--partial)"),
-            UnfinishedFile::Resumed(parts) => format!("{parts} of {what} were kept (--resume)"),
+            // Small objects have no parts.
+            UnfinishedFile::Resumed(parts) => format!("{parts} are kept (--resume)"),
         })
     }
 }
@@ -643,7 +644,7 @@ mod tests {
             (
                 UnfinishedFile::Resumed("uploaded parts"),
                 2,
-                Some("uploaded parts of unfinished files were kept (--resume)"),
+                Some("uploaded parts are kept (--resume)"),
             ),
             (UnfinishedFile::NotPartial, 0, None),
             (UnfinishedFile::None, 1, None),

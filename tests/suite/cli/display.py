@@ -271,7 +271,7 @@ def objects():
         no_picture(terminal)
         for more, text in (
             ([], "the unfinished file was discarded (--resume keeps uploaded parts)"),
-            (["--resume"], "uploaded parts of the unfinished file were kept (--resume)"),
+            (["--resume"], "uploaded parts are kept (--resume)"),
         ):
             terminal = Terminal(120, *copy, "--bwlimit=4m", *more, **names)
             terminal.wait("the bar", lambda: "MB/s" in terminal.said and is_drawn(terminal)())

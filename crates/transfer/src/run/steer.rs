@@ -280,7 +280,7 @@ impl Controller {
     pub fn tick(&mut self, now: Duration, controls: &Arc<Controls>, subject: &Subject) {
         let late = now.saturating_sub(std::mem::replace(&mut self.ticked, now));
         if late >= STOPPED_MIN && !matches!(self.proving, Proving::Goes(_)) {
-            self.skip_stop(now, late, controls, subject);
+            self.skip_stop(now, late.saturating_sub(TICK), controls, subject);
         }
         let counts = controls.meter.counts();
         if let Proving::Goes(proof) = &mut self.proving {
