@@ -80,7 +80,7 @@ def environment(work, url=None):
 
 
 def shown_bytes(line):
-    """Bytes moved, of a line of progress: `33 %, 33.28 MB of 100.00 MB, 0:03 left, …`."""
+    """Bytes moved, of a line of progress: `33%, 33.28 MB of 100.00 MB, 0:03 left, …`."""
     found = re.search(r"(?:^|: |, )([\d.,]+) (bytes?|[KMGT]B)(?: of|,)", line)
     return float(found[1].replace(",", "")) * UNITS[found[2]] if found else 0.0
 

@@ -8,7 +8,7 @@ use crate::cli::{JSON, Opt, OptArg, Refused, Row, Table, Takes, Typed, flag, par
 use crate::filters::{self, EXCLUDE, EXCLUDE_FROM, Filters, INCLUDE, INCLUDE_FROM, Rule};
 use crate::limits::{self, LimitArgs};
 use crate::objects::{self, Concerned, ObjectArgs, is_s3, url};
-use crate::show::{Line, ShowOptions, ask};
+use crate::show::{Line, ShowOptions, UnfinishedFile, ask};
 use crate::{backups, exit, names};
 use hakobu_core::error::{Cause, ErrorClass, Operation, Problem};
 use hakobu_core::event::{Event, Listener};
@@ -58,7 +58,8 @@ pub fn parse_work(arguments: &[OsString]) -> Result<CpWork, Refused> {
 }
 
 /// Copies. Without `-r` non-files are rejected first, which is a failure, unlike in rsync.
-fn copy(mut spec: Spec, wanted: ShowOptions) -> u8 {
+fn copy(mut spec: Spec, mut wanted: ShowOptions) -> u8 {
+    wanted.unfinished = UnfinishedFile::of(&spec);
     let session = match Session::start(wanted, exit::of_copy) {
         Ok(session) => session,
         Err(code) => return code,

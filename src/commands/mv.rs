@@ -11,7 +11,7 @@ use crate::cli::{JSON, Opt, OptArg, Refused, Table, Typed, flag, parts, put, val
 use crate::filters::{self, Filters};
 use crate::limits::{self, LimitArgs};
 use crate::objects::{self, Concerned, ObjectArgs};
-use crate::show::{Line, ShowOptions, ask};
+use crate::show::{Line, ShowOptions, UnfinishedFile, ask};
 use crate::{backups, exit, names};
 use hakobu_core::error::{Cause, ErrorClass, Operation, Problem, quoted};
 use hakobu_core::event::{Event, Listener};
@@ -250,8 +250,9 @@ impl MvArgs {
         (wanted.command, wanted.done) = ("mv", "moved");
         wanted.stat = self.objects.stat;
         (wanted.explain, wanted.priority) = (self.limits.explain, self.limits.priority);
-        wanted.resume = "each file is whole, either where it was or where it goes; what is left \
-                         to move can be moved with hakobu sync -aHAX --remove-source-files";
+        wanted.resume = "each file is complete, at its source or its target; move the rest with \
+                         hakobu sync -aHAX --remove-source-files";
+        wanted.unfinished = UnfinishedFile::Discarded;
         wanted.line = match (self.verbose, wanted.json) {
             (false, _) => Line::None,
             (true, false) => Line::Arrow("copied"),
@@ -320,7 +321,7 @@ fn move_one(
             session.show.renamed(from, to, backup.as_deref());
             outcome.totals.files = 1;
         }
-        Ok(RenameResult::Left) => outcome.totals.skipped = 1,
+        Ok(RenameResult::Left) => (outcome.totals.skipped, outcome.totals.left_out) = (1, 1),
         Ok(RenameResult::OtherVolume(policy)) => {
             outcome = session.run(&reading.spec(from, to, *policy));
             if outcome.totals.failed == 0

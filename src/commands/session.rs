@@ -1,7 +1,7 @@
 //! Transfers of a command: signal handlers before, display during, exit code after. The first signal asks the run to end
 //! cleanly, the second one ends the program.
 
-use crate::show::{Line, Show, ShowOptions, output};
+use crate::show::{Line, Show, ShowOptions, UnfinishedFile, output};
 use crate::{exit, stopped};
 use hakobu_core::error::Fatal;
 use hakobu_sys::process;
@@ -14,7 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Runs and displays one transfer; `code_of` returns the exit code.
-pub fn run_transfer(spec: &Spec, wanted: ShowOptions, code_of: fn(&Outcome) -> u8) -> u8 {
+pub fn run_transfer(spec: &Spec, mut wanted: ShowOptions, code_of: fn(&Outcome) -> u8) -> u8 {
+    wanted.unfinished = UnfinishedFile::of(spec);
     match Session::start(wanted, code_of) {
         Ok(session) => {
             let outcome = session.run(spec);

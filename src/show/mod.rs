@@ -17,8 +17,9 @@ use crate::number::{self, Digits};
 use escape::Escape;
 use hakobu_core::error::{Cause, ErrorClass, Problem, cannot, quoted};
 use hakobu_core::event::{Event, Item, Listener, Remark};
+use hakobu_core::unit::Totals;
 use hakobu_sys::paths::Links;
-use hakobu_transfer::run::{Control, Outcome};
+use hakobu_transfer::run::{Control, Layout, Outcome, Spec};
 use jiff::tz::TimeZone;
 use lines::OutFormat;
 use output::Output;
@@ -66,6 +67,73 @@ pub enum Line {
     Json,
 }
 
+/// State in which an interruption leaves a file that is not complete.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UnfinishedFile {
+    /// The command leaves none, or changes files in place.
+    #[default]
+    None,
+    /// It is discarded, and no option keeps it.
+    Discarded,
+    /// It is discarded, and `--partial` would keep it.
+    NotPartial,
+    /// It is discarded, and `--resume` would keep these parts.
+    NotResumed(&'static str),
+    /// `--partial` keeps its beginning.
+    Partial,
+    /// `--resume` keeps these parts.
+    Resumed(&'static str),
+}
+
+impl UnfinishedFile {
+    /// Returns the state for a transfer.
+    pub fn of(spec: &Spec) -> UnfinishedFile {
+        let policy = &spec.policy;
+        let resumed = spec.objects.options.resume;
+        match (spec.sources.are_s3(), spec.target.is_s3()) {
+            (true, true) => UnfinishedFile::Discarded,
+            (true, false) if resumed => UnfinishedFile::Resumed("downloaded parts"),
+            (true, false) => UnfinishedFile::NotResumed("downloaded parts"),
+            (false, true) if resumed => UnfinishedFile::Resumed("uploaded parts"),
+            (false, true) => UnfinishedFile::NotResumed("uploaded parts"),
+            (false, false) if policy.inplace || policy.dry_run => UnfinishedFile::None,
+            (false, false) if policy.partial => UnfinishedFile::Partial,
+            (false, false) => match spec.layout {
+                Layout::Rsync { .. } => UnfinishedFile::NotPartial,
+                Layout::Cp { .. } => UnfinishedFile::Discarded,
+            },
+        }
+    }
+
+    /// Returns whether the next run begins anew with the file.
+    fn is_discarded(self) -> bool {
+        use UnfinishedFile::{Discarded, NotPartial, NotResumed};
+        matches!(self, Discarded | NotPartial | NotResumed(_))
+    }
+
+    /// Returns the sentence about so many files.
+    fn text(self, files: u64) -> Option<String> {
+        let (what, were, them) = match files {
+            0 => return None,
+            1 => ("the unfinished file", "was", "it"),
+            _ => ("unfinished files", "were", "them"),
+        };
+        Some(match self {
+            UnfinishedFile::None => return None,
+            UnfinishedFile::Discarded => format!("{what} {were} discarded"),
+            UnfinishedFile::NotPartial => {
+                format!("{what} {were} discarded (--partial keeps {them})")
+            }
+            UnfinishedFile::NotResumed(parts) => {
+                format!("{what} {were} discarded (--resume keeps {parts})")
+            }
+            UnfinishedFile::Partial => format!("{what} {were} kept (--partial)"),
+            // Small objects have no parts.
+            UnfinishedFile::Resumed(parts) => format!("{parts} are kept (--resume)"),
+        })
+    }
+}
+
 /// The requested output.
 #[derive(Clone, Debug, Default)]
 pub struct ShowOptions {
@@ -77,6 +145,8 @@ pub struct ShowOptions {
     pub done: &'static str,
     /// Advice after an interruption.
     pub resume: &'static str,
+    /// What an interruption leaves of a file that is not complete.
+    pub unfinished: UnfinishedFile,
     /// The line of an entry.
     pub line: Line,
     /// Entries that need nothing, or equal those of another tree, have lines as well.
@@ -409,14 +479,21 @@ impl Show {
         }
         let is_list = matches!(self.wanted.line, Line::List { .. });
         let watched = self.wanted.totals || std::io::stderr().is_terminal();
-        if watched && !self.wanted.quiet && !is_list && outcome.jobs > 0 {
-            let (done, dry_run) = (self.wanted.done, self.wanted.dry_run);
-            output::message(&stats::sentence(outcome, &used, done, dry_run));
+        // A run that ended with an error before anything was done has no totals.
+        let failed_at_once = outcome.fatal.is_some() && outcome.totals == Totals::default();
+        if watched && !self.wanted.quiet && !is_list && outcome.jobs > 0 && !failed_at_once {
+            let terms = stats::SummaryTerms {
+                done: self.wanted.done,
+                dry_run: self.wanted.dry_run,
+                used: self.wanted.stats.then_some(&used),
+                stopped: self.progress.stopped_time(),
+            };
+            stats::summary(outcome, &terms).iter().for_each(|line| output::message(line));
         }
         let watched = watched || self.wanted.ending;
         if watched && !self.wanted.quiet && outcome.totals.unprivileged > 0 {
-            let left_out = number::things(outcome.totals.unprivileged, "attribute");
-            output::message(&format!("skipped, as it requires root: {left_out}"));
+            let attributes = number::things(outcome.totals.unprivileged, "attribute");
+            output::message(&format!("{attributes} not set (requires root)"));
         }
         self.print_verdict(outcome, watched && !is_list);
         if self.wanted.json && !self.wanted.own_end {
@@ -448,7 +525,30 @@ impl Show {
                 self.print(&json::message("error", &fatal.message));
             }
         } else if outcome.stopped {
-            output::message(&format!("interrupted: {}", self.wanted.resume));
+            self.print_interruption(totals);
+        }
+    }
+
+    /// Prints what became of the file that was not complete, and how to continue.
+    fn print_interruption(&self, totals: &Totals) {
+        let at = self.progress.at();
+        // Content that moved and is no part of a complete file.
+        let unfinished = match at.bytes > totals.bytes && !self.wanted.dry_run {
+            true => at.found.saturating_sub(at.done).max(1),
+            false => 0,
+        };
+        let unfinished = self.wanted.unfinished.text(unfinished);
+        let resume = self.wanted.resume;
+        match (unfinished, self.wanted.unfinished) {
+            // The next run begins with it anew.
+            (Some(text), state) if state.is_discarded() && totals.files == 0 => {
+                output::message(&format!("interrupted; {text}"));
+            }
+            (Some(text), _) => {
+                output::message(&format!("interrupted; {resume}"));
+                output::message(&text);
+            }
+            (None, _) => output::message(&format!("interrupted; {resume}")),
         }
     }
 
@@ -489,6 +589,10 @@ fn shown(path: &Option<OsString>) -> String {
 }
 
 impl Listener for Show {
+    fn shows_totals(&self) -> bool {
+        self.progress.shows_totals()
+    }
+
     fn event(&self, event: Event<'_>) {
         match event {
             Event::Begins(meter) => self.progress.begins(meter),
@@ -516,6 +620,38 @@ fn now_s() -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn interrupted_runs_tell_what_became_of_the_file() {
+        for (unfinished, files, text) in [
+            (
+                UnfinishedFile::NotPartial,
+                1,
+                Some("the unfinished file was discarded (--partial keeps it)"),
+            ),
+            (
+                UnfinishedFile::NotPartial,
+                3,
+                Some("unfinished files were discarded (--partial keeps them)"),
+            ),
+            (
+                UnfinishedFile::NotResumed("uploaded parts"),
+                1,
+                Some("the unfinished file was discarded (--resume keeps uploaded parts)"),
+            ),
+            (UnfinishedFile::Discarded, 3, Some("unfinished files were discarded")),
+            (UnfinishedFile::Partial, 1, Some("the unfinished file was kept (--partial)")),
+            (
+                UnfinishedFile::Resumed("uploaded parts"),
+                2,
+                Some("uploaded parts are kept (--resume)"),
+            ),
+            (UnfinishedFile::NotPartial, 0, None),
+            (UnfinishedFile::None, 1, None),
+        ] {
+            assert_eq!(unfinished.text(files).as_deref(), text);
+        }
+    }
 
     #[test]
     fn items_are_asked_for_only_where_somebody_shows_them() {

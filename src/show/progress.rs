@@ -8,10 +8,9 @@ use hakobu_core::event::Item;
 use hakobu_core::meter::{self, Meter};
 use hakobu_core::unit::Kind;
 use hakobu_transfer::run::Outcome;
-use indicatif::ProgressStyle;
 use parking_lot::{Condvar, Mutex};
 use serde::Serialize;
-use signal_hook::consts::SIGUSR1;
+use signal_hook::consts::{SIGCONT, SIGUSR1};
 use std::io::IsTerminal;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -24,6 +23,9 @@ const TICK: Duration = Duration::from_millis(100);
 const LINE: Duration = Duration::from_secs(1);
 /// Stack size of the thread, in bytes.
 const STACK_BYTES: usize = 256 << 10;
+/// Minimum delay of a sample that may come from a stop (Ctrl-Z), and time for the signal that ends it to arrive.
+const STOP_MIN: Duration = Duration::from_millis(100);
+const CONTINUED_WITHIN: Duration = Duration::from_millis(5);
 
 /// Form of progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +90,8 @@ struct Shared {
     signalled: Arc<AtomicBool>,
     write: Write,
     started: Instant,
+    /// Time in which the program was stopped (Ctrl-Z), in milliseconds.
+    stopped_ms: AtomicU64,
     /// Locked while drawing: nothing is drawn after the end.
     over: Mutex<bool>,
     ended: Condvar,
@@ -135,6 +139,7 @@ impl Progress {
             signalled: signal_flag(),
             write: Box::new(write),
             started: Instant::now(),
+            stopped_ms: AtomicU64::new(0),
             over: Mutex::new(false),
             ended: Condvar::new(),
         });
@@ -159,14 +164,27 @@ impl Progress {
 
     /// Returns how far the runs are, for the line of a file.
     pub fn position(&self, transferred: u64) -> RunPosition {
-        RunPosition::of(&self.shared.runs.lock().sum(), transferred)
+        RunPosition::of(&self.at(), transferred)
     }
 
     /// Returns the part of the content that moved, in percent.
     pub fn percent(&self) -> u64 {
-        let at = self.shared.runs.lock().sum();
-        let now = Pace::default().look(at, 0, self.shared.started.elapsed());
-        transfer_state(&now).percent
+        transfer_state(&Pace::default().look(self.at(), 0, self.shared.started.elapsed())).percent
+    }
+
+    /// Returns the sum of the counters of all runs.
+    pub fn at(&self) -> meter::Progress {
+        self.shared.runs.lock().sum()
+    }
+
+    /// Returns whether anybody sees totals and the time left while the command works.
+    pub fn shows_totals(&self) -> bool {
+        self.shared.form != ProgressForm::OnSignal
+    }
+
+    /// Returns the time in which the program was stopped (Ctrl-Z).
+    pub fn stopped_time(&self) -> Duration {
+        Duration::from_millis(self.shared.stopped_ms.load(Relaxed))
     }
 
     /// Sets the text for SIGUSR1 in place of counters.
@@ -198,14 +216,21 @@ impl Shared {
     fn watch(&self) {
         let mut pace = Pace::default();
         let mut next_line = LINE;
+        let mut stops = Stops::new(self.started);
         loop {
             let mut over = self.over.lock();
             self.ended.wait_while_for(&mut over, |over| !*over, TICK);
             if *over {
                 return;
             }
+            if stops.look() {
+                let stopped_ms = u64::try_from(stops.total.as_millis()).unwrap_or(u64::MAX);
+                self.stopped_ms.store(stopped_ms, Relaxed);
+                screen::start_anew();
+            }
             let at = self.runs.lock().sum();
-            let now = pace.look(at, self.failed.load(Relaxed), self.started.elapsed());
+            let elapsed = self.started.elapsed().saturating_sub(stops.total);
+            let now = pace.look(at, self.failed.load(Relaxed), elapsed);
             let due = now.elapsed >= next_line;
             if due {
                 next_line = now.elapsed + LINE;
@@ -229,74 +254,181 @@ impl Shared {
     }
 }
 
-fn draw(now: &Moment) {
-    let template = match now.fraction {
-        Some(_) => "[{bar:20}] {wide_msg}\n{prefix}",
-        None => "{spinner} {wide_msg}\n{prefix}",
-    };
-    screen::draw(|bar| {
-        if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style.progress_chars("=> "));
-        }
-        // These do not draw, unlike `set_message` and the like: a picture has all of a moment or nothing of it.
-        bar.clone()
-            .with_message(amounts_text(now))
-            .with_prefix(rates_text(now))
-            .with_position((now.fraction.unwrap_or(0.0) * screen::STEPS as f64) as u64)
-            .tick();
-    });
+/// Time in which the program was stopped: samples that come late, and SIGCONT.
+struct Stops {
+    continued: Arc<AtomicBool>,
+    last: Instant,
+    total: Duration,
 }
 
-/// Minimum time without progress that is mentioned.
-const STILL_MIN: Duration = Duration::from_secs(3);
+impl Stops {
+    fn new(started: Instant) -> Stops {
+        let continued = Arc::new(AtomicBool::new(false));
+        // Without the handler no stop is noticed.
+        let _ = signal_hook::flag::register(SIGCONT, Arc::clone(&continued));
+        Stops { continued, last: started, total: Duration::ZERO }
+    }
 
-/// Returns the line beside the bar: amount, and remaining time.
-pub fn amounts_text(now: &Moment) -> String {
+    /// Returns whether the program was stopped since the last call, and adds the time.
+    fn look(&mut self) -> bool {
+        let late = self.last.elapsed().saturating_sub(TICK);
+        if late >= STOP_MIN && !self.continued.load(Relaxed) {
+            // The thread that receives the signal may not have run yet.
+            std::thread::sleep(CONTINUED_WITHIN);
+        }
+        self.last = Instant::now();
+        let stopped = self.continued.swap(false, Relaxed) && late >= STOP_MIN;
+        if stopped {
+            self.total += late;
+        }
+        stopped
+    }
+}
+
+fn draw(now: &Moment) {
+    screen::show(&picture(now, screen::room()).join("\n"));
+}
+
+/// Minimum number of cells of the bar.
+const CELLS_MIN: usize = 8;
+/// States of the mark that turns until the total is known.
+const TURNS: [char; 4] = ['|', '/', '-', '\\'];
+
+/// Returns the display of a moment: a bar, which takes the columns that are left, with the amounts beside it, and below
+/// it the counts and rates.
+pub fn picture(now: &Moment, columns: usize) -> [String; 2] {
+    let all = amounts(now);
+    let length = joined(&all).len();
+    let amounts = fitted(all, columns);
+    // The bar goes before any of the amounts, with its brackets and the space behind them.
+    let first = match (now.fraction, columns.checked_sub(length + 3)) {
+        (Some(fraction), Some(cells)) if cells >= CELLS_MIN => {
+            format!("{} {amounts}", bar(fraction, cells))
+        }
+        (None, Some(_)) => {
+            let turn = now.elapsed.as_millis() / TICK.as_millis() % TURNS.len() as u128;
+            format!("{} {amounts}", TURNS.get(turn as usize).copied().unwrap_or(' '))
+        }
+        _ => amounts,
+    };
+    [first, fitted(rates(now), columns)]
+}
+
+fn bar(fraction: f64, cells: usize) -> String {
+    let full = ((fraction * cells as f64) as usize).min(cells - 1);
+    format!("[{}>{}]", "=".repeat(full), " ".repeat(cells - 1 - full))
+}
+
+/// A part of a line. Where not all of them have room, those of the highest rank are left out first.
+struct LinePart {
+    rank: u8,
+    /// Between it and the part before.
+    separator: &'static str,
+    text: String,
+}
+
+impl LinePart {
+    fn new(rank: u8, text: String) -> LinePart {
+        LinePart { rank, separator: ", ", text }
+    }
+}
+
+/// Joins the parts that have room: no part is cut.
+fn fitted(mut parts: Vec<LinePart>, columns: usize) -> String {
+    loop {
+        let line = joined(&parts);
+        let last = parts.iter().enumerate().max_by_key(|(_, part)| part.rank);
+        match last {
+            Some((at, _)) if line.len() > columns => drop(parts.remove(at)),
+            _ => return line,
+        }
+    }
+}
+
+fn joined(parts: &[LinePart]) -> String {
+    let mut line = String::new();
+    for part in parts {
+        if !line.is_empty() {
+            line.push_str(part.separator);
+        }
+        line.push_str(&part.text);
+    }
+    line
+}
+
+/// Minimum time without progress that is mentioned; while uploads are completed, a server may take longer.
+const STILL_MIN: Duration = Duration::from_secs(3);
+const STILL_MIN_AT_END: Duration = Duration::from_secs(30);
+
+/// Returns what is still done after all content has moved.
+fn ending(now: &Moment) -> Option<&'static str> {
+    let at = &now.at;
+    match now.left == Some(Duration::ZERO) && at.done < at.found {
+        true if at.completing > 0 => Some("completing upload ..."),
+        true => Some("finishing ..."),
+        false => None,
+    }
+}
+
+/// Returns the parts of the line beside the bar: amount, and remaining time.
+fn amounts(now: &Moment) -> Vec<LinePart> {
     let mut parts = Vec::new();
     if let Some(fraction) = now.fraction {
-        // 100 % is shown only at the end.
-        parts.push(format!("{} %", (fraction * 100.0).floor().min(99.0)));
+        // 100% is shown only at the end.
+        parts.push(LinePart::new(0, format!("{}%", (fraction * 100.0).floor().min(99.0))));
     }
-    parts.extend(bytes_text(now));
-    if let Some(left) = now.left {
-        parts.push(format!("{} left", clock(left)));
+    parts.extend(bytes_text(now).map(|text| LinePart::new(2, text)));
+    match (ending(now), now.left) {
+        (Some(text), _) => parts.push(LinePart::new(1, text.to_owned())),
+        (None, Some(left)) => parts.push(LinePart::new(1, format!("{} left", clock(left)))),
+        (None, None) => {}
     }
     if parts.is_empty() {
-        parts.push(clock(now.elapsed));
+        parts.push(LinePart::new(0, clock(now.elapsed)));
     }
-    parts.join(", ")
+    parts
 }
 
-/// Returns the line below: counts, rates, and the limiting resource.
-pub fn rates_text(now: &Moment) -> String {
-    let mut parts = vec![files_text(now)];
-    if now.at.bytes > 0 {
-        let (rate, mean) = (now.bytes_per_s as u64, now.bytes_per_s_mean as u64);
-        parts.push(format!("{}/s (mean {}/s)", number::bytes(rate), number::bytes(mean)));
-    } else if now.at.done > 0 {
-        parts.push(format!("{} files/s", number::grouped(now.entries_per_s as u64)));
+/// Returns the parts of the line below: counts, rates, and the bottleneck.
+fn rates(now: &Moment) -> Vec<LinePart> {
+    let at = &now.at;
+    let mut parts = vec![LinePart::new(1, files_text(now))];
+    let mean = format!("avg {}/s", number::bytes(now.bytes_per_s_mean as u64));
+    let is_ending = ending(now).is_some();
+    if at.bytes > 0 && is_ending {
+        parts.push(LinePart::new(0, mean));
+    } else if at.bytes > 0 {
+        parts.push(LinePart::new(0, format!("{}/s", number::bytes(now.bytes_per_s as u64))));
+        parts.push(LinePart { separator: " ", ..LinePart::new(7, format!("({mean})")) });
+    } else if at.done > 0 {
+        let rate = number::grouped(now.entries_per_s as u64);
+        parts.push(LinePart::new(0, format!("{rate} files/s")));
     }
-    if now.at.undrained > 0 {
-        parts.push(format!("{} not on the device yet", number::bytes(now.at.undrained)));
+    if at.undrained > 0 {
+        let waiting = format!("{} not on the device yet", number::bytes(at.undrained));
+        parts.push(LinePart::new(6, waiting));
     }
-    if now.at.jobs > 0 {
-        parts.push(number::things(now.at.jobs, "job"));
+    if at.jobs > 0 {
+        parts.push(LinePart::new(5, number::things(at.jobs, "job")));
     }
-    if now.at.jobs > 0 && now.still >= STILL_MIN {
-        parts.push(format!("no answer for {} s", now.still.as_secs()));
+    let still_min = if is_ending { STILL_MIN_AT_END } else { STILL_MIN };
+    if at.jobs > 0 && now.still >= still_min {
+        parts.push(LinePart::new(3, format!("no response for {} s", now.still.as_secs())));
     }
-    if let Some(limit) = now.at.limit {
-        parts.push(format!("limited by: {limit}"));
+    if let Some(limit) = at.limit {
+        parts.push(LinePart::new(4, format!("limited by {limit}")));
     }
     if now.failed > 0 {
-        parts.push(format!("{} failed", number::grouped(now.failed)));
+        parts.push(LinePart::new(2, format!("{} failed", number::grouped(now.failed))));
     }
-    parts.join(", ")
+    parts
 }
 
 /// Returns both in one line, for a pipe and for SIGUSR1.
 pub fn line_text(now: &Moment) -> String {
-    format!("{}, {}", amounts_text(now), rates_text(now))
+    let mut parts = amounts(now);
+    parts.extend(rates(now));
+    joined(&parts)
 }
 
 /// Returns the state of a run for rsync's line. The number of transferred files is that of finished entries.
@@ -305,7 +437,7 @@ pub fn transfer_state(now: &Moment) -> TransferState {
     let Moment { at, bytes_per_s, .. } = *now;
     TransferState {
         bytes: at.bytes,
-        // 100 % is shown only at the end.
+        // 100% is shown only at the end.
         percent: ((part * 100.0) as u64).min(99),
         bytes_per_s,
         time: now.left.unwrap_or(now.elapsed),
@@ -537,26 +669,104 @@ mod tests {
             bytes_per_s_mean: 27.31e6,
             ..Moment::default()
         };
-        assert_eq!(amounts_text(&now), "81.92 MB of at least 163.84 MB");
+        assert_eq!(joined(&amounts(&now)), "81.92 MB of at least 163.84 MB");
+        let text = |now: &Moment| joined(&rates(now));
         assert_eq!(
-            rates_text(&now),
-            "1,500 of at least 2,000 files, 30.00 MB/s (mean 27.31 MB/s), 16 jobs, limited by: CPU"
+            text(&now),
+            "1,500 of at least 2,000 files, 30.00 MB/s (avg 27.31 MB/s), 16 jobs, limited by CPU"
         );
         (now.at.listed, now.known) = (true, Known::About);
         (now.fraction, now.left) = (Some(0.999), Some(Duration::from_secs(3723)));
         now.failed = 2;
-        let text = line_text(&now);
+        let line = line_text(&now);
         assert!(
-            text.starts_with("99 %, 81.92 MB of about 163.84 MB, 1:02:03 left, 1,500/2,000 files"),
-            "{text}"
+            line.starts_with("99%, 81.92 MB of about 163.84 MB, 1:02:03 left, 1,500/2,000 files"),
+            "{line}"
         );
-        assert!(text.ends_with(", 2 failed"), "{text}");
+        assert!(line.ends_with(", 2 failed"), "{line}");
         now.still = Duration::from_millis(2999);
-        assert!(!rates_text(&now).contains("no answer"), "{}", rates_text(&now));
+        assert!(!text(&now).contains("no response"), "{}", text(&now));
         now.still = Duration::from_millis(12_500);
-        assert!(rates_text(&now).contains("16 jobs, no answer for 12 s, "), "{}", rates_text(&now));
+        assert!(text(&now).contains("16 jobs, no response for 12 s, "), "{}", text(&now));
         now.known = Known::Exactly;
         assert!(line_text(&now).contains("81.92 MB of 163.84 MB"));
+    }
+
+    /// A moment with everything that a display may show.
+    fn busy() -> Moment {
+        let at = Progress {
+            found: 2000,
+            sized: 2000,
+            done: 1500,
+            bytes: 81_920_000,
+            bytes_ahead: 163_840_000,
+            undrained: 12_000_000,
+            jobs: 16,
+            listed: true,
+            limit: Some("--bwlimit"),
+            ..Progress::default()
+        };
+        Moment {
+            at,
+            elapsed: Duration::from_secs(3),
+            failed: 2,
+            bytes_total: at.bytes_ahead,
+            known: Known::Exactly,
+            bytes_per_s: 30e6,
+            bytes_per_s_mean: 27.31e6,
+            fraction: Some(0.5),
+            left: Some(Duration::from_secs(3)),
+            still: Duration::from_secs(4),
+            ..Moment::default()
+        }
+    }
+
+    #[test]
+    fn lines_fit_without_cut_parts() {
+        let now = busy();
+        let all: Vec<String> =
+            amounts(&now).into_iter().chain(rates(&now)).map(|part| part.text).collect();
+        for columns in 1..220 {
+            let [first, second] = picture(&now, columns);
+            let words = first.split_once("] ").map_or(&*first, |(_, words)| words);
+            for line in [words, &*second] {
+                let parts = line.split(", ").flat_map(|part| part.split(" ("));
+                for part in parts.map(|part| part.trim_start_matches("avg ").trim_end_matches(')'))
+                {
+                    assert!(
+                        part.is_empty() || all.iter().any(|text| text.contains(part)),
+                        "{line}"
+                    );
+                }
+            }
+            assert!(first.len() <= columns && second.len() <= columns, "{columns}");
+            // The bar takes all that is left, and goes first.
+            let has_bar = first.starts_with('[');
+            assert!(!has_bar || first.len() == columns, "{first}");
+            assert_eq!(
+                has_bar,
+                columns >= "[=======>] 50%, 81.92 MB of 163.84 MB, 0:03 left".len()
+            );
+        }
+        let [first, second] = picture(&now, 56);
+        assert_eq!(first, "[========>       ] 50%, 81.92 MB of 163.84 MB, 0:03 left");
+        assert_eq!(second, "1,500/2,000 files, 30.00 MB/s, 2 failed");
+        let listing = Moment { fraction: None, left: None, known: Known::AtLeast, ..busy() };
+        assert_eq!(picture(&listing, 56)[0], "- 81.92 MB of at least 163.84 MB");
+    }
+
+    #[test]
+    fn the_end_is_no_time_of_zero() {
+        let mut now = Moment { left: Some(Duration::ZERO), ..busy() };
+        now.still = Duration::from_secs(29);
+        let line = line_text(&now);
+        assert!(line.contains(", finishing ..., ") && !line.contains("no response"), "{line}");
+        now.at.completing = 1;
+        assert!(line_text(&now).contains("163.84 MB, completing upload ..., "), "{now:?}");
+        now.still = Duration::from_secs(30);
+        assert!(line_text(&now).contains("no response for 30 s"), "{now:?}");
+        now.at.done = now.at.found;
+        assert!(line_text(&now).contains("0:00 left"), "{now:?}");
     }
 
     #[test]

@@ -1,10 +1,11 @@
-//! Final statistics as text: rsync's `--stats` and one sentence of totals.
+//! Final statistics as text: rsync's `--stats` and the line of totals.
 
 use crate::number::{self, Digits};
 use hakobu_core::unit::Totals;
 use hakobu_sys::proc::ResourceUsage;
 use hakobu_transfer::run::Outcome;
 use std::fmt::Write;
+use std::time::Duration;
 
 /// Returns rsync's statistics, with its labels. Without the lines about its file list and protocol, as there is
 /// neither; nothing is matched, as files are copied whole.
@@ -90,52 +91,124 @@ pub fn requests(command: &str, outcome: &Outcome, used: &ResourceUsage) -> Strin
     )
 }
 
-/// Returns the totals of a run as one line; `done` is the verb for the files.
-pub fn sentence(outcome: &Outcome, used: &ResourceUsage, done: &str, dry_run: bool) -> String {
-    let done = if dry_run { "to be copied" } else { done };
-    let totals = &outcome.totals;
-    let mut out = format!(
-        "{} and {} {done}",
-        number::things(totals.files, "file"),
-        number::bytes(totals.bytes),
-    );
-    for (n, what) in [
-        (
-            totals.dirs_created,
-            match totals.dirs_created {
-                1 => "new directory",
-                _ => "new directories",
-            },
-        ),
-        (totals.links_created, "new links and nodes"),
+/// Maximum number of columns of a line of totals, with the name of the program before it.
+const COLUMNS_MAX: usize = 100 - "hakobu: ".len();
+
+/// What the totals of a run say beside its numbers.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SummaryTerms<'a> {
+    /// Verb for the files: `copied`, `moved`.
+    pub done: &'a str,
+    /// Nothing was changed.
+    pub dry_run: bool,
+    /// CPU times are shown (`--stats`).
+    pub used: Option<&'a ResourceUsage>,
+    /// Part of the time in which the program was stopped (Ctrl-Z).
+    pub stopped: Duration,
+}
+
+/// Returns the totals of a run: one line, or more where it would be longer than 100 columns.
+pub fn summary(outcome: &Outcome, terms: &SummaryTerms<'_>) -> Vec<String> {
+    let mut lines = wrapped(counts(&outcome.totals, terms));
+    let counts = lines.pop().unwrap_or_default();
+    let mut speed = speed(outcome, terms);
+    loop {
+        let line = format!("{counts}; {}", speed.join(", "));
+        // The number of jobs goes first, then that of files per second.
+        match speed.len() {
+            _ if line.len() <= COLUMNS_MAX => lines.push(line),
+            0..=2 => lines.extend([counts, speed.join(", ")]),
+            length => {
+                speed.truncate(length - 1);
+                continue;
+            }
+        }
+        return lines;
+    }
+}
+
+/// Joins parts, on as many lines as they need.
+fn wrapped(parts: Vec<String>) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for part in parts {
+        match lines.last_mut() {
+            Some(line) if line.len() + part.len() + 3 <= COLUMNS_MAX => {
+                line.push_str(", ");
+                line.push_str(&part);
+            }
+            Some(line) => {
+                line.push(',');
+                lines.push(part);
+            }
+            None => lines.push(part),
+        }
+    }
+    lines
+}
+
+fn counts(totals: &Totals, terms: &SummaryTerms<'_>) -> Vec<String> {
+    let done = if terms.dry_run { "to be copied" } else { terms.done };
+    let files = number::things(totals.files, "file");
+    let mut parts = vec![match totals.bytes {
+        0 => format!("{files} {done}"),
+        bytes => format!("{files} and {} {done}", number::bytes(bytes)),
+    }];
+    let plural = |count: u64, one: &'static str, many: &'static str| match count {
+        1 => one,
+        _ => many,
+    };
+    for (count, what) in [
+        (totals.dirs_created, plural(totals.dirs_created, "new directory", "new directories")),
+        (totals.links_created, created_links(totals)),
         (totals.metadata, "with new attributes"),
-        (totals.skipped, "skipped"),
+        (totals.unchanged(), "unchanged"),
+        (totals.left_out, "skipped"),
         (totals.deleted, "deleted"),
         (totals.removed_sources, "removed from the source"),
         (totals.vanished, "vanished"),
         (totals.failed, "failed"),
     ] {
-        if n > 0 {
-            let _ = write!(out, ", {} {what}", number::grouped(n));
+        if count > 0 {
+            parts.push(format!("{} {what}", number::grouped(count)));
         }
     }
-    let seconds = outcome.took.as_secs_f64();
-    let _ = write!(
-        out,
-        "; {seconds:.2} s (user {:.2}, sys {:.2})",
-        used.user.as_secs_f64(),
-        used.sys.as_secs_f64()
-    );
-    if seconds > 0.0 && totals.bytes > 0 && !dry_run {
-        let files_per_s = totals.files as f64 / seconds;
-        match files_per_s {
-            ..10.0 => drop(write!(out, ", {files_per_s:.1} files/s")),
-            _ => drop(write!(out, ", {} files/s", number::grouped(files_per_s as u64))),
-        }
-        let _ = write!(out, ", {}/s", number::bytes((totals.bytes as f64 / seconds) as u64));
+    parts
+}
+
+/// Returns the name of what `links_created` counts.
+fn created_links(totals: &Totals) -> &'static str {
+    match (totals.seen_nodes, totals.links_created) {
+        (0, 1) => "new link",
+        (0, _) => "new links",
+        // Devices, FIFOs and sockets are counted with them.
+        (_, 1) => "new link or special file",
+        (_, _) => "new links and special files",
     }
-    let _ = write!(out, ", {}", number::things(outcome.jobs as u64, "job"));
-    out
+}
+
+/// Returns the parts about time: the ones behind the first two may be left out, from the last one on.
+fn speed(outcome: &Outcome, terms: &SummaryTerms<'_>) -> Vec<String> {
+    let totals = &outcome.totals;
+    let took = outcome.took.saturating_sub(terms.stopped);
+    let seconds = took.as_secs_f64();
+    let mut time = format!("{seconds:.2} s");
+    if let Some(used) = terms.used {
+        let (user, sys) = (used.user.as_secs_f64(), used.sys.as_secs_f64());
+        let _ = write!(time, " (user {user:.2}, sys {sys:.2})");
+    }
+    if terms.stopped > Duration::ZERO {
+        let _ = write!(time, " and {:.1} s stopped", terms.stopped.as_secs_f64());
+    }
+    let mut parts = vec![time];
+    if seconds > 0.0 && totals.bytes > 0 && !terms.dry_run {
+        parts.push(format!("{}/s", number::bytes((totals.bytes as f64 / seconds) as u64)));
+        parts.push(match totals.files as f64 / seconds {
+            files_per_s if files_per_s < 10.0 => format!("{files_per_s:.1} files/s"),
+            files_per_s => format!("{} files/s", number::grouped(files_per_s as u64)),
+        });
+    }
+    parts.push(number::things(outcome.jobs as u64, "job"));
+    parts
 }
 
 #[cfg(test)]
@@ -197,26 +270,72 @@ mod tests {
         assert!(text.contains("file size: 8,192,000 bytes\nLiteral data: 0 bytes\n"), "{text}");
     }
 
+    fn copied() -> SummaryTerms<'static> {
+        SummaryTerms { done: "copied", ..SummaryTerms::default() }
+    }
+
     #[test]
-    fn one_sentence() {
-        let outcome = Outcome {
-            totals: totals(),
-            took: Duration::from_millis(250),
+    fn one_line() {
+        let of = |totals: Totals, took: Duration| Outcome {
+            totals,
+            took,
             jobs: 2,
             ..Outcome::default()
         };
+        let took = Duration::from_millis(250);
+        let outcome = of(totals(), took);
+        let line = |outcome: &Outcome, terms: &SummaryTerms<'_>| summary(outcome, terms).join("\n");
         assert_eq!(
-            sentence(&outcome, &ResourceUsage::default(), "copied", false),
-            "2,000 files and 8.19 MB copied, 3 new directories, 7 skipped, 1 failed; \
-             0.25 s (user 0.00, sys 0.00), 8,000 files/s, 32.77 MB/s, 2 jobs"
+            line(&outcome, &copied()),
+            "2,000 files and 8.19 MB copied, 3 new directories, 7 unchanged, 1 failed; \
+             0.25 s, 32.77 MB/s"
         );
-        let took = Duration::from_secs(5000);
-        let slow = Outcome { totals: totals(), took, ..Outcome::default() };
-        let slow = sentence(&slow, &ResourceUsage::default(), "copied", false);
-        assert!(slow.contains(", 0.4 files/s, 1.64 KB/s, "), "{slow}");
-        let moved = sentence(&outcome, &ResourceUsage::default(), "moved", false);
-        assert!(moved.contains("8.19 MB moved,"), "{moved}");
-        let dry = sentence(&outcome, &ResourceUsage::default(), "copied", true);
+        let few = of(Totals { failed: 0, skipped: 0, ..totals() }, took);
+        assert_eq!(
+            line(&few, &copied()),
+            "2,000 files and 8.19 MB copied, 3 new directories; \
+             0.25 s, 32.77 MB/s, 8,000 files/s, 2 jobs"
+        );
+        let used = ResourceUsage { user: Duration::from_millis(100), ..ResourceUsage::default() };
+        let terms = SummaryTerms { used: Some(&used), ..copied() };
+        assert!(line(&few, &terms).contains("; 0.25 s (user 0.10, sys 0.00), 32.77 MB/s"));
+        let terms = SummaryTerms { stopped: Duration::from_millis(50), ..copied() };
+        assert!(line(&few, &terms).contains("; 0.20 s and 0.1 s stopped, 40.96 MB/s"));
+        let slow = of(few.totals, Duration::from_secs(5000));
+        assert!(line(&slow, &copied()).contains(", 1.64 KB/s, 0.4 files/s, 2 jobs"));
+        assert!(line(&few, &SummaryTerms { done: "moved", ..copied() }).contains("8.19 MB moved,"));
+        let dry = line(&few, &SummaryTerms { dry_run: true, ..copied() });
         assert!(dry.contains("8.19 MB to be copied,") && !dry.contains("/s"), "{dry}");
+    }
+
+    #[test]
+    fn nothing_to_do() {
+        let totals = Totals { skipped: 3005, left_out: 5, links_created: 1, ..Totals::default() };
+        let outcome = Outcome { totals, took: Duration::from_millis(40), ..Outcome::default() };
+        assert_eq!(
+            summary(&outcome, &copied()),
+            ["0 files copied, 1 new link, 3,000 unchanged, 5 skipped; 0.04 s, 0 jobs"]
+        );
+    }
+
+    #[test]
+    fn no_line_is_longer_than_100_columns() {
+        let totals = Totals {
+            files: 1_234_567,
+            bytes: 123_450_000_000,
+            dirs_created: 123_456,
+            links_created: 12_345,
+            skipped: 1_234_567,
+            ..totals()
+        };
+        let took = Duration::from_secs(4567);
+        let outcome = Outcome { totals, took, jobs: 512, ..Outcome::default() };
+        assert_eq!(
+            summary(&outcome, &copied()),
+            [
+                "1,234,567 files and 123.45 GB copied, 123,456 new directories, 12,345 new links,",
+                "1,234,567 unchanged, 1 failed; 4567.00 s, 27.03 MB/s, 270 files/s, 512 jobs",
+            ]
+        );
     }
 }

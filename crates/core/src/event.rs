@@ -225,4 +225,9 @@ pub struct EntryPaths {
 pub trait Listener: Sync {
     /// Takes one event.
     fn event(&self, event: Event<'_>);
+
+    /// Returns whether somebody sees totals while a run works: then it may count ahead what there is to do.
+    fn shows_totals(&self) -> bool {
+        false
+    }
 }

@@ -66,6 +66,7 @@ pub struct Lane {
     done: AtomicU64,
     bytes_ahead: AtomicU64,
     undrained: AtomicU64,
+    completing: AtomicU64,
     wire: ConnectionCounters,
 }
 
@@ -140,6 +141,16 @@ impl Lane {
     /// Bytes of the large file at hand that are written and not on the device.
     pub fn undrained(&self, bytes: u64) {
         self.undrained.store(bytes, Ordering::Relaxed);
+    }
+
+    /// All parts of an upload have arrived, and the server puts them together from now on, until `completed`.
+    pub fn completing(&self) {
+        add(&self.completing, 1);
+    }
+
+    /// See [`Lane::completing`].
+    pub fn completed(&self) {
+        add(&self.completing, u64::MAX);
     }
 
     /// Pieces of work finished: an entry, a segment of a large file, a request.
@@ -227,6 +238,8 @@ pub struct Meter {
     planned: CachePadded<PlannedCounts>,
     /// Everything has been found.
     listed: AtomicBool,
+    /// What is going to be found, where that was counted.
+    ahead: Mutex<Option<CountedAhead>>,
     /// The present limit, where it is known.
     limit: Mutex<Option<&'static str>>,
 }
@@ -267,6 +280,7 @@ impl Meter {
             lanes: (0..lanes.max(1)).map(|_| CachePadded::default()).collect(),
             planned: CachePadded::default(),
             listed: AtomicBool::default(),
+            ahead: Mutex::default(),
             limit: Mutex::default(),
         }
     }
@@ -366,6 +380,30 @@ pub struct FoundEntries {
     pub bytes_ahead: u64,
 }
 
+/// What a run is going to find, from a count ahead of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CountedAhead {
+    /// Entries, without directories.
+    pub found: u64,
+    /// Content that is going to be moved, in bytes; `None` where that is not known.
+    pub bytes: Option<u64>,
+}
+
+impl CountedAhead {
+    /// Completes what the run itself has found so far. Sizes count until the run knows all of its own.
+    fn complete(self, now: &mut Progress) {
+        if !now.listed {
+            // A source may have grown.
+            now.found = now.found.max(self.found);
+            now.listed = true;
+        }
+        if let Some(bytes) = self.bytes.filter(|_| now.sized < now.found) {
+            now.bytes_ahead = now.bytes_ahead.max(bytes);
+            now.sized = now.found;
+        }
+    }
+}
+
 /// Progress of a run. The counters are read one after the other while the workers go on: a sum may be a few entries
 /// ahead of another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -382,9 +420,11 @@ pub struct Progress {
     pub bytes_ahead: u64,
     /// Bytes of large files that are written and not on the device, where the kernel says.
     pub undrained: u64,
+    /// Uploads whose parts a server puts together now.
+    pub completing: u64,
     /// Units under way now.
     pub jobs: u64,
-    /// All entries were found.
+    /// All entries were found, or counted ahead.
     pub listed: bool,
     /// The present limit, in a word or two, where it is known.
     pub limit: Option<&'static str>,
@@ -409,6 +449,11 @@ impl Meter {
         self.listed.store(true, Ordering::Release);
     }
 
+    /// Notes what is going to be found.
+    pub fn counted_ahead(&self, ahead: CountedAhead) {
+        *self.ahead.lock() = Some(ahead);
+    }
+
     /// Notes what limits the run now.
     pub fn set_limit(&self, limit: Option<&'static str>) {
         *self.limit.lock() = limit;
@@ -426,7 +471,7 @@ impl Meter {
             add_up!(lane => sum, done bytes);
         }
         for lane in &*self.lanes {
-            add_up!(lane => sum, sized bytes_ahead undrained found);
+            add_up!(lane => sum, sized bytes_ahead undrained completing found);
             for (phase, count) in lane.doing.iter().enumerate() {
                 let count = count.load(Ordering::Relaxed);
                 if phase != Phase::Idle as usize && count <= u32::MAX / 2 {
@@ -439,6 +484,10 @@ impl Meter {
         sum.sized = positive(sum.sized.wrapping_add(by_planners)).clamp(sum.done, sum.found);
         let bytes_ahead = sum.bytes_ahead.wrapping_add(load(&planned.bytes_ahead));
         sum.bytes_ahead = positive(bytes_ahead).max(sum.bytes);
+        sum.completing = positive(sum.completing);
+        if let Some(ahead) = *self.ahead.lock() {
+            ahead.complete(&mut sum);
+        }
         sum
     }
 }
@@ -457,6 +506,7 @@ impl std::ops::AddAssign for Progress {
         self.bytes += other.bytes;
         self.bytes_ahead += other.bytes_ahead;
         self.undrained += other.undrained;
+        self.completing += other.completing;
         self.jobs += other.jobs;
         self.listed &= other.listed;
         self.limit = other.limit.or(self.limit);
@@ -659,6 +709,39 @@ mod tests {
         let after = meter.progress();
         assert_eq!((after.bytes_ahead, after.done, after.listed), (450, 3, true));
         assert_eq!(after.limit, Some("CPU"));
+    }
+
+    #[test]
+    fn a_count_ahead_tells_what_is_not_found_yet() {
+        let meter = Meter::new(1);
+        let lane = meter.lane(0);
+        lane.found(4);
+        lane.sized();
+        lane.ahead(10);
+        lane.bytes(10);
+        lane.done(1);
+        meter.counted_ahead(CountedAhead { found: 9, bytes: None });
+        let now = meter.progress();
+        assert_eq!((now.found, now.listed, now.sized, now.bytes_ahead), (9, true, 1, 10));
+        meter.counted_ahead(CountedAhead { found: 9, bytes: Some(90) });
+        let now = meter.progress();
+        assert_eq!((now.found, now.listed, now.sized, now.bytes_ahead), (9, true, 9, 90));
+        // What the run finds itself counts in the end.
+        lane.found(4);
+        meter.all_found();
+        assert_eq!((meter.progress().found, meter.progress().bytes_ahead), (8, 90));
+        (0..7).for_each(|_| lane.sized());
+        lane.ahead(70);
+        assert_eq!(meter.progress().bytes_ahead, 80);
+    }
+
+    #[test]
+    fn uploads_are_completed() {
+        let meter = Meter::new(2);
+        meter.lane(0).completing();
+        assert_eq!(meter.progress().completing, 1);
+        meter.lane(0).completed();
+        assert_eq!(meter.progress().completing, 0);
     }
 
     #[test]

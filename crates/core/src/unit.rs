@@ -48,6 +48,8 @@ pub struct Totals {
     pub files_created: u64,
     /// Entries that were up to date already, or that an option leaves alone.
     pub skipped: u64,
+    /// Those of them that were left alone although they are not up to date.
+    pub left_out: u64,
     /// Bytes of regular files that were up to date.
     pub bytes_skipped: u64,
     /// Entries whose metadata alone was changed.
@@ -76,6 +78,13 @@ pub struct Totals {
     pub seen_bytes: u64,
 }
 
+impl Totals {
+    /// Returns the number of entries that were up to date already.
+    pub fn unchanged(&self) -> u64 {
+        self.skipped.saturating_sub(self.left_out)
+    }
+}
+
 macro_rules! add_fields {
     ($($field:ident)*) => {
         impl std::ops::AddAssign for Totals {
@@ -83,7 +92,7 @@ macro_rules! add_fields {
         }
     };
 }
-add_fields!(files bytes dirs_created links_created files_created skipped bytes_skipped metadata
+add_fields!(files bytes dirs_created links_created files_created skipped left_out bytes_skipped metadata
     deleted removed_sources failed vanished deletes_held unprivileged seen_files seen_dirs
     seen_links seen_nodes seen_bytes);
 

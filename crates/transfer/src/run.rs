@@ -36,6 +36,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 pub use steer::steered;
 
@@ -389,7 +390,24 @@ impl Job for PathTransfer<'_> {
         let counts = pass == Pass::Transfer && resources.capacity.samples;
         let space = counts.then(|| self.space.lock().take()).flatten();
         let ended = AtomicBool::new(false);
+        // What is written into a source would be counted, too.
+        let counts_ahead = counts
+            && *mode != TargetMode::Told
+            && !self.inside_source
+            && self.listener.shows_totals();
+        let ahead = counts_ahead
+            .then(|| plan::AheadCount::of(&self.policy, place, &self.arguments))
+            .flatten();
+        let (going, over) = mpsc::channel::<()>();
         std::thread::scope(|scope| {
+            // Hung up when the work is done.
+            let _going = going;
+            if let Some(count) = ahead {
+                let meter = &resources.controls.meter;
+                let counts = move || count.run(meter, &over);
+                // Without a thread for it the totals grow until everything is found.
+                drop(std::thread::Builder::new().name("ahead".into()).spawn_scoped(scope, counts));
+            }
             if let Some(count) = space {
                 let (ended, listener) = (&ended, self.listener);
                 let counts = move || count.warn(ended, listener);

@@ -274,6 +274,10 @@ struct Numbered<'a> {
 }
 
 impl Listener for Numbered<'_> {
+    fn shows_totals(&self) -> bool {
+        self.show.shows_totals()
+    }
+
     fn event(&self, event: Event<'_>) {
         let Event::Problem(problem) = event else { return self.show.event(event) };
         let names = [problem.source.as_deref(), problem.target.as_deref()];

@@ -45,7 +45,7 @@ fn trees_that_are_compared_measured_and_removed() {
         (
             "verify --no-times -j 4 slow/t copy",
             "cp -a slow/t copy",
-            &[" of at least ", " %", "/2,000 files", " left", "/s (mean "],
+            &[" of at least ", "%, ", "/2,000 files", " left", "/s (avg "],
         ),
         ("rm -r -j 4 slow/t", "", &[" files", "files/s", "4 jobs"]),
     ];
@@ -73,8 +73,8 @@ fn objects_in_a_pipe() {
         let text = format!("export {names} AWS_ENDPOINT_URL={}; {line}", server.url());
         script(area.path(), &text)
     };
-    drawn(&run("$H cat s3://bkt/key >/dev/null"), &["MB", "MB/s (mean "]);
-    drawn(&run("head -c 20000000 /dev/zero | $H pipe s3://bkt/key"), &["MB", "MB/s (mean "]);
+    drawn(&run("$H cat s3://bkt/key >/dev/null"), &["MB", "MB/s (avg "]);
+    drawn(&run("head -c 20000000 /dev/zero | $H pipe s3://bkt/key"), &["MB", "MB/s (avg "]);
     // A bar among the content would be part of what one reads.
     let run = run("$H cat --range 0-9 s3://bkt/key");
     assert!(!run.ok().out().contains("\x1b["), "{run}");

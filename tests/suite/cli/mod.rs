@@ -3,6 +3,7 @@
 mod arguments;
 mod asking;
 mod bars;
+mod display;
 mod exit_codes;
 mod features;
 mod formats;

@@ -1,7 +1,7 @@
 //! Progress compared with the actual transfer: on a terminal, in a pipe, as JSON, and on a signal.
 
 use crate::cli::arguments::{case, files};
-use crate::common::case::{Case, Run, on_terminal};
+use crate::common::case::{Case, Run, on_terminal, run_fed};
 use crate::common::{have, program, side_by_side};
 use crate::objects::stage::{Stage, stage};
 use serde_json::Value;
@@ -24,6 +24,11 @@ fn fill(dir: &Path, count: usize, bytes: u64) {
     for n in 0..count {
         std::fs::write(dir.join(format!("f{n}")), vec![b'x'; bytes as usize]).unwrap();
     }
+}
+
+/// Runs another line of a case.
+fn case_run(c: &Case, line: &str) -> Run {
+    run_fed(&mut local(c, line), b"")
 }
 
 /// The progress events of a run.
@@ -59,12 +64,14 @@ fn is_true(run: &Run, all: u64, per_s: u64) {
         }
         assert!(bytes <= (elapsed + 1.5) * per_s * 1.1, "{bytes} at {elapsed} s: {run}");
         let listed = event["listed"].as_bool().unwrap();
-        if listed && elapsed > took / 2.0 {
+        if listed && elapsed > took / 3.0 {
             let total = number(event, "bytes_total");
             assert!((total - all).abs() <= all * 0.1, "a total of {total}: {run}");
             let (left, right) = (number(event, "left_s"), took - elapsed);
+            // Where the machine does not keep to the rate, it is not constant.
+            let slack_s = if took < all / per_s * 1.1 { 0.5 } else { 1.5 };
             assert!(
-                (left - right).abs() <= right * 0.25 + 1.5,
+                (left - right).abs() <= right * 0.25 + slack_s,
                 "{left} s left, not {right}: {run}"
             );
         }
@@ -81,6 +88,33 @@ fn bytes_of_many_files_and_of_a_large_one() {
             is_true(&c.run(), 20 * MB, 4 * MB);
         });
     }
+}
+
+/// Workers list a directory only when they come to it: totals are counted ahead of them.
+#[test]
+fn totals_of_many_files_are_there_after_a_second() {
+    let count = |c: &Case, line: &str, all: u64| {
+        let events = events(&case_run(c, line));
+        assert!(events.len() >= 3, "{events:?}");
+        // The first event may come before the count.
+        for event in &events[1..] {
+            assert_eq!(event["files_total"], 1500, "{event}");
+            assert!(!event["fraction"].is_null() && !event["left_s"].is_null(), "{event}");
+            let total = number(event, "bytes_total");
+            assert!((total - all as f64).abs() <= all as f64 * 0.02, "{event}");
+        }
+        events
+    };
+    case("sync -a --json --bwlimit=4m SRC/ DST", |c| {
+        (0..30).for_each(|n| fill(&c.src().join(format!("d{n}")), 50, 12_000));
+        let all = 1500 * 12_000;
+        let events = count(c, &c.line, all);
+        assert_eq!(events[events.len() - 1]["estimated"], false);
+        // Excluded names do not count, and an update moves what has changed.
+        (0..30).for_each(|n| fill(&c.src().join(format!("d{n}/out")), 9, 10));
+        (0..30).for_each(|n| fill(&c.src().join(format!("d{n}")), 50, 12_001));
+        count(c, "sync -a --json --exclude=out --bwlimit=4m SRC/ DST", all);
+    });
 }
 
 #[test]
@@ -100,7 +134,7 @@ fn a_bar_comes_by_itself_after_a_second() {
     }
     let shown = |run: &Run| {
         let text = run.ok().out();
-        for word in [" %", "MB of ", " left", "/s (mean ", " files", " job"] {
+        for word in ["%, ", "MB of ", " left", "/s (avg ", " files", " job"] {
             assert!(text.contains(word), "no {word:?}: {run}");
         }
         // No colours, and the last bar is gone.
@@ -194,7 +228,7 @@ fn the_limit_of_now_is_named_from_five_seconds_on() {
             events.iter().filter(|event| number(event, "elapsed_s") >= 6.0).collect();
         // Others may keep the copy below its limit.
         if number(&run.summary(), "real_s") < 9.0 {
-            assert!(late.iter().any(|event| event["limit"] == "your limit"), "{run}");
+            assert!(late.iter().any(|event| event["limit"] == "--bwlimit"), "{run}");
         }
     });
 }
@@ -221,7 +255,7 @@ fn written(child: &Child) -> u64 {
     line.parse().unwrap()
 }
 
-/// Bytes moved in a line such as `33 %, 33.28 MB of 100.00 MB, …`.
+/// Bytes moved in a line such as `33%, 33.28 MB of 100.00 MB, …`.
 fn shown(line: &str) -> u64 {
     let at = line.find(" MB of ").unwrap_or_else(|| panic!("no amount in {line:?}"));
     let start = line[..at].rfind(' ').map_or(0, |space| space + 1);

@@ -90,7 +90,7 @@ fn says_so(lines: &mut impl BufRead) {
     loop {
         let from = all.len();
         assert!(lines.read_line(&mut all).unwrap() > 0, "ended: {all}");
-        if all[from..].contains("no answer for ") {
+        if all[from..].contains("no response for ") {
             return;
         }
         assert!(begun.elapsed() < Duration::from_secs(60), "{all}");

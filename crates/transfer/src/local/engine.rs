@@ -450,6 +450,12 @@ pub struct Worker<'a> {
 }
 
 impl Worker<'_> {
+    /// Counts an entry that is left alone although its target may need something.
+    pub(super) fn count_left_out(&mut self) {
+        self.totals.skipped += 1;
+        self.totals.left_out += 1;
+    }
+
     /// Counts an entry whose target needs nothing.
     pub(super) fn count_unchanged(&mut self, source: &Meta) {
         self.totals.skipped += 1;

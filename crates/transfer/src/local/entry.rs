@@ -462,7 +462,7 @@ impl LocalEngine<'_> {
             && !matches!(*action, Action::Skip(_))
             && !ask(&entry.target_path())
         {
-            worker.totals.skipped += 1;
+            worker.count_left_out();
             return Ok(Break(EntryState::Finished));
         }
         if let Action::Skip(reason) = *action
@@ -772,7 +772,7 @@ impl LocalEngine<'_> {
         let (operation, reason) = if onto_itself() {
             (Operation::Create, "source and target are the same file")
         } else if links_to_it || is_kept {
-            worker.totals.skipped += 1;
+            worker.count_left_out();
             return true;
         } else if self.is_its_backup(entry, source) {
             (Operation::Create, "backing up the target might destroy the source")
@@ -824,7 +824,7 @@ impl LocalEngine<'_> {
         reason: Reason,
         (source, exists): (&Meta, bool),
     ) {
-        worker.totals.skipped += 1;
+        worker.count_left_out();
         if let Some(why) = self.remark(reason, exists) {
             // rsync names a file that is too large or too small as in the source.
             let is_sized = matches!(why, Skip::TooLarge | Skip::TooSmall);
@@ -866,7 +866,7 @@ impl LocalEngine<'_> {
     fn push_dir(&self, worker: &mut Worker<'_>, entry: &DirEntry<'_>) -> EntryState {
         let policy = self.context.policy;
         if !policy.recurse && !policy.dirs {
-            worker.totals.skipped += 1;
+            worker.count_left_out();
             let reason = "it is a directory (-r copies it)";
             let class = if policy.cp_targets { ErrorClass::Partial } else { ErrorClass::Notice };
             if class == ErrorClass::Partial {
@@ -1043,7 +1043,7 @@ impl LocalEngine<'_> {
         if self.context.policy.safe_links
             && is_unsafe_link(text.to_bytes(), &entry.node.path_of(entry.target_name))
         {
-            worker.totals.skipped += 1;
+            worker.count_left_out();
             let reason = "ignoring unsafe symlink, which leads out of the tree (--safe-links)";
             let paths = (Some(entry.source_path()), None);
             self.reports.notice(Operation::Read, paths, reason, ErrorClass::Notice);

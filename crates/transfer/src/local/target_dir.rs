@@ -206,7 +206,7 @@ impl LocalEngine<'_> {
                 return Err(Failure::code(Operation::MakeDir, errno::ENOTDIR));
             }
             None if self.context.policy.existing => {
-                worker.totals.skipped += 1;
+                worker.count_left_out();
                 self.reports.skipped(&|| node.path(), Kind::Dir, Skip::NotExisting);
                 return Ok(OpenResult::LeftOut);
             }

@@ -226,7 +226,7 @@ impl LocalEngine<'_> {
         };
         match class {
             ErrorClass::Partial => worker.totals.failed += 1,
-            _ => worker.totals.skipped += 1,
+            _ => worker.count_left_out(),
         }
         node.keep_source();
         let source = Some(node.source_path(side, name));

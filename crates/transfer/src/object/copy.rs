@@ -451,8 +451,8 @@ impl Upload {
         let MoveTarget { client, bucket, key } = MoveTarget::of(core, &self.moving)?;
         let headers: Headers = condition(core, &self.moving).into_iter().collect();
         let (id, size) = (&self.id, self.cut.size);
-        let made = complete_upload(client, bucket, &key, id, &parts, size, whole, &headers).await;
-        match made {
+        let made = complete_upload(client, bucket, &key, id, &parts, size, whole, &headers);
+        match core.completing(made).await {
             Ok(_) => Ok(MoveResult { bytes: size, ..MoveResult::default() }),
             Err(error) => refused(core, error),
         }

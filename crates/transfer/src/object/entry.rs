@@ -312,6 +312,7 @@ impl Core<'_> {
             Err(Failed::Request(_, _, error))
                 if self.engine.setup.options.leave_archived && error.is_archived() =>
             {
+                totals.left_out += 1;
                 Ok(MoveResult::SKIPPED)
             }
             other => other,

@@ -839,7 +839,7 @@ impl LargeUpload {
         let (upload, size, whole) = (&self.upload, self.cut.size, whole.as_ref());
         let completed =
             ops::complete_upload(client, bucket, key, upload, parts, size, whole, &headers);
-        match completed.await {
+        match core.completing(completed).await {
             Ok(_) => Ok(MoveResult { bytes: size, ..MoveResult::default() }),
             Err(error) => refused(core, error),
         }

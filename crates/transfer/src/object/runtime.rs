@@ -19,7 +19,7 @@ use hakobu_core::control::Control;
 use hakobu_core::error::{Fatal, Operation, Problem};
 use hakobu_core::event::Listener;
 use hakobu_core::limit::{Controls, check_memory};
-use hakobu_core::meter::{Activity, FoundEntries, Phase};
+use hakobu_core::meter::{Activity, FoundEntries, Lane, Phase};
 use hakobu_core::unit::{Meta, Totals};
 use hakobu_s3::{AccessPoint, Client, S3Session, Throttle};
 use parking_lot::Mutex;
@@ -217,6 +217,14 @@ impl Core<'_> {
         self.engine.budget.take(bytes).await
     }
 
+    /// Runs the request that makes a server put the parts of an upload together.
+    pub(super) async fn completing<T>(&self, request: impl Future<Output = T>) -> T {
+        let counted = CompletingUpload::new(self.doing.lane());
+        let result = request.await;
+        drop(counted);
+        result
+    }
+
     /// Adds the counts of a task; reported in batches.
     pub(super) fn add(&self, totals: Totals) {
         let Totals { files, dirs_created, links_created, skipped, metadata, .. } = totals;
@@ -228,6 +236,22 @@ impl Core<'_> {
         if count + 1 >= REPORT_BATCH {
             report(self.engine, &self.unreported);
         }
+    }
+}
+
+/// Counts an upload as one that is being completed, until it is dropped.
+pub(super) struct CompletingUpload<'a>(&'a Lane);
+
+impl CompletingUpload<'_> {
+    pub(super) fn new(lane: &Lane) -> CompletingUpload<'_> {
+        lane.completing();
+        CompletingUpload(lane)
+    }
+}
+
+impl Drop for CompletingUpload<'_> {
+    fn drop(&mut self) {
+        self.0.completed();
     }
 }
 

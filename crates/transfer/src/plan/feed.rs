@@ -449,11 +449,11 @@ impl Feed<'_> {
         let (rule, policy) = (self.known.rule, self.engine.policy());
         let (class, cause) = match rule {
             NameRule::First => {
-                self.passed_over(entry);
+                self.left_out(entry);
                 return false;
             }
             _ if policy.ignore_existing => {
-                self.passed_over(entry);
+                self.left_out(entry);
                 return false;
             }
             NameRule::Later if !(named && holder.named) => {
@@ -522,6 +522,13 @@ impl Feed<'_> {
         }
     }
 
+    /// Counts an entry that is left alone although its target may need something.
+    fn left_out(&mut self, entry: &Entry) {
+        self.passed_over(entry);
+        self.totals.left_out += 1;
+    }
+
+    /// Counts an entry whose target needs nothing.
     fn passed_over(&mut self, entry: &Entry) {
         self.totals.skipped += 1;
         self.totals.bytes_skipped += entry.meta.size;
@@ -580,7 +587,8 @@ impl Feed<'_> {
         let how = match action {
             _ if closer => How::Compare,
             Action::Create | Action::Update | Action::Compare => How::Transfer,
-            Action::Metadata | Action::Skip(_) => return self.passed_over(&entry),
+            Action::Metadata => return self.passed_over(&entry),
+            Action::Skip(_) => return self.left_out(&entry),
         };
         if !self.is_safe(&entry, &name)
             || self.known.rule != NameRule::First && !self.may_take(&entry, &name)
@@ -700,7 +708,10 @@ impl Feed<'_> {
     fn problem(&mut self, problem: &Problem) {
         match problem.class {
             ErrorClass::Vanished => self.totals.vanished += 1,
-            ErrorClass::Notice => self.totals.skipped += 1,
+            ErrorClass::Notice => {
+                self.totals.skipped += 1;
+                self.totals.left_out += 1;
+            }
             ErrorClass::Partial | ErrorClass::Fatal => self.totals.failed += 1,
         }
         self.engine.problem(problem);

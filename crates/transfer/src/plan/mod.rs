@@ -1,5 +1,6 @@
 //! What a transfer is to do ([`Spec`]), and how it begins: from arguments to the first units of work of an engine.
 
+mod ahead;
 mod beside;
 mod feed;
 mod known;
@@ -15,6 +16,7 @@ use crate::object::ObjectOptions;
 use crate::object::list::Inventory;
 use crate::policy::{Digest, Policy};
 pub use crate::policy::{EntrySelection, NOT_AS_PLANNED};
+pub use ahead::AheadCount;
 pub use beside::compare_beside;
 use hakobu_core::event::Remarks;
 use hakobu_core::limit::Limits;

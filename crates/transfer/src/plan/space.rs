@@ -126,7 +126,7 @@ impl Need {
 }
 
 /// Returns whether a directory has any entry.
-fn has_content(fd: &OwnedFd) -> bool {
+pub(super) fn has_content(fd: &OwnedFd) -> bool {
     let mut any = false;
     let listed = dir::Reader::default().next_batch(fd.as_fd(), |_, _, _| any = true);
     let rewound = dir::seek(fd.as_fd(), 0);
@@ -134,7 +134,7 @@ fn has_content(fd: &OwnedFd) -> bool {
 }
 
 /// Returns the existing target directory of an argument's directory.
-fn counterpart(
+pub(super) fn counterpart(
     target: BorrowedFd<'_>,
     place: &TargetPlace,
     argument: &Argument,

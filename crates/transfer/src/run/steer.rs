@@ -15,7 +15,7 @@ use hakobu_explain::observer::Ceilings;
 use hakobu_explain::sample::{IdleTime, Sampler, Watched, is_directory_lock};
 use hakobu_explain::tune::{self, ENTRY_CREDIT_BYTES, Medium, Tuner, TuningStep, WorkCounters};
 use hakobu_explain::verdict::{
-    self, Experiment, Facts, Level, Progress, Resource, Side, Verdict, judge,
+    self, Experiment, Facts, Level, Progress, Resource, Side, UserLimit, Verdict, judge,
 };
 use hakobu_s3::S3Session;
 use hakobu_sys::proc::{self, ResourceUsage};
@@ -198,6 +198,8 @@ pub(super) struct Controller {
     before: Option<Facts>,
     experiments: Vec<Experiment>,
     pause: Pause,
+    /// Time of the last tick.
+    ticked: Duration,
     interim: InterimVerdict,
 }
 
@@ -242,7 +244,7 @@ enum Proving {
     Goes(Box<ProofExperiments>),
 }
 
-/// The experiments, which are hidden from the tuner: start, duration, and the work done meanwhile.
+/// The experiments and stops, which are hidden from the tuner: start, duration, and the work done meanwhile.
 #[derive(Default)]
 struct Pause {
     began: Duration,
@@ -269,12 +271,17 @@ impl Controller {
             before: None,
             experiments: Vec::new(),
             pause: Pause::default(),
+            ticked: Duration::ZERO,
             interim: InterimVerdict::default(),
         }
     }
 
     /// Performs one tick, `now` after the start of the run.
     pub fn tick(&mut self, now: Duration, controls: &Arc<Controls>, subject: &Subject) {
+        let late = now.saturating_sub(std::mem::replace(&mut self.ticked, now));
+        if late >= STOPPED_MIN && !matches!(self.proving, Proving::Goes(_)) {
+            self.skip_stop(now, late.saturating_sub(TICK), controls, subject);
+        }
         let counts = controls.meter.counts();
         if let Proving::Goes(proof) = &mut self.proving {
             let progress = Progress { goodput: goodput(&counts), completions: counts.completions };
@@ -302,10 +309,33 @@ impl Controller {
             self.next_sample = now + next_pause(took, (SAMPLE, SAMPLE_MAX));
             self.prove(now, &counts, controls, subject);
             if self.interim.is_due(now) {
-                let verdict = judge(&self.facts(controls, subject));
-                controls.meter.set_limit(word(&verdict));
+                let facts = self.facts(controls, subject);
+                controls.meter.set_limit(word(&judge(&facts), &facts));
             }
         }
+    }
+
+    /// Leaves out the time in which the program was stopped (Ctrl-Z): from means, and for the tuner.
+    fn skip_stop(
+        &mut self,
+        now: Duration,
+        stopped: Duration,
+        controls: &Controls,
+        subject: &Subject,
+    ) {
+        let facts = self.facts(controls, subject);
+        if self.before.as_ref().is_none_or(|before| before.span_s < facts.span_s) {
+            self.before = Some(facts);
+        }
+        // Start new means: earlier ones are kept separately.
+        self.record = SampleMarks::default();
+        if self.judges() {
+            self.next_sample = now;
+        }
+        if self.pause.took.is_zero() {
+            self.pause.began = now.saturating_sub(stopped);
+        }
+        self.pause.took += stopped;
     }
 
     /// Adds up the state of all workers.
@@ -372,7 +402,7 @@ impl Controller {
         let facts = self.facts(controls, subject);
         let proof = ProofExperiments::begin(&facts, controls, &self.ceilings.limits.affinity);
         self.before = Some(facts);
-        self.pause = Pause { began: now, at: *counts, ..Pause::default() };
+        self.pause = Pause { began: now, at: *counts, ..std::mem::take(&mut self.pause) };
         self.proving = Proving::Goes(Box::new(proof));
     }
 
@@ -386,7 +416,7 @@ impl Controller {
         did.completions = counts.completions.saturating_sub(from.completions);
         did.slowed = counts.slowed.saturating_sub(from.slowed);
         did.timed_out = counts.timed_out.saturating_sub(from.timed_out);
-        self.pause.took = now.saturating_sub(self.pause.began);
+        self.pause.took += now.saturating_sub(self.pause.began);
         // Start new means: earlier ones are kept separately.
         self.record = SampleMarks::default();
         self.next_sample = now;
@@ -502,6 +532,8 @@ const TICK: Duration = Duration::from_millis(10);
 const TUNED_TICK_MAX: Duration = Duration::from_millis(30);
 /// ... and where it is fixed.
 const TICK_MAX: Duration = Duration::from_millis(100);
+/// Delay from which on a tick comes after a stop of the program (Ctrl-Z).
+const STOPPED_MIN: Duration = Duration::from_millis(1500);
 /// Minimum duration of a run with a verdict.
 const JUDGED_MIN: Duration = Duration::from_secs(2);
 /// Stack size of the thread, in bytes: it reads small files and adds numbers.
@@ -769,8 +801,8 @@ impl InterimVerdict {
     }
 }
 
-/// Returns the resource that a verdict names; `None` if it names none.
-pub(super) fn word(verdict: &Verdict) -> Option<&'static str> {
+/// Returns the bottleneck that a verdict on these facts names; `None` if it names none.
+pub(super) fn word(verdict: &Verdict, facts: &Facts) -> Option<&'static str> {
     if verdict.level == Level::NotDetermined {
         return None;
     }
@@ -785,7 +817,10 @@ pub(super) fn word(verdict: &Verdict) -> Option<&'static str> {
         Resource::Latency => "latency",
         Resource::Source => "source",
         Resource::Target => "target",
-        Resource::UserLimit => "your limit",
+        Resource::UserLimit => {
+            let part = |limit: &UserLimit| limit.reached / limit.limit;
+            facts.limits.iter().max_by(|a, b| part(a).total_cmp(&part(b)))?.option
+        }
         Resource::Own => "planning",
         _ => return None,
     })
