@@ -5,18 +5,20 @@
 //! command has one [`Table`] of such blocks and one list of options of its model (rsync, cp, mv) that are not supported:
 //! those are refused by name.
 
+mod help;
 mod opt;
 mod table;
 
 use hakobu_core::error::Fatal;
 use hakobu_core::number;
 use hakobu_s3::without_secrets;
+pub use help::HelpLength;
 pub use opt::{Fits, JSON, Opt, Row, Takes, flag, value, values};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
-pub use table::{Block, Blocks, Group, Noted, Syntax, Table, titled};
+pub use table::{Block, Blocks, Example, Group, Noted, Syntax, Table, titled};
 
 /// One option from a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! A command's option table: parsed by clap, with refusals by name, applied in command-line order.
 
+use super::help::{self, ACCEPTED, HelpLength};
 use super::{Fits, Opt, OptArg, Refused, Row, Takes, Typed};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
@@ -13,8 +14,14 @@ pub struct Table<S: 'static> {
     pub command: &'static str,
     /// One line of description.
     pub about: &'static str,
+    /// What the command does, below that line in the help and as the description in the manual.
+    pub description: &'static str,
     /// The usage line after `hakobu `.
     pub usage: &'static str,
+    /// Command lines, each with its purpose. Tests run every one of them.
+    pub examples: &'static [Example],
+    /// Names of the options in the short help, in its order; none: those of the command's own groups.
+    pub common: &'static [&'static str],
     /// Text below the options in the help.
     pub after: &'static str,
     /// Its options, in blocks that several commands may share.
@@ -24,6 +31,9 @@ pub struct Table<S: 'static> {
     /// Whether long options may be abbreviated as getopt_long(3) allows.
     pub abbreviates: bool,
 }
+
+/// A command line, and its purpose.
+pub type Example = (&'static str, &'static str);
 
 /// A block of options: of a command, or of a part of its state.
 pub trait Block<S>: Sync {
@@ -84,7 +94,7 @@ pub struct Noted(pub &'static [Row]);
 
 impl<S> Block<S> for Noted {
     fn rows(&self) -> Vec<(&'static str, &'static Row)> {
-        self.0.iter().map(|row| ("Accepted, without effect here", row)).collect()
+        self.0.iter().map(|row| (ACCEPTED, row)).collect()
     }
 
     fn set(&self, _: &mut S, _: &OptArg) -> Option<Result<(), String>> {
@@ -111,6 +121,14 @@ pub trait Syntax: Sync {
     fn clap(&self) -> Command;
     /// Returns the usage line after `hakobu `.
     fn usage(&self) -> &'static str;
+    /// Returns what the command does.
+    fn description(&self) -> &'static str;
+    /// Returns command lines, each with its purpose.
+    fn examples(&self) -> &'static [Example];
+    /// Returns the text below the options.
+    fn after(&self) -> &'static str;
+    /// Returns the help on `--help`, or the short one on `-h`.
+    fn help(&self, length: HelpLength) -> String;
     /// Joins an option with the next word if that is one of its possible values.
     fn with_values(&self, arguments: &[OsString]) -> Vec<OsString>;
     /// Parses a command line.
@@ -130,6 +148,22 @@ impl<S> Syntax for Table<S> {
         self.usage
     }
 
+    fn description(&self) -> &'static str {
+        self.description
+    }
+
+    fn examples(&self) -> &'static [Example] {
+        self.examples
+    }
+
+    fn after(&self) -> &'static str {
+        self.after
+    }
+
+    fn help(&self, length: HelpLength) -> String {
+        help::render(self, length)
+    }
+
     fn with_values(&self, arguments: &[OsString]) -> Vec<OsString> {
         Table::with_values(self, arguments)
     }
@@ -142,14 +176,18 @@ impl<S> Syntax for Table<S> {
 
 pub(super) const PATHS: &str = "PATHS";
 
+/// The internal name of `-h`.
+pub(super) const SHORT_HELP: &str = "short-help";
+
 impl<S> Table<S> {
     fn clap_beside(&self, others: &BTreeSet<&'static str>) -> Command {
         let mut command = Command::new(self.command)
             .about(self.about)
             .override_usage(self.usage)
-            .after_help(self.after)
             .disable_help_flag(true)
             .disable_version_flag(true)
+            // `-h` is read as clap's version flag, which needs one.
+            .version("-")
             .args_override_self(true)
             .infer_long_args(self.abbreviates)
             .arg(
@@ -158,29 +196,34 @@ impl<S> Table<S> {
                     .value_parser(value_parser!(OsString))
                     .action(ArgAction::Append)
                     .hide(true),
-            )
-            .arg(
-                Arg::new("help")
-                    .long("help")
-                    .action(ArgAction::Help)
-                    .help("print this text")
-                    .help_heading("Output"),
             );
-        for block in self.options {
-            for (title, option) in block.rows() {
-                let mut arg = option.arg().help_heading(title);
-                if let Some((first, others)) = option.off.split_first() {
-                    command = command.arg(
-                        Arg::new(*first)
-                            .long(*first)
-                            .aliases(others.iter().copied())
-                            .action(ArgAction::SetTrue)
-                            .overrides_with(option.name)
-                            .hide(true),
-                    );
-                    arg = arg.overrides_with(*first);
-                }
-                command = command.arg(arg);
+        let mut rows: Vec<_> = self.options.iter().flat_map(|block| block.rows()).collect();
+        rows.sort_by_key(|(title, _)| help::rank(title));
+        let titles = ["Output", "Options"].into_iter();
+        let title = titles.into_iter().find(|title| rows.iter().any(|(other, _)| other == title));
+        let helps =
+            self.help_rows().into_iter().map(|arg| arg.help_heading(title.unwrap_or("Options")));
+        let mut helps: Vec<Arg> = helps.collect();
+        let last = rows.iter().rposition(|(other, _)| Some(*other) == title);
+        if last.is_none() {
+            command = command.args(helps.drain(..));
+        }
+        for (at, (title, option)) in rows.into_iter().enumerate() {
+            let mut arg = option.arg().help_heading(title);
+            if let Some((first, others)) = option.off.split_first() {
+                command = command.arg(
+                    Arg::new(*first)
+                        .long(*first)
+                        .aliases(others.iter().copied())
+                        .action(ArgAction::SetTrue)
+                        .overrides_with(option.name)
+                        .hide(true),
+                );
+                arg = arg.overrides_with(*first);
+            }
+            command = command.arg(arg);
+            if Some(at) == last {
+                command = command.args(helps.drain(..));
             }
         }
         // With abbreviations, a complete option of the model must not be taken for an abbreviation of ours.
@@ -189,6 +232,23 @@ impl<S> Table<S> {
                 .iter()
                 .map(|name| Arg::new(*name).long(*name).action(ArgAction::SetTrue).hide(true)),
         )
+    }
+
+    /// Returns `--help`, and `-h` where that is no option of the command's own.
+    fn help_rows(&self) -> Vec<Arg> {
+        let whole = Arg::new("help").long("help").action(ArgAction::Help);
+        let mut all = vec![whole.help("print this help")];
+        if self.has_short_help() {
+            // The other action that ends parsing at once, so that the two can be told apart.
+            let short = Arg::new(SHORT_HELP).short('h').action(ArgAction::Version);
+            all.insert(0, short.help("print the most common options only"));
+        }
+        all
+    }
+
+    /// Returns whether `-h` prints the short help.
+    pub(super) fn has_short_help(&self) -> bool {
+        self.rows().all(|row| row.short != Some('h'))
     }
 
     /// Returns the rows of all options.
@@ -261,11 +321,6 @@ impl<S> Table<S> {
     pub(super) fn unbuilt(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         let all = self.unbuilt.iter().copied().flatten();
         all.flat_map(|(names, why)| names.split_whitespace().map(move |name| (name, *why)))
-    }
-
-    /// Returns the help of the command.
-    pub fn help(&self) -> String {
-        self.clap().render_help().to_string()
     }
 
     /// Parses a command line whose words are separated by spaces.
@@ -420,8 +475,12 @@ impl<S> Table<S> {
     /// Converts clap's error: an option of the command's model is refused with its reason, an unknown one with a
     /// similar spelling, if there is one.
     pub(super) fn refuse(&self, error: &clap::Error) -> Refused {
-        if error.kind() == ErrorKind::DisplayHelp {
-            return Refused::Help(error.to_string());
+        match error.kind() {
+            ErrorKind::DisplayHelp => return Refused::Help(Syntax::help(self, HelpLength::Whole)),
+            ErrorKind::DisplayVersion => {
+                return Refused::Help(Syntax::help(self, HelpLength::Short));
+            }
+            _ => {}
         }
         if error.kind() == ErrorKind::UnknownArgument
             && let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidArg)

@@ -15,7 +15,14 @@ use std::process::ExitCode;
 pub static TABLE: Table<BucketVersionOptions> = Table {
     command: "bucket-version",
     about: "Show whether buckets keep versions of their objects, or set it",
+    description: "Prints Enabled, Suspended or nothing for each bucket. In a bucket with versions, \
+            replaced and removed objects are kept.",
     usage: "hakobu bucket-version [OPTIONS] s3://BUCKET...",
+    examples: &[
+        ("hakobu bucket-version s3://data", "Show whether a bucket keeps versions."),
+        ("hakobu bucket-version --json s3://data s3://copy", "The same of two, as JSON lines."),
+    ],
+    common: &[],
     after: tool::EXIT,
     options: &[&OPTIONS, &objects::COMMON],
     unbuilt: &[objects::UNBUILT],

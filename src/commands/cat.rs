@@ -29,8 +29,20 @@ use std::sync::Arc;
 /// The command line of `cat`.
 pub static TABLE: Table<CatOptions> = Table {
     command: "cat",
-    about: "Write objects to standard output, checked, in parts that are fetched ahead",
+    about: "Write objects to standard output",
+    description: "Large objects are fetched in parts ahead of the output, and every part is \
+            checked. With a prefix or a wildcard, all objects that match are written, by \
+            name.",
     usage: "hakobu cat [OPTIONS] s3://BUCKET/KEY...\n       hakobu cat [OPTIONS] s3://BUCKET/[PREFIX/] (what is directly in it, by name; with '*' and '?' all that match)",
+    examples: &[
+        ("hakobu cat s3://data/notes.txt", "Write an object to standard output."),
+        ("hakobu cat --range 0-99 s3://data/notes.txt", "Write its first 100 bytes."),
+        (
+            "hakobu cat 's3://data/photos/*.jpg' > all.bin",
+            "Write all objects that match, one after the other.",
+        ),
+    ],
+    common: &[],
     after: tool::EXIT,
     options: &[
         &OPTIONS,

@@ -28,19 +28,28 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
 /// The command line of `compare`.
 pub static TABLE: Table<CompareOptions> = Table {
     command: "compare",
-    about: "Compare results of several machines or settings, with prices",
+    about: "Compare results of several machines or settings, optionally with prices",
+    description: "RESULT is a directory of results, or its name as results ls shows it; NAME is \
+            its label (default: its machine). The first result is the reference. Settings \
+            correspond if group, tool and parameters are the same.",
     usage: "hakobu compare [OPTIONS] [NAME=]RESULT [NAME=]RESULT...",
-    after: "RESULT is a folder of results, or its name as shown by `hakobu results ls`; NAME \
-            is its label (default: its machine). The first result is the reference.\n\
-            Settings correspond if group, tool and parameters are the same. The report contains \
-            the best choice for each need, the conclusions that change, medians with intervals, \
-            means, ratios with intervals, and costs.\n\
-            --price and --rated identify a result by its label or by a letter: A is the first.\n\
-            Without -o the output is a table for the terminal. csv has a line for each setting \
-            of each result, json everything; both are the same in every language. hakobu help \
-            compare-guide describes them.\n\
-            Exit codes: 0 done, 1 a result could not be read or the output could not be written, \
-            2 usage.",
+    examples: &[
+        ("hakobu compare small large", "Compare two machines."),
+        (
+            "hakobu compare small/ large/ --price A=0.096/h --price B=0.384/h",
+            "Compare two machines, with prices.",
+        ),
+    ],
+    common: &[],
+    after: "The report has the best choice for each need, the conclusions that change, \
+            medians with intervals, means, ratios with intervals, and costs.\n\
+            --price and --rated identify a result by its label or by a letter: A is the \
+            first.\n\
+            Without -o the output is a table for the terminal. csv has a line for each \
+            setting of each result, json everything; both are the same in every language. \
+            hakobu help compare-guide describes them.\n\
+            Exit codes: 0 done, 1 a result could not be read or the output could not be \
+            written, 2 usage.",
     options: &[&OPTIONS],
     unbuilt: &[],
     abbreviates: false,

@@ -17,7 +17,14 @@ const SHELLS: &str = "bash, elvish, fish, powershell, zsh";
 pub static TABLE: Table<CompletionArgs> = Table {
     command: "completions",
     about: "Completions for a shell: bash, elvish, fish, powershell, zsh",
+    description: "Prints a script with all commands and options, or installs it where the shell \
+            finds it.",
     usage: "hakobu completions SHELL\n       hakobu completions --install [SHELL]",
+    examples: &[
+        ("hakobu completions --install bash", "Install the completions for bash."),
+        ("hakobu completions zsh > _hakobu", "Write those for zsh to a file."),
+    ],
+    common: &[],
     after: "--install uses the shell of $SHELL if none is named, and prints the name of the \
             file.\n\
             Exit codes: 0 done, 1 a file could not be written, 2 usage.",

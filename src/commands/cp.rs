@@ -104,10 +104,31 @@ fn needs_recursion(source: &Path, follow: bool) -> Option<&'static str> {
 /// The command line of `cp`.
 pub static TABLE: Table<CpArgs> = Table {
     command: "cp",
-    about: "Copy SRC to DST, or several into a directory, as cp does, on all cores",
+    about: "Copy SRC to DST, or several into a directory, as cp does, with all CPUs",
+    description: "Existing files are replaced unless an option says otherwise. Either side may be \
+            s3://BUCKET/KEY; s3:// sources may contain '*' and '?'. With one object, '-' is \
+            standard input or standard output.",
     usage: "hakobu cp [OPTIONS] SRC... DST\n       hakobu cp [OPTIONS] -t DIR SRC...",
-    after: "With one s3:// object, '-' is standard input or standard output.\n\
-            Exit codes: 0 done, 1 something failed, 2 usage.",
+    examples: &[
+        ("hakobu cp -a src copy", "Copy a tree with everything that cp -a keeps."),
+        ("hakobu cp -r s3://data/photos/ s3://copy/photos/", "Copy between buckets."),
+        ("hakobu cp 's3://data/photos/2026-*.jpg' .", "Download by a wildcard."),
+    ],
+    common: &[
+        "recursive",
+        "archive",
+        "no-clobber",
+        "update",
+        "interactive",
+        "exclude",
+        "dry-run",
+        "verbose",
+        "jobs",
+        "bwlimit",
+        "json",
+        "explain",
+    ],
+    after: "Exit codes: 0 done, 1 something failed, 2 usage.",
     options: &[
         &OPTIONS,
         &backups::OPTIONS,

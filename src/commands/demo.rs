@@ -33,16 +33,22 @@ use std::time::{Duration, Instant};
 /// The command line of `demo`.
 pub static TABLE: Table<DemoArgs> = Table {
     command: "demo",
-    about: "Upload generated files to a store, download them, and verify both copies",
+    about: "Upload generated files to a local S3 server, download them, and verify both \
+            copies",
+    description: "Creates a directory in TMPDIR (else /tmp) with incompressible files, the same \
+            ones in each run, serves S3 on a free port of this machine, uploads, uploads \
+            again (which transfers nothing), downloads, and compares both copies with the \
+            files. It needs no settings and no credentials, and removes the directory at the \
+            end.",
     usage: "hakobu demo [OPTIONS]",
-    after: "Creates a folder in TMPDIR (else /tmp) with incompressible files, the same ones \
-            in each run, serves a store on a free port of this machine, uploads, uploads again \
-            (which transfers nothing), downloads, and compares both copies with the files, all \
-            in one process and with the functions of sync and verify. It needs no settings and \
-            no credentials, and removes the folder at the end.\n\
-            SIZE takes K, M, G (1024), KB, MB, GB (1000), and a fraction.\n\
-            Exit codes: 0 all copies are complete, 1 something differs or failed, or a signal \
-            ended it, 2 usage.",
+    examples: &[
+        ("hakobu demo", "Try it."),
+        ("hakobu demo --files 200 --large 0", "Transfer a few small files only."),
+    ],
+    common: &[],
+    after: "SIZE takes K, M, G (1024), KB, MB, GB (1000), and a fraction.\n\
+            Exit codes: 0 all copies are complete, 1 something differs or failed, or a \
+            signal ended it, 2 usage.",
     options: &[&OPTIONS],
     unbuilt: &[],
     abbreviates: false,

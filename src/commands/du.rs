@@ -32,10 +32,18 @@ use std::sync::Arc;
 /// The command line of `du`.
 pub static TABLE: Table<DuOptions> = Table {
     command: "du",
-    about: "Report the disk usage of trees, in parallel; a file with several names counts once",
+    about: "Report disk usage of directories and prefixes, as du does, in parallel",
+    description: "Prints a line for each directory, after its contents, sorted by name; a file \
+            with several names counts once. Numbers are KiB unless an option names another \
+            unit.",
     usage: "hakobu du [OPTIONS] [PATH]...",
-    after: "Numbers are KiB unless -h, --si, -b, -k, -m or -B is given; the last of these counts. Lines are \
-            sorted by name, directories after their contents.\n\
+    examples: &[
+        ("hakobu du -sh src", "Sum up a tree."),
+        ("hakobu du -h -d 1 s3://data", "Sum up the prefixes of a bucket."),
+        ("hakobu du -ah --threshold=1K src", "List files and directories of at least 1 KiB."),
+    ],
+    common: &[],
+    after: "Of -h, --si, -b, -k, -m and -B the last one counts.\n\
             Exit codes: 0 done, 1 something could not be counted, 2 usage.",
     options: &[
         &OPTIONS,

@@ -25,10 +25,16 @@ use std::sync::Arc;
 pub static TABLE: Table<LsOptions> = Table {
     command: "ls",
     about: "List buckets and objects",
+    description: "Without an argument it lists the buckets. A prefix is listed up to the next \
+            slash, in the order of keys; the argument may contain '*' and '?'.",
     usage: "hakobu ls [OPTIONS] [s3://BUCKET[/PREFIX]]...",
-    after: "Without an argument, buckets are listed. A prefix is listed up to the next slash, in the order of \
-            keys.\n\
-            Exit codes: 0 done, 2 an argument could not be listed, or usage.",
+    examples: &[
+        ("hakobu ls", "List buckets."),
+        ("hakobu ls -h s3://data/photos/", "List a prefix, with sizes such as 1.5M."),
+        ("hakobu ls -R --summarize s3://data/", "List everything in a bucket."),
+    ],
+    common: &[],
+    after: "Exit codes: 0 done, 2 an argument could not be listed, or usage.",
     options: &[
         &OPTIONS,
         &objects::COMMON,

@@ -32,9 +32,26 @@ use std::sync::Arc;
 /// The command line of `mv`.
 pub static TABLE: Table<MvArgs> = Table {
     command: "mv",
-    about: "Rename SRC to DST, or move several into a directory; across file systems: copy, \
-            check, remove",
+    about: "Rename SRC to DST, or move several into a directory, as mv does",
+    description: "Within a file system it renames. Across file systems and with s3:// it copies, \
+            checks the copy, and only then removes the source.",
     usage: "hakobu mv [OPTIONS] SRC... DST\n       hakobu mv [OPTIONS] -t DIR SRC...",
+    examples: &[
+        ("hakobu mv src /mnt/new/", "Move a tree to another file system, checked."),
+        ("hakobu mv big.iso s3://data/", "Upload a file and remove it here."),
+        ("hakobu mv -n a.txt b.txt", "Rename, but never replace a file."),
+    ],
+    common: &[
+        "no-clobber",
+        "update",
+        "interactive",
+        "target-directory",
+        "dry-run",
+        "verbose",
+        "jobs",
+        "json",
+        "explain",
+    ],
     after: "Of -n, -f and -i the last one counts.\n\
             Exit codes: 0 done, 1 something failed, 2 usage.",
     options: &[

@@ -33,8 +33,18 @@ const MEMORY_BYTES_MAX: u64 = 256 << 20;
 /// The command line of `pipe`.
 pub static TABLE: Table<PipeArgs> = Table {
     command: "pipe",
-    about: "Upload standard input to an object, in parts if it is large",
+    about: "Upload standard input to an object",
+    description: "A stream of any length is uploaded in parts; the object appears when the stream \
+            has ended and everything arrived.",
     usage: "hakobu pipe [OPTIONS] s3://BUCKET/KEY",
+    examples: &[
+        ("tar c src | hakobu pipe s3://data/src.tar", "Store a stream as an object."),
+        (
+            "gzip -c src/a.txt | hakobu pipe --content-type application/gzip s3://data/a.gz",
+            "Store it with a content type.",
+        ),
+    ],
+    common: &[],
     after: tool::EXIT,
     options: &[
         &OPTIONS,

@@ -23,7 +23,16 @@ const EXPIRES_S: u64 = 3600;
 pub static TABLE: Table<PresignOptions> = Table {
     command: "presign",
     about: "Create URLs that give temporary read access to an object",
+    description: "The URL is made on this machine from its credentials; no request is sent.",
     usage: "hakobu presign [OPTIONS] s3://BUCKET/KEY...",
+    examples: &[
+        ("hakobu presign s3://data/notes.txt", "Create a URL that is valid for an hour."),
+        (
+            "hakobu presign --expires-in 12h s3://data/notes.txt",
+            "Create one that is valid for twelve hours.",
+        ),
+    ],
+    common: &[],
     after: tool::EXIT,
     options: &[&OPTIONS, &objects::ONE],
     unbuilt: &[objects::UNBUILT],

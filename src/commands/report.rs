@@ -28,17 +28,23 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
 /// The command line of `report`.
 pub static TABLE: Table<ReportOptions> = Table {
     command: "report",
-    about: "Make a page, an article or a table from the results of campaigns",
+    about: "Make a page, an article or a table from results of bench",
+    description: "RESULT is a directory of results, as bench writes it. Several are shown side by \
+            side: the same campaign on other machines or with other settings. An HTML report \
+            is a single file that loads nothing.",
     usage: "hakobu report [OPTIONS] RESULT...",
-    after: "RESULT is a folder of results, as written by bench (results.jsonl, \
-            samples.jsonl). Several are shown side by side: the same campaign on other machines \
-            or with other settings.\n\
-            html is a single file that loads nothing and is complete without scripts; md is for \
-            an article or an issue; csv has the raw runs, json the analysis, svg and png the \
-            pictures (png needs rsvg-convert, resvg, inkscape or chromium). CSV and JSON are the \
-            same in every language. hakobu help report-guide describes them.\n\
-            Exit codes: 0 done, 1 a result could not be read or the report could not be written, \
-            2 usage.",
+    examples: &[
+        ("hakobu report small -o report.html", "Make a page with charts."),
+        ("hakobu report small --format md > report.md", "Make an article in Markdown."),
+        ("hakobu report small large --lang ja -o report.html", "Compare two results, in Japanese."),
+    ],
+    common: &[],
+    after: "md is for an article or an issue; csv has the raw runs, json the analysis, svg \
+            and png the charts (png needs rsvg-convert, resvg, inkscape or chromium). CSV \
+            and JSON are the same in every language. hakobu help report-guide describes \
+            them.\n\
+            Exit codes: 0 done, 1 a result could not be read or the report could not be \
+            written, 2 usage.",
     options: &[&OPTIONS],
     unbuilt: &[],
     abbreviates: false,

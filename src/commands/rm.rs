@@ -35,8 +35,26 @@ use std::time::Instant;
 /// The command line of `rm`.
 pub static TABLE: Table<RmOptions> = Table {
     command: "rm",
-    about: "Remove files, and directories and their contents with -r, in parallel",
+    about: "Remove files and, with -r, directories, as rm does, in parallel",
+    description: "Symlinks are removed, not followed. Objects and prefixes are removed with s3:// \
+            paths, which may contain '*' and '?'.",
     usage: "hakobu rm [OPTIONS] PATH...",
+    examples: &[
+        ("hakobu rm -rf old", "Remove a tree with several workers."),
+        ("hakobu rm -rn s3://data/photos/", "Show which objects would be removed."),
+        ("hakobu rm -r --exclude='*.txt' old", "Remove a tree except for some files."),
+    ],
+    common: &[
+        "recursive",
+        "force",
+        "dry-run",
+        "keep-dirs",
+        "exclude",
+        "one-file-system",
+        "verbose",
+        "jobs",
+        "json",
+    ],
     after: "Symlinks are removed, not followed. Excluded entries stay, and so do the \
             directories above them; patterns match names as in cp -r: from the last component of \
             PATH on, or below it if PATH ends with a slash. Of -f, -i, -I and --interactive the \

@@ -67,8 +67,19 @@ const PROCESSES: usize = 8;
 /// The command line of `run`.
 pub static TABLE: Table<RunOptions> = Table {
     command: "run",
-    about: "Run commands from a file, one per line, in parallel",
+    about: "Run the commands of a file in parallel, one per line",
+    description: "Lines are commands of hakobu without the word hakobu; they share connections and \
+            workers. No line starts another program.",
     usage: "hakobu run [OPTIONS] [FILE]",
+    examples: &[
+        ("hakobu run commands.txt", "Run the commands of a file."),
+        ("hakobu run -n commands.txt", "Show how the lines are understood, run nothing."),
+        (
+            "echo 'cp src/a.txt s3://data/a.txt' | hakobu run -j 8",
+            "Read the commands from standard input.",
+        ),
+    ],
+    common: &[],
     after: "The default for FILE is '-', standard input. Lines are split as by a shell, \
             without expansions; '#' begins a comment. Commands are sync, cp, mv, rm, ls, du, cat, \
             pipe, head, stat, mb, rb, bucket-version, presign, mpu and verify, with their own \

@@ -25,8 +25,18 @@ const OBJECT_BYTES: u64 = 4096;
 /// The command line of `serve`.
 pub static TABLE: Table<ServeOptions> = Table {
     command: "serve",
-    about: "Serve S3 on this machine: a folder, or the null server for measurements",
+    about: "Serve S3 on this machine for tests: a directory, or a null server for \
+            measurements",
+    description: "s3 serves the directory DIR; the directories in it are the buckets. null keeps \
+            nothing: uploads succeed and every object exists, so that the speed of clients \
+            can be measured. Latency, limits and faults make either behave like a distant or \
+            a broken server.",
     usage: "hakobu serve s3 DIR [OPTIONS]\n       hakobu serve null [OPTIONS]",
+    examples: &[
+        ("hakobu serve s3 store --listen 127.0.0.1:9000 # until Ctrl-C", "Serve a directory."),
+        ("hakobu serve null --latency 20ms # until Ctrl-C", "Measure clients with 20 ms latency."),
+    ],
+    common: &[],
     after: "s3 serves the folder DIR; the folders in it are the buckets. Symbolic links that lead out \
             of DIR are neither objects nor buckets.\n\
             null keeps nothing: uploads succeed, every object exists (a key that ends in .size-N \

@@ -7,7 +7,7 @@ use super::cluster;
 use super::cluster::ClusterArgs;
 use super::session::run_transfer;
 use super::tool::refuse;
-use crate::cli::{Refused, Typed, parts};
+use crate::cli::{HelpLength, Refused, Syntax, Typed, parts};
 use crate::filters::{self, Filters};
 use crate::limits::LimitArgs;
 use crate::objects::{Concerned, ObjectArgs};
@@ -31,9 +31,9 @@ use std::process::ExitCode;
 
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
-    // As in rsync, -h only means help if it is alone.
+    // As in rsync, -h means help only if it is alone.
     if arguments.len() == 1 && arguments[0] == "-h" {
-        output::text(&TABLE.help());
+        output::text(&TABLE.help(HelpLength::Short));
         return exit::OK.into();
     }
     let code = match read(&arguments) {

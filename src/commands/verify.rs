@@ -35,8 +35,29 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The command line of `verify`.
 pub static TABLE: Table<VerifyArgs> = Table {
     command: "verify",
-    about: "Compare two trees in parallel and report differences; nothing is changed",
+    about: "Compare two trees and report what differs; nothing is changed",
+    description: "Compares type, size, content, mode, owner, group, times, symlink targets and \
+            device numbers, as sync -a keeps them. Contents are read on both sides, or \
+            compared with the checksums that S3 stores.",
     usage: "hakobu verify [OPTIONS] SRC DST",
+    examples: &[
+        ("hakobu verify -HAX src same", "Compare two trees with links, ACLs and attributes."),
+        (
+            "hakobu verify photos/ s3://data/photos/",
+            "Compare a directory with a prefix, by the checksums that are stored.",
+        ),
+        ("hakobu verify --one-way src/ same/", "Ignore entries that only DST has."),
+    ],
+    common: &[
+        "size-only",
+        "one-way",
+        "exclude",
+        "max-differences",
+        "verbose",
+        "quiet",
+        "jobs",
+        "json",
+    ],
     after: "SRC and DST themselves are compared: a directory with a directory, a file with a \
             file; a symlink is followed only if it ends with a slash. The comparison covers what \
             sync -a keeps: type, size, content, mode, owner, group, times, symlink texts, device \

@@ -18,22 +18,30 @@ use std::time::Duration;
 /// The command line of `watch`.
 pub static TABLE: Table<WatchOptions> = Table {
     command: "watch",
-    about: "Record the load that a command causes and report what limited it, or show the \
-            machine",
+    about: "Run a command and report what limited it, or show the load of the machine",
+    description: "The command runs with its input and output unchanged while CPUs, memory, disks, \
+            network and its processes are sampled. At the end the bottleneck, with evidence, \
+            and the statistics of time(1) and vmstat(8) go to standard error. With --pid it \
+            watches a running process; with neither it shows the machine until a signal \
+            arrives.",
     usage: "hakobu watch [OPTIONS] -- COMMAND [ARGUMENTS]\n       \
             hakobu watch [OPTIONS] --pid PID\n       \
             hakobu watch [OPTIONS]",
-    after: "With a command: runs it with unchanged input and output, and samples CPUs, \
-            memory, disks, network and its processes; at the end, the verdict (what limited it, \
-            with evidence) and the figures of time(1) and vmstat(8) go to standard error. With \
-            --pid: the same for a running process and its descendants, until it ends or a signal \
-            arrives. With neither: a live view of the machine on standard output until a signal \
-            arrives, or vmstat's lines if that is not a terminal.\n\
-            Files appear under their names when they are complete, at the end. hakobu help \
+    examples: &[
+        ("hakobu watch -- cp -a src copy", "Report what limited a command."),
+        (
+            "hakobu watch --svg run.svg --csv run.csv -- tar cf src.tar src",
+            "Record and draw the load of a command.",
+        ),
+        ("hakobu watch -c 2 -i 0.2", "Show the load of the machine."),
+    ],
+    common: &[],
+    after: "Files appear under their names when they are complete, at the end. hakobu help \
             watch-guide explains every number.\n\
             Exit codes: the command's own; 128 + N if signal N ended it; 127 not found, 126 \
-            could not be run; 2 usage; 1 if a file could not be written (and the command ended \
-            with 0, or was not started), or there is no process PID. Without a command, 0.",
+            could not be run; 2 usage; 1 if a file could not be written (and the command \
+            ended with 0, or was not started), or there is no process PID. Without a \
+            command, 0.",
     options: &[&OPTIONS, &FILES],
     unbuilt: &[],
     abbreviates: false,

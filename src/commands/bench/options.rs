@@ -18,21 +18,47 @@ use std::time::Duration;
 pub static TABLE: Table<BenchArgs> = Table {
     command: "bench",
     about: "Measure commands, or a campaign of commands, side by side",
+    description: "Runs are interleaved: each block runs each command, with each value of its \
+            parameters, once, in an order that only the seed determines. The machine is \
+            sampled during each run. One command also runs under a second name (an A/A \
+            control), which shows the noise.",
     usage: "hakobu bench [OPTIONS] CAMPAIGN.toml|NAME\n       \
             hakobu bench [OPTIONS] COMMAND...\n       \
             hakobu bench --list\n       \
             hakobu bench --dump NAME",
-    after: "Runs are interleaved: each block runs each command (with each value of its \
-            parameters) once, in an order that only the seed determines. Each run is timed \
-            including its children while the machine is sampled, and a campaign checks the \
-            result. If several commands are compared, one of them runs twice under two names (an \
-            A/A control), which shows the noise.\n\
-            Results are a folder; each run adds a line to it. The same command with the same \
-            --output continues an interrupted one.\n\
+    examples: &[
+        (
+            "hakobu bench -r 3 --prepare 'rm -rf dst' 'cp -a src dst' 'hakobu cp -a src dst'",
+            "Compare two commands.",
+        ),
+        (
+            "hakobu bench -r 3 -L jobs 1,4 'hakobu du -j {jobs} src'",
+            "Compare the values of a parameter.",
+        ),
+        ("hakobu bench --list", "List the included campaigns."),
+    ],
+    common: &[
+        "runs",
+        "warmup",
+        "prepare",
+        "parameter-list",
+        "cpus",
+        "shell",
+        "ignore-failure",
+        "budget",
+        "timeout",
+        "results",
+        "export-markdown",
+        "baseline",
+        "dry-run",
+        "list",
+    ],
+    after: "Results are a directory; each run adds a line to it. The same command with the \
+            same --results continues an interrupted one.\n\
             A duration is a number with us, ms, s, m or h. hakobu help bench-guide has the \
             details.\n\
-            Exit codes: 0 done; 1 a run or a command after it failed, or something could not be done; 2 usage; 130 \
-            stopped by a signal (the measurements so far are kept).",
+            Exit codes: 0 done; 1 a run or a command after it failed, or something could not \
+            be done; 2 usage; 130 stopped by a signal (the measurements so far are kept).",
     options: &[&OPTIONS, &COMMANDS, &CAMPAIGNS, &RESULTS],
     unbuilt: &[UNBUILT],
     abbreviates: false,

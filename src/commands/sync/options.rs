@@ -19,8 +19,31 @@ use std::time::Duration;
 /// The command line of `sync`.
 pub static TABLE: Table<SyncArgs> = Table {
     command: "sync",
-    about: "Synchronise DST with SRC, as rsync does, on all cores",
+    about: "Make DST a copy of SRC, as rsync does, with all CPUs",
+    description: "Copies what is new or differs by size or time, from one or more sources to a \
+            directory or to a prefix in S3. SRC/ stands for the contents of SRC; without the \
+            slash, SRC itself is created below DST. Nothing is removed without --delete. \
+            Either side may be s3://BUCKET/PREFIX.",
     usage: "hakobu sync [OPTIONS] SRC... DST\n       hakobu sync [OPTIONS] SRC     (lists SRC)",
+    examples: &[
+        ("hakobu sync -aHAX --delete /srv/data/ /mnt/new/", "Mirror a tree to another volume."),
+        ("hakobu sync -a --exclude='*.tmp' -n -i src/ dst/", "Show what would change."),
+        ("hakobu sync -a src/ s3://data/src/", "Upload a tree, with times and modes."),
+        ("hakobu sync -a --delete s3://data/photos/ photos/", "Mirror a prefix to a directory."),
+    ],
+    common: &[
+        "archive",
+        "delete",
+        "exclude",
+        "dry-run",
+        "itemize-changes",
+        "verbose",
+        "jobs",
+        "bwlimit",
+        "checksum",
+        "partial",
+        "explain",
+    ],
     after: "Options that an earlier one implies are turned off by --no-OPTION or --no-x \
             (-a --no-o); they apply in order.\n\
             -F is --filter='dir-merge /.rsync-filter'; a second one adds --filter='- .rsync-filter'.\n\
