@@ -3,7 +3,7 @@
 use super::*;
 
 fn table(command: &str) -> &'static dyn Syntax {
-    crate::commands::find(command).unwrap().table
+    crate::find(command).unwrap().table
 }
 
 fn parse(command: &str, line: &str) -> Result<Typed, Refused> {
@@ -31,7 +31,7 @@ fn parsed(command: &str, line: &str) -> String {
 
 #[test]
 fn tables_are_sound() {
-    for command in crate::commands::COMMANDS {
+    for command in crate::COMMANDS {
         command.table.clap().debug_assert();
         let help = command.table.help(HelpLength::Whole);
         assert!(help.contains(command.table.usage()), "{}", command.name);

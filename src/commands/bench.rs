@@ -25,7 +25,7 @@ use hakobu_lab::results::store::ResultsStore;
 use hakobu_lab::results::{Cell, Results, hyperfine};
 use hakobu_sys::child;
 use hakobu_transfer::run::Control;
-pub(super) use options::TABLE;
+pub use options::TABLE;
 use options::{BenchArgs, Source, Task};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;

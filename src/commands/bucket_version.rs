@@ -15,7 +15,7 @@ use std::process::ExitCode;
 pub static TABLE: Table<BucketVersionOptions> = Table {
     command: "bucket-version",
     about: "Show whether buckets keep versions of their objects, or set it",
-    description: "Prints Enabled, Suspended or nothing for each bucket. In a bucket with versions, \
+    description: "Prints Enabled, Suspended or \"never enabled\" for each bucket. In a bucket with versions, \
             replaced and removed objects are kept.",
     usage: "hakobu bucket-version [OPTIONS] s3://BUCKET...",
     examples: &[

@@ -1,7 +1,7 @@
 //! `hakobu completions`: shell completions, generated from the option tables.
 
-use super::COMMANDS;
 use super::tool::carry_out;
+use crate::COMMANDS;
 use crate::cli::{Opt, Table, Typed, flag, parts};
 use crate::files::{self, Target};
 use crate::show::output;

@@ -12,7 +12,7 @@ use crate::{exit, input};
 use hakobu_core::error::cannot;
 use hakobu_core::lines;
 use hakobu_io::spec::{self, Format, Request};
-pub(super) use options::TABLE;
+pub use options::TABLE;
 use options::Word;
 use std::ffi::OsString;
 use std::process::ExitCode;

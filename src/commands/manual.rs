@@ -1,11 +1,11 @@
 //! `hakobu man`: manual pages in troff, generated from the option tables, with the environment and files of each command.
 
 use super::tool::carry_out;
-use super::{COMMANDS, Command, find, unknown};
 use crate::cli::{Example, Opt, Table, Typed, parts, put, value};
 use crate::exit;
 use crate::files::{self, Target};
 use crate::show::output;
+use crate::{COMMANDS, Command, find, overview, unknown};
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -126,7 +126,7 @@ pub fn program_page() -> io::Result<Vec<u8>> {
         .disable_help_flag(true);
     let usage = "hakobu COMMAND [OPTIONS] [PATHS]\nhakobu help [COMMAND|TOPIC]";
     let examples = find("sync").map_or(&[][..], |sync| sync.table.examples());
-    let mut out = front(&clap, usage, super::DESCRIPTION, examples)?;
+    let mut out = front(&clap, usage, overview::DESCRIPTION, examples)?;
     head(&mut out, "COMMANDS");
     for command in COMMANDS {
         let line = format!(".TP\n\\fBhakobu\\-{}\\fR(1)\n{}\n", command.name, roff(command.about));

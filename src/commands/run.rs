@@ -7,12 +7,12 @@ pub(super) mod lines;
 
 use super::session::stop_on_signals;
 use super::tool::carry_out;
-use super::{Command, find};
 use crate::cli::{Fits, Opt, OptArg, Table, Typed, flag, parts, value};
 use crate::limits::{self, LimitArgs};
 use crate::objects::{self, ObjectArgs, is_s3};
 use crate::show::escape::push_quoted;
 use crate::show::output;
+use crate::{Command, find};
 use crate::{exit, input};
 use group::{LineGroup, LineGroups, OtherLine};
 use hakobu_core::error::{Cause, cannot};

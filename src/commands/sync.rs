@@ -22,7 +22,7 @@ use hakobu_transfer::object::list::Pattern;
 use hakobu_transfer::policy::filter::Doubtful;
 use hakobu_transfer::policy::{Append, Delete, Digest, FakeSides, Policy, Symlinks};
 use hakobu_transfer::run::{Layout, Spec};
-pub(super) use options::TABLE;
+pub use options::TABLE;
 use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
 use std::os::unix::ffi::OsStrExt;

@@ -304,7 +304,7 @@ mod tests {
     #[test]
     fn no_topic_hides_a_command_and_all_are_text() {
         for (name, markdown) in TOPICS {
-            assert!(super::super::find(name).is_none(), "{name} is a command");
+            assert!(crate::find(name).is_none(), "{name} is a command");
             let text = plain_text(markdown, topic_of);
             assert!(text.lines().count() > 20, "{name}");
             assert!(!text.contains("](") && !text.contains("```"), "{name} is still Markdown");

@@ -1,8 +1,8 @@
 //! Folders and files that options name, compared with sources and target by identity before anything is moved: none of
 //! them may have to be two things at once.
 
-use super::arguments::c_path;
-use super::target::{basis_dirs, without_parents};
+use super::paths::c_path;
+use super::paths::{basis_dirs, without_parents};
 use super::{Argument, Layout, Spec, TargetPlace};
 use crate::local::guard::{FileId, GuardedSources, path_below};
 use crate::policy::{Basis, Delete, Policy};

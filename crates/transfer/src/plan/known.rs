@@ -1,8 +1,8 @@
 //! What a run knows of its own names: those that it has made where several of its sources meet, those that it still
 //! reads, and those that no deletion may take.
 
-use super::arguments::or_here;
 use super::objects::{PlannedSource, SourceKind, Stores};
+use super::paths::or_here;
 use super::{Layout, Lines, Spec, objects as apart};
 use crate::object::Root;
 use crate::object::list::Pattern;

@@ -1,7 +1,7 @@
 //! Transfers of one run (the lines of a run file) that may write one name, or write what another one moves. Known from
 //! the command lines alone, so that all others run at once and are not remembered.
 
-use super::arguments::{or_here, parent};
+use super::paths::{or_here, parent};
 use super::{Layout, Spec};
 use crate::location::{Location, s3_path};
 use crate::object::Root;

@@ -1,19 +1,138 @@
-//! From arguments to the start of the engine: pairs source directories with target directories, and determines names.
+//! What a transfer is to do ([`Spec`]), and how it begins: from arguments to the first units of work of an engine.
 
-mod arguments;
 mod beside;
 mod feed;
 mod known;
 mod meeting;
 pub mod mv;
 pub mod objects;
-mod roots;
-mod target;
+mod paths;
+mod space;
 
-pub use crate::plan::arguments::{Argument, Expected, Layout, Objects, Spec, arguments, listed};
-pub use crate::plan::target::{Count, warn_of_space};
+use crate::local::Carried;
+use crate::location::{Location, Sources};
+use crate::object::ObjectOptions;
+use crate::object::list::Inventory;
+use crate::policy::{Digest, Policy};
 pub use crate::policy::{EntrySelection, NOT_AS_PLANNED};
 pub use beside::compare_beside;
+use hakobu_core::event::Remarks;
+use hakobu_core::limit::Limits;
+use hakobu_core::unit::{Meta, Time};
+use hakobu_s3::Settings;
 pub use meeting::Lines;
-pub use roots::{batches, chosen_roots, roots};
-pub use target::{TargetPlace, basis_dirs, place};
+pub use paths::{
+    Argument, TargetPlace, arguments, basis_dirs, batches, chosen_roots, listed, place, roots,
+};
+pub use space::{Count, warn_of_space};
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Rule by which source arguments become names at the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// rsync's rule: `DIR` makes `DST/DIR`, `DIR/` fills `DST`; with `relative` (`-R`) the whole path as typed is
+    /// kept, from `/./` on if that occurs.
+    Rsync {
+        /// `-R`.
+        relative: bool,
+    },
+    /// cp's rule: into `DST` if that is a directory, else under the name `DST`.
+    Cp {
+        /// `-T`: `DST` is the name itself even if it is a directory.
+        no_target_dir: bool,
+        /// `-t`, or several sources: `DST` must be a directory.
+        target_is_dir: bool,
+        /// `--parents`: the whole path as typed is kept below `DST`.
+        parents: bool,
+    },
+}
+
+/// A transfer: sources, target, policy and limits.
+#[derive(Clone)]
+pub struct Spec {
+    /// The sources.
+    pub sources: Sources,
+    /// The target; with `null:` everything is read and discarded.
+    pub target: Location,
+    /// Layout of names.
+    pub layout: Layout,
+    /// Only these paths, relative to the single source (`--files-from`); bytes as read.
+    pub files_from: Option<Vec<Vec<u8>>>,
+    /// Only these entries below the single source, between paths; replaces `files_from`.
+    pub chosen: Option<Arc<EntrySelection>>,
+    /// Decides about each entry.
+    pub policy: Policy,
+    /// What it may take.
+    pub limits: Limits,
+    /// Good numbers of jobs are stored and reused (off: `--no-memory`).
+    pub remember: bool,
+    /// Number of jobs to begin with, instead of a stored one: that of a run just before between the same ends.
+    pub jobs_before: Option<usize>,
+    /// Experiments during the run test its verdict (`--prove`).
+    pub prove: bool,
+    /// Whether the listener receives an `Item` event for every change.
+    pub items: bool,
+    /// Whether it receives items for unchanged entries, too (`-ii`, `-vv`).
+    pub items_unchanged: bool,
+    /// Whether the listener receives a `Planned` event for every change between paths.
+    pub plans: bool,
+    /// With one job between paths, entries are taken in the order of their names (`--no-inc-recursive`).
+    pub ordered: bool,
+    /// Other messages about entries between paths that the listener receives.
+    pub remarks: Remarks,
+    /// Kind of the checksums that `Item` events of files between paths contain: of transferred files, with
+    /// `Policy::checksum` of all.
+    pub digest: Option<Digest>,
+    /// Missing parents of the target are created (`--mkpath`).
+    pub mkpath: bool,
+    /// Whether free space is compared with the need before the start.
+    pub check_space: bool,
+    /// Between paths: groups of hard links that earlier runs of the same command left open, and that this one leaves.
+    pub carried: Option<Arc<Carried>>,
+    /// The file that the program writes its log to (`--log-file`).
+    pub log_file: Option<PathBuf>,
+    /// Settings of a transfer with S3 on a side.
+    pub objects: Objects,
+}
+
+impl Spec {
+    /// Returns whether any end is in S3.
+    pub fn has_store(&self) -> bool {
+        self.sources.are_s3() || self.target.is_s3()
+    }
+}
+
+/// Settings of a transfer with S3 on a side: accounts, endpoints, and options for writing objects.
+#[derive(Clone, Debug, Default)]
+pub struct Objects {
+    /// Settings for the store of `s3://` sources.
+    pub source: Settings,
+    /// Settings for the store of `s3://` targets.
+    pub target: Settings,
+    /// Options for writing objects.
+    pub options: ObjectOptions,
+    /// `*` and `?` in source keys are literal (`--raw`).
+    pub raw: bool,
+    /// Every source gets its base name in the target folder (`--flatten`).
+    pub flatten: bool,
+    /// Names that are transferred only if they still have these sizes and times.
+    pub expected: Option<Arc<Expected>>,
+    /// Names of the source, instead of a listing of its store.
+    pub inventory: Option<Arc<Inventory>>,
+}
+
+/// Sizes and times that names had when a transfer was planned.
+#[derive(Clone, Debug, Default)]
+pub struct Expected(pub HashMap<Box<[u8]>, (u64, Time)>);
+
+impl Expected {
+    /// Returns whether an entry is unchanged since planning. Times are compared at the coarser precision: a store
+    /// returns milliseconds in a listing and seconds elsewhere.
+    pub fn is_met(&self, name: &[u8], meta: &Meta) -> bool {
+        let Some((size, mtime)) = self.0.get(name) else { return false };
+        let ns = mtime.ns == 0 || meta.mtime.ns == 0 || mtime.ns == meta.mtime.ns;
+        *size == meta.size && mtime.s == meta.mtime.s && ns
+    }
+}

@@ -1,7 +1,7 @@
 //! A move of one entry: a rename if source and target share a file system, else the policy of the copy that replaces
 //! it. Decides and renames; copies nothing itself.
 
-use super::arguments::{open_folder, parent};
+use super::paths::{open_folder, parent};
 use crate::failure::c_string;
 use crate::journal::{Journal, Ledger, LedgerScope};
 use crate::policy::{Ask, Grain, Numbering, Policy, Preserve, Symlinks, is_newer};

@@ -1,10 +1,10 @@
 //! Transfers with a store on a side: resolves each source argument, and feeds the object engine from sorted listings.
 
-use super::arguments::{Line, argument, c_path, open_folder, or_here};
 pub use super::feed::feed;
 pub use super::known::{Claims, KnownNames};
 use super::meeting::meeting;
-use super::target::written_through;
+use super::paths::written_through;
+use super::paths::{Line, argument, c_path, open_folder, or_here};
 use super::{Argument, Layout, Spec};
 use crate::failure::c_string;
 use crate::location::{Location, S3Url, s3_path};

@@ -1,23 +1,563 @@
-//! The first units of a walk, and the directory nodes that they belong to.
+//! From the arguments of a transfer between paths to the first units of work, in the order of the run: what each source
+//! argument means, where the target lies, and which directory nodes pair source directories with target directories.
 
-use super::arguments::{c_path, open_folder, or_here};
-use super::target::basis_dirs;
-use super::{Argument, EntrySelection, TargetPlace};
+use super::{EntrySelection, Layout, Spec};
 use crate::failure::{Failure, c_string};
 use crate::local::target_dir::{Node, Selection};
 use crate::local::{ArgumentEnds, LocalEngine, Unit};
 use crate::policy::{MissingArgs, Policy, Symlinks};
-use hakobu_core::error::Operation;
+use hakobu_core::error::{Cause, Fatal, Operation, quoted};
 use hakobu_core::unit::{Kind, Meta};
-use hakobu_sys::paths::Links;
-use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, errno, meta};
+use hakobu_sys::paths::{Links, RefusedLink};
+use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, errno, meta, xattr};
 use hakobu_tree::names::push_name;
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, OsStr};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
+
+// Parsing of one source argument: a folder's content, or a name in a folder.
+
+/// One parsed source argument. The file system has not been accessed yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Argument {
+    /// The argument as typed, for messages.
+    pub typed: PathBuf,
+    /// The folder in which names are looked up, starting as the user typed it.
+    pub folder: PathBuf,
+    /// Path components below it, outermost first; empty: the folder's content itself.
+    pub names: Vec<Vec<u8>>,
+    /// The names before the last one are created at the target as well (`--relative`).
+    pub relative: bool,
+    /// The folder itself sets its attributes at the target, without its content: a relative path typed with a leading
+    /// `./`.
+    pub dot: bool,
+    /// The last name may be a symlink that is followed (it was typed with a slash). The content of this directory is
+    /// listed even without recursion.
+    pub follow: bool,
+    /// It comes from a list of names in this folder: symlinks below it are followed only if
+    /// [`Policy::links`](crate::policy::Policy::links) allows it.
+    pub top: Option<Arc<Path>>,
+    /// The last name must be a directory (`cp f/`). rsync takes `-R f/` for the file `f`.
+    pub dir_only: bool,
+}
+
+impl Argument {
+    /// Returns the whole path.
+    pub fn path(&self) -> PathBuf {
+        let mut path = self.folder.clone();
+        path.extend(self.names.iter().map(|name| OsStr::from_bytes(name)));
+        if path.as_os_str().is_empty() { PathBuf::from(".") } else { path }
+    }
+
+    /// Returns whether the argument means the content of a folder, not the folder.
+    pub fn is_content(&self) -> bool {
+        self.names.is_empty()
+    }
+}
+
+fn path(bytes: &[u8]) -> PathBuf {
+    PathBuf::from(OsStr::from_bytes(bytes))
+}
+
+/// Parses one source argument by the layout's rule.
+///
+/// # Errors
+/// Code 1 for an empty argument, and for `..` if the path is to be created at the target.
+pub fn argument(typed: &Path, layout: Layout) -> Result<Argument, Fatal> {
+    let bytes = typed.as_os_str().as_bytes();
+    if bytes.is_empty() {
+        return Err(Fatal::new(1, "an empty source path names nothing"));
+    }
+    match layout {
+        Layout::Rsync { relative: true } | Layout::Cp { parents: true, .. } => {
+            relative(typed, bytes, matches!(layout, Layout::Rsync { .. }))
+        }
+        Layout::Rsync { relative: false } => Ok(plain(typed, bytes, true)),
+        Layout::Cp { .. } => Ok(plain(typed, bytes, false)),
+    }
+}
+
+/// Parses without `--relative`: `a/b` is the name `b` in `a`; `a/b/` (rsync only), `a/.`, `..` and `/` are contents.
+fn plain(typed: &Path, bytes: &[u8], slash_is_content: bool) -> Argument {
+    let slash = bytes.ends_with(b"/");
+    let trimmed = trim_end(bytes);
+    let (folder, name) = match trimmed.iter().rposition(|byte| *byte == b'/') {
+        Some(at) => (&trimmed[..at + 1], &trimmed[at + 1..]),
+        None => (&b"."[..], trimmed),
+    };
+    let content = name.is_empty() || name == b"." || name == b".." || (slash && slash_is_content);
+    let argument = Argument {
+        typed: typed.to_owned(),
+        folder: path(bytes),
+        names: Vec::new(),
+        relative: false,
+        dot: false,
+        follow: slash,
+        top: None,
+        dir_only: slash,
+    };
+    if content {
+        return argument;
+    }
+    // Do not show "." if it was not typed.
+    let folder = if folder == b"." { PathBuf::new() } else { path(folder) };
+    Argument { folder, names: vec![name.to_vec()], ..argument }
+}
+
+/// Parses with `--relative`. `slash_dot`: rsync's rule, else that of `cp --parents`.
+fn relative(typed: &Path, bytes: &[u8], slash_dot: bool) -> Result<Argument, Fatal> {
+    let marker = bytes.windows(3).position(|part| part == b"/./").filter(|_| slash_dot);
+    let (folder, rest) = match marker {
+        Some(0) => (&b"/"[..], bytes.get(3..).unwrap_or_default()),
+        Some(at) => (&bytes[..at], bytes.get(at + 3..).unwrap_or_default()),
+        None if bytes.starts_with(b"./") => (&b""[..], bytes.get(2..).unwrap_or_default()),
+        None if bytes.starts_with(b"/") => (&b"/"[..], bytes),
+        None => (&b""[..], bytes),
+    };
+    let parts = rest.split(|byte| *byte == b'/').filter(|part| !matches!(*part, b"" | b"."));
+    let names: Vec<Vec<u8>> = parts.map(<[u8]>::to_vec).collect();
+    if names.iter().any(|name| name == b"..") {
+        let hint = if slash_dot { "; write FOLDER/./PATH to say where it begins" } else { "" };
+        let message =
+            format!("{}: a path with '..' cannot be kept at the target{hint}", quoted(typed));
+        return Err(Fatal::new(1, message));
+    }
+    let follow = bytes.ends_with(b"/") || bytes.ends_with(b"/.");
+    let dot = bytes.starts_with(b"./") && marker.is_none() || rest.starts_with(b"./");
+    let dot = dot && !names.is_empty() && slash_dot;
+    let (folder, typed) = (path(folder), typed.to_owned());
+    let dir_only = follow && !slash_dot;
+    Ok(Argument { typed, folder, names, relative: true, dot, follow, top: None, dir_only })
+}
+
+/// Returns the components of a path of a list. `..` never leaves the folder, as in rsync.
+fn inside(name: &[u8]) -> Vec<&[u8]> {
+    let mut parts = Vec::new();
+    for part in name.split(|byte| *byte == b'/') {
+        match part {
+            b"" | b"." => {}
+            b".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    parts
+}
+
+/// One line of a list of names: where the path is cut (`/./`), and whether it denotes a directory.
+pub(super) struct Line<'a> {
+    /// The names before the first `/./`.
+    pub(super) lead: Vec<&'a [u8]>,
+    /// The names after it.
+    pub(super) names: Vec<&'a [u8]>,
+    /// It ends with a slash, `.` or `..`.
+    pub(super) slash: bool,
+    /// It begins with `./`.
+    dot: bool,
+}
+
+impl<'a> Line<'a> {
+    /// Parses a line. Without `cuts`, `/./` has no meaning.
+    pub(super) fn new(name: &'a [u8], cuts: bool) -> Line<'a> {
+        let marker = name.windows(3).position(|part| part == b"/./").filter(|_| cuts);
+        let (lead, rest) = match marker {
+            Some(at) => (&name[..at], &name[at + 3..]),
+            None => (&b""[..], name),
+        };
+        let lead = inside(lead);
+        let last = name.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+        let dot = lead.is_empty() && (name.starts_with(b"./") || name.starts_with(b"/./"));
+        Line { lead, names: inside(rest), slash: matches!(last, b"" | b"." | b".."), dot }
+    }
+
+    fn argument(&self, folder: &Arc<Path>, relative: bool) -> Argument {
+        let join = |folder: &Path, names: &[&[u8]]| {
+            let names = names.iter().map(|name| OsStr::from_bytes(name));
+            names.fold(folder.to_owned(), |path, name| path.join(name))
+        };
+        let lead = join(folder, &self.lead);
+        let mut argument = Argument {
+            typed: join(&lead, &self.names),
+            folder: lead,
+            names: self.names.iter().map(|name| name.to_vec()).collect(),
+            relative,
+            dot: relative && self.dot && !self.names.is_empty(),
+            follow: self.slash,
+            top: Some(Arc::clone(folder)),
+            dir_only: false,
+        };
+        if !relative {
+            // Only the last name is created at the target; for a directory's content it is not.
+            let names = self.names.split_last().filter(|_| !self.slash);
+            (argument.folder, argument.names) = match names {
+                Some((last, above)) => (join(folder, above), vec![last.to_vec()]),
+                None => (argument.typed.clone(), Vec::new()),
+            };
+        }
+        argument
+    }
+}
+
+/// Returns the arguments for the lines of a list (`--files-from`), without duplicates.
+pub fn listed(folder: &Path, list: &[Vec<u8>], relative: bool) -> Vec<Argument> {
+    let lines = list.iter().filter(|name| !name.is_empty());
+    let folder = Arc::from(folder);
+    let lines = lines.map(|name| Line::new(name, relative).argument(&folder, relative));
+    let mut arguments: Vec<Argument> = lines.collect();
+    let mut order: Vec<usize> = (0..arguments.len()).collect();
+    let key = |number: usize| (&arguments[number].folder, &arguments[number].names, number);
+    order.sort_by(|a, b| key(*a).cmp(&key(*b)));
+    let mut again = vec![false; arguments.len()];
+    let mut first = 0;
+    for number in order {
+        let (one, other) = (&arguments[first], &arguments[number]);
+        if number != first && one.folder == other.folder && one.names == other.names {
+            again[number] = true;
+            // One line with a slash is enough.
+            arguments[first].follow |= arguments[number].follow;
+            arguments[first].dot |= arguments[number].dot;
+        } else {
+            first = number;
+        }
+    }
+    let mut again = again.into_iter();
+    arguments.retain(|_| !again.next().unwrap_or_default());
+    arguments
+}
+
+fn trim_end(bytes: &[u8]) -> &[u8] {
+    let end = bytes.iter().rposition(|byte| *byte != b'/').map_or(1, |at| at + 1);
+    bytes.get(..end).unwrap_or_default()
+}
+
+/// Parses all source arguments.
+///
+/// # Errors
+/// As [`argument`].
+pub fn arguments(sources: &[PathBuf], layout: Layout) -> Result<Vec<Argument>, Fatal> {
+    sources.iter().map(|typed| argument(typed, layout)).collect()
+}
+
+// Paths as the user types them, for system calls.
+
+/// Makes a C string of a path.
+///
+/// # Errors
+/// EINVAL if there is a NUL inside.
+pub(super) fn c_path(path: &Path) -> io::Result<CString> {
+    c_string(path.as_os_str().as_bytes())
+}
+
+/// Returns a folder's path; an empty one is the current folder.
+pub(super) fn or_here(path: &Path) -> &Path {
+    if path.as_os_str().is_empty() { Path::new(".") } else { path }
+}
+
+/// Returns the folder of an entry's path.
+pub(super) fn parent(path: &Path) -> &Path {
+    or_here(path.parent().unwrap_or(Path::new("")))
+}
+
+/// Opens a folder by its path.
+///
+/// # Errors
+/// Those of the system.
+pub(super) fn open_folder(path: &Path) -> io::Result<OwnedFd> {
+    dir::open_root(&c_path(or_here(path))?)
+}
+
+// The target argument: a directory for all entries, or the new name of one file; and the basis trees beside it.
+
+/// Target of a transfer.
+pub struct TargetPlace {
+    /// The directory, open; `None` if nothing is created (or a dry run would have to create it).
+    pub dir: Option<OwnedFd>,
+    /// Its spelling for messages.
+    pub path: PathBuf,
+    /// This run just created it.
+    pub created: bool,
+    /// Number of directories that this run made for it, or in a dry run would make.
+    pub made: usize,
+    /// The single argument gets this name in it.
+    pub name: Option<CString>,
+}
+
+impl TargetPlace {
+    /// Returns a place for runs without a target: `null:`, lists.
+    pub fn nowhere(path: &Path) -> TargetPlace {
+        TargetPlace { dir: None, path: path.to_owned(), created: false, made: 0, name: None }
+    }
+}
+
+/// Returns the number of directories of a path that do not exist.
+fn missing(path: &Path) -> usize {
+    path.ancestors().take_while(|path| !path.as_os_str().is_empty() && is_gone(path, true)).count()
+}
+
+fn look(path: &Path, follow: bool) -> io::Result<meta::Meta> {
+    meta::of(dir::cwd(), &c_path(path)?, follow)
+}
+
+fn is_gone(path: &Path, follow: bool) -> bool {
+    look(path, follow).is_err_and(|error| errno::is(&error, errno::ENOENT))
+}
+
+fn is_dir(path: &Path) -> bool {
+    look(path, true).is_ok_and(|there| there.kind == Kind::Dir)
+}
+
+fn is_link(path: &Path) -> bool {
+    look(path, false).is_ok_and(|there| there.kind == Kind::Symlink)
+}
+
+fn open(path: &Path, policy: &Policy) -> io::Result<OwnedFd> {
+    policy.links.open_dir(dir::cwd(), &c_path(path)?)
+}
+
+/// Resolves the target, and creates it if it has to be a directory and is missing.
+///
+/// # Errors
+/// Code 3 if the target cannot take the sources, 11 if it cannot be created or opened. Nothing has been moved then.
+pub fn place(
+    spec: &Spec,
+    target: &Path,
+    arguments: &[Argument],
+    real: bool,
+    umask: u32,
+) -> Result<TargetPlace, Fatal> {
+    let there = match look(target, true) {
+        Ok(there) => Some(there),
+        Err(error) if errno::is(&error, errno::ENOENT) => None,
+        Err(error) => {
+            let exit = if matches!(spec.layout, Layout::Rsync { .. }) { 3 } else { 11 };
+            return Err(Fatal { code: exit, ..unusable(target, &error) });
+        }
+    };
+    let slash = target.as_os_str().as_bytes().ends_with(b"/");
+    let is_dir = there.is_some_and(|there| there.kind == Kind::Dir);
+    let content = arguments.iter().any(Argument::is_content);
+    let as_name = match spec.layout {
+        Layout::Rsync { .. } => rsync_wants_name(spec, target, arguments, there.as_ref(), slash)?,
+        // `cp -rT a/. b` fills `b`, as without -T.
+        Layout::Cp { no_target_dir: true, .. } => !content,
+        Layout::Cp { target_is_dir, parents, .. } => {
+            if (target_is_dir || parents || (slash && !content))
+                && !is_dir
+                && !(slash && copies_dir(spec, arguments))
+            {
+                let reason = if there.is_some() { "is not a directory" } else { "does not exist" };
+                let message = format!("target {} {reason}", quoted(target));
+                return Err(Fatal::new(3, message));
+            }
+            !is_dir && !content
+        }
+    };
+    if as_name {
+        return name_in_parent(spec, target, arguments, real, umask);
+    }
+    let (mut created, mut made) = (false, 0);
+    if there.is_none() {
+        // Nothing is created if no source exists.
+        let exists = |argument: &Argument| look(&argument.path(), false).is_ok();
+        let exists = spec.chosen.is_some() || arguments.iter().any(exists);
+        made = if exists { missing(target) } else { 0 };
+        if !real || !exists {
+            return Ok(TargetPlace { made, ..TargetPlace::nowhere(target) });
+        }
+        // Another run may have made a directory of that name just now.
+        if matches!(spec.layout, Layout::Rsync { .. }) && is_link(target) {
+            let message = "it is a symlink that leads nowhere";
+            return Err(Fatal::new(11, format!("cannot use target {}: {message}", quoted(target))));
+        }
+        // As in rsync, the attributes of what --mkpath makes are those of an existing folder.
+        created = make(target, spec, umask)? && !spec.mkpath;
+    }
+    let dir = open(target, &spec.policy).map_err(|error| unusable(target, &error))?;
+    Ok(TargetPlace { dir: Some(dir), path: target.to_owned(), created, made, name: None })
+}
+
+/// Applies rsync's rule: a target that is not a directory is a file's name only for one single file.
+fn rsync_wants_name(
+    spec: &Spec,
+    target: &Path,
+    arguments: &[Argument],
+    there: Option<&meta::Meta>,
+    slash: bool,
+) -> Result<bool, Fatal> {
+    let single = match arguments {
+        _ if spec.files_from.is_some() => !slash && is_one_listed(spec, arguments, there.is_none()),
+        [one] if !one.is_content() && !one.relative => {
+            let path = one.path();
+            let follow = spec.policy.symlinks == Symlinks::Follow || one.follow;
+            look(&path, follow).is_ok_and(|source| {
+                source.kind != Kind::Dir && !(spec.policy.copy_dirlinks && is_dir(&path))
+            })
+        }
+        _ => false,
+    };
+    match there {
+        Some(there) if there.kind == Kind::Dir => Ok(false),
+        None => Ok(single && !slash),
+        // A missing source is reported, whatever the target is.
+        Some(_) if (single || is_missing(arguments)) && !slash => Ok(true),
+        Some(_) => {
+            let message = format!(
+                "the target {} must be a directory: more than one file is copied",
+                quoted(target)
+            );
+            Err(Fatal::new(3, message))
+        }
+    }
+}
+
+/// Returns whether a list of names names one entry in all, which gets the target's name as in rsync. Missing names do not
+/// count; a directory does if the target `is_new` and its content is not copied.
+fn is_one_listed(spec: &Spec, arguments: &[Argument], is_new: bool) -> bool {
+    let lines = spec.files_from.iter().flatten().filter(|line| !line.is_empty()).count();
+    let mut found = arguments.iter().filter(|argument| look(&argument.path(), false).is_ok());
+    let (Some(one), None, true) = (found.next(), found.next(), lines == arguments.len()) else {
+        return false;
+    };
+    let follow = spec.policy.symlinks == Symlinks::Follow || one.follow;
+    let is_dir = look(&one.path(), follow).is_ok_and(|there| there.kind == Kind::Dir);
+    one.names.len() == 1 && !(is_dir && (spec.policy.recurse || one.follow || !is_new))
+}
+
+fn copies_dir(spec: &Spec, arguments: &[Argument]) -> bool {
+    spec.policy.recurse && matches!(arguments, [one] if is_dir(&one.path()))
+}
+
+/// Resolves the target as a name in its parent directory.
+fn name_in_parent(
+    spec: &Spec,
+    target: &Path,
+    arguments: &[Argument],
+    real: bool,
+    umask: u32,
+) -> Result<TargetPlace, Fatal> {
+    let keeps = |argument: &Argument| is_link(&argument.path()) && !spec.policy.follow_args;
+    let links = arguments.iter().any(keeps);
+    let target = written_through(target, links, &spec.policy)?;
+    let Some(name) = target.file_name().filter(|_| !target.as_os_str().is_empty()) else {
+        let message = format!("{} cannot be the name of a file", quoted(target));
+        return Err(Fatal::new(3, message));
+    };
+    let parent = target.parent().unwrap_or(Path::new(""));
+    let open_as = or_here(parent);
+    let name = c_string(name.as_bytes()).map_err(|error| unusable(&target, &error))?;
+    let (mut created, mut made) = (false, 0);
+    if spec.mkpath && is_gone(open_as, true) {
+        made = missing(open_as);
+        created = real && make(open_as, spec, umask)?;
+    }
+    let dir = match open(open_as, &spec.policy) {
+        Ok(dir) => Some(dir),
+        Err(error) if !real && errno::is(&error, errno::ENOENT) => None,
+        Err(error) if errno::is(&error, errno::ENOENT) => {
+            let hint = if has_mkpath(spec) { " (--mkpath makes it)" } else { "" };
+            let message = format!("the target folder {} does not exist{hint}", quoted(open_as));
+            return Err(Fatal::new(3, message));
+        }
+        Err(error) => return Err(unusable(open_as, &error)),
+    };
+    Ok(TargetPlace { dir, path: parent.to_owned(), created, made, name: Some(name) })
+}
+
+/// Resolves a symlink that cp is given as the target: cp writes through it, unless the source is a symlink, too, and
+/// is kept as one.
+///
+/// # Errors
+/// Code 3 for a dangling symlink.
+pub(super) fn written_through(
+    target: &Path,
+    source_is_link: bool,
+    policy: &Policy,
+) -> Result<PathBuf, Fatal> {
+    let keeps = policy.symlinks == Symlinks::Keep && source_is_link;
+    if !policy.writes_through() || keeps || !is_link(target) {
+        return Ok(target.to_owned());
+    }
+    std::fs::canonicalize(target).map_err(|_| {
+        let message = format!("not writing through the dangling symlink {}", quoted(target));
+        Fatal::new(3, message)
+    })
+}
+
+/// Creates a target directory; returns `false` if another program just created it.
+fn make(path: &Path, spec: &Spec, umask: u32) -> Result<bool, Fatal> {
+    let umask = if inherits_acl(path) { 0 } else { umask };
+    spec.policy.links.make_dir(path, 0o777 & !umask, spec.mkpath).map_err(|error| {
+        if RefusedLink::is(&error) {
+            return unusable(path, &error);
+        }
+        let hint = match error.kind() {
+            io::ErrorKind::NotFound if !spec.mkpath && has_mkpath(spec) => {
+                " (--mkpath makes missing parents)"
+            }
+            _ => "",
+        };
+        let cause = Cause::System(error);
+        let message = format!("cannot create target directory {}: {cause}{hint}", quoted(path));
+        Fatal::new(11, message)
+    })
+}
+
+/// Returns whether the command of a transfer has `--mkpath`.
+fn has_mkpath(spec: &Spec) -> bool {
+    matches!(spec.layout, Layout::Rsync { .. })
+}
+
+/// Returns whether the only argument does not exist.
+fn is_missing(arguments: &[Argument]) -> bool {
+    matches!(arguments, [one] if !one.is_content() && is_gone(&one.path(), false))
+}
+
+/// Returns whether a new directory inherits an ACL from its parent, whose mask then replaces the umask (acl(5)).
+fn inherits_acl(path: &Path) -> bool {
+    let nearest = path.ancestors().skip(1).find_map(|above| open_folder(above).ok());
+    nearest.is_some_and(|fd| xattr::get(fd.as_fd(), xattr::ACL_DEFAULT, &mut Vec::new()).is_ok())
+}
+
+fn unusable(path: &Path, error: &io::Error) -> Fatal {
+    let code = error.raw_os_error();
+    let cause = Cause::System(match code {
+        Some(code) => io::Error::from_raw_os_error(code),
+        None => io::Error::other(error.to_string()),
+    });
+    // rsync's code for an unusable target.
+    let exit = if RefusedLink::is(error) { 3 } else { 11 };
+    Fatal::new(exit, format!("cannot use target {}: {cause}", quoted(path)))
+}
+
+/// Returns the trees of `--link-dest` and similar options; relative ones begin in the target. If the target is not
+/// created, `..` is resolved from its future path.
+pub fn basis_dirs(policy: &Policy, place: &TargetPlace) -> impl Iterator<Item = PathBuf> {
+    policy.basis_dirs.iter().map(|path| match place.dir {
+        Some(_) => place.path.join(path),
+        None => without_parents(&place.path.join(path)),
+    })
+}
+
+/// Removes `..` from a path, by its text alone.
+pub(super) fn without_parents(path: &Path) -> PathBuf {
+    let mut kept = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir
+                if matches!(kept.components().next_back(), Some(Component::Normal(_))) =>
+            {
+                kept.pop();
+            }
+            Component::CurDir => {}
+            other => kept.push(other),
+        }
+    }
+    kept
+}
+
+// The first units of a walk, and the directory nodes that they belong to.
 
 /// Builds the first units.
 struct Roots<'e, 'p> {
@@ -793,5 +1333,102 @@ impl Roots<'_, '_> {
         }
         let name = c(last)?;
         self.engine.remove_missing(&node, self.place.name.as_deref().unwrap_or(&name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken(text: &str, layout: Layout) -> (String, Vec<String>, bool) {
+        let argument = argument(Path::new(text), layout).expect("a fine argument");
+        let names = argument.names.iter().map(|n| String::from_utf8_lossy(n).into_owned());
+        (argument.folder.display().to_string(), names.collect(), argument.follow)
+    }
+
+    #[test]
+    fn rsync_arguments() {
+        let plain = Layout::Rsync { relative: false };
+        let cases = [
+            ("a", "", vec!["a"], false),
+            ("a/b", "a/", vec!["b"], false),
+            ("/a", "/", vec!["a"], false),
+            ("a/", "a/", vec![], true),
+            ("a/b//", "a/b//", vec![], true),
+            (".", ".", vec![], false),
+            ("a/.", "a/.", vec![], false),
+            ("..", "..", vec![], false),
+            ("/", "/", vec![], true),
+        ];
+        for (text, folder, names, follow) in cases {
+            let names: Vec<String> = names.into_iter().map(String::from).collect();
+            assert_eq!(taken(text, plain), (folder.to_string(), names, follow), "{text}");
+        }
+    }
+
+    #[test]
+    fn relative_arguments() {
+        let relative = Layout::Rsync { relative: true };
+        let cases = [
+            ("a/b/c", "", vec!["a", "b", "c"], false),
+            ("/a/b", "/", vec!["a", "b"], false),
+            ("/x/./a/b", "/x", vec!["a", "b"], false),
+            ("x/./a/", "x", vec!["a"], true),
+            ("x/./", "x", vec![], true),
+            ("./a", "", vec!["a"], false),
+        ];
+        for (text, folder, names, follow) in cases {
+            let names: Vec<String> = names.into_iter().map(String::from).collect();
+            assert_eq!(taken(text, relative), (folder.to_string(), names, follow), "{text}");
+        }
+        assert!(argument(Path::new("../a"), relative).is_err());
+    }
+
+    #[test]
+    fn lines_of_a_list() {
+        let taken = |line: &str, relative: bool| -> Vec<String> {
+            let lines: Vec<Vec<u8>> = line.split('|').map(|line| line.into()).collect();
+            let shown = |argument: &Argument| {
+                let names = argument.names.iter().map(|n| String::from_utf8_lossy(n).into_owned());
+                let names: Vec<String> = names.collect();
+                let slash = if argument.follow { "/" } else { "" };
+                let dot = if argument.dot { " dot" } else { "" };
+                format!("{}:{}{slash}{dot}", argument.folder.display(), names.join("/"))
+            };
+            listed(Path::new("s"), &lines, relative).iter().map(shown).collect()
+        };
+        for (line, expected) in [
+            ("d", "s:d"),
+            ("d/", "s:d/"),
+            ("d/.", "s:d/"),
+            ("d/./", "s/d:/"),
+            ("d/./f", "s/d:f"),
+            ("x/./y/./z", "s/x:y/z"),
+            ("x//y", "s:x/y"),
+            ("/d/f", "s:d/f"),
+            ("../../d/f", "s:d/f"),
+            ("d/e/..", "s:d/"),
+            ("d/./../f", "s/d:f"),
+            ("./d", "s:d dot"),
+            (".", "s:/"),
+            ("/", "s:/"),
+        ] {
+            assert_eq!(taken(line, true), [expected], "{line}");
+        }
+        for (line, expected) in [("x/y", "s/x:y"), ("x/./y", "s/x:y"), ("d/.", "s/d:/")] {
+            assert_eq!(taken(line, false), [expected], "{line}");
+        }
+        assert_eq!(taken("d|a|d/|./a|d", true), ["s:d/", "s:a dot"]);
+        assert_eq!(taken("d/./f|d/f", true), ["s/d:f", "s:d/f"]);
+        // A folder with the marker in its own name is not cut.
+        let argument = &listed(Path::new("a/./b"), &[b"f".to_vec()], true)[0];
+        assert_eq!((argument.folder.as_path(), argument.names.len()), (Path::new("a/./b"), 1));
+    }
+
+    #[test]
+    fn cp_arguments() {
+        let cp = Layout::Cp { no_target_dir: false, target_is_dir: false, parents: false };
+        assert_eq!(taken("a/", cp), (String::new(), vec!["a".to_string()], true));
+        assert_eq!(taken("a/.", cp), ("a/.".to_string(), vec![], false));
     }
 }
