@@ -277,29 +277,29 @@ pub const COMMANDS: &[Command] = &[
     row("presign", "create URLs that give read access to an object", presign::run, &presign::TABLE),
     row("mpu", "list or abort unfinished multipart uploads", mpu::run, &mpu::TABLE),
     row("run", "run commands of a file in parallel, one per line", run::run, &run::TABLE),
-    row(
-        "cluster",
-        "spread one transfer over many machines",
-        cluster::run,
-        &cluster::TABLE,
-    ),
+    row("cluster", "spread one transfer over many machines", cluster::run, &cluster::TABLE),
     #[cfg(feature = "lab")]
     row("watch", "run a command and report what limited it", watch::run, &watch::TABLE),
     #[cfg(feature = "lab")]
-    row("bench", "measure commands, or a campaign of them, side by side", bench::run, &bench::TABLE),
-    #[cfg(feature = "io")]
     row(
-        "io",
-        "measure disks, with fio's options and job files",
-        io::run,
-        &io::TABLE,
+        "bench",
+        "measure commands, or a campaign of them, side by side",
+        bench::run,
+        &bench::TABLE,
     ),
+    #[cfg(feature = "io")]
+    row("io", "measure disks, with fio's options and job files", io::run, &io::TABLE),
     #[cfg(feature = "lab")]
     row("results", "list, show, remove and export results of bench", results::run, &results::TABLE),
     #[cfg(feature = "lab")]
     row("report", "make a page from results", report::run, &report::TABLE),
     #[cfg(feature = "lab")]
-    row("compare", "compare results of several machines, with prices", compare::run, &compare::TABLE),
+    row(
+        "compare",
+        "compare results of several machines, with prices",
+        compare::run,
+        &compare::TABLE,
+    ),
     #[cfg(all(feature = "lab", feature = "serve"))]
     row("demo", "upload, download and verify generated files", demo::run, &demo::TABLE),
     #[cfg(feature = "serve")]

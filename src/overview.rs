@@ -77,8 +77,11 @@ pub fn screen() -> String {
     for (subject, lines) in SUBJECTS {
         let mut subject = *subject;
         for (names, purpose) in *lines {
-            let names: Vec<&str> =
-                names.iter().copied().filter(|name| *name == "help" || find(name).is_some()).collect();
+            let names: Vec<&str> = names
+                .iter()
+                .copied()
+                .filter(|name| *name == "help" || find(name).is_some())
+                .collect();
             if names.is_empty() {
                 continue;
             }
@@ -140,7 +143,9 @@ const WORDS: &[(&str, &str)] = &[
 /// Returns the message about a word that is no command, with a hint.
 pub fn unknown(name: &str) -> String {
     if let Some((_, features)) = OPTIONAL.iter().find(|(command, _)| *command == name) {
-        return format!("this build has no '{name}'\nhint: build hakobu with --features {features}");
+        return format!(
+            "this build has no '{name}'\nhint: build hakobu with --features {features}"
+        );
     }
     let known = WORDS.iter().find(|(word, _)| *word == name).map(|(_, hint)| (*hint).to_owned());
     let near = || nearest(name).map(|near| format!("did you mean '{near}'?"));

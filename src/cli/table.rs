@@ -273,7 +273,7 @@ impl<S> Table<S> {
                 && !arg.value.is_empty()
                 && !values.iter().any(|value| arg.value == *value)
             {
-                return Err(arg.refuse(&format!("is none of {}", values.join(", "))));
+                return Err(arg.refuse(&format!("none of {}", values.join(", "))));
             }
         }
         Ok(state)
@@ -471,6 +471,36 @@ fn spelling(row: &Row, on: bool) -> String {
 /// Maximum number of typing errors for a suggested option.
 const ERRORS_MAX: usize = 2;
 
+/// Options of other programs, the option here that does the same, and how to write it. The hint is for commands that have
+/// that option.
+const WORDS: &[(&str, &str, &str)] = &[
+    ("threads", "jobs", "-j N sets the number of workers; the default finds it"),
+    ("transfers", "jobs", "-j N sets the number of workers; the default finds it"),
+    ("checkers", "jobs", "-j N sets the number of workers; the default finds it"),
+    ("parallel", "jobs", "-j N sets the number of workers; the default finds it"),
+    ("max-concurrent-requests", "jobs", "-j N sets the number of requests at once"),
+    ("workers", "jobs", "-j N sets the number of workers; the default finds it"),
+    ("multi-thread-streams", "concurrency", "--concurrency N sets the parts in flight per object"),
+    ("s3-upload-concurrency", "concurrency", "--concurrency N sets the parts in flight per object"),
+    ("s3-chunk-size", "part-size", "--part-size SIZE sets the size of parts"),
+    ("multipart-chunk-size-mb", "part-size", "--part-size SIZE sets the size of parts"),
+    ("tpslimit", "rps-limit", "--rps-limit N limits requests, --iops-limit N file operations"),
+    ("bandwidth", "bwlimit", "--bwlimit RATE limits bytes per second"),
+    ("limit-upload", "bwlimit", "--bwlimit RATE limits bytes per second"),
+    ("limit-download", "bwlimit", "--bwlimit RATE limits bytes per second"),
+    ("delete-removed", "delete", "--delete removes what SRC does not have"),
+    ("remove", "delete", "--delete removes what SRC does not have"),
+    ("overwrite", "ignore-times", "-I copies files of the same size and time as well"),
+    ("skip-existing", "ignore-existing", "--ignore-existing copies only what DST does not have"),
+    ("endpoint", "endpoint-url", "--endpoint-url URL names the server"),
+    ("host", "endpoint-url", "--endpoint-url URL names the server"),
+    ("s3-endpoint", "endpoint-url", "--endpoint-url URL names the server"),
+    ("no-check-certificate", "no-verify-ssl", "--no-verify-ssl does not check certificates"),
+    ("insecure", "no-verify-ssl", "--no-verify-ssl does not check certificates"),
+    ("humanize", "human-readable", "-h prints sizes such as 1.5M"),
+    ("human", "human-readable", "-h prints sizes such as 1.5M"),
+];
+
 impl<S> Table<S> {
     /// Converts clap's error: an option of the command's model is refused with its reason, an unknown one with a
     /// similar spelling, if there is one.
@@ -514,12 +544,16 @@ impl<S> Table<S> {
             let long = row.long.then_some(row.name);
             long.into_iter().chain(row.aliases.iter().copied()).chain(row.off.iter().copied())
         });
+        let known = WORDS.iter().find(|(word, here, _)| {
+            name.starts_with("--") && *word == bare && self.rows().any(|row| row.name == *here)
+        });
         let near = spellings
             .map(|other| (strsim::levenshtein(bare, other), other))
             .min()
             .filter(|(errors, other)| *errors <= ERRORS_MAX && 2 * errors < other.len())
             .map_or(String::new(), |(_, other)| format!("\nhint: a similar option is '--{other}'"));
         let command = self.command;
-        format!("unexpected argument '{name}' found (hakobu {command} --help){near}")
+        let hint = known.map_or(near, |(_, _, how)| format!("\nhint: {how}"));
+        format!("unexpected argument '{name}' found (hakobu {command} --help){hint}")
     }
 }

@@ -88,7 +88,7 @@ fn options_set_what_their_rows_say_in_the_order_of_the_command_line() {
     let probe = read("--no-early --level=3 --late").unwrap();
     assert_eq!(probe.set, ["early false", "late true"]);
     assert_eq!(probe.part.0, Some(3));
-    assert_eq!(read("-l x").err().as_deref(), Some("--level=x: is not a number"));
+    assert_eq!(read("-l x").err().as_deref(), Some("invalid --level 'x': not a number"));
     let stray = OptArg { name: "other", on: true, count: 1, value: "".into() };
     let stray = Typed { options: vec![stray], ..Typed::default() };
     let message = PROBED.read(&stray, Probe::default()).err();

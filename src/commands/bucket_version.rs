@@ -35,7 +35,7 @@ const OPTIONS: &[Opt<BucketVersionOptions>] = &[
             let text = arg.text()?;
             let states = [Versioning::Enabled, Versioning::Suspended];
             let state = states.into_iter().find(|state| state.word().eq_ignore_ascii_case(text));
-            let state = state.ok_or_else(|| arg.wrong("give Enabled or Suspended"))?;
+            let state = state.ok_or_else(|| arg.refuse("give Enabled or Suspended"))?;
             put(&mut plan.set, Some(state))
         },
     ),
@@ -61,7 +61,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
 
 fn plan(typed: &Typed) -> Result<BucketVersionOptions, String> {
     let mut plan = TABLE.read(typed, BucketVersionOptions::default())?;
-    plan.buckets = objects::all(&typed.paths, objects::bucket_url, "give a bucket: s3://BUCKET")?;
+    plan.buckets = objects::all(&typed.paths, objects::bucket_url, "missing bucket: s3://BUCKET")?;
     Ok(plan)
 }
 

@@ -117,7 +117,7 @@ fn plan(table: &Table<BucketOptions>, typed: &Typed) -> Result<BucketOptions, St
         return Err("--all-versions says what --force removes: give both".into());
     }
     if plan.buckets.is_empty() {
-        return Err("give a bucket: s3://BUCKET".into());
+        return Err("missing bucket: s3://BUCKET".into());
     }
     Ok(plan)
 }

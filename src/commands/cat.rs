@@ -84,7 +84,7 @@ const HELD_BYTES_MAX: u64 = 4 << 30;
 const OPTIONS: &[Opt<CatOptions>] = &[
     value("range", None, "FIRST-LAST", "only these bytes, counted from 0 (FIRST-: to the end)")
         .reads(|plan, arg| {
-            let range = range(&arg.value).ok_or_else(|| arg.refuse("is not FIRST-LAST"))?;
+            let range = range(&arg.value).ok_or_else(|| arg.refuse("not FIRST-LAST"))?;
             put(&mut plan.range, Some(range))
         }),
     value("concurrency", Some('c'), "N", "parts that are fetched ahead (4)")
@@ -110,7 +110,7 @@ fn plan(typed: &Typed) -> Result<CatOptions, String> {
         url if is_many(&url, raw) && !url.bucket.is_empty() => Ok(url),
         _ => objects::object_url(typed),
     };
-    plan.places = objects::all(&typed.paths, place, "give an object: s3://BUCKET/KEY")?;
+    plan.places = objects::all(&typed.paths, place, "missing object: s3://BUCKET/KEY")?;
     plan.objects.check_key()?;
     if plan.parts.held_bytes_max() > HELD_BYTES_MAX {
         return Err("--concurrency and --part-size: parts would hold more than 4 GiB".into());

@@ -167,7 +167,7 @@ impl ClusterArgs {
 
 /// Options of `plan`, which `sync` has as well.
 pub static PLANNED: Group<ClusterArgs> = titled("Many machines").with(&[
-    value("run", None, "RUN", "the run folder, which all machines share")
+    value("run", None, "RUN", "the run directory, which all machines share")
         .reads(|asked, given| put(&mut asked.run, Some(given.value.clone()))),
     value(
         "workers",
@@ -186,7 +186,7 @@ pub static PLANNED: Group<ClusterArgs> = titled("Many machines").with(&[
     value("cluster", None, "ENGINE:N", "plan, run N workers (local:, slurm:, ray:), collect")
         .reads(|asked, given| {
             let parsed = given.value.to_str().and_then(Engine::with_count);
-            let refused = || given.refuse("is not ENGINE:N such as local:4, slurm:16 or ray:8");
+            let refused = || given.refuse("not ENGINE:N such as local:4, slurm:16 or ray:8");
             put(&mut asked.cluster, Some(parsed.ok_or_else(refused)?))
         }),
     value(
@@ -214,7 +214,7 @@ const WORKED: &[Opt<ClusterArgs>] = &[
     .reads(|asked, given| {
         let stale = given.duration("h", "30s or 2m")?;
         if stale < Duration::from_secs(2) {
-            return Err(given.refuse("is too short: give at least 2s"));
+            return Err(given.refuse("too short (at least 2s)"));
         }
         put(&mut asked.stale, Some(stale))
     }),
@@ -437,7 +437,7 @@ pub fn parse_run(verb: &str, arguments: &[OsString], usage_code: u8) -> Result<R
     let args = TABLE.read(&typed, ClusterArgs::default()).map_err(usage)?;
     let mut paths = typed.paths.into_iter();
     let Some(run) = paths.next() else {
-        return Err(usage(format!("give a run folder: hakobu cluster {verb} RUN")));
+        return Err(usage(format!("missing run directory: hakobu cluster {verb} RUN")));
     };
     let rest: Vec<OsString> = paths.collect();
     if verb != "submit" && !rest.is_empty() {

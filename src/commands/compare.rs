@@ -63,7 +63,7 @@ const OPTIONS: &[Opt<CompareOptions>] = &[
         "rated",
         None,
         "NAME=IOPS",
-        "rated IOPS of one: A=206250, or for reads and writes: A==206250/18750",
+        "rated IOPS of one: A=206250, or for reads and writes: A=206250/18750",
     )
     .takes(Takes::Values("NAME=IOPS"))
     .reads(|plan, arg| push(&mut plan.rated, parse_rated(arg.text()?)?)),
@@ -88,12 +88,12 @@ const OPTIONS: &[Opt<CompareOptions>] = &[
         "html, md, csv or json, independent of the name of FILE; without FILE to standard output",
     )
     .reads(|plan, arg| {
-        let format = format(arg.text()?).map_err(|why| arg.wrong(why))?;
+        let format = format(arg.text()?).map_err(|why| arg.refuse(why))?;
         put(&mut plan.format, Some(format))
     }),
     value("lang", None, "LANG", "language of the text: en (default) or ja").reads(|plan, arg| {
         let known = Lang::of_code(arg.text()?);
-        put(&mut plan.lang, known.ok_or_else(|| arg.wrong("give en or ja"))?)
+        put(&mut plan.lang, known.ok_or_else(|| arg.refuse("give en or ja"))?)
     }),
     flag("no-color", None, "without colours").sets(|plan, on| plan.no_color = on),
 ];
@@ -120,7 +120,7 @@ parts!(CompareOptions {});
 fn plan(typed: Typed) -> Result<CompareOptions, String> {
     let mut plan = TABLE.read(&typed, CompareOptions::default())?;
     if typed.paths.len() < 2 {
-        return Err("give at least two results to compare".into());
+        return Err("missing results: at least two to compare".into());
     }
     if let (None, Some(path)) = (plan.format, &plan.output)
         && !is_stdout(path)
@@ -216,15 +216,15 @@ mod tests {
     #[test]
     fn usage() {
         for (line, said) in [
-            ("", "give at least two results"),
-            ("a", "give at least two results"),
+            ("", "missing results"),
+            ("a", "missing results"),
             ("x=a x=b", "two results are called x"),
-            ("a b --format svg", "--format=svg: give html, md, csv or json"),
+            ("a b --format svg", "invalid --format 'svg': give html, md, csv or json"),
             ("a b -o c.svg", "--output=c.svg: give html, md, csv or json"),
             ("a b -o c", "its name does not end in"),
             ("a b --price A=1", "for how long?"),
             ("a b --rated A", "write it as A=206250"),
-            ("a b --lang de", "--lang=de: give en or ja"),
+            ("a b --lang de", "invalid --lang 'de': give en or ja"),
         ] {
             let message = read(line).err().unwrap_or_default();
             assert!(message.contains(said), "{line}: {message}");

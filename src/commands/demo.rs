@@ -79,12 +79,12 @@ const OPTIONS: &[Opt<DemoArgs>] = &[
 fn files(arg: &OptArg) -> Result<u64, String> {
     arg.parsed().filter(|files| *files <= FILES_MAX).ok_or_else(|| {
         let most = number::grouped(FILES_MAX);
-        arg.wrong(&format!("give a number up to {most}"))
+        arg.refuse(&format!("give a number up to {most}"))
     })
 }
 
 fn bytes(arg: &OptArg) -> Result<u64, String> {
-    hakobu_core::number::parse_size(&arg.value, 1).map_err(|why| arg.wrong(why))
+    hakobu_core::number::parse_size(&arg.value, 1).map_err(|why| arg.refuse(why))
 }
 
 /// The bucket, and the prefix in it.
@@ -605,9 +605,9 @@ mod tests {
     fn usage() {
         for (line, why) in [
             ("x", "'x': demo makes its own files"),
-            ("--files=-1", "--files=-1: give a number up to 1,000,000"),
+            ("--files=-1", "invalid --files '-1': give a number up to 1,000,000"),
             ("--files=1000001", "give a number"),
-            ("--size=x", "--size=x: is not a size"),
+            ("--size=x", "invalid --size 'x': not a size"),
             ("--files=0 --large=0", "nothing to carry"),
             ("--files=1000000 --size=8000000000G", "the total size is too large"),
         ] {

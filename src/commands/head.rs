@@ -57,7 +57,7 @@ fn plan(typed: &Typed) -> Result<HeadOptions, String> {
             false => Ok(url),
         }
     };
-    let lacking = "give an object or a bucket: s3://BUCKET[/KEY]";
+    let lacking = "missing object or bucket: s3://BUCKET[/KEY]";
     plan.places = objects::all(&typed.paths, with_bucket, lacking)?;
     Ok(plan)
 }

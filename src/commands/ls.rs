@@ -97,6 +97,8 @@ const UNBUILT: &[(&str, &str)] = &[
     ("--filter", "give --exclude and --include"),
     ("--reverse -r", "keys come in one order; did you mean -R?"),
     ("-S -t --sort", "keys come in one order; sort(1) sorts the lines"),
+    ("-H --humanize", "-h prints sizes such as 1.5M"),
+    ("-s", "s5cmd's -s is -l here, which also prints the ETag"),
 ];
 
 /// Runs the command.

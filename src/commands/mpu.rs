@@ -41,7 +41,7 @@ const OPTIONS: &[Opt<MpuOptions>] = &[
     value("older-than", None, "TIME", "only uploads that are older: seconds, or 90m, 12h, 7d")
         .reads(|plan, arg| {
             let seconds = tool::seconds(&arg.value)
-                .ok_or_else(|| arg.refuse("is not a time such as 12h or 7d"))?;
+                .ok_or_else(|| arg.refuse("not a time such as 12h or 7d"))?;
             put(&mut plan.older_than_s, Some(seconds))
         }),
     flag("all", None, "abort: all uploads below the prefix").sets(|plan, on| plan.all = on),

@@ -46,9 +46,9 @@ pub fn operands(
     }
     if sources.is_empty() {
         return Err(if target.is_empty() {
-            "give a source and a target".into()
+            "missing source and destination".into()
         } else {
-            format!("give a target after {}", quoted(target))
+            format!("missing destination after {}", quoted(target))
         });
     }
     if no_target_dir && several {
@@ -165,8 +165,8 @@ mod tests {
             ("a", "", Some("d"), false, r#"["a"] "d" dir"#),
             ("d", "a b", None, false, r#"["a", "b"] "d" dir"#),
             ("d", "a", None, false, r#"["a"] "d" dir"#),
-            ("", "", None, false, "give a source and a target"),
-            ("a", "", None, false, "give a target after 'a'"),
+            ("", "", None, false, "missing source and destination"),
+            ("a", "", None, false, "missing destination after 'a'"),
             ("a b c", "", None, true, "-T takes one source"),
             ("a", "", Some("d"), true, "-t and -T cannot be used together"),
             (

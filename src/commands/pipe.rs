@@ -72,8 +72,7 @@ pub struct PipeArgs {
 parts!(PipeArgs { objects: ObjectArgs, limits: LimitArgs });
 
 const OPTIONS: &[Opt<PipeArgs>] = &[
-    flag("no-clobber", Some('n'), "never replace an object: what arrives is dropped then")
-        .sets(|it, on| it.keeps = on),
+    flag("no-clobber", Some('n'), "never replace an object").sets(|it, on| it.keeps = on),
     flag("json", None, "a JSON line on standard output").sets(|it, on| it.json = on),
 ];
 
@@ -101,7 +100,7 @@ pub fn begin(typed: Result<Typed, Refused>) -> ExitCode {
 fn plan(typed: &Typed) -> Result<PipeOptions, String> {
     let PipeArgs { objects: args, limits, keeps, json } = TABLE.read(typed, PipeArgs::default())?;
     let [path] = typed.paths.as_slice() else {
-        return Err("give one object: s3://BUCKET/KEY".into());
+        return Err("missing object: s3://BUCKET/KEY".into());
     };
     let url = objects::object_url(path)?;
     if url.key.ends_with(b"/") {

@@ -57,7 +57,7 @@ const OPTIONS: &[Opt<PresignOptions>] = &[
             let seconds = tool::seconds(&arg.value);
             put(
                 &mut plan.expires_s,
-                seconds.ok_or_else(|| arg.refuse("is not a time such as 3600 or 12h"))?,
+                seconds.ok_or_else(|| arg.refuse("not a time such as 3600 or 12h"))?,
             )
         }),
 ];
@@ -71,7 +71,7 @@ fn plan(typed: &Typed) -> Result<PresignOptions, String> {
     let mut plan =
         TABLE.read(typed, PresignOptions { expires_s: EXPIRES_S, ..PresignOptions::default() })?;
     plan.places =
-        objects::all(&typed.paths, objects::object_url, "give an object: s3://BUCKET/KEY")?;
+        objects::all(&typed.paths, objects::object_url, "missing object: s3://BUCKET/KEY")?;
     Ok(plan)
 }
 

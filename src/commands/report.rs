@@ -75,12 +75,12 @@ const OPTIONS: &[Opt<ReportOptions>] = &[
     )
     .reads(|it, arg| {
         let known = arg.value.to_str().and_then(ReportFormat::of_name);
-        let format = known.ok_or_else(|| arg.wrong("give html, md, csv, json, svg or png"))?;
+        let format = known.ok_or_else(|| arg.refuse("give html, md, csv, json, svg or png"))?;
         put(&mut it.format, Some(format))
     }),
     value("lang", None, "LANG", "language of the text: en (default) or ja").reads(|it, arg| {
         let known = arg.value.to_str().and_then(Lang::of_code);
-        put(&mut it.lang, known.ok_or_else(|| arg.wrong("give en or ja"))?)
+        put(&mut it.lang, known.ok_or_else(|| arg.refuse("give en or ja"))?)
     }),
     value("baseline", None, "NAME=VALUE", "compare every setting with this one: jobs=10")
         .reads(|it, arg| put(&mut it.baseline, Some(baseline(arg)?))),
@@ -88,13 +88,13 @@ const OPTIONS: &[Opt<ReportOptions>] = &[
 
 /// Parses `--baseline`.
 pub(super) fn baseline(arg: &OptArg) -> Result<Baseline, String> {
-    Baseline::parse(arg.text()?).map_err(|why| arg.wrong(&why))
+    Baseline::parse(arg.text()?).map_err(|why| arg.refuse(&why))
 }
 
 fn plan(typed: Typed) -> Result<ReportOptions, String> {
     let mut plan = TABLE.read(&typed, ReportOptions::default())?;
     if typed.paths.is_empty() {
-        return Err("give a folder of results".into());
+        return Err("missing directory of results".into());
     }
     if let (None, Some(path)) = (plan.format, &plan.output)
         && !is_stdout(path)
@@ -304,10 +304,10 @@ mod tests {
     #[test]
     fn usage() {
         for (line, said) in [
-            ("", "give a folder of results"),
-            ("-o a.html", "give a folder of results"),
-            ("--format=pdf a", "--format=pdf: give html, md, csv, json, svg or png"),
-            ("--lang=de a", "--lang=de: give en or ja"),
+            ("", "missing directory of results"),
+            ("-o a.html", "missing directory of results"),
+            ("--format=pdf a", "invalid --format 'pdf': give html, md, csv, json, svg or png"),
+            ("--lang=de a", "invalid --lang 'de': give en or ja"),
             ("-o report a", "--output=report: its name does not end in .html"),
             ("-o a.pdf a", "--output=a.pdf: its name does not end in .html"),
         ] {

@@ -101,7 +101,7 @@ const OPTIONS: &[Opt<ResultsArgs>] = &[
         ResultsOptions::Export { format, .. } => match arg.value.to_str() {
             Some("csv") => put(format, ResultsFormat::Csv),
             Some("hyperfine") => put(format, ResultsFormat::Hyperfine),
-            _ => Err(arg.wrong("csv and hyperfine can be had")),
+            _ => Err(arg.refuse("none of csv, hyperfine")),
         },
         _ => it.refuse(arg),
     }),
@@ -134,7 +134,7 @@ const OPTIONS: &[Opt<ResultsArgs>] = &[
 ];
 
 fn plan(typed: &Typed) -> Result<ResultsOptions, String> {
-    const WHAT: &str = "say what to do: ls, show, rm, import or export";
+    const WHAT: &str = "missing subcommand: ls, show, rm, import or export";
     let (action, rest) = typed.paths.split_first().ok_or(WHAT)?;
     let action = action.to_str().unwrap_or_default();
     let at_most_one = || match rest {
@@ -347,13 +347,13 @@ mod tests {
     #[test]
     fn usage() {
         for (line, said) in [
-            ("", "say what to do"),
+            ("", "missing subcommand"),
             ("list-all", "'list-all' is nothing to do with results"),
             ("rm", "rm needs results to remove"),
             ("import", "import needs files"),
             ("show a b", "'b' is one argument too many"),
             ("ls -f", "--force does not go with ls"),
-            ("export --format=xml", "--format=xml: csv and hyperfine can be had"),
+            ("export --format=xml", "invalid --format 'xml': none of csv, hyperfine"),
             ("import -n a/b x", "--name takes letters"),
         ] {
             let message = read(line).err().unwrap_or_default();

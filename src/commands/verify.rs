@@ -154,7 +154,7 @@ const fn aspect(
 }
 
 static COMPARED: Group<VerifyArgs> = titled("What is compared").with(&[
-    flag("archive", Some('a'), "-ptgolD, which is the default").sets(|it, _| {
+    flag("archive", Some('a'), "same as -ptgolD (the default)").sets(|it, _| {
         for aspect in Aspects::DEFAULT.without(Aspect::Content).iter() {
             it.aspects = it.aspects.with(aspect);
         }
@@ -175,14 +175,14 @@ static COMPARED: Group<VerifyArgs> = titled("What is compared").with(&[
         .reads(|it, arg| it.compare_files(Aspect::Owner, arg)),
     aspect("group", 'g', &["no-group", "no-g"], "groups (default)")
         .reads(|it, arg| it.compare_files(Aspect::Group, arg)),
-    aspect("links", 'l', &["no-links", "no-l"], "texts of symlinks (default)")
+    aspect("links", 'l', &["no-links", "no-l"], "symlink targets (default)")
         .sets(|it, on| it.compare(Aspect::Link, on)),
     flag("copy-links", Some('L'), "with s3://: compare the files that local symlinks point to")
         .stored()
         .sets(|it, on| it.follow = on),
     aspect("devices", 'D', &["no-devices", "no-D"], "device numbers (default)")
         .reads(|it, arg| it.compare_files(Aspect::Device, arg)),
-    aspect("hard-links", 'H', &["no-hard-links", "no-H"], "compare which names are the same file")
+    aspect("hard-links", 'H', &["no-hard-links", "no-H"], "compare hard links")
         .reads(|it, arg| it.compare_files(Aspect::HardLinks, arg)),
     aspect("acls", 'A', &["no-acls", "no-A"], "POSIX ACLs")
         .reads(|it, arg| it.compare_files(Aspect::Acl, arg)),
@@ -229,7 +229,7 @@ static OUTPUT: Group<VerifyArgs> = titled("Output").with(&[
 ]);
 
 fn number(arg: &OptArg) -> Result<i64, String> {
-    arg.parsed().ok_or_else(|| arg.wrong("give a number"))
+    arg.parsed().ok_or_else(|| arg.refuse("give a number"))
 }
 
 const UNBUILT: &[(&str, &str)] = &[

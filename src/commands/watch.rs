@@ -96,7 +96,7 @@ const OPTIONS: &[Opt<WatchOptions>] = &[
             if matches!(plan.subject, Subject::Command(_)) {
                 return Err("--pid does not go with a command".into());
             }
-            let pid = u32::try_from(positive(arg)?).map_err(|_| arg.wrong("is not a process"))?;
+            let pid = u32::try_from(positive(arg)?).map_err(|_| arg.refuse("not a process"))?;
             put(&mut plan.subject, Subject::Pid(pid))
         },
     ),
@@ -125,11 +125,11 @@ fn seconds(arg: &OptArg) -> Result<Duration, String> {
     arg.parsed()
         .filter(|seconds| INTERVAL_S.contains(seconds))
         .map(Duration::from_secs_f64)
-        .ok_or_else(|| arg.wrong("give seconds between 0.01 and 3600"))
+        .ok_or_else(|| arg.refuse("give seconds between 0.01 and 3600"))
 }
 
 fn positive(arg: &OptArg) -> Result<u64, String> {
-    arg.parsed().filter(|n| *n > 0).ok_or_else(|| arg.wrong("is not a number of at least 1"))
+    arg.parsed().filter(|n| *n > 0).ok_or_else(|| arg.refuse("not a number of at least 1"))
 }
 
 /// Sampling interval of a command.
@@ -153,7 +153,7 @@ fn plan(arguments: &[OsString], typed: Typed) -> Result<WatchOptions, String> {
     }
     let is_command = !typed.paths.is_empty();
     if !is_command && arguments.last().is_some_and(|word| word == "--") {
-        return Err("give a command after --".into());
+        return Err("missing command after --".into());
     }
     let subject = if is_command { Subject::Command(typed.paths.clone()) } else { Subject::Machine };
     let plan = WatchOptions { subject, live: true, ..WatchOptions::default() };
@@ -426,15 +426,15 @@ mod tests {
         for (line, said) in [
             ("ls", "put -- before the command: hakobu watch [OPTIONS] -- ls"),
             ("ls -- a", "put -- before the command"),
-            ("--", "give a command after --"),
-            ("-i 0 -- ls", "--interval=0: give seconds between 0.01 and 3600"),
-            ("-i nan -- ls", "--interval=nan: give seconds"),
-            ("-i -1", "--interval=-1: give seconds"),
-            ("-c 0", "--count=0: is not a number of at least 1"),
+            ("--", "missing command after --"),
+            ("-i 0 -- ls", "invalid --interval '0': give seconds between 0.01 and 3600"),
+            ("-i nan -- ls", "invalid --interval 'nan': give seconds"),
+            ("-i -1", "invalid --interval '-1': give seconds"),
+            ("-c 0", "invalid --count '0': not a number of at least 1"),
             ("-c 3 -- ls", "--count does not go with a command"),
             ("-p 1 -- ls", "--pid does not go with a command"),
-            ("-p 99999999999", "--pid=99999999999: is not a process"),
-            ("-p x", "--pid=x: is not a number"),
+            ("-p 99999999999", "invalid --pid '99999999999': not a process"),
+            ("-p x", "invalid --pid 'x': not a number"),
         ] {
             let message = read(line).err().unwrap_or_default();
             assert!(message.contains(said), "{line}: {message}");
