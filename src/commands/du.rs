@@ -244,7 +244,7 @@ static COUNTED: Group<DuOptions> = titled("What is counted").with(&[
         .sets(|it, _| it.options.follow = Follow::Arguments),
     flag("H", Some('H'), "same as -D (s5cmd's -H is -h)")
         .short_only()
-        .local("")
+        .local("s5cmd's -H is -h here")
         .sets(|it, _| it.options.follow = Follow::Arguments),
     flag("no-dereference", Some('P'), "follow no symlinks (the default)")
         .local("")
