@@ -182,9 +182,7 @@ impl Keys {
         self.listing = None;
         match self.found {
             true => None,
-            false => {
-                Some(Err(Error::new(ErrorKind::NotFound, "", "there is no such object or prefix")))
-            }
+            false => Some(Err(Error::new(ErrorKind::NotFound, "", "no such object or prefix"))),
         }
     }
 }

@@ -93,11 +93,11 @@ fn needs_recursion(source: &Path, follow: bool) -> Option<&'static str> {
     let meta = if follow { source.metadata() } else { source.symlink_metadata() }.ok()?;
     let kind = meta.file_type();
     if kind.is_dir() {
-        Some("it is a directory, and -r is not given")
+        Some("is a directory (use -r)")
     } else if kind.is_file() || kind.is_symlink() {
         None
     } else {
-        Some("it is not a regular file, and -r is not given")
+        Some("is not a regular file (use -r)")
     }
 }
 

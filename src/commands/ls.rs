@@ -191,7 +191,7 @@ fn place(
     .map_err(|error| error.to_string())?;
     tool::note_left_out(url, &mut place.choice);
     if found == 0 && !url.key.is_empty() {
-        return Err("there is no such object or prefix".into());
+        return Err("no such object or prefix".into());
     }
     Ok(())
 }

@@ -201,7 +201,7 @@ fn plan(typed: &Typed) -> Result<ServeOptions, String> {
         Some(other) => return Err(format!("'{other}' cannot be served; s3 and null can")),
         None => {
             return Err(
-                "missing server: s3 DIR, or null\nhint: hakobu serve --help describes both".into()
+                "missing server: s3 DIR, or null\nhint: hakobu serve --help describes both".into(),
             );
         }
     };

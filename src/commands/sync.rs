@@ -5,6 +5,7 @@ mod options;
 use self::options::{check_accepted, help_of_flags, shown_digest};
 use super::cluster;
 use super::cluster::ClusterArgs;
+use super::operands::folder_targets;
 use super::session::run_transfer;
 use super::tool::refuse;
 use crate::cli::{HelpLength, Refused, Syntax, Typed, parts};
@@ -229,6 +230,7 @@ impl SyncArgs {
             self.without.push(("--no-inc-recursive".into(), UNORDERED));
         }
         typed.notes.append(&mut self.without);
+        self.wanted.notes.extend(self.directory_targets(&sources, &target, relative));
         let spec = Spec {
             ordered: self.ordered,
             files_from,
@@ -243,6 +245,22 @@ impl SyncArgs {
             ..self.limits.spec(limits, (sources, target), Layout::Rsync { relative }, self.policy)
         };
         Ok((spec, self.wanted, self.cluster))
+    }
+
+    /// Returns the target of each directory where a side is in S3: aws and s5cmd copy `DIR` into `p`, rsync into `p/DIR`.
+    fn directory_targets(
+        &self,
+        sources: &Sources,
+        target: &Location,
+        relative: bool,
+    ) -> Vec<String> {
+        let is_watched = self.policy.dry_run || std::io::stderr().is_terminal();
+        let is_quiet = self.wanted.quiet || self.wanted.json || self.policy.list_only;
+        let with_store = sources.are_s3() || target.is_s3();
+        match is_watched && !is_quiet && with_store && !relative && self.policy.recurse {
+            true => folder_targets(sources, target, Some(true)),
+            false => Vec::new(),
+        }
     }
 
     /// Determines which entries are copied. With a store on a side (`with_store`) trees are: a bucket is one, and aws and

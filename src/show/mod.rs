@@ -409,14 +409,17 @@ impl Show {
         }
         let is_list = matches!(self.wanted.line, Line::List { .. });
         let watched = self.wanted.totals || std::io::stderr().is_terminal();
-        if watched && !self.wanted.quiet && !is_list && outcome.jobs > 0 {
+        // A run that ended before it did anything has one message.
+        let is_empty =
+            outcome.fatal.is_some() && outcome.totals == hakobu_core::unit::Totals::default();
+        if watched && !self.wanted.quiet && !is_list && outcome.jobs > 0 && !is_empty {
             let (done, dry_run) = (self.wanted.done, self.wanted.dry_run);
             output::message(&stats::sentence(outcome, &used, done, dry_run));
         }
         let watched = watched || self.wanted.ending;
         if watched && !self.wanted.quiet && outcome.totals.unprivileged > 0 {
             let left_out = number::things(outcome.totals.unprivileged, "attribute");
-            output::message(&format!("skipped, as it requires root: {left_out}"));
+            output::message(&format!("{left_out} not set (requires root)"));
         }
         self.print_verdict(outcome, watched && !is_list);
         if self.wanted.json && !self.wanted.own_end {
