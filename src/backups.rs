@@ -94,7 +94,7 @@ impl BackupArgs {
             (Some(control), _) => control,
             (None, None) => Some(Numbering::Existing),
             (None, Some(value)) => control(&value)
-                .ok_or_else(|| format!("VERSION_CONTROL={} {ONE_OF}", value.display()))?,
+                .ok_or_else(|| format!("VERSION_CONTROL={}: {ONE_OF}", value.display()))?,
         };
         // As in coreutils, a wrong variable counts as absent.
         let of_variable = || {
@@ -106,7 +106,7 @@ impl BackupArgs {
     }
 }
 
-const ONE_OF: &str = "is none of none, off, simple, never, existing, nil, numbered, t";
+const ONE_OF: &str = "none of none, off, simple, never, existing, nil, numbered, t";
 
 /// Returns the meaning of a value, which may be abbreviated.
 fn control(value: &OsStr) -> Option<Option<Numbering>> {
@@ -154,7 +154,7 @@ mod tests {
                 None,
                 None,
                 ["x", ""],
-                "VERSION_CONTROL=x is none of none, off, simple, never, existing, nil, numbered, t",
+                "VERSION_CONTROL=x: none of none, off, simple, never, existing, nil, numbered, t",
             ),
         ] {
             assert_eq!(read(control, suffix, variables), expected);

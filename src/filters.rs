@@ -58,11 +58,11 @@ pub static NAMED: Group<Filters> = titled("Filters").with(&[
         .stored()
         .reads(|filters, arg| filters.add(Rule::Include, arg)),
     EXCLUDE_FROM
-        .with_help("with s3://: read exclude patterns ('-': standard input)")
+        .with_help("with s3://: read exclude patterns from FILE ('-': standard input)")
         .stored()
         .reads(|filters, arg| filters.add(Rule::ExcludeFrom, arg)),
     INCLUDE_FROM
-        .with_help("with s3://: read include patterns ('-': standard input)")
+        .with_help("with s3://: read include patterns from FILE ('-': standard input)")
         .stored()
         .reads(|filters, arg| filters.add(Rule::IncludeFrom, arg)),
     STYLE.stored().reads(Filters::set_style),
@@ -78,7 +78,7 @@ pub static CHOSEN: Group<Filters> = titled("Filters").with(&[
     EXCLUDE_FROM.reads(|filters, arg| filters.add(Rule::ExcludeFrom, arg)),
     INCLUDE_FROM.reads(|filters, arg| filters.add(Rule::IncludeFrom, arg)),
     STYLE
-        .with_help("syntax of patterns: rsync (the default), aws or s5cmd")
+        .with_help("read patterns as rsync (the default), aws or s5cmd does")
         .reads(Filters::set_style),
 ]);
 
@@ -90,7 +90,7 @@ pub static COUNTED: Group<Filters> = titled("Filters").with(&[
         .reads(|filters, arg| filters.add(Rule::ExcludeFrom, arg)),
     INCLUDE_FROM.reads(|filters, arg| filters.add(Rule::IncludeFrom, arg)),
     STYLE
-        .with_help("syntax of patterns: rsync (the default), aws or s5cmd")
+        .with_help("read patterns as rsync (the default), aws or s5cmd does")
         .reads(Filters::set_style),
 ]);
 
@@ -104,15 +104,15 @@ pub const EXCLUDE: Row = values("exclude", None, "PATTERN", "skip matching names
 pub const INCLUDE: Row = values("include", None, "PATTERN", "do not skip matching names");
 /// `--exclude-from`.
 pub const EXCLUDE_FROM: Row =
-    values("exclude-from", None, "FILE", "read exclude patterns ('-': standard input)");
+    values("exclude-from", None, "FILE", "read exclude patterns from FILE ('-': standard input)");
 /// `--include-from`.
 pub const INCLUDE_FROM: Row =
-    values("include-from", None, "FILE", "read include patterns ('-': standard input)");
+    values("include-from", None, "FILE", "read include patterns from FILE ('-': standard input)");
 const STYLE: Row = value(
     "filter-style",
     None,
-    "PEER",
-    "with s3://: syntax of patterns: rsync (the default), aws or s5cmd",
+    "SYNTAX",
+    "with s3://: read patterns as rsync (the default), aws or s5cmd does",
 );
 
 /// All filter options, in the order of the help.
@@ -161,7 +161,7 @@ impl Filters {
             Some("rsync") => Style::Rsync,
             Some("aws") => Style::Aws,
             Some("s5cmd") => Style::S5cmd,
-            _ => return Err(arg.refuse("is none of rsync, aws, s5cmd")),
+            _ => return Err(arg.refuse("none of rsync, aws, s5cmd")),
         };
         put(&mut self.style, Some(style))
     }

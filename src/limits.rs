@@ -34,7 +34,12 @@ pub struct LimitArgs {
 }
 
 /// `-j`, for commands that list it in their own table.
-pub const JOBS: Row = value("jobs", Some('j'), "N", "workers: N, +N, -N, N%, 0 (many), auto");
+pub const JOBS: Row = value(
+    "jobs",
+    Some('j'),
+    "N",
+    "workers: a number, +N or -N (relative to the CPUs), N% of them, 0 (many), auto (default)",
+);
 
 /// Sets the number of jobs.
 ///
@@ -53,7 +58,7 @@ pub static BWLIMIT: Group<LimitArgs> = titled("Limits").with(&[value(
     "bwlimit",
     None,
     "RATE",
-    "bytes a second in all; a plain number is KiB",
+    "total bytes per second; a plain number is KiB",
 )
 .off(&["no-bwlimit"])
 .reads(|args, arg| {
@@ -62,32 +67,36 @@ pub static BWLIMIT: Group<LimitArgs> = titled("Limits").with(&[value(
 })]);
 
 /// Rate of requests.
-pub static RPS: Group<LimitArgs> =
-    titled("Limits").with(&[value("rps-limit", None, "N", "requests a second in all, with s3://")
-        .reads(|args, arg| put(&mut args.rps_max, Some(operations(arg)?)))]);
+pub static RPS: Group<LimitArgs> = titled("Limits").with(&[value(
+    "rps-limit",
+    None,
+    "N",
+    "total requests per second, with s3://",
+)
+.reads(|args, arg| put(&mut args.rps_max, Some(operations(arg)?)))]);
 
 /// Rate of file operations.
 pub static IOPS: Group<LimitArgs> = titled("Limits").with(&[IOPS_LIMIT]);
 
 const IOPS_LIMIT: Opt<LimitArgs> =
-    value("iops-limit", None, "N", "operations on files a second in all, without s3://")
+    value("iops-limit", None, "N", "total file operations per second, between local paths")
         .reads(|args, arg| put(&mut args.iops_max, Some(operations(arg)?)));
 
 /// Rate of file operations, and job hints.
 pub static STEER: Group<LimitArgs> = titled("Limits").with(&[
     IOPS_LIMIT,
-    value("jobs-per-file", None, "N", "workers that move one file, between paths: N, auto")
+    value("jobs-per-file", None, "N", "workers per file, between local paths: N, auto")
         .local("-j is for all files together; --concurrency is for the parts of one")
         .reads(|args, arg| put(&mut args.base.jobs_per_file, parse_jobs_per_file(&arg.value)?)),
-    flag("no-memory", None, "-j auto: neither use nor store a remembered number")
+    flag("no-memory", None, "-j auto: neither use nor store learned job counts")
         .sets(|args, on| args.forgets = on),
 ]);
 
 /// Reports about the run.
 pub static REPORT: Group<LimitArgs> = titled("Output").with(&[
-    flag("explain", None, "report what limits the run, with all evidence")
+    flag("explain", None, "report the bottleneck, with all evidence")
         .sets(|args, on| args.explain = on),
-    flag("prove", None, "experiment during the run to prove what limits it")
+    flag("prove", None, "prove the bottleneck by experiments during the run")
         .sets(|args, on| args.prove = on),
 ]);
 
@@ -96,7 +105,7 @@ pub static MEMORY: Group<LimitArgs> = titled("Limits").with(&[value(
     "memory",
     None,
     "SIZE",
-    "limit of bytes in flight and in buffers",
+    "maximum size of all buffers and data in flight",
 )
 .reads(|args, arg| put(&mut args.base.memory_bytes_max, Some(arg.size()?)))]);
 
@@ -110,7 +119,7 @@ pub static PRIORITY: Group<LimitArgs> = titled("Limits").with(&[
         "ionice",
         None,
         "CLASS[:LEVEL]",
-        "I/O priority: none, realtime, best-effort, idle or 0-3, and :0 (first) to :7",
+        "I/O priority: none, realtime, best-effort or idle (0-3); level 0 (first) to 7",
     )
     .reads(|args, arg| {
         let class = parse_ionice(&arg.value).map_err(|why| arg.refuse(why))?;
@@ -183,7 +192,7 @@ impl LimitArgs {
 fn operations(arg: &OptArg) -> Result<u64, String> {
     arg.parsed()
         .filter(|number| (1..=OPERATIONS_MAX).contains(number))
-        .ok_or_else(|| arg.refuse("is not a whole number from 1 to 1000000000"))
+        .ok_or_else(|| arg.refuse("not a whole number from 1 to 1000000000"))
 }
 
 /// Number of jobs for `-j 0` (as many as possible); more threads would only wait for each other.
@@ -199,7 +208,7 @@ const JOBS_MAX: usize = 4096;
 pub fn parse_jobs(text: &OsStr, cpus: usize) -> Result<Jobs, String> {
     let wrong = || {
         format!(
-            "-j '{}': give a number of jobs up to {JOBS_MAX}, +N, -N, N%, 0 or auto",
+            "invalid -j '{}': not a number of jobs (examples: 8, +2, 50%, 0, auto; at most {JOBS_MAX})",
             text.to_string_lossy()
         )
     };
@@ -236,7 +245,7 @@ pub fn parse_jobs_per_file(text: &OsStr) -> Result<Jobs, String> {
         _ if text == "auto" => Ok(Jobs::Auto),
         Some(jobs) if (1..=JOBS_MAX).contains(&jobs) => Ok(Jobs::Fixed(jobs)),
         _ => Err(format!(
-            "--jobs-per-file '{}': give a number of jobs from 1 to {JOBS_MAX}, or auto",
+            "invalid --jobs-per-file '{}': not a number of jobs from 1 to {JOBS_MAX}, or auto",
             text.to_string_lossy()
         )),
     }
@@ -259,7 +268,7 @@ pub struct IoNice {
 /// # Errors
 /// The reason, to be placed after the option and the text.
 pub fn parse_nice(text: &OsStr) -> Result<i32, &'static str> {
-    const WRONG: &str = "is not a niceness: give a whole number from -20 (first) to 19 (last)";
+    const WRONG: &str = "not a whole number from -20 (first) to 19 (last)";
     let value: i32 = text.to_str().and_then(|text| text.parse().ok()).ok_or(WRONG)?;
     if (-20..=19).contains(&value) { Ok(value) } else { Err(WRONG) }
 }
@@ -269,9 +278,9 @@ pub fn parse_nice(text: &OsStr) -> Result<i32, &'static str> {
 /// # Errors
 /// The reason, to be placed after the option and the text.
 pub fn parse_ionice(text: &OsStr) -> Result<IoNice, &'static str> {
-    const CLASS: &str = "is not an I/O priority: give none, realtime, best-effort, idle or 0-3, \
-                         perhaps with a level such as best-effort:7";
-    const WITHOUT: &str = "gives a level, which only realtime and best-effort have";
+    const CLASS: &str =
+        "none of none, realtime, best-effort, idle, 0-3 (with a level: best-effort:7)";
+    const WITHOUT: &str = "only realtime and best-effort have levels";
     let text = text.to_str().ok_or(CLASS)?;
     let (class, level) = match text.split_once(':') {
         Some((class, level)) => (class, Some(level)),
@@ -289,7 +298,7 @@ pub fn parse_ionice(text: &OsStr) -> Result<IoNice, &'static str> {
         Some(_) if !has_levels => return Err(WITHOUT),
         Some(level) => match level.as_bytes() {
             [digit @ b'0'..=b'7'] => digit - b'0',
-            _ => return Err("has an invalid level: give 0 (first) to 7 (last)"),
+            _ => return Err("levels are 0 (first) to 7 (last)"),
         },
         None if has_levels => LEVEL,
         None => 0,

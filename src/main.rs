@@ -2,7 +2,7 @@
 //!
 //! The program: parses the command line, passes a description of the work to the library `hakobu_transfer`, displays
 //! its events and ends with an exit code. Every command is one file or folder in `commands`; here
-//! are options before the command, the list of commands, the lookup by name, and help.
+//! are options before the command, the list of commands and the lookup by name.
 
 #![allow(clippy::print_stderr, clippy::print_stdout, reason = "the program is who prints")]
 #![cfg_attr(
@@ -22,6 +22,7 @@ mod limits;
 mod names;
 mod number;
 mod objects;
+mod overview;
 mod owner;
 mod show;
 mod stopped;
@@ -74,7 +75,7 @@ fn run_line(arguments: Vec<OsString>) -> (String, ExitCode) {
     };
     let code = match parsed {
         Ok(None) => {
-            output::message(&format!("give a command\n\n{}", overview()));
+            output::message("missing command\nhint: hakobu --help lists the commands");
             exit::USAGE.into()
         }
         Ok(Some(line)) => match (&*line.command.to_string_lossy(), line.arguments.first()) {
@@ -83,7 +84,7 @@ fn run_line(arguments: Vec<OsString>) -> (String, ExitCode) {
                 exit::OK.into()
             }
             ("--help" | "-h" | "help", None) => {
-                output::text(&overview());
+                output::text(&overview::screen());
                 exit::OK.into()
             }
             ("--help" | "-h" | "help", Some(topic)) => help(topic),
@@ -153,7 +154,7 @@ fn parse_globals(arguments: Vec<OsString>) -> Result<Option<CommandLine>, String
             false if is_stores(row) || DISPENSABLE.contains(&row.name) => {
                 line.dropped.push(row.name)
             }
-            false => return Err(format!("hakobu {} has no --{}", of.name, row.name)),
+            false => return Err(format!("hakobu {} has no option --{}", of.name, row.name)),
         }
     }
     line.arguments.extend(rest);
@@ -186,7 +187,10 @@ fn option(
         None => row.short.is_some_and(|short| name == format!("-{short}")),
     };
     let row = rows().find(is_it).ok_or_else(|| {
-        format!("{name} does not stand before a command; hakobu COMMAND --help lists its options")
+        format!(
+            "option '{name}' must follow a command\n\
+             hint: hakobu COMMAND --help lists the options of a command"
+        )
     })?;
     let mut spelled = OsString::from(format!("--{}", row.name));
     let value = match (row.takes, value) {
@@ -249,59 +253,59 @@ const fn row(
     Command { name, about, run, table }
 }
 
-/// All of them, in the order of the overview.
+/// All of them, in the order of the manual. The first screen is in `overview`.
 pub const COMMANDS: &[Command] = &[
-    row("sync", "synchronise DST with SRC (rsync's options)", sync::run, &sync::TABLE),
-    row("cp", "copy (cp's options)", cp::run, &cp::TABLE),
-    row("mv", "rename or move (mv's options)", mv::run, &mv::TABLE),
+    row("sync", "copy what is new, with rsync's options", sync::run, &sync::TABLE),
+    row("cp", "copy, with cp's options", cp::run, &cp::TABLE),
+    row("mv", "rename or move, with mv's options", mv::run, &mv::TABLE),
     row("verify", "compare two trees", verify::run, &verify::TABLE),
-    row("rm", "remove files and trees (rm's options)", rm::run, &rm::TABLE),
+    row("rm", "remove files and trees, with rm's options", rm::run, &rm::TABLE),
     row("ls", "list buckets and objects", ls::run, &ls::TABLE),
-    row("du", "report disk usage (du's options)", du::run, &du::TABLE),
-    row("cat", "objects to standard output", cat::run, &cat::TABLE),
-    row("pipe", "standard input to an object", pipe::run, &pipe::TABLE),
-    row("head", "headers of objects, existence of buckets", head::run, &head::TABLE),
+    row("du", "report disk usage, with du's options", du::run, &du::TABLE),
+    row("cat", "write objects to standard output", cat::run, &cat::TABLE),
+    row("pipe", "upload standard input to an object", pipe::run, &pipe::TABLE),
+    row("head", "show headers of objects, existence of buckets", head::run, &head::TABLE),
     row("stat", "the same as head", head::run, &head::TABLE),
-    row("mb", "make buckets", buckets::make, &buckets::MB),
+    row("mb", "create buckets", buckets::make, &buckets::MB),
     row("rb", "remove buckets", buckets::remove, &buckets::RB),
     row(
         "bucket-version",
-        "whether buckets keep versions of their objects",
+        "show or set whether buckets keep versions of their objects",
         bucket_version::run,
         &bucket_version::TABLE,
     ),
-    row("presign", "URLs that give read access to an object", presign::run, &presign::TABLE),
+    row("presign", "create URLs that give read access to an object", presign::run, &presign::TABLE),
     row("mpu", "list or abort unfinished multipart uploads", mpu::run, &mpu::TABLE),
-    row("run", "commands from a file, one a line, in parallel", run::run, &run::TABLE),
+    row("run", "run commands of a file in parallel, one per line", run::run, &run::TABLE),
+    row("cluster", "spread one transfer over many machines", cluster::run, &cluster::TABLE),
+    #[cfg(feature = "lab")]
+    row("watch", "run a command and report what limited it", watch::run, &watch::TABLE),
+    #[cfg(feature = "lab")]
     row(
-        "cluster",
-        "one transfer on many machines: plan, work, status, collect, submit",
-        cluster::run,
-        &cluster::TABLE,
+        "bench",
+        "measure commands, or a campaign of them, side by side",
+        bench::run,
+        &bench::TABLE,
     ),
-    #[cfg(feature = "lab")]
-    row("watch", "record a command as time and vmstat would", watch::run, &watch::TABLE),
-    #[cfg(feature = "lab")]
-    row("bench", "measure commands or a campaign of them", bench::run, &bench::TABLE),
     #[cfg(feature = "io")]
+    row("io", "measure disks, with fio's options and job files", io::run, &io::TABLE),
+    #[cfg(feature = "lab")]
+    row("results", "list, show, remove and export results of bench", results::run, &results::TABLE),
+    #[cfg(feature = "lab")]
+    row("report", "make a page from results", report::run, &report::TABLE),
+    #[cfg(feature = "lab")]
     row(
-        "io",
-        "measure devices and file systems (fio's options and job files)",
-        io::run,
-        &io::TABLE,
+        "compare",
+        "compare results of several machines, with prices",
+        compare::run,
+        &compare::TABLE,
     ),
-    #[cfg(feature = "lab")]
-    row("results", "what bench measured: ls, show, rm, export", results::run, &results::TABLE),
-    #[cfg(feature = "lab")]
-    row("report", "make a page of what campaigns found", report::run, &report::TABLE),
-    #[cfg(feature = "lab")]
-    row("compare", "results of several machines, with prices", compare::run, &compare::TABLE),
     #[cfg(all(feature = "lab", feature = "serve"))]
     row("demo", "upload, download and verify generated files", demo::run, &demo::TABLE),
     #[cfg(feature = "serve")]
     row("serve", "serve S3 for tests and measurements", serve::run, &serve::TABLE),
-    row("man", "manual pages of these commands", manual::man, &manual::MAN),
-    row("completions", "completions for a shell", completions::run, &completions::TABLE),
+    row("man", "print or install manual pages", manual::man, &manual::MAN),
+    row("completions", "print or install shell completions", completions::run, &completions::TABLE),
 ];
 
 /// Runs the command of a command line.
@@ -315,23 +319,6 @@ fn run_command(line: CommandLine) -> ExitCode {
         ));
     }
     (command.run)(line.arguments)
-}
-
-/// Returns the help of the program.
-fn overview() -> String {
-    let mut out = String::from(
-        "hakobu copies and synchronises files between volumes and S3, verifies that they\n\
-         arrived, and reports what limited the speed.\n\n\
-         Usage: hakobu COMMAND [OPTIONS] [PATHS]\n\nCommands:\n",
-    );
-    for command in COMMANDS {
-        out.push_str(&format!("  {:<14} {}\n", command.name, command.about));
-    }
-    out.push_str(
-        "\nhakobu help COMMAND (or hakobu COMMAND --help) shows its options, hakobu help topics the\n\
-         documentation, hakobu --version the version.\n",
-    );
-    out
 }
 
 /// Runs `hakobu help COMMAND`, `hakobu help TOPIC`.
@@ -363,50 +350,13 @@ pub fn find(name: &str) -> Option<&'static Command> {
 
 /// Reports an unknown command, with a suggestion.
 fn unknown(name: &str) -> ExitCode {
-    if name == "select" {
-        output::message("select is not supported: hakobu cat reads whole objects");
-        return exit::USAGE.into();
-    }
-    if let Some((_, features)) = OPTIONAL.iter().find(|(command, _)| *command == name) {
-        output::message(&format!(
-            "this build has no '{name}'\nhint: build hakobu with --features {features}"
-        ));
-        return exit::USAGE.into();
-    }
-    let hint = match nearest(name) {
-        Some(near) => format!("did you mean '{near}'?"),
-        None => "hakobu --help lists the commands, hakobu help topics the documentation".to_owned(),
-    };
-    output::message(&format!("there is no command '{name}'; {hint}"));
+    output::message(&overview::unknown(name));
     exit::USAGE.into()
-}
-
-/// Returns the command within two typing errors of a name.
-fn nearest(name: &str) -> Option<&'static str> {
-    let near =
-        COMMANDS.iter().map(|command| (strsim::levenshtein(name, command.name), command.name));
-    near.min().filter(|(far, best)| *far <= 2 && *far < best.len()).map(|(_, best)| best)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn typing_errors() {
-        for (typed, meant) in [
-            ("snyc", Some("sync")),
-            ("sunc", Some("sync")),
-            ("rsync", Some("sync")),
-            ("copy", None),
-            ("c", Some("cp")),
-            ("mvv", Some("mv")),
-            ("frobnicate", None),
-            ("", None),
-        ] {
-            assert_eq!(nearest(typed), meant, "{typed}");
-        }
-    }
 
     fn parsed(line: &str) -> Result<String, String> {
         let words = line.split_whitespace().map(OsString::from).collect();

@@ -5,18 +5,20 @@
 //! command has one [`Table`] of such blocks and one list of options of its model (rsync, cp, mv) that are not supported:
 //! those are refused by name.
 
+mod help;
 mod opt;
 mod table;
 
 use hakobu_core::error::Fatal;
 use hakobu_core::number;
 use hakobu_s3::without_secrets;
+pub use help::HelpLength;
 pub use opt::{Fits, JSON, Opt, Row, Takes, flag, value, values};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
-pub use table::{Block, Blocks, Group, Noted, Syntax, Table, titled};
+pub use table::{Block, Blocks, Example, Group, Noted, Syntax, Table, titled};
 
 /// One option from a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +43,7 @@ impl OptArg {
     /// # Errors
     /// It is not UTF-8.
     pub fn text(&self) -> Result<&str, String> {
-        self.value.to_str().ok_or_else(|| self.wrong("is not valid UTF-8"))
+        self.value.to_str().ok_or_else(|| self.refuse("not valid UTF-8"))
     }
 
     /// Returns the value parsed; `None` if it is invalid.
@@ -54,7 +56,7 @@ impl OptArg {
     /// # Errors
     /// It is not a number of this type.
     pub fn number<T: FromStr>(&self) -> Result<T, String> {
-        self.text()?.parse().map_err(|_| self.wrong("is not a number"))
+        self.text()?.parse().map_err(|_| self.refuse("not a number"))
     }
 
     /// Returns the value as a number of at least 1.
@@ -63,7 +65,7 @@ impl OptArg {
     /// It is not a number of this type, or 0.
     pub fn positive<T: FromStr + From<u8> + PartialEq>(&self) -> Result<T, String> {
         match self.number()? {
-            number if number == T::from(0) => Err(self.wrong("must be at least 1")),
+            number if number == T::from(0) => Err(self.refuse("must be at least 1")),
             number => Ok(number),
         }
     }
@@ -79,23 +81,18 @@ impl OptArg {
         let last = UNITS_S.iter().position(|(name, _)| *name == longest);
         let known = UNITS_S.iter().take(last.map_or(0, |last| last + 1));
         let Some((_, scale_s)) = known.into_iter().find(|(name, _)| *name == unit) else {
-            return Err(self.wrong(&format!("is not a duration such as {examples}")));
+            return Err(self.refuse(&format!("not a duration (examples: {examples})")));
         };
-        let number: f64 = number.parse().map_err(|_| self.wrong("is not a duration"))?;
-        Duration::try_from_secs_f64(number * scale_s).map_err(|_| self.wrong("is too long"))
+        let number: f64 = number.parse().map_err(|_| self.refuse("not a duration"))?;
+        Duration::try_from_secs_f64(number * scale_s).map_err(|_| self.refuse("too long"))
     }
 
-    /// Returns the message for an invalid value: `why` follows a colon.
-    pub fn wrong(&self, why: &str) -> String {
-        format!("--{}={}: {why}", self.name, self.value.display())
-    }
-
-    /// Returns the message for an invalid value: `why` is the rest of the sentence. Passwords in URLs are not shown.
+    /// Returns the message for an invalid value, with the reason. Passwords in URLs are not shown.
     pub fn refuse(&self, why: &str) -> String {
         let value = self.value.to_string_lossy();
         match self.name.ends_with("endpoint-url") {
-            true => format!("--{}={} {why}", self.name, without_secrets(&value)),
-            false => format!("--{}={value} {why}", self.name),
+            true => format!("invalid --{} '{}': {why}", self.name, without_secrets(&value)),
+            false => format!("invalid --{} '{value}': {why}", self.name),
         }
     }
 

@@ -1,5 +1,6 @@
 //! A command's option table: parsed by clap, with refusals by name, applied in command-line order.
 
+use super::help::{self, ACCEPTED, HelpLength};
 use super::{Fits, Opt, OptArg, Refused, Row, Takes, Typed};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
@@ -13,8 +14,14 @@ pub struct Table<S: 'static> {
     pub command: &'static str,
     /// One line of description.
     pub about: &'static str,
+    /// What the command does, below that line in the help and as the description in the manual.
+    pub description: &'static str,
     /// The usage line after `hakobu `.
     pub usage: &'static str,
+    /// Command lines, each with its purpose. Tests run every one of them.
+    pub examples: &'static [Example],
+    /// Names of the options in the short help, in its order; none: those of the command's own groups.
+    pub common: &'static [&'static str],
     /// Text below the options in the help.
     pub after: &'static str,
     /// Its options, in blocks that several commands may share.
@@ -24,6 +31,9 @@ pub struct Table<S: 'static> {
     /// Whether long options may be abbreviated as getopt_long(3) allows.
     pub abbreviates: bool,
 }
+
+/// A command line, and its purpose.
+pub type Example = (&'static str, &'static str);
 
 /// A block of options: of a command, or of a part of its state.
 pub trait Block<S>: Sync {
@@ -84,7 +94,7 @@ pub struct Noted(pub &'static [Row]);
 
 impl<S> Block<S> for Noted {
     fn rows(&self) -> Vec<(&'static str, &'static Row)> {
-        self.0.iter().map(|row| ("Accepted, without effect here", row)).collect()
+        self.0.iter().map(|row| (ACCEPTED, row)).collect()
     }
 
     fn set(&self, _: &mut S, _: &OptArg) -> Option<Result<(), String>> {
@@ -111,6 +121,14 @@ pub trait Syntax: Sync {
     fn clap(&self) -> Command;
     /// Returns the usage line after `hakobu `.
     fn usage(&self) -> &'static str;
+    /// Returns what the command does.
+    fn description(&self) -> &'static str;
+    /// Returns command lines, each with its purpose.
+    fn examples(&self) -> &'static [Example];
+    /// Returns the text below the options.
+    fn after(&self) -> &'static str;
+    /// Returns the help on `--help`, or the short one on `-h`.
+    fn help(&self, length: HelpLength) -> String;
     /// Joins an option with the next word if that is one of its possible values.
     fn with_values(&self, arguments: &[OsString]) -> Vec<OsString>;
     /// Parses a command line.
@@ -130,6 +148,22 @@ impl<S> Syntax for Table<S> {
         self.usage
     }
 
+    fn description(&self) -> &'static str {
+        self.description
+    }
+
+    fn examples(&self) -> &'static [Example] {
+        self.examples
+    }
+
+    fn after(&self) -> &'static str {
+        self.after
+    }
+
+    fn help(&self, length: HelpLength) -> String {
+        help::render(self, length)
+    }
+
     fn with_values(&self, arguments: &[OsString]) -> Vec<OsString> {
         Table::with_values(self, arguments)
     }
@@ -142,14 +176,18 @@ impl<S> Syntax for Table<S> {
 
 pub(super) const PATHS: &str = "PATHS";
 
+/// The internal name of `-h`.
+pub(super) const SHORT_HELP: &str = "short-help";
+
 impl<S> Table<S> {
     fn clap_beside(&self, others: &BTreeSet<&'static str>) -> Command {
         let mut command = Command::new(self.command)
             .about(self.about)
             .override_usage(self.usage)
-            .after_help(self.after)
             .disable_help_flag(true)
             .disable_version_flag(true)
+            // `-h` is read as clap's version flag, which needs one.
+            .version("-")
             .args_override_self(true)
             .infer_long_args(self.abbreviates)
             .arg(
@@ -158,29 +196,34 @@ impl<S> Table<S> {
                     .value_parser(value_parser!(OsString))
                     .action(ArgAction::Append)
                     .hide(true),
-            )
-            .arg(
-                Arg::new("help")
-                    .long("help")
-                    .action(ArgAction::Help)
-                    .help("print this text")
-                    .help_heading("Output"),
             );
-        for block in self.options {
-            for (title, option) in block.rows() {
-                let mut arg = option.arg().help_heading(title);
-                if let Some((first, others)) = option.off.split_first() {
-                    command = command.arg(
-                        Arg::new(*first)
-                            .long(*first)
-                            .aliases(others.iter().copied())
-                            .action(ArgAction::SetTrue)
-                            .overrides_with(option.name)
-                            .hide(true),
-                    );
-                    arg = arg.overrides_with(*first);
-                }
-                command = command.arg(arg);
+        let mut rows: Vec<_> = self.options.iter().flat_map(|block| block.rows()).collect();
+        rows.sort_by_key(|(title, _)| help::rank(title));
+        let titles = ["Output", "Options"].into_iter();
+        let title = titles.into_iter().find(|title| rows.iter().any(|(other, _)| other == title));
+        let helps =
+            self.help_rows().into_iter().map(|arg| arg.help_heading(title.unwrap_or("Options")));
+        let mut helps: Vec<Arg> = helps.collect();
+        let last = rows.iter().rposition(|(other, _)| Some(*other) == title);
+        if last.is_none() {
+            command = command.args(helps.drain(..));
+        }
+        for (at, (title, option)) in rows.into_iter().enumerate() {
+            let mut arg = option.arg().help_heading(title);
+            if let Some((first, others)) = option.off.split_first() {
+                command = command.arg(
+                    Arg::new(*first)
+                        .long(*first)
+                        .aliases(others.iter().copied())
+                        .action(ArgAction::SetTrue)
+                        .overrides_with(option.name)
+                        .hide(true),
+                );
+                arg = arg.overrides_with(*first);
+            }
+            command = command.arg(arg);
+            if Some(at) == last {
+                command = command.args(helps.drain(..));
             }
         }
         // With abbreviations, a complete option of the model must not be taken for an abbreviation of ours.
@@ -189,6 +232,23 @@ impl<S> Table<S> {
                 .iter()
                 .map(|name| Arg::new(*name).long(*name).action(ArgAction::SetTrue).hide(true)),
         )
+    }
+
+    /// Returns `--help`, and `-h` where that is no option of the command's own.
+    fn help_rows(&self) -> Vec<Arg> {
+        let whole = Arg::new("help").long("help").action(ArgAction::Help);
+        let mut all = vec![whole.help("print this help")];
+        if self.has_short_help() {
+            // The other action that ends parsing at once, so that the two can be told apart.
+            let short = Arg::new(SHORT_HELP).short('h').action(ArgAction::Version);
+            all.insert(0, short.help("print the most common options only"));
+        }
+        all
+    }
+
+    /// Returns whether `-h` prints the short help.
+    pub(super) fn has_short_help(&self) -> bool {
+        self.rows().all(|row| row.short != Some('h'))
     }
 
     /// Returns the rows of all options.
@@ -213,7 +273,7 @@ impl<S> Table<S> {
                 && !arg.value.is_empty()
                 && !values.iter().any(|value| arg.value == *value)
             {
-                return Err(arg.refuse(&format!("is none of {}", values.join(", "))));
+                return Err(arg.refuse(&format!("none of {}", values.join(", "))));
             }
         }
         Ok(state)
@@ -261,11 +321,6 @@ impl<S> Table<S> {
     pub(super) fn unbuilt(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         let all = self.unbuilt.iter().copied().flatten();
         all.flat_map(|(names, why)| names.split_whitespace().map(move |name| (name, *why)))
-    }
-
-    /// Returns the help of the command.
-    pub fn help(&self) -> String {
-        self.clap().render_help().to_string()
     }
 
     /// Parses a command line whose words are separated by spaces.
@@ -416,12 +471,46 @@ fn spelling(row: &Row, on: bool) -> String {
 /// Maximum number of typing errors for a suggested option.
 const ERRORS_MAX: usize = 2;
 
+/// Options of other programs, the option here that does the same, and how to write it. The hint is for commands that have
+/// that option.
+const WORDS: &[(&str, &str, &str)] = &[
+    ("threads", "jobs", "-j N sets the number of workers; the default finds it"),
+    ("transfers", "jobs", "-j N sets the number of workers; the default finds it"),
+    ("checkers", "jobs", "-j N sets the number of workers; the default finds it"),
+    ("parallel", "jobs", "-j N sets the number of workers; the default finds it"),
+    ("max-concurrent-requests", "jobs", "-j N sets the number of requests at once"),
+    ("workers", "jobs", "-j N sets the number of workers; the default finds it"),
+    ("multi-thread-streams", "concurrency", "--concurrency N sets the parts in flight per object"),
+    ("s3-upload-concurrency", "concurrency", "--concurrency N sets the parts in flight per object"),
+    ("s3-chunk-size", "part-size", "--part-size SIZE sets the size of parts"),
+    ("multipart-chunk-size-mb", "part-size", "--part-size SIZE sets the size of parts"),
+    ("tpslimit", "rps-limit", "--rps-limit N limits requests, --iops-limit N file operations"),
+    ("bandwidth", "bwlimit", "--bwlimit RATE limits bytes per second"),
+    ("limit-upload", "bwlimit", "--bwlimit RATE limits bytes per second"),
+    ("limit-download", "bwlimit", "--bwlimit RATE limits bytes per second"),
+    ("delete-removed", "delete", "--delete removes what SRC does not have"),
+    ("remove", "delete", "--delete removes what SRC does not have"),
+    ("overwrite", "ignore-times", "-I copies files of the same size and time as well"),
+    ("skip-existing", "ignore-existing", "--ignore-existing copies only what DST does not have"),
+    ("endpoint", "endpoint-url", "--endpoint-url URL names the server"),
+    ("host", "endpoint-url", "--endpoint-url URL names the server"),
+    ("s3-endpoint", "endpoint-url", "--endpoint-url URL names the server"),
+    ("no-check-certificate", "no-verify-ssl", "--no-verify-ssl does not check certificates"),
+    ("insecure", "no-verify-ssl", "--no-verify-ssl does not check certificates"),
+    ("humanize", "human-readable", "-h prints sizes such as 1.5M"),
+    ("human", "human-readable", "-h prints sizes such as 1.5M"),
+];
+
 impl<S> Table<S> {
     /// Converts clap's error: an option of the command's model is refused with its reason, an unknown one with a
     /// similar spelling, if there is one.
     pub(super) fn refuse(&self, error: &clap::Error) -> Refused {
-        if error.kind() == ErrorKind::DisplayHelp {
-            return Refused::Help(error.to_string());
+        match error.kind() {
+            ErrorKind::DisplayHelp => return Refused::Help(Syntax::help(self, HelpLength::Whole)),
+            ErrorKind::DisplayVersion => {
+                return Refused::Help(Syntax::help(self, HelpLength::Short));
+            }
+            _ => {}
         }
         if error.kind() == ErrorKind::UnknownArgument
             && let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidArg)
@@ -455,12 +544,16 @@ impl<S> Table<S> {
             let long = row.long.then_some(row.name);
             long.into_iter().chain(row.aliases.iter().copied()).chain(row.off.iter().copied())
         });
+        let known = WORDS.iter().find(|(word, here, _)| {
+            name.starts_with("--") && *word == bare && self.rows().any(|row| row.name == *here)
+        });
         let near = spellings
             .map(|other| (strsim::levenshtein(bare, other), other))
             .min()
             .filter(|(errors, other)| *errors <= ERRORS_MAX && 2 * errors < other.len())
             .map_or(String::new(), |(_, other)| format!("\nhint: a similar option is '--{other}'"));
         let command = self.command;
-        format!("unexpected argument '{name}' found (hakobu {command} --help){near}")
+        let hint = known.map_or(near, |(_, _, how)| format!("\nhint: {how}"));
+        format!("unexpected argument '{name}' found (hakobu {command} --help){hint}")
     }
 }

@@ -32,9 +32,8 @@ fn parsed(command: &str, line: &str) -> String {
 #[test]
 fn tables_are_sound() {
     for command in crate::COMMANDS {
-        let mut clap = command.table.clap();
-        clap.clone().debug_assert();
-        let help = clap.render_help().to_string();
+        command.table.clap().debug_assert();
+        let help = command.table.help(HelpLength::Whole);
         assert!(help.contains(command.table.usage()), "{}", command.name);
         // Headlines are words, not names of types.
         for headline in help.lines().filter(|line| !line.starts_with(' ') && line.ends_with(':')) {
@@ -60,7 +59,10 @@ parts!(Probe { part: Part });
 const PROBED: Table<Probe> = Table {
     command: "probe",
     about: "",
+    description: "",
     usage: "probe",
+    examples: &[],
+    common: &[],
     after: "",
     options: &[&OWN, &SHARED],
     unbuilt: &[],
@@ -86,7 +88,7 @@ fn options_set_what_their_rows_say_in_the_order_of_the_command_line() {
     let probe = read("--no-early --level=3 --late").unwrap();
     assert_eq!(probe.set, ["early false", "late true"]);
     assert_eq!(probe.part.0, Some(3));
-    assert_eq!(read("-l x").err().as_deref(), Some("--level=x: is not a number"));
+    assert_eq!(read("-l x").err().as_deref(), Some("invalid --level 'x': not a number"));
     let stray = OptArg { name: "other", on: true, count: 1, value: "".into() };
     let stray = Typed { options: vec![stray], ..Typed::default() };
     let message = PROBED.read(&stray, Probe::default()).err();
@@ -100,7 +102,8 @@ fn options_set_what_their_rows_say_in_the_order_of_the_command_line() {
     assert_eq!(checked("--early", true).as_deref(), Some(refused));
     assert_eq!(checked("--no-early --late", true), None);
     assert_eq!(checked("--early", false), None);
-    assert!(PROBED.help().contains("Shared:\n  -l, --level <N>"), "{}", PROBED.help());
+    let help = Syntax::help(&PROBED, HelpLength::Whole);
+    assert!(help.contains("Shared:\n  -l, --level <N>"), "{help}");
 }
 
 #[test]

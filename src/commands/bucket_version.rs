@@ -15,7 +15,14 @@ use std::process::ExitCode;
 pub static TABLE: Table<BucketVersionOptions> = Table {
     command: "bucket-version",
     about: "Show whether buckets keep versions of their objects, or set it",
+    description: "Prints Enabled, Suspended or \"never enabled\" for each bucket. In a bucket with versions, \
+            replaced and removed objects are kept.",
     usage: "hakobu bucket-version [OPTIONS] s3://BUCKET...",
+    examples: &[
+        ("hakobu bucket-version s3://data", "Show whether a bucket keeps versions."),
+        ("hakobu bucket-version --json s3://data s3://copy", "The same of two, as JSON lines."),
+    ],
+    common: &[],
     after: tool::EXIT,
     options: &[&OPTIONS, &objects::COMMON],
     unbuilt: &[objects::UNBUILT],
@@ -28,7 +35,7 @@ const OPTIONS: &[Opt<BucketVersionOptions>] = &[
             let text = arg.text()?;
             let states = [Versioning::Enabled, Versioning::Suspended];
             let state = states.into_iter().find(|state| state.word().eq_ignore_ascii_case(text));
-            let state = state.ok_or_else(|| arg.wrong("give Enabled or Suspended"))?;
+            let state = state.ok_or_else(|| arg.refuse("give Enabled or Suspended"))?;
             put(&mut plan.set, Some(state))
         },
     ),
@@ -54,7 +61,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
 
 fn plan(typed: &Typed) -> Result<BucketVersionOptions, String> {
     let mut plan = TABLE.read(typed, BucketVersionOptions::default())?;
-    plan.buckets = objects::all(&typed.paths, objects::bucket_url, "give a bucket: s3://BUCKET")?;
+    plan.buckets = objects::all(&typed.paths, objects::bucket_url, "missing bucket: s3://BUCKET")?;
     Ok(plan)
 }
 

@@ -18,8 +18,14 @@ use std::sync::Arc;
 /// The command line of `mb`.
 pub static MB: Table<BucketOptions> = Table {
     command: "mb",
-    about: "Make buckets",
+    about: "Create buckets",
+    description: "A bucket is created in the region of the profile or of --region.",
     usage: "hakobu mb [OPTIONS] s3://BUCKET...",
+    examples: &[
+        ("hakobu mb s3://new-bucket", "Create a bucket."),
+        ("hakobu mb --region eu-west-1 s3://eu-bucket", "Create one in another region."),
+    ],
+    common: &[],
     after: tool::EXIT,
     options: &[&ALL, &objects::COMMON, &objects::DEBUG],
     unbuilt: &[objects::UNBUILT],
@@ -29,8 +35,14 @@ pub static MB: Table<BucketOptions> = Table {
 /// The command line of `rb`.
 pub static RB: Table<BucketOptions> = Table {
     command: "rb",
-    about: "Remove buckets that are empty",
+    about: "Remove empty buckets",
+    description: "A bucket that has objects is kept, unless --force removes them first.",
     usage: "hakobu rb [OPTIONS] s3://BUCKET...",
+    examples: &[
+        ("hakobu mb s3://scratch && hakobu rb s3://scratch", "Remove a bucket that is empty."),
+        ("hakobu rb --force s3://copy", "Empty a bucket and remove it."),
+    ],
+    common: &[],
     after: tool::EXIT,
     options: &[&OF_REMOVAL, &ALL, &objects::COMMON, &objects::DEBUG, &objects::ALL_VERSIONS],
     unbuilt: &[objects::UNBUILT],
@@ -105,7 +117,7 @@ fn plan(table: &Table<BucketOptions>, typed: &Typed) -> Result<BucketOptions, St
         return Err("--all-versions says what --force removes: give both".into());
     }
     if plan.buckets.is_empty() {
-        return Err("give a bucket: s3://BUCKET".into());
+        return Err("missing bucket: s3://BUCKET".into());
     }
     Ok(plan)
 }

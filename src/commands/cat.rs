@@ -29,8 +29,20 @@ use std::sync::Arc;
 /// The command line of `cat`.
 pub static TABLE: Table<CatOptions> = Table {
     command: "cat",
-    about: "Write objects to standard output, checked, in parts that are fetched ahead",
+    about: "Write objects to standard output",
+    description: "Large objects are fetched in parts ahead of the output, and every part is \
+            checked. With a prefix or a wildcard, all objects that match are written, by \
+            name.",
     usage: "hakobu cat [OPTIONS] s3://BUCKET/KEY...\n       hakobu cat [OPTIONS] s3://BUCKET/[PREFIX/] (what is directly in it, by name; with '*' and '?' all that match)",
+    examples: &[
+        ("hakobu cat s3://data/notes.txt", "Write an object to standard output."),
+        ("hakobu cat --range 0-99 s3://data/notes.txt", "Write its first 100 bytes."),
+        (
+            "hakobu cat 's3://data/photos/*.jpg' > all.bin",
+            "Write all objects that match, one after the other.",
+        ),
+    ],
+    common: &[],
     after: tool::EXIT,
     options: &[
         &OPTIONS,
@@ -72,7 +84,7 @@ const HELD_BYTES_MAX: u64 = 4 << 30;
 const OPTIONS: &[Opt<CatOptions>] = &[
     value("range", None, "FIRST-LAST", "only these bytes, counted from 0 (FIRST-: to the end)")
         .reads(|plan, arg| {
-            let range = range(&arg.value).ok_or_else(|| arg.refuse("is not FIRST-LAST"))?;
+            let range = range(&arg.value).ok_or_else(|| arg.refuse("not FIRST-LAST"))?;
             put(&mut plan.range, Some(range))
         }),
     value("concurrency", Some('c'), "N", "parts that are fetched ahead (4)")
@@ -98,7 +110,7 @@ fn plan(typed: &Typed) -> Result<CatOptions, String> {
         url if is_many(&url, raw) && !url.bucket.is_empty() => Ok(url),
         _ => objects::object_url(typed),
     };
-    plan.places = objects::all(&typed.paths, place, "give an object: s3://BUCKET/KEY")?;
+    plan.places = objects::all(&typed.paths, place, "missing object: s3://BUCKET/KEY")?;
     plan.objects.check_key()?;
     if plan.parts.held_bytes_max() > HELD_BYTES_MAX {
         return Err("--concurrency and --part-size: parts would hold more than 4 GiB".into());
@@ -170,9 +182,7 @@ impl Keys {
         self.listing = None;
         match self.found {
             true => None,
-            false => {
-                Some(Err(Error::new(ErrorKind::NotFound, "", "there is no such object or prefix")))
-            }
+            false => Some(Err(Error::new(ErrorKind::NotFound, "", "no such object or prefix"))),
         }
     }
 }

@@ -8,7 +8,9 @@ pub(super) mod submit;
 use super::session::stop_on_signals;
 use super::sync::read;
 use super::tool::{end_with, refuse};
-use crate::cli::{Group, Opt, Refused, Table, Typed, flag, parts, push, put, titled, value};
+use crate::cli::{
+    Group, HelpLength, Opt, Refused, Syntax, Table, Typed, flag, parts, push, put, titled, value,
+};
 use crate::show::{Show, ShowOptions, output};
 use crate::{exit, objects};
 use hakobu_cluster::folder::{self, RunError, RunFolder};
@@ -33,20 +35,39 @@ const STALE: Duration = Duration::from_secs(30);
 /// The command line of `cluster` but for `plan`, which takes sync's options as well.
 pub static TABLE: Table<ClusterArgs> = Table {
     command: "cluster",
-    about: "Run one transfer on many machines that an existing engine schedules",
+    about: "Spread one transfer over many machines",
+    description: "plan lists both sides and writes the work into RUN, work does parts of it on any \
+            number of machines, status shows how far they are, and collect finishes with an \
+            ordinary sync. submit hands all of it to Slurm, Ray, Kubernetes or ssh; sync \
+            --cluster ENGINE:N does everything in one command.",
     usage: "hakobu cluster plan --run RUN [SYNC OPTIONS] SRC... DST\n       \
             hakobu cluster work [OPTIONS] RUN\n       \
             hakobu cluster status [OPTIONS] RUN\n       \
             hakobu cluster collect [OPTIONS] RUN\n       \
             hakobu cluster submit ENGINE [OPTIONS] RUN [-- ENGINE'S OPTIONS]",
-    after: "RUN is a folder that all machines share: a path (mode 0700), or \
+    examples: &[
+        (
+            "hakobu cluster plan -a src/ /mnt/new/ --run run && hakobu cluster work run && hakobu cluster collect run",
+            "Plan a transfer in a run directory, do it with one worker, and finish it.",
+        ),
+        (
+            "hakobu sync -a src/ /mnt/new/ --cluster local:2 --run run2",
+            "Do all of that with two workers on this machine.",
+        ),
+        (
+            "hakobu sync -a src/ /mnt/new/ --cluster local:2 --run run3 --verify",
+            "Compare all transferred entries afterwards, also on the workers.",
+        ),
+    ],
+    common: &[
+        "run", "workers", "cluster", "verify", "wait", "once", "json", "slurm", "ray", "k8s",
+        "parallel", "nodes", "dry-run",
+    ],
+    after: "RUN is a directory that all machines share: a path (mode 0700), or \
             s3://BUCKET/PREFIX.\n\
-            plan lists both sides and writes the necessary work into RUN. work does parts of it, \
-            on any number of machines. collect finishes: an ordinary sync with the plan's \
-            options, including deletions. `sync --cluster ENGINE:N` does all of this.\n\
             Exit codes: plan and collect as sync; work 0 nothing left, 75 try again, 65 no \
-            attempt can succeed; collect 75 if workers are still running; status and submit 0, 1 \
-            and 2.",
+            attempt can succeed; collect 75 if workers are still running; status and submit \
+            0, 1 and 2.",
     options: &[&PLANNED, &WORKED, &WATCHED, &ENGINES, &objects::STORE],
     unbuilt: &[objects::UNBUILT],
     abbreviates: false,
@@ -146,7 +167,7 @@ impl ClusterArgs {
 
 /// Options of `plan`, which `sync` has as well.
 pub static PLANNED: Group<ClusterArgs> = titled("Many machines").with(&[
-    value("run", None, "RUN", "the run folder, which all machines share")
+    value("run", None, "RUN", "the run directory, which all machines share")
         .reads(|asked, given| put(&mut asked.run, Some(given.value.clone()))),
     value(
         "workers",
@@ -165,7 +186,7 @@ pub static PLANNED: Group<ClusterArgs> = titled("Many machines").with(&[
     value("cluster", None, "ENGINE:N", "plan, run N workers (local:, slurm:, ray:), collect")
         .reads(|asked, given| {
             let parsed = given.value.to_str().and_then(Engine::with_count);
-            let refused = || given.refuse("is not ENGINE:N such as local:4, slurm:16 or ray:8");
+            let refused = || given.refuse("not ENGINE:N such as local:4, slurm:16 or ray:8");
             put(&mut asked.cluster, Some(parsed.ok_or_else(refused)?))
         }),
     value(
@@ -193,7 +214,7 @@ const WORKED: &[Opt<ClusterArgs>] = &[
     .reads(|asked, given| {
         let stale = given.duration("h", "30s or 2m")?;
         if stale < Duration::from_secs(2) {
-            return Err(given.refuse("is too short: give at least 2s"));
+            return Err(given.refuse("too short (at least 2s)"));
         }
         put(&mut asked.stale, Some(stale))
     }),
@@ -282,9 +303,10 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
         "status" => status::run,
         "collect" => collect::run,
         "submit" => submit::run,
-        "--help" | "-h" => help,
+        "--help" => help,
+        "-h" => short_help,
         _ => {
-            let message = "give plan, work, status, collect or submit (hakobu cluster --help)";
+            let message = "missing subcommand: plan, work, status, collect or submit\nhint: hakobu cluster --help describes them";
             return end_with(exit::USAGE, message).into();
         }
     };
@@ -294,7 +316,12 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
 }
 
 fn help(_: &[OsString]) -> Result<u8, u8> {
-    output::text(&TABLE.help());
+    output::text(&TABLE.help(HelpLength::Whole));
+    Ok(exit::OK)
+}
+
+fn short_help(_: &[OsString]) -> Result<u8, u8> {
+    output::text(&TABLE.help(HelpLength::Short));
     Ok(exit::OK)
 }
 
@@ -408,7 +435,7 @@ pub fn parse_run(verb: &str, arguments: &[OsString], usage_code: u8) -> Result<R
     let args = TABLE.read(&typed, ClusterArgs::default()).map_err(usage)?;
     let mut paths = typed.paths.into_iter();
     let Some(run) = paths.next() else {
-        return Err(usage(format!("give a run folder: hakobu cluster {verb} RUN")));
+        return Err(usage(format!("missing run directory: hakobu cluster {verb} RUN")));
     };
     let rest: Vec<OsString> = paths.collect();
     if verb != "submit" && !rest.is_empty() {

@@ -28,19 +28,28 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
 /// The command line of `compare`.
 pub static TABLE: Table<CompareOptions> = Table {
     command: "compare",
-    about: "Compare results of several machines or settings, with prices",
+    about: "Compare results of several machines or settings, optionally with prices",
+    description: "RESULT is a directory of results, or its name as results ls shows it; NAME is \
+            its label (default: its machine). The first result is the reference. Settings \
+            correspond if group, tool and parameters are the same.",
     usage: "hakobu compare [OPTIONS] [NAME=]RESULT [NAME=]RESULT...",
-    after: "RESULT is a folder of results, or its name as shown by `hakobu results ls`; NAME \
-            is its label (default: its machine). The first result is the reference.\n\
-            Settings correspond if group, tool and parameters are the same. The report contains \
-            the best choice for each need, the conclusions that change, medians with intervals, \
-            means, ratios with intervals, and costs.\n\
-            --price and --rated identify a result by its label or by a letter: A is the first.\n\
-            Without -o the output is a table for the terminal. csv has a line for each setting \
-            of each result, json everything; both are the same in every language. hakobu help \
-            compare-guide describes them.\n\
-            Exit codes: 0 done, 1 a result could not be read or the output could not be written, \
-            2 usage.",
+    examples: &[
+        ("hakobu compare small large", "Compare two machines."),
+        (
+            "hakobu compare small/ large/ --price A=0.096/h --price B=0.384/h",
+            "Compare two machines, with prices.",
+        ),
+    ],
+    common: &[],
+    after: "The report has the best choice for each need, the conclusions that change, \
+            medians with intervals, means, ratios with intervals, and costs.\n\
+            --price and --rated identify a result by its label or by a letter: A is the \
+            first.\n\
+            Without -o the output is a table for the terminal. csv has a line for each \
+            setting of each result, json everything; both are the same in every language. \
+            hakobu help compare-guide describes them.\n\
+            Exit codes: 0 done, 1 a result could not be read or the output could not be \
+            written, 2 usage.",
     options: &[&OPTIONS],
     unbuilt: &[],
     abbreviates: false,
@@ -54,7 +63,7 @@ const OPTIONS: &[Opt<CompareOptions>] = &[
         "rated",
         None,
         "NAME=IOPS",
-        "rated IOPS of one: A=206250, or for reads and writes: A==206250/18750",
+        "rated IOPS of one: A=206250, or for reads and writes: A=206250/18750",
     )
     .takes(Takes::Values("NAME=IOPS"))
     .reads(|plan, arg| push(&mut plan.rated, parse_rated(arg.text()?)?)),
@@ -79,12 +88,12 @@ const OPTIONS: &[Opt<CompareOptions>] = &[
         "html, md, csv or json, independent of the name of FILE; without FILE to standard output",
     )
     .reads(|plan, arg| {
-        let format = format(arg.text()?).map_err(|why| arg.wrong(why))?;
+        let format = format(arg.text()?).map_err(|why| arg.refuse(why))?;
         put(&mut plan.format, Some(format))
     }),
     value("lang", None, "LANG", "language of the text: en (default) or ja").reads(|plan, arg| {
         let known = Lang::of_code(arg.text()?);
-        put(&mut plan.lang, known.ok_or_else(|| arg.wrong("give en or ja"))?)
+        put(&mut plan.lang, known.ok_or_else(|| arg.refuse("give en or ja"))?)
     }),
     flag("no-color", None, "without colours").sets(|plan, on| plan.no_color = on),
 ];
@@ -111,7 +120,7 @@ parts!(CompareOptions {});
 fn plan(typed: Typed) -> Result<CompareOptions, String> {
     let mut plan = TABLE.read(&typed, CompareOptions::default())?;
     if typed.paths.len() < 2 {
-        return Err("give at least two results to compare".into());
+        return Err("missing results: at least two to compare".into());
     }
     if let (None, Some(path)) = (plan.format, &plan.output)
         && !is_stdout(path)
@@ -207,15 +216,15 @@ mod tests {
     #[test]
     fn usage() {
         for (line, said) in [
-            ("", "give at least two results"),
-            ("a", "give at least two results"),
+            ("", "missing results"),
+            ("a", "missing results"),
             ("x=a x=b", "two results are called x"),
-            ("a b --format svg", "--format=svg: give html, md, csv or json"),
+            ("a b --format svg", "invalid --format 'svg': give html, md, csv or json"),
             ("a b -o c.svg", "--output=c.svg: give html, md, csv or json"),
             ("a b -o c", "its name does not end in"),
             ("a b --price A=1", "for how long?"),
             ("a b --rated A", "write it as A=206250"),
-            ("a b --lang de", "--lang=de: give en or ja"),
+            ("a b --lang de", "invalid --lang 'de': give en or ja"),
         ] {
             let message = read(line).err().unwrap_or_default();
             assert!(message.contains(said), "{line}: {message}");

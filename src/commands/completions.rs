@@ -17,7 +17,14 @@ const SHELLS: &str = "bash, elvish, fish, powershell, zsh";
 pub static TABLE: Table<CompletionArgs> = Table {
     command: "completions",
     about: "Completions for a shell: bash, elvish, fish, powershell, zsh",
+    description: "Prints a script with all commands and options, or installs it where the shell \
+            finds it.",
     usage: "hakobu completions SHELL\n       hakobu completions --install [SHELL]",
+    examples: &[
+        ("hakobu completions --install bash", "Install the completions for bash."),
+        ("hakobu completions zsh > _hakobu", "Write those for zsh to a file."),
+    ],
+    common: &[],
     after: "--install uses the shell of $SHELL if none is named, and prints the name of the \
             file.\n\
             Exit codes: 0 done, 1 a file could not be written, 2 usage.",
@@ -35,7 +42,7 @@ pub struct CompletionArgs {
 parts!(CompletionArgs {});
 
 const OPTIONS: &[Opt<CompletionArgs>] =
-    &[flag("install", None, "write them to the folder where the user's shell finds them")
+    &[flag("install", None, "install them where the shell finds them")
         .sets(|it, on| it.install = on)];
 
 /// Runs `completions`.
@@ -55,7 +62,7 @@ fn plan(typed: &Typed) -> Result<CompletionOptions, String> {
     let name = match typed.paths.as_slice() {
         [name] => name.clone(),
         [] if install => own_shell()?,
-        _ => return Err(format!("give one shell: {SHELLS}")),
+        _ => return Err(format!("missing shell: {SHELLS}")),
     };
     let shell = name
         .to_string_lossy()
@@ -69,7 +76,7 @@ fn plan(typed: &Typed) -> Result<CompletionOptions, String> {
 fn own_shell() -> Result<OsString, String> {
     let shell = std::env::var_os("SHELL").unwrap_or_default();
     let name = Path::new(&shell).file_name();
-    name.map(OsString::from).ok_or_else(|| format!("SHELL is not set; give a shell: {SHELLS}"))
+    name.map(OsString::from).ok_or_else(|| format!("missing shell, and SHELL is not set: {SHELLS}"))
 }
 
 /// Returns the file of a shell's completions, and a hint for shells that do not search there by default.

@@ -4,7 +4,9 @@ use super::operands::{Operands, folder_targets, operands, without_slashes};
 use super::session::{Session, merge_outcomes};
 use super::tool::{carry_out, end_with};
 use super::{cat, pipe};
-use crate::cli::{JSON, Opt, OptArg, Refused, Row, Table, Takes, Typed, flag, parts, put, value};
+use crate::cli::{
+    Group, JSON, OptArg, Refused, Row, Table, Takes, Typed, flag, parts, put, titled, value,
+};
 use crate::filters::{self, EXCLUDE, EXCLUDE_FROM, Filters, INCLUDE, INCLUDE_FROM, Rule};
 use crate::limits::{self, LimitArgs};
 use crate::objects::{self, Concerned, ObjectArgs, is_s3, url};
@@ -92,11 +94,11 @@ fn needs_recursion(source: &Path, follow: bool) -> Option<&'static str> {
     let meta = if follow { source.metadata() } else { source.symlink_metadata() }.ok()?;
     let kind = meta.file_type();
     if kind.is_dir() {
-        Some("it is a directory, and -r is not given")
+        Some("is a directory (use -r)")
     } else if kind.is_file() || kind.is_symlink() {
         None
     } else {
-        Some("it is not a regular file, and -r is not given")
+        Some("is not a regular file (use -r)")
     }
 }
 
@@ -105,12 +107,39 @@ fn needs_recursion(source: &Path, follow: bool) -> Option<&'static str> {
 /// The command line of `cp`.
 pub static TABLE: Table<CpArgs> = Table {
     command: "cp",
-    about: "Copy SRC to DST, or several into a directory, as cp does, on all cores",
+    about: "Copy SRC to DST, or several into a directory, as cp does, with all CPUs",
+    description: "Existing files are replaced unless an option says otherwise. Either side may be \
+            s3://BUCKET/KEY; s3:// sources may contain '*' and '?'. With one object, '-' is \
+            standard input or standard output.",
     usage: "hakobu cp [OPTIONS] SRC... DST\n       hakobu cp [OPTIONS] -t DIR SRC...",
-    after: "With one s3:// object, '-' is standard input or standard output.\n\
-            Exit codes: 0 done, 1 something failed, 2 usage.",
+    examples: &[
+        ("hakobu cp -a src copy", "Copy a tree with everything that cp -a keeps."),
+        ("hakobu cp -r s3://data/photos/ s3://copy/photos/", "Copy between buckets."),
+        ("hakobu cp 's3://data/photos/2026-*.jpg' .", "Download by a wildcard."),
+    ],
+    common: &[
+        "recursive",
+        "archive",
+        "no-clobber",
+        "update",
+        "interactive",
+        "exclude",
+        "dry-run",
+        "verbose",
+        "jobs",
+        "bwlimit",
+        "json",
+        "explain",
+    ],
+    after: "Exit codes: 0 done, 1 something failed, 2 usage.",
     options: &[
-        &OPTIONS,
+        &COPIED,
+        &KEPT,
+        &EXISTING,
+        &WRITTEN,
+        &FILTERS,
+        &WORK,
+        &OUTPUT,
         &backups::OPTIONS,
         &filters::STYLED,
         &objects::COMMON,
@@ -161,20 +190,14 @@ parts!(CpArgs {
     backups: backups::BackupArgs
 });
 
-const OPTIONS: &[Opt<CpArgs>] = &[
-    flag("recursive", Some('r'), "copy directories recursively (-R is the same)")
+static COPIED: Group<CpArgs> = titled("What is copied").with(&[
+    flag("recursive", Some('r'), "copy directories recursively")
         .sets(|it, on| it.policy.recurse = on),
     flag("R", Some('R'), "same as -r").short_only().sets(|it, on| it.policy.recurse = on),
     flag("archive", Some('a'), "same as -dR --preserve=all").reads(|it, _| {
         (it.policy.recurse, it.symlinks) = (true, Some(Symlinks::Keep));
         it.preserve("all", true)
     }),
-    flag("p", Some('p'), "same as --preserve=mode,ownership,timestamps")
-        .short_only()
-        .reads(|it, _| it.preserve(USUAL, true)),
-    flag("d", Some('d'), "same as --no-dereference --preserve=links")
-        .short_only()
-        .sets(|it, _| (it.symlinks, it.policy.hard_links) = (Some(Symlinks::Keep), true)),
     flag("dereference", Some('L'), "follow symlinks in SRC")
         .sets(|it, _| it.symlinks = Some(Symlinks::Follow)),
     flag("no-dereference", Some('P'), "do not follow symlinks in SRC")
@@ -183,6 +206,26 @@ const OPTIONS: &[Opt<CpArgs>] = &[
         .short_only()
         .local("-L follows all symlinks")
         .sets(|it, _| (it.symlinks, it.policy.follow_args) = (Some(Symlinks::Keep), true)),
+    NO_FOLLOW.sets(|it, on| it.symlinks = Some(if on { Symlinks::Skip } else { Symlinks::Follow })),
+    flag("parents", None, "use the full source path below DST")
+        .local("name the prefix to keep in the target")
+        .sets(|it, on| it.parents = on),
+    flag("one-file-system", Some('x'), "do not cross into other file systems")
+        .local("")
+        .sets(|it, on| it.policy.one_file_system = on),
+    value("files-from", None, "FILE", "read more sources from FILE ('-': standard input)")
+        .reads(|it, arg| put(&mut it.files_from, Some(arg.value.clone()))),
+    flag("from0", Some('0'), "names and patterns in files end with NUL")
+        .sets(|it, on| it.filters.nul = on),
+]);
+
+static KEPT: Group<CpArgs> = titled("What is kept").with(&[
+    flag("p", Some('p'), "same as --preserve=mode,ownership,timestamps")
+        .short_only()
+        .reads(|it, _| it.preserve(USUAL, true)),
+    flag("d", Some('d'), "same as --no-dereference --preserve=links")
+        .short_only()
+        .sets(|it, _| (it.symlinks, it.policy.hard_links) = (Some(Symlinks::Keep), true)),
     value("preserve", None, "LIST", "keep mode, ownership, timestamps, links, xattr, all")
         .takes(Takes::Perhaps("LIST"))
         .reads(|it, arg| {
@@ -197,7 +240,12 @@ const OPTIONS: &[Opt<CpArgs>] = &[
         }),
     value("no-preserve", None, "LIST", "do not keep these")
         .reads(|it, arg| it.preserve(&arg.value.to_string_lossy(), false)),
-    NO_FOLLOW.sets(|it, on| it.symlinks = Some(if on { Symlinks::Skip } else { Symlinks::Follow })),
+    flag("attributes-only", None, "copy attributes, no contents")
+        .local("")
+        .sets(|it, on| it.policy.attributes_only = on),
+]);
+
+static EXISTING: Group<CpArgs> = titled("Existing files").with(&[
     flag("no-clobber", Some('n'), "skip existing files")
         .alias(&["no-overwrite"])
         .sets(|it, _| (it.policy.ignore_existing, it.policy.ask) = (true, None)),
@@ -207,51 +255,40 @@ const OPTIONS: &[Opt<CpArgs>] = &[
         put(&mut policy.ignore_existing, update == Update::Missing)
     }),
     SIZE_ONLY.sets(|it, on| it.policy.size_only = on),
-    // Files are replaced in any case, including those that cannot be opened.
-    flag(
-        "force",
-        Some('f'),
-        "replace existing files that cannot be opened (always so); with -l and -s all",
-    )
-    .sets(|it, on| it.policy.forced = on),
-    flag(
-        "remove-destination",
-        None,
-        "replace existing entries as a whole: symlinks, devices, owners, modes",
-    )
-    .local("")
-    .sets(|it, on| it.policy.remove_destination = on),
-    flag(
-        "attributes-only",
-        None,
-        "do not copy contents: existing files keep theirs, new ones are empty",
-    )
-    .local("")
-    .sets(|it, on| it.policy.attributes_only = on),
-    STRIP.sets(|it, on| it.strips = on),
     flag("interactive", Some('i'), "ask before overwriting")
         .local("--no-clobber keeps existing files")
         .sets(|it, _| {
             (it.policy.ignore_existing, it.policy.ask) = (false, Some(ask("cp", "overwrite")))
         }),
-    flag("link", Some('l'), "hard-link files instead of copying")
+    // Files are replaced in any case, including those that cannot be opened.
+    flag(
+        "force",
+        Some('f'),
+        "replace existing files that cannot be opened (always so here); with -l and -s, all files",
+    )
+    .sets(|it, on| it.policy.forced = on),
+    flag("remove-destination", None, "remove each existing target first")
         .local("")
-        .reads(|it, _| set_content(it, Content::HardLink)),
-    flag("symbolic-link", Some('s'), "make symlinks instead of copying")
-        .local("")
-        .reads(|it, _| set_content(it, Content::Symlink)),
+        .sets(|it, on| it.policy.remove_destination = on),
+]);
+
+static WRITTEN: Group<CpArgs> = titled("How files are written").with(&[
     value("target-directory", Some('t'), "DIR", "copy everything into DIR")
         .reads(|it, arg| put(&mut it.target_dir, Some(arg.value.clone()))),
     flag(
         "no-target-directory",
         Some('T'),
-        "DST is the name itself, never a directory to copy into",
+        "treat DST as the new name, never as a directory to copy into",
     )
     .sets(|it, on| it.no_target_dir = on),
-    flag("parents", None, "keep the path as typed below DST")
-        .local("name the prefix to keep in the target")
-        .sets(|it, on| it.parents = on),
-    value("reflink", None, "WHEN", "share extents: auto (the default), always, never")
+    STRIP.sets(|it, on| it.strips = on),
+    flag("link", Some('l'), "hard-link files instead of copying")
+        .local("every object has one name")
+        .reads(|it, _| set_content(it, Content::HardLink)),
+    flag("symbolic-link", Some('s'), "create symlinks instead of copying")
+        .local("an object cannot be a link to another; s5cmd's -s is --size-only")
+        .reads(|it, _| set_content(it, Content::Symlink)),
+    value("reflink", None, "WHEN", "share extents (copy-on-write): auto (default), always, never")
         .takes(Takes::Perhaps("WHEN"))
         .local("")
         .reads(|it, arg| {
@@ -259,57 +296,58 @@ const OPTIONS: &[Opt<CpArgs>] = &[
                 Some("" | "always") => Reflink::Always,
                 Some("auto") => Reflink::Auto,
                 Some("never") => Reflink::Never,
-                _ => return Err(arg.refuse("is none of auto, always, never")),
+                _ => return Err(arg.refuse("none of auto, always, never")),
             };
             put(&mut it.policy.reflink, when)
         }),
-    value("sparse", None, "WHEN", "holes: auto (the default), always, never").local("").reads(
+    value("sparse", None, "WHEN", "create holes: auto (default), always, never").local("").reads(
         |it, arg| {
             let when = match arg.value.to_str() {
                 Some("auto") => Sparse::Auto,
                 Some("always") => Sparse::Always,
                 Some("never") => Sparse::Never,
-                _ => return Err(arg.refuse("is none of auto, always, never")),
+                _ => return Err(arg.refuse("none of auto, always, never")),
             };
             put(&mut it.policy.sparse, when)
         },
     ),
-    flag("one-file-system", Some('x'), "do not cross into other file systems")
-        .local("")
-        .sets(|it, on| it.policy.one_file_system = on),
-    value(
-        "files-from",
-        None,
-        "FILE",
-        "names of sources in FILE ('-': standard input), in addition to SRC",
-    )
-    .reads(|it, arg| put(&mut it.files_from, Some(arg.value.clone()))),
-    flag("from0", Some('0'), "names and patterns in files end with NUL")
-        .sets(|it, on| it.filters.nul = on),
+]);
+
+static FILTERS: Group<CpArgs> = titled("Filters").with(&[
     EXCLUDE.reads(|it, arg| it.filters.add(Rule::Exclude, arg)),
     INCLUDE.reads(|it, arg| it.filters.add(Rule::Include, arg)),
     EXCLUDE_FROM.reads(|it, arg| it.filters.add(Rule::ExcludeFrom, arg)),
     INCLUDE_FROM.reads(|it, arg| it.filters.add(Rule::IncludeFrom, arg)),
+]);
+
+static WORK: Group<CpArgs> = titled("Work").with(&[
     limits::JOBS.reads(limits::set_jobs),
-    value("joblog", None, "FILE", "one line per file in GNU parallel's columns")
+    value("joblog", None, "FILE", "write a line per file to FILE, in GNU parallel's columns")
         .reads(|it, arg| put(&mut it.wanted.joblog, Some(arg.value.clone()))),
-    flag("dry-run", None, "say what would be copied, change nothing")
+    flag("dry-run", None, "show what would be copied; change nothing")
         .alias(&["dryrun"])
         .sets(|it, on| it.policy.dry_run = on),
-    flag("verbose", Some('v'), "one line per file").sets(|it, on| it.verbose = on),
+]);
+
+static OUTPUT: Group<CpArgs> = titled("Output").with(&[
+    flag("verbose", Some('v'), "print a line per file").sets(|it, on| it.verbose = on),
     QUIET.sets(|it, on| it.wanted.hush(on)),
     PROGRESS.sets(|it, on| it.wanted.progress = Some(on)),
     JSON.sets(|it, on| it.wanted.json = on),
-];
+]);
 
 /// `--size-only` of aws and rsync, `--if-size-differ` of s5cmd.
 pub const SIZE_ONLY: Row =
     flag("size-only", None, "skip existing files of the same size").alias(&["if-size-differ"]);
 /// `--update`, for `cp` and `mv`.
-pub const UPDATE: Row =
-    value("update", Some('u'), "WHICH", "older: only newer files and missing ones; all; none")
-        .takes(Takes::Perhaps("WHICH"))
-        .alias(&["if-source-newer"]);
+pub const UPDATE: Row = value(
+    "update",
+    Some('u'),
+    "WHICH",
+    "replace older files only (older, the default), all, or none",
+)
+.takes(Takes::Perhaps("WHICH"))
+.alias(&["if-source-newer"]);
 
 /// Meaning of [`UPDATE`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -331,7 +369,7 @@ pub fn update_of(arg: &OptArg) -> Result<Update, String> {
         Some("" | "older") => Ok(Update::Older),
         Some("all") => Ok(Update::All),
         Some("none") => Ok(Update::Missing),
-        _ => Err(arg.refuse("is not supported: all, none and older are")),
+        _ => Err(arg.refuse("none of all, none, older")),
     }
 }
 
@@ -348,7 +386,7 @@ pub fn attributes(list: &str, mut each: impl FnMut(&'static str)) -> Result<(), 
     for word in list.split(',') {
         match (word, ALL.iter().find(|name| **name == word)) {
             ("all", _) => ALL.iter().for_each(|name| each(name)),
-            ("context", _) => return Err("--preserve=context is not supported".into()),
+            ("context", _) => return Err("invalid --preserve 'context': not supported".into()),
             (_, Some(name)) => each(name),
             (other, None) => return Err(format!("'{other}' is not an attribute that can be kept")),
         }
@@ -614,7 +652,7 @@ mod tests {
             ("--preserve=mode,xattr a b", "mxaX follow"),
             ("--preserve=all a b", "motlxa follow"),
             ("-a --no-preserve=mode,ownership a b", "rtlx keep"),
-            ("--preserve=context a b", "--preserve=context is not supported"),
+            ("--preserve=context a b", "invalid --preserve 'context': not supported"),
             ("--preserve=colour a b", "'colour' is not an attribute that can be kept"),
         ] {
             assert_eq!(bits(line), expected, "{line}");
@@ -638,19 +676,16 @@ mod tests {
     #[test]
     fn refused() {
         for (line, expected) in [
-            ("--reflink=x a b", "--reflink=x is none of auto, always, never"),
+            ("--reflink=x a b", "invalid --reflink 'x': none of auto, always, never"),
             ("--reflink --sparse=always a b", "--reflink goes only with --sparse=auto"),
-            (
-                "--update=none-fail a b",
-                "--update=none-fail is not supported: all, none and older are",
-            ),
+            ("--update=none-fail a b", "invalid --update 'none-fail': none of all, none, older"),
             ("-bn a b", "-b and -n cannot be used together"),
             (
                 "--backup=x a b",
-                "--backup=x is none of none, off, simple, never, existing, nil, numbered, t",
+                "invalid --backup 'x': none of none, off, simple, never, existing, nil, numbered, t",
             ),
             ("-ls a b", "-l and -s cannot be used together"),
-            ("a", "give a target after 'a'"),
+            ("a", "missing destination after 'a'"),
             ("-T a b c", "-T takes one source"),
         ] {
             assert_eq!(read(line).err().as_deref(), Some(expected), "{line}");

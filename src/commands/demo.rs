@@ -35,18 +35,22 @@ use std::time::{Duration, Instant};
 pub static TABLE: Table<DemoArgs> = Table {
     command: "demo",
     about: "Upload generated files to a local S3 server, download them, and verify both copies",
-    usage: "hakobu demo [OPTIONS]",
-    after: "Creates a directory in TMPDIR (else /tmp) with incompressible files, starts an S3 \
+    description: "Creates a directory in TMPDIR (else /tmp) with incompressible files, starts an S3 \
             server on a free port of this machine, uploads, uploads again (which transfers \
             nothing), downloads, and compares both copies with the files. It says what the \
             bottleneck of the upload was, needs no settings and no credentials, and removes \
-            the directory at the end.\n\
-            Without --files, --size and --large, a sample is uploaded first, and there are as \
-            many files as this machine uploads in about three seconds, at most three times the \
-            defaults.\n\
-            SIZE takes K, M, G (1024), KB, MB, GB (1000), and a fraction.\n\
-            Exit codes: 0 all copies are complete, 1 something differs or failed, or a signal \
-            ended it, 2 usage.",
+            the directory at the end. Without --files, --size and --large, a sample is uploaded \
+            first, and there are as many files as this machine uploads in about three seconds, \
+            at most three times the defaults.",
+    usage: "hakobu demo [OPTIONS]",
+    examples: &[
+        ("hakobu demo", "Try it."),
+        ("hakobu demo --files 200 --large 0", "Transfer a few small files only."),
+    ],
+    common: &[],
+    after: "SIZE takes K, M, G (1024), KB, MB, GB (1000), and a fraction.\n\
+            Exit codes: 0 all copies are complete, 1 something differs or failed, or a \
+            signal ended it, 2 usage.",
     options: &[&OPTIONS],
     unbuilt: &[],
     abbreviates: false,
@@ -79,12 +83,12 @@ const OPTIONS: &[Opt<DemoArgs>] = &[
 fn files(arg: &OptArg) -> Result<u64, String> {
     arg.parsed().filter(|files| *files <= FILES_MAX).ok_or_else(|| {
         let most = number::grouped(FILES_MAX);
-        arg.wrong(&format!("give a number up to {most}"))
+        arg.refuse(&format!("give a number up to {most}"))
     })
 }
 
 fn bytes(arg: &OptArg) -> Result<u64, String> {
-    hakobu_core::number::parse_size(&arg.value, 1).map_err(|why| arg.wrong(why))
+    hakobu_core::number::parse_size(&arg.value, 1).map_err(|why| arg.refuse(why))
 }
 
 /// The bucket, and the prefix in it.
@@ -673,9 +677,9 @@ mod tests {
     fn usage() {
         for (line, why) in [
             ("x", "'x': demo generates its own files"),
-            ("--files=-1", "--files=-1: give a number up to 1,000,000"),
+            ("--files=-1", "invalid --files '-1': give a number up to 1,000,000"),
             ("--files=1000001", "give a number"),
-            ("--size=x", "--size=x: is not a size"),
+            ("--size=x", "invalid --size 'x': not a size"),
             ("--files=0 --large=0", "nothing to upload"),
             ("--files=1000000 --size=8000000000G", "the total size is too large"),
         ] {

@@ -3,7 +3,7 @@
 mod s3;
 
 use super::tool::{self, carry_out};
-use crate::cli::{JSON, Opt, Table, Typed, flag, parts, put, value};
+use crate::cli::{Group, JSON, Table, Typed, flag, parts, put, titled, value};
 use crate::filters::{self, ArgumentFilters, Filters};
 use crate::limits::{self, LimitArgs};
 use crate::number::{ceiled, ceiled_si};
@@ -32,13 +32,25 @@ use std::sync::Arc;
 /// The command line of `du`.
 pub static TABLE: Table<DuOptions> = Table {
     command: "du",
-    about: "Report the disk usage of trees, in parallel; a file with several names counts once",
+    about: "Report disk usage of directories and prefixes, as du does, in parallel",
+    description: "Prints a line for each directory, after its contents, sorted by name; a file \
+            with several names counts once. Numbers are KiB unless an option names another \
+            unit.",
     usage: "hakobu du [OPTIONS] [PATH]...",
-    after: "Numbers are KiB unless -h, --si, -b, -k, -m or -B is given; the last of these counts. Lines are \
-            sorted by name, directories after their contents.\n\
+    examples: &[
+        ("hakobu du -sh src", "Sum up a tree."),
+        ("hakobu du -h -d 1 s3://data", "Sum up the prefixes of a bucket."),
+        ("hakobu du -ah --threshold=1K src", "List files and directories of at least 1 KiB."),
+    ],
+    common: &[],
+    after: "Of -h, --si, -b, -k, -m and -B the last one counts.\n\
             Exit codes: 0 done, 1 something could not be counted, 2 usage.",
     options: &[
-        &OPTIONS,
+        &COUNTED,
+        &SHOWN,
+        &UNITS,
+        &WORK,
+        &OUTPUT,
         &objects::ONE,
         &objects::ALL_VERSIONS,
         &objects::STAT,
@@ -211,69 +223,32 @@ pub struct DuOptions {
 
 parts!(DuOptions { objects: ObjectArgs, limits: LimitArgs, filters: Filters });
 
-const OPTIONS: &[Opt<DuOptions>] = &[
-    flag("summarize", Some('s'), "only one line for each argument")
-        .sets(|it, _| (it.summarize, it.levels) = (true, Some(0))),
-    flag("all", Some('a'), "a line for every file, too").sets(|it, on| it.options.files = on),
-    value("max-depth", Some('d'), "N", "print only N levels").reads(|it, arg| {
-        it.options.depth_max = Some(arg.parsed().ok_or_else(|| arg.wrong("give a number"))?);
-        put(&mut it.levels, it.options.depth_max)
-    }),
-    flag("total", Some('c'), "a line with the sum of all arguments at the end")
-        .sets(|it, on| it.total = on),
-    flag("human-readable", Some('h'), "sizes such as 1.5M (powers of 1024)")
-        .alias(&["humanize"])
-        .sets(|it, _| it.unit = Unit::Human),
-    // Objects have no size besides that of their contents.
-    flag("apparent-size", None, "sizes of contents instead of disk usage")
-        .sets(|it, on| it.options.apparent = on),
-    flag("bytes", Some('b'), "sizes of contents in bytes")
-        .sets(|it, _| (it.options.apparent, it.unit) = (true, Unit::Byte)),
-    flag("k", Some('k'), "sizes in KiB").short_only().sets(|it, _| it.unit = Unit::Kib),
-    flag("m", Some('m'), "sizes in MiB").short_only().sets(|it, _| it.unit = Unit::Mib),
+static COUNTED: Group<DuOptions> = titled("What is counted").with(&[
     flag("count-links", Some('l'), "count a file once for each of its names")
         .local("")
         .sets(|it, on| it.options.count_links = on),
     flag("one-file-system", Some('x'), "skip other file systems")
         .local("")
         .sets(|it, on| it.options.one_file_system = on),
-    flag("inodes", None, "numbers of entries instead of sizes")
+    flag("inodes", None, "count entries instead of sizes")
         .local("--objects counts objects")
         .sets(|it, on| it.options.inodes = on),
-    flag("separate-dirs", Some('S'), "directories without their subdirectories")
+    flag("separate-dirs", Some('S'), "do not add the sizes of subdirectories")
         .local("")
         .sets(|it, on| it.options.separate = on),
     flag("dereference", Some('L'), "follow all symlinks")
         .local("")
         .sets(|it, _| it.options.follow = Follow::All),
-    flag("dereference-args", Some('D'), "follow symlinks that are arguments (-H is the same)")
+    flag("dereference-args", Some('D'), "follow symlinks that are arguments")
         .local("")
         .sets(|it, _| it.options.follow = Follow::Arguments),
-    flag("H", Some('H'), "the same as -D")
+    flag("H", Some('H'), "same as -D (s5cmd's -H is -h)")
         .short_only()
-        .local("")
+        .local("s5cmd's -H is -h here")
         .sets(|it, _| it.options.follow = Follow::Arguments),
     flag("no-dereference", Some('P'), "follow no symlinks (the default)")
         .local("")
         .sets(|it, _| it.options.follow = Follow::Never),
-    value("block-size", Some('B'), "SIZE", "numbers in units of SIZE: 4096, 1M, MB, KiB").reads(
-        |it, arg| {
-            let unit = arg.value.to_str().and_then(Unit::of_block);
-            put(&mut it.unit, unit.ok_or_else(|| arg.refuse("is not a size"))?)
-        },
-    ),
-    flag("si", None, "sizes such as 1.5M (powers of 1000)").sets(|it, _| it.unit = Unit::Si),
-    value(
-        "threshold",
-        Some('t'),
-        "SIZE",
-        "only lines of at least SIZE; with -SIZE of at most that",
-    )
-    .local("")
-    .reads(|it, arg| {
-        let threshold = arg.value.to_str().and_then(Threshold::of);
-        put(&mut it.threshold, Some(threshold.ok_or_else(|| arg.refuse("is not a size"))?))
-    }),
     value(
         "files0-from",
         None,
@@ -282,17 +257,65 @@ const OPTIONS: &[Opt<DuOptions>] = &[
     )
     .local("")
     .reads(|it, arg| put(&mut it.list, Some(arg.value.clone()))),
-    flag("null", Some('0'), "end each line with NUL instead of a newline")
-        .sets(|it, on| it.nul = on),
-    limits::JOBS.local("").reads(limits::set_jobs),
     flag("objects", None, "with s3://: the number of objects in a second column")
         .stored()
         .sets(|it, on| it.counts = on),
     flag("group", None, "with s3://: a line for each storage class of an argument")
         .stored()
         .sets(|it, on| it.group = on),
+]);
+
+static SHOWN: Group<DuOptions> = titled("What is shown").with(&[
+    flag("summarize", Some('s'), "print only a total for each argument")
+        .sets(|it, _| (it.summarize, it.levels) = (true, Some(0))),
+    flag("all", Some('a'), "print files, not only directories")
+        .sets(|it, on| it.options.files = on),
+    value("max-depth", Some('d'), "N", "print directories N or fewer levels below the argument")
+        .reads(|it, arg| {
+            it.options.depth_max = Some(arg.parsed().ok_or_else(|| arg.refuse("give a number"))?);
+            put(&mut it.levels, it.options.depth_max)
+        }),
+    flag("total", Some('c'), "print a grand total at the end").sets(|it, on| it.total = on),
+    value(
+        "threshold",
+        Some('t'),
+        "SIZE",
+        "print only entries of at least SIZE; with -SIZE, of at most that",
+    )
+    .local("")
+    .reads(|it, arg| {
+        let threshold = arg.value.to_str().and_then(Threshold::of);
+        put(&mut it.threshold, Some(threshold.ok_or_else(|| arg.refuse("not a size"))?))
+    }),
+]);
+
+static UNITS: Group<DuOptions> = titled("Units").with(&[
+    flag("human-readable", Some('h'), "print sizes such as 1.5M (powers of 1024)")
+        .alias(&["humanize"])
+        .sets(|it, _| it.unit = Unit::Human),
+    flag("si", None, "print sizes such as 1.5M (powers of 1000)").sets(|it, _| it.unit = Unit::Si),
+    // Objects have no size besides that of their contents.
+    flag("apparent-size", None, "sizes of contents instead of disk usage")
+        .sets(|it, on| it.options.apparent = on),
+    flag("bytes", Some('b'), "sizes of contents in bytes")
+        .sets(|it, _| (it.options.apparent, it.unit) = (true, Unit::Byte)),
+    flag("k", Some('k'), "sizes in KiB").short_only().sets(|it, _| it.unit = Unit::Kib),
+    flag("m", Some('m'), "sizes in MiB").short_only().sets(|it, _| it.unit = Unit::Mib),
+    value("block-size", Some('B'), "SIZE", "print sizes in units of SIZE: 4096, 1M, MB, KiB")
+        .reads(|it, arg| {
+            let unit = arg.value.to_str().and_then(Unit::of_block);
+            put(&mut it.unit, unit.ok_or_else(|| arg.refuse("not a size"))?)
+        }),
+]);
+
+static WORK: Group<DuOptions> =
+    titled("Work").with(&[limits::JOBS.local("").reads(limits::set_jobs)]);
+
+static OUTPUT: Group<DuOptions> = titled("Output").with(&[
+    flag("null", Some('0'), "end each line with NUL instead of a newline")
+        .sets(|it, on| it.nul = on),
     JSON.sets(|it, on| it.json = on),
-];
+]);
 
 const UNBUILT: &[(&str, &str)] = &[("--time --time-style", "ls -lR shows times")];
 

@@ -18,7 +18,13 @@ use std::process::ExitCode;
 pub static TABLE: Table<HeadOptions> = Table {
     command: "head",
     about: "Show the headers of objects, or whether buckets exist",
+    description: "Prints the size, time, checksum and metadata of each object without reading it.",
     usage: "hakobu head [OPTIONS] s3://BUCKET[/KEY]...",
+    examples: &[
+        ("hakobu head s3://data/notes.txt", "Show the headers of an object."),
+        ("hakobu head --json s3://data/notes.txt", "Show the metadata of an object as JSON."),
+    ],
+    common: &[],
     after: tool::EXIT,
     options: &[&OPTIONS, &objects::ONE, &objects::SSE_C],
     unbuilt: &[objects::UNBUILT],
@@ -51,7 +57,7 @@ fn plan(typed: &Typed) -> Result<HeadOptions, String> {
             false => Ok(url),
         }
     };
-    let lacking = "give an object or a bucket: s3://BUCKET[/KEY]";
+    let lacking = "missing object or bucket: s3://BUCKET[/KEY]";
     plan.places = objects::all(&typed.paths, with_bucket, lacking)?;
     Ok(plan)
 }

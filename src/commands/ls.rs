@@ -25,10 +25,16 @@ use std::sync::Arc;
 pub static TABLE: Table<LsOptions> = Table {
     command: "ls",
     about: "List buckets and objects",
+    description: "Without an argument it lists the buckets. A prefix is listed up to the next \
+            slash, in the order of keys; the argument may contain '*' and '?'.",
     usage: "hakobu ls [OPTIONS] [s3://BUCKET[/PREFIX]]...",
-    after: "Without an argument, buckets are listed. A prefix is listed up to the next slash, in the order of \
-            keys.\n\
-            Exit codes: 0 done, 2 an argument could not be listed, or usage.",
+    examples: &[
+        ("hakobu ls", "List buckets."),
+        ("hakobu ls -h s3://data/photos/", "List a prefix, with sizes such as 1.5M."),
+        ("hakobu ls -R --summarize s3://data/", "List everything in a bucket."),
+    ],
+    common: &[],
+    after: "Exit codes: 0 done, 2 an argument could not be listed, or usage.",
     options: &[
         &OPTIONS,
         &objects::COMMON,
@@ -91,6 +97,8 @@ const UNBUILT: &[(&str, &str)] = &[
     ("--filter", "give --exclude and --include"),
     ("--reverse -r", "keys come in one order; did you mean -R?"),
     ("-S -t --sort", "keys come in one order; sort(1) sorts the lines"),
+    ("-H --humanize", "-h prints sizes such as 1.5M"),
+    ("-s", "s5cmd's -s is -l here, which also prints the ETag"),
 ];
 
 /// Runs the command.
@@ -183,7 +191,7 @@ fn place(
     .map_err(|error| error.to_string())?;
     tool::note_left_out(url, &mut place.choice);
     if found == 0 && !url.key.is_empty() {
-        return Err("there is no such object or prefix".into());
+        return Err("no such object or prefix".into());
     }
     Ok(())
 }

@@ -1,11 +1,11 @@
-//! `hakobu man`: manual pages in troff, generated from the option tables, with examples, environment and files of each command.
+//! `hakobu man`: manual pages in troff, generated from the option tables, with the environment and files of each command.
 
 use super::tool::carry_out;
-use crate::cli::{Opt, Table, Typed, parts, put, value};
+use crate::cli::{Example, Opt, Table, Typed, parts, put, value};
 use crate::exit;
 use crate::files::{self, Target};
 use crate::show::output;
-use crate::{COMMANDS, Command, find, unknown};
+use crate::{COMMANDS, Command, find, overview, unknown};
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,16 +14,24 @@ use std::process::ExitCode;
 /// The command line of `man`.
 pub static MAN: Table<ManArgs> = Table {
     command: "man",
-    about: "Manual pages, for man(1): hakobu man sync | man -l -",
+    about: "Manual pages of the commands, for man(1)",
+    description: "Prints the page of a command, or of the program, in troff; or installs all of \
+            them.",
     usage: "hakobu man [COMMAND]\n       hakobu man --install DIR\n       hakobu man --all DIR",
-    after: "--install takes a folder of manuals, such as ~/.local/share/man or /usr/share/man.\n\
+    examples: &[
+        ("hakobu man sync | man -l -", "Read the manual page of a command."),
+        ("hakobu man --install ~/.local/share/man", "Install all pages for man(1)."),
+    ],
+    common: &[],
+    after: "--install takes a directory of manuals, such as ~/.local/share/man or \
+            /usr/share/man.\n\
             Exit codes: 0 done, 1 a file could not be written, 2 usage.",
     options: &[&OPTIONS],
     unbuilt: &[],
     abbreviates: false,
 };
 
-/// Folders for the pages.
+/// Directories for the pages.
 #[derive(Default)]
 pub struct ManArgs {
     all: Option<PathBuf>,
@@ -97,14 +105,13 @@ const EXIT_CODES: &str = "Exit codes: ";
 
 /// Returns the page of one command.
 pub fn command_page(command: &Command) -> io::Result<Vec<u8>> {
-    let clap = command.table.clap().name(format!("hakobu-{}", command.name));
-    // The usage is the synopsis here, and the options have their own section.
-    let mut out = render(&clap, command.table.usage())?;
-    let after = clap.get_after_help().map(ToString::to_string).unwrap_or_default();
-    let (notes, codes) = after.split_once(EXIT_CODES).unwrap_or((&after, ""));
+    let table = command.table;
+    let clap = table.clap().name(format!("hakobu-{}", command.name));
+    let mut out = front(&clap, table.usage(), table.description(), table.examples())?;
+    clap_mangen::Man::new(clap).render_options_section(&mut out)?;
+    let (notes, codes) = table.after().split_once(EXIT_CODES).unwrap_or((table.after(), ""));
     lines(&mut out, "NOTES", notes);
     lines(&mut out, "EXIT STATUS", codes);
-    examples(&mut out, examples_of(command.name));
     let groups = groups(command);
     meanings(&mut out, "ENVIRONMENT", of_groups(ENVIRONMENT, &groups, ALWAYS));
     meanings(&mut out, "FILES", of_groups(FILES, &groups, &[]));
@@ -115,9 +122,11 @@ pub fn command_page(command: &Command) -> io::Result<Vec<u8>> {
 /// Returns the page of the program.
 pub fn program_page() -> io::Result<Vec<u8>> {
     let clap = clap::Command::new("hakobu")
-        .about("copies and synchronises files between volumes and S3")
+        .about("a parallel rsync for local file systems and S3")
         .disable_help_flag(true);
-    let mut out = render(&clap, "hakobu COMMAND [OPTIONS] [PATHS]\nhakobu help [COMMAND|TOPIC]")?;
+    let usage = "hakobu COMMAND [OPTIONS] [PATHS]\nhakobu help [COMMAND|TOPIC]";
+    let examples = find("sync").map_or(&[][..], |sync| sync.table.examples());
+    let mut out = front(&clap, usage, overview::DESCRIPTION, examples)?;
     head(&mut out, "COMMANDS");
     for command in COMMANDS {
         let line = format!(".TP\n\\fBhakobu\\-{}\\fR(1)\n{}\n", command.name, roff(command.about));
@@ -129,7 +138,6 @@ pub fn program_page() -> io::Result<Vec<u8>> {
         "0 where everything was done as asked. The page of each command names the others; sync has \
          rsync's.",
     );
-    examples(&mut out, examples_of("sync"));
     let all = [SectionGroup::Store, SectionGroup::State, SectionGroup::Results];
     meanings(&mut out, "ENVIRONMENT", of_groups(ENVIRONMENT, &all, ALWAYS));
     meanings(&mut out, "FILES", of_groups(FILES, &all, &[]));
@@ -162,7 +170,13 @@ fn of_groups<'a>(
     wanted.flat_map(|(_, meanings)| meanings.iter()).chain(always)
 }
 
-fn render(clap: &clap::Command, usage: &str) -> io::Result<Vec<u8>> {
+/// Returns the sections that a page begins with: its name, its usage, what it does, and examples.
+fn front(
+    clap: &clap::Command,
+    usage: &str,
+    description: &str,
+    all: &[Example],
+) -> io::Result<Vec<u8>> {
     let man = clap_mangen::Man::new(clap.clone())
         .source(concat!("hakobu ", env!("CARGO_PKG_VERSION")))
         .manual("hakobu");
@@ -170,10 +184,9 @@ fn render(clap: &clap::Command, usage: &str) -> io::Result<Vec<u8>> {
     man.render_title(&mut out)?;
     man.render_name_section(&mut out)?;
     lines(&mut out, "SYNOPSIS", usage);
-    man.render_description_section(&mut out)?;
-    if clap.get_arguments().any(|arg| !arg.is_hide_set()) {
-        man.render_options_section(&mut out)?;
-    }
+    head(&mut out, "DESCRIPTION");
+    out.extend_from_slice(format!("{}\n", roff(description)).as_bytes());
+    examples(&mut out, all);
     Ok(out)
 }
 
@@ -187,7 +200,10 @@ fn lines(out: &mut Vec<u8>, title: &str, text: &str) {
         return;
     }
     head(out, title);
+    let is_synopsis = title == "SYNOPSIS";
     for line in text.trim_end().lines() {
+        // The lines of a usage are aligned below its first word, which has no place here.
+        let line = if is_synopsis { line.trim_start() } else { line };
         out.extend_from_slice(format!("{}\n.br\n", roff(line)).as_bytes());
     }
 }
@@ -231,183 +247,6 @@ fn roff(text: &str) -> String {
     }
 }
 
-/// A command line, and its purpose.
-pub type Example = (&'static str, &'static str);
-
-/// Returns the examples of a command. Tests run every one of them.
-pub fn examples_of(command: &str) -> &'static [Example] {
-    let found = EXAMPLES.iter().find(|(names, _)| names.split(' ').any(|name| name == command));
-    found.map_or(&[], |(_, examples)| examples)
-}
-
-const EXAMPLES: &[(&str, &[Example])] = &[
-    (
-        "sync",
-        &[
-            ("hakobu sync -aHAX --delete /srv/data/ /mnt/new/", "Mirror a tree to another volume."),
-            ("hakobu sync -a --exclude='*.tmp' -n -i src/ dst/", "Show what would change."),
-            ("hakobu sync -a src/ s3://data/src/", "Upload a tree, with times and modes."),
-            ("hakobu sync -a --delete s3://data/photos/ photos/", "Mirror a prefix to a folder."),
-        ],
-    ),
-    (
-        "cp",
-        &[
-            ("hakobu cp -a src copy", "Copy a tree with everything that cp -a keeps."),
-            ("hakobu cp -r s3://data/photos/ s3://copy/photos/", "Copy between buckets."),
-            ("hakobu cp 's3://data/photos/2026-*.jpg' .", "Download by a wildcard."),
-        ],
-    ),
-    (
-        "mv",
-        &[
-            ("hakobu mv src /mnt/new/", "Move a tree to another file system, checked."),
-            ("hakobu mv big.iso s3://data/", "Upload a file and remove it here."),
-        ],
-    ),
-    (
-        "verify",
-        &[
-            ("hakobu verify -HAX src same", "Compare two trees with links, ACLs and attributes."),
-            (
-                "hakobu verify photos/ s3://data/photos/",
-                "Compare a folder with a prefix, by the checksums that are stored.",
-            ),
-        ],
-    ),
-    (
-        "rm",
-        &[
-            ("hakobu rm -rf old", "Remove a tree with several workers."),
-            ("hakobu rm -rn s3://data/photos/", "Show which objects would be removed."),
-        ],
-    ),
-    (
-        "ls",
-        &[
-            ("hakobu ls", "List buckets."),
-            ("hakobu ls -h s3://data/photos/", "List a prefix with sizes for people."),
-            ("hakobu ls -R --summarize s3://data/", "List everything in a bucket."),
-        ],
-    ),
-    (
-        "du",
-        &[
-            ("hakobu du -sh src", "Sum up a tree."),
-            ("hakobu du -h s3://data", "Sum up the prefixes of a bucket."),
-        ],
-    ),
-    (
-        "cat",
-        &[
-            ("hakobu cat s3://data/notes.txt", "Write an object to standard output."),
-            ("hakobu cat --range 0-99 s3://data/notes.txt", "Write its first 100 bytes."),
-        ],
-    ),
-    ("pipe", &[("tar c src | hakobu pipe s3://data/src.tar", "Store a stream as an object.")]),
-    (
-        "head stat",
-        &[("hakobu head --json s3://data/notes.txt", "Show the metadata of an object as JSON.")],
-    ),
-    ("mb", &[("hakobu mb s3://new-bucket", "Make a bucket.")]),
-    ("rb", &[("hakobu rb --force s3://copy", "Empty a bucket and remove it.")]),
-    (
-        "bucket-version",
-        &[
-            ("hakobu bucket-version s3://data", "Show whether a bucket keeps versions."),
-            ("hakobu bucket-version --json s3://data s3://copy", "The same of two, as JSON lines."),
-        ],
-    ),
-    (
-        "presign",
-        &[(
-            "hakobu presign --expires-in 12h s3://data/notes.txt",
-            "Make a URL that can be read without credentials for twelve hours.",
-        )],
-    ),
-    (
-        "mpu",
-        &[
-            ("hakobu mpu ls s3://data", "List unfinished uploads."),
-            ("hakobu mpu abort --older-than 7d s3://data", "Abort those older than a week."),
-        ],
-    ),
-    ("run", &[("hakobu run commands.txt", "Run the commands of a file, one a line.")]),
-    (
-        "cluster",
-        &[
-            (
-                "hakobu cluster plan -a src/ /mnt/new/ --run run && hakobu cluster work run && \
-                 hakobu cluster collect run",
-                "Plan a transfer in a run folder, do it with one worker, and finish it.",
-            ),
-            (
-                "hakobu sync -a src/ /mnt/new/ --cluster local:2 --run run2",
-                "Do all of that with two workers on this machine.",
-            ),
-            (
-                "hakobu sync -a src/ /mnt/new/ --cluster local:2 --run run3 --verify",
-                "Compare all transferred entries afterwards, also on the workers.",
-            ),
-        ],
-    ),
-    (
-        "watch",
-        &[
-            ("hakobu watch -- cp -a src copy", "Report what limited a command."),
-            (
-                "hakobu watch --svg run.svg --csv run.csv -- tar cf src.tar src",
-                "Record and draw the load of a command.",
-            ),
-        ],
-    ),
-    (
-        "bench",
-        &[(
-            "hakobu bench -r 3 --prepare 'rm -rf dst' 'cp -a src dst' 'hakobu cp -a src dst'",
-            "Compare two commands, with runs interleaved.",
-        )],
-    ),
-    (
-        "io",
-        &[(
-            "hakobu io --name=a --rw=randread --bs=4k --size=4m --numjobs=2",
-            "Measure random reads of two jobs.",
-        )],
-    ),
-    ("results", &[("hakobu results show small", "Show the results in a folder as a table.")]),
-    ("report", &[("hakobu report small -o report.html", "Make a page with pictures.")]),
-    (
-        "compare",
-        &[(
-            "hakobu compare small/ large/ --price A=0.096/h --price B=0.384/h",
-            "Compare two machines, with prices.",
-        )],
-    ),
-    ("demo", &[("hakobu demo", "Upload, download and verify generated files.")]),
-    (
-        "serve",
-        &[
-            ("hakobu serve s3 store --listen 127.0.0.1:9000 # until Ctrl-C", "Serve a folder."),
-            ("hakobu serve null --latency 20ms # until Ctrl-C", "Serve nothing, slowly."),
-        ],
-    ),
-    (
-        "man",
-        &[
-            ("hakobu man sync | man -l -", "Read the manual page of a command."),
-            ("hakobu man --install ~/.local/share/man", "Install all pages for man(1)."),
-        ],
-    ),
-    (
-        "completions",
-        &[
-            ("hakobu completions --install bash", "Install the completions for bash."),
-            ("hakobu completions zsh > _hakobu", "Write those for zsh to a file."),
-        ],
-    ),
-];
-
 /// A name and its meaning.
 pub type Meaning = (&'static str, &'static str);
 
@@ -444,13 +283,13 @@ pub const ENVIRONMENT: &[(SectionGroup, &[Meaning])] = &[
     ),
     (
         SectionGroup::State,
-        &[("XDG_STATE_HOME", "The folder of state files instead of ~/.local/state.")],
+        &[("XDG_STATE_HOME", "The directory of state files instead of ~/.local/state.")],
     ),
     (
         SectionGroup::Results,
         &[
-            ("XDG_STATE_HOME", "The folder of state and results instead of ~/.local/state."),
-            ("XDG_CACHE_HOME", "The folder of data sets instead of ~/.cache."),
+            ("XDG_STATE_HOME", "The directory of state and results instead of ~/.local/state."),
+            ("XDG_CACHE_HOME", "The directory of data sets instead of ~/.cache."),
             ("NO_COLOR", "No colours, if it is set and not empty."),
         ],
     ),
@@ -463,14 +302,14 @@ pub const FILES: &[(SectionGroup, &[Meaning])] = &[
         SectionGroup::State,
         &[(
             "~/.local/state/hakobu/",
-            "Numbers of jobs that were good, records of runs under way, and of transfers that \
-             --resume can go on with.",
+            "Learned job counts, records of runs under way, and of transfers that --resume can \
+             continue.",
         )],
     ),
     (
         SectionGroup::Results,
         &[
-            ("~/.local/state/hakobu/results/", "Results, a folder each."),
+            ("~/.local/state/hakobu/results/", "Results, a directory each."),
             ("~/.cache/hakobu/", "Data sets and targets of campaigns."),
         ],
     ),
@@ -507,7 +346,9 @@ mod tests {
     fn every_page_has_its_sections() {
         for command in COMMANDS {
             let page = String::from_utf8(command_page(command).unwrap()).unwrap();
-            for title in ["SYNOPSIS", "EXIT STATUS", "EXAMPLES", "ENVIRONMENT", "SEE ALSO"] {
+            for title in
+                ["SYNOPSIS", "DESCRIPTION", "EXIT STATUS", "EXAMPLES", "ENVIRONMENT", "SEE ALSO"]
+            {
                 let head = format!(".SH \"{title}\"\n");
                 assert_eq!(page.matches(&head).count(), 1, "hakobu-{}: {title}", command.name);
             }

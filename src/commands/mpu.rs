@@ -19,8 +19,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub static TABLE: Table<MpuOptions> = Table {
     command: "mpu",
     about: "List unfinished multipart uploads, or abort them and free their storage",
+    description: "Parts of an upload that was never completed are stored, and charged, until it is \
+            aborted.",
     usage: "hakobu mpu ls [OPTIONS] s3://BUCKET[/PREFIX]\n       \
             hakobu mpu abort [OPTIONS] s3://BUCKET[/PREFIX]",
+    examples: &[
+        ("hakobu mpu ls s3://data", "List unfinished uploads."),
+        ("hakobu mpu abort --older-than 7d s3://data", "Abort those older than a week."),
+    ],
+    common: &[],
     after: "abort requires one of --upload-id, --older-than, --all.\n\
             Exit codes: 0 done, 1 something failed, 2 usage.",
     options: &[&OPTIONS, &objects::COMMON],
@@ -34,7 +41,7 @@ const OPTIONS: &[Opt<MpuOptions>] = &[
     value("older-than", None, "TIME", "only uploads that are older: seconds, or 90m, 12h, 7d")
         .reads(|plan, arg| {
             let seconds = tool::seconds(&arg.value)
-                .ok_or_else(|| arg.refuse("is not a time such as 12h or 7d"))?;
+                .ok_or_else(|| arg.refuse("not a time such as 12h or 7d"))?;
             put(&mut plan.older_than_s, Some(seconds))
         }),
     flag("all", None, "abort: all uploads below the prefix").sets(|plan, on| plan.all = on),

@@ -7,7 +7,7 @@ use super::cp::{
 use super::operands::{Operands, operands, without_slashes};
 use super::session::{Session, merge_outcomes, run_transfer};
 use super::tool::{carry_out, end_with};
-use crate::cli::{JSON, Opt, OptArg, Refused, Table, Typed, flag, parts, put, value};
+use crate::cli::{Group, JSON, OptArg, Refused, Table, Typed, flag, parts, put, titled, value};
 use crate::filters::{self, Filters};
 use crate::limits::{self, LimitArgs};
 use crate::objects::{self, Concerned, ObjectArgs};
@@ -32,13 +32,33 @@ use std::sync::Arc;
 /// The command line of `mv`.
 pub static TABLE: Table<MvArgs> = Table {
     command: "mv",
-    about: "Rename SRC to DST, or move several into a directory; across file systems: copy, \
-            check, remove",
+    about: "Rename SRC to DST, or move several into a directory, as mv does",
+    description: "Within a file system it renames. Across file systems and with s3:// it copies, \
+            checks the copy, and only then removes the source.",
     usage: "hakobu mv [OPTIONS] SRC... DST\n       hakobu mv [OPTIONS] -t DIR SRC...",
+    examples: &[
+        ("hakobu mv src /mnt/new/", "Move a tree to another file system, checked."),
+        ("hakobu mv big.iso s3://data/", "Upload a file and remove it here."),
+        ("hakobu mv -n a.txt b.txt", "Rename, but never replace a file."),
+    ],
+    common: &[
+        "no-clobber",
+        "update",
+        "interactive",
+        "target-directory",
+        "dry-run",
+        "verbose",
+        "jobs",
+        "json",
+        "explain",
+    ],
     after: "Of -n, -f and -i the last one counts.\n\
             Exit codes: 0 done, 1 something failed, 2 usage.",
     options: &[
-        &OPTIONS,
+        &EXISTING,
+        &MOVED,
+        &WORK,
+        &OUTPUT,
         &backups::OPTIONS,
         &objects::COMMON,
         &objects::DEBUG,
@@ -99,9 +119,7 @@ impl MvArgs {
     }
 }
 
-const OPTIONS: &[Opt<MvArgs>] = &[
-    // Directories are always moved with their content.
-    flag("recursive", Some('r'), "move directories and prefixes (always so)").sets(|_, _| {}),
+static EXISTING: Group<MvArgs> = titled("Existing files").with(&[
     flag("no-clobber", Some('n'), "skip existing files")
         .alias(&["no-overwrite"])
         .sets(|it, _| it.decide(Existing::Keep)),
@@ -117,6 +135,30 @@ const OPTIONS: &[Opt<MvArgs>] = &[
         }
         put(&mut it.options.update, update == Update::Older)
     }),
+    SIZE_ONLY
+        .with_help("with s3://: skip existing files of the same size")
+        .stored()
+        .sets(|it, on| it.size_only = on),
+]);
+
+static MOVED: Group<MvArgs> = titled("What is moved").with(&[
+    // Directories are always moved with their content.
+    flag("recursive", Some('r'), "move directories and prefixes (always so)").sets(|_, _| {}),
+    value("target-directory", Some('t'), "DIR", "move everything into DIR")
+        .reads(|it, arg| put(&mut it.target_dir, Some(arg.value.clone()))),
+    flag(
+        "no-target-directory",
+        Some('T'),
+        "treat DST as the new name, never as a directory to move into",
+    )
+    .sets(|it, on| it.no_target_dir = on),
+    STRIP.sets(|it, on| it.strips = on),
+    NO_FOLLOW.stored().sets(|it, on| {
+        it.symlinks = Some(if on { Symlinks::Skip } else { Symlinks::Follow });
+    }),
+    flag("no-copy", None, "rename only: fail across file systems")
+        .local("")
+        .sets(|it, on| it.options.no_copy = on),
     value(
         "no-preserve",
         None,
@@ -134,37 +176,29 @@ const OPTIONS: &[Opt<MvArgs>] = &[
             _ => dropped.xattrs = true,
         })
     }),
-    flag("no-copy", None, "fail where only a copy could move it: across file systems")
-        .local("")
-        .sets(|it, on| it.options.no_copy = on),
-    STRIP.sets(|it, on| it.strips = on),
-    value("target-directory", Some('t'), "DIR", "move everything into DIR")
-        .reads(|it, arg| put(&mut it.target_dir, Some(arg.value.clone()))),
-    flag(
-        "no-target-directory",
-        Some('T'),
-        "DST is the name itself, never a directory to move into",
-    )
-    .sets(|it, on| it.no_target_dir = on),
+]);
+
+static WORK: Group<MvArgs> = titled("Work").with(&[
     limits::JOBS.reads(limits::set_jobs),
-    value("joblog", None, "FILE", "one line per copied file in GNU parallel's columns")
-        .reads(|it, arg| put(&mut it.wanted.joblog, Some(arg.value.clone()))),
-    flag("dry-run", None, "with s3://: show what would be moved, change nothing")
+    value(
+        "joblog",
+        None,
+        "FILE",
+        "write a line per copied file to FILE, in GNU parallel's columns",
+    )
+    .reads(|it, arg| put(&mut it.wanted.joblog, Some(arg.value.clone()))),
+    flag("dry-run", None, "with s3://: show what would be moved; change nothing")
         .alias(&["dryrun"])
         .stored()
         .sets(|it, on| it.dry_run = on),
+]);
+
+static OUTPUT: Group<MvArgs> = titled("Output").with(&[
     flag("verbose", Some('v'), "print what is moved").sets(|it, on| it.verbose = on),
     QUIET.sets(|it, on| it.wanted.hush(on)),
-    SIZE_ONLY
-        .with_help("with s3://: skip existing files of the same size")
-        .stored()
-        .sets(|it, on| it.size_only = on),
-    NO_FOLLOW.stored().sets(|it, on| {
-        it.symlinks = Some(if on { Symlinks::Skip } else { Symlinks::Follow });
-    }),
     PROGRESS.sets(|it, on| it.wanted.progress = Some(on)),
     JSON.sets(|it, on| it.wanted.json = on),
-];
+]);
 
 const UNBUILT: &[(&str, &str)] = &[("--exchange --context -Z", "")];
 

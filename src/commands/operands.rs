@@ -1,4 +1,4 @@
-//! Sources and target on the command line of cp and mv, and what becomes of folders.
+//! Sources and target on the command line of cp and mv, and the targets of directories.
 
 use crate::objects::{is_s3, url};
 use hakobu_core::error::{Fatal, quoted};
@@ -46,9 +46,9 @@ pub fn operands(
     }
     if sources.is_empty() {
         return Err(if target.is_empty() {
-            "give a source and a target".into()
+            "missing source and destination".into()
         } else {
-            format!("give a target after {}", quoted(target))
+            format!("missing destination after {}", quoted(target))
         });
     }
     if no_target_dir && several {
@@ -92,12 +92,12 @@ fn location(typed: &OsStr, allows_null: bool) -> Result<Location, Fatal> {
     }
 }
 
-// Printed by `cp -r` before it begins, and determined by the command line alone.
+// Printed by `cp -r` and `sync` before they begin, and determined by the command line alone.
 
 /// Maximum number of folders mentioned.
 const FOLDERS_MAX: usize = 3;
 
-/// Returns a sentence for each of the first folders: `'d/' fills 's3://bkt/p/'`, `'d' becomes 's3://bkt/p/d/'`.
+/// Returns a sentence for each of the first folders: `'d/' -> 's3://bkt/p/'`, `'d' -> 's3://bkt/p/d/'`.
 /// `into`: whether folders are created inside the target, if its name does not say so.
 pub fn folder_targets(sources: &Sources, target: &Location, into: Option<bool>) -> Vec<String> {
     let target = target.as_typed();
@@ -132,12 +132,11 @@ fn folder_target(source: &Path, target: &[u8], into: bool) -> String {
     };
     let last = bytes.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
     let content = matches!(last, b"" | b"." | b"..") || is_bucket(source);
-    let (verb, place) = match (content, into) {
-        (true, _) => ("fills", slash(target)),
-        (false, false) => ("becomes", slash(target)),
-        (false, true) => ("becomes", [slash(target), slash(last)].concat()),
+    let place = match (content, into) {
+        (true, _) | (false, false) => slash(target),
+        (false, true) => [slash(target), slash(last)].concat(),
     };
-    format!("{} {verb} {}", quoted(source), quoted(OsStr::from_bytes(&place)))
+    format!("{} -> {}", quoted(source), quoted(OsStr::from_bytes(&place)))
 }
 
 #[cfg(test)]
@@ -165,8 +164,8 @@ mod tests {
             ("a", "", Some("d"), false, r#"["a"] "d" dir"#),
             ("d", "a b", None, false, r#"["a", "b"] "d" dir"#),
             ("d", "a", None, false, r#"["a"] "d" dir"#),
-            ("", "", None, false, "give a source and a target"),
-            ("a", "", None, false, "give a target after 'a'"),
+            ("", "", None, false, "missing source and destination"),
+            ("a", "", None, false, "missing destination after 'a'"),
             ("a b c", "", None, true, "-T takes one source"),
             ("a", "", Some("d"), true, "-t and -T cannot be used together"),
             (
@@ -196,12 +195,12 @@ mod tests {
     #[test]
     fn folder_targets_follow_from_the_command_line() {
         for (source, target, into, expected) in [
-            ("s3://bkt/d/", "p/", None, "'s3://bkt/d/' fills 'p/'"),
-            ("s3://bkt/d", "p/", None, "'s3://bkt/d' becomes 'p/d/'"),
-            ("s3://bkt/d", "p", None, "'s3://bkt/d' becomes 'p/'"),
-            ("s3://bkt/d", "p", Some(true), "'s3://bkt/d' becomes 'p/d/'"),
-            ("s3://bkt", ".", None, "'s3://bkt' fills './'"),
-            ("/", "s3://bkt", None, "'/' fills 's3://bkt/'"),
+            ("s3://bkt/d/", "p/", None, "'s3://bkt/d/' -> 'p/'"),
+            ("s3://bkt/d", "p/", None, "'s3://bkt/d' -> 'p/d/'"),
+            ("s3://bkt/d", "p", None, "'s3://bkt/d' -> 'p/'"),
+            ("s3://bkt/d", "p", Some(true), "'s3://bkt/d' -> 'p/d/'"),
+            ("s3://bkt", ".", None, "'s3://bkt' -> './'"),
+            ("/", "s3://bkt", None, "'/' -> 's3://bkt/'"),
         ] {
             assert_eq!(texts(source, target, into), [expected]);
         }

@@ -33,8 +33,18 @@ const MEMORY_BYTES_MAX: u64 = 256 << 20;
 /// The command line of `pipe`.
 pub static TABLE: Table<PipeArgs> = Table {
     command: "pipe",
-    about: "Upload standard input to an object, in parts if it is large",
+    about: "Upload standard input to an object",
+    description: "A stream of any length is uploaded in parts; the object appears when the stream \
+            has ended and everything arrived.",
     usage: "hakobu pipe [OPTIONS] s3://BUCKET/KEY",
+    examples: &[
+        ("tar c src | hakobu pipe s3://data/src.tar", "Store a stream as an object."),
+        (
+            "gzip -c src/a.txt | hakobu pipe --content-type application/gzip s3://data/a.gz",
+            "Store it with a content type.",
+        ),
+    ],
+    common: &[],
     after: tool::EXIT,
     options: &[
         &OPTIONS,
@@ -62,8 +72,7 @@ pub struct PipeArgs {
 parts!(PipeArgs { objects: ObjectArgs, limits: LimitArgs });
 
 const OPTIONS: &[Opt<PipeArgs>] = &[
-    flag("no-clobber", Some('n'), "never replace an object: what arrives is dropped then")
-        .sets(|it, on| it.keeps = on),
+    flag("no-clobber", Some('n'), "never replace an object").sets(|it, on| it.keeps = on),
     flag("json", None, "a JSON line on standard output").sets(|it, on| it.json = on),
 ];
 
@@ -91,7 +100,7 @@ pub fn begin(typed: Result<Typed, Refused>) -> ExitCode {
 fn plan(typed: &Typed) -> Result<PipeOptions, String> {
     let PipeArgs { objects: args, limits, keeps, json } = TABLE.read(typed, PipeArgs::default())?;
     let [path] = typed.paths.as_slice() else {
-        return Err("give one object: s3://BUCKET/KEY".into());
+        return Err("missing object: s3://BUCKET/KEY".into());
     };
     let url = objects::object_url(path)?;
     if url.key.ends_with(b"/") {

@@ -23,7 +23,16 @@ const EXPIRES_S: u64 = 3600;
 pub static TABLE: Table<PresignOptions> = Table {
     command: "presign",
     about: "Create URLs that give temporary read access to an object",
+    description: "The URL is made on this machine from its credentials; no request is sent.",
     usage: "hakobu presign [OPTIONS] s3://BUCKET/KEY...",
+    examples: &[
+        ("hakobu presign s3://data/notes.txt", "Create a URL that is valid for an hour."),
+        (
+            "hakobu presign --expires-in 12h s3://data/notes.txt",
+            "Create one that is valid for twelve hours.",
+        ),
+    ],
+    common: &[],
     after: tool::EXIT,
     options: &[&OPTIONS, &objects::ONE],
     unbuilt: &[objects::UNBUILT],
@@ -48,7 +57,7 @@ const OPTIONS: &[Opt<PresignOptions>] = &[
             let seconds = tool::seconds(&arg.value);
             put(
                 &mut plan.expires_s,
-                seconds.ok_or_else(|| arg.refuse("is not a time such as 3600 or 12h"))?,
+                seconds.ok_or_else(|| arg.refuse("not a time such as 3600 or 12h"))?,
             )
         }),
 ];
@@ -62,7 +71,7 @@ fn plan(typed: &Typed) -> Result<PresignOptions, String> {
     let mut plan =
         TABLE.read(typed, PresignOptions { expires_s: EXPIRES_S, ..PresignOptions::default() })?;
     plan.places =
-        objects::all(&typed.paths, objects::object_url, "give an object: s3://BUCKET/KEY")?;
+        objects::all(&typed.paths, objects::object_url, "missing object: s3://BUCKET/KEY")?;
     Ok(plan)
 }
 

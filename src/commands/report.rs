@@ -28,17 +28,23 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
 /// The command line of `report`.
 pub static TABLE: Table<ReportOptions> = Table {
     command: "report",
-    about: "Make a page, an article or a table from the results of campaigns",
+    about: "Make a page, an article or a table from results of bench",
+    description: "RESULT is a directory of results, as bench writes it. Several are shown side by \
+            side: the same campaign on other machines or with other settings. An HTML report \
+            is a single file that loads nothing.",
     usage: "hakobu report [OPTIONS] RESULT...",
-    after: "RESULT is a folder of results, as written by bench (results.jsonl, \
-            samples.jsonl). Several are shown side by side: the same campaign on other machines \
-            or with other settings.\n\
-            html is a single file that loads nothing and is complete without scripts; md is for \
-            an article or an issue; csv has the raw runs, json the analysis, svg and png the \
-            pictures (png needs rsvg-convert, resvg, inkscape or chromium). CSV and JSON are the \
-            same in every language. hakobu help report-guide describes them.\n\
-            Exit codes: 0 done, 1 a result could not be read or the report could not be written, \
-            2 usage.",
+    examples: &[
+        ("hakobu report small -o report.html", "Make a page with charts."),
+        ("hakobu report small --format md > report.md", "Make an article in Markdown."),
+        ("hakobu report small large --lang ja -o report.html", "Compare two results, in Japanese."),
+    ],
+    common: &[],
+    after: "md is for an article or an issue; csv has the raw runs, json the analysis, svg \
+            and png the charts (png needs rsvg-convert, resvg, inkscape or chromium). CSV \
+            and JSON are the same in every language. hakobu help report-guide describes \
+            them.\n\
+            Exit codes: 0 done, 1 a result could not be read or the report could not be \
+            written, 2 usage.",
     options: &[&OPTIONS],
     unbuilt: &[],
     abbreviates: false,
@@ -69,12 +75,12 @@ const OPTIONS: &[Opt<ReportOptions>] = &[
     )
     .reads(|it, arg| {
         let known = arg.value.to_str().and_then(ReportFormat::of_name);
-        let format = known.ok_or_else(|| arg.wrong("give html, md, csv, json, svg or png"))?;
+        let format = known.ok_or_else(|| arg.refuse("give html, md, csv, json, svg or png"))?;
         put(&mut it.format, Some(format))
     }),
     value("lang", None, "LANG", "language of the text: en (default) or ja").reads(|it, arg| {
         let known = arg.value.to_str().and_then(Lang::of_code);
-        put(&mut it.lang, known.ok_or_else(|| arg.wrong("give en or ja"))?)
+        put(&mut it.lang, known.ok_or_else(|| arg.refuse("give en or ja"))?)
     }),
     value("baseline", None, "NAME=VALUE", "compare every setting with this one: jobs=10")
         .reads(|it, arg| put(&mut it.baseline, Some(baseline(arg)?))),
@@ -82,13 +88,13 @@ const OPTIONS: &[Opt<ReportOptions>] = &[
 
 /// Parses `--baseline`.
 pub(super) fn baseline(arg: &OptArg) -> Result<Baseline, String> {
-    Baseline::parse(arg.text()?).map_err(|why| arg.wrong(&why))
+    Baseline::parse(arg.text()?).map_err(|why| arg.refuse(&why))
 }
 
 fn plan(typed: Typed) -> Result<ReportOptions, String> {
     let mut plan = TABLE.read(&typed, ReportOptions::default())?;
     if typed.paths.is_empty() {
-        return Err("give a folder of results".into());
+        return Err("missing directory of results".into());
     }
     if let (None, Some(path)) = (plan.format, &plan.output)
         && !is_stdout(path)
@@ -298,10 +304,10 @@ mod tests {
     #[test]
     fn usage() {
         for (line, said) in [
-            ("", "give a folder of results"),
-            ("-o a.html", "give a folder of results"),
-            ("--format=pdf a", "--format=pdf: give html, md, csv, json, svg or png"),
-            ("--lang=de a", "--lang=de: give en or ja"),
+            ("", "missing directory of results"),
+            ("-o a.html", "missing directory of results"),
+            ("--format=pdf a", "invalid --format 'pdf': give html, md, csv, json, svg or png"),
+            ("--lang=de a", "invalid --lang 'de': give en or ja"),
             ("-o report a", "--output=report: its name does not end in .html"),
             ("-o a.pdf a", "--output=a.pdf: its name does not end in .html"),
         ] {

@@ -44,17 +44,27 @@ enum ResultsOptions {
 /// The command line of `results`.
 pub static TABLE: Table<ResultsArgs> = Table {
     command: "results",
-    about: "List, show, remove, import and export results of bench",
+    about: "List, show, remove, import and export the results of bench",
+    description: "RESULT is a directory of results, or its name as ls shows it; the default is the \
+            newest. import creates one from the JSON of hyperfine or fio.",
     usage: "hakobu results ls [DIR]\n       \
             hakobu results show [RESULT]\n       \
             hakobu results rm [-f] RESULT...\n       \
             hakobu results import [OPTIONS] FILE...\n       \
             hakobu results export [OPTIONS] [RESULT]",
-    after: "RESULT is a folder of results, or its name as shown by ls; by default the newest. \
-            ls lists those in DIR (default: the folder of bench).\n\
-            import creates a folder of results from the JSON of hyperfine or fio; several files \
-            of one program are one campaign.\n\
-            rm asks before it removes, unless -f is given, and removes only folders of results.\n\
+    examples: &[
+        ("hakobu results ls", "List the results."),
+        ("hakobu results show small", "Show the results in a directory as a table."),
+        (
+            "hakobu results export small --format csv -o small.csv",
+            "Write a line for each run as CSV.",
+        ),
+    ],
+    common: &[],
+    after: "ls lists the results in DIR (default: where bench writes them). import: several \
+            files of one program are one campaign.\n\
+            rm asks before it removes, unless -f is given, and removes only directories of \
+            results.\n\
             Exit codes: 0 done, 1 something could not be done, 2 usage.",
     options: &[&OPTIONS],
     unbuilt: &[],
@@ -91,7 +101,7 @@ const OPTIONS: &[Opt<ResultsArgs>] = &[
         ResultsOptions::Export { format, .. } => match arg.value.to_str() {
             Some("csv") => put(format, ResultsFormat::Csv),
             Some("hyperfine") => put(format, ResultsFormat::Hyperfine),
-            _ => Err(arg.wrong("csv and hyperfine can be had")),
+            _ => Err(arg.refuse("none of csv, hyperfine")),
         },
         _ => it.refuse(arg),
     }),
@@ -124,7 +134,7 @@ const OPTIONS: &[Opt<ResultsArgs>] = &[
 ];
 
 fn plan(typed: &Typed) -> Result<ResultsOptions, String> {
-    const WHAT: &str = "say what to do: ls, show, rm, import or export";
+    const WHAT: &str = "missing subcommand: ls, show, rm, import or export";
     let (action, rest) = typed.paths.split_first().ok_or(WHAT)?;
     let action = action.to_str().unwrap_or_default();
     let at_most_one = || match rest {
@@ -337,13 +347,13 @@ mod tests {
     #[test]
     fn usage() {
         for (line, said) in [
-            ("", "say what to do"),
+            ("", "missing subcommand"),
             ("list-all", "'list-all' is nothing to do with results"),
             ("rm", "rm needs results to remove"),
             ("import", "import needs files"),
             ("show a b", "'b' is one argument too many"),
             ("ls -f", "--force does not go with ls"),
-            ("export --format=xml", "--format=xml: csv and hyperfine can be had"),
+            ("export --format=xml", "invalid --format 'xml': none of csv, hyperfine"),
             ("import -n a/b x", "--name takes letters"),
         ] {
             let message = read(line).err().unwrap_or_default();

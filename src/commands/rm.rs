@@ -3,7 +3,9 @@
 mod s3;
 
 use super::tool::{self, carry_out};
-use crate::cli::{JSON, Noted, Opt, OptArg, Refused, Table, Takes, Typed, flag, parts, put, value};
+use crate::cli::{
+    Group, JSON, Noted, OptArg, Refused, Table, Takes, Typed, flag, parts, put, titled, value,
+};
 use crate::exit;
 use crate::filters::{self, ArgumentFilters, Filters};
 use crate::limits::{self, LimitArgs};
@@ -35,15 +37,36 @@ use std::time::Instant;
 /// The command line of `rm`.
 pub static TABLE: Table<RmOptions> = Table {
     command: "rm",
-    about: "Remove files, and directories and their contents with -r, in parallel",
+    about: "Remove files and, with -r, directories, as rm does, in parallel",
+    description: "Symlinks are removed, not followed. Objects and prefixes are removed with s3:// \
+            paths, which may contain '*' and '?'.",
     usage: "hakobu rm [OPTIONS] PATH...",
+    examples: &[
+        ("hakobu rm -rf old", "Remove a tree with several workers."),
+        ("hakobu rm -rn s3://data/photos/", "Show which objects would be removed."),
+        ("hakobu rm -r --exclude='*.txt' old", "Remove a tree except for some files."),
+    ],
+    common: &[
+        "recursive",
+        "force",
+        "dry-run",
+        "keep-dirs",
+        "exclude",
+        "one-file-system",
+        "verbose",
+        "jobs",
+        "json",
+    ],
     after: "Symlinks are removed, not followed. Excluded entries stay, and so do the \
             directories above them; patterns match names as in cp -r: from the last component of \
             PATH on, or below it if PATH ends with a slash. Of -f, -i, -I and --interactive the \
             last one counts.\n\
             Exit codes: 0 done, 1 something could not be removed, 2 usage.",
     options: &[
-        &OPTIONS,
+        &REMOVED,
+        &ASKED,
+        &WORK,
+        &OUTPUT,
         &objects::ONE,
         &objects::ALL_VERSIONS,
         &objects::STAT,
@@ -118,21 +141,43 @@ impl RmOptions {
 
 parts!(RmOptions { objects: ObjectArgs, limits: LimitArgs, filters: Filters });
 
-const OPTIONS: &[Opt<RmOptions>] = &[
+static REMOVED: Group<RmOptions> = titled("What is removed").with(&[
     flag("recursive", Some('r'), "remove directories and their contents")
         .sets(|it, on| it.recursive = on),
-    flag("R", Some('R'), "the same as -r").short_only().sets(|it, on| it.recursive = on),
+    flag("R", Some('R'), "same as -r").short_only().sets(|it, on| it.recursive = on),
     flag("dir", Some('d'), "also remove empty directories")
         .local("")
         .sets(|it, on| it.empty_dirs = on),
-    flag("force", Some('f'), "never ask; ignore files that do not exist")
-        .sets(|it, _| (it.force, it.ask) = (true, Ask::Never)),
     flag("keep-dirs", None, "remove the contents of directories but no directory")
         .local("there are none")
         .sets(|it, on| it.keep_dirs = on),
-    flag("dry-run", Some('n'), "show what would be removed, remove nothing")
-        .alias(&["dryrun"])
-        .sets(|it, on| it.dry_run = on),
+    flag("one-file-system", None, "skip directories on other file systems")
+        .local("")
+        .sets(|it, on| it.one_file_system = on),
+    value(
+        "preserve-root",
+        None,
+        "all",
+        "never remove '/' (the default); 'all': nor other mounted ones",
+    )
+    .takes(Takes::Perhaps("all"))
+    .local("")
+    .reads(|it, arg| {
+        it.preserve_mounts = match arg.value.to_str() {
+            Some("") => false,
+            Some("all") => true,
+            _ => return Err(arg.refuse("'all' is the only value")),
+        };
+        put(&mut it.preserve_root, true)
+    }),
+    flag("no-preserve-root", None, "allow '/'")
+        .local("")
+        .sets(|it, _| (it.preserve_root, it.preserve_mounts) = (false, false)),
+]);
+
+static ASKED: Group<RmOptions> = titled("When to ask").with(&[
+    flag("force", Some('f'), "never ask; ignore files that do not exist")
+        .sets(|it, _| (it.force, it.ask) = (true, Ask::Never)),
     flag("i", Some('i'), "ask before each removal")
         .short_only()
         .local("")
@@ -149,36 +194,23 @@ const OPTIONS: &[Opt<RmOptions>] = &[
                 _ if it.in_store => return Err("--interactive is not supported for s3://".into()),
                 Some("" | "always" | "yes") => Ask::Always,
                 Some("no" | "none") => Ask::Never,
-                _ => return Err(arg.wrong("give never, once or always")),
+                _ => return Err(arg.refuse("give never, once or always")),
             };
             put(&mut it.force, false)
         }),
-    flag("one-file-system", None, "skip directories on other file systems")
-        .local("")
-        .sets(|it, on| it.one_file_system = on),
-    value(
-        "preserve-root",
-        None,
-        "all",
-        "never remove '/' (the default); 'all': nor other mounted ones",
-    )
-    .takes(Takes::Perhaps("all"))
-    .local("")
-    .reads(|it, arg| {
-        it.preserve_mounts = match arg.value.to_str() {
-            Some("") => false,
-            Some("all") => true,
-            _ => return Err(arg.wrong("'all' is the only value")),
-        };
-        put(&mut it.preserve_root, true)
-    }),
-    flag("no-preserve-root", None, "allow '/'")
-        .local("")
-        .sets(|it, _| (it.preserve_root, it.preserve_mounts) = (false, false)),
+]);
+
+static WORK: Group<RmOptions> = titled("Work").with(&[
     limits::JOBS.reads(limits::set_jobs),
+    flag("dry-run", Some('n'), "show what would be removed; remove nothing")
+        .alias(&["dryrun"])
+        .sets(|it, on| it.dry_run = on),
+]);
+
+static OUTPUT: Group<RmOptions> = titled("Output").with(&[
     flag("verbose", Some('v'), "print what is removed").sets(|it, on| it.verbose = on),
     JSON.sets(|it, on| it.json = on),
-];
+]);
 
 /// Options of aws.
 const QUIET: Noted = Noted(&[flag("quiet", None, "say nothing")
@@ -235,7 +267,7 @@ fn plan(typed: &Typed) -> Result<RmOptions, String> {
     plan.run_limits = plan.limits.of_run(false)?;
     plan.paths.clone_from(&typed.paths);
     if plan.paths.is_empty() && !plan.force {
-        return Err("nothing to remove: give at least one path".into());
+        return Err("missing path".into());
     }
     if plan.keep_dirs && plan.empty_dirs && !plan.recursive {
         return Err("-d and --keep-dirs contradict each other".into());

@@ -67,8 +67,19 @@ const PROCESSES: usize = 8;
 /// The command line of `run`.
 pub static TABLE: Table<RunOptions> = Table {
     command: "run",
-    about: "Run commands from a file, one per line, in parallel",
+    about: "Run the commands of a file in parallel, one per line",
+    description: "Lines are commands of hakobu without the word hakobu; they share connections and \
+            workers. No line starts another program.",
     usage: "hakobu run [OPTIONS] [FILE]",
+    examples: &[
+        ("hakobu run commands.txt", "Run the commands of a file."),
+        ("hakobu run -n commands.txt", "Show how the lines are understood, run nothing."),
+        (
+            "echo 'cp src/a.txt s3://data/a.txt' | hakobu run -j 8",
+            "Read the commands from standard input.",
+        ),
+    ],
+    common: &[],
     after: "The default for FILE is '-', standard input. Lines are split as by a shell, \
             without expansions; '#' begins a comment. Commands are sync, cp, mv, rm, ls, du, cat, \
             pipe, head, stat, mb, rb, bucket-version, presign, mpu and verify, with their own \
@@ -82,12 +93,12 @@ pub static TABLE: Table<RunOptions> = Table {
 };
 
 const OPTIONS: &[Opt<RunOptions>] = &[
-    value("jobs", Some('j'), "N", "lines at once (numworkers): N, +N, -N, N%, 0 (many), auto")
+    value("jobs", Some('j'), "N", "lines that run at once: N, +N, -N, N%, 0 (many), auto")
         .alias(&["numworkers"])
         .reads(limits::set_jobs),
-    flag("exit-on-error", None, "begin no further line after the first failure")
+    flag("exit-on-error", None, "start no further line after the first failure")
         .sets(|it, on| it.exit_on_error = on),
-    flag("dry-run", Some('n'), "show the lines as they were understood, run nothing")
+    flag("dry-run", Some('n'), "show how the lines are understood; run nothing")
         .sets(|it, on| it.dry_run = on),
     flag("json", None, "JSON lines of all lines on standard output, nothing else")
         .sets(|it, on| it.json = on),
@@ -104,7 +115,7 @@ fn plan(typed: &Typed) -> Result<RunOptions, String> {
     let file = match typed.paths.as_slice() {
         [] => "-".into(),
         [file] => file.clone(),
-        _ => return Err("give one file of commands, or '-' for standard input".into()),
+        _ => return Err("more than one file of commands".into()),
     };
     let mut plan = TABLE.read(typed, RunOptions { file, ..RunOptions::default() })?;
     let is_stored =

@@ -25,25 +25,33 @@ const OBJECT_BYTES: u64 = 4096;
 /// The command line of `serve`.
 pub static TABLE: Table<ServeOptions> = Table {
     command: "serve",
-    about: "Serve S3 on this machine: a folder, or the null server for measurements",
+    about: "Serve S3 on this machine for tests: a directory, or a null server for \
+            measurements",
+    description: "s3 serves the directory DIR; the directories in it are the buckets. null keeps \
+            nothing: uploads succeed and every object exists, so that the speed of clients \
+            can be measured. Latency, limits and faults make either behave like a distant or \
+            a broken server.",
     usage: "hakobu serve s3 DIR [OPTIONS]\n       hakobu serve null [OPTIONS]",
-    after: "s3 serves the folder DIR; the folders in it are the buckets. Symbolic links that lead out \
-            of DIR are neither objects nor buckets.\n\
-            null keeps nothing: uploads succeed, every object exists (a key that ends in .size-N \
-            names one of N bytes), listings show --keys made-up keys, signatures are not looked at. \
-            It is there to measure clients with; conditions and faults make it slower.\n\
-            One line says where it listens; SIGINT or SIGTERM ends it, SIGUSR1 prints the totals so \
+    examples: &[
+        ("hakobu serve s3 store --listen 127.0.0.1:9000 # until Ctrl-C", "Serve a directory."),
+        ("hakobu serve null --latency 20ms # until Ctrl-C", "Measure clients with 20 ms latency."),
+    ],
+    common: &[],
+    after: "Symlinks that lead out of DIR are neither objects nor buckets.\n\
+            With null, a key that ends in .size-N names an object of N bytes, listings show --keys generated \
+            keys, and signatures are not checked.\n\
+            A line shows the address; SIGINT or SIGTERM ends the server, SIGUSR1 prints the totals so \
             far. A duration is a number with \
             us, ms, s or m.\n\n\
             Faults are KIND:key=value,... (a comma in a value is %2C). Which requests: op (method \
             or S3 operation), key and query (a part of them), skip and times (counts). Kinds:\n  \
             reset:after=N,in=request|response     the connection is reset within the body\n  \
-            truncate:after=N                      the answer's body ends early\n  \
+            truncate:after=N                      the body of the response ends early\n  \
             corrupt:at=N,in=request|response      one byte is wrong\n  \
             checksum                              x-amz-checksum-... headers are wrong\n  \
             error:code=CODE,status=N,region=NAME,late=yes   an S3 error; late: after the work\n  \
             slow:rate=N,in=request|response       N bytes a second\n  \
-            silent                                never an answer\n  \
+            silent                                no response\n  \
             list:drop=N,add=KEY,swap=yes          a page of a listing is changed\n\
             Exit codes: 0 ended by a signal, 1 it could not begin, 2 usage.",
     options: &[&OPTIONS, &NULL, &S3, &CONDITIONS],
@@ -60,7 +68,7 @@ const OPTIONS: &[Opt<ServeOptions>] = &[
         .reads(|plan, arg| put(&mut plan.threads, arg.positive::<u64>()? as usize)),
     value("log", None, "FILE", "add a line of JSON for each request to FILE")
         .reads(|plan, arg| put(&mut plan.log, Some(arg.path()))),
-    flag("progress", None, "totals on standard error, a line a second while requests come")
+    flag("progress", None, "print totals on standard error, a line per second while requests come")
         .off(&["no-progress"])
         .sets(|plan, on| plan.progress = on),
 ];
@@ -90,27 +98,37 @@ const S3: Group<ServeOptions> = titled("The server on a folder").with(&[
 ]);
 
 static CONDITIONS: Group<ServeOptions> = titled("Conditions").with(&[
-    value("latency", None, "DUR", "delay of each request")
+    value("latency", None, "DUR", "delay each request")
         .reads(|plan, arg| put(&mut plan.conditions.latency, arg.duration("m", "50ms or 1.5s")?)),
-    value("bandwidth", None, "RATE", "bytes a second over all connections and both directions")
-        .reads(|plan, arg| {
-            let rate = Some(size(arg)?).filter(|rate| *rate > 0);
-            let rate = rate.ok_or_else(|| arg.wrong("is not a rate"))?;
-            put(&mut plan.conditions.bandwidth, Some(rate))
-        }),
-    value("max-in-flight", None, "N", "requests that are served at once; others wait").reads(
+    value(
+        "bandwidth",
+        None,
+        "RATE",
+        "total bytes per second, over all connections and both directions",
+    )
+    .reads(|plan, arg| {
+        let rate = Some(size(arg)?).filter(|rate| *rate > 0);
+        let rate = rate.ok_or_else(|| arg.refuse("not a rate"))?;
+        put(&mut plan.conditions.bandwidth, Some(rate))
+    }),
+    value("max-in-flight", None, "N", "serve N requests at once; others wait").reads(
         |plan, arg| put(&mut plan.conditions.in_flight_max, Some(arg.positive::<u64>()? as usize)),
     ),
-    value("error-rate", None, "P", "this share of requests (0 to 1) gets 500 InternalError")
+    value("error-rate", None, "P", "fail this share of requests (0 to 1) with 500 InternalError")
         .reads(|plan, arg| put(&mut plan.conditions.error_rate, share(arg)?)),
     value("seed", None, "N", "seed of random failures (default 0)")
         .reads(|plan, arg| put(&mut plan.conditions.seed, arg.number()?)),
-    value("slow-down-above", None, "RPS", "503 SlowDown above this number of requests a second")
-        .reads(|plan, arg| put(&mut plan.conditions.requests_per_s_max, Some(arg.positive()?))),
-    value("fault", None, "SPEC", "a fault for chosen requests, see below")
+    value(
+        "slow-down-above",
+        None,
+        "RPS",
+        "throttle (503 SlowDown) above this number of requests per second",
+    )
+    .reads(|plan, arg| put(&mut plan.conditions.requests_per_s_max, Some(arg.positive()?))),
+    value("fault", None, "SPEC", "inject a fault into chosen requests (see below)")
         .takes(Takes::Values("SPEC"))
         .reads(|plan, arg| {
-            let fault = Fault::parse(arg.text()?).map_err(|why| arg.wrong(&why))?;
+            let fault = Fault::parse(arg.text()?).map_err(|why| arg.refuse(&why))?;
             push(&mut plan.conditions.faults, fault)
         }),
 ]);
@@ -134,9 +152,10 @@ impl ServeOptions {
 /// Returns a key. An empty one would let everybody sign.
 fn key(arg: &OptArg) -> Result<String, String> {
     match arg.text()? {
-        "" => {
-            Err(format!("--{} is empty: give a key, or leave it out to have one made up", arg.name))
-        }
+        "" => Err(format!(
+            "--{} is empty: give a key, or leave the option out to generate one",
+            arg.name
+        )),
         key => Ok(key.to_owned()),
     }
 }
@@ -145,11 +164,11 @@ fn share(arg: &OptArg) -> Result<f64, String> {
     let share: Option<f64> = arg.text()?.parse().ok();
     share
         .filter(|share| (0.0..=1.0).contains(share))
-        .ok_or_else(|| arg.wrong("is not a share between 0 and 1"))
+        .ok_or_else(|| arg.refuse("not a share between 0 and 1"))
 }
 
 fn size(arg: &OptArg) -> Result<u64, String> {
-    hakobu_core::number::parse_size(&arg.value, 1).map_err(|why| arg.wrong(why))
+    hakobu_core::number::parse_size(&arg.value, 1).map_err(|why| arg.refuse(why))
 }
 
 /// Runs the command.
@@ -180,7 +199,11 @@ fn plan(typed: &Typed) -> Result<ServeOptions, String> {
         Some("null") => None,
         Some("s3") => Some(paths.next().map(PathBuf::from).ok_or("s3 needs a folder to serve")?),
         Some(other) => return Err(format!("'{other}' cannot be served; s3 and null can")),
-        None => return Err("say what to serve: s3 DIR, or null".into()),
+        None => {
+            return Err(
+                "missing server: s3 DIR, or null\nhint: hakobu serve --help describes both".into(),
+            );
+        }
     };
     if let Some(more) = paths.next() {
         return Err(format!("'{}' is one argument too many", more.display()));
@@ -353,7 +376,7 @@ mod tests {
     #[test]
     fn usage() {
         for (line, said) in [
-            ("", "say what to serve"),
+            ("", "missing server"),
             ("nul", "'nul' cannot be served"),
             ("null x", "'x' is one argument too many"),
             ("s3", "s3 needs a folder"),
@@ -362,13 +385,13 @@ mod tests {
             ("null --access-key=a", "--access-key belongs to s3"),
             ("s3 d --access-key=", "--access-key is empty"),
             ("s3 d --secret-key=", "--secret-key is empty"),
-            ("null --threads=0", "--threads=0: must be at least 1"),
-            ("null --bandwidth=0", "--bandwidth=0: is not a rate"),
+            ("null --threads=0", "invalid --threads '0': must be at least 1"),
+            ("null --bandwidth=0", "invalid --bandwidth '0': not a rate"),
             ("null --error-rate=1.5", "is not a share between 0 and 1"),
             ("null --error-rate=NaN", "is not a share between 0 and 1"),
             ("null --fault=silent:op=FOO", "op=FOO is neither"),
-            ("null --keys=x", "--keys=x: is not a number"),
-            ("null --object-size=x", "--object-size=x: is not a size"),
+            ("null --keys=x", "invalid --keys 'x': not a number"),
+            ("null --object-size=x", "invalid --object-size 'x': not a size"),
         ] {
             let message = read(line).err().unwrap_or_default();
             assert!(message.contains(said), "{line}: {message}");

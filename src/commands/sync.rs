@@ -5,9 +5,10 @@ mod options;
 use self::options::{check_accepted, help_of_flags, shown_digest};
 use super::cluster;
 use super::cluster::ClusterArgs;
+use super::operands::folder_targets;
 use super::session::run_transfer;
 use super::tool::refuse;
-use crate::cli::{Refused, Typed, parts};
+use crate::cli::{HelpLength, Refused, Syntax, Typed, parts};
 use crate::filters::{self, Filters};
 use crate::limits::LimitArgs;
 use crate::objects::{Concerned, ObjectArgs};
@@ -31,9 +32,9 @@ use std::process::ExitCode;
 
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
-    // As in rsync, -h only means help if it is alone.
+    // As in rsync, -h means help only if it is alone.
     if arguments.len() == 1 && arguments[0] == "-h" {
-        output::text(&TABLE.help());
+        output::text(&TABLE.help(HelpLength::Short));
         return exit::OK.into();
     }
     let code = match read(&arguments) {
@@ -229,6 +230,7 @@ impl SyncArgs {
             self.without.push(("--no-inc-recursive".into(), UNORDERED));
         }
         typed.notes.append(&mut self.without);
+        self.wanted.notes.extend(self.directory_targets(&sources, &target, relative));
         let spec = Spec {
             ordered: self.ordered,
             files_from,
@@ -243,6 +245,22 @@ impl SyncArgs {
             ..self.limits.spec(limits, (sources, target), Layout::Rsync { relative }, self.policy)
         };
         Ok((spec, self.wanted, self.cluster))
+    }
+
+    /// Returns the target of each directory where a side is in S3: aws and s5cmd copy `DIR` into `p`, rsync into `p/DIR`.
+    fn directory_targets(
+        &self,
+        sources: &Sources,
+        target: &Location,
+        relative: bool,
+    ) -> Vec<String> {
+        let is_watched = self.policy.dry_run || std::io::stderr().is_terminal();
+        let is_quiet = self.wanted.quiet || self.wanted.json || self.policy.list_only;
+        let with_store = sources.are_s3() || target.is_s3();
+        match is_watched && !is_quiet && with_store && !relative && self.policy.recurse {
+            true => folder_targets(sources, target, Some(true)),
+            false => Vec::new(),
+        }
     }
 
     /// Determines which entries are copied. With a store on a side (`with_store`) trees are: a bucket is one, and aws and
@@ -323,7 +341,7 @@ impl SyncArgs {
 
     fn paths(&mut self, typed: &Typed) -> Result<(Sources, Location), Fatal> {
         let (sources, target) = match typed.paths.as_slice() {
-            [] => return Err(usage("give a source and a target (hakobu sync --help)".into())),
+            [] => return Err(usage("missing source and destination (hakobu sync --help)".into())),
             [source] => {
                 // rsync(1), --list-only: a single argument is a source to list.
                 self.policy.list_only = true;
@@ -683,7 +701,7 @@ mod tests {
     #[test]
     fn refused() {
         for (line, expected) in [
-            ("", "1 give a source and a target (hakobu sync --help)"),
+            ("", "1 missing source and destination (hakobu sync --help)"),
             ("--backup-dir= s d", "1 --backup-dir needs a folder"),
             ("--inplace --delay-updates s d", "1 --inplace cannot be used with --delay-updates"),
             (
@@ -692,27 +710,30 @@ mod tests {
             ),
             (
                 "--partial-dir=a/b s d",
-                "1 --partial-dir=a/b is neither the name of a folder nor an absolute path",
+                "1 invalid --partial-dir 'a/b': neither the name of a folder nor an absolute path",
             ),
-            ("--stop-after=0 s d", "1 --stop-after=0 is not a number of minutes"),
-            ("--max-size=1z s d", "1 --max-size=1z is not a size such as 500, 1.5m, 2GiB or 1MB-1"),
+            ("--stop-after=0 s d", "1 invalid --stop-after '0': not a number of minutes"),
+            (
+                "--max-size=1z s d",
+                "1 invalid --max-size '1z': not a size (examples: 500, 1.5m, 2GiB, 1MB-1)",
+            ),
             (
                 "--bwlimit=1b s d",
-                "1 --bwlimit=1b is too small: give at least 512 bytes, or 0 for no limit",
+                "1 invalid --bwlimit '1b': too small (at least 512 bytes, or 0 for no limit)",
             ),
-            ("--max-delete=x s d", "1 --max-delete=x is not a number"),
-            ("--modify-window=x s d", "1 --modify-window=x is not a number of seconds"),
+            ("--max-delete=x s d", "1 invalid --max-delete 'x': not a number"),
+            ("--modify-window=x s d", "1 invalid --modify-window 'x': not a number of seconds"),
             ("--chmod=u+q s d", "1 --chmod: 'u+q' is not a change of mode bits"),
             (
                 "--chown=no-such-user-here s d",
                 "1 --chown=no-such-user-here: there is no user 'no-such-user-here'",
             ),
-            (
-                "--max-alloc=0 s d",
-                "1 --max-alloc=0 is refused: max-alloc must be greater than zero",
-            ),
+            ("--max-alloc=0 s d", "1 invalid --max-alloc '0': max-alloc must be greater than zero"),
             ("--info=frob s d", "1 --info=frob: there is no such flag (--info=help lists them)"),
-            ("-j x s d", "1 -j 'x': give a number of jobs up to 4096, +N, -N, N%, 0 or auto"),
+            (
+                "-j x s d",
+                "1 invalid -j 'x': not a number of jobs (examples: 8, +2, 50%, 0, auto; at most 4096)",
+            ),
             (
                 "s host:d",
                 "1 'host:d': remote locations are not supported; for a local file write './host:d'",
@@ -723,8 +744,8 @@ mod tests {
             ("-aXX --fake-super s d", "1 -XX cannot be used with --fake-super"),
             (
                 "-M--log-file=x s d",
-                "1 --remote-option=--log-file=x is not supported: there is no other machine; \
-                 --fake-super and --super are, for DST alone",
+                "1 invalid --remote-option '--log-file=x': only --fake-super and --super, as there is \
+                 no other machine",
             ),
             ("-r --delete -b --suffix= s d", "1 --backup needs a suffix that is not empty"),
             ("--nonsense s d", "1 unexpected argument '--nonsense' found (hakobu sync --help)"),

@@ -35,8 +35,29 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The command line of `verify`.
 pub static TABLE: Table<VerifyArgs> = Table {
     command: "verify",
-    about: "Compare two trees in parallel and report differences; nothing is changed",
+    about: "Compare two trees and report what differs; nothing is changed",
+    description: "Compares type, size, content, mode, owner, group, times, symlink targets and \
+            device numbers, as sync -a keeps them. Contents are read on both sides, or \
+            compared with the checksums that S3 stores.",
     usage: "hakobu verify [OPTIONS] SRC DST",
+    examples: &[
+        ("hakobu verify -HAX src same", "Compare two trees with links, ACLs and attributes."),
+        (
+            "hakobu verify photos/ s3://data/photos/",
+            "Compare a directory with a prefix, by the checksums that are stored.",
+        ),
+        ("hakobu verify --one-way src/ same/", "Ignore entries that only DST has."),
+    ],
+    common: &[
+        "size-only",
+        "one-way",
+        "exclude",
+        "max-differences",
+        "verbose",
+        "quiet",
+        "jobs",
+        "json",
+    ],
     after: "SRC and DST themselves are compared: a directory with a directory, a file with a \
             file; a symlink is followed only if it ends with a slash. The comparison covers what \
             sync -a keeps: type, size, content, mode, owner, group, times, symlink texts, device \
@@ -133,7 +154,7 @@ const fn aspect(
 }
 
 static COMPARED: Group<VerifyArgs> = titled("What is compared").with(&[
-    flag("archive", Some('a'), "-ptgolD, which is the default").sets(|it, _| {
+    flag("archive", Some('a'), "same as -ptgolD (the default)").sets(|it, _| {
         for aspect in Aspects::DEFAULT.without(Aspect::Content).iter() {
             it.aspects = it.aspects.with(aspect);
         }
@@ -154,14 +175,14 @@ static COMPARED: Group<VerifyArgs> = titled("What is compared").with(&[
         .reads(|it, arg| it.compare_files(Aspect::Owner, arg)),
     aspect("group", 'g', &["no-group", "no-g"], "groups (default)")
         .reads(|it, arg| it.compare_files(Aspect::Group, arg)),
-    aspect("links", 'l', &["no-links", "no-l"], "texts of symlinks (default)")
+    aspect("links", 'l', &["no-links", "no-l"], "symlink targets (default)")
         .sets(|it, on| it.compare(Aspect::Link, on)),
     flag("copy-links", Some('L'), "with s3://: compare the files that local symlinks point to")
         .stored()
         .sets(|it, on| it.follow = on),
     aspect("devices", 'D', &["no-devices", "no-D"], "device numbers (default)")
         .reads(|it, arg| it.compare_files(Aspect::Device, arg)),
-    aspect("hard-links", 'H', &["no-hard-links", "no-H"], "compare which names are the same file")
+    aspect("hard-links", 'H', &["no-hard-links", "no-H"], "compare hard links")
         .reads(|it, arg| it.compare_files(Aspect::HardLinks, arg)),
     aspect("acls", 'A', &["no-acls", "no-A"], "POSIX ACLs")
         .reads(|it, arg| it.compare_files(Aspect::Acl, arg)),
@@ -208,7 +229,7 @@ static OUTPUT: Group<VerifyArgs> = titled("Output").with(&[
 ]);
 
 fn number(arg: &OptArg) -> Result<i64, String> {
-    arg.parsed().ok_or_else(|| arg.wrong("give a number"))
+    arg.parsed().ok_or_else(|| arg.refuse("give a number"))
 }
 
 const UNBUILT: &[(&str, &str)] = &[

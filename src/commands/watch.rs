@@ -18,22 +18,30 @@ use std::time::Duration;
 /// The command line of `watch`.
 pub static TABLE: Table<WatchOptions> = Table {
     command: "watch",
-    about: "Record the load that a command causes and report what limited it, or show the \
-            machine",
+    about: "Run a command and report what limited it, or show the load of the machine",
+    description: "The command runs with its input and output unchanged while CPUs, memory, disks, \
+            network and its processes are sampled. At the end the bottleneck, with evidence, \
+            and the statistics of time(1) and vmstat(8) go to standard error. With --pid it \
+            watches a running process; with neither it shows the machine until a signal \
+            arrives.",
     usage: "hakobu watch [OPTIONS] -- COMMAND [ARGUMENTS]\n       \
             hakobu watch [OPTIONS] --pid PID\n       \
             hakobu watch [OPTIONS]",
-    after: "With a command: runs it with unchanged input and output, and samples CPUs, \
-            memory, disks, network and its processes; at the end, the verdict (what limited it, \
-            with evidence) and the figures of time(1) and vmstat(8) go to standard error. With \
-            --pid: the same for a running process and its descendants, until it ends or a signal \
-            arrives. With neither: a live view of the machine on standard output until a signal \
-            arrives, or vmstat's lines if that is not a terminal.\n\
-            Files appear under their names when they are complete, at the end. hakobu help \
+    examples: &[
+        ("hakobu watch -- cp -a src copy", "Report what limited a command."),
+        (
+            "hakobu watch --svg run.svg --csv run.csv -- tar cf src.tar src",
+            "Record and draw the load of a command.",
+        ),
+        ("hakobu watch -c 2 -i 0.2", "Show the load of the machine."),
+    ],
+    common: &[],
+    after: "Files appear under their names when they are complete, at the end. hakobu help \
             watch-guide explains every number.\n\
             Exit codes: the command's own; 128 + N if signal N ended it; 127 not found, 126 \
-            could not be run; 2 usage; 1 if a file could not be written (and the command ended \
-            with 0, or was not started), or there is no process PID. Without a command, 0.",
+            could not be run; 2 usage; 1 if a file could not be written (and the command \
+            ended with 0, or was not started), or there is no process PID. Without a \
+            command, 0.",
     options: &[&OPTIONS, &FILES],
     unbuilt: &[],
     abbreviates: false,
@@ -88,7 +96,7 @@ const OPTIONS: &[Opt<WatchOptions>] = &[
             if matches!(plan.subject, Subject::Command(_)) {
                 return Err("--pid does not go with a command".into());
             }
-            let pid = u32::try_from(positive(arg)?).map_err(|_| arg.wrong("is not a process"))?;
+            let pid = u32::try_from(positive(arg)?).map_err(|_| arg.refuse("not a process"))?;
             put(&mut plan.subject, Subject::Pid(pid))
         },
     ),
@@ -117,11 +125,11 @@ fn seconds(arg: &OptArg) -> Result<Duration, String> {
     arg.parsed()
         .filter(|seconds| INTERVAL_S.contains(seconds))
         .map(Duration::from_secs_f64)
-        .ok_or_else(|| arg.wrong("give seconds between 0.01 and 3600"))
+        .ok_or_else(|| arg.refuse("give seconds between 0.01 and 3600"))
 }
 
 fn positive(arg: &OptArg) -> Result<u64, String> {
-    arg.parsed().filter(|n| *n > 0).ok_or_else(|| arg.wrong("is not a number of at least 1"))
+    arg.parsed().filter(|n| *n > 0).ok_or_else(|| arg.refuse("not a number of at least 1"))
 }
 
 /// Sampling interval of a command.
@@ -145,7 +153,7 @@ fn plan(arguments: &[OsString], typed: Typed) -> Result<WatchOptions, String> {
     }
     let is_command = !typed.paths.is_empty();
     if !is_command && arguments.last().is_some_and(|word| word == "--") {
-        return Err("give a command after --".into());
+        return Err("missing command after --".into());
     }
     let subject = if is_command { Subject::Command(typed.paths.clone()) } else { Subject::Machine };
     let plan = WatchOptions { subject, live: true, ..WatchOptions::default() };
@@ -418,15 +426,15 @@ mod tests {
         for (line, said) in [
             ("ls", "put -- before the command: hakobu watch [OPTIONS] -- ls"),
             ("ls -- a", "put -- before the command"),
-            ("--", "give a command after --"),
-            ("-i 0 -- ls", "--interval=0: give seconds between 0.01 and 3600"),
-            ("-i nan -- ls", "--interval=nan: give seconds"),
-            ("-i -1", "--interval=-1: give seconds"),
-            ("-c 0", "--count=0: is not a number of at least 1"),
+            ("--", "missing command after --"),
+            ("-i 0 -- ls", "invalid --interval '0': give seconds between 0.01 and 3600"),
+            ("-i nan -- ls", "invalid --interval 'nan': give seconds"),
+            ("-i -1", "invalid --interval '-1': give seconds"),
+            ("-c 0", "invalid --count '0': not a number of at least 1"),
             ("-c 3 -- ls", "--count does not go with a command"),
             ("-p 1 -- ls", "--pid does not go with a command"),
-            ("-p 99999999999", "--pid=99999999999: is not a process"),
-            ("-p x", "--pid=x: is not a number"),
+            ("-p 99999999999", "invalid --pid '99999999999': not a process"),
+            ("-p x", "invalid --pid 'x': not a number"),
         ] {
             let message = read(line).err().unwrap_or_default();
             assert!(message.contains(said), "{line}: {message}");

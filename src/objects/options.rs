@@ -37,69 +37,69 @@ const fn flag(name: &'static str, help: &'static str) -> Row {
 
 /// Store and credentials: for every command that uses a store.
 pub static STORE: Group<ObjectArgs> = titled(STORE_GROUP).with(&[
-    value("endpoint-url", "URL", "http[s]://HOST[:PORT] of the store")
+    value("endpoint-url", "URL", "address of the S3 server: http[s]://HOST[:PORT]")
         .reads(|asked, arg| put(&mut asked.common.endpoint_url, Some(text(arg)?))),
-    value("profile", "NAME", "profile of credentials and region")
+    value("profile", "NAME", "profile with credentials and settings, as in aws")
         .reads(|asked, arg| put(&mut asked.common.profile, Some(text(arg)?))),
     value("region", "NAME", "region of the bucket")
         .reads(|asked, arg| put(&mut asked.common.region, Some(text(arg)?))),
-    flag("no-sign-request", "anonymous requests")
+    flag("no-sign-request", "send anonymous requests")
         .sets(|asked, on| asked.common.no_sign_request = on),
-    value("credentials-file", "FILE", "file of profiles' keys instead of ~/.aws/credentials")
+    value("credentials-file", "FILE", "read credentials from FILE instead of ~/.aws/credentials")
         .reads(|asked, arg| put(&mut asked.common.credentials_file, Some(arg.path()))),
-    value("retry-count", "N", "retries of a failed request (4; 9 while slowed down)").reads(
+    value("retry-count", "N", "retries per request (default 4; 9 while throttled)").reads(
         |asked, arg| {
             let retries: Option<u32> = text(arg)?.parse().ok();
             let tries = retries.and_then(|retries| retries.checked_add(1));
-            let tries = tries.ok_or_else(|| arg.refuse("is not a number of retries"))?;
+            let tries = tries.ok_or_else(|| arg.refuse("not a number of retries"))?;
             put(&mut asked.common.attempts_max, Some(tries))
         },
     ),
-    value("request-payer", "WHO", "'requester' (the default): you pay for requests and traffic")
+    value("request-payer", "WHO", "pay for requests and traffic yourself")
         .takes(Takes::PerhapsOneOf("requester", &["requester"]))
         .reads(|asked, arg| match arg.value.to_str() {
             Some("" | "requester") => put(&mut asked.common.request_payer, true),
             _ => Err(arg.refuse("'requester' is the only value")),
         }),
-    flag("use-list-objects-v1", "list by ListObjects, for servers without ListObjectsV2")
+    flag("use-list-objects-v1", "use ListObjects, for servers without ListObjectsV2")
         .alias(&["list-objects-v1"])
         .sets(|asked, on| asked.common.list_objects_v1 = on),
     flag("no-verify-ssl", "do not check certificates")
         .sets(|asked, on| asked.common.no_verify_ssl = on),
     value("ca-bundle", "FILE", "certificates (PEM) to trust instead of the system's")
         .reads(|asked, arg| put(&mut asked.common.ca_bundle, Some(arg.path()))),
-    value("addressing-style", "STYLE", "addressing of the bucket: auto, path, virtual").reads(
+    value("addressing-style", "STYLE", "how URLs name the bucket: auto, path, virtual").reads(
         |asked, arg| {
             let style = match &*text(arg)? {
                 "auto" => Addressing::Auto,
                 "path" => Addressing::Path,
                 "virtual" => Addressing::Virtual,
-                _ => return Err(arg.refuse("is none of auto, path, virtual")),
+                _ => return Err(arg.refuse("none of auto, path, virtual")),
             };
             put(&mut asked.common.addressing, style)
         },
     ),
-    value("cli-read-timeout", "S", "seconds without data before a request fails (20; 0: never)")
+    value("cli-read-timeout", "S", "read timeout in seconds (default 20; 0: none)")
         .alias(&["read-timeout"])
         .reads(|asked, arg| put(&mut asked.common.read_timeout, Some(timeout(arg)?))),
-    value("cli-connect-timeout", "S", "seconds before a connection attempt fails (5)")
+    value("cli-connect-timeout", "S", "connection timeout in seconds (default 5)")
         .alias(&["connect-timeout"])
         .reads(|asked, arg| put(&mut asked.common.connect_timeout, Some(timeout(arg)?))),
 ]);
 
 /// The same for each side: for commands that transfer between two locations.
 pub static SIDES: Group<ObjectArgs> = titled(STORE_GROUP).with(&[
-    value("source-endpoint-url", "URL", "the same for sources only")
+    value("source-endpoint-url", "URL", "--endpoint-url for sources only")
         .reads(|asked, arg| put(&mut asked.source.endpoint_url, Some(text(arg)?))),
-    value("source-profile", "NAME", "...")
+    value("source-profile", "NAME", "--profile for sources only")
         .reads(|asked, arg| put(&mut asked.source.profile, Some(text(arg)?))),
-    value("source-region", "NAME", "...")
+    value("source-region", "NAME", "--region for sources only")
         .reads(|asked, arg| put(&mut asked.source.region, Some(text(arg)?))),
-    value("destination-endpoint-url", "URL", "the same for targets only")
+    value("destination-endpoint-url", "URL", "--endpoint-url for targets only")
         .reads(|asked, arg| put(&mut asked.target.endpoint_url, Some(text(arg)?))),
-    value("destination-profile", "NAME", "...")
+    value("destination-profile", "NAME", "--profile for targets only")
         .reads(|asked, arg| put(&mut asked.target.profile, Some(text(arg)?))),
-    value("destination-region", "NAME", "...")
+    value("destination-region", "NAME", "--region for targets only")
         .reads(|asked, arg| put(&mut asked.target.region, Some(text(arg)?))),
 ]);
 
@@ -120,42 +120,35 @@ pub static RAW: Group<ObjectArgs> =
 
 /// One version of one object.
 pub static VERSION: Group<ObjectArgs> =
-    titled(STORE_GROUP).with(&[value("version-id", "ID", "this version of the object")
+    titled(STORE_GROUP).with(&[value("version-id", "ID", "use this version of the object")
         .reads(|asked, arg| put(&mut asked.options.version, Some(text(arg)?)))]);
 
 /// All versions of the objects that are listed.
-pub static ALL_VERSIONS: Group<ObjectArgs> = titled(STORE_GROUP).with(&[flag(
-    "all-versions",
-    "every version and delete marker of the objects",
-)
-.sets(|asked, on| asked.all_versions = on)]);
+pub static ALL_VERSIONS: Group<ObjectArgs> =
+    titled(STORE_GROUP).with(&[flag("all-versions", "include every version and delete marker")
+        .sets(|asked, on| asked.all_versions = on)]);
 
 /// Totals of requests.
 pub static STAT: Group<ObjectArgs> =
-    titled(STORE_GROUP)
-        .with(&[flag("stat", "counts of requests and times at the end")
-            .sets(|asked, on| asked.stat = on)]);
+    titled(STORE_GROUP).with(&[flag("stat", "print counts of requests and times at the end")
+        .sets(|asked, on| asked.stat = on)]);
 
 /// Properties of written objects.
 pub static WRITE: Group<ObjectArgs> = titled(WRITE_GROUP).with(&[
-    value("storage-class", "CLASS", "STANDARD, STANDARD_IA, GLACIER ...")
+    value("storage-class", "CLASS", "storage class: STANDARD, STANDARD_IA, GLACIER, ...")
         .reads(|asked, arg| asked.header(arg, HeaderName::from_static("x-amz-storage-class"))),
-    value(
-        "sse",
-        "HOW",
-        "encryption by the server: AES256 (without a value), aws:kms, aws:kms:dsse",
-    )
-    .takes(Takes::PerhapsOneOf("HOW", SSE))
-    .reads(|asked, arg| match arg.value.to_str() {
-        Some("") => put(&mut asked.sse, Some(SSE[0].to_owned())),
-        Some(how) if SSE.contains(&how) => put(&mut asked.sse, Some(how.to_owned())),
-        _ => Err(arg.refuse("is none of AES256, aws:kms, aws:kms:dsse")),
-    }),
-    value("sse-kms-key-id", "KEY", "... with this key (implies aws:kms)")
+    value("sse", "HOW", "server-side encryption: AES256 (default), aws:kms, aws:kms:dsse")
+        .takes(Takes::PerhapsOneOf("HOW", SSE))
+        .reads(|asked, arg| match arg.value.to_str() {
+            Some("") => put(&mut asked.sse, Some(SSE[0].to_owned())),
+            Some(how) if SSE.contains(&how) => put(&mut asked.sse, Some(how.to_owned())),
+            _ => Err(arg.refuse("none of AES256, aws:kms, aws:kms:dsse")),
+        }),
+    value("sse-kms-key-id", "KEY", "KMS key (implies aws:kms)")
         .reads(|asked, arg| put(&mut asked.kms_key, Some(text(arg)?))),
-    value("acl", "ACL", "canned ACL: private, public-read ...")
+    value("acl", "ACL", "canned ACL: private, public-read, ...")
         .reads(|asked, arg| asked.header(arg, HeaderName::from_static("x-amz-acl"))),
-    value("grants", "WHO", "read=id=X,full=uri=Y: permissions (read, readacl, writeacl, full)")
+    value("grants", "WHO", "grant read, readacl, writeacl or full, such as read=id=X,full=uri=Y")
         .takes(Takes::Values("WHO"))
         .reads(|asked, arg| {
             for (name, grantees) in grants(arg)? {
@@ -167,7 +160,7 @@ pub static WRITE: Group<ObjectArgs> = titled(WRITE_GROUP).with(&[
             }
             Ok(())
         }),
-    value("website-redirect", "PLACE", "redirect for readers of a website").reads(|asked, arg| {
+    value("website-redirect", "PLACE", "redirect of a website to PLACE").reads(|asked, arg| {
         asked.header(arg, HeaderName::from_static("x-amz-website-redirect-location"))
     }),
     value("metadata", "K=V", "user metadata: k1=v1,k2=v2, or once for each")
@@ -179,12 +172,8 @@ pub static WRITE: Group<ObjectArgs> = titled(WRITE_GROUP).with(&[
             }
             Ok(())
         }),
-    value(
-        "content-type",
-        "TYPE",
-        "content type (default: guessed from the name, else from the content)",
-    )
-    .reads(|asked, arg| asked.header(arg, CONTENT_TYPE)),
+    value("content-type", "TYPE", "Content-Type (default: guessed from the name or the content)")
+        .reads(|asked, arg| asked.header(arg, CONTENT_TYPE)),
     flag("no-guess-mime-type", "do not guess content types").sets(|asked, on| asked.no_guess = on),
     value("content-encoding", "TEXT", "Content-Encoding header")
         .reads(|asked, arg| asked.header(arg, CONTENT_ENCODING)),
@@ -197,7 +186,7 @@ pub static WRITE: Group<ObjectArgs> = titled(WRITE_GROUP).with(&[
     value("expires", "TIME", "Expires header: 2030-01-31T12:00:00Z, or as HTTP writes it").reads(
         |asked, arg| {
             let time = http_date(&text(arg)?)
-                .ok_or_else(|| arg.refuse("is not a time such as 2030-01-31T12:00:00Z"))?;
+                .ok_or_else(|| arg.refuse("not a time such as 2030-01-31T12:00:00Z"))?;
             asked.set(EXPIRES, header_value(arg, &time)?);
             Ok(())
         },
@@ -212,49 +201,52 @@ pub static WRITE: Group<ObjectArgs> = titled(WRITE_GROUP).with(&[
     ),
     value("checksum-algorithm", "NAME", "CRC64NVME (default), CRC32C, CRC32, SHA256, SHA1, MD5")
         .reads(|asked, arg| {
-            let algorithm = Algorithm::parse(&text(arg)?).ok_or_else(|| {
-                arg.refuse("is none of CRC64NVME, CRC32C, CRC32, SHA256, SHA1, MD5")
-            })?;
+            let algorithm = Algorithm::parse(&text(arg)?)
+                .ok_or_else(|| arg.refuse("none of CRC64NVME, CRC32C, CRC32, SHA256, SHA1, MD5"))?;
             asked.common.algorithm = Some(algorithm);
             put(&mut asked.options.algorithm, Some(algorithm))
         }),
     flag("unsigned-payload", "do not sign bodies over plain HTTP")
         .sets(|asked, on| asked.common.unsigned_payload = on),
-    value("part-size", "SIZE", "size of the parts of large objects; a plain number is MiB")
-        .reads(|asked, arg| put(&mut asked.options.part_bytes, Some(part_bytes(arg)?))),
-    value("concurrency", "N", "parts of one object in flight")
+    value(
+        "part-size",
+        "SIZE",
+        "part size of multipart uploads and downloads; a plain number is MiB",
+    )
+    .reads(|asked, arg| put(&mut asked.options.part_bytes, Some(part_bytes(arg)?))),
+    value("concurrency", "N", "parts in flight per object")
         .reads(|asked, arg| put(&mut asked.options.concurrency, Some(concurrency(arg)?))),
 ]);
 
 /// A key of the caller for the objects that a command reads or writes.
 pub static SSE_C: Group<ObjectArgs> = titled(STORE_GROUP).with(&[
-    value("sse-c", "HOW", "encryption by the server with your key: AES256 (without a value)")
+    value("sse-c", "HOW", "server-side encryption with a key of your own: AES256 (default)")
         .takes(Takes::PerhapsOneOf("HOW", AES256))
         .reads(|asked, arg| put(&mut asked.sse_c.is_on, aes256(arg)?)),
-    value("sse-c-key", "KEY", "... with this key: 32 bytes, their base64, or fileb://FILE")
+    value("sse-c-key", "KEY", "the key of --sse-c: 32 bytes, their base64, or fileb://FILE")
         .reads(|asked, arg| put(&mut asked.sse_c.key, Some(customer_key(arg)?))),
 ]);
 
 /// A key of the caller for the sources of copies inside S3.
 static SSE_C_COPY: Group<ObjectArgs> = titled(STORE_GROUP).with(&[
-    value("sse-c-copy-source", "HOW", "the same for the sources of copies inside S3")
+    value("sse-c-copy-source", "HOW", "--sse-c for the sources of copies inside S3")
         .takes(Takes::PerhapsOneOf("HOW", AES256))
         .reads(|asked, arg| put(&mut asked.sse_c_source.is_on, aes256(arg)?)),
-    value("sse-c-copy-source-key", "KEY", "...")
+    value("sse-c-copy-source-key", "KEY", "--sse-c-key for the sources of copies inside S3")
         .reads(|asked, arg| put(&mut asked.sse_c_source.key, Some(customer_key(arg)?))),
 ]);
 
 /// Further options of transfers.
 static MOVE: Group<ObjectArgs> = titled(WRITE_GROUP).with(&[
-    value("metadata-directive", "WHAT", "copies inside S3 keep metadata (COPY) or REPLACE it")
+    value("metadata-directive", "WHAT", "copies inside S3: keep metadata (COPY) or REPLACE it")
         .reads(|asked, arg| match &*text(arg)?.to_ascii_uppercase() {
             "COPY" => put(&mut asked.options.replace_metadata, false),
             "REPLACE" => put(&mut asked.options.replace_metadata, true),
-            _ => Err(arg.refuse("is none of COPY, REPLACE")),
+            _ => Err(arg.refuse("none of COPY, REPLACE")),
         }),
-    flag("resume", "continue with the parts of an interrupted run; keep them on interruption")
+    flag("resume", "keep the parts of interrupted transfers, and continue with them")
         .sets(|asked, on| asked.options.resume = on),
-    flag("ignore-glacier-warnings", "skip archived objects that are not restored: no failure")
+    flag("ignore-glacier-warnings", "skip archived objects without failing")
         .sets(|asked, on| asked.options.leave_archived = on),
     flag("dir-markers", "store directories as objects NAME/, and restore them")
         .sets(|asked, on| asked.options.dir_markers = on),
@@ -262,7 +254,7 @@ static MOVE: Group<ObjectArgs> = titled(WRITE_GROUP).with(&[
 
 /// Base names as target names: for commands that name each target.
 pub static FLATTEN: Group<ObjectArgs> =
-    titled(STORE_GROUP).with(&[flag("flatten", "put everything into DST by its base name")
+    titled(STORE_GROUP).with(&[flag("flatten", "name everything in DST by its base name")
         .sets(|asked, on| asked.flatten = on)]);
 
 /// Mapping between file names and keys.
@@ -276,7 +268,7 @@ pub static NAMES: Group<ObjectArgs> = titled(STORE_GROUP).with(&[flag(
 pub static CASES: Group<ObjectArgs> = titled(STORE_GROUP).with(&[value(
     "case-conflict",
     "WHAT",
-    "names that the target takes for one: error (the default), skip, warn, ignore",
+    "names that differ only in case, in a target that ignores case: error (default), skip, warn, ignore",
 )
 .reads(|asked, arg| {
     let what = match arg.value.to_str() {
@@ -284,7 +276,7 @@ pub static CASES: Group<ObjectArgs> = titled(STORE_GROUP).with(&[value(
         Some("skip") => CaseConflict::Skip,
         Some("warn") => CaseConflict::Warn,
         Some("ignore") => CaseConflict::Ignore,
-        _ => return Err(arg.refuse("is none of error, skip, warn, ignore")),
+        _ => return Err(arg.refuse("none of error, skip, warn, ignore")),
     };
     put(&mut asked.options.case_conflict, what)
 })]);
@@ -312,32 +304,34 @@ const ARCHIVED: &str = "archived objects are always asked for; one that is not r
      skipped with --ignore-glacier-warnings";
 
 /// `--color` of aws.
-pub const COLOR: Noted = Noted(&[cli::value("color", None, "WHEN", "colours")
+pub const COLOR: Noted = Noted(&[cli::value("color", None, "WHEN", "colours in lists")
     .takes(Takes::PerhapsOneOf("WHEN", &["on", "off", "auto", "always", "never"]))
     .noted("there are no colours in lists")]);
 
 /// `--debug` of aws. In `sync` it is rsync's, which takes a value.
-pub const DEBUG: Noted = Noted(&[cli::flag("debug", None, "messages about the work")
+pub const DEBUG: Noted = Noted(&[cli::flag("debug", None, "debug messages")
     .alias(&["v2-debug"])
     .noted("--stat counts requests, -v prints each action")]);
 
 /// Options of aws and s5cmd without effect here, in all commands.
 pub const ACCEPTED: Noted = Noted(&[
-    cli::value("page-size", None, "N", "keys of a page").noted(PAGES),
-    cli::flag("no-paginate", None, "read one page").noted(PAGES),
-    cli::value("output", None, "FORM", "form of answers").noted(WORDS),
-    cli::value("query", None, "JMESPATH", "part of answers").noted(WORDS),
-    cli::flag("no-cli-pager", None, "no pager").alias(&["no-cli-auto-prompt"]).noted(PAGER),
-    cli::value("cli-binary-format", None, "FORM", "form of binary values").noted(WORDS),
-    cli::value("checksum-mode", None, "ENABLED", "check downloads").noted(CHECKED),
-    cli::flag("force-glacier-transfer", None, "ask for archived objects").noted(ARCHIVED),
-    cli::value("expected-size", None, "N", "of a stream").noted("parts grow with the stream"),
+    cli::value("page-size", None, "N", "keys per page").noted(PAGES),
+    cli::flag("no-paginate", None, "read only one page").noted(PAGES),
+    cli::value("output", None, "FORM", "output format of aws").noted(WORDS),
+    cli::value("query", None, "JMESPATH", "output filter of aws").noted(WORDS),
+    cli::flag("no-cli-pager", None, "do not start a pager")
+        .alias(&["no-cli-auto-prompt"])
+        .noted(PAGER),
+    cli::value("cli-binary-format", None, "FORM", "format of binary values").noted(WORDS),
+    cli::value("checksum-mode", None, "ENABLED", "verify checksums of downloads").noted(CHECKED),
+    cli::flag("force-glacier-transfer", None, "request archived objects").noted(ARCHIVED),
+    cli::value("expected-size", None, "N", "size of a stream").noted("parts grow with the stream"),
     cli::flag("exact-timestamps", None, "compare times exactly").noted(TIMES),
-    cli::flag("validate-same-s3-paths", None, "look for the same object").noted(SAME),
-    cli::value("log", None, "LEVEL", "level of messages")
+    cli::flag("validate-same-s3-paths", None, "refuse to copy an object onto itself").noted(SAME),
+    cli::value("log", None, "LEVEL", "log level")
         .takes(Takes::PerhapsOneOf("LEVEL", &["trace", "debug", "info", "error"]))
         .noted("-v prints each action"),
-    cli::value("no-such-upload-retry-count", None, "N", "retries of a lost upload")
+    cli::value("no-such-upload-retry-count", None, "N", "retries after a lost multipart upload")
         .noted("--retry-count is for all requests; a lost upload is a failure"),
 ]);
 
@@ -390,14 +384,14 @@ fn grants(arg: &OptArg) -> Result<Vec<(HeaderName, String)>, String> {
             Some(("readacl", who)) => ("x-amz-grant-read-acp", who),
             Some(("writeacl", who)) => ("x-amz-grant-write-acp", who),
             Some(("full", who)) => ("x-amz-grant-full-control", who),
-            _ => return Err(arg.refuse("must contain read=, readacl=, writeacl= or full=")),
+            _ => return Err(arg.refuse("no read=, readacl=, writeacl= or full=")),
         };
         let grantee = match grantee.split_once('=') {
             Some((kind @ ("id" | "uri" | "emailaddress" | "emailAddress"), who)) => {
                 let kind = if kind == "emailaddress" { "emailAddress" } else { kind };
                 format!("{kind}=\"{who}\"")
             }
-            _ => return Err(arg.refuse("names no grantee: give id=, uri= or emailaddress=")),
+            _ => return Err(arg.refuse("no grantee (id=, uri= or emailaddress=)")),
         };
         match headers.iter_mut().find(|(known, _)| known == name) {
             Some((_, grantees)) => *grantees = format!("{grantees}, {grantee}"),
@@ -413,7 +407,7 @@ fn timeout(arg: &OptArg) -> Result<Duration, String> {
     match seconds {
         Some(0.0) => Ok(Duration::from_secs_f64(TIMEOUT_MAX_S)),
         Some(seconds) => Ok(Duration::from_secs_f64(seconds)),
-        None => Err(arg.refuse("is not a number of seconds")),
+        None => Err(arg.refuse("not a number of seconds")),
     }
 }
 
@@ -460,7 +454,7 @@ pub fn part_bytes(arg: &OptArg) -> Result<u64, String> {
     let bytes = number::parse_size(&arg.value, MIB).map_err(|why| arg.refuse(why))?;
     match PART_BYTES.contains(&bytes) {
         true => Ok(bytes),
-        false => Err(arg.refuse("is not between 1 MiB and 5 GiB")),
+        false => Err(arg.refuse("not between 1 MiB and 5 GiB")),
     }
 }
 
@@ -471,7 +465,7 @@ pub fn part_bytes(arg: &OptArg) -> Result<u64, String> {
 pub fn concurrency(arg: &OptArg) -> Result<usize, String> {
     let parts = text(arg)?.parse().ok();
     let parts = parts.filter(|parts| (1..=CONCURRENCY_MAX).contains(parts));
-    parts.ok_or_else(|| arg.refuse("is not a number from 1 to 1000"))
+    parts.ok_or_else(|| arg.refuse("not a number from 1 to 1000"))
 }
 
 /// Returns a value that must be text.

@@ -201,7 +201,9 @@ fn write_stdout(bytes: &[u8]) {
 /// Writes one line to standard error, if it is open.
 pub fn message(text: &str) {
     let text = without_number(text);
-    screen::beside(|| drop(writeln!(io::stderr().lock(), "hakobu: {text}")));
+    // A hint belongs to the message above it.
+    let name = if text.starts_with("hint: ") { "" } else { "hakobu: " };
+    screen::beside(|| drop(writeln!(io::stderr().lock(), "{name}{text}")));
 }
 
 /// Writes a text to standard error unchanged, if it is open.

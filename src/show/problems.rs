@@ -94,7 +94,7 @@ fn advice_to(problem: &Problem, command: &str, is_root: bool) -> Option<&'static
         errno::EROFS if problem.target.is_none() => "the source is mounted read-only",
         errno::EROFS => "the target is mounted read-only",
         errno::EACCES if problem.operation == Operation::Read => {
-            "files of others can be read only as root"
+            "run as root to read files owned by others"
         }
         errno::EMFILE | errno::ENFILE => match command {
             "sync" | "cp" | "mv" | "rm" | "verify" => {
@@ -191,15 +191,15 @@ fn owner(command: &str, is_root: bool) -> &'static str {
         }
         (_, true) => "the target's file system, or its server, keeps no such owners",
         ("sync", false) => {
-            "only root may give files away: leave -o, -g and --chown out, or run as root"
+            "only root can change owners: run as root, or leave out -o, -g and --chown"
         }
         ("cp", false) => {
-            "only root may give files away: leave --preserve=ownership and -p out, or run as root"
+            "only root can change owners: run as root, or leave out --preserve=ownership and -p"
         }
         ("mv", false) => {
-            "only root may give files away: run as root, or give --no-preserve=ownership"
+            "only root can change owners: run as root, or give --no-preserve=ownership"
         }
-        _ => "only root may give files away: run as root",
+        _ => "only root can change owners: run as root",
     }
 }
 
@@ -269,7 +269,7 @@ impl ProblemGroups {
     pub fn lines(&self, printed: bool, fatal: Option<&str>) -> Vec<String> {
         let mut lines = Vec::new();
         let advise = |lines: &mut Vec<String>, group: &ProblemGroup| {
-            let hint = group.advice.map(|advice| format!("  hint: {advice}"));
+            let hint = group.advice.map(|advice| format!("hint: {advice}"));
             lines.extend(hint.filter(|hint| !lines.contains(hint)));
         };
         let stopped = |group: &&ProblemGroup| fatal.is_some() && group.class == ErrorClass::Fatal;
@@ -352,9 +352,9 @@ mod tests {
                 "cannot read '/s/1': Permission denied",
                 "cannot read '/s/2': Permission denied",
                 "and 9,997 more like these (-v shows all)",
-                "  hint: files of others can be read only as root",
+                "hint: run as root to read files owned by others",
                 "cannot write '/t/x': No space left on device",
-                "  hint: the target is full (bytes or inodes: df, df -i): make room, then run the same command again",
+                "hint: the target is full (bytes or inodes: df, df -i): make room, then run the same command again",
             ]
         );
         assert_eq!(groups.lines(false, None).len(), 7);

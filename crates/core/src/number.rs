@@ -53,7 +53,7 @@ const SIZE_MAX: u128 = i64::MAX as u128;
 /// # Errors
 /// The reason, to stand after the option and the text.
 pub fn parse_size(text: &OsStr, unit: u64) -> Result<u64, &'static str> {
-    const INVALID: &str = "is not a size such as 500, 1.5m, 2GiB or 1MB-1";
+    const INVALID: &str = "not a size (examples: 500, 1.5m, 2GiB, 1MB-1)";
     let text = text.to_str().ok_or(INVALID)?;
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (whole, rest) = text.split_at(digits);
@@ -70,7 +70,7 @@ pub fn parse_size(text: &OsStr, unit: u64) -> Result<u64, &'static str> {
         _ => (rest, 0),
     };
     let unit = multiple(&rest.to_ascii_lowercase(), unit).ok_or(INVALID)?;
-    const LARGE: &str = "is too large";
+    const LARGE: &str = "too large";
     let whole: u128 = if whole.is_empty() { 0 } else { whole.parse().map_err(|_| LARGE)? };
     // Digits beyond the eighteenth are below any byte of the largest unit.
     let fraction = fraction.get(..fraction.len().min(18)).unwrap_or("");
@@ -79,7 +79,7 @@ pub fn parse_size(text: &OsStr, unit: u64) -> Result<u64, &'static str> {
     let bytes = whole.checked_mul(u128::from(unit)).ok_or(LARGE)?.saturating_add(part);
     let bytes = match offset {
         1 => bytes.saturating_add(1),
-        -1 => bytes.checked_sub(1).ok_or("is less than nothing")?,
+        -1 => bytes.checked_sub(1).ok_or("less than zero")?,
         _ => bytes,
     };
     if bytes > SIZE_MAX { Err(LARGE) } else { Ok(bytes as u64) }
@@ -112,7 +112,7 @@ fn multiple(suffix: &str, plain: u64) -> Option<u64> {
 pub fn parse_rate(text: &OsStr) -> Result<Option<u64>, &'static str> {
     match parse_size(text, KIB)? {
         0 => Ok(None),
-        1..512 => Err("is too small: give at least 512 bytes, or 0 for no limit"),
+        1..512 => Err("too small (at least 512 bytes, or 0 for no limit)"),
         bytes => Ok(Some(bytes.saturating_add(KIB / 2) / KIB * KIB)),
     }
 }

@@ -68,7 +68,7 @@ impl Endpoint {
     /// # Errors
     /// A message about the problem.
     pub fn parse(url: &str) -> Result<Endpoint, String> {
-        let wrong = |why: &str| format!("endpoint URL `{}`: {why}", without_secrets(url));
+        let wrong = |why: &str| format!("invalid endpoint URL '{}': {why}", without_secrets(url));
         let uri: http::Uri = url.parse().map_err(|e| wrong(&format!("{e}")))?;
         let tls = match uri.scheme_str() {
             Some("https") => true,
@@ -329,7 +329,7 @@ impl<'a> AccessPoint<'a> {
         }
         if !(3..=50).contains(&name.len()) || !is_label(name) {
             return Err(
-                "the name of an access point has 3 to 50 small letters, digits and hyphens",
+                "the name of an access point has 3 to 50 lower-case letters, digits and hyphens",
             );
         }
         Ok(AccessPoint { region, account, name })

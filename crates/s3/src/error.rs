@@ -207,37 +207,41 @@ fn one_line(text: &[u8]) -> String {
 fn sentence_of(kind: ErrorKind, sentence: &str, document: &ErrorDocument) -> String {
     match (kind, document.bucket.as_str(), document.key.as_str()) {
         (ErrorKind::NoSuchBucket, bucket, _) if !bucket.is_empty() => {
-            return format!("there is no bucket '{bucket}': check its name and the endpoint");
+            return format!("no such bucket '{bucket}'; check its name and the endpoint");
         }
         (ErrorKind::NotFound, _, key) if !key.is_empty() && document.code == "NoSuchKey" => {
-            return format!("there is no object '{key}'");
+            return format!("no such object '{key}'");
         }
         (ErrorKind::Region, ..) if !document.region.is_empty() => {
-            return format!(
-                "the bucket is in region {}: ask there (--region {})",
-                document.region, document.region
-            );
+            return format!("the bucket is in another region (--region {})", document.region);
         }
         _ => {}
     }
     match (sentence, document.message.as_str()) {
-        ("", "") => "the server refused the request and did not say why".to_owned(),
+        ("", "") => "the server refused the request without a reason".to_owned(),
         ("", words) => words.to_owned(),
         (sentence, "") => sentence.to_owned(),
-        (sentence, words) if says_more(kind) => format!("{sentence}: {words}"),
+        (_, "Signature is required") => "anonymous access is not allowed".to_owned(),
+        (sentence, words) if says_more(kind, &document.code) && !repeats(sentence, words) => {
+            format!("{sentence} (server: {})", words.trim_end_matches('.'))
+        }
         (sentence, _) => sentence.to_owned(),
     }
 }
 
-/// True for kinds whose code alone does not name the problem.
-fn says_more(kind: ErrorKind) -> bool {
-    matches!(
-        kind,
-        ErrorKind::Invalid
-            | ErrorKind::AccessDenied
-            | ErrorKind::NotImplemented
-            | ErrorKind::Server
-    )
+/// Returns whether the server's words add something: the code alone does not name the problem.
+fn says_more(kind: ErrorKind, code: &str) -> bool {
+    match kind {
+        ErrorKind::AccessDenied | ErrorKind::NotImplemented | ErrorKind::Server => true,
+        ErrorKind::Invalid => meaning(code).is_none(),
+        _ => false,
+    }
+}
+
+/// Returns whether words say no more than a sentence.
+fn repeats(sentence: &str, words: &str) -> bool {
+    let letters = |text: &str| text.trim_end_matches('.').to_ascii_lowercase();
+    letters(sentence).starts_with(&letters(words))
 }
 
 /// Makes a function of rows: kind, codes, and the sentence that explains them.
@@ -254,76 +258,75 @@ macro_rules! meanings {
 }
 
 meanings! {
-    NoSuchBucket: "NoSuchBucket" => "the bucket does not exist: check its name";
-    NotFound: "NoSuchKey" => "there is no such object";
-    NotFound: "NoSuchVersion" => "there is no such version of the object";
+    NoSuchBucket: "NoSuchBucket" => "no such bucket; check its name";
+    NotFound: "NoSuchKey" => "no such object";
+    NotFound: "NoSuchVersion" => "no such version of the object";
     NotFound: "NoSuchUpload" =>
-        "there is no such upload: it was completed, given up, or removed by a lifecycle rule";
+        "no such upload; it was completed, aborted, or removed by a lifecycle rule";
     AccessDenied: "AccessDenied" | "AllAccessDisabled" | "AccountProblem" | "UnauthorizedAccess" =>
-        "the account may not do this: check its policy and the bucket's";
-    AccessDenied: "Forbidden" => "the account may not do this";
+        "access denied";
+    AccessDenied: "Forbidden" => "access denied";
     AccessDenied: ARCHIVED =>
-        "the object is in an archive (Glacier): restore it first, then read it";
+        "the object is archived (Glacier); restore it first";
 
     // Credentials, clocks and regions. The second code is versitygw's.
     Credentials: "InvalidAccessKeyId" | "XAdminUserNotFound" =>
-        "the server does not know this access key: check the credentials, profile and endpoint";
+        "access denied, unknown access key; check the credentials, profile and endpoint";
     Credentials: "SignatureDoesNotMatch" =>
-        "the secret key does not fit the access key: check the credentials (or a proxy changed \
-         the request)";
+        "wrong secret key; check the credentials (or a proxy changed the request)";
     Credentials: "ExpiredToken" | "ExpiredTokenException" | "TokenRefreshRequired" | "RequestExpired" =>
-        "the credentials have expired: log in again or renew them";
+        "the credentials have expired; log in again or renew them";
     Credentials: "InvalidToken" =>
-        "the session token does not fit the access key: unset AWS_SESSION_TOKEN or renew it";
+        "invalid session token; unset AWS_SESSION_TOKEN or renew it";
     Credentials: "RequestTimeTooSkewed" | "RequestInTheFuture" =>
-        "this machine's clock is more than 15 minutes off the server's: set it right";
+        "the clock of this machine differs from the server's by more than 15 minutes; set it";
     Credentials: "CredentialsNotSupported" | "InvalidSecurity" | "NotSignedUp" =>
-        "the server does not take these credentials";
+        "access denied, unknown access key; check the credentials, profile and endpoint";
     Region: "AuthorizationHeaderMalformed" | "AuthorizationQueryParametersError" =>
-        "the request was signed for another region than the bucket's: set --region";
+        "the request was signed for another region than the bucket's; set --region";
     Region: "PermanentRedirect" | "TemporaryRedirect" | "Redirect" | "301" | "307" =>
-        "the bucket is in another region: set --region or --endpoint-url to where it is";
+        "the bucket is in another region; set --region or --endpoint-url";
     Region: "IllegalLocationConstraintException" | "InvalidRegionName" =>
-        "the endpoint is of another region than the one that was named: set --region";
+        "the endpoint is in another region; set --region";
 
     // Temporary failures.
     Throttled: "SlowDown" | "ServiceUnavailable" | "TooManyRequests" | "Throttling" | "ThrottlingException"
         | "RequestLimitExceeded" | "BandwidthLimitExceeded" | "ServerBusy" | "503 SlowDown" =>
-        "the server asks to slow down: use fewer requests (--jobs) or try later";
-    TimedOut: "RequestTimeout" => "the server waited too long for the request's body";
-    Server: "InternalError" | "InternalServerError" | "InternalFailure" => "the server failed";
+        "the server throttles requests; use fewer --jobs or try later";
+    TimedOut: "RequestTimeout" => "the server timed out waiting for the request body";
+    Server: "InternalError" | "InternalServerError" | "InternalFailure" => "internal server error";
     Corrupt: "BadDigest" | "XAmzContentSHA256Mismatch" | "XAmzContentChecksumMismatch" | "IncompleteBody" =>
-        "the body arrived damaged: its checksum or length is not what was sent";
+        "the body arrived damaged (checksum or length)";
     Precondition: "PreconditionFailed" | "NotModified" =>
-        "the object is another one than the condition allows";
+        "the object does not meet the condition";
     Precondition: "ConditionalRequestConflict" | "OperationAborted" =>
-        "another request changed the same object or bucket at the same time: try again";
+        "another request changed the same object or bucket at the same time; try again";
     Precondition: "InvalidRange" => "the object is shorter than it was when it was listed";
 
     // The request itself.
-    NotImplemented: "NotImplemented" => "the server does not know this operation";
+    NotImplemented: "NotImplemented" => "the server does not support this operation";
     Invalid: "InvalidPart" | "InvalidPartOrder" =>
-        "a part of the upload is missing or is not the one that was sent";
-    Invalid: "EntityTooLarge" => "the object is larger than the server takes in this way";
-    Invalid: "EntityTooSmall" => "a part is smaller than the server takes: use a larger --part-size";
+        "a part of the upload is missing or differs from what was sent";
+    Invalid: "EntityTooLarge" => "the object is too large for this operation";
+    Invalid: "EntityTooSmall" => "a part is too small; use a larger --part-size";
     Invalid: "BucketAlreadyExists" =>
-        "the bucket belongs to somebody else: names are shared by all accounts, take another";
-    Invalid: "BucketAlreadyOwnedByYou" => "the bucket already exists and is yours";
-    Invalid: "BucketNotEmpty" => "the bucket is not empty: remove its objects first";
+        "it already exists and belongs to another account";
+    Invalid: "BucketAlreadyOwnedByYou" => "it already exists";
+    Invalid: "BucketNotEmpty" => "the bucket is not empty";
     Invalid: "InvalidBucketName" =>
-        "no bucket can have this name: 3 to 63 small letters, digits, dots, hyphens";
-    Invalid: "TooManyBuckets" => "the account has as many buckets as it may have";
-    Invalid: "KeyTooLongError" | "KeyTooLong" => "the key is too long: S3 takes at most 1,024 bytes";
+        "invalid bucket name (3 to 63 lower-case letters, digits, dots and hyphens)";
+    Invalid: "TooManyBuckets" => "the account has reached its limit of buckets";
+    Invalid: "KeyTooLongError" | "KeyTooLong" => "the key is too long (at most 1,024 bytes)";
     Invalid: "InvalidURI" =>
-        "the server cannot read the key: S3 takes UTF-8 only, and some servers less";
-    Invalid: "MetadataTooLarge" => "the metadata is too large: S3 takes at most 2 KB of it";
+        "the server does not accept the key (S3 keys are UTF-8)";
+    Invalid: "MetadataTooLarge" => "the metadata is too large (at most 2 KB)";
     Invalid: "QuotaExceeded" | "XMinioStorageFull" | "InsufficientStorage" | "StorageFull"
         | "ServiceQuotaExceededException" =>
-        "the server has no room left, or the account's quota is used up";
-    Invalid: "InvalidStorageClass" => "the server does not have this storage class";
+        "the server is full, or the quota of the account is used up";
+    Invalid: "InvalidStorageClass" => "unknown storage class";
     Invalid: "MethodNotAllowed" =>
-        "the server does not allow this on that object (a delete marker?)";
-    Invalid: "InvalidDigest" => "the server cannot read the checksum";
+        "the server does not allow this on the object (a delete marker?)";
+    Invalid: "InvalidDigest" => "the server cannot parse the checksum";
 }
 
 /// Responses to HEAD have no body, so that the operation determines what was not found.
@@ -335,14 +338,13 @@ fn by_operation(
     let of_bucket =
         matches!(operation, "HeadBucket" | "ListObjects" | "ListObjectsV2" | "DeleteBucket");
     match status {
-        404 if document.code.is_empty() && of_bucket => Some((
-            ErrorKind::NoSuchBucket,
-            "the bucket does not exist: check its name and the endpoint",
-        )),
+        404 if document.code.is_empty() && of_bucket => {
+            Some((ErrorKind::NoSuchBucket, "no such bucket; check its name and the endpoint"))
+        }
         400 if document.code.is_empty() && operation.starts_with("Head") => Some((
             ErrorKind::Invalid,
-            "the server refused to look at it without saying why; an expired token, a wrong region, and an \
-             object with another --sse-c-key than the given one (or none) show like this",
+            "the server gave no reason; an expired token, a wrong region or a wrong --sse-c-key are \
+             common ones",
         )),
         _ => None,
     }
@@ -351,21 +353,19 @@ fn by_operation(
 /// Kind and sentence of a status without a known code. With an empty sentence the server's message is used.
 fn of_status(status: u16) -> (ErrorKind, &'static str) {
     match status {
-        301 | 307 | 308 => (ErrorKind::Region, "the bucket is in another region: set --region"),
-        304 | 412 => {
-            (ErrorKind::Precondition, "the object is another one than the condition allows")
-        }
-        401 => (ErrorKind::Credentials, "the server requires credentials, or other ones"),
-        403 => (ErrorKind::AccessDenied, "the account may not do this"),
-        404 => (ErrorKind::NotFound, "it does not exist"),
-        408 => (ErrorKind::TimedOut, "the server waited too long for the request"),
-        409 => (ErrorKind::Precondition, "another request is changing the same thing"),
+        301 | 307 | 308 => (ErrorKind::Region, "the bucket is in another region; set --region"),
+        304 | 412 => (ErrorKind::Precondition, "the object does not meet the condition"),
+        401 => (ErrorKind::Credentials, "the server requires other credentials"),
+        403 => (ErrorKind::AccessDenied, "access denied"),
+        404 => (ErrorKind::NotFound, "no such object"),
+        408 => (ErrorKind::TimedOut, "the server timed out waiting for the request"),
+        409 => (ErrorKind::Precondition, "another request is changing the same object"),
         416 => (ErrorKind::Precondition, "the object is shorter than it was when it was listed"),
-        429 | 503 => (ErrorKind::Throttled, "the server asks to slow down"),
-        501 | 505 => (ErrorKind::NotImplemented, "the server does not know this operation"),
-        507 => (ErrorKind::Invalid, "the server has no room left"),
-        500..=599 => (ErrorKind::Server, "the server failed"),
-        200..=299 => (ErrorKind::Server, "the server reported an error within a success"),
+        429 | 503 => (ErrorKind::Throttled, "the server throttles requests"),
+        501 | 505 => (ErrorKind::NotImplemented, "the server does not support this operation"),
+        507 => (ErrorKind::Invalid, "the server is full"),
+        500..=599 => (ErrorKind::Server, "internal server error"),
+        200..=299 => (ErrorKind::Server, "the server reported an error in a successful response"),
         _ => (ErrorKind::Invalid, ""),
     }
 }

@@ -252,7 +252,7 @@ impl Profile {
         let config = file("AWS_CONFIG_FILE", "config");
         let credentials = file("AWS_SHARED_CREDENTIALS_FILE", "credentials");
         let missing =
-            |name: &str| format!("there is no profile `{name}` in {config} or {credentials}");
+            |name: &str| format!("there is no profile '{name}' in {config} or {credentials}");
         // Skip the parser without files, as in most containers.
         if !Path::new(&config).exists() && !Path::new(&credentials).exists() {
             return match asked {

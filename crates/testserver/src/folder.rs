@@ -15,7 +15,7 @@ use http_body_util::{BodyExt, Limited};
 use list::PendingListings;
 use object::{MISMATCH, Sidecar, blocking, md5_of};
 use paths::{KeyNames, ServedRoot, TempFile};
-use s3s::auth::SimpleAuth;
+use s3s::auth::{S3Auth, SecretKey, SimpleAuth};
 use s3s::dto::*;
 use s3s::path::check_bucket_name;
 use s3s::service::{S3Service, S3ServiceBuilder};
@@ -46,8 +46,47 @@ pub fn service(dir: &Path, access_key: String, secret_key: String) -> io::Result
     let names = KeyNames::load(&root).map_err(|error| wrong(&error))?;
     let (rests, locks) = (PendingListings::default(), ObjectLocks::default());
     let mut builder = S3ServiceBuilder::new(FolderStore { root, names, rests, locks });
-    builder.set_auth(SimpleAuth::from_single(access_key, secret_key));
+    builder.set_auth(OneAccount(SimpleAuth::from_single(access_key, secret_key)));
     Ok(builder.build())
+}
+
+/// The keys of one account. An unknown access key is answered as S3 answers it.
+struct OneAccount(SimpleAuth);
+
+#[async_trait::async_trait]
+impl S3Auth for OneAccount {
+    async fn get_secret_key(&self, access_key: &str) -> S3Result<SecretKey> {
+        self.0.get_secret_key(access_key).await.map_err(|_| {
+            s3_error!(
+                InvalidAccessKeyId,
+                "The AWS Access Key Id you provided does not exist in our records."
+            )
+        })
+    }
+}
+
+/// Storage classes of S3. They are accepted and not kept: objects of a folder are always at hand.
+const STORAGE_CLASSES: &[&str] = &[
+    "STANDARD",
+    "REDUCED_REDUNDANCY",
+    "STANDARD_IA",
+    "ONEZONE_IA",
+    "INTELLIGENT_TIERING",
+    "GLACIER",
+    "DEEP_ARCHIVE",
+    "GLACIER_IR",
+    "OUTPOSTS",
+    "SNOW",
+    "EXPRESS_ONEZONE",
+];
+
+fn check_storage_class(class: Option<&StorageClass>) -> S3Result<()> {
+    match class.is_none_or(|class| STORAGE_CLASSES.contains(&class.as_str())) {
+        true => Ok(()),
+        false => {
+            Err(s3_error!(InvalidStorageClass, "The storage class you specified is not valid"))
+        }
+    }
 }
 
 #[async_trait::async_trait]
@@ -57,9 +96,10 @@ impl S3 for FolderStore {
         req: S3Request<CreateBucketInput>,
     ) -> OperationResult<CreateBucketOutput> {
         match self.root.make_dir(&req.input.bucket) {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                Err(s3_error!(BucketAlreadyExists, "there is such a bucket"))
-            }
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(s3_error!(
+                BucketAlreadyOwnedByYou,
+                "Your previous request to create the named bucket succeeded and you already own it."
+            )),
             made => made
                 .map(|()| S3Response::new(CreateBucketOutput::default()))
                 .map_err(S3Error::internal_error),
@@ -75,7 +115,7 @@ impl S3 for FolderStore {
         let _locks = self.locks.write_all();
         self.bucket(&req.input.bucket)?;
         if list::has_files(self, &req.input.bucket).map_err(S3Error::internal_error)? {
-            return Err(s3_error!(BucketNotEmpty, "there are objects in it"));
+            return Err(s3_error!(BucketNotEmpty, "The bucket you tried to delete is not empty"));
         }
         self.root.remove_tree(&req.input.bucket).map_err(S3Error::internal_error)?;
         Ok(S3Response::new(DeleteBucketOutput {}))
@@ -207,10 +247,7 @@ impl S3 for FolderStore {
         &self,
         mut req: S3Request<PutObjectInput>,
     ) -> OperationResult<PutObjectOutput> {
-        let classes = ["STANDARD", "REDUCED_REDUNDANCY"];
-        if req.input.storage_class.as_ref().is_some_and(|c| !classes.contains(&c.as_str())) {
-            return Err(s3_error!(InvalidStorageClass, "there is no such class here"));
-        }
+        check_storage_class(req.input.storage_class.as_ref())?;
         let bucket = req.input.bucket.clone();
         let key = customer_key_of!(req.input);
         let name = self.make(&bucket, &req.input.key)?;
@@ -319,6 +356,7 @@ impl S3 for FolderStore {
         mut req: S3Request<CreateMultipartUploadInput>,
     ) -> OperationResult<CreateMultipartUploadOutput> {
         let input = &mut req.input;
+        check_storage_class(input.storage_class.as_ref())?;
         let key = customer_key_of!(input);
         let name = self.make(&input.bucket, &input.key)?;
         let attributes = ObjectAttributes { customer_key_md5: key, ..attributes_of!(input) };

@@ -18,21 +18,47 @@ use std::time::Duration;
 pub static TABLE: Table<BenchArgs> = Table {
     command: "bench",
     about: "Measure commands, or a campaign of commands, side by side",
+    description: "Runs are interleaved: each block runs each command, with each value of its \
+            parameters, once, in an order that only the seed determines. The machine is \
+            sampled during each run. One command also runs under a second name (an A/A \
+            control), which shows the noise.",
     usage: "hakobu bench [OPTIONS] CAMPAIGN.toml|NAME\n       \
             hakobu bench [OPTIONS] COMMAND...\n       \
             hakobu bench --list\n       \
             hakobu bench --dump NAME",
-    after: "Runs are interleaved: each block runs each command (with each value of its \
-            parameters) once, in an order that only the seed determines. Each run is timed \
-            including its children while the machine is sampled, and a campaign checks the \
-            result. If several commands are compared, one of them runs twice under two names (an \
-            A/A control), which shows the noise.\n\
-            Results are a folder; each run adds a line to it. The same command with the same \
-            --output continues an interrupted one.\n\
+    examples: &[
+        (
+            "hakobu bench -r 3 --prepare 'rm -rf dst' 'cp -a src dst' 'hakobu cp -a src dst'",
+            "Compare two commands.",
+        ),
+        (
+            "hakobu bench -r 3 -L jobs 1,4 'hakobu du -j {jobs} src'",
+            "Compare the values of a parameter.",
+        ),
+        ("hakobu bench --list", "List the included campaigns."),
+    ],
+    common: &[
+        "runs",
+        "warmup",
+        "prepare",
+        "parameter-list",
+        "cpus",
+        "shell",
+        "ignore-failure",
+        "budget",
+        "timeout",
+        "results",
+        "export-markdown",
+        "baseline",
+        "dry-run",
+        "list",
+    ],
+    after: "Results are a directory; each run adds a line to it. The same command with the \
+            same --results continues an interrupted one.\n\
             A duration is a number with us, ms, s, m or h. hakobu help bench-guide has the \
             details.\n\
-            Exit codes: 0 done; 1 a run or a command after it failed, or something could not be done; 2 usage; 130 \
-            stopped by a signal (the measurements so far are kept).",
+            Exit codes: 0 done; 1 a run or a command after it failed, or something could not \
+            be done; 2 usage; 130 stopped by a signal (the measurements so far are kept).",
     options: &[&OPTIONS, &COMMANDS, &CAMPAIGNS, &RESULTS],
     unbuilt: &[UNBUILT],
     abbreviates: false,
@@ -66,7 +92,7 @@ const OPTIONS: &[Opt<BenchArgs>] = &[
     flag(
         "prove",
         None,
-        "then change one thing at a time (half the CPUs, ...): what limits, proven",
+        "then prove the bottleneck: change one thing at a time (half the CPUs, ...)",
     )
     .sets(|it, on| it.prove = on),
     flag("list", None, "list the included campaigns").sets(|it, on| it.list = on),
@@ -148,7 +174,7 @@ pub static CAMPAIGNS: Group<BenchArgs> = titled("Campaigns").with(&[
         .takes(Takes::Values("NAME=PATH"))
         .reads(|it, arg| {
             let place = arg.text()?.split_once('=');
-            let (name, place) = place.ok_or_else(|| arg.wrong("is not NAME=PATH"))?;
+            let (name, place) = place.ok_or_else(|| arg.refuse("not NAME=PATH"))?;
             it.places.insert(name.to_owned(), place.to_owned());
             Ok(())
         }),
@@ -190,7 +216,6 @@ static RESULTS: Group<BenchArgs> = titled("Results").with(&[
 
 const UNBUILT: &[(&str, &str)] = &[
     ("-V --version", "hakobu --version prints it"),
-    ("-h", "hakobu bench --help prints the options"),
     ("--min-benchmarking-time", "--min-runs and --budget say how much is measured"),
     ("--debug-mode", "hakobu bench --dry-run prints what would be run"),
 ];
@@ -352,10 +377,10 @@ pub fn sink(arg: &OptArg) -> Result<OutputSink, String> {
         "pipe" => OutputSink::Pipe,
         "inherit" => OutputSink::Inherit,
         path if Path::new(path).is_dir() => {
-            return Err(arg.wrong("is a folder; -o (--results) names the folder of results"));
+            return Err(arg.refuse("a folder; -o (--results) names the folder of results"));
         }
         path => OutputSink::File(
-            std::path::absolute(path).map_err(|error| arg.wrong(&format!("{error}")))?,
+            std::path::absolute(path).map_err(|error| arg.refuse(&format!("{error}")))?,
         ),
     })
 }
@@ -369,7 +394,7 @@ pub fn accepts(arg: &OptArg) -> Result<ExitCodes, String> {
             let codes: Result<Vec<i32>, _> = codes.collect();
             codes
                 .map(ExitCodes::Codes)
-                .map_err(|_| arg.wrong("give exit codes from 0 to 255 with commas between them"))
+                .map_err(|_| arg.refuse("give exit codes from 0 to 255 with commas between them"))
         }
     }
 }
@@ -387,7 +412,7 @@ pub fn set_style(it: &mut BenchArgs, arg: &OptArg) -> Result<(), String> {
             it.quiet = true;
             Style::default()
         }
-        _ => return Err(arg.wrong("give auto, basic, full, nocolor, color or none")),
+        _ => return Err(arg.refuse("give auto, basic, full, nocolor, color or none")),
     };
     Ok(())
 }
@@ -397,14 +422,14 @@ pub fn is_sorted(arg: &OptArg) -> Result<bool, String> {
     match arg.text()? {
         "auto" | "command" => Ok(false),
         "mean-time" => Ok(true),
-        _ => Err(arg.wrong("give auto, command or mean-time")),
+        _ => Err(arg.refuse("give auto, command or mean-time")),
     }
 }
 
 /// Parses `--time-unit`.
 pub fn time_unit(arg: &OptArg) -> Result<TimeUnit, String> {
     TimeUnit::of_name(arg.text()?)
-        .ok_or_else(|| arg.wrong("give microsecond, millisecond or second"))
+        .ok_or_else(|| arg.refuse("give microsecond, millisecond or second"))
 }
 
 pub fn parameter_list(arg: &OptArg) -> Result<Parameter, String> {
@@ -430,10 +455,10 @@ fn separated(text: &str) -> Vec<String> {
 pub fn parameter_scan(arg: &OptArg, step: Option<&OptArg>) -> Result<Parameter, String> {
     let read = |arg: &OptArg, text: &str| {
         let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
-        number.ok_or_else(|| arg.wrong(&format!("'{text}' is not a number")))
+        number.ok_or_else(|| arg.refuse(&format!("'{text}' is not a number")))
     };
     let words: Vec<&str> = arg.text()?.splitn(3, '=').collect();
-    let [name, min, max] = words[..] else { return Err(arg.wrong("needs VAR MIN MAX")) };
+    let [name, min, max] = words[..] else { return Err(arg.refuse("needs VAR MIN MAX")) };
     let digits = |text: &str| text.split_once('.').map_or(0, |(_, digits)| digits.len());
     let mut most_digits = digits(min).max(digits(max));
     let (min, max) = (read(arg, min)?, read(arg, max)?);
@@ -443,7 +468,7 @@ pub fn parameter_scan(arg: &OptArg, step: Option<&OptArg>) -> Result<Parameter, 
         most_digits = most_digits.max(digits(step.text()?));
     }
     if by <= 0.0 || min > max || (max - min) / by > 10_000.0 {
-        return Err(arg.wrong("is not a range with a step that leads from MIN to MAX"));
+        return Err(arg.refuse("not a range with a step that leads from MIN to MAX"));
     }
     // With slack for steps that have no exact binary form.
     let count = ((max - min) / by + 1e-9).floor() as u32;
@@ -454,7 +479,7 @@ pub fn parameter_scan(arg: &OptArg, step: Option<&OptArg>) -> Result<Parameter, 
 fn named(arg: &OptArg, name: &str) -> Result<String, String> {
     let is_name =
         !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-');
-    is_name.then(|| name.to_owned()).ok_or_else(|| arg.wrong("VAR is not a name"))
+    is_name.then(|| name.to_owned()).ok_or_else(|| arg.refuse("VAR is not a name"))
 }
 
 /// Parses `--shell`: words are split as in a shell.
@@ -463,13 +488,13 @@ pub fn shell_words(arg: &OptArg) -> Result<Vec<String>, String> {
         "none" => Ok(Vec::new()),
         "default" => Ok(vec!["sh".into()]),
         text => {
-            let words = lines::words(text.as_bytes()).map_err(|why| arg.wrong(why))?;
+            let words = lines::words(text.as_bytes()).map_err(|why| arg.refuse(why))?;
             // Parts of valid UTF-8, unless an escape has made something else of them.
             let words = words.into_iter().map(OsString::into_string).collect::<Result<Vec<_>, _>>();
-            let words = words.map_err(|_| arg.wrong("is not valid UTF-8"))?;
+            let words = words.map_err(|_| arg.refuse("not valid UTF-8"))?;
             match words.first() {
                 Some(first) if !first.is_empty() => Ok(words),
-                _ => Err(arg.wrong("is not a shell")),
+                _ => Err(arg.refuse("not a shell")),
             }
         }
     }
@@ -492,7 +517,7 @@ pub fn parse_args(typed: &Typed) -> Result<BenchArgs, String> {
     }
     let (step, scans) = (args.step.take(), std::mem::take(&mut args.scans));
     if let (Some(step), true) = (&step, scans.is_empty()) {
-        return Err(step.wrong("there is no --parameter-scan that it could belong to"));
+        return Err(step.refuse("there is no --parameter-scan that it could belong to"));
     }
     for arg in &scans {
         args.parameters.push(parameter_scan(arg, step.as_ref())?);
@@ -621,16 +646,16 @@ mod tests {
             ("a| ", "a command is empty"),
             ("a.toml|-n|x", "--command-name goes with commands"),
             ("a|--scale=2", "--scale goes with a campaign"),
-            ("a|-r|0", "--runs=0: must be at least 1"),
+            ("a|-r|0", "invalid --runs '0': must be at least 1"),
             ("a|-r|3|-m|2", "does not go with --min-runs"),
-            ("a|-w|x", "--warmup=x: is not a number"),
-            ("a|--budget=7", "--budget=7: is not a duration"),
+            ("a|-w|x", "invalid --warmup 'x': not a number"),
+            ("a|--budget=7", "invalid --budget '7': not a duration"),
             ("a|-L|x y|1", "VAR is not a name"),
             ("a|-L|x|1|-P|x|1|2", "the parameter 'x' is given twice"),
             ("a|-P|x|3|2", "is not a range"),
             ("a|-P|x|1|2|-D|0", "is not a range"),
             ("a|-D|2", "there is no --parameter-scan"),
-            ("a.toml|--place|x", "--place=x: is not NAME=PATH"),
+            ("a.toml|--place|x", "invalid --place 'x': not NAME=PATH"),
         ] {
             let words: Vec<&str> = line.split('|').filter(|word| !word.is_empty()).collect();
             let message = read(&words).err().unwrap_or_default();

@@ -23,7 +23,7 @@ pub fn run(arguments: &[OsString]) -> Result<u8, u8> {
     let RunArguments { args, run, rest } = parse_run("submit", arguments, exit::USAGE)?;
     let usage = |message: &str| end_with(exit::USAGE, message);
     let engine = args.engine.clone().ok_or_else(|| {
-        usage("give an engine: --local N, --slurm, --ray ADDRESS, --k8s, --parallel HOSTS")
+        usage("missing engine: --local N, --slurm, --ray ADDRESS, --k8s, --parallel HOSTS")
     })?;
     let nodes = match (&engine, args.nodes) {
         (_, Some(nodes)) => nodes,

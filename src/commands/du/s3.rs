@@ -145,7 +145,7 @@ fn place(store: &Arc<S3Session>, url: &S3Url, lines: &DuLines<'_>) -> Result<Sum
     })?;
     tool::note_left_out(url, &mut choice);
     if !found {
-        return Err(Error::new(ErrorKind::NotFound, "", "there is no such object or prefix"));
+        return Err(Error::new(ErrorKind::NotFound, "", "no such object or prefix"));
     }
     if !plan.group {
         whole.add(tree.end());

@@ -10,17 +10,44 @@ pub type Word = (String, Option<String>);
 /// The command line of `io`.
 pub static TABLE: Table<Vec<Word>> = Table {
     command: "io",
-    about: "Measure a disk, a volume or a page cache: fio's options, job files and JSON",
+    about: "Measure a disk, a volume or the page cache, with fio's options and job files",
+    description: "--name begins a job; options before the first --name apply to all jobs, and \
+            without --name the options define one job. Where a comma has no other meaning, \
+            an option takes a list (--numjobs 1,2,4..128), and each combination is measured. \
+            Files that were not laid out here, and devices, are written only with \
+            --allow-overwrite.",
     usage: "hakobu io [OPTIONS] [JOBFILE]...",
-    after: "Options and job files are those of fio: --name begins a job, options before the \
-            first --name apply to all jobs, and without --name the options define one job. \
-            JOBFILE may be - for standard input. SIZE is a number with k, m, g, t or p (of 1024; \
-            kib, mib, ... of 1000); TIME is a number with us, ms, s, m, h or d. BOOL is 1 or 0.\n\
-            Where a comma has no other meaning, an option takes a list (--numjobs 1,2,4..128), \
-            and each combination is measured; --sweep gives lists for all options. Files that \
-            were not laid out here, and devices, are written only with --allow-overwrite.\n\
-            hakobu help io-guide lists every option with its default, and the differences from \
-            fio.\n\
+    examples: &[
+        (
+            "hakobu io --name=a --rw=randread --bs=4k --size=4m --numjobs=2",
+            "Measure random reads of two jobs.",
+        ),
+        (
+            "hakobu io --rw=randread --size=4m --runtime=1 --time_based --numjobs=1,2",
+            "Measure each number of jobs.",
+        ),
+        ("hakobu io job.fio", "Run a job file of fio."),
+    ],
+    common: &[
+        "name",
+        "rw",
+        "bs",
+        "size",
+        "numjobs",
+        "iodepth",
+        "ioengine",
+        "direct",
+        "filename",
+        "directory",
+        "runtime",
+        "time_based",
+        "output-format",
+    ],
+    after: "JOBFILE may be - for standard input. SIZE is a number with k, m, g, t or p (of \
+            1024; kib, mib, ... of 1000); TIME is a number with us, ms, s, m, h or d; BOOL \
+            is 1 or 0. --sweep gives lists for all options.\n\
+            hakobu help io-guide lists every option with its default, and the differences \
+            from fio.\n\
             Exit codes: 0 done, 1 a job failed, 2 usage, 130 stopped by a signal (the \
             measurements so far are reported).",
     options: &[&IoOptions],

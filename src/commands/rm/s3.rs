@@ -112,7 +112,7 @@ fn add_targets(
     }
     let folder = key.is_empty() || key.ends_with(b"/");
     if folder && !recursive {
-        return Err(format!("{} is a prefix, and -r is not given", quoted(typed)));
+        return Err(format!("{} is a prefix (use -r)", quoted(typed)));
     }
     let keys = match (folder, recursive) {
         (false, false) => Keys::One(key),

@@ -19,8 +19,31 @@ use std::time::Duration;
 /// The command line of `sync`.
 pub static TABLE: Table<SyncArgs> = Table {
     command: "sync",
-    about: "Synchronise DST with SRC, as rsync does, on all cores",
+    about: "Make DST a copy of SRC, as rsync does, with all CPUs",
+    description: "Copies what is new or differs by size or time, from one or more sources to a \
+            directory or to a prefix in S3. SRC/ stands for the contents of SRC; without the \
+            slash, SRC itself is created below DST. Nothing is removed without --delete. \
+            Either side may be s3://BUCKET/PREFIX.",
     usage: "hakobu sync [OPTIONS] SRC... DST\n       hakobu sync [OPTIONS] SRC     (lists SRC)",
+    examples: &[
+        ("hakobu sync -aHAX --delete /srv/data/ /mnt/new/", "Mirror a tree to another volume."),
+        ("hakobu sync -a --exclude='*.tmp' -n -i src/ dst/", "Show what would change."),
+        ("hakobu sync -a src/ s3://data/src/", "Upload a tree, with times and modes."),
+        ("hakobu sync -a --delete s3://data/photos/ photos/", "Mirror a prefix to a directory."),
+    ],
+    common: &[
+        "archive",
+        "delete",
+        "exclude",
+        "dry-run",
+        "itemize-changes",
+        "verbose",
+        "jobs",
+        "bwlimit",
+        "checksum",
+        "partial",
+        "explain",
+    ],
     after: "Options that an earlier one implies are turned off by --no-OPTION or --no-x \
             (-a --no-o); they apply in order.\n\
             -F is --filter='dir-merge /.rsync-filter'; a second one adds --filter='- .rsync-filter'.\n\
@@ -102,7 +125,7 @@ static TRANSFERRED: Group<SyncArgs> = titled("What is transferred").with(&[
     flag("safe-links", None, "skip symlinks that point outside the tree")
         .local("")
         .sets(|it, on| it.policy.safe_links = on),
-    flag("copy-unsafe-links", None, "... such symlinks become what they name")
+    flag("copy-unsafe-links", None, "copy what such symlinks point to")
         .local("-L follows all symlinks")
         .sets(|it, on| it.policy.copy_unsafe_links = on),
     flag("copy-devices", None, "copy the content of devices into files")
@@ -127,7 +150,7 @@ static TRANSFERRED: Group<SyncArgs> = titled("What is transferred").with(&[
     flag(
         "one-file-system",
         Some('x'),
-        "do not cross into other file systems; twice: make no mount points",
+        "do not cross into other file systems; twice: create no mount points",
     )
     .takes(Takes::Count)
     .off(&["no-one-file-system", "no-x"])
@@ -143,7 +166,7 @@ static TRANSFERRED: Group<SyncArgs> = titled("What is transferred").with(&[
         .off(&["no-prune-empty-dirs", "no-m"])
         .local_target("a store has no empty directories unless --dir-markers is given")
         .sets(|it, on| it.policy.prune_empty_dirs = on),
-    value("files-from", None, "FILE", "only these names below SRC ('-': standard input)")
+    value("files-from", None, "FILE", "copy only the names in FILE ('-': standard input)")
         .reads(|it, arg| put(&mut it.files_from, Some(arg.value.clone()))),
     flag("ignore-missing-args", None, "skip a SRC, or a name of --files-from, that does not exist")
         .local("")
@@ -152,7 +175,7 @@ static TRANSFERRED: Group<SyncArgs> = titled("What is transferred").with(&[
                 it.policy.missing_args = MissingArgs::Ignore;
             }
         }),
-    flag("delete-missing-args", None, "... and remove it from DST")
+    flag("delete-missing-args", None, "the same, and remove it from DST")
         .local("")
         .sets(|it, _| it.policy.missing_args = MissingArgs::Delete),
     value("max-size", None, "SIZE", "skip larger files")
@@ -162,14 +185,14 @@ static TRANSFERRED: Group<SyncArgs> = titled("What is transferred").with(&[
 ]);
 
 static KEPT: Group<SyncArgs> = titled("What is kept").with(&[
-    flag("hard-links", Some('H'), "hard links stay hard links")
+    flag("hard-links", Some('H'), "keep hard links between files")
         .off(&["no-hard-links", "no-H"])
         .local("every object has one name")
         .sets(|it, on| it.policy.hard_links = on),
     flag("perms", Some('p'), "keep permission bits")
         .off(&["no-perms", "no-p"])
         .sets(|it, on| it.policy.preserve.mode = on),
-    flag("owner", Some('o'), "keep the owner (superuser)")
+    flag("owner", Some('o'), "keep the owner (requires root)")
         .off(&["no-owner", "no-o"])
         .sets(|it, on| (it.policy.preserve.owner, it.policy.preserve.owner_explicit) = (on, on)),
     flag("group", Some('g'), "keep the group")
@@ -178,7 +201,7 @@ static KEPT: Group<SyncArgs> = titled("What is kept").with(&[
     flag("times", Some('t'), "keep modification times")
         .off(&["no-times", "no-t"])
         .sets(|it, on| it.policy.preserve.times = on),
-    flag("atimes", Some('U'), "keep access times of files; twice: --open-noatime, too")
+    flag("atimes", Some('U'), "keep access times of files; twice: also --open-noatime")
         .takes(Takes::Count)
         .off(&["no-atimes", "no-U"])
         .local("objects have no access times")
@@ -210,7 +233,7 @@ static KEPT: Group<SyncArgs> = titled("What is kept").with(&[
             (keep.acls, keep.acls_explicit) = (on, on);
             keep.mode |= on;
         }),
-    flag("xattrs", Some('X'), "keep extended attributes; twice: those of --fake-super, too")
+    flag("xattrs", Some('X'), "keep extended attributes; twice: also those of --fake-super")
         .takes(Takes::Count)
         .off(&["no-xattrs", "no-X"])
         .local("objects have no extended attributes")
@@ -220,17 +243,17 @@ static KEPT: Group<SyncArgs> = titled("What is kept").with(&[
             keep.hides_reserved = arg.count < 2;
             Ok(())
         }),
-    flag("sparse", Some('S'), "turn runs of zeroes into holes (holes are always kept)")
+    flag("sparse", Some('S'), "turn runs of zeroes into holes (existing holes are always kept)")
         .off(&["no-sparse", "no-S"])
         .local("")
         .sets(|it, on| it.policy.sparse = if on { Sparse::Always } else { Sparse::Auto }),
-    values("chmod", None, "CHANGES", "change permission bits (D755,Fu=rw,go-w)")
+    values("chmod", None, "CHANGES", "change permission bits, such as D755,Fu=rw,go-w")
         .local("")
         .reads(add_chmod),
     value("chown", None, "USER:GROUP", "set owner and group (names or numbers)")
         .local("")
         .reads(set_owner),
-    value("usermap", None, "MAP", "map owners: FROM:TO,… with names, numbers, LOW-HIGH, *")
+    value("usermap", None, "MAP", "map owners: FROM:TO,... with names, numbers, LOW-HIGH, *")
         .local("")
         .reads(|it, arg| {
             if it.policy.chown_uid.is_some() {
@@ -240,23 +263,30 @@ static KEPT: Group<SyncArgs> = titled("What is kept").with(&[
             (keep.owner, keep.owner_explicit) = (true, true);
             put(&mut it.policy.users, owner::map(arg.name, &arg.value, &owner::USERS)?)
         }),
-    value("groupmap", None, "MAP", "map groups, as --usermap").local("").reads(|it, arg| {
-        if it.policy.chown_gid.is_some() {
-            return Err("--groupmap conflicts with --chown".into());
-        }
-        it.policy.preserve.group = true;
-        put(&mut it.policy.groups, owner::map(arg.name, &arg.value, &owner::GROUPS)?)
-    }),
+    value("groupmap", None, "MAP", "map groups, in the syntax of --usermap").local("").reads(
+        |it, arg| {
+            if it.policy.chown_gid.is_some() {
+                return Err("--groupmap conflicts with --chown".into());
+            }
+            it.policy.preserve.group = true;
+            put(&mut it.policy.groups, owner::map(arg.name, &arg.value, &owner::GROUPS)?)
+        },
+    ),
     flag("super", None, "fail if an owner cannot be kept, even as an ordinary user")
         .off(&["no-super"])
         .sets(|it, on| (it.superuser, it.policy.as_user) = (on, !on)),
-    flag("fake-super", None, "keep owners, devices and the like in user.rsync.*, on both sides")
+    flag("fake-super", None, "store owners and devices in user.rsync.* attributes, on both sides")
         .off(&["no-fake-super"])
         .local("objects keep owners in their metadata")
         .sets(|it, on| it.fake.both = on),
-    values("remote-option", Some('M'), "OPTION", "--fake-super or --super for DST alone")
-        .local("")
-        .reads(set_remote),
+    values(
+        "remote-option",
+        Some('M'),
+        "OPTION",
+        "apply OPTION (--fake-super, --super) to DST only",
+    )
+    .local("")
+    .reads(set_remote),
     // Names and numbers are of one machine: they stay unchanged.
     flag("numeric-ids", None, "keep numeric IDs (always so between local paths)")
         .off(&["no-numeric-ids"])
@@ -272,7 +302,7 @@ static LEFT: Group<SyncArgs> = titled("What is left alone").with(&[
     flag(
         "size-or-newer",
         None,
-        "with s3://: copy what has another size or is newer in SRC (uploads: always so)",
+        "with s3://: copy what has another size or is newer in SRC (the default for uploads)",
     )
     .stored()
     .sets(|it, on| it.policy.newer_only = on),
@@ -284,10 +314,10 @@ static LEFT: Group<SyncArgs> = titled("What is left alone").with(&[
         "modify-window",
         Some('@'),
         "SECONDS",
-        "times this close are equal (0: whole seconds, -1: ns)",
+        "treat times this close as equal (0: whole seconds, -1: nanoseconds)",
     )
     .reads(|it, arg| {
-        let window_s = arg.parsed().ok_or_else(|| arg.refuse("is not a number of seconds"));
+        let window_s = arg.parsed().ok_or_else(|| arg.refuse("not a number of seconds"));
         put(&mut it.policy.modify_window_s, Some(window_s?))
     }),
     flag("existing", None, "update only files that exist in DST")
@@ -301,20 +331,20 @@ static LEFT: Group<SyncArgs> = titled("What is left alone").with(&[
 static REMOVED: Group<SyncArgs> = titled("Removal").with(&[
     flag("delete", None, "delete entries of DST that SRC does not have")
         .sets(|it, on| it.delete = on),
-    flag("delete-before", None, "... before copying")
+    flag("delete-before", None, "--delete, before copying")
         .sets(|it, _| it.delete_when.push(("delete-before", Delete::Before))),
-    flag("delete-during", None, "... directory by directory (the default)")
+    flag("delete-during", None, "--delete, directory by directory (the default)")
         .alias(&["del"])
         .sets(|it, _| it.delete_when.push(("delete-during", Delete::During))),
-    flag("delete-delay", None, "... after copying (the same here)")
+    flag("delete-delay", None, "--delete, after copying (the same here)")
         .sets(|it, _| it.delete_when.push(("delete-delay", Delete::After))),
-    flag("delete-after", None, "... after copying (the same here)")
+    flag("delete-after", None, "--delete, after copying (the same here)")
         .sets(|it, _| it.delete_when.push(("delete-after", Delete::After))),
-    flag("delete-excluded", None, "... including entries that the filters skip")
+    flag("delete-excluded", None, "--delete, including entries that filters skip")
         .sets(|it, _| (it.delete, it.policy.delete_excluded) = (true, true)),
     value("max-delete", None, "NUM", "remove at most NUM entries").reads(|it, arg| {
         let most = arg.parsed::<i64>().and_then(|n| u64::try_from(n).ok());
-        let most = most.ok_or_else(|| arg.refuse("is not a number"))?;
+        let most = most.ok_or_else(|| arg.refuse("not a number"))?;
         put(&mut it.policy.max_delete, Some(most))
     }),
     flag("ignore-errors", None, "delete even if SRC could not be read")
@@ -330,13 +360,13 @@ static REMOVED: Group<SyncArgs> = titled("Removal").with(&[
 
 static WORK: Group<SyncArgs> = titled("Work").with(&[
     limits::JOBS.reads(limits::set_jobs),
-    value("joblog", None, "FILE", "one line per file in GNU parallel's columns")
+    value("joblog", None, "FILE", "write a line per file to FILE, in GNU parallel's columns")
         .reads(|it, arg| put(&mut it.wanted.joblog, Some(arg.value.clone()))),
-    value("stop-after", None, "MINUTES", "end the run after this many minutes")
+    value("stop-after", None, "MINUTES", "end the run after MINUTES")
         .alias(&["time-limit"])
         .reads(stop_after),
     value("stop-at", None, "TIME", "end the run at [[YYYY-]MM-DDT]HH:MM").reads(stop_at),
-    flag("dry-run", Some('n'), "show what would be done, change nothing")
+    flag("dry-run", Some('n'), "show what would be done; change nothing")
         .alias(&["dryrun"])
         .sets(|it, on| it.policy.dry_run = on),
 ]);
@@ -360,11 +390,11 @@ static OUTPUT: Group<SyncArgs> = titled("Output").with(&[
             let digits = if arg.on { Digits::of_level(arg.count) } else { Digits::Plain };
             put(&mut it.wanted.digits, digits)
         }),
-    flag("stats", None, "counts at the end").sets(|it, on| it.stats = Some(if on { 2 } else { 0 })),
+    flag("stats", None, "print counts at the end").sets(|it, on| it.stats = Some(if on { 2 } else { 0 })),
     flag(
         "progress",
         None,
-        "a bar on a terminal (by default after a second), else a line a second, and rsync's lines on standard output",
+        "a bar on a terminal (the default after one second), else a line per second, and rsync's lines on standard output",
     )
     .off(&["no-progress"])
     .sets(|it, on| (it.wanted.progress, it.wanted.transfers, it.wanted.whole) = (Some(on), on, false)),
@@ -379,16 +409,16 @@ static OUTPUT: Group<SyncArgs> = titled("Output").with(&[
         "info",
         None,
         "FLAGS",
-        "which messages: name, name2, progress, stats, backup, skip, all, none; 'help' lists",
+        "messages to print: name, name2, progress, stats, backup, skip, all, none; 'help' lists them",
     )
     .reads(set_info),
-    values("debug", None, "FLAGS", "filter: which rule decides about an entry; 'help' lists others")
+    values("debug", None, "FLAGS", "filter: print which rule decides about an entry; 'help' lists others")
         .reads(set_debug),
-    flag("no-inc-recursive", None, "with -j 1: files in the order of their names")
+    flag("no-inc-recursive", None, "with -j 1: transfer files in the order of their names")
         .alias(&["no-i-r"])
         .off(&["inc-recursive", "i-r"])
         .sets(|it, on| it.ordered = on),
-    value("out-format", None, "FORMAT", "a line for each entry: %i %n%L is -i, %n%L is -v")
+    value("out-format", None, "FORMAT", "format of the line per entry (-i is '%i %n%L', -v is '%n%L')")
         .alias(&["log-format"])
         .reads(|it, arg| put(&mut it.wanted.format, Some(format(arg)?))),
     flag("list-only", None, "list SRC instead of copying")
@@ -399,7 +429,7 @@ static OUTPUT: Group<SyncArgs> = titled("Output").with(&[
         .sets(|it, on| it.wanted.eight_bit = on),
     value("log-file", None, "FILE", "append a log of all actions to FILE")
         .reads(|it, arg| put(&mut it.wanted.log_file, Some(arg.value.clone()))),
-    value("log-file-format", None, "FORMAT", "format of its lines")
+    value("log-file-format", None, "FORMAT", "format of the lines of --log-file")
         .reads(|it, arg| put(&mut it.wanted.log_format, Some(format(arg)?))),
     JSON.sets(|it, on| it.wanted.json = on),
 ]);
@@ -416,7 +446,7 @@ pub static WRITTEN: Group<SyncArgs> = titled("How files are written").with(&[
         .off(&["no-backup"])
         .local("")
         .sets(|it, on| it.policy.backup = on),
-    value("backup-dir", None, "DIR", "... at the same path below DIR, which is relative to DST")
+    value("backup-dir", None, "DIR", "keep backups at the same path below DIR (relative to DST)")
         .local("")
         .reads(|it, arg| {
             if arg.value.is_empty() {
@@ -438,7 +468,7 @@ pub static WRITTEN: Group<SyncArgs> = titled("How files are written").with(&[
     flag(
         "append-verify",
         None,
-        "... after comparing the data that is there; copy anew if it differs",
+        "--append, after comparing existing data; copy again if it differs",
     )
     .local("")
     .sets(|it, on| it.policy.append = if on { Append::Verified } else { Append::No }),
@@ -452,14 +482,14 @@ pub static WRITTEN: Group<SyncArgs> = titled("How files are written").with(&[
         .off(&["no-delay-updates"])
         .local("")
         .sets(|it, on| it.policy.delay_updates = on),
-    value("partial-dir", None, "DIR", "keep an interrupted file in DIR of its directory")
+    value("partial-dir", None, "DIR", "keep an interrupted file in DIR, relative to its directory")
         .local("--resume continues interrupted objects")
         .reads(set_partial_dir),
     flag("partial", None, "keep an interrupted file")
         .off(&["no-partial"])
         .local("--resume continues interrupted objects")
         .sets(|it, on| it.policy.partial = on),
-    value("temp-dir", Some('T'), "DIR", "make temporary files in DIR")
+    value("temp-dir", Some('T'), "DIR", "create temporary files in DIR")
         .local("")
         .reads(|it, arg| put(&mut it.policy.temp_dir, Some(arg.path()))),
     value("confine-root", None, "DIR", "refuse DST, and files that options name, outside of DIR")
@@ -474,9 +504,8 @@ pub static WRITTEN: Group<SyncArgs> = titled("How files are written").with(&[
         .local("")
         .reads(|it, arg| add_basis(it, arg, Basis::Compare)),
     // rsync's default between local paths, and the only way here.
-    flag("whole-file", Some('W'), "copy files whole: always so, on one machine")
-        .sets(|it, on| it.whole = on),
-    flag("fsync", None, "flush every file before its name appears")
+    flag("whole-file", Some('W'), "copy whole files (always so here)").sets(|it, on| it.whole = on),
+    flag("fsync", None, "flush every file to disk before it gets its name")
         .local("")
         .sets(|it, on| it.policy.fsync = on),
     flag("mkpath", None, "create missing parents of DST")
@@ -555,7 +584,7 @@ pub fn set_partial_dir(it: &mut SyncArgs, arg: &OptArg) -> Result<(), String> {
     let is_name = path.components().count() == 1
         && path.components().all(|part| matches!(part, std::path::Component::Normal(_)));
     if !path.is_absolute() && !is_name {
-        return Err(arg.refuse("is neither the name of a folder nor an absolute path"));
+        return Err(arg.refuse("neither the name of a folder nor an absolute path"));
     }
     it.policy.partial = true;
     it.policy.partial_dir = Some(path);
@@ -568,7 +597,7 @@ pub fn set_partial_dir(it: &mut SyncArgs, arg: &OptArg) -> Result<(), String> {
 /// It is not a number of minutes.
 pub fn stop_after(it: &mut SyncArgs, arg: &OptArg) -> Result<(), String> {
     let minutes = arg.parsed::<i64>().and_then(|n| u64::try_from(n).ok()).filter(|n| *n > 0);
-    let minutes = minutes.ok_or_else(|| arg.refuse("is not a number of minutes"))?;
+    let minutes = minutes.ok_or_else(|| arg.refuse("not a number of minutes"))?;
     it.wanted.stop_after = Some(Duration::from_secs(minutes.saturating_mul(60)));
     Ok(())
 }
@@ -580,7 +609,7 @@ pub fn stop_after(it: &mut SyncArgs, arg: &OptArg) -> Result<(), String> {
 pub fn stop_at(it: &mut SyncArgs, arg: &OptArg) -> Result<(), String> {
     let now = jiff::Zoned::now();
     let text = arg.text()?.replace('/', "-");
-    let refuse = || arg.refuse("is not a time such as 23:30 or 2030-01-31T23:30");
+    let refuse = || arg.refuse("not a time such as 23:30 or 2030-01-31T23:30");
     let (date, time) = match text.split_once(['T', 't']) {
         Some((date, time)) => (Some(date), time),
         None => (None, text.as_str()),
@@ -611,9 +640,7 @@ pub fn set_remote(it: &mut SyncArgs, arg: &OptArg) -> Result<(), String> {
         "--fake-super" => it.fake.target = true,
         "--super" => it.fake.not_target = true,
         _ => {
-            return Err(arg.refuse(
-                "is not supported: there is no other machine; --fake-super and --super are, for DST alone",
-            ));
+            return Err(arg.refuse("only --fake-super and --super, as there is no other machine"));
         }
     }
     Ok(())
@@ -645,7 +672,7 @@ fn flags(arg: &OptArg) -> Result<Vec<(String, u8, &str)>, String> {
         let name = flag.trim_end_matches(|c: char| c.is_ascii_digit());
         let level = match &flag[name.len()..] {
             "" => 1,
-            digits => digits.parse().map_err(|_| arg.refuse("has a level that is not a number"))?,
+            digits => digits.parse().map_err(|_| arg.refuse("the level is not a number"))?,
         };
         Ok((name.to_ascii_lowercase(), level))
     };
@@ -773,7 +800,7 @@ pub fn check_accepted(noted: &[OptArg]) -> Result<(), String> {
     let text = arg.text()?;
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     match digits.parse::<f64>() {
-        Ok(0.0) => Err(arg.refuse("is refused: max-alloc must be greater than zero")),
+        Ok(0.0) => Err(arg.refuse("max-alloc must be greater than zero")),
         _ => Ok(()),
     }
 }
@@ -789,7 +816,7 @@ pub fn shown_digest(noted: &[OptArg], checksum: bool) -> Result<Digest, String> 
     match if checksum { second } else { first } {
         "auto" | "xxh128" => Ok(Digest::Xxh128),
         "md5" => Ok(Digest::Md5),
-        _ => Err(arg.refuse("is not supported for %C: xxh128 (the default) and md5 are")),
+        _ => Err(arg.refuse("%C supports xxh128 (the default) and md5")),
     }
 }
 
@@ -798,46 +825,56 @@ fn last<'a>(noted: &'a [OptArg], name: &str) -> Option<&'a OptArg> {
 }
 
 const ROWS: &[Row] = &[
-    flag("compress", Some('z'), "compress on the way")
+    flag("compress", Some('z'), "compress data in transit")
         .alias(&["old-compress", "new-compress"])
         .off(&["no-compress", "no-z"])
         .noted(COMPRESS),
-    value("compress-choice", None, "NAME", "how").alias(&["zc"]).noted(COMPRESS),
-    value("compress-level", None, "N", "how much").alias(&["zl"]).noted(COMPRESS),
-    value("compress-threads", None, "N", "number of threads").alias(&["zt"]).noted(COMPRESS),
-    value("skip-compress", None, "LIST", "not these suffixes").noted(COMPRESS),
-    flag("secluded-args", Some('s'), "arguments go by the protocol")
+    value("compress-choice", None, "NAME", "compression algorithm").alias(&["zc"]).noted(COMPRESS),
+    value("compress-level", None, "N", "compression level").alias(&["zl"]).noted(COMPRESS),
+    value("compress-threads", None, "N", "compression threads").alias(&["zt"]).noted(COMPRESS),
+    value("skip-compress", None, "LIST", "suffixes that are not compressed").noted(COMPRESS),
+    flag("secluded-args", Some('s'), "send arguments by the protocol")
         .alias(&["protect-args"])
         .off(&["no-secluded-args", "no-protect-args", "no-s"])
         .noted(NETWORK),
-    flag("old-args", None, "the remote shell splits arguments")
+    flag("old-args", None, "let the remote shell split arguments")
         .off(&["no-old-args"])
         .noted(NETWORK),
-    value("timeout", None, "SECONDS", "end a silent connection")
+    value("timeout", None, "SECONDS", "I/O timeout of a connection")
         .off(&["no-timeout"])
         .noted(NETWORK),
-    value("contimeout", None, "SECONDS", "wait for a daemon")
+    value("contimeout", None, "SECONDS", "connection timeout of a daemon")
         .off(&["no-contimeout"])
         .noted(NETWORK),
-    flag("blocking-io", None, "for the remote shell").off(&["no-blocking-io"]).noted(NETWORK),
+    flag("blocking-io", None, "blocking I/O for the remote shell")
+        .off(&["no-blocking-io"])
+        .noted(NETWORK),
     flag("ipv4", Some('4'), "prefer IPv4").noted(NETWORK),
     flag("ipv6", Some('6'), "prefer IPv6").noted(NETWORK),
-    value("address", None, "ADDRESS", "connect from").noted(NETWORK),
-    value("port", None, "PORT", "of the daemon").noted(NETWORK),
-    value("sockopts", None, "OPTIONS", "of the socket").noted(NETWORK),
-    value("rsync-path", None, "PROGRAM", "on the other machine").noted(NETWORK),
-    value("protocol", None, "N", "version of the protocol").noted(NETWORK),
-    flag("no-motd", None, "no greeting of a daemon").alias(&["motd"]).noted(NETWORK),
-    flag("trust-sender", None, "believe the other side's list").noted(NETWORK),
-    flag("no-whole-file", None, "send differences").alias(&["no-W"]).noted(WHOLE),
-    value("block-size", Some('B'), "SIZE", "of differences").off(&["no-block-size"]).noted(WHOLE),
-    flag("fuzzy", Some('y'), "look for a similar file").off(&["no-fuzzy", "no-y"]).noted(WHOLE),
-    value("checksum-choice", None, "NAME", "of checksums").alias(&["cc"]).noted(CONTENT),
-    value("checksum-seed", None, "N", "of the checksums on the way").noted(WHOLE),
-    value("max-alloc", None, "SIZE", "bound of one allocation").off(&["no-max-alloc"]).noted(LIST),
-    value("outbuf", None, "HOW", "N, L or B").noted(STREAMS),
-    value("stderr", None, "HOW", "e, a or c").noted(STREAMS),
-    flag("msgs2stderr", None, "messages of both sides").off(&["no-msgs2stderr"]).noted(STREAMS),
+    value("address", None, "ADDRESS", "local address of the connection").noted(NETWORK),
+    value("port", None, "PORT", "port of the daemon").noted(NETWORK),
+    value("sockopts", None, "OPTIONS", "socket options").noted(NETWORK),
+    value("rsync-path", None, "PROGRAM", "rsync on the other machine").noted(NETWORK),
+    value("protocol", None, "N", "protocol version").noted(NETWORK),
+    flag("no-motd", None, "suppress the greeting of a daemon").alias(&["motd"]).noted(NETWORK),
+    flag("trust-sender", None, "trust the file list of the other side").noted(NETWORK),
+    flag("no-whole-file", None, "send only differences").alias(&["no-W"]).noted(WHOLE),
+    value("block-size", Some('B'), "SIZE", "block size of differences")
+        .off(&["no-block-size"])
+        .noted(WHOLE),
+    flag("fuzzy", Some('y'), "use a similar file as the basis")
+        .off(&["no-fuzzy", "no-y"])
+        .noted(WHOLE),
+    value("checksum-choice", None, "NAME", "checksum algorithm").alias(&["cc"]).noted(CONTENT),
+    value("checksum-seed", None, "N", "seed of the checksums in transit").noted(WHOLE),
+    value("max-alloc", None, "SIZE", "largest memory allocation")
+        .off(&["no-max-alloc"])
+        .noted(LIST),
+    value("outbuf", None, "HOW", "output buffering: N, L or B").noted(STREAMS),
+    value("stderr", None, "HOW", "messages to print on standard error: e, a or c").noted(STREAMS),
+    flag("msgs2stderr", None, "messages of both sides on standard error")
+        .off(&["no-msgs2stderr"])
+        .noted(STREAMS),
 ];
 
 const REMOTE: &str = "there is no remote shell and no daemon; SRC and DST are local paths (a mounted \

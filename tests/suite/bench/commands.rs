@@ -227,9 +227,9 @@ fn usage() {
     let area = Area::tmpfs();
     for (words, said) in [
         (&["bench"][..], "give commands, or a campaign"),
-        (&["bench", "-r", "0", "true"], "--runs=0: must be at least 1"),
+        (&["bench", "-r", "0", "true"], "invalid --runs '0': must be at least 1"),
         (&["bench", "none.toml"], "cannot read 'none.toml'"),
-        (&["bench", "--style", "loud", "true"], "--style=loud: give auto, basic"),
+        (&["bench", "--style", "loud", "true"], "invalid --style 'loud': give auto, basic"),
         (&["bench", "--only", "7", "true"], "there is no cell '7'"),
         (&["results"], "say what to do"),
         (&["results", "export", "--format=xml"], "csv and hyperfine can be had"),

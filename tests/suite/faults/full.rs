@@ -114,8 +114,9 @@ fn too_little_space_is_foretold() {
         let _ = std::fs::remove_dir_all(&target);
         let run = sync(&["sync", "-a"], &source, &target);
         run.expect(11).says(&["No space left on device"]);
-        run.err().contains("are to come and the target has room for")
-            && run.err().contains("it may fill up")
+        run.err().contains("hakobu: warning: ")
+            && run.err().contains(" to copy, but only ")
+            && run.err().contains(" free on the target")
     });
     assert!(foretold);
     assert!(!target.join("a/b/huge").exists(), "an unfinished file has its final name");

@@ -102,7 +102,7 @@ fn conflicts_are_as_asked() {
     stage
         .run("cp --case-conflict=x SPOT/A AREA/caseless/")
         .expect(2)
-        .says(&["--case-conflict=x is none of error, skip, warn, ignore"]);
+        .says(&["invalid --case-conflict 'x': none of error, skip, warn, ignore"]);
     // Elsewhere they are two names.
     stage.ok("cp -r SPOT/ DST/");
     assert_eq!(tree(&stage.dst()).len(), 2);

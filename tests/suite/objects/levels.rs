@@ -90,7 +90,10 @@ fn options_without_effect_are_noted_and_their_values_checked() {
         stage.run(line).ok().says(&["without effect here", note]);
     }
     for line in ["--log notexist ls BKT", "ls --log=notexist BKT"] {
-        stage.run(line).expect(2).says(&["--log=notexist is none of trace, debug, info, error"]);
+        stage
+            .run(line)
+            .expect(2)
+            .says(&["invalid --log 'notexist': none of trace, debug, info, error"]);
     }
     stage.fed("--log notexist run", b"ls\n").expect(2);
 }

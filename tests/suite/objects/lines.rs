@@ -45,9 +45,9 @@ fn where_a_folder_lands_does_not_depend_on_what_is_there() {
         std::fs::create_dir(stage.dst()).unwrap();
     }
     let run = stage.ok("cp -r --dry-run SRC/x/ BKT/r/");
-    assert!(run.err().contains(&format!("fills 's3://{}/r/'", stage.bucket)), "{run}");
+    assert!(run.err().contains(&format!("-> 's3://{}/r/'", stage.bucket)), "{run}");
     let run = stage.ok("cp -r --dry-run SRC/x BKT/r/");
-    assert!(run.err().contains(&format!("becomes 's3://{}/r/x/'", stage.bucket)), "{run}");
+    assert!(run.err().contains(&format!("-> 's3://{}/r/x/'", stage.bucket)), "{run}");
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn messages_name_what_was_asked_for() {
     stage.put("a", b"x");
     let pattern = format!("'s3://{}/zz*'", stage.bucket);
     stage.run("rm BKT/zz*").expect(1).says(&["cannot remove", &pattern]);
-    stage.run("du BKT/nope").expect(1).says(&["nope", "there is no such object or prefix"]);
+    stage.run("du BKT/nope").expect(1).says(&["nope", "no such object or prefix"]);
     stage.run("du -s BKT/nope/").expect(1);
     stage.ok("du -s BKT");
 }

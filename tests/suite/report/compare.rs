@@ -201,7 +201,7 @@ fn what_cannot_be_compared() {
         ("a a --price C=1/h", 2, "--price C=…: no result is called C (m5.large #1, m5.large #2)"),
         ("x=a x=a", 2, "two results are called x"),
         ("a a --rated A=lots", 2, "'lots' is not a number of operations a second"),
-        ("a a --format svg", 2, "--format=svg: give html, md, csv or json"),
+        ("a a --format svg", 2, "invalid --format 'svg': give html, md, csv or json"),
         ("a ./none", 1, "cannot read './none/results.jsonl'"),
         ("a empty", 1, "'empty' holds no results"),
         ("a nosuch", 1, "there are no results 'nosuch'; hakobu results ls lists them"),

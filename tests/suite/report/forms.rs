@@ -190,8 +190,8 @@ fn exit_codes() {
         ("a -o no/such/x.html", 1, "cannot write 'no/such/x.html'"),
         ("a -o empty --format md", 1, "cannot write 'empty'"),
         ("", 2, "give a folder of results"),
-        ("a --format pdf", 2, "--format=pdf: give html, md, csv, json, svg or png"),
-        ("a --lang fr", 2, "--lang=fr: give en or ja"),
+        ("a --format pdf", 2, "invalid --format 'pdf': give html, md, csv, json, svg or png"),
+        ("a --lang fr", 2, "invalid --lang 'fr': give en or ja"),
         ("a -o x", 2, "--output=x: its name does not end in"),
         ("a --nosuch", 2, "--nosuch"),
     ] {

@@ -146,7 +146,7 @@ fn groups(draft: &mut Draft) -> Result<(), String> {
     job.spread.zones = None;
     if draft.strided {
         refuse(work_bytes == 0, "zonemode=strided needs zonesize")?;
-        refuse(job.rw.random, "zonemode=strided in random order is fio's and not supported here")?;
+        refuse(job.rw.random, "zonemode=strided in random order is not supported")?;
         let range_bytes = unless_zero(range_bytes).unwrap_or(work_bytes);
         refuse(
             job.block_bytes.iter().any(|bytes| range_bytes % bytes != 0),
@@ -198,7 +198,7 @@ fn names(draft: &Draft) -> Result<(), String> {
     )?;
     refuse(
         named == NameUse::Content && draft.open_files.is_some_and(|files| files < job.files),
-        "fewer openfiles than nrfiles is fio's and not supported here: all files of a job are open",
+        "fewer openfiles than nrfiles is not supported: all files of a job are open",
     )?;
     refuse(
         job.engine == EngineKind::CpuIo && job.cpu.load_percent == 0,

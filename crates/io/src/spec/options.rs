@@ -189,7 +189,7 @@ pub(super) fn find(name: &str) -> Result<&'static IoOption, String> {
         return Ok(option);
     }
     if let Some((_, why)) = REFUSED.iter().find(|(theirs, _)| *theirs == name) {
-        let sentence = "an option of fio's that is not supported here";
+        let sentence = "not supported";
         return Err(match why.is_empty() {
             true => sentence.to_owned(),
             false => format!("{sentence}: {why}"),
@@ -360,7 +360,7 @@ const TARGET: &[IoOption] = &[
         |d, v| {
             let names = units::names(v)?;
             if names.iter().any(|name| name == "-") {
-                return Err("standard input and output are fio's and not supported here".to_owned());
+                return Err("standard input and output are not supported".to_owned());
             }
             put(&mut d.job.filenames, Ok(names.into_iter().map(Into::into).collect()))
         },
@@ -476,10 +476,10 @@ const WORK: &[IoOption] = &[
     value("zonemode", "HOW", "none (default), or strided: zone after zone", |d, v| match v {
         "none" => put(&mut d.strided, Ok(false)),
         "strided" => put(&mut d.strided, Ok(true)),
-        "zbd" => Err("zoned block devices are fio's and not supported here (none and strided \
+        "zbd" => Err("zoned block devices are not supported (none and strided \
                       are)"
             .to_owned()),
-        _ => Err("is none of none, strided".to_owned()),
+        _ => Err("none of none, strided".to_owned()),
     }),
     value("zonesize", "SIZE", "bytes to read or write in each zone", |d, v| put(&mut d.zone_bytes[0], units::size(v, d.base))),
     value("zonerange", "SIZE", "bytes of a zone (default --zonesize)", |d, v| put(&mut d.zone_bytes[1], units::size(v, d.base))),
@@ -604,7 +604,7 @@ const RATE: &[IoOption] = &[
         "share of the blocks that must meet it (default 100)",
         |d, v| {
             let percent = v.parse::<f64>().ok().filter(|of| *of > 0.0 && *of <= 100.0);
-            let percentile = percent.ok_or("is not a percentage above 0 and up to 100")?;
+            let percentile = percent.ok_or("not a percentage above 0 and up to 100")?;
             d.aim.1 = LatencyTarget { percentile, ..d.aim.1 };
             Ok(())
         },

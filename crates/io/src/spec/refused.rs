@@ -290,7 +290,7 @@ pub(super) fn engine(text: &str) -> String {
     let ours: Vec<&str> = EngineKind::NAMES.iter().map(|(name, _)| *name).collect();
     let ours = ours.join(", ");
     match ENGINES.contains(&name) {
-        true => format!("an engine of fio's that is not supported here (supported: {ours})"),
+        true => format!("not supported (supported: {ours})"),
         false => format!("no such engine (supported: {ours})"),
     }
 }

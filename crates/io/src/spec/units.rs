@@ -48,7 +48,7 @@ fn number(text: &str) -> Result<(u64, String), String> {
     let end = digits.find(|c: char| !c.is_digit(radix)).unwrap_or(digits.len());
     let (digits, unit) = digits.split_at(end);
     if digits.is_empty() {
-        return Err("is not a number".to_owned());
+        return Err("not a number".to_owned());
     }
     if radix == 16 && !unit.is_empty() {
         return Err("is hexadecimal with a unit, which fio would leave out".to_owned());
@@ -83,7 +83,7 @@ pub fn size(text: &str, base: UnitBase) -> Result<u64, String> {
     }
     let (number, unit) = number(text)?;
     if unit == "z" {
-        return Err("zones are fio's and not supported here".to_owned());
+        return Err("zones are not supported".to_owned());
     }
     let multiple = multiple(&unit, base)
         .ok_or_else(|| format!("'{unit}' is not a unit (k, m, g, t, p, also with b or ib)"))?;
@@ -102,7 +102,7 @@ pub fn amount(text: &str, base: UnitBase) -> Result<Amount, String> {
 /// A whole number from 0 to 100.
 pub fn percent(text: &str) -> Result<u8, String> {
     let number = text.trim().parse::<u8>().ok().filter(|percent| *percent <= 100);
-    number.ok_or_else(|| "is not a whole number from 0 to 100".to_owned())
+    number.ok_or_else(|| "not a whole number from 0 to 100".to_owned())
 }
 
 /// A whole number from `least` to 2^32 - 1. As in fio, `1k` is one.
@@ -127,7 +127,7 @@ pub fn time_us(text: &str, bare: BareTime) -> Result<u64, String> {
     let us = us.ok_or_else(|| format!("'{unit}' is not a unit of time (us, ms, s, m, h, d)"))?;
     // More than a century: longer than any run, and sums of it cannot overflow.
     let known = number.checked_mul(us).filter(|us| *us <= 1 << 53);
-    known.ok_or_else(|| "is too long".to_owned())
+    known.ok_or_else(|| "too long".to_owned())
 }
 
 /// `1` or `0`.
@@ -147,7 +147,7 @@ pub fn one_of<T: Copy>(text: &str, words: &[(&str, T)]) -> Result<T, String> {
     let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
     Err(match words.as_slice() {
         [one, other] => format!("is neither {one} nor {other}"),
-        _ => format!("is none of {}", words.join(", ")),
+        _ => format!("none of {}", words.join(", ")),
     })
 }
 

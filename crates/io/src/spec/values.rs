@@ -22,9 +22,9 @@ pub fn rw(text: &str) -> Result<(Rw, bool, Option<String>), String> {
     }
     Err(match name {
         "trimwrite" | "randtrimwrite" => {
-            "trims together with writes are fio's and not supported here (trim and randtrim are)"
+            "trims together with writes are not supported (trim and randtrim are)"
         }
-        _ => "is none of read, write, randread, randwrite, rw, randrw, trim, randtrim",
+        _ => "none of read, write, randread, randwrite, rw, randrw, trim, randtrim",
     }
     .to_owned())
 }
@@ -51,7 +51,7 @@ pub fn block(text: &str, base: UnitBase) -> Result<u64, String> {
 /// `bsrange`: `4k-16k`, for reads and writes apart with a comma.
 pub fn ranges(text: &str, base: UnitBase) -> Result<[Option<BlockSizes>; 2], String> {
     both(text, |one| {
-        let (least, largest) = one.split_once(['-', ':']).ok_or("is not a range such as 4k-16k")?;
+        let (least, largest) = one.split_once(['-', ':']).ok_or("not a range such as 4k-16k")?;
         let (least, largest) = (block(least.trim(), base)?, block(largest.trim(), base)?);
         let (least, largest) = (least.min(largest), least.max(largest));
         match largest % least {
@@ -127,7 +127,7 @@ pub fn sync(text: &str) -> Result<Sync, String> {
         "0" | "none" => Ok(Sync::None),
         "1" | "sync" => Ok(Sync::All),
         "dsync" => Ok(Sync::Data),
-        _ => Err("is none of none (0), sync (1), dsync".to_owned()),
+        _ => Err("none of none (0), sync (1), dsync".to_owned()),
     }
 }
 
@@ -136,19 +136,19 @@ pub fn reserve(text: &str) -> Result<bool, String> {
     match text {
         "native" | "posix" | "keep" | "1" => Ok(true),
         "none" | "truncate" | "0" => Ok(false),
-        _ => Err("is none of none (0), native, posix (1), keep, truncate".to_owned()),
+        _ => Err("none of none (0), native, posix (1), keep, truncate".to_owned()),
     }
 }
 
 /// `steadystate`: `iops:2%`, `bw_slope:0.1%`.
 pub fn steady(text: &str, base: UnitBase) -> Result<SteadyCriterion, String> {
-    let (what, limit) = text.split_once(':').ok_or("is not a criterion such as iops:2%")?;
+    let (what, limit) = text.split_once(':').ok_or("not a criterion such as iops:2%")?;
     let (name, slope) = what.strip_suffix("_slope").map_or((what, false), |name| (name, true));
     let of = match name {
         "iops" => SteadyMetric::Blocks,
         "bw" => SteadyMetric::Bytes,
         "lat" => SteadyMetric::Latency,
-        _ => return Err("is none of iops, bw, lat, iops_slope, bw_slope, lat_slope".to_owned()),
+        _ => return Err("none of iops, bw, lat, iops_slope, bw_slope, lat_slope".to_owned()),
     };
     let bytes = of == SteadyMetric::Bytes;
     let (number, percent) = match limit.strip_suffix('%') {
@@ -197,7 +197,7 @@ pub fn verify(text: &str) -> Result<Option<VerifyKind>, String> {
         _ => {
             let ours = "crc32, crc32c, crc64, md5, sha256, sha512, xxhash, meta, pattern are";
             return Err(if CHECKSUMS.contains(&text) {
-                format!("a checksum of fio's that is not supported here ({ours})")
+                format!("not supported ({ours})")
             } else {
                 format!("no such checksum ({ours} supported)")
             });
@@ -265,9 +265,7 @@ pub fn distribution(text: &str) -> Result<ParsedDistribution, String> {
                  zoned:ACCESS/SIZE:... and sequence:N,N,... are)"
                 .to_owned())
         }
-        _ => {
-            Err("is none of random, zipf:THETA, zoned:ACCESS/SIZE:..., sequence:N,N,...".to_owned())
-        }
+        _ => Err("none of random, zipf:THETA, zoned:ACCESS/SIZE:..., sequence:N,N,...".to_owned()),
     }
 }
 
@@ -322,10 +320,10 @@ pub fn pattern(text: &str) -> Result<Vec<u8>, String> {
     let (mut bytes, mut rest) = (Vec::new(), text);
     while !rest.is_empty() {
         if rest.starts_with('%') {
-            return Err("formats such as %o are fio's and not supported here".to_owned());
+            return Err("formats such as %o are not supported".to_owned());
         }
         if rest.starts_with('\'') {
-            return Err("a file as pattern is fio's and not supported here".to_owned());
+            return Err("a file as pattern is not supported".to_owned());
         }
         if let Some(words) = rest.strip_prefix('"') {
             let (words, after) = words.split_once('"').ok_or("a text that does not end with \"")?;
@@ -375,7 +373,7 @@ pub fn goes_on(text: &str) -> Result<[bool; 3], String> {
         "io" => [true, true, false],
         "verify" => [false, false, true],
         "all" | "1" => [true; 3],
-        _ => return Err("is none of none, read, write, io, verify, all".to_owned()),
+        _ => return Err("none of none, read, write, io, verify, all".to_owned()),
     })
 }
 
@@ -429,7 +427,7 @@ pub fn memory_policy(text: &str, nodes: &mut NumaNodes) -> Result<(), String> {
         "bind" => MemoryPolicy::Bind,
         "interleave" => MemoryPolicy::Interleave,
         "prefer" => MemoryPolicy::Prefer,
-        _ => return Err("is none of default, local, prefer:N, bind:N, interleave:N".to_owned()),
+        _ => return Err("none of default, local, prefer:N, bind:N, interleave:N".to_owned()),
     };
     let needs = !matches!(nodes.policy, MemoryPolicy::Default | MemoryPolicy::Local);
     nodes.memory = match list {
@@ -457,14 +455,13 @@ const HINT_MAX: u16 = 1023;
 
 /// `prioclass`, `cmdprio_class`.
 pub fn priority_class(text: &str) -> Result<u8, String> {
-    digit(text, 3).ok_or_else(|| {
-        "is not a class: 0 (none), 1 (realtime), 2 (best-effort), 3 (idle)".to_owned()
-    })
+    digit(text, 3)
+        .ok_or_else(|| "not a class: 0 (none), 1 (realtime), 2 (best-effort), 3 (idle)".to_owned())
 }
 
 /// `prio`, `cmdprio`.
 pub fn priority_level(text: &str) -> Result<u8, String> {
-    digit(text, 7).ok_or_else(|| "is not a level from 0, the highest, to 7".to_owned())
+    digit(text, 7).ok_or_else(|| "not a level from 0, the highest, to 7".to_owned())
 }
 
 fn digit(text: &str, most: u8) -> Option<u8> {
@@ -542,11 +539,9 @@ pub fn format(text: &str) -> Result<Format, String> {
         "normal" => Ok(Format::Normal),
         "json" => Ok(Format::Json),
         "json+" => Ok(Format::JsonPlus),
-        "terse" => Err("is fio's and not supported here (normal, json and json+ are)".to_owned()),
-        _ if text.contains(',') => {
-            Err("several formats at once are fio's and not supported here".to_owned())
-        }
-        _ => Err("is none of normal, json, json+".to_owned()),
+        "terse" => Err("not supported (normal, json and json+ are)".to_owned()),
+        _ if text.contains(',') => Err("several formats at once are not supported".to_owned()),
+        _ => Err("none of normal, json, json+".to_owned()),
     }
 }
 

@@ -123,7 +123,7 @@ fn a_profile_has_a_name_with_spaces() {
         assert_eq!(resolved.region, region);
     }
     let asked = Settings { profile: Some("no such".into()), ..Settings::default() };
-    assert!(resolve(&asked, &home.0, &[]).unwrap_err().contains("no profile `no such`"));
+    assert!(resolve(&asked, &home.0, &[]).unwrap_err().contains("no profile 'no such'"));
 }
 
 #[test]
@@ -131,9 +131,9 @@ fn what_is_wrong_is_named() {
     let home = Home::new("[profile p]\ns3 =\n  addressing_style = odd\n");
     let asked = |name: &str| Settings { profile: Some(name.into()), ..Settings::default() };
     let missing = resolve(&asked("q"), &home.0, &[]).unwrap_err();
-    assert!(missing.contains("no profile `q`") && missing.contains(".aws/config"), "{missing}");
+    assert!(missing.contains("no profile 'q'") && missing.contains(".aws/config"), "{missing}");
     assert!(resolve(&asked("p"), &home.0, &[]).unwrap_err().contains("`odd`"));
-    assert!(plain(&[("AWS_PROFILE", "q")]).unwrap_err().contains("no profile `q`"));
+    assert!(plain(&[("AWS_PROFILE", "q")]).unwrap_err().contains("no profile 'q'"));
     let credentials =
         Credentials { access_key: "A".into(), secret_key: "hush".into(), session_token: None };
     let own = Settings { credentials: Some(credentials), ..Settings::default() };

@@ -180,7 +180,13 @@ impl ObjectEngine<'_> {
             let named = target.as_ref().or(source.as_ref());
             let name = named.map(hakobu_core::error::quoted).unwrap_or_default();
             let message = format!("cannot {} {name}: {cause}", operation.words());
-            return self.stop_for(Fatal::new(code, message));
+            self.stop_for(Fatal::new(code, message));
+            // The advice about a full or read-only target depends on the error itself.
+            if matches!(cause, Cause::System(_)) {
+                let class = ErrorClass::Fatal;
+                self.problem(&Problem { operation, source, target, cause, class });
+            }
+            return;
         }
         self.problem(&Problem { operation, source, target, cause, class: ErrorClass::Partial });
     }

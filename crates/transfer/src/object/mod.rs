@@ -24,6 +24,7 @@ mod parts;
 mod put;
 mod queue;
 mod relay;
+mod room;
 mod runtime;
 mod stream;
 

@@ -5,6 +5,7 @@ use super::download_file::FileCreation;
 use super::entry::{Failed, MoveResult, Moving};
 use super::folders::Folders;
 use super::queue::{Next, Queue};
+use super::room::TargetRoom;
 use super::{
     Folded, How, ObjectOptions, Root, Side, Task, Work, compare, copy, delete, get, put, relay,
 };
@@ -77,6 +78,7 @@ pub struct ObjectEngine<'a> {
     throttles: Option<[Arc<Throttle>; 2]>,
     totals: Mutex<Totals>,
     fatal: Mutex<Option<Fatal>>,
+    room: TargetRoom,
 }
 
 /// A large object in progress, in parts.
@@ -122,6 +124,9 @@ impl ObjectEngine<'_> {
         }
         let tasks: Vec<Task> = tasks.into_iter().collect();
         self.setup.controls.meter.found(self.entries(&tasks));
+        if !self.policy().dry_run {
+            self.room.count(&tasks, self.setup.listener);
+        }
         self.queue.push(tasks)
     }
 
@@ -321,6 +326,7 @@ pub fn run(
             }),
             totals: Mutex::default(),
             fatal: Mutex::default(),
+            room: TargetRoom::default(),
             setup,
         };
     if let Some(limiter) = &engine.setup.controls.operations {

@@ -258,7 +258,7 @@ fn in_store(
     let recursive = spec.policy.recurse || spec.policy.dirs;
     let folder = key.is_empty() || key.ends_with(b"/");
     if folder && !recursive {
-        return Ok(Err(Cause::Reason("it is a prefix, and -r is not given")));
+        return Ok(Err(Cause::Reason("is a prefix (use -r)")));
     }
     // A bucket is a root like `/`: the argument means its content, without a name of its own.
     if key.is_empty() {
@@ -287,10 +287,10 @@ fn in_store(
                 let what = SourceEntries::Named(name.to_vec());
                 Ok(Source { root: root(&slashed(key)), what })
             }
-            false => Err(Cause::Reason("it is a prefix, and -r is not given")),
+            false => Err(Cause::Reason("is a prefix (use -r)")),
         });
     }
-    Ok(Err(Cause::Reason("there is no such object or prefix")))
+    Ok(Err(Cause::Reason("no such object or prefix")))
 }
 
 fn local(spec: &Spec, argument: &Argument) -> Result<Source, Cause> {
@@ -304,7 +304,7 @@ fn local(spec: &Spec, argument: &Argument) -> Result<Source, Cause> {
     let Some(name) = argument.names.last() else {
         return match recursive {
             true => Ok(Source { root: folder, what: SourceEntries::Content }),
-            false => Err(Cause::Reason("it is a directory, and -r is not given")),
+            false => Err(Cause::Reason("is a directory (use -r)")),
         };
     };
     let follow = policy.symlinks == Symlinks::Follow || policy.follow_args || argument.follow;
@@ -315,7 +315,7 @@ fn local(spec: &Spec, argument: &Argument) -> Result<Source, Cause> {
             let (_, root) = root(&argument.path()).map_err(Cause::System)?;
             Ok(Source { root, what: SourceEntries::Named(name.clone()) })
         }
-        Kind::Dir => Err(Cause::Reason("it is a directory, and -r is not given")),
+        Kind::Dir => Err(Cause::Reason("is a directory (use -r)")),
         Kind::File | Kind::Symlink => {
             let entry = Entry { name: name.clone().into(), meta, etag: "".into() };
             Ok(Source { root: folder, what: SourceEntries::One(entry, meta.kind == Kind::Symlink) })

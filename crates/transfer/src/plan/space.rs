@@ -53,7 +53,8 @@ pub fn warn_of_space(
     let target = place.dir.as_ref().map(AsFd::as_fd)?;
     let room = disk::space(target).ok()?;
     if room.read_only {
-        listener.event(Event::Warning("the target file system is mounted read-only".into()));
+        listener
+            .event(Event::Warning("warning: the target file system is mounted read-only".into()));
         return None;
     }
     let mut upper = Need::default();
@@ -116,11 +117,12 @@ impl Need {
         let (needed, free) = match self.bytes > room.free_bytes {
             true => (number::bytes(self.bytes), number::bytes(room.free_bytes)),
             false => {
-                (format!("{} inodes", self.entries), room.free_inodes.unwrap_or(0).to_string())
+                let free = number::grouped(room.free_inodes.unwrap_or(0));
+                (number::things(self.entries, "entry"), format!("{free} inodes"))
             }
         };
         listener.event(Event::Warning(format!(
-            "{least}{needed} are to come and the target has room for {free}: it may fill up"
+            "warning: {least}{needed} to copy, but only {free} free on the target"
         )));
     }
 }

@@ -338,7 +338,7 @@ impl Feed<'_> {
             self.left_out(bucket, &asked, why);
         }
         if !found && !asked.is_empty() && must_exist {
-            let cause = Cause::Reason("there is no such object or prefix");
+            let cause = Cause::Reason("no such object or prefix");
             self.problem(bucket, &asked, Operation::Remove, cause);
         }
     }

@@ -572,14 +572,14 @@ fn object(url: &S3Url, store: &Arc<S3Session>, shown: &str) -> Result<ResolvedSi
         return place(Vec::new(), SideKind::Tree);
     }
     match found {
-        None => Err(cannot(shown, "there is no such object, and nothing below it")),
+        None => Err(cannot(shown, "no such object or prefix")),
         Some(_) if url.key.ends_with(b"/") => place(url.key.clone(), SideKind::Tree),
         Some(entry) if entry.name.is_empty() => place(url.key.clone(), SideKind::One(entry)),
         Some(_) => {
             let prefix = [&*url.key, b"/"].concat();
             match first(store, &url.bucket, &prefix).transpose().map_err(failed)? {
                 Some(_) => place(prefix, SideKind::Tree),
-                None => Err(cannot(shown, "there is no such object, and nothing below it")),
+                None => Err(cannot(shown, "no such object or prefix")),
             }
         }
     }

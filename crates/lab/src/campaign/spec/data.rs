@@ -79,7 +79,7 @@ pub(super) fn read(top: &mut TomlTable<'_>) -> Result<Vec<DataSpec>, SpecError> 
 
 fn parse_data_set(name: String, table: &mut TomlTable<'_>) -> Result<DataSpec, SpecError> {
     if !toml::is_name(&name) {
-        return Err(table.lacks("the name must be small letters, digits, '-' and '_'"));
+        return Err(table.lacks("the name must be lower-case letters, digits, '-' and '_'"));
     }
     let count = table.whole_in("count", 1..=COUNT_MAX)?.unwrap_or(1);
     let content = content(table)?;

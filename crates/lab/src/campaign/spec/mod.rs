@@ -67,7 +67,7 @@ impl CampaignSpec {
         let mut top = TomlTable::new(source, String::new(), 0, toml::read(&source)?);
         let name = top.required("name")?;
         if !is_name(&name) {
-            return Err(top.wrong("name", "must be small letters, digits, '-' and '_'"));
+            return Err(top.wrong("name", "must be lower-case letters, digits, '-' and '_'"));
         }
         let title = top.required("title")?;
         let question = top.required("question")?;

@@ -97,7 +97,7 @@ fn parts(url: &str) -> Result<(String, String), String> {
 pub(super) fn read(top: &mut TomlTable<'_>) -> Result<Vec<PlaceSpec>, SpecError> {
     top.named("place", |name, table| {
         if !toml::is_name(&name) {
-            return Err(table.lacks("the name must be small letters, digits, '-' and '_'"));
+            return Err(table.lacks("the name must be lower-case letters, digits, '-' and '_'"));
         }
         let kinds = ["path", "serve", "url"];
         if kinds.iter().filter(|kind| table.has(kind)).count() != 1 {
@@ -170,7 +170,7 @@ fn server(table: &mut TomlTable<'_>) -> Result<PlaceLocation, SpecError> {
         None => Ok(otherwise.to_owned()),
         Some(name) if toml::is_name(&name) && name.len() >= 3 => Ok(name),
         Some(_) => {
-            let why = "must be three or more small letters, digits and '-'";
+            let why = "must be three or more lower-case letters, digits and '-'";
             Err(table.wrong(key, why))
         }
     };

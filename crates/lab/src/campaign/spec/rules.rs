@@ -98,7 +98,7 @@ pub(super) fn parse_scaled_sizes(
 ) -> Result<Vec<(String, u64, u64)>, SpecError> {
     top.named("scaled", |name, table| {
         if !toml::is_placeholder(&name) {
-            return Err(table.lacks("the name must be small letters, digits and '_'"));
+            return Err(table.lacks("the name must be lower-case letters, digits and '_'"));
         }
         let bytes = table.size("size")?.ok_or_else(|| table.lacks("'size' is missing"))?;
         Ok((name, bytes, table.size("min")?.unwrap_or(1)))

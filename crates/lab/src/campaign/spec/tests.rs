@@ -169,7 +169,7 @@ fn everything_is_read() {
 #[test]
 fn errors_point_at_their_place() {
     for (old, new, place, said) in [
-        ("name = \"whole\"", "name = \"a b\"", (1, 8), "name: must be small letters"),
+        ("name = \"whole\"", "name = \"a b\"", (1, 8), "name: must be lower-case letters"),
         ("name = \"whole\"", "", (1, 1), "'name' is missing"),
         ("question =", "qestion =", (1, 1), "'question' is missing; is 'qestion' it?"),
         ("study =", "studdy =", (4, 1), "studdy: is not known here; did you mean 'study'?"),

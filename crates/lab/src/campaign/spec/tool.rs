@@ -107,7 +107,7 @@ pub(super) fn sweep(table: &TomlTable<'_>) -> Result<Vec<SweptParameter>, SpecEr
     let one = |(name, values): TomlNamedList| {
         let wrong = |at, why: &str| Err(table.wrong_at(at, &name.value, why));
         if !toml::is_placeholder(&name.value) {
-            return wrong(name.at, "must be small letters, digits and '_'");
+            return wrong(name.at, "must be lower-case letters, digits and '_'");
         }
         if FIXED.contains(&name.value.as_str()) {
             return wrong(name.at, "has a special meaning and cannot be swept");
