@@ -330,6 +330,9 @@ mod tests {
     const TABLE: Table<ObjectArgs> = Table {
         command: "test",
         about: "",
+        description: "",
+        examples: &[],
+        common: &[],
         usage: "",
         after: "",
         options: &[&STORE, &SIDES, &RAW, &VERSION, &STAT, &TRANSFER, &STOP],
