@@ -1,5 +1,6 @@
 //! `hakobu demo`: a whole workflow on generated files: upload to an embedded server, repeated upload, download, and
-//! verification of both copies, with the functions of `sync` and `verify`.
+//! verification of both copies, with the functions of `sync` and `verify`. A terminal shows the progress of each step
+//! and the bottleneck of the upload, which is made long enough for both.
 
 use super::session::{outcome_of_fatal, stop_on_signals};
 use super::sync::read;
@@ -8,7 +9,7 @@ use super::verify::verify_trees;
 use crate::cli::{Opt, OptArg, Refused, Table, Typed, flag, parts, put, value};
 use crate::exit;
 use crate::number::{self, grouped};
-use crate::show::{Show, ShowOptions, output};
+use crate::show::{Show, ShowOptions, output, screen, verdict};
 use hakobu_core::error::{Cause, Fatal, quoted};
 use hakobu_core::limit::Limits;
 use hakobu_core::unit::Totals;
@@ -22,7 +23,7 @@ use hakobu_transfer::run::{Control, Outcome, transfer};
 use hakobu_transfer::verify::{self, Aspect, Aspects, ObjectSpec, Times, VerifyCounts};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File};
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -33,13 +34,16 @@ use std::time::{Duration, Instant};
 /// The command line of `demo`.
 pub static TABLE: Table<DemoArgs> = Table {
     command: "demo",
-    about: "Upload generated files to a store, download them, and verify both copies",
+    about: "Upload generated files to a local S3 server, download them, and verify both copies",
     usage: "hakobu demo [OPTIONS]",
-    after: "Creates a folder in TMPDIR (else /tmp) with incompressible files, the same ones \
-            in each run, serves a store on a free port of this machine, uploads, uploads again \
-            (which transfers nothing), downloads, and compares both copies with the files, all \
-            in one process and with the functions of sync and verify. It needs no settings and \
-            no credentials, and removes the folder at the end.\n\
+    after: "Creates a directory in TMPDIR (else /tmp) with incompressible files, starts an S3 \
+            server on a free port of this machine, uploads, uploads again (which transfers \
+            nothing), downloads, and compares both copies with the files. It says what the \
+            bottleneck of the upload was, needs no settings and no credentials, and removes \
+            the directory at the end.\n\
+            Without --files, --size and --large, a sample is uploaded first, and there are as \
+            many files as this machine uploads in about three seconds, at most three times the \
+            defaults.\n\
             SIZE takes K, M, G (1024), KB, MB, GB (1000), and a fraction.\n\
             Exit codes: 0 all copies are complete, 1 something differs or failed, or a signal \
             ended it, 2 usage.",
@@ -54,20 +58,22 @@ const FILES_MAX: u64 = 1_000_000;
 /// The options read so far.
 #[derive(Default)]
 pub struct DemoArgs {
-    pub(super) data: DemoData,
-    pub(super) keep: bool,
+    files: Option<u64>,
+    file_bytes: Option<u64>,
+    large_bytes: Option<u64>,
+    keep: bool,
 }
 
 parts!(DemoArgs {});
 
 const OPTIONS: &[Opt<DemoArgs>] = &[
     value("files", None, "N", "small files (default 2000)")
-        .reads(|it, arg| put(&mut it.data.files, files(arg)?)),
+        .reads(|it, arg| put(&mut it.files, Some(files(arg)?))),
     value("size", None, "SIZE", "bytes of a small file (default 16K)")
-        .reads(|it, arg| put(&mut it.data.file_bytes, bytes(arg)?)),
+        .reads(|it, arg| put(&mut it.file_bytes, Some(bytes(arg)?))),
     value("large", None, "SIZE", "bytes of the large file (default 64M; 0: none)")
-        .reads(|it, arg| put(&mut it.data.large_bytes, bytes(arg)?)),
-    flag("keep", None, "keep the folder with files, store and copy").sets(|it, on| it.keep = on),
+        .reads(|it, arg| put(&mut it.large_bytes, Some(bytes(arg)?))),
+    flag("keep", None, "keep the directory with files, store and copy").sets(|it, on| it.keep = on),
 ];
 
 fn files(arg: &OptArg) -> Result<u64, String> {
@@ -84,41 +90,59 @@ fn bytes(arg: &OptArg) -> Result<u64, String> {
 /// The bucket, and the prefix in it.
 const BUCKET: &str = "demo";
 const STORED: &str = "s3://demo/files/";
+/// Prefix of the sample.
+const SAMPLED: &str = "s3://demo/sample/";
 /// Access key of the embedded server; its secret is random.
 const ACCESS_KEY: &str = "hakobu-demo";
 
-/// Runs the command.
-pub fn run(arguments: Vec<OsString>) -> ExitCode {
-    let plan = |typed| plan(&typed);
-    carry_out(TABLE.parse(&arguments), plan, |(data, keep)| demonstrate(data, keep))
+/// A demonstration as it was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct DemoPlan {
+    data: DemoData,
+    /// No size was given: `data` is scaled to the speed of this machine.
+    by_speed: bool,
+    keep: bool,
 }
 
-/// Returns the data to generate, and whether to keep it.
-fn plan(typed: &Typed) -> Result<(DemoData, bool), String> {
+/// Runs the command.
+pub fn run(arguments: Vec<OsString>) -> ExitCode {
+    carry_out(TABLE.parse(&arguments), |typed| plan(&typed), demonstrate)
+}
+
+/// Reads the command line.
+fn plan(typed: &Typed) -> Result<DemoPlan, String> {
     if let Some(path) = typed.paths.first() {
-        return Err(format!("'{}': demo makes its own files", path.display()));
+        return Err(format!("'{}': demo generates its own files", path.display()));
     }
-    let DemoArgs { data, keep } = TABLE.read(typed, DemoArgs::default())?;
+    let DemoArgs { files, file_bytes, large_bytes, keep } =
+        TABLE.read(typed, DemoArgs::default())?;
+    let usual = DemoData::default();
+    let data = DemoData {
+        files: files.unwrap_or(usual.files),
+        file_bytes: file_bytes.unwrap_or(usual.file_bytes),
+        large_bytes: large_bytes.unwrap_or(usual.large_bytes),
+    };
     if data.count() == 0 {
-        return Err("--files=0 --large=0: there is nothing to carry".into());
+        return Err("--files=0 --large=0: nothing to upload".into());
     }
     data.bytes().ok_or("the total size is too large")?;
-    Ok((data, keep))
+    let by_speed = [files, file_bytes, large_bytes] == [None; 3];
+    Ok(DemoPlan { data, by_speed, keep })
 }
 
 /// Runs all steps; returns the exit code.
-fn demonstrate(data: DemoData, keep: bool) -> Result<u8, String> {
+fn demonstrate(plan: DemoPlan) -> Result<u8, String> {
     let control = Arc::new(Control::default());
     stop_on_signals(&control, exit::FAILURE, "this run");
     let area = DemoFolder::make()?;
-    let done = Demo::run(&area, data, &control);
+    let done = Demo::run(&area, plan, &control);
     if control.is_stopped() {
         output::message("interrupted");
     } else if let Err(why) = &done {
         output::message(why);
     }
     let mut code = if done.is_ok() && !control.is_stopped() { exit::OK } else { exit::FAILURE };
-    if keep {
+    if plan.keep {
         output::text(&format!("kept: {}\n", area.keep().display()));
     } else if let Err(why) = area.remove() {
         output::message(&why);
@@ -140,9 +164,10 @@ impl Demo<'_> {
     ///
     /// # Errors
     /// A sentence: the step that is wrong.
-    fn run(area: &DemoFolder, data: DemoData, control: &Arc<Control>) -> Result<(), String> {
-        area.has_room(&data)?;
-        let secret = tool::random_key().map_err(|e| format!("cannot make up a key: {e}"))?;
+    fn run(area: &DemoFolder, plan: DemoPlan, control: &Arc<Control>) -> Result<(), String> {
+        let DemoPlan { data, by_speed, .. } = plan;
+        area.has_room(if by_speed { &DemoData::SAMPLE } else { &data })?;
+        let secret = tool::random_key().map_err(|e| format!("cannot generate a key: {e}"))?;
         let store = area.store();
         let server = TestServer::start(ServerConfig {
             kind: ServerKind::Folder {
@@ -155,7 +180,7 @@ impl Demo<'_> {
             conditions: Conditions::default(),
             log: None,
         });
-        let server = server.map_err(|e| format!("cannot serve {}: {e}", store.display()))?;
+        let server = server.map_err(|e| format!("cannot serve {}: {e}", quoted(&store)))?;
         let credentials =
             Credentials { access_key: ACCESS_KEY.into(), secret_key: secret, session_token: None };
         let settings = Settings {
@@ -165,33 +190,39 @@ impl Demo<'_> {
             addressing: Addressing::Path,
             ..Settings::default()
         };
-        let demo = Demo { area, data, control, settings };
+        let mut demo = Demo { area, data, control, settings };
         output::text(&format!(
-            "{STORED} on {} is {}; {}\n{}",
+            "S3 server on this machine: {}, {}, files in {}\n{TABLE_HEAD}",
             server.url(),
-            store.display(),
-            number::things(hakobu_sys::process::cpus() as u64, "core"),
-            TABLE_HEAD
+            number::things(hakobu_sys::process::cpus() as u64, "CPU"),
+            area.dir.display(),
         ));
-        let done = demo.steps();
+        let done = demo.steps(by_speed);
         server.stop();
         done
     }
 
-    fn steps(&self) -> Result<(), String> {
+    fn steps(&mut self, by_speed: bool) -> Result<(), String> {
+        with_client(&self.settings, async |client| create_bucket(&client, BUCKET).await)
+            .map_err(|error| format!("cannot make bucket '{BUCKET}': {error}"))?;
+        if by_speed {
+            self.data = self.sample()?;
+        }
         let start = Instant::now();
         self.data.make(&self.area.files(), &self.control.flag())?;
         let (files, bytes) = (self.data.count(), self.data.bytes().unwrap_or(u64::MAX));
         print_row("make the files", files, bytes, start.elapsed(), None);
-        with_client(&self.settings, async |client| create_bucket(&client, BUCKET).await)
-            .map_err(|error| format!("cannot make the bucket: {error}"))?;
         let (source, copy) = (slashed(self.area.files()), slashed(self.area.copy()));
         let stored = OsStr::new(STORED);
-        self.sync("sync up", &source, stored, files, bytes)?;
+        let upload = self.sync("sync up", &source, stored, files, bytes)?;
         self.sync("sync up again", &source, stored, 0, 0)?;
         self.sync("sync down", stored, &copy, files, bytes)?;
         let mut differences = self.verify_stored("verify up", &source)?;
         differences += self.verify_copy("verify down")?;
+        if upload.findings.verdict.is_some() || io::stdout().is_terminal() {
+            let found = verdict::sentence(&verdict::of(&upload.findings));
+            output::text(&format!("sync up: {found}\n"));
+        }
         let text = format!(
             "verified: {}, {}, {}\n",
             number::things(files, "file"),
@@ -200,6 +231,18 @@ impl Demo<'_> {
         );
         output::text(&text);
         if differences > 0 { Err("the copies differ from the files".into()) } else { Ok(()) }
+    }
+
+    /// Uploads a sample; returns the files that take [`UPLOAD_S`], as far as there is room for them.
+    fn sample(&self) -> Result<DemoData, String> {
+        let sample = DemoData::SAMPLE;
+        sample.make(&self.area.sample(), &self.control.flag())?;
+        let (files, bytes) = (sample.count(), sample.bytes().unwrap_or(u64::MAX));
+        let source = slashed(self.area.sample());
+        let upload = self.sync("sync a sample", &source, OsStr::new(SAMPLED), files, bytes)?;
+        let scaled = self.data.scaled(upload.took);
+        let fitting = [scaled, self.data].into_iter().find(|data| self.area.has_room(data).is_ok());
+        Ok(fitting.unwrap_or(sample))
     }
 
     /// Runs `hakobu sync -a --no-memory FROM TO`, which must move this many files and bytes. Nothing stays in the
@@ -211,7 +254,7 @@ impl Demo<'_> {
         to: &OsStr,
         files: u64,
         bytes: u64,
-    ) -> Result<(), String> {
+    ) -> Result<Outcome, String> {
         let (mut spec, ..) = read(&["-a".into(), "--no-memory".into(), from.into(), to.into()])
             .map_err(|refused| format!("{step}: {}", message_of(refused)))?;
         spec.objects.source = self.settings.clone();
@@ -227,9 +270,10 @@ impl Demo<'_> {
         let totals = &outcome.totals;
         print_row(step, totals.files, totals.bytes, outcome.took, Some(outcome.requests.succeeded));
         if code != exit::OK || !shown {
-            return Err(format!("{step}: it did not succeed"));
+            return Err(format!("{step}: failed"));
         }
-        moved(step, totals, files, bytes)
+        moved(step, totals, files, bytes)?;
+        Ok(outcome)
     }
 
     fn verify_stored(&self, step: &str, source: &OsStr) -> Result<u64, String> {
@@ -289,12 +333,12 @@ impl Demo<'_> {
         let is_fatal = fatal.is_some();
         let shown = Outcome { totals, took: outcome.took, fatal, ..Outcome::default() };
         if !show.finish(&shown, exit::FAILURE) || is_fatal {
-            return Err(format!("{step}: it did not succeed"));
+            return Err(format!("{step}: failed"));
         }
         let requests = Some(outcome.requests.succeeded).filter(|requests| *requests > 0);
         print_row(step, counts.files, counts.bytes, outcome.took, requests);
         if self.control.is_stopped() {
-            return Err(format!("{step}: it was not finished"));
+            return Err(format!("{step}: not finished"));
         }
         proven(step, counts, self.data.count(), self.data.bytes().unwrap_or(u64::MAX))?;
         Ok(counts.differences)
@@ -305,7 +349,7 @@ impl Demo<'_> {
             command: "demo",
             quiet: true,
             own_end: true,
-            progress: Some(false),
+            progress: Some(screen::redraws()),
             ..ShowOptions::default()
         };
         Show::new(wanted, Arc::clone(self.control))
@@ -330,7 +374,7 @@ fn moved(step: &str, totals: &Totals, files: u64, bytes: u64) -> Result<(), Stri
         return Ok(());
     }
     Err(format!(
-        "{step}: {} and {} were to be moved",
+        "{step}: expected {} and {} to be transferred",
         number::things(files, "file"),
         number::things(bytes, "byte")
     ))
@@ -342,7 +386,7 @@ fn proven(step: &str, counts: &VerifyCounts, files: u64, bytes: u64) -> Result<(
     if seen && counts.failed == 0 {
         return Ok(());
     }
-    Err(format!("{step}: {} were to be compared", number::things(files, "file")))
+    Err(format!("{step}: expected {} to be compared", number::things(files, "file")))
 }
 
 fn print_row(step: &str, files: u64, bytes: u64, took: Duration, requests: Option<u64>) {
@@ -389,7 +433,8 @@ impl DemoFolder {
     /// A sentence: it cannot be created.
     pub fn make() -> Result<DemoFolder, String> {
         let parent = std::env::temp_dir();
-        let failed = |error| format!("cannot make a folder in {}: {}", quoted(&parent), why(error));
+        let failed =
+            |error| format!("cannot make a directory in {}: {}", quoted(&parent), why(error));
         // A name with a colon before its first slash would mean another machine.
         let parent = parent.canonicalize().map_err(failed)?;
         for attempt in 0.. {
@@ -399,6 +444,7 @@ impl DemoFolder {
                     let own = Some(OwnFolder::claim(&dir, FolderMark::Inside)?);
                     let area = DemoFolder { dir, own };
                     fs::create_dir(area.files()).map_err(failed)?;
+                    fs::create_dir(area.sample()).map_err(failed)?;
                     fs::create_dir(area.store()).map_err(failed)?;
                     return Ok(area);
                 }
@@ -412,6 +458,11 @@ impl DemoFolder {
     /// Returns the folder of generated files.
     pub fn files(&self) -> PathBuf {
         self.dir.join("files")
+    }
+
+    /// Returns the folder of the sample.
+    pub fn sample(&self) -> PathBuf {
+        self.dir.join("sample")
     }
 
     /// Returns the folder of the server.
@@ -439,10 +490,11 @@ impl DemoFolder {
             return Ok(());
         }
         Err(format!(
-            "{} has {} left and this takes {}: choose fewer files, or another volume by TMPDIR",
+            "not enough space in {}: {} needed, {} free\n\
+             hint: fewer files (--files, --large), or another file system (TMPDIR)",
             quoted(&self.dir),
-            number::bytes(room.free_bytes),
-            number::bytes(need)
+            number::bytes(need),
+            number::bytes(room.free_bytes)
         ))
     }
 
@@ -489,7 +541,29 @@ impl Default for DemoData {
     }
 }
 
+/// Seconds that the upload takes if the size is chosen by speed: a verdict needs two.
+const UPLOAD_S: f64 = 3.5;
+/// Smallest and largest multiple of the default size: a slow machine ends soon, and a fast one does not fill the
+/// memory behind a tmpfs.
+const SCALES: (f64, f64) = (0.02, 3.0);
+
 impl DemoData {
+    /// A tenth of the default: the same mixture.
+    const SAMPLE: DemoData =
+        DemoData { files: 200, file_bytes: 16 << 10, large_bytes: (64 << 20) / 10 };
+
+    /// Returns files that take [`UPLOAD_S`] where the sample took so long.
+    fn scaled(self, sample_took: Duration) -> DemoData {
+        let samples = DemoData::default().files as f64 / DemoData::SAMPLE.files as f64;
+        let usual_s = (sample_took.as_secs_f64() * samples).max(1e-3);
+        let scale = (UPLOAD_S / usual_s).clamp(SCALES.0, SCALES.1);
+        DemoData {
+            files: (self.files as f64 * scale).round() as u64,
+            large_bytes: (self.large_bytes as f64 * scale).round() as u64,
+            ..self
+        }
+    }
+
     /// Returns the number of files.
     pub fn count(&self) -> u64 {
         self.files + u64::from(self.large_bytes > 0)
@@ -591,27 +665,46 @@ pub fn table_row(
 mod tests {
     use super::*;
 
-    fn planned(line: &str) -> Result<(DemoData, bool), String> {
+    fn planned(line: &str) -> Result<DemoPlan, String> {
         plan(&TABLE.parse_line(line)?)
     }
 
     #[test]
     fn usage() {
         for (line, why) in [
-            ("x", "'x': demo makes its own files"),
+            ("x", "'x': demo generates its own files"),
             ("--files=-1", "--files=-1: give a number up to 1,000,000"),
             ("--files=1000001", "give a number"),
             ("--size=x", "--size=x: is not a size"),
-            ("--files=0 --large=0", "nothing to carry"),
+            ("--files=0 --large=0", "nothing to upload"),
             ("--files=1000000 --size=8000000000G", "the total size is too large"),
         ] {
             let message = planned(line).err().unwrap_or_default();
             assert!(message.contains(why), "{line}: {message}");
         }
-        let (data, keep) = planned("--files=3 --size=1K --large=2KB --keep").unwrap();
-        assert_eq!((data.count(), data.bytes(), keep), (4, Some(3072 + 2000), true));
-        let (data, keep) = planned("").unwrap();
-        assert_eq!((data.count(), keep), (2001, false));
+        let plan = planned("--files=3 --size=1K --large=2KB --keep").unwrap();
+        assert_eq!((plan.data.count(), plan.data.bytes()), (4, Some(3072 + 2000)));
+        assert!(plan.keep && !plan.by_speed);
+        let plan = planned("").unwrap();
+        assert!(plan.data.count() == 2001 && plan.by_speed && !plan.keep);
+        // One size that is given makes all of them certain.
+        for line in ["--files=2000", "--size=16K", "--large=64M"] {
+            assert_eq!(planned(line), Ok(DemoPlan { by_speed: false, ..plan }), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_default_size_is_by_speed() {
+        let usual = DemoData::default();
+        let of = |ms| {
+            let data = usual.scaled(Duration::from_millis(ms));
+            (data.files, data.file_bytes, data.large_bytes)
+        };
+        assert_eq!(of(350), (usual.files, usual.file_bytes, usual.large_bytes));
+        assert_eq!(of(700), (1000, 16 << 10, 32 << 20));
+        // Bounded on fast and on slow machines.
+        assert_eq!(of(0), (6000, 16 << 10, 192 << 20));
+        assert_eq!((of(1_000_000).0, of(1_000_000).2), (40, 1_342_177));
     }
 
     #[test]

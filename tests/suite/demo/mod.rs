@@ -1,6 +1,8 @@
 //! `hakobu demo` works from end to end, reports correctly, and leaves nothing behind.
 
 use crate::common::area::Area;
+use crate::common::case::on_terminal;
+use crate::common::have;
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
@@ -69,6 +71,27 @@ fn files_go_up_and_down_and_nothing_is_left() {
 }
 
 #[test]
+fn a_terminal_shows_progress_and_a_verdict() {
+    if !have("script", "a terminal") {
+        return;
+    }
+    let stage = Stage::new();
+    let run = on_terminal(&stage.command(""));
+    let said = run.ok().out();
+    // What erases a bar stands before the line that follows it.
+    let lines = said.replace("\x1b[2K", "\n").replace('\r', "");
+    let bars = said.split("\x1b[2K").filter(|part| part.contains(" files") && part.contains('%'));
+    assert!(bars.count() >= 2, "no bar: {said}");
+    // The sample comes first, and then as many files as the upload takes some seconds for.
+    let files = |step| row(&lines, step)[0].replace(',', "").parse::<u64>().unwrap();
+    assert_eq!(files("sync a sample"), 201, "{said}");
+    assert!((41..=6001).contains(&files("sync up")), "{said}");
+    let verdict = lines.lines().find_map(|line| line.strip_prefix("sync up: "));
+    assert!(verdict.is_some_and(|verdict| verdict.trim().ends_with('.')), "{said}");
+    assert_eq!(stage.left(), Vec::<PathBuf>::new());
+}
+
+#[test]
 fn what_is_kept_is_what_was_carried() {
     let stage = Stage::new();
     let output = stage.run("--files 3 --size 10 --large 0 --keep");
@@ -127,10 +150,10 @@ fn a_place_that_does_not_do_is_named() {
     let output = stage.command("").env("TMPDIR", stage.area.join("none")).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let told = text(&output.stderr);
-    assert!(told.contains("cannot make a folder in") && told.contains("none"), "{told}");
+    assert!(told.contains("cannot make a directory in") && told.contains("none"), "{told}");
     let output = stage.run("--files=1 --large=900000T");
     assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stderr).contains("choose fewer files"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("hint: fewer files"), "{}", text(&output.stderr));
     assert_eq!(stage.left(), Vec::<PathBuf>::new());
     assert_eq!(stage.run("x").status.code(), Some(2));
 }
