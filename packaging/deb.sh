@@ -5,6 +5,7 @@ cd "$(dirname "$0")/.."
 cargo=${CARGO:-cargo}
 target=x86_64-unknown-linux-musl
 type -P cargo-deb >/dev/null || "$cargo" install --locked cargo-deb --version 3.8.0
+. packaging/same.sh "$target"
 rm -f target/package/*.deb
 # Debian's names and places of completions.
 mkdir -p target/package/deb/{bash,zsh,fish}

@@ -9,20 +9,21 @@ arch=${target%%-*}
 cargo=${CARGO:-cargo}
 features=()
 linker=()
+flags=()
 profile=dist
 bytes_max=25000000
 if [[ $kind == lean ]]; then
   features=(--no-default-features)
   profile=lean
   # A panic aborts, so nothing reads the tables that unwind the stack.
-  name=${target^^}
-  export "CARGO_TARGET_${name//-/_}_RUSTFLAGS=-C force-unwind-tables=no"
-  linker=(--no-eh-frame-hdr "-T$PWD/packaging/no-unwind-tables.ld")
+  flags=(-Cforce-unwind-tables=no)
+  linker=(--no-eh-frame-hdr "-Tpackaging/no-unwind-tables.ld")
   # Addresses to adjust at the start as a bitmap (DT_RELR), a tenth of the size; musl reads it since 1.2.4.
   linker+=(-zpack-relative-relocs)
   bytes_max=10000000
 fi
 . packaging/cross.sh "$target"
+. packaging/same.sh "$target" "${flags[@]}"
 
 "$cargo" rustc --locked --profile "$profile" --target "$target" "${features[@]}" --bin hakobu -- \
   "${linker[@]/#/-Clink-arg=$to_linker}"
@@ -48,7 +49,5 @@ for shell in bash elvish fish powershell zsh; do
 done
 cp LICENSE-MIT LICENSE-APACHE README.md "$package"
 packaging/licences.py --target "$target" "${features[@]}" >"$package/THIRD-PARTY-LICENCES.txt"
-tar -C target/package --transform "s,^$(basename "$package"),$name," --sort=name --owner=0 --group=0 \
-  --numeric-owner -czf "target/package/$name.tar.gz" "$(basename "$package")"
-(cd target/package && sha256sum "$name.tar.gz" >"$name.tar.gz.sha256")
+packaging/archive.sh "$package" "$name"
 echo "target/package/$name.tar.gz: the program has $bytes bytes"

@@ -6,6 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 target=${1:-x86_64-unknown-linux-musl}
 . packaging/cross.sh "$target"
+. packaging/same.sh "$target"
 maturin=$(type -P maturin || true)
 if [[ -z $maturin ]]; then
   python3 -m venv target/package/venv

@@ -1,4 +1,4 @@
-//! Installed files: completions, manual pages and the documentation.
+//! Installed files: completions, manual pages and the documentation, and archives of them.
 
 use crate::common::area::Area;
 use crate::common::case::{Run, run_command};
@@ -99,4 +99,34 @@ fn the_documentation_is_in_the_program() {
         "{tuning}"
     );
     run_command(&program(), &["help", "nowhere"]).expect(2).says(&["nowhere", "help topics"]);
+}
+
+/// Writes what an archive holds beside the program, in an environment, and packs it. Returns the archive's bytes.
+fn packed(area: &Area, place: &str, shell: &str, environment: &[(&str, &str)]) -> Vec<u8> {
+    let folder = area.join(place);
+    std::fs::create_dir(&folder).unwrap();
+    let script = format!(
+        "{shell}; mkdir -p package/man package/completions && \"$H\" man --install package/man && \
+         for shell in bash fish zsh; do \"$H\" completions $shell >package/completions/$shell; done && \
+         \"$PACK\" package hakobu-1-test && sha256sum -c --quiet hakobu-1-test.tar.gz.sha256"
+    );
+    let pack = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/archive.sh");
+    let mut command = Command::new("bash");
+    command.args(["-ec", &script]).current_dir(&folder).env("H", program()).env("PACK", pack);
+    command.env("HOME", &folder).env("SOURCE_DATE_EPOCH", "1700000000");
+    command.envs(environment.iter().copied());
+    Run::new(place.to_owned(), command.output().unwrap()).ok();
+    std::fs::read(folder.join("hakobu-1-test.tar.gz")).unwrap()
+}
+
+#[test]
+fn archives_are_the_same_wherever_and_whenever_they_are_made() {
+    let area = Area::tmpfs();
+    let first = packed(&area, "first", "umask 022", &[("TZ", "UTC"), ("COLUMNS", "60")]);
+    // Another order of creation and other times, too.
+    let other = "umask 077; mkdir package; touch -d 2001-02-03 package; mkdir package/completions";
+    let environment = [("TZ", "Asia/Tokyo"), ("COLUMNS", "200"), ("LANG", "C.UTF-8")];
+    assert_eq!(first, packed(&area, "the second", other, &environment));
+    let later = [("SOURCE_DATE_EPOCH", "1700000001")];
+    assert_ne!(first, packed(&area, "later", "umask 022", &later));
 }
