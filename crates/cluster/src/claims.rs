@@ -95,16 +95,13 @@ pub(crate) struct Claims<'a> {
     phase: &'a Phase,
     /// A worker without a sign of life for so long counts as gone.
     stale: Duration,
-    /// Name of this worker.
     worker: String,
     order: Vec<u32>,
     /// Latest generation of the claims on a shard.
     claimed: HashMap<u32, u32>,
     done: HashSet<u32>,
     misses: u32,
-    /// Listing of all claims.
     claims: Listing,
-    /// Listing of all results.
     results: Listing,
     /// Shards before this one in `order` are claimed or done.
     first: usize,

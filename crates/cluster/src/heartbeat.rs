@@ -14,7 +14,6 @@ const BEAT_MIN: Duration = Duration::from_millis(200);
 /// The longest.
 const BEAT_MAX: Duration = Duration::from_secs(5);
 
-/// State of a worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WorkerState {
@@ -32,7 +31,6 @@ pub enum WorkerState {
 pub struct Heartbeat {
     /// Name of the worker, random.
     pub worker: String,
-    /// Name of its host.
     pub host: String,
     /// Its process ([`Owner::text`]), which is part of the names of its temporary files.
     pub owner: String,
@@ -40,16 +38,13 @@ pub struct Heartbeat {
     pub counter: u64,
     /// Seconds without a beat after which it counts as gone, by which its lease is measured.
     pub stale_s: f64,
-    /// Its state.
     pub state: WorkerState,
     /// It verifies shards.
     #[serde(default)]
     pub verifies: bool,
     /// The shard in hand.
     pub shard: Option<u32>,
-    /// Shards that it has done.
     pub shards: u64,
-    /// Entries that it has done.
     pub entries: u64,
     /// Bytes that it has moved.
     pub bytes: u64,

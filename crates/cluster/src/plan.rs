@@ -63,15 +63,12 @@ pub struct EndDirectory {
 pub struct Shard {
     /// Bytes, and operations at what one of them costs in bytes.
     pub cost: u64,
-    /// Entries.
     pub entries: u64,
     /// Bytes of content.
     pub bytes: u64,
-    /// Its files.
     pub pieces: Vec<ShardFile>,
 }
 
-/// One file of a shard.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShardFile {
     /// Its name below `shards/`.
@@ -156,7 +153,6 @@ pub enum Phase {
     Verify(String),
 }
 
-/// The mark of a verification.
 #[derive(Serialize, Deserialize)]
 struct VerificationMark {
     id: String,

@@ -186,7 +186,6 @@ struct OpenShard {
     limit: u64,
 }
 
-/// A root of names, and its number.
 type Root = (Vec<u8>, u32);
 
 /// The folder of the entry before.
@@ -209,7 +208,6 @@ struct PlannedEntry<'a> {
 
 /// Listener of the dry run.
 struct Planner<'a> {
-    /// The run folder.
     folder: &'a dyn RunFolder,
     control: &'a Control,
     /// Hears of all but entries.

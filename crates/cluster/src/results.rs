@@ -16,9 +16,7 @@ const SHARE_MIN: f64 = 0.5;
 /// Sums over shards; of a verification `files` and `bytes` are those that were compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct ShardSums {
-    /// Shards.
     pub shards: u64,
-    /// Entries.
     pub entries: u64,
     /// Files transferred.
     pub files: u64,
@@ -45,7 +43,6 @@ pub struct ShardSums {
 /// Work of one worker, by the results that it wrote.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct WorkerShare {
-    /// Its host.
     pub host: String,
     /// Sums over its shards.
     pub sums: ShardSums,
@@ -55,7 +52,6 @@ pub struct WorkerShare {
     pub from_s: f64,
     /// See `from_s`.
     pub to_s: f64,
-    /// Its verdict.
     pub verdict: Option<RunVerdict>,
 }
 
@@ -115,7 +111,6 @@ impl RunResults {
         self.done.push(done);
     }
 
-    /// Work of each worker.
     pub fn shares(&self) -> BTreeMap<String, WorkerShare> {
         let mut shares: BTreeMap<String, WorkerShare> = BTreeMap::new();
         for done in &self.done {
@@ -227,7 +222,6 @@ pub fn outlook(results: &RunResults, shards: u64) -> Option<String> {
     ))
 }
 
-/// The verdict on one shard.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShardVerdict {
     /// Name of the limiting resource, as in the summary of a transfer: `disk-iops`, `none`.

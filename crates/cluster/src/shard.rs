@@ -203,8 +203,6 @@ pub enum ShardError {
 }
 
 /// Reads the entries of a shard and compares its files with their checksums.
-///
-/// # Errors
 pub fn read(folder: &dyn RunFolder, shard: &Shard) -> Result<Vec<ShardEntry>, ShardError> {
     let mut entries = Vec::new();
     for ShardFile { name, crc64: expected } in &shard.pieces {

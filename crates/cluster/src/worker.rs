@@ -42,11 +42,8 @@ const STOP_SEEN_AFTER: Duration = Duration::from_millis(50);
 /// Kinds of problems that a result keeps.
 const PROBLEMS_MAX: usize = 64;
 
-/// Setup of a worker.
 pub struct WorkerSetup<'a> {
-    /// The run folder.
     pub folder: &'a dyn RunFolder,
-    /// Its plan.
     pub plan: &'a ClusterPlan,
     /// The transfer as the plan's command line has it.
     pub spec: Spec,
@@ -80,15 +77,11 @@ impl WorkerSetup<'_> {
 /// Result of a shard that was worked on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ShardResult {
-    /// Number of the shard.
     pub shard: u32,
-    /// The worker that did it.
     pub worker: String,
-    /// Its host.
     pub host: String,
     /// Number of the try; 0 for the first.
     pub generation: u32,
-    /// Entries of the shard.
     pub entries: u64,
     /// Files transferred.
     pub files: u64,
@@ -451,7 +444,6 @@ impl Worker<'_> {
         (Some(result), ended)
     }
 
-    /// Does the entries of one root.
     fn entries(
         &self,
         root: u32,
@@ -518,6 +510,7 @@ fn transfer_entries(
     let outcome = transfer(&spec, control, &log).map_err(|fatal| RunError {
         // The store is away.
         is_transient: !plan.local && fatal.code == 11,
+        is_interrupted: false,
         message: fatal.message,
     })?;
     if !plan.local && outcome.totals.failed > 0 && outcome.requests.succeeded == 0 {
@@ -598,7 +591,8 @@ impl ShardResult {
 
 /// Reason why a worker ended that was stopped.
 pub(crate) fn interrupted() -> RunError {
-    RunError::transient("interrupted: the rest was returned")
+    let message = "interrupted: the rest was returned";
+    RunError { is_interrupted: true, ..RunError::transient(message) }
 }
 
 /// The meter of the shard in hand, for heartbeats.

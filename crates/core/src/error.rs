@@ -30,7 +30,6 @@ pub enum Operation {
     SetMode,
     /// Setting an owner or group.
     SetOwner,
-    /// Setting times.
     SetTimes,
     /// Setting extended attributes.
     SetXattr,
@@ -93,15 +92,12 @@ pub enum ErrorClass {
 /// One failure of one entry.
 #[derive(Debug)]
 pub struct Problem {
-    /// The operation.
     pub operation: Operation,
     /// The entry that was read, as the user would type it.
     pub source: Option<PathBuf>,
     /// The entry that was written, as the user would type it.
     pub target: Option<PathBuf>,
-    /// The cause.
     pub cause: Cause,
-    /// Its class.
     pub class: ErrorClass,
 }
 

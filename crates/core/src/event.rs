@@ -81,7 +81,6 @@ impl Change {
 /// One changed entry, enough for rsync's itemized line, a JSON line, or a job log.
 #[derive(Debug)]
 pub struct Item<'a> {
-    /// The change.
     pub change: Change,
     /// The type of the source entry (for a deletion: of the target entry).
     pub kind: Kind,
@@ -101,7 +100,6 @@ pub struct Item<'a> {
     pub bytes_moved: u64,
     /// Unix time at which work on this entry began, seconds.
     pub start_s: f64,
-    /// Duration.
     pub took: Duration,
     /// Source mode (permission bits), for `--list-only`.
     pub mode: u32,
@@ -119,7 +117,6 @@ pub struct Item<'a> {
 pub enum Remark<'a> {
     /// The old entry of a name is kept under another name.
     BackedUp {
-        /// Its path.
         path: &'a Path,
         /// The path of the backup; below the folder of `--backup-dir` if there is one.
         backup: PathBuf,
@@ -133,7 +130,6 @@ pub enum Remark<'a> {
     },
     /// An option excludes an entry.
     Skipped {
-        /// Its path.
         path: &'a Path,
         /// Its type in the source.
         kind: Kind,
@@ -142,7 +138,6 @@ pub enum Remark<'a> {
     },
     /// A filter rule decides about an entry.
     Filtered {
-        /// Its path.
         path: &'a Path,
         /// It is a directory, or a symlink that is treated as one.
         is_dir: bool,
@@ -195,7 +190,6 @@ impl Remarks {
 /// One entry that would be changed, as a plan needs it: paths are made only on request, and no time is measured. Most
 /// entries lie in the folder of the entry before.
 pub struct Planned<'a> {
-    /// The change.
     pub change: Change,
     /// The source entry as it was decided on.
     pub meta: &'a Meta,
@@ -217,7 +211,6 @@ impl std::fmt::Debug for Planned<'_> {
     }
 }
 
-/// The paths of an entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EntryPaths {
     /// Path in the transfer, without the source's root.

@@ -348,7 +348,6 @@ impl Limits {
         Limits { jobs, ..Limits::default() }
     }
 
-    /// Returns whether a rate is limited.
     pub fn limits_a_rate(&self) -> bool {
         self.bytes_per_s_max.is_some() || self.operations_per_s_max.is_some()
     }

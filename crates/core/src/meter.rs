@@ -27,7 +27,6 @@ pub enum Phase {
     Write,
     /// Owner, mode, times, attributes; syncing and closing.
     Settle,
-    /// Removing.
     Remove,
     /// Computing: hashes, signatures.
     Compute,
@@ -47,7 +46,6 @@ pub enum Phase {
     Room,
 }
 
-/// Number of phases.
 pub const PHASES: usize = Phase::Room as usize + 1;
 
 /// The counters of one worker. One thread writes, others read.
@@ -181,7 +179,6 @@ impl Lane {
         add(&self.slowed, 1);
     }
 
-    /// Counters of its connections.
     pub fn wire(&self) -> &ConnectionCounters {
         &self.wire
     }
@@ -196,7 +193,6 @@ impl Lane {
         self.change(phase, u32::MAX);
     }
 
-    /// From one phase to another.
     pub fn turn(&self, from: Phase, to: Phase) {
         self.leave(from);
         self.enter(to);
@@ -377,7 +373,6 @@ impl Drop for ActivityGuard<'_> {
 /// A batch of entries that a planner found, with their sizes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FoundEntries {
-    /// Entries found.
     pub found: u64,
     /// Those of them for which nothing is left to do: up to date, left out, refused.
     pub done: u64,
@@ -613,7 +608,6 @@ impl ConnectionCounters {
         add(&self.handshake_us, rtt_us);
     }
 
-    /// A connection was looked at.
     pub fn sampled(&self, look: &ConnectionSample) {
         add(&self.looks, 1);
         add(&self.rtt_us, look.rtt_us);

@@ -105,13 +105,10 @@ pub struct Machine {
     pub kernel: String,
     /// Architecture.
     pub arch: String,
-    /// Model name of the CPUs.
     pub cpu_model: Option<String>,
     /// CPUs that this process may use; a quota makes it a fraction.
     pub cpus: f64,
-    /// CPUs that are on.
     pub cpus_online: usize,
-    /// Memory in bytes.
     pub memory_bytes: u64,
     /// The cloud's instance type, where there is one.
     pub instance_type: Option<String>,

@@ -44,7 +44,6 @@ pub enum BlockFault {
 /// A block that differs from the written one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WrongBlock {
-    /// The block.
     pub block: Block,
     /// Its defect.
     pub fault: BlockFault,

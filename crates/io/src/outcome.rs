@@ -96,15 +96,12 @@ pub struct LogEntry {
 /// Entries for `write_bw_log` and its like; empty without them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogEntries {
-    /// Bandwidth.
     pub bandwidth: Vec<LogEntry>,
     /// Operations.
     pub iops: Vec<LogEntry>,
     /// Latencies of submission, of completion, and both together.
     pub slat: Vec<LogEntry>,
-    /// See there.
     pub clat: Vec<LogEntry>,
-    /// See there.
     pub lat: Vec<LogEntry>,
 }
 
@@ -131,7 +128,6 @@ pub struct Outcome {
     pub switches: u64,
     /// Page faults with and without a read from a device.
     pub faults: [u64; 2],
-    /// Depths.
     pub depths: DepthCounts,
     /// Logs over time.
     pub logged: LogEntries,

@@ -76,7 +76,6 @@ impl Histogram {
         self.squares = self.squares.wrapping_add(other.squares);
     }
 
-    /// Number of values.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -186,7 +185,6 @@ impl Series {
         self.values.push(value);
     }
 
-    /// Number of values.
     pub fn samples(&self) -> usize {
         self.values.len()
     }

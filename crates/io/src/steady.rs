@@ -3,7 +3,6 @@
 
 use std::collections::VecDeque;
 
-/// Metric that has to be steady.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SteadyMetric {
     /// Blocks a second.
@@ -28,7 +27,6 @@ impl SteadyMetric {
 /// Condition for a steady state.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SteadyCriterion {
-    /// Metric.
     pub of: SteadyMetric,
     /// The slope of a line through the rates; otherwise the one that is furthest from their mean.
     pub slope: bool,
@@ -63,7 +61,6 @@ pub struct SteadySample {
 }
 
 impl SteadySample {
-    /// The value of one metric.
     pub fn of(&self, measure: SteadyMetric) -> f64 {
         match measure {
             SteadyMetric::Blocks => self.blocks_per_s,

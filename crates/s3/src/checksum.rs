@@ -28,7 +28,6 @@ pub enum Algorithm {
 /// A computed or stored checksum.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checksum {
-    /// Algorithm.
     pub algorithm: Algorithm,
     /// Value; big-endian for CRCs, as in S3's base64 form.
     pub value: Vec<u8>,
@@ -126,7 +125,6 @@ impl Hasher {
         }
     }
 
-    /// Returns the checksum.
     pub fn finish(self) -> Checksum {
         let value = match self.state {
             State::Crc(crc) => {

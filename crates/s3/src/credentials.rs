@@ -240,9 +240,6 @@ impl AwsHttpClient {
     }
 
     /// TLS configuration, created on first use.
-    ///
-    /// # Errors
-    /// As [`crate::client::tls::config`].
     pub fn tls(&self) -> Result<&TlsConnector, String> {
         let shared = &self.shared;
         let make = || {

@@ -32,7 +32,6 @@ const OBJECT: [&str; 3] = [
     "x-amz-server-side-encryption-customer-key",
     "x-amz-server-side-encryption-customer-key-md5",
 ];
-/// The same of the source of a copy.
 const COPY_SOURCE: [&str; 3] = [
     "x-amz-copy-source-server-side-encryption-customer-algorithm",
     "x-amz-copy-source-server-side-encryption-customer-key",
@@ -60,7 +59,6 @@ impl CustomerKey {
         }
     }
 
-    /// The headers for the source of a copy.
     pub(crate) fn of_copy_source(&self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
         COPY_SOURCE.map(HeaderName::from_static).into_iter().zip(self.values())
     }

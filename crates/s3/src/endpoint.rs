@@ -28,7 +28,6 @@ pub(crate) enum Endpoint {
     Aws {
         /// Dual-stack endpoints (IPv4 and IPv6).
         dualstack: bool,
-        /// FIPS endpoints.
         fips: bool,
     },
     /// URL from the settings.
@@ -256,11 +255,9 @@ fn is_dns_label(bucket: &str) -> bool {
 /// An access point of one region.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessPoint<'a> {
-    /// Region.
     pub region: &'a str,
     /// Account: twelve digits.
     pub account: &'a str,
-    /// Name.
     pub name: &'a str,
 }
 

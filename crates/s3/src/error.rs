@@ -45,7 +45,6 @@ const ARCHIVED: &str = "InvalidObjectState";
 /// A failed request, after its attempts.
 #[derive(Clone, Debug)]
 pub struct Error {
-    /// Kind.
     pub kind: ErrorKind,
     /// Operation in AWS's terms (`PutObject`).
     pub operation: &'static str,

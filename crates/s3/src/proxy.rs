@@ -22,7 +22,6 @@ pub(crate) struct Proxy {
     pub host: String,
     /// TCP port.
     pub port: u16,
-    /// Value of Proxy-Authorization.
     pub authorization: Option<HeaderValue>,
 }
 

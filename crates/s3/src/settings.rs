@@ -81,7 +81,6 @@ pub(crate) struct ResolvedSettings {
     pub attempts: RetryAttempts,
     pub connect_timeout: Duration,
     pub read_timeout: Duration,
-    /// Proxies.
     pub proxies: Proxies,
 }
 
@@ -365,7 +364,6 @@ pub fn identifier(name: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// Returns a file with identifiers for names.
 pub fn with_identifiers(text: &str, kind: EnvConfigFileKind) -> Cow<'_, str> {
     let mut out = String::new();
     let mut changed = false;

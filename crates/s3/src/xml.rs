@@ -25,7 +25,6 @@ pub(crate) enum Node<'n> {
     End {
         /// Parent element; empty for the root.
         parent: &'n [u8],
-        /// Name.
         name: &'n [u8],
     },
 }

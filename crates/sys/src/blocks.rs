@@ -123,7 +123,6 @@ pub fn open(path: &Path, write: bool, direct: bool) -> Result<OwnedFd> {
 /// Synchronisation of writes with the device, open(2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sync {
-    /// None.
     None,
     /// Data and metadata: O_SYNC.
     All,
@@ -132,9 +131,6 @@ pub enum Sync {
 }
 
 /// As [`open`], with synchronised writes.
-///
-/// # Errors
-/// As [`open`].
 pub fn open_synced(path: &Path, write: bool, direct: bool, sync: Sync) -> Result<OwnedFd> {
     let mut flags = OFlags::CLOEXEC | OFlags::NOCTTY;
     flags |= if write { OFlags::RDWR } else { OFlags::RDONLY };
@@ -245,7 +241,6 @@ pub(crate) mod tests {
         path
     }
 
-    /// A transfer of one of its blocks.
     pub(crate) fn block(number: u32, write: bool) -> Transfer {
         let offset = 4096 * u64::from(number);
         Transfer { file: 0, write, begin: 0, bytes: 4096, offset, priority: 0 }

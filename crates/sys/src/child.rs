@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, Once, PoisonError};
 use std::time::{Duration, Instant};
 
-/// End of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProcessEnd {
     /// Exited with a code.
@@ -20,7 +19,6 @@ pub enum ProcessEnd {
     Killed(i32),
 }
 
-/// What a child does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChildState {
     /// It runs, sleeps or waits.
@@ -40,17 +38,11 @@ pub fn wait_for_end(pid: u32) -> io::Result<()> {
 }
 
 /// Waits until a child has ended or is stopped, without reaping it. One that is stopped already is reported at once.
-///
-/// # Errors
-/// As [`wait_for_end`].
 pub fn wait_for_stop(pid: u32) -> io::Result<ChildState> {
     state(pid, WaitIdOptions::EXITED | WaitIdOptions::STOPPED)
 }
 
 /// What a child does now, without reaping it.
-///
-/// # Errors
-/// As [`wait_for_end`].
 pub fn look(pid: u32) -> io::Result<ChildState> {
     state(pid, WaitIdOptions::EXITED | WaitIdOptions::STOPPED | WaitIdOptions::NOHANG)
 }
@@ -214,9 +206,6 @@ pub fn signal_session(leader: u32, signal: i32) -> io::Result<()> {
 }
 
 /// Kills all processes of a session, also those that appear meanwhile.
-///
-/// # Errors
-/// As [`signal_session`].
 pub fn kill_session(leader: u32) -> io::Result<()> {
     // A process may fork between the look and the signal, but not for ever.
     for _ in 0..3 {

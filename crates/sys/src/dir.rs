@@ -162,9 +162,6 @@ impl Reader {
 
     /// Reads names until the directory ends (`None`) or `each` breaks; then returns the position after the
     /// last name that was passed on, for [`seek`], since the descriptor itself has advanced further.
-    ///
-    /// # Errors
-    /// As [`Reader::next_batch`].
     pub fn read_until(
         &mut self,
         dir: BorrowedFd<'_>,
@@ -185,9 +182,6 @@ impl Reader {
     }
 
     /// Reads the whole directory, piece by piece.
-    ///
-    /// # Errors
-    /// As [`Reader::next_batch`].
     pub fn for_each(
         &mut self,
         dir: BorrowedFd<'_>,
@@ -272,7 +266,6 @@ impl Strings {
         self.ends.push(self.bytes.len());
     }
 
-    /// Number of strings.
     pub fn len(&self) -> usize {
         self.ends.len()
     }

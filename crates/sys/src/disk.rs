@@ -11,7 +11,6 @@ use std::sync::{PoisonError, RwLock};
 pub struct Space {
     /// Bytes available to ordinary users.
     pub free_bytes: u64,
-    /// Bytes in use.
     pub used_bytes: u64,
     /// Free inodes; `None` if the file system allocates them dynamically.
     pub free_inodes: Option<u64>,
@@ -100,7 +99,6 @@ pub fn read_ahead_bytes(dev: u64) -> Option<u64> {
     text.ok()?.trim().parse::<u64>().ok().map(|kib| kib << 10)
 }
 
-/// A block device.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct BlockDevice {
     /// Kernel name: `vda`, `loop3`, `dm-0`.

@@ -317,9 +317,6 @@ pub fn write_all_vectored<'a>(
 }
 
 /// Writes all buffers in order, starting at an offset.
-///
-/// # Errors
-/// As [`write_all_vectored`].
 pub fn write_all_vectored_at<'a>(
     fd: BorrowedFd<'_>,
     buffers: impl IntoIterator<Item = &'a [u8]>,
@@ -364,7 +361,6 @@ pub enum Through {
     Nothing,
     /// Those that stay below the directory.
     Inside,
-    /// All.
     Anything,
 }
 

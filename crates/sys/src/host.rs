@@ -157,7 +157,6 @@ fn is_publishable(option: &str) -> bool {
 pub struct DiskKind {
     /// Kernel name: `nvme0n1`.
     pub name: String,
-    /// Its model.
     pub model: Option<String>,
     /// Active I/O scheduler: `none`, `mq-deadline`.
     pub scheduler: Option<String>,

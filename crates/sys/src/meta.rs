@@ -87,7 +87,6 @@ impl Meta {
         Meta { kind, mode, size, blocks, uid, gid, nlink, dev, ino, rdev, mtime, atime, ctime }
     }
 
-    /// Allocated bytes.
     pub fn allocated_bytes(&self) -> u64 {
         self.blocks * 512
     }
@@ -230,7 +229,6 @@ pub fn set_times(
     Ok(rustix::fs::utimensat(dir, name, &stamps, AtFlags::SYMLINK_NOFOLLOW)?)
 }
 
-/// Device number of major and minor.
 pub fn device(major: u32, minor: u32) -> u64 {
     rustix::fs::makedev(major, minor)
 }
@@ -251,7 +249,6 @@ pub enum Kind {
     Symlink,
     /// A named pipe.
     Fifo,
-    /// A socket.
     Socket,
     /// A character device.
     CharDevice,

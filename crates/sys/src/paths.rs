@@ -184,9 +184,6 @@ impl Links {
 
     /// Opens a file for reading. Does not block: the writer of a FIFO is waited for by
     /// [`stdio::Input`](crate::stdio::Input).
-    ///
-    /// # Errors
-    /// As [`Links::open_dir`].
     pub fn open_read(&self, at: BorrowedFd<'_>, path: &CStr) -> Result<OwnedFd> {
         self.open(at, path, OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK)
     }
@@ -203,9 +200,6 @@ impl Links {
     }
 
     /// Opens a file for the output of a command, whose writes block. Existing content is replaced.
-    ///
-    /// # Errors
-    /// As [`Links::open_write`].
     pub fn open_output(&self, path: &Path) -> Result<OwnedFd> {
         let fd = self.open_write(path, false)?;
         rustix::io::ioctl_fionbio(&fd, false)?;
@@ -213,9 +207,6 @@ impl Links {
     }
 
     /// Opens a file that only its owner may read, and creates it if missing. It is read, and written at its end.
-    ///
-    /// # Errors
-    /// As [`Links::open_dir`].
     pub fn open_private(&self, path: &Path) -> Result<OwnedFd> {
         self.open_with(CWD, &c_path(path)?, CREATE | OFlags::RDWR | OFlags::APPEND, 0o600)
     }
@@ -327,7 +318,6 @@ pub enum Links {
     Trusted,
     /// As `Trusted`, and the path has to end in this directory or below it.
     Within(PathBuf),
-    /// All.
     Any,
 }
 
@@ -336,7 +326,6 @@ pub enum Links {
 pub enum RefusedLink {
     /// A symlink of another user.
     Foreign {
-        /// Its name.
         name: Vec<u8>,
         /// Its owner.
         uid: u32,
@@ -398,7 +387,6 @@ const LINKS_MAX: usize = 40;
 const NAME: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const DIR: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// End of a path.
 pub(crate) struct PathEnd {
     /// Directory that contains the last name.
     pub(crate) dir: OwnedFd,
@@ -524,7 +512,6 @@ struct MountLine {
     device: Vec<u8>,
     /// The directory of the file system that is mounted.
     root: PathBuf,
-    /// Where it is mounted.
     point: PathBuf,
 }
 

@@ -164,7 +164,6 @@ pub fn ticks_per_s() -> u64 {
     rustix::param::clock_ticks_per_second()
 }
 
-/// Bytes per page.
 pub fn page_bytes() -> u64 {
     rustix::param::page_size() as u64
 }

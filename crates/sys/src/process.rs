@@ -154,12 +154,10 @@ pub fn gid_of(name: &str) -> Option<u32> {
     lookup!(libc::getgrnam_r, name.as_ptr(), libc::group, |r: &libc::group| r.gr_gid)
 }
 
-/// Name of a user.
 pub fn user_name(uid: u32) -> Option<String> {
     lookup!(libc::getpwuid_r, uid, libc::passwd, |r: &libc::passwd| { owned(r.pw_name) })
 }
 
-/// Name of a group.
 pub fn group_name(gid: u32) -> Option<String> {
     lookup!(libc::getgrgid_r, gid, libc::group, |r: &libc::group| owned(r.gr_name))
 }
@@ -248,7 +246,6 @@ pub fn set_batch() -> io::Result<()> {
     })
 }
 
-/// Resource of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitedResource {
     /// Threads and processes.
@@ -266,7 +263,6 @@ pub enum LimitedResource {
 /// A limit with its headroom.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Headroom {
-    /// Its resource.
     pub of: LimitedResource,
     /// Its name: `kernel.threads-max`, `RLIMIT_NPROC`.
     pub name: &'static str,

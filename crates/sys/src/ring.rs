@@ -191,7 +191,6 @@ impl Drop for Ring<'_> {
 pub struct Settings {
     /// Number of buffers, and of operations in flight.
     pub depth: u32,
-    /// Bytes per buffer.
     pub buffer_bytes: usize,
     /// Register the buffers, so that the kernel maps them once (IORING_REGISTER_BUFFERS).
     pub fixed_buffers: bool,

@@ -58,9 +58,6 @@ pub fn input() -> io::Result<File> {
 }
 
 /// Returns standard output, unbuffered.
-///
-/// # Errors
-/// As [`input`].
 pub fn output() -> io::Result<File> {
     opened(1, io::stdout())
 }
@@ -202,7 +199,6 @@ impl<S: Fn() -> bool> Output<S> {
         Output { may_block: may_block(&file), file, stop }
     }
 
-    /// Returns the file.
     pub fn file(&self) -> &File {
         &self.file
     }

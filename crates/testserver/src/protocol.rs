@@ -10,7 +10,6 @@ macro_rules! operations {
     ($($name:ident)*) => {
         /// An S3 operation, or `Other` for all that these servers do not distinguish.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[allow(missing_docs, reason = "the names are those of the Amazon S3 API reference")]
         pub enum Operation { $($name,)* }
 
         impl Operation {

@@ -9,7 +9,6 @@ use std::{fmt, io};
 /// A failed operation without the names of its entry.
 #[derive(Debug)]
 pub struct Failure {
-    /// The operation.
     pub operation: Operation,
     /// The error of the system.
     pub error: io::Error,

@@ -67,9 +67,6 @@ impl Location {
     }
 
     /// Parses a name from a list: in S3 if it begins with `s3://`, otherwise always a local path.
-    ///
-    /// # Errors
-    /// As [`S3Url::parse`].
     pub fn parse_listed(name: &OsStr) -> Result<Location, Fatal> {
         match name.as_bytes().strip_prefix(SCHEME) {
             Some(rest) => S3Url::parse(rest).map(Location::S3),
@@ -241,7 +238,6 @@ impl Sources {
         }
     }
 
-    /// Returns the number of sources.
     pub fn len(&self) -> usize {
         match self {
             Sources::Paths(paths) => paths.len(),

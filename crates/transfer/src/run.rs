@@ -170,10 +170,6 @@ impl<'a> Run<'a> {
         Outcome { took: self.started.elapsed(), stopped: true, ..Outcome::default() }
     }
 
-    /// Runs the job.
-    ///
-    /// # Errors
-    /// As [`Job::pass`].
     pub fn carry_out(self, job: &impl Job) -> Result<Outcome, Fatal> {
         let Run { control, listener, started, hints } = self;
         let configuration = Configuration::new(job.terms(), hints);

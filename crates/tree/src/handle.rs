@@ -170,9 +170,6 @@ impl DirectoryHandle {
     }
 
     /// Like [`DirectoryHandle::fd`], but reopens by one `..` step from the open descriptor of a direct subdirectory.
-    ///
-    /// # Errors
-    /// As [`DirectoryHandle::fd`].
     pub fn fd_from_below(self: &Arc<Self>, below: &OwnedFd) -> io::Result<Arc<OwnedFd>> {
         if let Some(fd) = self.opened() {
             return Ok(fd);
@@ -265,7 +262,6 @@ impl DirectoryHandle {
         self.fd.lock().clone()
     }
 
-    /// Returns the budget of this handle.
     pub fn budget(&self) -> &Arc<HandleBudget> {
         &self.budget
     }

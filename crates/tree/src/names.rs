@@ -40,12 +40,10 @@ impl NameList {
         self.kinds.push(kind);
     }
 
-    /// Returns the number of names.
     pub fn len(&self) -> usize {
         self.kinds.len()
     }
 
-    /// Returns whether there are no names.
     pub fn is_empty(&self) -> bool {
         self.kinds.is_empty()
     }
@@ -85,12 +83,10 @@ impl ByInode {
         self.names.push(name);
     }
 
-    /// Returns the number of names.
     pub fn len(&self) -> usize {
         self.order.len()
     }
 
-    /// Returns whether there are no names.
     pub fn is_empty(&self) -> bool {
         self.order.is_empty()
     }

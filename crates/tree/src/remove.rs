@@ -51,7 +51,6 @@ pub enum RemovalOutcome {
     Failed,
 }
 
-/// Options of a removal.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RemoveOptions {
     /// A directory on another file system than the top is an error and is kept.
@@ -547,7 +546,6 @@ pub trait ParallelRemoval: Sync {
     fn failed(&self, place: &RemovalPath<'_>, operation: Operation, cause: Cause);
 }
 
-/// Counts of a removal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RemovedCounts {
     /// Non-directories removed.

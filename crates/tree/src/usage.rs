@@ -324,7 +324,6 @@ impl Visit for UsageShared<'_> {
     }
 }
 
-/// Number of a line.
 pub type LineId = u32;
 
 /// Stands for no line; the number of lines stays below it.

@@ -15,9 +15,7 @@ use std::path::Path;
 
 /// A pair of calls. `position` is where the file's position is, for those that use it.
 pub(crate) trait BlockCall {
-    /// To the buffer.
     fn read(file: &OwnedFd, buffer: &mut [u8], offset: u64, position: &mut u64) -> i64;
-    /// From the buffer.
     fn write(file: &OwnedFd, buffer: &[u8], offset: u64, position: &mut u64) -> i64;
 }
 

@@ -67,7 +67,6 @@ pub(super) trait Engine {
         Ok(0)
     }
 
-    /// Takes one that is done.
     fn take(&mut self) -> Option<Completion> {
         None
     }
@@ -116,7 +115,6 @@ pub(super) struct Failure {
 }
 
 impl Failure {
-    /// With the errno of an error.
     pub(super) fn of(error: &Error, sentence: String) -> Failure {
         Failure { errno: errno::of(error), sentence }
     }

@@ -7,12 +7,7 @@ use crate::random::Random;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BlockSizes {
     /// Any multiple of the least up to the largest, all alike (`bsrange`).
-    Range {
-        /// The least.
-        least: u64,
-        /// The largest.
-        largest: u64,
-    },
+    Range { least: u64, largest: u64 },
     /// These with their shares in percent, which are 100 together (`bssplit`).
     Split(Vec<(u64, u8)>),
 }
@@ -26,12 +21,10 @@ impl BlockSizes {
         }
     }
 
-    /// The least.
     pub fn least(&self) -> u64 {
         self.ends().into_iter().min().unwrap_or(1)
     }
 
-    /// The largest.
     pub fn largest(&self) -> u64 {
         self.ends().into_iter().max().unwrap_or(1)
     }
@@ -96,9 +89,7 @@ impl Ioprio {
 pub struct PriorityShare {
     /// Size of these blocks; `None`: all sizes.
     pub block_bytes: Option<u64>,
-    /// Percent of them.
     pub percent: u8,
-    /// Their priority.
     pub priority: Ioprio,
 }
 
@@ -112,7 +103,6 @@ pub struct Priorities {
 }
 
 impl Priorities {
-    /// Blocks have priorities of their own.
     pub fn of_blocks(&self) -> bool {
         self.blocks.iter().any(|shares| !shares.is_empty())
     }

@@ -13,9 +13,7 @@ use std::time::Duration;
 /// Direction and order (`rw`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rw {
-    /// It reads.
     pub reads: bool,
-    /// It writes.
     pub writes: bool,
     /// In random order.
     pub random: bool,
@@ -43,7 +41,6 @@ impl Rw {
 /// Bytes, or a share of the existing size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
-    /// Bytes.
     Bytes(u64),
     /// Percent of the file or device.
     Percent(u8),
@@ -105,7 +102,6 @@ defaulted! {
         pub directories: Vec<PathBuf>,
         /// Clones of it (`numjobs`).
         pub clones: u32 = 1,
-        /// The engine.
         pub engine: EngineKind = EngineKind::Psync,
         /// Blocks in flight (`iodepth`).
         pub depth: u32 = 1,
@@ -233,11 +229,9 @@ defaulted! {
         pub stat: StatCall,
         /// Details of `verify`.
         pub checks: VerifyOptions,
-        /// Written content.
         pub written: BufferContent,
         /// Search for a depth.
         pub aim: Option<LatencyTarget>,
-        /// Least rates.
         pub least: MinimumRates,
         /// Nodes of the machine.
         pub nodes: NumaNodes,
@@ -313,20 +307,11 @@ pub enum NameUse {
     /// It is never opened.
     Nothing,
     /// It is made.
-    Made {
-        /// It is a folder.
-        folder: bool,
-    },
+    Made { folder: bool },
     /// It is looked at.
-    Seen {
-        /// It is a folder.
-        folder: bool,
-    },
+    Seen { folder: bool },
     /// It is removed.
-    Removed {
-        /// It is a folder.
-        folder: bool,
-    },
+    Removed { folder: bool },
 }
 
 impl EngineKind {
@@ -433,7 +418,6 @@ pub struct BlockOrder {
     pub sequence: Vec<u64>,
     /// Each repetition begins that many blocks further (`random_sequence_stride`).
     pub strides: bool,
-    /// Zones.
     pub zones: Option<Zones>,
 }
 
@@ -468,7 +452,6 @@ pub struct JobRelations {
     pub exit: Option<ExitWhat>,
     /// The same where a clone ended with an error (`exitall_on_error`).
     pub exit_on_error: bool,
-    /// Its share of a flow.
     pub flow: Option<FlowShare>,
 }
 
@@ -542,7 +525,6 @@ pub struct BufferContent {
 /// Search for the greatest depth with a latency (`latency_target`).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LatencyTarget {
-    /// The latency.
     pub latency: Duration,
     /// Time at each depth (`latency_window`).
     pub window: Duration,
@@ -601,9 +583,7 @@ pub struct Clocks {
 /// Logs over time (`write_bw_log` and its like): the prefix of the file's name, if wanted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogPrefixes {
-    /// Bandwidth.
     pub bandwidth: Option<PathBuf>,
-    /// Latency.
     pub latency: Option<PathBuf>,
     /// Operations.
     pub iops: Option<PathBuf>,

@@ -24,7 +24,6 @@ pub(super) struct FileUse<'a> {
     pub step_bytes: u64,
 }
 
-/// One file.
 #[derive(Clone, Debug)]
 pub(super) struct FilePlan<'a> {
     pub path: PathBuf,
@@ -44,7 +43,6 @@ impl<'a> FilePlan<'a> {
         self.named == NameUse::Nothing
     }
 
-    /// It is a folder, or is to be one.
     pub(super) fn is_folder(&self) -> bool {
         matches!(
             self.named,

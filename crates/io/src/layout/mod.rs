@@ -32,7 +32,6 @@ pub struct Safety {
 /// A file, or a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaidFile {
-    /// Its name.
     pub path: PathBuf,
     /// Its length; of `ioengine=null`, where nothing is opened, the length it would have.
     pub bytes: u64,
@@ -44,7 +43,6 @@ pub struct LaidFile {
     pub nothing: bool,
 }
 
-/// The files of one clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CloneFiles {
     /// Its job's place in the list.

@@ -16,10 +16,16 @@ pub(super) enum FileState {
     /// Nothing.
     Absent,
     /// A regular file; `ours` if it is as an earlier run laid it out and left it.
-    File { bytes: u64, allocated_bytes: u64, ours: bool },
+    File {
+        bytes: u64,
+        allocated_bytes: u64,
+        ours: bool,
+    },
     /// A block device and its number.
-    Device { bytes: u64, number: u64 },
-    /// A folder.
+    Device {
+        bytes: u64,
+        number: u64,
+    },
     Folder,
 }
 

@@ -14,7 +14,6 @@ const REALTIME: u8 = 1;
 /// A file to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogFile {
-    /// Path of the file.
     pub path: PathBuf,
     /// Content.
     pub text: String,

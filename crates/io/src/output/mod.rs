@@ -35,7 +35,6 @@ pub struct Facts {
     pub globals: Vec<(String, String)>,
     /// Warnings for readers of the result.
     pub warnings: Vec<String>,
-    /// The machine.
     pub machine: Machine,
     /// Work of disks meanwhile.
     pub disks: Vec<DiskUse>,
@@ -87,13 +86,10 @@ pub fn parts<'a>(jobs: &'a [Job], outcomes: &'a [Outcome]) -> Vec<ReportEntry<'a
 pub struct RateSum {
     /// The least.
     pub min: f64,
-    /// The most.
     pub max: f64,
-    /// The mean.
     pub mean: f64,
     /// Sum of squared distances from the mean.
     squares: f64,
-    /// Values.
     pub samples: u64,
 }
 
@@ -131,7 +127,6 @@ impl RateSum {
 pub struct DirectionSum {
     /// Blocks.
     pub ios: u64,
-    /// Bytes.
     pub bytes: u64,
     /// Blocks that went in part.
     pub short: u64,
@@ -330,7 +325,6 @@ pub fn depth_shares(depths: &DepthCounts) -> [[f64; 7]; 3] {
     })
 }
 
-/// Shares of latencies.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LatencyShares {
     /// Below a microsecond.

@@ -17,7 +17,6 @@ use orders::{Permutation, Sequence, Shares, Strides, Zipf};
 /// The part of one file that a clone works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// Its beginning.
     pub begin_bytes: u64,
     /// Its length.
     pub bytes: u64,

@@ -193,7 +193,6 @@ impl Zipf {
     }
 }
 
-/// One part.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     /// Numbers by chance below this, of those that are not below the part before, belong to it.

@@ -400,7 +400,6 @@ impl<E: Engine> CloneLoop<'_, E> {
         Ok(())
     }
 
-    /// So many were begun.
     #[inline(always)]
     fn begun(&mut self, went: u32) {
         if went == 0 {

@@ -7,7 +7,6 @@ use std::time::Duration;
 /// Rates over time are taken so often (`bwavgtime`, `iopsavgtime`).
 pub(super) const SAMPLE: Duration = Duration::from_millis(500);
 
-/// Kind of latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LatencyKind {
     Slat = 0,

@@ -46,7 +46,6 @@ impl CloneCounters {
         }
     }
 
-    /// Ends the clone.
     pub(super) fn end(&self) {
         self.over.store(true, Ordering::Relaxed);
     }

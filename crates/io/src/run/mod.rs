@@ -223,7 +223,6 @@ const NAP: Duration = Duration::from_millis(2);
 
 /// A run under way.
 pub struct RunView<'a> {
-    /// Its progress.
     pub progress: Progress,
     tasks: &'a [CloneTask<'a>],
     /// Measurements of clones of earlier groups.

@@ -176,7 +176,6 @@ impl FlowSeat<'_> {
 /// Unit of the time between two looks.
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A job that is watched.
 struct WatchedJob {
     job: usize,
     watch: SteadyWatch,
@@ -188,7 +187,6 @@ struct WatchedJob {
     is_over: bool,
 }
 
-/// All of them.
 pub(super) struct SteadyStates(Vec<WatchedJob>);
 
 impl SteadyStates {

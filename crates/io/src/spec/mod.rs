@@ -28,7 +28,6 @@ pub enum Format {
     /// For people.
     #[default]
     Normal,
-    /// JSON.
     Json,
     /// JSON with histograms.
     JsonPlus,
@@ -40,9 +39,7 @@ pub enum Eta {
     /// On a terminal.
     #[default]
     Auto,
-    /// Always.
     Always,
-    /// Never.
     Never,
 }
 
@@ -61,7 +58,6 @@ defaulted! {
     pub struct RunOptions {
         /// File of the report; `None` is standard output.
         pub output: Option<PathBuf>,
-        /// Its format.
         pub format: Format,
         /// A report after each such time.
         pub status_interval: Option<Duration>,
@@ -112,7 +108,6 @@ pub struct Request {
 pub trait Environment {
     /// The text of a file that a job file includes.
     fn include(&self, path: &str) -> io::Result<String>;
-    /// The value of an environment variable.
     fn variable(&self, name: &str) -> Option<String>;
     /// CPUs that may be used (`$ncpus`).
     fn cpus(&self) -> u64;

@@ -11,7 +11,6 @@ use std::time::Duration;
 /// Form of an option's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takes {
-    /// A value.
     Value,
     /// Perhaps `=1` or `=0`; nothing is 1.
     Mark,
@@ -34,12 +33,10 @@ pub enum Effect {
     Noted(&'static str),
 }
 
-/// One option.
 #[derive(Clone, Copy)]
 pub struct IoOption {
     /// fio's first name for it, which results and fio's command line have.
     pub name: &'static str,
-    /// Its other names.
     pub aliases: &'static [&'static str],
     /// The name that help and completions have: `name`, or an alias.
     pub listed: &'static str,
@@ -53,15 +50,12 @@ pub struct IoOption {
     pub sweeps: bool,
     /// Whether each occurrence counts, not the last one only.
     pub repeats: bool,
-    /// Its effect.
     pub effect: Effect,
 }
 
 /// Options under one title of the help.
 pub struct OptionGroup {
-    /// The title.
     pub title: &'static str,
-    /// Its options.
     pub options: &'static [IoOption],
 }
 
@@ -123,7 +117,6 @@ const fn noted(
     IoOption { sweeps: false, effect: Effect::Noted(why), ..value(name, what, help, |_, _| Ok(())) }
 }
 
-/// An option of the run with a value.
 const fn of_run(
     name: &'static str,
     what: &'static str,
@@ -138,7 +131,6 @@ const fn of_run(
     }
 }
 
-/// A switch of the run.
 const fn switch(
     name: &'static str,
     help: &'static str,
@@ -180,12 +172,10 @@ impl IoOption {
     }
 }
 
-/// All options.
 pub fn options() -> impl Iterator<Item = &'static IoOption> {
     GROUPS.iter().flat_map(|group| group.options)
 }
 
-/// Returns whether this is the name of an option.
 pub fn is_option(name: &str) -> bool {
     find(name).is_ok()
 }

@@ -27,11 +27,8 @@ pub enum Origin {
 /// One option as it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// Its name.
     pub name: String,
-    /// Its value.
     pub value: Option<String>,
-    /// Its origin.
     pub origin: Origin,
     /// Its value is a list of which each cell of a sweep takes one.
     pub swept: bool,
@@ -97,7 +94,6 @@ struct JobFileReader<'a> {
 }
 
 impl JobFileReader<'_> {
-    /// Reads one file.
     fn read(&mut self, name: &str, text: &str) -> Result<(), String> {
         let nested = self.included > 0;
         for (at, line) in text.lines().enumerate() {

@@ -16,7 +16,6 @@ pub enum UnitBase {
 /// The unit of a time without one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BareTime {
-    /// Seconds.
     Seconds,
     /// Microseconds.
     Micros,
@@ -253,7 +252,6 @@ pub fn names(text: &str) -> Result<Vec<String>, String> {
 /// Terms and brackets inside of each other, at most.
 const DEPTH_MAX: u32 = 32;
 
-/// Returns whether a text is an expression.
 fn is_expression(text: &str) -> bool {
     text.contains(['(', ')', '*', '+', '/', '^'])
 }

@@ -40,7 +40,6 @@ pub fn skip(text: &str, base: UnitBase) -> Result<i64, String> {
     Ok(turn * bytes)
 }
 
-/// A block that can be.
 pub fn block(text: &str, base: UnitBase) -> Result<u64, String> {
     match units::size(text, base)? {
         0 => Err("must be at least 1".to_owned()),
@@ -206,7 +205,6 @@ pub fn verify(text: &str) -> Result<Option<VerifyKind>, String> {
     })
 }
 
-/// A time, as the duration it is.
 pub fn time(text: &str, bare: BareTime) -> Result<Duration, String> {
     units::time_us(text, bare).map(Duration::from_micros)
 }

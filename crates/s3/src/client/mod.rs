@@ -69,14 +69,12 @@ impl Client {
         }
     }
 
-    /// Counts in the lane, if there is one.
     pub(crate) fn count(&self, what: impl FnOnce(&Lane)) {
         if let Some(doing) = &self.doing {
             what(doing.lane());
         }
     }
 
-    /// The session of this client.
     pub fn session(&self) -> &Arc<S3Session> {
         &self.pool.session
     }
@@ -150,7 +148,6 @@ impl Client {
 pub struct RequestCounts {
     /// Successful requests.
     pub succeeded: u64,
-    /// Retried requests.
     pub retries: u64,
     /// Throttling responses and time-outs.
     pub throttled: u64,

@@ -34,7 +34,6 @@ pub(crate) struct BucketRoute {
     bucket: Option<String>,
     /// Target.
     pub route: Route,
-    /// Host header.
     pub host: HeaderValue,
     /// Connections to it.
     pub host_pool: Rc<HostPool>,
@@ -49,7 +48,6 @@ struct Identity {
 
 /// Connections and caches of a core.
 pub(crate) struct Pool {
-    /// The session.
     pub session: Arc<S3Session>,
     /// Rate limit of content.
     pub throttle: Option<Arc<Throttle>>,

@@ -98,9 +98,7 @@ impl Request {
 pub struct Response {
     /// 200, 204, 206 …
     pub status: StatusCode,
-    /// Headers.
     pub headers: HeaderMap,
-    /// Body.
     pub body: Bytes,
 }
 
@@ -588,7 +586,6 @@ async fn collect(
     Ok(all.freeze())
 }
 
-/// Bytes per frame.
 const FRAME_BYTES: usize = 1 << 20;
 
 /// Counts the content of a request over all attempts, each byte once.
@@ -700,7 +697,6 @@ pub(crate) struct PhaseReporter {
     sent: Option<Instant>,
 }
 
-/// Phase of operations that have their own.
 pub(crate) fn own_phase(operation: &str) -> Option<Phase> {
     match operation {
         "HeadObject" | "HeadBucket" => Some(Phase::Look),
@@ -752,7 +748,6 @@ impl PhaseReporter {
 pub struct Download {
     /// 200 or 206.
     pub status: StatusCode,
-    /// Headers.
     pub headers: HeaderMap,
     pub(crate) rest: Option<BodyReader>,
     pub(crate) client: Client,
@@ -832,9 +827,6 @@ impl Download {
 
 impl BodyReader {
     /// Next piece; `None` at the end.
-    ///
-    /// # Errors
-    /// As [`Download::chunk`].
     pub async fn piece(&mut self, operation: &'static str) -> Result<Option<Bytes>, Error> {
         let so_far = |rest: &BodyReader| match rest.promised_bytes {
             Some(promised) => format!("after {} of {promised} bytes", rest.got_bytes),

@@ -35,7 +35,6 @@ pub struct Counters {
 /// Shared state of the clients of several cores: endpoint, addresses, TLS, credentials, signing key, retry
 /// budget.
 pub struct S3Session {
-    /// Counters.
     pub counts: Counters,
     pub(crate) resolved: ResolvedSettings,
     pub(crate) dns: DnsCache,
@@ -208,7 +207,6 @@ impl S3Session {
         now_s().saturating_add(self.skew_s.load(Ordering::Relaxed))
     }
 
-    /// Sets the server's clock.
     pub(crate) fn set_clock(&self, server_s: i64) {
         self.skew_s.store(server_s.saturating_sub(now_s()), Ordering::Relaxed);
     }

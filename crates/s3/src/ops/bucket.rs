@@ -15,7 +15,6 @@ const LIST: &str = "ListBuckets";
 /// A bucket of the account.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bucket {
-    /// Name.
     pub name: String,
     /// Creation time, if the server provides it.
     pub created: Option<Time>,

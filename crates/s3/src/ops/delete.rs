@@ -19,7 +19,6 @@ const ALONE_MAX: usize = 8;
 /// An object to delete, or one version of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectId {
-    /// Key.
     pub key: Vec<u8>,
     /// Version ID. Without one the current version is deleted, or hidden by a delete marker.
     pub version: Option<String>,

@@ -32,7 +32,6 @@ impl Range {
 /// Requested object or range, and known facts about it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct GetOptions<'a> {
-    /// Version.
     pub version: Option<&'a str>,
     /// Range. Its end may be beyond that of the object.
     pub range: Option<Range>,

@@ -140,7 +140,6 @@ impl ListVersion {
         }
     }
 
-    /// Name of the operation.
     pub fn operation(self) -> &'static str {
         match self {
             ListVersion::One => "ListObjects",
@@ -179,7 +178,6 @@ pub struct ListedObject {
     pub storage_class: Cow<'static, str>,
 }
 
-/// A page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListPage {
     /// Objects in the server's order, which [`ObjectPages`] and the parallel listing check.

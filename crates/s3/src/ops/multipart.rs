@@ -35,10 +35,8 @@ pub struct Part {
     pub checksum: Option<Checksum>,
 }
 
-/// A created upload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CreatedUpload {
-    /// Id.
     pub id: String,
     /// Algorithm that its parts and completion may use; `None` if none was requested or supported by the
     /// server.
@@ -352,9 +350,7 @@ const PART_NUMBER_MAX: u64 = 10_000;
 /// An unfinished upload.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Upload {
-    /// Key.
     pub key: Vec<u8>,
-    /// Id.
     pub id: String,
     /// Creation time.
     pub begun: Time,

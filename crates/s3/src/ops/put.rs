@@ -170,14 +170,10 @@ const COPY_SOURCE: HeaderName = HeaderName::from_static("x-amz-copy-source");
 const COPY_SOURCE_IF_MATCH: HeaderName = HeaderName::from_static("x-amz-copy-source-if-match");
 const COPY_SOURCE_RANGE: HeaderName = HeaderName::from_static("x-amz-copy-source-range");
 
-/// Source of a copy.
 #[derive(Clone, Debug)]
 pub struct CopySource<'a> {
-    /// Bucket.
     pub bucket: &'a str,
-    /// Key.
     pub key: &'a [u8],
-    /// Version.
     pub version: Option<&'a str>,
     /// The key that encrypts it, if the caller has one.
     pub customer_key: Option<&'a CustomerKey>,

@@ -165,7 +165,6 @@ pub struct ObjectVersion {
     pub storage_class: Cow<'static, str>,
 }
 
-/// A page of versions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VersionPage {
     /// Sorted by key; those of a key in the order of the server, which is the newest first on AWS.

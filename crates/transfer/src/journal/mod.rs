@@ -140,9 +140,6 @@ impl Claim {
     }
 
     /// Writes the record atomically: a reader sees the old or the new one.
-    ///
-    /// # Errors
-    /// Errors of writing and renaming.
     pub fn save(&self, record: &ObjectRecord) -> io::Result<()> {
         let text = encode(&self.identity, record).map_err(io::Error::other)?;
         // Only the lock holder writes, so a fixed name suffices.
@@ -347,9 +344,7 @@ pub struct ObjectRecord {
 pub enum Source {
     /// A local file.
     File {
-        /// Device.
         dev: u64,
-        /// Inode.
         ino: u64,
         /// Bytes.
         size: u64,
@@ -358,7 +353,6 @@ pub enum Source {
         /// Last change of the inode: seconds, nanoseconds.
         ctime: (i64, u32),
     },
-    /// An object.
     Object {
         /// Bytes.
         size: u64,
@@ -382,19 +376,15 @@ pub enum PartsLocation {
     File {
         /// Its name, encoded as in [`ObjectIdentity`].
         name: String,
-        /// Device.
         dev: u64,
-        /// Inode.
         ino: u64,
     },
 }
 
-/// A finished part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FinishedPart {
     /// Starts at 1; the part begins at offset (number - 1) × `part_bytes`.
     pub number: u32,
-    /// Bytes.
     pub bytes: u64,
     /// ETag of an uploaded part, without quotes; else empty.
     pub etag: String,
@@ -458,7 +448,6 @@ impl ObjectIdentity {
 }
 
 impl Source {
-    /// Returns the source of a file.
     pub fn of_file(meta: &Meta) -> Source {
         let pair = |time: Time| (time.s, time.ns);
         Source::File {

@@ -338,9 +338,6 @@ impl<'a> Attributes<'a> {
 
     /// Sets the wanted attributes of an entry by name, without opening it: symlinks, nodes, and files whose content
     /// is right. `sets_xattrs`: ACLs and xattrs as well.
-    ///
-    /// # Errors
-    /// As [`Attributes::settle`].
     pub(super) fn settle_named(
         &mut self,
         at: &Station<'_>,
@@ -714,7 +711,6 @@ pub(super) fn remove_acls(dir: BorrowedFd<'_>) -> Result<(), Failure> {
 
 /// Size of the version, in bytes.
 const HEAD_BYTES: usize = 4;
-/// The one version.
 const VERSION: u32 = 2;
 /// Size of an entry, in bytes.
 const ENTRY_BYTES: usize = 8;
@@ -726,7 +722,6 @@ pub(super) const GROUP: u16 = 0x08;
 pub(super) const MASK: u16 = 0x10;
 pub(super) const OTHER: u16 = 0x20;
 
-/// One entry.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct AttributeEntry {
     pub tag: u16,

@@ -438,7 +438,6 @@ pub(super) struct CopyMethod {
     pub uncached: bool,
     /// Writeback starts during the copy.
     pub drains: bool,
-    /// The kernel may copy.
     pub in_kernel: bool,
     /// Other workers may help.
     pub shared: bool,

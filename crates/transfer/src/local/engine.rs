@@ -520,7 +520,6 @@ pub struct OpenDir {
     pub parent: Arc<Node>,
     /// Index of the parent's source that it was found in.
     pub side: usize,
-    /// Its name there.
     pub name: Box<CStr>,
     /// Its name at the target, if that differs.
     pub target_name: Option<Box<CStr>>,
@@ -623,7 +622,6 @@ impl<'a> Station<'a> {
         self.lane.enter(Phase::Look);
     }
 
-    /// Ends a unit.
     pub(super) fn end_unit(&self) {
         if let Some(phase) = self.phase.take() {
             self.lane.leave(phase);

@@ -39,7 +39,6 @@ pub(super) struct DirEntry<'a> {
     pub side: usize,
     /// Its name in the source.
     pub name: &'a CStr,
-    /// Its name at the target.
     pub target_name: &'a CStr,
     /// A symlink in the source is followed.
     pub follow: bool,
@@ -611,9 +610,6 @@ impl LocalEngine<'_> {
     }
 
     /// Refuses what would lose content to this run itself.
-    ///
-    /// # Errors
-    /// The reason.
     fn refuse(
         &self,
         entry: &DirEntry<'_>,

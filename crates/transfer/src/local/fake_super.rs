@@ -104,9 +104,6 @@ impl<'a> AttributeHandle<'a> {
     }
 
     /// Returns what the entry stands for.
-    ///
-    /// # Errors
-    /// As [`of`].
     pub(super) fn meta(&self) -> Result<Meta> {
         self.over(self.real()?)
     }

@@ -678,7 +678,6 @@ impl LocalDraft<'_> {
 pub(super) struct Delayed {
     /// Its directory, which it holds until then.
     pub(super) node: Arc<Node>,
-    /// Its name.
     pub(super) name: CString,
     temp: CString,
     /// The temporary name is in `--temp-dir`.

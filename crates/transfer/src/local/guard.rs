@@ -91,7 +91,6 @@ impl Guard {
         self.has_source_files.load(Relaxed)
     }
 
-    /// Returns whether one of these directories is a source.
     pub fn is_any_source(&self, directories: &HashSet<FileId>) -> bool {
         let sources = self.sources.lock();
         directories.iter().any(|identity| sources.contains(identity))

@@ -43,7 +43,6 @@ pub struct Member {
 }
 
 impl Member {
-    /// Returns the name at the target.
     pub fn at_target(&self) -> &CStr {
         self.target_name.as_deref().unwrap_or(&self.name)
     }
@@ -69,9 +68,6 @@ pub enum Home {
 
 impl Home {
     /// Opens the directory; `None` if nothing is written. Its source may be gone by now.
-    ///
-    /// # Errors
-    /// Those of opening.
     pub fn open(&self) -> io::Result<Option<Arc<OwnedFd>>> {
         match self {
             Home::Here(node) => node.target_fd(),
@@ -98,7 +94,6 @@ pub struct Leader {
     pub home: Home,
     /// Size and time of the source that was copied: what another name shows later is not in the copy.
     pub copied: (u64, Time),
-    /// The name in it.
     pub name: Arc<CStr>,
     /// Its copy is complete and its source unchanged: sources of later names may be removed, too.
     pub checked: bool,

@@ -570,7 +570,6 @@ impl DirFds {
 pub struct DirSide {
     /// Index of the parent's source that contains it.
     pub parent_side: usize,
-    /// Its name there.
     pub name: Box<CStr>,
     /// The directory itself.
     pub handle: Arc<DirectoryHandle>,
@@ -586,7 +585,6 @@ pub struct Selection {
     names: HashMap<CString, Selected>,
 }
 
-/// One selected name.
 #[derive(Clone)]
 pub struct Selected {
     /// It may be a symlink that is followed.
@@ -664,7 +662,6 @@ pub struct Node {
     pub id: u64,
     /// The directory that contains it; `None` for the base of a source argument.
     pub parent: Option<Arc<Node>>,
-    /// Its name at the target.
     pub target_name: Box<CStr>,
     /// Its source directories.
     pub sides: Vec<DirSide>,
@@ -843,7 +840,6 @@ impl Node {
         self.target.lock().as_ref().map(|(info, _)| *info)
     }
 
-    /// Returns the handle of the target directory, if there is one.
     pub fn target_handle(&self) -> Option<Arc<DirectoryHandle>> {
         self.target.lock().as_ref().map(|(_, handle)| Arc::clone(handle))
     }

@@ -957,9 +957,6 @@ fn absolute(path: Option<&PathBuf>) -> Result<Vec<u8>, Failure> {
 }
 
 /// Returns the names of an existing directory that ignores case; none for others.
-///
-/// # Errors
-/// Those of listing it.
 pub(super) fn target_names(
     target: Option<(&OwnedFd, &TargetDir)>,
 ) -> Result<HashSet<Box<CStr>>, Failure> {

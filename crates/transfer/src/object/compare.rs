@@ -174,11 +174,9 @@ impl SideFacts {
 /// The work to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Need {
-    /// Nothing.
     Nothing,
     /// The content is right; set times, mode or owner.
     Metadata,
-    /// Transfer it.
     Transfer,
     /// Compare contents: if they are equal, [`attributes`] decides, else transfer.
     Contents,
@@ -395,7 +393,6 @@ pub(super) const READS_MAX: usize = 4;
 /// Result of a comparison of contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Contents {
-    /// The same.
     Same,
     /// Different, from this byte on if that is known.
     Differ(Option<u64>),
@@ -405,9 +402,7 @@ pub(super) enum Contents {
 pub(super) struct Compared<'a> {
     /// The names, sizes and roots.
     pub moving: &'a Moving,
-    /// Headers of the source, if it is an object.
     pub source: Option<&'a ObjectHead>,
-    /// Headers of the target, if it is an object.
     pub target: Option<&'a ObjectHead>,
     /// Doubts are resolved by reading; otherwise they count as differences.
     pub strict: bool,
@@ -718,7 +713,6 @@ pub(super) fn as_file(meta: &Meta, head: Option<&ObjectHead>) -> Meta {
 /// A request for a comparison: the aspects to compare, and the receiver.
 #[derive(Clone, Debug)]
 pub struct Checking {
-    /// Contents.
     pub contents: bool,
     /// Times and modes, if both sides have them: those of files are stored in metadata.
     pub attributes: bool,
@@ -741,7 +735,6 @@ pub enum PairFinding {
     Failed,
 }
 
-/// A pair that was compared.
 #[derive(Debug)]
 pub struct ComparedPair {
     /// Name relative to the roots.

@@ -383,7 +383,6 @@ pub(super) fn refused(core: &Core<'_>, error: Error) -> Result<MoveResult, Faile
 pub(super) struct Upload {
     /// The move that it is part of.
     pub moving: Arc<Moving>,
-    /// Its upload ID.
     pub id: String,
     /// The parts of the whole object.
     pub cut: Cut,

@@ -310,7 +310,6 @@ pub(super) struct LastFolder {
     fd: Option<OwnedFd>,
 }
 
-/// Result of a removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RemovalResult {
     /// It was removed.

@@ -544,9 +544,7 @@ impl FileCreation {
 /// Target location of an entry's file.
 #[derive(Clone)]
 pub(super) struct FilePlace {
-    /// Its folder.
     pub folder: OpenFolder,
-    /// Its name there.
     pub name: CString,
     /// The target had an entry of this name when it was listed.
     pub exists: bool,
@@ -555,9 +553,6 @@ pub(super) struct FilePlace {
 }
 
 /// Runs calls for a file system: directly, or on a helper thread if they may be slow.
-///
-/// # Errors
-/// Those of `calls`.
 pub(super) async fn file_calls<T: Send + 'static>(
     waits: bool,
     calls: impl FnOnce() -> Result<T, Failed> + Send + 'static,
@@ -570,9 +565,6 @@ pub(super) async fn file_calls<T: Send + 'static>(
 
 impl FilePlace {
     /// Opens or creates the folder of the entry's target name.
-    ///
-    /// # Errors
-    /// See [`folder`].
     pub async fn of(core: &Core<'_>, moving: &Moving) -> Result<FilePlace, Failed> {
         let Root::Local { dir: root, .. } = &moving.pair.target else {
             let why = "the target is not a local folder";
@@ -587,9 +579,6 @@ impl FilePlace {
     }
 
     /// As `of`, after the folder turned out to be gone.
-    ///
-    /// # Errors
-    /// See [`folder`].
     pub async fn again(core: &Core<'_>, moving: &Moving) -> Result<FilePlace, Failed> {
         if let (Root::Local { dir: root, .. }, Ok((above, _))) =
             (&moving.pair.target, split(&moving.name))

@@ -196,7 +196,6 @@ pub(super) const CHANGED_WHILE_READ: &str = "it changed while it was read";
 /// An object of one of the two stores.
 #[derive(Clone, Debug)]
 pub(super) struct Object<'a> {
-    /// Its bucket.
     pub bucket: &'a str,
     /// Its whole key.
     pub key: Vec<u8>,
@@ -232,9 +231,6 @@ impl<'a> Object<'a> {
     }
 
     /// Requests its headers.
-    ///
-    /// # Errors
-    /// Those of the request.
     pub async fn head(&self, client: &Client) -> Result<ObjectHead, Error> {
         head_object(client, self.bucket, &self.key, self.version).await
     }
@@ -244,7 +240,6 @@ impl<'a> Object<'a> {
 pub(super) struct MoveTarget<'a> {
     /// The client of the target's store.
     pub client: &'a Client,
-    /// Its bucket.
     pub bucket: &'a str,
     /// Its whole key.
     pub key: Vec<u8>,
@@ -264,9 +259,6 @@ impl<'a> MoveTarget<'a> {
     }
 
     /// Requests the headers of the object that exists now.
-    ///
-    /// # Errors
-    /// Those of the request.
     pub async fn head(&self) -> Result<ObjectHead, Failed> {
         let head = head_object(self.client, self.bucket, &self.key, None).await;
         head.map_err(Failed::at_target(Operation::Stat))

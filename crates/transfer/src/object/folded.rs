@@ -127,9 +127,6 @@ impl Made {
 }
 
 /// Returns whether the file that a name finds has another name in its folder.
-///
-/// # Errors
-/// The folder cannot be read.
 pub(in crate::object) fn is_variant(folder: BorrowedFd<'_>, name: &CStr) -> io::Result<bool> {
     // A descriptor of its own has a position of its own.
     let own = dir::open(folder, c".", false)?;

@@ -47,10 +47,8 @@ struct CachedFolder {
     used: u64,
 }
 
-/// An open folder.
 #[derive(Clone)]
 pub(super) struct OpenFolder {
-    /// The folder.
     pub fd: Arc<OwnedFd>,
     /// New entries inherit an ACL from it, which replaces the umask.
     pub default_acl: bool,

@@ -137,9 +137,6 @@ async fn write_whole(
 }
 
 /// Creates the folder for a zero-byte object `name/`.
-///
-/// # Errors
-/// See [`folder`].
 pub(super) async fn create_marker(
     core: &Core<'_>,
     moving: &Moving,

@@ -58,7 +58,6 @@ pub enum Root {
     },
     /// A prefix in a bucket.
     Store {
-        /// The bucket.
         bucket: String,
         /// The prefix of every name; empty or as typed, mostly with a slash at its end.
         prefix: Vec<u8>,
@@ -79,7 +78,6 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// Returns the root of a side.
     pub fn root(&self, side: Side) -> &Root {
         match side {
             Side::Source => &self.source,
@@ -109,7 +107,6 @@ pub struct Entry {
 pub struct Task {
     /// Both ends.
     pub pair: Arc<Pair>,
-    /// The work.
     pub work: Work,
 }
 
@@ -123,7 +120,6 @@ pub enum Work {
         name: Box<[u8]>,
         /// The current target entry.
         existing: Option<Box<Entry>>,
-        /// What to do with them.
         how: How,
     },
     /// Remove entries of the target.

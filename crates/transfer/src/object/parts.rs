@@ -24,7 +24,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Maximum number of parts.
 pub(super) const PARTS_MAX: u64 = 10_000;
 const MIB: u64 = 1 << 20;
 
@@ -297,9 +296,6 @@ impl<'c, 'a> Reader<'c, 'a> {
     }
 
     /// Reads the rest into one buffer.
-    ///
-    /// # Errors
-    /// As [`Reader::next`].
     pub async fn all(&mut self) -> Result<Bytes, Error> {
         let room = usize::try_from(self.end - self.offset)
             .map_err(|_| broken("it does not fit into memory"))?;
@@ -409,9 +405,6 @@ fn crc(algorithm: Algorithm) -> Option<CrcAlgorithm> {
 }
 
 /// Returns the checksum of a range of a file, read in pieces of the buffer's length; `None` if the file is shorter.
-///
-/// # Errors
-/// Those of the system.
 pub(super) fn of_range(
     file: &OwnedFd,
     algorithm: Algorithm,

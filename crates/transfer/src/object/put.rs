@@ -419,7 +419,6 @@ pub(super) struct PartSource {
 }
 
 impl PartSource {
-    /// A file of this device.
     pub fn new(file: OwnedFd, dev: u64) -> PartSource {
         PartSource { file: Arc::new(file), dev }
     }
@@ -996,7 +995,6 @@ fn agreeing(record: &ObjectRecord, listed: &[Part], algorithm: Option<Algorithm>
     parts
 }
 
-/// Returns the finished parts as parts of a record.
 pub(super) fn part_records(finished: &[Part]) -> Vec<journal::FinishedPart> {
     finished.iter().map(remembered).collect()
 }

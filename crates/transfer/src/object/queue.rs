@@ -288,7 +288,6 @@ impl<L: ?Sized> State<L> {
 
 /// A large object in progress.
 pub(super) trait Large: Send + Sync {
-    /// Returns its permits.
     fn permits(&self) -> &Permits;
 
     /// Returns how many of its parts may be in flight now.

@@ -111,7 +111,6 @@ const STOP_SEEN_AFTER: Duration = Duration::from_millis(100);
 const REPORT_BATCH: u32 = 32;
 
 impl ObjectEngine<'_> {
-    /// Returns the policy.
     pub fn policy(&self) -> &Policy {
         self.setup.policy
     }
@@ -375,10 +374,8 @@ impl<L: ?Sized> Drop for Alarm<'_, L> {
     }
 }
 
-/// One core.
 struct CoreRuntime<'a> {
     engine: &'a ObjectEngine<'a>,
-    /// Its number, and the number of cores.
     number: usize,
     cores: usize,
     source: Option<Client>,
@@ -538,7 +535,6 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Returns a budget of this many bytes.
     pub fn new(bytes_max: u64) -> Budget {
         let grains = (bytes_max / GRAIN_BYTES).clamp(1, Semaphore::MAX_PERMITS as u64);
         Budget { permits: Semaphore::new(grains as usize), bytes_max: grains * GRAIN_BYTES }

@@ -36,9 +36,7 @@ const STREAMS: usize = 8;
 
 /// Target and options of a stream.
 pub struct ObjectStream<'a> {
-    /// The store.
     pub store: &'a Arc<S3Session>,
-    /// The bucket.
     pub bucket: &'a str,
     /// The whole key.
     pub key: &'a [u8],
@@ -351,9 +349,6 @@ pub fn download_stream(
 }
 
 /// As [`download_stream`], inside a runtime; `known` are the required ETag and size.
-///
-/// # Errors
-/// As [`download_stream`].
 pub(super) async fn stream(
     client: &Client,
     bucket: &str,

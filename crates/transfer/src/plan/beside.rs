@@ -199,7 +199,6 @@ fn compare_bases<'a>(
     Ok(())
 }
 
-/// Compares the log.
 fn compare_log(
     spec: &Spec,
     place: &TargetPlace,

@@ -54,11 +54,9 @@ pub enum Layout {
 /// A transfer: sources, target, policy and limits.
 #[derive(Clone)]
 pub struct Spec {
-    /// The sources.
     pub sources: Sources,
     /// The target; with `null:` everything is read and discarded.
     pub target: Location,
-    /// Layout of names.
     pub layout: Layout,
     /// Only these paths, relative to the single source (`--files-from`); bytes as read.
     pub files_from: Option<Vec<Vec<u8>>>,

@@ -45,12 +45,10 @@ pub struct RenameOptions {
     pub no_copy: bool,
 }
 
-/// Names of backups.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Backup {
     /// Suffix of simple ones.
     pub suffix: Vec<u8>,
-    /// Whether they are numbered.
     pub numbering: Numbering,
 }
 

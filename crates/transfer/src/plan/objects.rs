@@ -535,9 +535,6 @@ fn local_query(spec: &Spec, policy: &Policy, side: Side) -> LocalQuery {
 }
 
 /// Returns the listing of everything below a root.
-///
-/// # Errors
-/// As [`name_filter`].
 pub(super) fn tree(
     spec: &Spec,
     policy: &Policy,
@@ -687,9 +684,6 @@ pub(super) fn object(
 }
 
 /// Returns whether any key begins with `prefix`.
-///
-/// # Errors
-/// As [`object`].
 pub(super) fn any_below(
     store: &Arc<S3Session>,
     bucket: &str,
@@ -828,14 +822,11 @@ pub fn base(name: &[u8]) -> &[u8] {
 /// The stores of a run.
 #[derive(Clone, Default)]
 pub struct Stores {
-    /// The store of the sources.
     pub source: Option<Arc<S3Session>>,
-    /// The store of the targets.
     pub target: Option<Arc<S3Session>>,
 }
 
 impl Stores {
-    /// Returns the store of a side, if that is in one.
     pub fn of(&self, side: Side) -> Option<&Arc<S3Session>> {
         match side {
             Side::Source => self.source.as_ref(),
@@ -874,7 +865,6 @@ impl PlannedSource {
 pub enum SourceKind {
     /// One file or object.
     One {
-        /// The entry.
         entry: Entry,
         /// Target name, relative to the target's root.
         name: Vec<u8>,

@@ -233,9 +233,6 @@ fn trim_end(bytes: &[u8]) -> &[u8] {
 }
 
 /// Parses all source arguments.
-///
-/// # Errors
-/// As [`argument`].
 pub fn arguments(sources: &[PathBuf], layout: Layout) -> Result<Vec<Argument>, Fatal> {
     sources.iter().map(|typed| argument(typed, layout)).collect()
 }
@@ -260,10 +257,6 @@ pub(super) fn parent(path: &Path) -> &Path {
     or_here(path.parent().unwrap_or(Path::new("")))
 }
 
-/// Opens a folder by its path.
-///
-/// # Errors
-/// Those of the system.
 pub(super) fn open_folder(path: &Path) -> io::Result<OwnedFd> {
     dir::open_root(&c_path(or_here(path))?)
 }
@@ -1223,7 +1216,6 @@ impl Roots<'_, '_> {
 // (`--delete-missing-args`).
 
 impl Roots<'_, '_> {
-    /// Opens the folder of an argument.
     pub(super) fn open_folder(&self, argument: &Argument) -> io::Result<OwnedFd> {
         let below = argument
             .top

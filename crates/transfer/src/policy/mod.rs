@@ -72,7 +72,6 @@ pub enum Reflink {
 /// Type of entry created at the target for a regular file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Content {
-    /// A copy.
     #[default]
     Copy,
     /// A hard link to the source (`cp -l`).
@@ -157,7 +156,6 @@ pub struct Preserve {
     pub mode: bool,
     /// Owner (superuser only).
     pub owner: bool,
-    /// Group.
     pub group: bool,
     /// Modification times.
     pub times: bool,
@@ -239,7 +237,6 @@ impl Policy {
 /// Sides of a copy where extended attributes stand for what only root may set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FakeSides {
-    /// The sources.
     pub source: bool,
     /// The target and trees beside it.
     pub target: bool,
@@ -367,7 +364,6 @@ pub struct Policy {
     pub temp_dir: Option<PathBuf>,
     /// Replaced and removed targets are kept under another name.
     pub backup: bool,
-    /// Suffix of that name.
     pub suffix: Vec<u8>,
     /// Whether that name has a number instead (cp and mv; never with `backup_dir`).
     pub numbering: Numbering,
@@ -513,7 +509,6 @@ pub const NOT_AS_PLANNED: &str = "it has changed since the plan was made";
 pub struct EntrySelection {
     /// The names, entries of one folder together, with their types.
     pub names: Vec<(Box<[u8]>, Kind)>,
-    /// State of each name.
     pub states: HashMap<Box<[u8]>, (Kind, u64, Time)>,
 }
 

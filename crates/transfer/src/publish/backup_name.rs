@@ -77,9 +77,6 @@ pub(crate) fn back_up_as(
 }
 
 /// Renames an entry to its backup name, which is returned.
-///
-/// # Errors
-/// Those of the system.
 pub(crate) fn set_aside(
     (suffix, numbering): (&[u8], Numbering),
     dir_fd: BorrowedFd<'_>,

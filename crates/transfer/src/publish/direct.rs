@@ -103,9 +103,6 @@ pub(crate) struct Scratch<'a> {
 
 impl<'a> Scratch<'a> {
     /// Creates one in `dir`.
-    ///
-    /// # Errors
-    /// Those of the system.
     pub fn new(dir: BorrowedFd<'a>, names: &TempNames) -> io::Result<Scratch<'a>> {
         match file::create_unnamed(dir, 0o600) {
             Err(error) if lacks_unnamed(&error) => {
@@ -118,17 +115,11 @@ impl<'a> Scratch<'a> {
     }
 
     /// Returns its mtime: its creation by the clock of its file system.
-    ///
-    /// # Errors
-    /// Those of the system.
     pub fn mtime(&self) -> io::Result<Time> {
         Ok(meta::of_fd(&self.fd)?.mtime)
     }
 
     /// Sets its mtime and returns the stored value.
-    ///
-    /// # Errors
-    /// Those of the system.
     pub fn keep(&self, mtime: Time) -> io::Result<Time> {
         let dev = meta::of_fd(&self.fd)?.dev;
         meta::stamp_fd(dev, &self.fd, None, mtime)?;

@@ -91,9 +91,6 @@ impl Drafts {
     }
 
     /// Creates a file under its final name.
-    ///
-    /// # Errors
-    /// As [`Drafts::create`].
     pub fn create_named<D: AsFd>(&self, dir: D, name: &CStr, mode: u32) -> io::Result<Draft<D>> {
         self.check_lease()?;
         let fd = file::create_new(dir.as_fd(), name, mode)?;
@@ -101,9 +98,6 @@ impl Drafts {
     }
 
     /// Fails if the lease of this worker has ended: others do its work, and no file may get its name.
-    ///
-    /// # Errors
-    /// See [`lease_ended`].
     pub fn check_lease(&self) -> io::Result<()> {
         if self.control.may_publish() { Ok(()) } else { Err(lease_ended()) }
     }
@@ -343,9 +337,6 @@ pub(crate) fn reserve(to: BorrowedFd<'_>, size: u64) -> io::Result<()> {
 
 /// Reserves blocks for a large file, as [`reserve`] does, before its first byte moves. Not in memory: that would
 /// allocate everything first, which takes a tenth of the time of writing it, and gains nothing.
-///
-/// # Errors
-/// Those of [`reserve`].
 pub(crate) fn reserve_ahead(to: BorrowedFd<'_>, size: u64) -> io::Result<()> {
     if disk::is_memory(to) { Ok(()) } else { reserve(to, size) }
 }

@@ -75,9 +75,6 @@ impl<'a> StoreSession<'a> {
     }
 
     /// Runs an engine that `plan` fills.
-    ///
-    /// # Errors
-    /// As [`object::run`].
     pub fn run(
         &self,
         resources: &Resources,

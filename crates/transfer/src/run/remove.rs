@@ -110,16 +110,13 @@ impl Job for Removing<'_> {
 /// Objects to remove.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemovalTarget {
-    /// Their bucket.
     pub bucket: String,
-    /// Their keys.
     pub keys: Keys,
 }
 
 /// Keys of objects to remove.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Keys {
-    /// One key.
     One(Vec<u8>),
     /// A key without a slash at its end, and everything below it and a slash: either or both.
     Tree(Vec<u8>),
@@ -129,7 +126,6 @@ pub enum Keys {
     Matching(Pattern),
 }
 
-/// A removal.
 #[derive(Clone, Debug)]
 pub struct Removal {
     /// Settings of the store.

@@ -642,11 +642,9 @@ impl Drop for ControllerThread {
 /// Maximum number of source arguments examined: further ones are assumed to be in the same place.
 const SOURCES_MAX: usize = 8;
 
-/// One end.
 #[derive(Clone, Debug)]
 pub(super) struct RunEnd {
     pub side: Side,
-    /// Whether it is a store.
     pub is_store: bool,
     /// The device number of a path's file system.
     pub dev: Option<u64>,
@@ -685,12 +683,10 @@ impl RunEnds {
         self.0.iter().filter_map(|end| end.dev).collect()
     }
 
-    /// Returns whether any is a store.
     pub(super) fn has_store(&self) -> bool {
         self.0.iter().any(|end| end.is_store)
     }
 
-    /// Returns whether the ends of a side are stores.
     pub(super) fn is_store(&self, side: Side) -> bool {
         self.0.iter().any(|end| end.side == side && end.is_store)
     }

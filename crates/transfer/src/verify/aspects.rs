@@ -20,9 +20,7 @@ pub enum Aspect {
     Content,
     /// Permission bits of anything but a symlink.
     Mode,
-    /// Owner.
     Owner,
-    /// Group.
     Group,
     /// Modification time.
     Time,
@@ -209,12 +207,10 @@ pub enum Finding {
     Differs(Aspects),
 }
 
-/// One difference.
 #[derive(Clone, Copy, Debug)]
 pub struct Difference<'a> {
     /// Path below the two trees; empty for the trees themselves.
     pub path: &'a [u8],
-    /// The difference.
     pub finding: Finding,
     /// The entry in the source.
     pub source: Option<&'a Meta>,
@@ -235,7 +231,6 @@ pub struct VerifyCounts {
     pub others: u64,
     /// Bytes of content known to be equal or read up to the first difference.
     pub bytes: u64,
-    /// Names with a difference.
     pub differences: u64,
     /// Names that only the source has.
     pub missing: u64,

@@ -443,11 +443,9 @@ fn judge(checked: &ComparedPair, aspects: Aspects, times: Times) -> (Aspects, Op
 
 /// A resolved argument.
 pub(super) struct ResolvedSide {
-    /// The root of its names.
     pub root: Root,
     /// The store of an S3 root.
     pub store: Option<Arc<S3Session>>,
-    /// Its kind.
     pub what: SideKind,
 }
 

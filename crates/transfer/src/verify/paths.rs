@@ -119,7 +119,6 @@ struct Big {
 struct BigWork {
     /// Closed when everything is compared; workers that come later find nothing to do.
     fds: Option<Arc<(OwnedFd, OwnedFd)>>,
-    /// Number of workers on it.
     active: usize,
     pending: Option<Pending>,
 }
@@ -683,9 +682,7 @@ pub type Name<'a> = (BorrowedFd<'a>, &'a CStr);
 
 /// An aspect that could not be compared.
 pub struct AspectFailure {
-    /// The side that failed.
     pub side: Side,
-    /// The operation that failed.
     pub operation: Operation,
     /// The cause.
     pub error: io::Error,

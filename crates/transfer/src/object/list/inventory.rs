@@ -90,7 +90,6 @@ pub fn inventory(of: &Arc<Inventory>) -> Listing {
 /// The largest manifest: one of a million files takes less.
 const MANIFEST_BYTES_MAX: u64 = 256 << 20;
 
-/// Location of an inventory.
 pub enum InventoryLocation {
     /// On this machine.
     Local(PathBuf),
@@ -118,9 +117,6 @@ impl InventoryLocation {
     }
 
     /// The manifest's content.
-    ///
-    /// # Errors
-    /// A sentence.
     pub fn manifest(&self) -> Result<Vec<u8>, String> {
         let file = match self {
             InventoryLocation::Local(path) => File::open(path).map_err(said)?,
@@ -236,7 +232,6 @@ pub struct Manifest {
     pub bucket: String,
     /// The columns of its files.
     pub columns: Columns,
-    /// Its files.
     pub files: Vec<DataFile>,
 }
 
@@ -254,7 +249,6 @@ pub struct DataFile {
 /// Positions of the columns that count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Columns {
-    /// Number of columns.
     pub count: usize,
     /// `Bucket`.
     pub bucket: usize,
@@ -361,7 +355,6 @@ pub struct InventoryColumns<'a> {
     pub bucket: &'a str,
     /// The prefix that is taken off keys.
     pub prefix: &'a [u8],
-    /// The columns.
     pub columns: &'a Columns,
 }
 

@@ -241,7 +241,6 @@ pub(super) struct ReadOptions<'a> {
     device: u64,
 }
 
-/// The failure of a name.
 pub(super) struct NameFailure {
     pub operation: Operation,
     pub cause: Cause,
@@ -329,7 +328,6 @@ impl SortedFolder {
         prefix
     }
 
-    /// Returns whether a piece is a folder.
     pub fn is_dir(&self, piece: &Piece) -> bool {
         self.names.get(piece.names.start).is_some_and(|(_, class)| class.is_dir())
     }
@@ -441,7 +439,6 @@ impl<'a> ReadOptions<'a> {
         DirectoryHandle::adopt_top(above.budget(), &path, fd)
     }
 
-    /// Reads and sorts the names of a folder.
     fn read(
         &self,
         parent: Option<&Arc<SortedFolder>>,
@@ -571,7 +568,6 @@ fn look(fd: &io::Result<Arc<OwnedFd>>, name: &CStr, follow: bool) -> Result<Meta
     })
 }
 
-/// Returns the class of a name.
 fn class(query: &LocalQuery, fd: BorrowedFd<'_>, name: &CStr, kind: Kind) -> NameClass {
     let kind = match kind {
         Kind::Unknown => meta::of(fd, name, false).map_or(Kind::Unknown, |meta| meta.kind),
@@ -635,7 +631,6 @@ impl NameClass {
     }
 }
 
-/// Names in one buffer.
 #[derive(Default)]
 pub(super) struct NameBuffer {
     /// Each terminated by NUL.

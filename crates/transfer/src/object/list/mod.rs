@@ -42,7 +42,6 @@ pub enum Trouble {
     Problem {
         /// Name from the root of the listing; a folder ends with a slash, the root itself is empty.
         name: Box<[u8]>,
-        /// The problem.
         problem: Problem,
     },
     /// The listing broke off: nothing after the last entry may be treated as absent. This is the last item.

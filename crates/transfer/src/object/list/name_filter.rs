@@ -67,9 +67,6 @@ impl NameFilter {
     }
 
     /// As [`NameFilter::new`]; `above` loads per-directory files of folders above the root, by absolute path.
-    ///
-    /// # Errors
-    /// As [`NameFilter::new`].
     pub fn with_above(
         filter: Arc<Filter>,
         origin: &Origin<'_>,

@@ -21,7 +21,6 @@ const FILES_MAX: usize = 4096;
 /// Loads a per-directory file by name; `Ok(None)` if there is none.
 pub type ReadFile<'a> = dyn FnMut(&[u8]) -> io::Result<Option<Vec<u8>>> + 'a;
 
-/// One element of a list.
 #[derive(Clone, Debug)]
 pub(super) enum ListElement {
     Rule(Arc<CompiledRule>),
@@ -38,7 +37,6 @@ pub(super) struct PerDir {
     pub scan_from: Option<Vec<u8>>,
     rule: MergeRule,
     origin: String,
-    /// A file names it.
     from_file: bool,
     /// See [`Deciding::list`](super::Deciding::list).
     list: Arc<[u8]>,

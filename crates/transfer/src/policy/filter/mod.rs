@@ -390,7 +390,6 @@ impl SidedRules {
         SidedRules { target: target.map_or(Target::Unknown, Target::Own), ..self }
     }
 
-    /// Returns the source's rules.
     #[must_use]
     pub fn source(&self) -> &Arc<DirRules> {
         &self.source

@@ -177,7 +177,6 @@ impl<'a> FilterEntry<'a> {
     }
 }
 
-/// A compiled rule.
 #[derive(Debug)]
 pub(super) struct CompiledRule {
     pattern: RulePattern,
