@@ -26,6 +26,8 @@ const TOPICS: &[Topic] = topics! {
     "compatibility" = "compatibility",
     #[cfg(feature = "lab")]
     "bench-guide" = "bench",
+    #[cfg(feature = "io")]
+    "io-guide" = "io",
     #[cfg(feature = "lab")]
     "watch-guide" = "watch",
     #[cfg(feature = "lab")]
@@ -46,8 +48,6 @@ const TOPICS: &[Topic] = topics! {
     "d-s3cmd-parallel" = "campaigns/d-s3cmd-parallel",
     #[cfg(feature = "lab")]
     "e-cp-rsync-load" = "campaigns/e-cp-rsync-load",
-    #[cfg(feature = "io")]
-    "io-guide" = "io",
 };
 
 /// The name of the topic that lists the others.
@@ -74,7 +74,7 @@ fn list() -> String {
     let width = TOPICS.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     for (name, markdown) in TOPICS {
         let title = markdown.lines().next().unwrap_or_default().trim_start_matches("# ");
-        out.push_str(&format!("  {name:<width$} {}\n", inline_text(title, topic_of)));
+        out.push_str(&format!("  {name:<width$} {}\n", inline_text(title, topic_of).replace('`', "")));
     }
     out
 }

@@ -6,6 +6,7 @@ mod bars;
 mod exit_codes;
 mod features;
 mod formats;
+mod help;
 mod installed;
 mod lists;
 pub mod progress;
