@@ -102,7 +102,9 @@ fn manual_pages_describe_before_they_list() {
         assert!(prose.len() > 60 && prose.ends_with('.'), "{command}: {prose}");
         let synopsis = section("SYNOPSIS").unwrap();
         let usage = page.lines().skip(synopsis + 1).take_while(|line| !line.starts_with(".SH"));
-        assert!(usage.filter(|line| !line.starts_with(".br")).all(|line| line.starts_with("hakobu")));
+        assert!(
+            usage.filter(|line| !line.starts_with(".br")).all(|line| line.starts_with("hakobu"))
+        );
     }
 }
 
