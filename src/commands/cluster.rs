@@ -344,9 +344,9 @@ fn run_work(arguments: &[OsString]) -> Result<u8, u8> {
         at_once: AGAIN,
     };
     let done = run_worker(opened, job).map_err(|message| end_with(NEVER, &message));
-    let WorkerEnd { code, why, complete } = done?;
-    if let Some(why) = why {
-        output::message(&why);
+    let WorkerEnd { code, error, complete } = done?;
+    if let Some(error) = error {
+        output::message(&error.message);
     }
     Ok(if complete || code != exit::OK { code } else { AGAIN })
 }
@@ -369,8 +369,8 @@ pub struct WorkerJob {
 pub struct WorkerEnd {
     /// Exit code of `cluster work`.
     pub code: u8,
-    /// Reason for an end before all was done.
-    pub why: Option<String>,
+    /// Why it ended before all was done.
+    pub error: Option<RunError>,
     /// Everything could be shown.
     pub complete: bool,
 }
@@ -403,12 +403,10 @@ pub fn run_worker(mut opened: OpenRun, job: WorkerJob) -> Result<WorkerEnd, Stri
         workers: job.workers,
         phase: job.phase,
     };
-    let (code, why) = match work(&setup) {
-        Ok(()) => (exit::OK, None),
-        Err(error) => (worker_exit_code(&error), Some(error.message)),
-    };
+    let error = work(&setup).err();
+    let code = error.as_ref().map_or(exit::OK, worker_exit_code);
     let complete = show.finish(&Outcome::default(), code);
-    Ok(WorkerEnd { code, why, complete })
+    Ok(WorkerEnd { code, error, complete })
 }
 
 /// `work`, `collect`: another try may succeed (sysexits.h, EX_TEMPFAIL).

@@ -27,6 +27,8 @@ use std::sync::{Arc, mpsc};
 pub struct RunError {
     /// Another try may succeed later: the folder is full, or its server is away.
     pub is_transient: bool,
+    /// The work was asked to stop.
+    pub is_interrupted: bool,
     /// A sentence without a full stop.
     pub message: String,
 }
@@ -34,12 +36,12 @@ pub struct RunError {
 impl RunError {
     /// An error that stays.
     pub fn permanent(message: impl Into<String>) -> RunError {
-        RunError { is_transient: false, message: message.into() }
+        RunError { is_transient: false, is_interrupted: false, message: message.into() }
     }
 
     /// An error that may be over at the next try.
     pub fn transient(message: impl Into<String>) -> RunError {
-        RunError { is_transient: true, message: message.into() }
+        RunError { is_transient: true, is_interrupted: false, message: message.into() }
     }
 }
 
@@ -298,7 +300,7 @@ fn exclusive(path: &Path, content: &[u8]) -> io::Result<bool> {
 fn io_error(verb: &str, path: &Path, error: io::Error) -> RunError {
     let permanent = [errno::EACCES, errno::EPERM, errno::EROFS, errno::ENOENT, errno::ENOTDIR];
     let is_transient = !error.raw_os_error().is_some_and(|code| permanent.contains(&code));
-    RunError { is_transient, message: cannot(verb, path, error) }
+    RunError { is_transient, is_interrupted: false, message: cannot(verb, path, error) }
 }
 
 /// The largest file that is read: a plan of a million shards takes less.
@@ -413,6 +415,7 @@ impl BucketFolder {
             );
             RunError {
                 is_transient: !permanent && !error.stops_run(),
+                is_interrupted: false,
                 message: format!("cannot {verb} {name} in {}: {error}", self.shown),
             }
         })

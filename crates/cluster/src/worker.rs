@@ -510,6 +510,7 @@ fn transfer_entries(
     let outcome = transfer(&spec, control, &log).map_err(|fatal| RunError {
         // The store is away.
         is_transient: !plan.local && fatal.code == 11,
+        is_interrupted: false,
         message: fatal.message,
     })?;
     if !plan.local && outcome.totals.failed > 0 && outcome.requests.succeeded == 0 {
@@ -590,7 +591,8 @@ impl ShardResult {
 
 /// Reason why a worker ended that was stopped.
 pub(crate) fn interrupted() -> RunError {
-    RunError::transient("interrupted: the rest was returned")
+    let message = "interrupted: the rest was returned";
+    RunError { is_interrupted: true, ..RunError::transient(message) }
 }
 
 /// The meter of the shard in hand, for heartbeats.

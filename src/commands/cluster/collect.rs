@@ -300,10 +300,10 @@ fn finish_verification(opened: OpenRun, stale: Duration, json: bool) -> Result<u
     let job =
         WorkerJob { phase: phase.clone(), stale, workers: 1, command: "cluster collect", at_once };
     let end = run_worker(opened, job).map_err(|message| end_with(exit::SYNC_IO, &message))?;
-    if let Some(why) = end.why {
-        return Err(match why.starts_with("interrupted") {
+    if let Some(error) = end.error {
+        return Err(match error.is_interrupted {
             true => end_with(at_once, "interrupted: collect --verify again to continue"),
-            false => end_with(end.code, &why),
+            false => end_with(end.code, &error.message),
         });
     }
     let mut results = RunResults::default();
