@@ -230,7 +230,8 @@ impl SyncArgs {
             self.without.push(("--no-inc-recursive".into(), UNORDERED));
         }
         typed.notes.append(&mut self.without);
-        self.wanted.notes.extend(self.directory_targets(&sources, &target, relative));
+        let targets = self.directory_targets(&sources, &target, relative);
+        self.wanted.notes.extend(targets);
         let spec = Spec {
             ordered: self.ordered,
             files_from,
@@ -247,7 +248,7 @@ impl SyncArgs {
         Ok((spec, self.wanted, self.cluster))
     }
 
-    /// Returns the target of each directory where a side is in S3: aws and s5cmd copy `DIR` into `p`, rsync into `p/DIR`.
+    /// Returns the target of each directory of an upload: aws and s5cmd copy `DIR` into `p`, rsync into `p/DIR`.
     fn directory_targets(
         &self,
         sources: &Sources,
@@ -256,8 +257,8 @@ impl SyncArgs {
     ) -> Vec<String> {
         let is_watched = self.policy.dry_run || std::io::stderr().is_terminal();
         let is_quiet = self.wanted.quiet || self.wanted.json || self.policy.list_only;
-        let with_store = sources.are_s3() || target.is_s3();
-        match is_watched && !is_quiet && with_store && !relative && self.policy.recurse {
+        let is_upload = target.is_s3() && !sources.are_s3();
+        match is_watched && !is_quiet && is_upload && !relative && self.policy.recurse {
             true => folder_targets(sources, target, Some(true)),
             false => Vec::new(),
         }

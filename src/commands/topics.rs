@@ -76,7 +76,10 @@ fn list() -> String {
     let width = TOPICS.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     for (name, markdown) in TOPICS {
         let title = markdown.lines().next().unwrap_or_default().trim_start_matches("# ");
-        out.push_str(&format!("  {name:<width$} {}\n", inline_text(title, topic_of)));
+        out.push_str(&format!(
+            "  {name:<width$} {}\n",
+            inline_text(title, topic_of).replace('`', "")
+        ));
     }
     out
 }

@@ -6,6 +6,7 @@ use hakobu_core::error::{Cause, DIRECTORY_STAYS, ENTRY_STAYS, ErrorClass, Operat
 use hakobu_sys::{errno, process};
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// Maximum number of kinds of problems; further ones are only counted.
@@ -85,6 +86,9 @@ fn advice_to(problem: &Problem, command: &str, is_root: bool) -> Option<&'static
         return Some(text);
     }
     Some(match code {
+        errno::ENOENT if has_wildcard(problem) => {
+            "the shell expands wildcards of local paths: remove the quotes, or copy the directory with -r"
+        }
         errno::ENOSPC => {
             "the target is full (bytes or inodes: df, df -i): make room, then run the same command again"
         }
@@ -115,6 +119,14 @@ fn advice_to(problem: &Problem, command: &str, is_root: bool) -> Option<&'static
             "a symlink stood where a file was expected: another process may be changing the tree"
         }
         _ => return None,
+    })
+}
+
+/// Returns whether a source that does not exist has a wildcard in its name, as s5cmd takes it in quotes.
+fn has_wildcard(problem: &Problem) -> bool {
+    let source = problem.source.as_ref().filter(|_| problem.operation != Operation::Filter);
+    source.is_some_and(|path| {
+        path.as_os_str().as_bytes().iter().any(|byte| matches!(byte, b'*' | b'?'))
     })
 }
 

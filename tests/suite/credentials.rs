@@ -317,9 +317,9 @@ fn an_old_token_of_sso_is_renewed_or_named() {
         "\"expiresAt\":\"2020-01-01T00:00:00Z\",\"region\":\"us-east-1\",\"startUrl\":\"{PORTAL}\""
     );
     // Nobody has logged in, or too long ago.
-    stage.run(line, &at).expect(2).says(&["no credentials: "]);
+    stage.run(line, &at).expect(2).says(&["no credentials ("]);
     stage.file(&cached("work"), &format!("{{\"accessToken\":\"stale\",{old}}}"));
-    stage.run(line, &at).expect(2).says(&["no credentials: "]);
+    stage.run(line, &at).expect(2).says(&["no credentials ("]);
     assert!(stage.seen("GET /bkt").is_empty(), "a request without credentials");
     let renewable = format!(
         "{{\"accessToken\":\"stale\",\"refreshToken\":\"r1\",\"clientId\":\"c\",\"clientSecret\":\"cs\",\
@@ -351,7 +351,7 @@ fn a_process() {
     // A failure of it is named, without what it has written.
     stage.file("keys.sh", "echo secret; exit 3\n");
     let run = stage.run("ls --profile p s3://bkt", &[]);
-    run.expect(2).says(&["no credentials: "]);
+    run.expect(2).says(&["no credentials ("]);
     assert!(!run.err().contains("secret\n"), "{run}");
 }
 
@@ -376,7 +376,7 @@ fn a_container() {
     let last = stage.seen("GET /bkt?").pop().unwrap();
     assert_eq!((signer(&last), last.header("x-amz-security-token")), (Some("AKPOD"), Some("tpod")));
     let token = ("AWS_CONTAINER_AUTHORIZATION_TOKEN", "Bearer other");
-    stage.run("ls s3://bkt", &[uri, token]).expect(2).says(&["no credentials: "]);
+    stage.run("ls s3://bkt", &[uri, token]).expect(2).says(&["no credentials ("]);
 }
 
 /// The metadata service of an instance, version 2: a token first.
@@ -407,7 +407,7 @@ fn an_instance() {
     stage.lists_as("ls s3://bkt", &at, "AKINSTANCE", Some("ti"));
     // Switched off, there are none.
     let off = [at[0], ("AWS_EC2_METADATA_DISABLED", "true")];
-    stage.run("ls s3://bkt", &off).expect(2).says(&["no credentials: "]);
+    stage.run("ls s3://bkt", &off).expect(2).says(&["no credentials ("]);
 }
 
 #[test]

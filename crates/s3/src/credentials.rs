@@ -140,8 +140,9 @@ impl CredentialCache {
 }
 
 fn describe(why: &str) -> String {
+    let why = why.trim_end_matches('.');
     format!(
-        "no credentials: {why}; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, choose a \
+        "no credentials ({why}); set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, choose a \
          --profile, or read public data with --no-sign-request"
     )
 }

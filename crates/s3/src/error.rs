@@ -411,13 +411,28 @@ mod tests {
     #[test]
     fn names_and_words_of_the_server_are_used() {
         let shown = error(404, "NoSuchBucket", "<BucketName>b-1</BucketName>").to_string();
-        let expected = "there is no bucket 'b-1': check its name and the endpoint";
+        let expected = "no such bucket 'b-1'; check its name and the endpoint";
         assert_eq!(shown, format!("{expected} (NoSuchBucket, HTTP 404)"));
         assert!(error(404, "NoSuchKey", "<Key>a&amp;b</Key>").message.contains("'a&b'"));
         let strange = error(400, "New", "<Message>a \x1b[31m\n\n b</Message>").message;
         assert_eq!(strange, "a [31m b");
         let long = error(400, "New", &format!("<Message>{}</Message>", "wörd ".repeat(999)));
         assert!(long.message.chars().count() < 410 && long.message.ends_with('…'));
+    }
+
+    #[test]
+    fn a_failure_is_said_once() {
+        for (status, code, words, expected) in [
+            (409, "BucketAlreadyOwnedByYou", "You own it.", "it already exists"),
+            (409, "BucketNotEmpty", "there are objects in it", "the bucket is not empty"),
+            (403, "AccessDenied", "Access Denied", "access denied"),
+            (403, "AccessDenied", "Signature is required", "anonymous access is not allowed"),
+            (403, "AccessDenied", "no s3:GetObject.", "access denied (server: no s3:GetObject)"),
+            (400, "SomethingNew", "a strange thing", "a strange thing"),
+        ] {
+            let found = error(status, code, &format!("<Message>{words}</Message>"));
+            assert_eq!(found.to_string(), format!("{expected} ({code}, HTTP {status})"));
+        }
     }
 
     #[test]

@@ -231,8 +231,8 @@ fn usage() {
         (&["bench", "none.toml"], "cannot read 'none.toml'"),
         (&["bench", "--style", "loud", "true"], "invalid --style 'loud': give auto, basic"),
         (&["bench", "--only", "7", "true"], "there is no cell '7'"),
-        (&["results"], "say what to do"),
-        (&["results", "export", "--format=xml"], "csv and hyperfine can be had"),
+        (&["results"], "missing subcommand"),
+        (&["results", "export", "--format=xml"], "none of csv, hyperfine"),
     ] {
         run(&area, words).expect(2).says(&[said]);
     }

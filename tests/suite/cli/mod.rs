@@ -7,6 +7,7 @@ mod display;
 mod exit_codes;
 mod features;
 mod formats;
+mod help;
 mod installed;
 mod lists;
 pub mod progress;

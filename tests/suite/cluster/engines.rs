@@ -37,7 +37,7 @@ fn local_workers_are_an_engine_too() {
     stage.ok("cluster submit --local=4 RUN");
     stage.ok("cluster collect RUN").says(&["4 workers did"]);
     stage.same(&Fields::ALL);
-    stage.go("cluster submit RUN").expect(2).says(&["give an engine"]);
+    stage.go("cluster submit RUN").expect(2).says(&["missing engine"]);
     stage.go("cluster submit --slurm RUN").expect(2).says(&["--nodes N"]);
 }
 

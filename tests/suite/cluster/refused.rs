@@ -29,7 +29,7 @@ fn options_that_two_workers_would_make_unsafe() {
     }
     assert!(!stage.dst().exists());
     stage.go("sync -a --run RUN SRC/ DST").expect(1).says(&["--cluster ENGINE:N"]);
-    stage.go("sync -a --cluster=k8s:3 SRC/ DST").expect(1).says(&["is not ENGINE:N"]);
+    stage.go("sync -a --cluster=k8s:3 SRC/ DST").expect(1).says(&["not ENGINE:N"]);
     stage.go("cluster plan -a SRC/ DST").expect(1).says(&["--run RUN"]);
     stage.go("cluster work").expect(65);
     stage.go("cluster work --json RUN").expect(65).says(&["not an option of cluster work"]);

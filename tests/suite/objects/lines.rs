@@ -245,7 +245,7 @@ fn options_before_the_command() {
     assert_eq!(names(&tree(&stage.dst())), ["k"]);
     bare(&format!("--endpoint-url {url} --dry-run rm BKT/k")).ok();
     assert_eq!(keys(&stage), ["k"]);
-    bare("--frob ls").expect(2).says(&["--frob does not stand before a command"]);
+    bare("--frob ls").expect(2).says(&["option '--frob' must follow a command"]);
     let keys =
         format!("[default]\naws_access_key_id = {ACCESS}\naws_secret_access_key = {SECRET}\n");
     std::fs::write(stage.area.join("keys"), keys).unwrap();

@@ -197,7 +197,7 @@ fn what_cannot_be_compared() {
     make(&area.path().join("a"), &USUAL);
     std::fs::create_dir(area.path().join("empty")).unwrap();
     for (line, code, said) in [
-        ("a", 2, "give at least two results"),
+        ("a", 2, "missing results"),
         ("a a --price C=1/h", 2, "--price C=…: no result is called C (m5.large #1, m5.large #2)"),
         ("x=a x=a", 2, "two results are called x"),
         ("a a --rated A=lots", 2, "'lots' is not a number of operations a second"),

@@ -189,7 +189,7 @@ fn exit_codes() {
         ("a none -o x.html", 1, "cannot read 'none/results.jsonl'"),
         ("a -o no/such/x.html", 1, "cannot write 'no/such/x.html'"),
         ("a -o empty --format md", 1, "cannot write 'empty'"),
-        ("", 2, "give a folder of results"),
+        ("", 2, "missing directory of results"),
         ("a --format pdf", 2, "invalid --format 'pdf': give html, md, csv, json, svg or png"),
         ("a --lang fr", 2, "invalid --lang 'fr': give en or ja"),
         ("a -o x", 2, "--output=x: its name does not end in"),

@@ -161,7 +161,7 @@ fn content_mismatch(
     stored: &str,
     sent: &str,
 ) -> Error {
-    let message = format!("the body arrived damaged: the server stored {stored}, {sent} was sent");
+    let message = format!("the body arrived damaged (stored: {stored}, sent: {sent})");
     let status = response.status.as_u16();
     Error { status, ..Error::new(ErrorKind::Corrupt, operation, message) }
 }

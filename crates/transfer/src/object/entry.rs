@@ -182,7 +182,7 @@ impl ObjectEngine<'_> {
             let message = format!("cannot {} {name}: {cause}", operation.words());
             self.stop_for(Fatal::new(code, message));
             // The advice about a full or read-only target depends on the error itself.
-            if matches!(cause, Cause::System(_)) {
+            if stops.is_some() && matches!(cause, Cause::System(_)) {
                 let class = ErrorClass::Fatal;
                 self.problem(&Problem { operation, source, target, cause, class });
             }

@@ -118,7 +118,7 @@ impl Need {
             true => (number::bytes(self.bytes), number::bytes(room.free_bytes)),
             false => {
                 let free = number::grouped(room.free_inodes.unwrap_or(0));
-                (number::things(self.entries, "entry"), format!("{free} inodes"))
+                (format!("{} entries", number::grouped(self.entries)), format!("{free} inodes"))
             }
         };
         listener.event(Event::Warning(format!(
