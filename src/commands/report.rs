@@ -7,9 +7,8 @@ use crate::exit;
 use crate::files::{Target, is_stdout, or_stdout};
 use crate::show::progress::{Progress, ProgressForm};
 use hakobu_core::meter::Meter;
-use hakobu_lab::analysis::Lang;
 use hakobu_lab::analysis::ranking::Baseline;
-use hakobu_lab::report::{ReportFormat, ReportPart, render};
+use hakobu_lab::report::{Lang, ReportFormat, ReportPart, render};
 use hakobu_lab::results::read::{bytes_of, read_counted};
 use std::ffi::OsString;
 use std::fs::DirBuilder;
@@ -76,8 +75,14 @@ const OPTIONS: &[Opt<ReportOptions>] = &[
         let known = arg.value.to_str().and_then(Lang::of_code);
         put(&mut it.lang, known.ok_or_else(|| arg.wrong("give en or ja"))?)
     }),
-    value("baseline", None, "NAME=VALUE", "compare every setting with this one: jobs=10")
-        .reads(|it, arg| put(&mut it.baseline, Some(baseline(arg)?))),
+    value(
+        "baseline",
+        None,
+        "TOOL",
+        "compare with this tool (default: the first one that is not hakobu), or NAME=VALUE: every \
+         setting with the one that has this value, all else equal",
+    )
+    .reads(|it, arg| put(&mut it.baseline, Some(baseline(arg)?))),
 ];
 
 /// Parses `--baseline`.
@@ -123,11 +128,10 @@ fn report(plan: &ReportOptions) -> Result<(), String> {
     let progress = Progress::start(ProgressForm::of(None, false, false), |_| {});
     progress.begins(&meter);
     let parts = plan.results.iter().map(|path| -> Result<ReportPart, String> {
-        let lang = format.lang(plan.lang);
-        let mut part = ReportPart::new(read_counted(path, &|bytes| lane.bytes(bytes))?, lang);
+        let mut part = ReportPart::new(read_counted(path, &|bytes| lane.bytes(bytes))?);
         lane.done(1);
         if let Some(baseline) = &plan.baseline {
-            part.analysis.compare_with(&part.results, baseline, lang)?;
+            part.analysis.compare_with(&part.results, baseline)?;
         }
         Ok(part)
     });
