@@ -27,8 +27,8 @@ pub enum Caveat {
         /// Problem of the first one, as recorded.
         why: String,
     },
-    /// Settings of which no run succeeded.
-    WithoutRuns(Vec<NamedSetting>),
+    /// Settings of which no run succeeded, and the problem of the first one.
+    WithoutRuns(Vec<NamedSetting>, String),
     /// Commands that found their work done from the second run on, by the bytes that they wrote.
     WorkDone {
         /// Their settings.
@@ -74,12 +74,10 @@ pub(super) fn caveats(view: &ResultsView<'_>, analysis: &Analysis) -> Vec<Caveat
         let ids = analysis.cells.iter().filter(|of| has(of)).map(|of| of.cell);
         Some(names(view, ids)).filter(|names| !names.is_empty()).map(wrap)
     };
-    let any_run = analysis.cells.iter().any(|of| of.runs > 0);
     let few = |most: usize| move |of: &CellSummary| of.runs > 0 && of.runs < most;
     let found = [
         failed_runs(view, analysis),
-        // Without any run the verdict says so.
-        named(Caveat::WithoutRuns, &|of| of.runs == 0 && any_run),
+        without_runs(view, analysis),
         work_done(view),
         not_whole(view),
         named(Caveat::OneRun, &few(2)).or_else(|| named(Caveat::FewRuns, &few(PAIRS_MIN))),
@@ -102,14 +100,26 @@ fn names(view: &ResultsView<'_>, ids: impl IntoIterator<Item = u32>) -> Vec<Name
     crate::distinct(cells.map(NamedSetting::of))
 }
 
+/// Problem of the first of some cells.
+fn problem(of: &[&CellSummary]) -> String {
+    let why = of.iter().find_map(|of| of.problems.first());
+    why.map_or(String::new(), |why| why.trim_end_matches('.').to_owned())
+}
+
 fn failed_runs(view: &ResultsView<'_>, analysis: &Analysis) -> Option<Caveat> {
-    let of: Vec<&CellSummary> = analysis.cells.iter().filter(|of| of.failed > 0).collect();
-    let why = of.first()?.problems.first().map(|why| why.trim_end_matches('.').to_owned());
-    Some(Caveat::Failed {
+    let has = |of: &&CellSummary| of.failed > 0 && of.runs > 0;
+    let of: Vec<&CellSummary> = analysis.cells.iter().filter(has).collect();
+    (!of.is_empty()).then(|| Caveat::Failed {
         runs: of.iter().map(|of| of.failed).sum(),
         settings: names(view, of.iter().map(|of| of.cell)),
-        why: why.unwrap_or_default(),
+        why: problem(&of),
     })
+}
+
+fn without_runs(view: &ResultsView<'_>, analysis: &Analysis) -> Option<Caveat> {
+    let of: Vec<&CellSummary> = analysis.cells.iter().filter(|of| of.runs == 0).collect();
+    let settings = names(view, of.iter().map(|of| of.cell));
+    (!settings.is_empty()).then(|| Caveat::WithoutRuns(settings, problem(&of)))
 }
 
 fn work_done(view: &ResultsView<'_>) -> Option<Caveat> {

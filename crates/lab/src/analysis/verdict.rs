@@ -154,8 +154,11 @@ pub(super) fn verdict(view: &ResultsView<'_>, analysis: &Analysis) -> Vec<Findin
     if is_swept {
         // The fastest setting may choose its own number of jobs and is then not part of a sweep.
         let is_part = |id: u32| sweeps.iter().any(|sweep| sweep.cells.contains(&id));
-        found.extend(bottleneck(view, analysis, sweeps.first().map_or("", |of| &of.group), |id| {
-            !is_part(id)
+        let group = sweeps.first().map_or("", |of| &of.group);
+        let named = bottleneck(view, analysis, group, |id| !is_part(id));
+        found.extend(named.filter(|of| match of {
+            Finding::Bottleneck(_, limiting) => limiting.is_determined(),
+            _ => false,
         }));
         found.push(Finding::Jobs(jobs));
     }
@@ -223,7 +226,11 @@ fn experiments(analysis: &Analysis) -> (Vec<Proof>, Vec<Proof>) {
         found.truncate(SWEEPS_MAX);
         found
     };
-    (of(Conclusion::Bottleneck), of(Conclusion::NoEffect))
+    let proven = of(Conclusion::Bottleneck);
+    let mut refuted = of(Conclusion::NoEffect);
+    // What limits one tool need not limit another.
+    refuted.retain(|proof| !proven.iter().any(|of| of.changed == proof.changed));
+    (proven, refuted)
 }
 
 /// The bottleneck at the end of a sweep.

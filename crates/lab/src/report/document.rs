@@ -134,9 +134,7 @@ fn times_title(facts: &ReportFacts<'_>, words: &ReportWords) -> String {
     match &facts.header().x_name {
         Some(x_name) if facts.header().cells.iter().any(|cell| cell.x.is_some()) => {
             let metric = words.metric(facts.metric());
-            let x = words.counted.iter().find(|noun| noun.0 == x_name).map(|noun| noun.2);
-            let x = x.map(|pattern| with(pattern, &[""]).trim().to_owned());
-            with(words.swept_title, &[&capital(metric), x.as_deref().unwrap_or(x_name)])
+            with(words.swept_title, &[&capital(metric), words.swept(x_name)])
         }
         _ => words.side_by_side.to_owned(),
     }

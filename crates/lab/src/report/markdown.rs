@@ -1,7 +1,7 @@
 //! Markdown for an article or an issue: the document without charts and raw runs.
 
 use crate::escape::{markdown, terminal};
-use crate::report::document::{ReportBlock, ReportTable, sections};
+use crate::report::document::{ReportBlock, ReportSection, ReportTable, sections};
 use crate::report::facts::ReportFacts;
 use crate::report::words::ReportWords;
 use crate::report::{ReportPart, tables};
@@ -26,7 +26,7 @@ pub(super) fn text(parts: &[ReportPart], words: &'static ReportWords) -> String 
             paragraph(&mut out, question);
         }
         paragraph(&mut out, &tables::origin(facts, words));
-        for section in sections(facts, words, 0) {
+        for section in sections(facts, words, 0).into_iter().filter(is_shown) {
             let mut text = String::new();
             blocks(&mut text, &section.blocks, 3);
             if !text.trim().is_empty() {
@@ -38,7 +38,12 @@ pub(super) fn text(parts: &[ReportPart], words: &'static ReportWords) -> String 
     out
 }
 
-/// Formats blocks. Charts are left out, and so are details: raw runs and the like.
+/// Charts and raw runs are left out.
+fn is_shown(section: &ReportSection) -> bool {
+    !matches!(section.name, "load" | "runs")
+}
+
+/// Formats blocks without charts.
 pub(super) fn blocks(out: &mut String, blocks: &[ReportBlock], level: usize) {
     for block in blocks {
         match block {
@@ -47,7 +52,8 @@ pub(super) fn blocks(out: &mut String, blocks: &[ReportBlock], level: usize) {
             ReportBlock::List(texts) => list(out, texts),
             ReportBlock::Code(lines) => code(out, lines),
             ReportBlock::Table(of) => table(out, of),
-            ReportBlock::Details(..) | ReportBlock::Chart(_) | ReportBlock::Load(_) => {}
+            ReportBlock::Details(_, inside) => self::blocks(out, inside, level),
+            ReportBlock::Chart(_) | ReportBlock::Load(_) => {}
         }
     }
 }

@@ -10,6 +10,7 @@ mod json;
 mod load_chart;
 mod markdown;
 mod number;
+pub mod redact;
 mod sentences;
 mod sweep_chart;
 mod tables;
@@ -128,8 +129,10 @@ fn json_document(content: &impl Serialize) -> Result<String, String> {
 /// A message: nothing was measured, or a chart cannot be drawn.
 fn charts_svg(parts: &[ReportPart], words: &'static ReportWords) -> Result<String, String> {
     let mut pictures = Vec::new();
+    // Without a page around it, a chart says itself what it shows.
     let mut add = |chart: &Chart, title: &str, description: &str| -> Result<(), String> {
         let id = format!("picture-{}", pictures.len() + 1);
+        let chart = Chart { title: title.to_owned(), ..chart.clone() };
         pictures.push(chart.svg_with(ChartLabel { id: &id, title, description })?);
         Ok(())
     };

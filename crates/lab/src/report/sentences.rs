@@ -51,8 +51,8 @@ impl Sentences<'_> {
     pub(super) fn x(&self, x: f64) -> String {
         let number = digits(x);
         match self.words.counted.iter().find(|noun| noun.0 == self.x_name()) {
-            Some((_, one, _)) if x == 1.0 => with(one, &[&number]),
-            Some((_, _, many)) => with(many, &[&number]),
+            Some((_, one, ..)) if x == 1.0 => with(one, &[&number]),
+            Some((_, _, many, _)) => with(many, &[&number]),
             None => with(self.words.x_other, &[self.x_name(), &number]),
         }
     }
@@ -430,6 +430,7 @@ impl Sentences<'_> {
             ("endpoint", _) => with(w.change_other, &[noun]),
             (_, Some((from, to))) => with(w.change_from_to, &[noun, from, to]),
             _ if (of.factor - 0.5).abs() < 1e-9 => with(w.change_half, &[noun]),
+            _ if (of.factor - 2.0).abs() < 1e-9 => with(w.change_double, &[noun]),
             _ => with(w.change_times, &[noun, &digits(of.factor)]),
         }
     }
@@ -522,7 +523,12 @@ impl Sentences<'_> {
             Caveat::Failed { runs, settings, why } => {
                 with(w.failed_runs, &[&runs.to_string(), &self.settings(settings), why])
             }
-            Caveat::WithoutRuns(settings) => with(w.without_runs, &[&self.settings(settings)]),
+            Caveat::WithoutRuns(settings, why) if why.is_empty() => {
+                with(w.without_runs, &[&self.settings(settings)])
+            }
+            Caveat::WithoutRuns(settings, why) => {
+                with(w.all_failed, &[&self.settings(settings), why])
+            }
             Caveat::WorkDone { settings, before, after } => {
                 let [before, after] = [before, after].map(|count| bytes(*count as f64));
                 with(w.work_done, &[&self.settings(settings), &after, &before])

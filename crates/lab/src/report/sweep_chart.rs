@@ -49,7 +49,7 @@ pub(super) fn picture(
     let is_swept = facts.has_x(&lines);
     let chart = if is_swept { swept(facts, &lines, words) } else { settings(facts, &lines, words) };
     let metric = y_label(facts, words);
-    let x_name = facts.header().x_name.as_deref().unwrap_or("x");
+    let x_name = words.swept(facts.header().x_name.as_deref().unwrap_or("x"));
     let said = text_description(facts, &lines, words);
     let description = if is_swept {
         with(words.sweep_text, &[&metric, x_name, &said])
@@ -147,7 +147,7 @@ fn swept(facts: &ReportFacts<'_>, lines: &[ToolLine<'_>], words: &'static Report
         let name = words.knee.to_owned();
         series.push(ChartSeries { name, color: BLACK, form: SeriesForm::Rings, points: knees });
     }
-    let x_name = facts.header().x_name.as_deref().unwrap_or("x");
+    let x_name = words.swept(facts.header().x_name.as_deref().unwrap_or("x"));
     let unit = y_label(facts, words);
     let panels = vec![panel(unit, y_scale, series)];
     let x_label = match scale {

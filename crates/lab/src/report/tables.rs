@@ -22,7 +22,7 @@ const GB_BYTES_MIN: u64 = 100_000_000;
 pub(super) enum TimesExtent {
     /// All settings, every number with its interval.
     Full,
-    /// All settings, with the interval of the metric only.
+    /// All settings, with the interval of the metric only, and the range of its values.
     Brief,
     /// The best setting of each tool, likewise.
     Best,
@@ -42,7 +42,7 @@ pub(super) fn times(
     let x_name = facts.header().x_name.as_deref();
     let is_swept = facts.has_x(&lines);
     let in_unit = |name: &str, unit: &str| format!("#{}", with(words.unit_of, &[name, unit]));
-    let first = if is_swept { x_name.unwrap_or("x") } else { words.setting };
+    let first = if is_swept { words.swept(x_name.unwrap_or("x")) } else { words.setting };
     let mut heads = vec![words.tool.to_owned(), first.to_owned()];
     if !is_time {
         let metric = words.metric(facts.metric());
@@ -52,8 +52,13 @@ pub(super) fn times(
             name => in_unit(metric, name),
         });
     }
-    heads.extend([words.real, words.user, words.sys].map(|name| in_unit(name, time.name)));
-    heads.push(format!("#{}", words.speed));
+    let is_full = extent == TimesExtent::Full;
+    heads.push(in_unit(words.real, time.name));
+    if !is_full {
+        heads.extend([format!("#{}", words.least), format!("#{}", words.most)]);
+    }
+    heads.extend([words.user, words.sys].map(|name| in_unit(name, time.name)));
+    heads.extend([format!("#{}", words.speed), gain_head(facts, words)]);
     let reference = facts.reference(group);
     let caption = with(words.times_caption, &[&words.group(group)]);
     let caption = match reference.and_then(|id| facts.cell(id)) {
@@ -85,11 +90,15 @@ pub(super) fn times(
                 row.push(or_none(of.value.as_ref().map(|value| unit.bare(value))));
             }
             row.push(or_none(of.wall_s.as_ref().map(|wall| time.bare(wall))));
+            if !is_full {
+                let ends = [of.min, of.max];
+                row.extend(ends.map(|of| or_none(of.map(|of| digits(unit.scaled(of))))));
+            }
             for (median, interval) in
                 [(of.user_s, of.user_interval_s), (of.sys_s, of.sys_interval_s)]
             {
                 row.push(match interval {
-                    Some(interval) if extent == TimesExtent::Full => time.bare(&interval),
+                    Some(interval) if is_full => time.bare(&interval),
                     _ => digits(time.scaled(median)),
                 });
             }
@@ -98,6 +107,7 @@ pub(super) fn times(
                 Some(found) => speed(&found.ratio),
                 None => NONE.to_owned(),
             });
+            row.push(gain(facts, cell, words));
             table.push_as(row, line.own);
         }
     }
@@ -192,7 +202,7 @@ pub(super) fn published(facts: &ReportFacts<'_>, words: &ReportWords) -> ReportT
     let mut places: Vec<Option<f64>> = distinct(header.published.iter().map(|of| of.x));
     places.sort_by(|a, b| a.unwrap_or(0.0).total_cmp(&b.unwrap_or(0.0)));
     let mut heads = vec![words.published_machine.to_owned(), words.tool.to_owned()];
-    let x_name = header.x_name.as_deref().unwrap_or("x");
+    let x_name = words.swept(header.x_name.as_deref().unwrap_or("x"));
     heads.extend(places.iter().map(|x| match x {
         Some(x) => format!("#{x_name}={}", digits(*x)),
         None => format!("#{}", facts.unit().name),
@@ -673,17 +683,15 @@ pub(super) fn claim(of: SpeedClaim, words: &ReportWords) -> &'static str {
 }
 
 /// Fit of a sweep, with its prediction.
-fn fit_text(fit: &CurveFit, facts: &ReportFacts<'_>, words: &ReportWords) -> String {
-    let unit = facts.unit();
-    let x_name = facts.header().x_name.as_deref().unwrap_or("x");
+fn fit_text(fit: &CurveFit, facts: &ReportFacts<'_>, words: &'static ReportWords) -> String {
+    let say = facts.say(words);
     let curve = match fit.model {
         FitModel::Usl => with(words.usl, &[&ratio(&fit.alpha), &ratio(&fit.beta)]),
         FitModel::Cap => {
-            let at = fit.peak_x.map_or_else(String::new, |peak| ratio(&peak));
-            with(words.cap, &[&format!("{x_name}={at}")])
+            let at = fit.peak_x.map_or_else(String::new, |peak| say.x(peak.mid));
+            with(words.cap, &[&at])
         }
     };
-    let twice = fit.value_at_twice();
-    let place = format!("{x_name}={}", digits(fit.twice_x));
-    with(words.at_twice, &[&curve, &unit.interval(&twice), &place])
+    let predicted = facts.unit().interval(&fit.value_at_twice());
+    with(words.at_twice, &[&curve, &predicted, &say.x(fit.twice_x)])
 }

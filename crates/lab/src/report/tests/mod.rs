@@ -439,3 +439,24 @@ fn short_runs_have_no_curves() {
     }
     assert!(page(&[part], Lang::En).contains("No load curves were recorded."));
 }
+
+#[test]
+fn two_commands_take_few_lines() {
+    let mut results = results(&PLAUSIBLE);
+    results.header.x_name = None;
+    results.header.cells.truncate(2);
+    results.runs.retain(|run| run.cell < 2);
+    for (cell, name) in results.header.cells.iter_mut().zip(["sleep 0.1", "sleep 0.2"]) {
+        (cell.x, cell.series) = (None, name.to_owned());
+        cell.parameters.clear();
+    }
+    let part = part(results);
+    let text = terminal::terminal(&part.results, &part.analysis, &TerminalOptions::new(100, false));
+    assert!(text.lines().count() <= 15, "{text}");
+    // Nothing is there twice.
+    let mut lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
+    let all = lines.len();
+    lines.sort_unstable();
+    lines.dedup();
+    assert_eq!(lines.len(), all, "{text}");
+}

@@ -39,8 +39,8 @@ impl Lang {
     }
 }
 
-/// A noun that is counted: its name as a swept number, a pattern for one, a pattern for several.
-pub(super) type CountedNoun = (&'static str, &'static str, &'static str);
+/// A noun that is counted: its name as a swept number, a pattern for one, a pattern for several, its label.
+pub(super) type CountedNoun = (&'static str, &'static str, &'static str, &'static str);
 
 macro_rules! words {
     ($($name:ident)*) => {
@@ -108,10 +108,10 @@ words! {
     // Changes of experiments.
     edge_proven subject_cpu subject_iops subject_other
     noun_cpus noun_iops noun_bandwidth noun_latency noun_source noun_sink noun_endpoint
-    change_half change_times change_from_to change_free change_other effect_speed effect_none
+    change_half change_double change_times change_from_to change_free change_other effect_speed effect_none
     effect_counts is_bottleneck is_no_bottleneck is_unclear too_few_pairs one_sided
     // Caveats.
-    failed_runs without_runs work_done stopped out_of_time unfinished one_run few_runs
+    failed_runs without_runs all_failed work_done stopped out_of_time unfinished one_run few_runs
     control_differs outliers_caveat stolen busy mixed_caches short_runs overhead scale left_out
     // The page.
     copy_markdown copy_csv copied baseline_row
@@ -127,6 +127,11 @@ impl ReportWords {
             Some(count) => with(self.group_cpus, &[count]),
             None => group.to_owned(),
         }
+    }
+
+    /// Label of a swept number.
+    pub(super) fn swept<'a>(&'a self, name: &'a str) -> &'a str {
+        self.counted.iter().find(|noun| noun.0 == name).map_or(name, |noun| noun.3)
     }
 
     /// Word for a metric; one of a campaign keeps its name.
