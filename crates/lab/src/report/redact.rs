@@ -54,12 +54,22 @@ impl Redaction {
         }
         for cell in &mut header.cells {
             // A command that has no other name is its own name.
-            cell.series = self.text(&cell.series);
+            (cell.group, cell.series) = (self.text(&cell.group), self.text(&cell.series));
             cell.command = self.text(&cell.command);
             let values = cell.parameters.values_mut().chain(cell.conditions.values_mut());
             values.for_each(|text| *text = self.text(text));
         }
-        for text in [&mut header.title, &mut header.question, &mut header.text] {
+        for figure in &mut header.published {
+            figure.series = self.text(&figure.series);
+            figure.group = figure.group.as_deref().map(|group| self.text(group));
+        }
+        for text in [
+            &mut header.title,
+            &mut header.question,
+            &mut header.title_ja,
+            &mut header.question_ja,
+            &mut header.text,
+        ] {
             *text = self.text(text);
         }
         header.left_out.iter_mut().for_each(|text| *text = self.text(text));
@@ -74,7 +84,7 @@ impl Redaction {
         let is_between = |c: char| c.is_whitespace() || "'\"`=,;()<>|&{}[]".contains(c);
         let mut out = String::with_capacity(text.len());
         let mut rest = text;
-        while let Some(begin) = rest.find(|c| !is_between(c)) {
+        while let Some(begin) = rest.find(|c: char| !is_between(c)) {
             let (between, behind) = rest.split_at(begin);
             let end = behind.find(is_between).unwrap_or(behind.len());
             let (word, behind) = behind.split_at(end);
