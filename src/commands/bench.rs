@@ -10,8 +10,8 @@ use crate::show::progress::{Progress, ProgressForm};
 use crate::show::{output, screen};
 use crate::{environment, exit, names, number};
 use hakobu_core::error::{Cause, cannot, quoted};
+use hakobu_lab::analysis::analyse;
 use hakobu_lab::analysis::ranking::Baseline;
-use hakobu_lab::analysis::{Lang, analyse};
 use hakobu_lab::campaign::own_folder::{FolderMark, OwnFolder};
 use hakobu_lab::campaign::plan::{self, PlanEnvironment, PlanOptions};
 use hakobu_lab::campaign::run::local::LocalBench;
@@ -444,7 +444,7 @@ pub fn report_text(
 ) -> Result<String, String> {
     let mut analysis = analyse(results);
     if let Some(baseline) = baseline {
-        analysis.compare_with(results, baseline, Lang::En)?;
+        analysis.compare_with(results, baseline)?;
     }
     Ok(terminal(results, &analysis, look))
 }

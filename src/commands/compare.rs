@@ -8,11 +8,10 @@ use crate::cli::{Opt, Table, Takes, Typed, flag, parts, push, put, value};
 use crate::exit;
 use crate::files::{Target, is_stdout, or_stdout};
 use hakobu_core::error::quoted;
-use hakobu_lab::analysis::Lang;
 use hakobu_lab::analysis::compare::{compare, names};
 use hakobu_lab::analysis::prices::{Prices, RatedIops, parse_machines, parse_price, parse_rated};
 use hakobu_lab::report::comparison::render_comparison;
-use hakobu_lab::report::{ReportFormat, terminal};
+use hakobu_lab::report::{Lang, ReportFormat, terminal};
 use hakobu_lab::results::Results;
 use hakobu_lab::results::read::read;
 use std::ffi::{OsStr, OsString};
@@ -192,12 +191,12 @@ impl CompareOptions {
         }
         let text = match self.format {
             Some(format) => {
-                let found = compare(&results, &prices, format.lang(self.lang));
+                let found = compare(&results, &prices);
                 render_comparison(&found, &results, format, self.lang)?
             }
             None => {
                 let (columns, color) = terminal_size(self.no_color);
-                let found = compare(&results, &prices, self.lang);
+                let found = compare(&results, &prices);
                 terminal::comparison(&found, &results, columns, color, self.lang)
             }
         };

@@ -2,14 +2,14 @@
 //! by an installed program: a built-in renderer would need fonts, which a static program does not have.
 
 use super::tool::{carry_out, random_key};
-use crate::cli::{Opt, OptArg, Table, Typed, parts, put, value};
+use crate::cli::{Opt, OptArg, Table, Typed, flag, parts, put, value};
 use crate::exit;
 use crate::files::{Target, is_stdout, or_stdout};
 use crate::show::progress::{Progress, ProgressForm};
 use hakobu_core::meter::Meter;
-use hakobu_lab::analysis::Lang;
 use hakobu_lab::analysis::ranking::Baseline;
-use hakobu_lab::report::{ReportFormat, ReportPart, render};
+use hakobu_lab::report::redact::Redaction;
+use hakobu_lab::report::{Lang, ReportFormat, ReportPart, render};
 use hakobu_lab::results::read::{bytes_of, read_counted};
 use std::ffi::OsString;
 use std::fs::DirBuilder;
@@ -60,6 +60,7 @@ pub struct ReportOptions {
     format: Option<ReportFormat>,
     lang: Lang,
     baseline: Option<Baseline>,
+    redact: bool,
 }
 
 parts!(ReportOptions {});
@@ -82,8 +83,16 @@ const OPTIONS: &[Opt<ReportOptions>] = &[
         let known = arg.value.to_str().and_then(Lang::of_code);
         put(&mut it.lang, known.ok_or_else(|| arg.refuse("give en or ja"))?)
     }),
-    value("baseline", None, "NAME=VALUE", "compare every setting with this one: jobs=10")
-        .reads(|it, arg| put(&mut it.baseline, Some(baseline(arg)?))),
+    value(
+        "baseline",
+        None,
+        "TOOL",
+        "compare with this tool (default: the first one that is not hakobu), or NAME=VALUE: every \
+         setting with the one that has this value, all else equal",
+    )
+    .reads(|it, arg| put(&mut it.baseline, Some(baseline(arg)?))),
+    flag("redact", None, "replace the names of machines, users and paths by host1, user1, dir1")
+        .reads(|it, _| put(&mut it.redact, true)),
 ];
 
 /// Parses `--baseline`.
@@ -128,12 +137,16 @@ fn report(plan: &ReportOptions) -> Result<(), String> {
     meter.all_found();
     let progress = Progress::start(ProgressForm::of(None, false, false), |_| {});
     progress.begins(&meter);
+    let mut redaction = plan.redact.then(redaction);
     let parts = plan.results.iter().map(|path| -> Result<ReportPart, String> {
-        let lang = format.lang(plan.lang);
-        let mut part = ReportPart::new(read_counted(path, &|bytes| lane.bytes(bytes))?, lang);
+        let mut results = read_counted(path, &|bytes| lane.bytes(bytes))?;
         lane.done(1);
+        if let Some(redaction) = &mut redaction {
+            redaction.apply(&mut results);
+        }
+        let mut part = ReportPart::new(results);
         if let Some(baseline) = &plan.baseline {
-            part.analysis.compare_with(&part.results, baseline, lang)?;
+            part.analysis.compare_with(&part.results, baseline)?;
         }
         Ok(part)
     });
@@ -144,6 +157,13 @@ fn report(plan: &ReportOptions) -> Result<(), String> {
         ReportFormat::Png => target.deliver(render_png(&text)?),
         _ => target.deliver(text),
     }
+}
+
+/// Names of this machine and its user, which are replaced wherever they stand.
+fn redaction() -> Redaction {
+    let named = |name: &str| std::env::var(name).ok();
+    let users: Vec<String> = ["USER", "LOGNAME"].into_iter().filter_map(named).collect();
+    Redaction::new(&[hakobu_sys::host::name()], &users)
 }
 
 /// Pixels per unit of the drawing: sharp on paper and on dense screens.

@@ -8,10 +8,9 @@ use crate::files::{or_stdout, write_file};
 use crate::show::{confirmed, output};
 use crate::{environment, exit, names};
 use hakobu_core::error::quoted;
-use hakobu_lab::analysis::Lang;
 use hakobu_lab::analysis::ranking::Baseline;
 use hakobu_lab::report;
-use hakobu_lab::report::{ReportPart, render};
+use hakobu_lab::report::{Lang, ReportPart, render};
 use hakobu_lab::results::read::{RUNS_FILE, read};
 use hakobu_lab::results::store::{ResultsOverview, ResultsStore};
 use hakobu_lab::results::{Results, ResultsLine, hyperfine, import, store};
@@ -126,7 +125,7 @@ const OPTIONS: &[Opt<ResultsArgs>] = &[
         ResultsOptions::Show { no_color, .. } => put(no_color, true),
         _ => it.refuse(arg),
     }),
-    value("baseline", None, "NAME=VALUE", "show: compare every setting with this one: jobs=10")
+    value("baseline", None, "TOOL", "show: compare with this tool, or NAME=VALUE, such as jobs=10")
         .reads(|it, arg| match &mut it.plan {
             ResultsOptions::Show { baseline, .. } => put(baseline, Some(self::baseline(arg)?)),
             _ => it.refuse(arg),
@@ -241,7 +240,7 @@ fn table(listed: &[ResultsOverview]) -> String {
         one.folder.file_name().map_or(String::new(), |name| name.display().to_string())
     };
     let mut rows =
-        vec![["RESULT", "NAME", "BEGUN", "CELLS", "RUNS", "FAILED", "ENDED"].map(str::to_owned)];
+        vec![["RESULT", "NAME", "STARTED", "CELLS", "RUNS", "FAILED", "STATUS"].map(str::to_owned)];
     for one in listed {
         rows.push([
             folder(one),
@@ -328,7 +327,7 @@ fn bring(files: &[PathBuf], name: Option<&str>, output: Option<&Path>) -> Result
 fn export(results: &Results, format: ResultsFormat, output: Option<&Path>) -> Result<(), String> {
     let text = match format {
         ResultsFormat::Csv => {
-            let part = ReportPart::new(results.clone(), Lang::En);
+            let part = ReportPart::new(results.clone());
             render(&[part], report::ReportFormat::Csv, Lang::En)?
         }
         ResultsFormat::Hyperfine => hyperfine::hyperfine_json(results)?,
@@ -379,7 +378,7 @@ mod tests {
         assert_eq!(table(&[]), "");
         assert_eq!(
             table(&[one("a", 5), ResultsOverview { ended: None, ..one("copies", 1234) }]),
-            "RESULT  NAME    BEGUN                 CELLS  RUNS  FAILED  ENDED\n\
+            "RESULT  NAME    STARTED               CELLS  RUNS  FAILED  STATUS\n\
              a       a       2026-01-01T00:00:00Z      2     5       0  done\n\
              copies  copies  2026-01-01T00:00:00Z      2  1234       0  no\n"
         );

@@ -112,7 +112,7 @@ const OPTIONS: &[Opt<BenchArgs>] = &[
         "microsecond, millisecond or second (default: automatic)",
     )
     .reads(|it, arg| put(&mut it.time, Some(time_unit(arg)?))),
-    value("baseline", None, "NAME=VALUE", "compare every setting with this one: jobs=10")
+    value("baseline", None, "TOOL", "compare with this tool, or NAME=VALUE, such as jobs=10")
         .reads(|it, arg| put(&mut it.baseline, Some(baseline(arg)?))),
 ];
 

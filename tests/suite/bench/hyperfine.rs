@@ -207,7 +207,7 @@ fn times_have_the_unit_that_was_asked_for() {
     let words = ["-r", "2", "-u", "millisecond", "--style=color", "--export-asciidoc", "a.adoc"];
     let ran = bench(&area, &[&words[..], &["sleep 0.05"]].concat());
     ran.ok();
-    assert!(ran.out().contains(" ms") && ran.out().contains("user, ms"), "{ran}");
+    assert!(ran.out().contains(" ms") && ran.out().contains("user (ms)"), "{ran}");
     assert!(ran.out().contains("\u{1b}["), "colours were asked for: {ran}");
     let table = std::fs::read_to_string(area.join("a.adoc")).unwrap();
     assert!(table.contains("| Mean [ms]") && table.contains("| `sleep 0.05`"), "{table}");

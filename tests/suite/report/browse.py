@@ -3,6 +3,11 @@ DevTools protocol on two pipes. Prints one JSON object for each of the five view
 requested addresses, the text of the cursor, and statistics of the pixels.
 
 Usage: browse.py BROWSER FILE FOLDER
+       browse.py BROWSER FILE FOLDER layout
+
+With `layout` the page is opened at two widths, light and dark, with all details open. Prints one JSON object for
+each: the width of the page, elements that are wider than it, and cells of tables with too little room for a
+line.
 """
 
 import base64
@@ -149,7 +154,7 @@ def look(browser, url, dark, scripts, printed, keep):
     elif scripts:
         # Over the middle of the first picture of load.
         found = call("Runtime.evaluate", returnByValue=True, expression="""(function () {
-            var svg = document.querySelector('figure[data-left] svg');
+            var svg = document.querySelector('figure[data-cursor] svg.large');
             svg.scrollIntoView({ block: 'center' });
             var box = svg.getBoundingClientRect();
             return [box.left + box.width / 2, box.top + box.height / 2];
@@ -158,7 +163,7 @@ def look(browser, url, dark, scripts, printed, keep):
         for attempt in range(50):
             call("Input.dispatchMouseEvent", type="mouseMoved", x=found[0] + attempt % 2, y=found[1])
             cursor = call("Runtime.evaluate", returnByValue=True, expression="""
-                document.querySelector('figure[data-left] output').textContent""")["result"]["value"]
+                document.querySelector('figure[data-cursor] output').textContent""")["result"]["value"]
             if cursor:
                 break
             time.sleep(0.1)
@@ -195,10 +200,70 @@ def look(browser, url, dark, scripts, printed, keep):
             "light": light / count / 3 / 255}
 
 
+# Elements beyond the page, and cells whose lines hold fewer than four full-width or six Latin characters. Of a
+# chart only its own box counts: letters may reach over its edge by a part of a pixel.
+LAYOUT = """(function () {
+    document.querySelectorAll('details').forEach(function (one) { one.open = true; });
+    var width = document.documentElement.clientWidth, wide = [], narrow = [];
+    function name(one) {
+        return one.tagName + '.' + (one.getAttribute('class') || '') + ' ' + one.textContent.trim().slice(0, 60);
+    }
+    document.querySelectorAll('body *').forEach(function (one) {
+        if (one.closest('svg') && one.tagName !== 'svg' || one.tagName === 'SCRIPT') { return; }
+        var box = one.getBoundingClientRect();
+        if (box.width > 0 && (box.right > width + 1 || box.left < -1)) { wide.push(name(one)); }
+    });
+    document.querySelectorAll('th, td').forEach(function (cell) {
+        if (cell.scrollWidth > cell.clientWidth + 1) { narrow.push('cut: ' + name(cell)); }
+        var text = document.createRange();
+        text.selectNodeContents(cell);
+        var lines = Array.from(text.getClientRects()).filter(function (box) { return box.width > 0; });
+        var tops = new Set(lines.map(function (box) { return Math.round(box.top / 8); }));
+        if (tops.size < 2 || cell.getBoundingClientRect().width === 0) { return; }
+        var style = getComputedStyle(cell), size = parseFloat(style.fontSize);
+        var room = cell.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+        var isWide = /[\\u3040-\\u9fff]/.test(cell.textContent);
+        if (room < size * (isWide ? 4 : 3.1)) { narrow.push(name(cell) + ' ' + room); }
+    });
+    return { width: width, scroll: document.documentElement.scrollWidth, wide: wide, narrow: narrow,
+             cells: document.querySelectorAll('td').length,
+             charts: Array.from(document.querySelectorAll('svg')).filter(function (one) {
+                 return one.getBoundingClientRect().width > 0;
+             }).map(function (one) { return one.getBoundingClientRect().width / one.viewBox.baseVal.width; }) };
+}())"""
+
+
+def layout(browser, url, width, dark, keep):
+    target = browser.call("Target.createTarget", url="about:blank")["targetId"]
+    session = browser.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+    for domain in ("Page", "Runtime"):
+        browser.call(domain + ".enable", session)
+    browser.call("Emulation.setDeviceMetricsOverride", session, width=width, height=HEIGHT,
+                 deviceScaleFactor=1, mobile=width < 600)
+    scheme = "dark" if dark else "light"
+    browser.call("Emulation.setEmulatedMedia", session, media="screen",
+                 features=[{"name": "prefers-color-scheme", "value": scheme}])
+    browser.events.clear()
+    browser.call("Page.navigate", session, url=url)
+    browser.wait("Page.loadEventFired", session)
+    found = browser.call("Runtime.evaluate", session, returnByValue=True, expression=LAYOUT)
+    shot = browser.call("Page.captureScreenshot", session, format="png", captureBeyondViewport=True)
+    with open(keep, "wb") as file:
+        file.write(base64.b64decode(shot["data"]))
+    browser.call("Target.closeTarget", targetId=target)
+    return dict(found["result"]["value"], dark=dark)
+
+
 def main():
-    program, page, folder = sys.argv[1:]
+    program, page, folder = sys.argv[1:4]
     browser = Browser(program, os.path.join(folder, "profile"))
     try:
+        if sys.argv[4:] == ["layout"]:
+            for width in (1280, 390):
+                for dark in (False, True):
+                    keep = os.path.join(folder, f"{width}-{'dark' if dark else 'light'}.png")
+                    print(json.dumps(layout(browser, "file://" + page, width, dark, keep)), flush=True)
+            return
         ways = [(dark, scripts, False) for dark in (False, True) for scripts in (True, False)]
         # On paper a dark page is light.
         for dark, scripts, printed in ways + [(True, True, True)]:

@@ -67,7 +67,7 @@ fn the_name_of_the_file_says_the_form() {
     let said = verdict.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     assert!(
         place(&said.replace('"', "&quot;").replace('\'', "&#39;")) < place("<figure>"),
-        "the verdict comes first"
+        "the conclusion comes first"
     );
 }
 
@@ -257,6 +257,63 @@ fn browser() -> Option<PathBuf> {
         skip("the report in a browser: needs chromium");
     }
     found
+}
+
+/// The page at 1,280 and 390 pixels, in both languages, light and dark, with all details open: nothing is wider than
+/// the page, and no cell of a table is cut or has lines of fewer than four full-width or six Latin characters.
+#[test]
+fn the_page_fits_wide_and_narrow() {
+    let Some(browser) = browser() else { return };
+    if !have("python3", "the report in a browser") {
+        return;
+    }
+    let area = Area::tmpfs();
+    make(&area.join("a"), &USUAL);
+    make(&area.join("b"), &Recipe { machine: "other", slower: 3.0, ..USUAL });
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite/report/browse.py");
+    for line in ["a", "a --lang ja", "a b --lang ja"] {
+        let words: Vec<&str> = line.split(' ').chain(["-o", "page.html"]).collect();
+        report(area.path(), &words).ok();
+        let shots = area.join("shots");
+        std::fs::create_dir_all(&shots).unwrap();
+        let mut command = Command::new("python3");
+        let command = command.arg(script).arg(&browser).arg(area.join("page.html")).arg(&shots);
+        let text = String::from_utf8(must(command.arg("layout"))).unwrap();
+        let seen: Vec<serde_json::Value> =
+            text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(seen.len(), 4, "{text}");
+        for one in &seen {
+            assert_eq!(one["scroll"], one["width"], "{line}: wider than the page: {one}");
+            for what in ["wide", "narrow"] {
+                assert_eq!(one[what], serde_json::json!([]), "{line}: {what}");
+            }
+            assert!(one["cells"].as_u64().unwrap() > 100, "{one}");
+            // Charts are laid out for the width, not shrunk: their letters stay readable.
+            let scales = one["charts"].as_array().unwrap();
+            let is_readable = |scale: &serde_json::Value| scale.as_f64().unwrap() > 0.75;
+            assert!(!scales.is_empty() && scales.iter().all(is_readable), "{one}");
+        }
+        std::fs::remove_dir_all(&shots).unwrap();
+    }
+}
+
+#[test]
+fn names_can_be_left_out() {
+    let area = stage();
+    let plain = report(area.path(), &["a", "--format", "json"]);
+    assert!(plain.ok().out().contains("\"m5.large\"") && plain.out().contains("src/ dst/"));
+    for format in ["html", "md", "csv", "json"] {
+        let run = report(area.path(), &["a", "b", "--redact", "--format", format]);
+        let text = run.ok().out();
+        for name in ["m5.large", "m5.small", "src/ dst/"] {
+            // The published machine is no name of the house.
+            let text = text.replace("m5.2xlarge", "");
+            assert!(!text.contains(name), "{format}: {name}");
+        }
+        assert!(text.contains("host1") && text.contains("dir1/ dir2/"), "{format}: {text}");
+        // The same every time.
+        assert_eq!(report(area.path(), &["a", "b", "--redact", "--format", format]).out(), text);
+    }
 }
 
 #[test]

@@ -1,81 +1,129 @@
 //! Caveats: reasons to distrust the results of a campaign.
 
 use crate::analysis::statistics::{PAIRS_MIN, SpeedClaim};
+use crate::analysis::verdict::NamedSetting;
 use crate::analysis::view::ResultsView;
-use crate::analysis::words::{Conjunction, enumeration, percent, rate, seconds, things, times};
-use crate::analysis::{Analysis, CellSummary, Lang, statistics};
+use crate::analysis::{Analysis, CellSummary, statistics};
+use crate::results::Cell;
 
-/// Most cells that a sentence names; further ones are counted.
-const NAMED_MAX: usize = 3;
-/// Runs from which intervals need no widening.
-const RUNS_GOOD: usize = 5;
 /// Shorter runs consist mostly of process start-up.
-const SHORT_S: f64 = 0.1;
+pub(crate) const SHORT_S: f64 = 0.1;
 /// If the first run writes less, the next run is not checked for idleness.
 const WRITTEN_BYTES_MIN: u64 = 1 << 20;
 /// A second run that writes less than this fraction of the first found its work done.
 const IDLE_FACTOR: u64 = 10;
-/// Largest share of the measured time that the lab itself may use.
+/// Largest share of one CPU that the lab itself may use.
 const OVERHEAD_MAX: f64 = 0.01;
 
-/// Caveats as sentences, most serious first.
-pub(super) fn caveats(view: &ResultsView<'_>, analysis: &Analysis) -> Vec<String> {
-    let said = [
+/// A reason for distrust.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Caveat {
+    /// Runs failed and do not count.
+    Failed {
+        /// Number of runs.
+        runs: usize,
+        /// Their settings.
+        settings: Vec<NamedSetting>,
+        /// Problem of the first one, as recorded.
+        why: String,
+    },
+    /// Settings of which no run succeeded, and the problem of the first one.
+    WithoutRuns(Vec<NamedSetting>, String),
+    /// Commands that found their work done from the second run on, by the bytes that they wrote.
+    WorkDone {
+        /// Their settings.
+        settings: Vec<NamedSetting>,
+        /// Bytes written by the first run of the first setting.
+        before: u64,
+        /// The same of the second run.
+        after: u64,
+    },
+    /// The campaign was stopped.
+    Stopped,
+    /// The time budget ran out.
+    OutOfTime,
+    /// The campaign has not ended.
+    Unfinished,
+    /// Settings with a single run.
+    OneRun(Vec<NamedSetting>),
+    /// Settings with too few runs for a claim.
+    FewRuns(Vec<NamedSetting>),
+    /// A control differs from what it repeats by this factor.
+    ControlDiffers(Vec<NamedSetting>, f64),
+    /// Outliers, which are not removed.
+    Outliers(usize, Vec<NamedSetting>),
+    /// The hypervisor took this share of the CPU time.
+    Stolen(f64),
+    /// Other processes used this many CPUs.
+    Busy(f64),
+    /// Settings with both cold and warm runs.
+    MixedCaches(Vec<NamedSetting>),
+    /// Settings with runs shorter than [`SHORT_S`].
+    Short(Vec<NamedSetting>),
+    /// The lab's sampling used this share of one CPU.
+    Overhead(f64),
+    /// The data has this scale.
+    Scale(f64),
+    /// Something that the campaign left out, as recorded.
+    LeftOut(String),
+}
+
+/// Caveats, most serious first.
+pub(super) fn caveats(view: &ResultsView<'_>, analysis: &Analysis) -> Vec<Caveat> {
+    let named = |wrap: fn(Vec<NamedSetting>) -> Caveat, has: &dyn Fn(&CellSummary) -> bool| {
+        let ids = analysis.cells.iter().filter(|of| has(of)).map(|of| of.cell);
+        Some(names(view, ids)).filter(|names| !names.is_empty()).map(wrap)
+    };
+    let few = |most: usize| move |of: &CellSummary| of.runs > 0 && of.runs < most;
+    let found = [
         failed_runs(view, analysis),
         without_runs(view, analysis),
-        idle(view),
+        work_done(view),
         not_whole(view),
-        few(view, analysis),
-        controls(view, analysis),
+        named(Caveat::OneRun, &few(2)).or_else(|| named(Caveat::FewRuns, &few(PAIRS_MIN))),
+        control_differs(view, analysis),
         outliers(view, analysis),
-        stolen(view, analysis),
+        stolen(analysis),
         busy(view, analysis),
-        caches(view),
-        short(view, analysis),
+        mixed_caches(view),
+        named(Caveat::Short, &|of| of.wall_s.is_some_and(|wall| wall.mid < SHORT_S)),
         overhead(view),
         scale(view),
     ];
-    let mut said: Vec<String> = said.into_iter().flatten().collect();
-    let left_out = view.lang.pick("Left out: ", "省略: ");
-    said.extend(view.results.header.left_out.iter().map(|what| format!("{left_out}{what}")));
-    said
+    let left_out = view.results.header.left_out.iter().cloned().map(Caveat::LeftOut);
+    found.into_iter().flatten().chain(left_out).collect()
 }
 
-/// Names of some cells, and the number of further ones.
-fn names(view: &ResultsView<'_>, ids: &[u32]) -> String {
-    let cells = ids.iter().filter_map(|id| view.cell(*id));
-    let mut words: Vec<String> = cells.take(NAMED_MAX).map(|cell| view.name(cell)).collect();
-    let more = ids.len() - words.len();
-    if more > 0 {
-        words.push(view.lang.pick("{} more", "ほか {}").replace("{}", &more.to_string()));
-    }
-    enumeration(&words, Conjunction::And, view.lang)
+/// Names of cells; a control has the name of what it repeats.
+fn names(view: &ResultsView<'_>, ids: impl IntoIterator<Item = u32>) -> Vec<NamedSetting> {
+    let cells = ids.into_iter().filter_map(|id| view.cell(id));
+    crate::distinct(cells.map(NamedSetting::of))
 }
 
-fn failed_runs(view: &ResultsView<'_>, analysis: &Analysis) -> Option<String> {
-    let of: Vec<_> = analysis.cells.iter().filter(|of| of.failed > 0).collect();
-    let count: usize = of.iter().map(|of| of.failed).sum();
-    let first = of.first()?;
-    let ids: Vec<u32> = of.iter().map(|of| of.cell).collect();
-    let why = first.problems.first().map(|why| format!(": {why}")).unwrap_or_default();
-    let (why, names) = (why.trim_end_matches('.'), names(view, &ids));
-    Some(match view.lang {
-        Lang::En => {
-            let (runs, does) = (things(count, "run"), if count == 1 { "does" } else { "do" });
-            format!("{runs} failed and {does} not count ({names}){why}.")
-        }
-        Lang::Ja => format!("失敗した {count} 回は除外しました（{names}）{why}。"),
+/// Problem of the first of some cells.
+fn problem(of: &[&CellSummary]) -> String {
+    let why = of.iter().find_map(|of| of.problems.first());
+    why.map_or(String::new(), |why| why.trim_end_matches('.').to_owned())
+}
+
+fn failed_runs(view: &ResultsView<'_>, analysis: &Analysis) -> Option<Caveat> {
+    let has = |of: &&CellSummary| of.failed > 0 && of.runs > 0;
+    let of: Vec<&CellSummary> = analysis.cells.iter().filter(has).collect();
+    (!of.is_empty()).then(|| Caveat::Failed {
+        runs: of.iter().map(|of| of.failed).sum(),
+        settings: names(view, of.iter().map(|of| of.cell)),
+        why: problem(&of),
     })
 }
 
-fn without_runs(view: &ResultsView<'_>, analysis: &Analysis) -> Option<String> {
-    let ids = ids(analysis, |of| of.runs == 0);
-    sentence_about(view, "No successful run: {}.", "成功した測定なし: {}。", &ids)
+fn without_runs(view: &ResultsView<'_>, analysis: &Analysis) -> Option<Caveat> {
+    let of: Vec<&CellSummary> = analysis.cells.iter().filter(|of| of.runs == 0).collect();
+    let settings = names(view, of.iter().map(|of| of.cell));
+    (!settings.is_empty()).then(|| Caveat::WithoutRuns(settings, problem(&of)))
 }
 
-/// Commands that find their work done from the second run on, detected by the bytes that they write.
-fn idle(view: &ResultsView<'_>) -> Option<String> {
-    let found = view.settings().filter_map(|cell| {
+fn work_done(view: &ResultsView<'_>) -> Option<Caveat> {
+    let done = |cell: &&Cell| {
         let is_same = |other: u32| {
             other == cell.id || view.cell(other).and_then(|other| other.control_of) == Some(cell.id)
         };
@@ -89,142 +137,45 @@ fn idle(view: &ResultsView<'_>) -> Option<String> {
         };
         let is_idle = before >= WRITTEN_BYTES_MIN && after < before / IDLE_FACTOR;
         is_idle.then_some((cell.id, before, after))
-    });
-    let found: Vec<(u32, u64, u64)> = found.collect();
-    let (_, before, after) = *found.first()?;
-    let ids: Vec<u32> = found.iter().map(|(id, ..)| *id).collect();
-    let (names, before, after) = (names(view, &ids), amount(before), amount(after));
-    Some(match view.lang {
-        Lang::En => format!(
-            "The second run wrote far less than the first ({names}: {after} after {before}): the work was \
-             already done. Use --prepare to reset what each run needs."
-        ),
-        Lang::Ja => format!(
-            "2 回目の書き込み量は 1 回目よりはるかに少なくなっています（{names}: {before} の後に {after}）。\
-             処理済みのデータが残っているためです。--prepare で測定ごとに元に戻してください。"
-        ),
-    })
-}
-
-/// Formats a number of bytes.
-fn amount(bytes: u64) -> String {
-    rate(bytes as f64, "bytes/s").trim_end_matches("/s").to_owned()
-}
-
-/// Formats a sentence about some cells, if there are any.
-fn sentence_about(view: &ResultsView<'_>, en: &str, ja: &str, ids: &[u32]) -> Option<String> {
-    (!ids.is_empty()).then(|| view.lang.pick(en, ja).replace("{}", &names(view, ids)))
-}
-
-/// Cells whose summary has a property.
-fn ids(analysis: &Analysis, has: impl Fn(&CellSummary) -> bool) -> Vec<u32> {
-    analysis.cells.iter().filter(|of| has(of)).map(|of| of.cell).collect()
-}
-
-fn not_whole(view: &ResultsView<'_>) -> Option<String> {
-    let (en, ja) = match view.results.end.as_ref().map(|end| end.reason.as_str()) {
-        Some("stopped") => {
-            ("The campaign was stopped before its end.", "キャンペーンは途中で中断されました。")
-        }
-        Some("budget") => (
-            "The time budget ran out before all runs were made.",
-            "すべての測定が終わる前に制限時間になりました。",
-        ),
-        Some(_) => return None,
-        None => (
-            "The campaign has not ended yet; more runs may follow.",
-            "キャンペーンはまだ終わっていません。測定が増える可能性があります。",
-        ),
     };
-    Some(view.lang.pick(en, ja).to_owned())
+    let found: Vec<(u32, u64, u64)> = view.settings().filter_map(|cell| done(&cell)).collect();
+    let (_, before, after) = *found.first()?;
+    let settings = names(view, found.iter().map(|(id, ..)| *id));
+    Some(Caveat::WorkDone { settings, before, after })
 }
 
-fn few(view: &ResultsView<'_>, analysis: &Analysis) -> Option<String> {
-    let few = |most: usize| ids(analysis, |of| of.runs > 0 && of.runs < most);
-    let (en, ja) = (
-        "Only one run ({}): the spread is unknown, so no difference is claimed.",
-        "測定が 1 回だけです（{}）。ばらつきが不明なため、差は判定しません。",
-    );
-    if let Some(single) = sentence_about(view, en, ja, &few(2)) {
-        return Some(single);
+fn not_whole(view: &ResultsView<'_>) -> Option<Caveat> {
+    match view.results.end.as_ref().map(|end| end.reason.as_str()) {
+        Some("stopped") => Some(Caveat::Stopped),
+        Some("budget") => Some(Caveat::OutOfTime),
+        Some(_) => None,
+        None => Some(Caveat::Unfinished),
     }
-    let (en, ja) = (
-        format!("Fewer than {PAIRS_MIN} runs ({{}}): no difference is claimed."),
-        format!("測定が {PAIRS_MIN} 回未満です（{{}}）。差は判定しません。"),
-    );
-    if let Some(fewer) = sentence_about(view, &en, &ja, &few(PAIRS_MIN)) {
-        return Some(fewer);
-    }
-    let count = few(RUNS_GOOD).len();
-    (count > 0).then(|| match view.lang {
-        Lang::En => format!(
-            "{} with fewer than {RUNS_GOOD} runs: intervals are wide and hide small differences.",
-            things(count, "cell")
-        ),
-        Lang::Ja => format!(
-            "{count} 個のセルは測定が {RUNS_GOOD} 回未満です。区間が広く、小さな差は検出できません。"
-        ),
-    })
 }
 
-fn controls(view: &ResultsView<'_>, analysis: &Analysis) -> Option<String> {
+fn control_differs(view: &ResultsView<'_>, analysis: &Analysis) -> Option<Caveat> {
     let differs = |claim: SpeedClaim| matches!(claim, SpeedClaim::Faster | SpeedClaim::Slower);
     let differ: Vec<_> = analysis.controls.iter().filter(|of| differs(of.ratio.claim)).collect();
-    if let Some(first) = differ.first() {
-        let ids: Vec<u32> = differ.iter().map(|of| of.a).collect();
-        let (names, by) = (names(view, &ids), times(first.ratio.ratio.mid));
-        return Some(match view.lang {
-            Lang::En => format!(
-                "The control differs from the cell it repeats ({names}: {by} ×): differences of this \
-                 size may be noise."
-            ),
-            Lang::Ja => format!(
-                "対照 (A/A) に差があります（{names}: {by} 倍）。この程度の差は誤差の可能性があります。"
-            ),
-        });
-    }
-    let noise = percent(analysis.noise.filter(|noise| *noise > 0.1)?);
-    Some(match view.lang {
-        Lang::En => {
-            format!("Noisy machine: a tool differs from itself by up to {noise}.")
-        }
-        Lang::Ja => {
-            format!("ノイズの多いマシンです。同じツールでも最大 {noise} の差が出ます。")
-        }
-    })
+    let by = differ.first()?.ratio.ratio.mid;
+    Some(Caveat::ControlDiffers(names(view, differ.iter().map(|of| of.a)), by))
 }
 
-/// Cells with outliers; these are reported, not dropped.
-fn outliers(view: &ResultsView<'_>, analysis: &Analysis) -> Option<String> {
+fn outliers(view: &ResultsView<'_>, analysis: &Analysis) -> Option<Caveat> {
     let of: Vec<_> = analysis.cells.iter().filter(|of| !of.outliers.is_empty()).collect();
     let count: usize = of.iter().map(|of| of.outliers.len()).sum();
-    let ids: Vec<u32> = of.iter().map(|of| of.cell).collect();
-    let names = names(view, &ids);
-    (count > 0).then(|| match view.lang {
-        Lang::En => {
-            let runs = things(count, "outlier");
-            format!("{runs} ({names}); they are not removed.")
-        }
-        Lang::Ja => {
-            format!("外れ値 {count} 個（{names}）。除外していません。")
-        }
-    })
+    (count > 0).then(|| Caveat::Outliers(count, names(view, of.iter().map(|of| of.cell))))
 }
 
-fn stolen(view: &ResultsView<'_>, analysis: &Analysis) -> Option<String> {
-    let most = loads(analysis, "steal_percent").reduce(f64::max)?;
-    let share = percent(most / 100.0);
-    (most >= 5.0).then(|| match view.lang {
-        Lang::En => format!("The hypervisor took up to {share} of the CPU time (steal)."),
-        Lang::Ja => format!("ハイパーバイザーが CPU 時間の最大 {share} を使用しました (steal)。"),
-    })
+fn stolen(analysis: &Analysis) -> Option<Caveat> {
+    let shares = analysis.cells.iter().filter_map(|of| of.load.get("steal_percent").copied());
+    let most = shares.reduce(f64::max)?;
+    (most >= 5.0).then_some(Caveat::Stolen(most / 100.0))
 }
 
-/// Cells during which other processes used CPUs: total use minus that of the runs. Work that a run causes in
-/// another process (a server on this machine) counts as well.
-fn busy(view: &ResultsView<'_>, analysis: &Analysis) -> Option<String> {
-    let machine = &view.results.header.machine;
-    let cpus = machine.cpus_online as f64;
+/// CPUs that other processes used: total use minus that of the runs. Work that a run causes in another process
+/// (a server on this machine) counts as well.
+fn busy(view: &ResultsView<'_>, analysis: &Analysis) -> Option<Caveat> {
+    let cpus = view.results.header.machine.cpus_online as f64;
     let others = analysis.cells.iter().filter_map(|of| {
         let wall_s = of.wall_s?.mid;
         let all = of.load.get("cpu_percent")? / 100.0 * cpus;
@@ -232,58 +183,25 @@ fn busy(view: &ResultsView<'_>, analysis: &Analysis) -> Option<String> {
     });
     let others: Vec<f64> = others.filter(|cpus| cpus.is_finite()).collect();
     let middle = statistics::median(&others).filter(|used| *used >= 0.25 * cpus.max(1.0))?;
-    let middle = times(middle);
-    Some(match view.lang {
-        Lang::En => format!(
-            "Other processes used {middle} CPUs during the runs (servers on this machine, the kernel \
-             or unrelated work)."
-        ),
-        Lang::Ja => format!(
-            "測定中にほかのプロセスが {middle} CPU を使用しました（このマシンのサーバー、カーネル、無関係な処理\
-             など）。"
-        ),
-    })
+    Some(Caveat::Busy(middle))
 }
 
-fn loads<'a>(analysis: &'a Analysis, name: &'a str) -> impl Iterator<Item = f64> + 'a {
-    analysis.cells.iter().filter_map(move |of| of.load.get(name).copied())
-}
-
-/// Cells with both cold and warm runs.
-fn caches(view: &ResultsView<'_>) -> Option<String> {
+fn mixed_caches(view: &ResultsView<'_>) -> Option<Caveat> {
     let mixed = view.cells.iter().filter(|cell| {
         let runs = view.runs(cell.id);
         let shares = || runs.iter().filter_map(|run| run.cached);
         shares().any(|share| share >= 0.9) && shares().any(|share| share <= 0.1)
     });
-    let ids: Vec<u32> = mixed.map(|cell| cell.id).collect();
-    let (en, ja) = (
-        "Cold and warm runs are mixed in one setting: {}.",
-        "キャッシュなしとありの測定が 1 つの設定に混在しています: {}。",
-    );
-    sentence_about(view, en, ja, &ids)
+    let found = names(view, mixed.map(|cell| cell.id));
+    (!found.is_empty()).then_some(Caveat::MixedCaches(found))
 }
 
-fn short(view: &ResultsView<'_>, analysis: &Analysis) -> Option<String> {
-    let ids = ids(analysis, |of| of.wall_s.is_some_and(|wall| wall.mid < SHORT_S));
-    let least = seconds(SHORT_S);
-    let (en, ja) = (
-        format!("Runs shorter than {least} ({{}}) mostly measure process start."),
-        format!("{least} より短い測定（{{}}）は、ほとんどがプロセスの起動時間です。"),
-    );
-    sentence_about(view, &en, &ja, &ids)
-}
-
-fn overhead(view: &ResultsView<'_>) -> Option<String> {
+fn overhead(view: &ResultsView<'_>) -> Option<Caveat> {
     let share = view.results.end.as_ref()?.overhead;
-    let (en, ja) =
-        ("The measurement itself took {} of the time.", "測定自体が時間の {} を占めました。");
-    (share > OVERHEAD_MAX).then(|| view.lang.pick(en, ja).replace("{}", &percent(share)))
+    (share > OVERHEAD_MAX).then_some(Caveat::Overhead(share))
 }
 
-fn scale(view: &ResultsView<'_>) -> Option<String> {
+fn scale(view: &ResultsView<'_>) -> Option<Caveat> {
     let scale = view.results.header.scale;
-    let (en, ja) = ("The data has {} × the described size.", "データは定義の {} 倍の規模です。");
-    (scale > 0.0 && (scale - 1.0).abs() > 1e-9)
-        .then(|| view.lang.pick(en, ja).replace("{}", &times(scale)))
+    (scale > 0.0 && (scale - 1.0).abs() > 1e-9).then_some(Caveat::Scale(scale))
 }

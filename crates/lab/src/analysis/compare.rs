@@ -1,14 +1,15 @@
 //! Compares the results of several machines or settings, cell by cell and conclusion by conclusion.
 
+use crate::analysis::caveats::Caveat;
 use crate::analysis::prices::Prices;
 use crate::analysis::ranking::lead;
 use crate::analysis::statistics::{SpeedRatio, mean, unpaired_ratio};
 use crate::analysis::sweeps::others;
 use crate::analysis::view::ResultsView;
-use crate::analysis::words::{Conjunction, beside, enumeration, level, resource};
-use crate::analysis::{Analysis, Interval, Lang, Sweep, analyse_in, prices};
+use crate::analysis::{Analysis, Interval, Sweep, analyse, prices};
 use crate::distinct;
 use crate::results::{Cell, Results};
+use hakobu_explain::verdict::{Level, Resource};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Comparison of two or more results, cell by cell.
@@ -25,13 +26,17 @@ pub struct ResultsComparison {
     /// Cells of any of the results.
     pub rows: Vec<ComparedRow>,
     /// Conclusions of each result, and whether they agree.
+    #[serde(skip)]
     pub changes: Vec<ConclusionChange>,
     /// Costs, where a price is known.
+    #[serde(skip)]
     pub costs: Vec<MachineCost>,
     /// Best result for each need.
+    #[serde(skip)]
     pub best: Vec<BestResult>,
-    /// Caveats as sentences.
-    pub caveats: Vec<String>,
+    /// Caveats.
+    #[serde(skip)]
+    pub caveats: Vec<ComparisonCaveat>,
 }
 
 /// One cell across all results.
@@ -65,19 +70,61 @@ pub struct ComparedCell {
     pub ratio: Option<SpeedRatio>,
 }
 
+/// Kind of a conclusion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConclusionKind {
+    /// The best tool of a group.
+    BestTool,
+    /// The knee of a sweep.
+    Knee,
+    /// The bottleneck at the knee.
+    Bottleneck,
+    /// The number with which the rating of the machine is reached.
+    Rating,
+}
+
+/// A conclusion of one result.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Conclusion {
+    /// Any of these tools.
+    Tools(Vec<String>),
+    /// The knee; true if it is at the end of the sweep.
+    Knee(f64, bool),
+    /// The bottleneck.
+    Bottleneck(Resource, Level),
+    /// The rating is reached with this number.
+    Reached(f64),
+    /// The rating is not reached.
+    NotReached,
+}
+
 /// One conclusion, as drawn from each result.
-#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ConclusionChange {
-    /// `best tool`, `knee`, `limit`, `rated limit`.
-    pub what: String,
+    /// What it is about.
+    pub kind: ConclusionKind,
     /// Group or sweep that it refers to; empty if there is only one.
     pub of: String,
     /// Conclusion of each result; `None` if it has none.
-    pub said: Vec<Option<String>>,
+    pub said: Vec<Option<Conclusion>>,
     /// True if the known conclusions differ.
     pub differs: bool,
-    /// The comparison as a sentence.
-    pub sentence: String,
+}
+
+/// Source of a cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CostBasis {
+    /// Measured.
+    #[default]
+    Measured,
+    /// Rated operations per second.
+    Rated,
+    /// Rated reads per second.
+    RatedReads,
+    /// Rated writes per second.
+    RatedWrites,
+    /// Rated bytes per second.
+    RatedThroughput,
 }
 
 /// Cost of some work on a machine, in the currency of its price.
@@ -87,10 +134,12 @@ pub struct MachineCost {
     pub name: String,
     /// Group; empty if each result has only one, and for ratings.
     pub group: String,
-    /// Tool; `rated` for the rating of the machine.
-    pub of: String,
-    /// True if computed from the rating of the machine instead of measurements.
-    pub rated: bool,
+    /// Tool; empty for a rating.
+    #[serde(skip)]
+    pub series: String,
+    /// Where it comes from.
+    #[serde(skip)]
+    pub basis: CostBasis,
     /// Price per hour.
     pub per_hour: f64,
     /// Operations per second, if counted.
@@ -105,22 +154,56 @@ pub struct MachineCost {
     pub per_million_files: Option<f64>,
 }
 
+/// What a result can be best for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BuyerNeed {
+    /// Speed.
+    Fastest,
+    /// Price of operations per second.
+    PerMillionIops,
+    /// Price of bytes.
+    PerGigabyte,
+    /// Price of files.
+    PerMillionFiles,
+}
+
 /// Best result for one need.
-#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct BestResult {
-    /// `fastest`, `cheapest per GB`, with the group if there are several.
-    pub need: String,
-    /// Name of the result.
+    /// The need.
+    pub need: BuyerNeed,
+    /// Group and line that it refers to; empty where there is only one.
+    pub kind: (String, String),
+    /// Whether it is about ratings.
+    pub basis: CostBasis,
+    /// Name of the result, and of the runner-up.
     pub name: String,
-    /// Its number and that of the runner-up.
-    pub why: String,
+    /// The runner-up.
+    pub next: String,
+    /// Their numbers: the metric, or the price.
+    pub values: (f64, f64),
+    /// Tool with which the price is reached; empty where it is not a choice.
+    pub series: String,
+    /// How many times as good.
+    pub factor: f64,
     /// True if the difference to the runner-up is significant; for prices, if it is more than 2 %.
     pub clear: bool,
 }
 
+/// A reason to distrust a comparison.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ComparisonCaveat {
+    /// A result measures another metric than the first one.
+    Metric(String, String),
+    /// A result has other data than the first one.
+    Data(String, String),
+    /// A caveat of one result, by its place.
+    Of(usize, Caveat),
+}
+
 /// Compares two or more results cell by cell. Cells match if group, series and parameters are equal; if each
-/// result has only one group, its name is ignored. Sentences are in `lang`.
-pub fn compare(results: &[Results], prices: &Prices, lang: Lang) -> ResultsComparison {
+/// result has only one group, its name is ignored.
+pub fn compare(results: &[Results], prices: &Prices) -> ResultsComparison {
     let names = match prices.names.len() == results.len() {
         true => prices.names.clone(),
         false => names(results, &[]),
@@ -129,7 +212,7 @@ pub fn compare(results: &[Results], prices: &Prices, lang: Lang) -> ResultsCompa
         .iter()
         .zip(&names)
         .map(|(of, name)| {
-            let (view, analysis) = (ResultsView::new(of, lang), analyse_in(of, lang));
+            let (view, analysis) = (ResultsView::new(of), analyse(of));
             let first =
                 results.first().map(|first| (&first.header.metric, first.header.more_is_better));
             let fits = first == Some((&of.header.metric, of.header.more_is_better));
@@ -255,14 +338,10 @@ fn side(
     })
 }
 
-fn caveats(parts: &[ComparisonPart<'_>]) -> Vec<String> {
-    let mut said = Vec::new();
+fn caveats(parts: &[ComparisonPart<'_>]) -> Vec<ComparisonCaveat> {
+    let mut found = Vec::new();
     for part in parts.iter().filter(|part| !part.fits) {
-        let (metric, name) = (part.view.metric(), &part.name);
-        said.push(match part.view.lang {
-            Lang::En => format!("{name}: measures {metric}, not what the first does."),
-            Lang::Ja => format!("{name}: 指標が {metric} で、最初の結果と異なります。"),
-        });
+        found.push(ComparisonCaveat::Metric(part.name.clone(), part.view.metric().to_owned()));
     }
     let facts = |part: &ComparisonPart<'_>| {
         let data = &part.view.results.header.data;
@@ -270,17 +349,14 @@ fn caveats(parts: &[ComparisonPart<'_>]) -> Vec<String> {
     };
     if let Some((first, rest)) = parts.split_first() {
         for part in rest.iter().filter(|part| facts(part) != facts(first)) {
-            let (name, first) = (&part.name, &first.name);
-            said.push(match part.view.lang {
-                Lang::En => format!("{name}: other data than {first}."),
-                Lang::Ja => format!("{name}: データが {first} と異なります。"),
-            });
+            found.push(ComparisonCaveat::Data(part.name.clone(), first.name.clone()));
         }
     }
-    for part in parts {
-        said.extend(part.analysis.caveats.iter().map(|of| format!("{}: {of}", part.name)));
+    for (at, part) in parts.iter().enumerate() {
+        let own = part.analysis.caveats.iter().cloned();
+        found.extend(own.map(|caveat| ComparisonCaveat::Of(at, caveat)));
     }
-    said
+    found
 }
 
 /// One of the compared results.
@@ -374,16 +450,8 @@ fn best_tool(parts: &[ComparisonPart<'_>], group: &str, one_group: bool) -> Conc
         .cloned()
         .reduce(|a, b| a.into_iter().filter(|name| b.contains(name)).collect());
     let differs = known.len() > 1 && common.is_none_or(|names| names.is_empty());
-    let said = leads
-        .into_iter()
-        .map(|names| Some(enumeration(&names?, Conjunction::Or, lang_of(parts))))
-        .collect();
-    change(parts, ("best tool", "最良のツール"), &of(group, "", one_group), said, differs)
-}
-
-/// Language of the results.
-fn lang_of(parts: &[ComparisonPart<'_>]) -> Lang {
-    parts.first().map_or(Lang::En, |part| part.view.lang)
+    let said = leads.into_iter().map(|names| names.map(Conclusion::Tools)).collect();
+    ConclusionChange { kind: ConclusionKind::BestTool, of: of(group, "", one_group), said, differs }
 }
 
 /// Sweep of a tool in one result.
@@ -405,16 +473,9 @@ fn knee(
 ) -> ConclusionChange {
     let said = parts.iter().map(|part| {
         let knee = sweep(part, group, series, one_group)?.knee?;
-        let at = part.view.of_x(knee.x);
-        Some(match (knee.at_edge, part.view.lang) {
-            (true, Lang::En) => format!("{at} or more"),
-            (true, Lang::Ja) => beside(&at, "以上"),
-            (false, _) => at,
-        })
+        Some(Conclusion::Knee(knee.x, knee.at_edge))
     });
-    let said: Vec<Option<String>> = said.collect();
-    let differs = differ(&said);
-    change(parts, ("knee", "頭打ちの点 (knee)"), &of(group, series, one_group), said, differs)
+    change(ConclusionKind::Knee, of(group, series, one_group), said.collect())
 }
 
 fn limit(
@@ -429,19 +490,22 @@ fn limit(
         let mut cells = sweep.cells.iter().filter_map(|id| part.view.cell(*id));
         let cell = cells.find(|cell| cell.x == Some(x))?;
         let of = part.analysis.cells.iter().find(|of| of.cell == cell.id)?;
-        of.limiting.is_determined().then_some((of.limiting.resource, of.limiting.level))
+        let limiting = of.limiting.is_determined().then_some(&of.limiting)?;
+        Some(Conclusion::Bottleneck(limiting.resource, limiting.level))
     });
-    let at_knee: Vec<_> = at_knee.collect();
-    let resources: Vec<Option<String>> =
-        at_knee.iter().map(|of| of.map(|(resource, _)| resource.name().to_owned())).collect();
-    let differs = differ(&resources);
-    let lang = lang_of(parts);
-    let words = at_knee.into_iter().map(|of| {
-        let (what, sure) = of?;
-        let (what, sure) = (resource(what, lang), level(sure, lang));
-        Some(lang.pick(format!("{what} ({sure})"), format!("{what}（{sure}）")))
-    });
-    change(parts, ("limit", "制限要因"), &of(group, series, one_group), words.collect(), differs)
+    let said: Vec<Option<Conclusion>> = at_knee.collect();
+    // A resource that is named with another confidence is no difference.
+    let resources: BTreeSet<&str> = said
+        .iter()
+        .flatten()
+        .filter_map(|of| match of {
+            Conclusion::Bottleneck(resource, _) => Some(resource.name()),
+            _ => None,
+        })
+        .collect();
+    let differs = resources.len() > 1;
+    let of = of(group, series, one_group);
+    ConclusionChange { kind: ConclusionKind::Bottleneck, of, said, differs }
 }
 
 /// Fewest jobs that reach the rated operations per second of the machine.
@@ -461,15 +525,9 @@ fn rated_limit(
             part.analysis.cells.iter().find(|of| of.cell == cell.id)?.value.map(|of| of.mid)
         };
         let reached = cells.iter().find(|cell| value(cell).is_some_and(|v| v >= REACHED * iops));
-        Some(match (reached.and_then(|cell| cell.x), part.view.lang) {
-            (Some(x), Lang::En) => format!("reached with {}", part.view.of_x(x)),
-            (Some(x), Lang::Ja) => beside(&part.view.of_x(x), "で到達"),
-            (None, lang) => lang.pick("not reached", "未到達").to_owned(),
-        })
+        Some(reached.and_then(|cell| cell.x).map_or(Conclusion::NotReached, Conclusion::Reached))
     });
-    let said: Vec<Option<String>> = said.collect();
-    let differs = differ(&said);
-    change(parts, ("rated limit", "公称値"), &of(group, series, one_group), said, differs)
+    change(ConclusionKind::Rating, of(group, series, one_group), said.collect())
 }
 
 /// True if a cell only writes, false if it only reads; `None` if it does both or that is unknown.
@@ -482,44 +540,9 @@ fn writes(cell: &Cell) -> Option<bool> {
     }
 }
 
-/// True if known values differ.
-fn differ(said: &[Option<String>]) -> bool {
-    said.iter().flatten().collect::<BTreeSet<_>>().len() > 1
-}
-
-fn change(
-    parts: &[ComparisonPart<'_>],
-    (en, ja): (&str, &str),
-    of: &str,
-    said: Vec<Option<String>>,
-    differs: bool,
-) -> ConclusionChange {
-    let lang = lang_of(parts);
-    let what = lang.pick(en, ja);
-    let each: Vec<String> = parts
-        .iter()
-        .zip(&said)
-        .filter_map(|(part, said)| {
-            let (said, name) = (said.as_ref()?, &part.name);
-            Some(lang.pick(format!("{said} on {name}"), format!("{name} では {said}")))
-        })
-        .collect();
-    let each = match said.first() {
-        // All results agree word for word.
-        Some(Some(first)) if said.iter().all(|of| of.as_ref() == Some(first)) => first.clone(),
-        _ => lang.pick(enumeration(&each, Conjunction::And, lang), each.join("、")),
-    };
-    let sentence = match lang {
-        Lang::En => {
-            let of = if of.is_empty() { String::new() } else { format!(" of {of}") };
-            let is = if differs { "changes" } else { "is the same" };
-            format!("The {what}{of} {is}: {each}.")
-        }
-        Lang::Ja => {
-            let of = if of.is_empty() { String::new() } else { format!("{of} の") };
-            let is = if differs { "変わります" } else { "同じです" };
-            format!("{of}{}{is}: {each}。", beside(what, "は"))
-        }
-    };
-    ConclusionChange { what: what.to_owned(), of: of.to_owned(), said, differs, sentence }
+fn change(kind: ConclusionKind, of: String, said: Vec<Option<Conclusion>>) -> ConclusionChange {
+    let mut known = said.iter().flatten();
+    let first = known.next();
+    let differs = known.any(|of| Some(of) != first);
+    ConclusionChange { kind, of, said, differs }
 }

@@ -69,6 +69,15 @@ impl CurveFit {
         }
     }
 
+    /// Metric at twice the largest N, with its interval.
+    pub fn value_at_twice(&self) -> Interval {
+        match self.work {
+            // A time is inverse to the rate.
+            Some(work) => self.at_twice.map(|rate| work / rate),
+            None => self.at_twice,
+        }
+    }
+
     /// Metric at N: a time if the work of a run is known, else the rate.
     pub fn value(&self, x: f64) -> f64 {
         self.work.map_or(self.rate(x), |work| work / self.rate(x))

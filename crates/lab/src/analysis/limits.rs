@@ -1,10 +1,9 @@
 //! Limiting resource of a cell, by the rules of a transfer's verdict, and how it changes along a sweep.
 
-use crate::analysis::words::{Conjunction, enumeration};
-use crate::analysis::{Lang, statistics, words};
+use crate::analysis::statistics;
 use crate::results::Run;
 use hakobu_explain::verdict;
-use hakobu_explain::verdict::{Evidence, Facts, Level, OwnVerdict, Resource, measure};
+use hakobu_explain::verdict::{Evidence, Facts, Level, OwnVerdict, Resource};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -17,8 +16,12 @@ pub struct LimitingResource {
     /// Confidence: `not-determined`, `consistent`, `at-limit`, `proven`.
     #[serde(serialize_with = "level_name")]
     pub level: Level,
-    /// Signals, a few words each.
-    pub evidence: Vec<String>,
+    /// Signals.
+    #[serde(skip)]
+    pub evidence: Vec<Evidence>,
+    /// Candidates between which the signals did not decide; else empty.
+    #[serde(skip)]
+    pub open: Vec<Resource>,
     /// True if the measured program reported it itself; false if it follows from the machine's counters.
     pub own: bool,
 }
@@ -29,90 +32,27 @@ impl Default for LimitingResource {
             resource: Resource::None,
             level: Level::NotDetermined,
             evidence: Vec::new(),
+            open: Vec::new(),
             own: false,
         }
     }
 }
 
-/// Judges facts and words the result in `lang`.
-pub(super) fn judge(facts: &Facts, lang: Lang) -> LimitingResource {
+/// Judges facts.
+pub(super) fn judge(facts: &Facts) -> LimitingResource {
     let found = verdict::judge(facts);
     let own = facts
         .own_verdict
         .as_ref()
         .is_some_and(|own_verdict| own_verdict.resource == found.resource);
-    let open: Vec<String> =
-        found.open.iter().map(|of| words::resource(*of, lang).to_owned()).collect();
-    let evidence = match open.is_empty() {
-        true => found.evidence.iter().map(|of| signal(of, lang)).collect(),
-        false => {
-            let names = enumeration(&open, Conjunction::Or, lang);
-            vec![lang.pick("it may be {}", "{} の可能性").replace("{}", &names)]
-        }
-    };
-    LimitingResource { resource: found.resource, level: found.level, evidence, own }
-}
-
-/// Words for a signal. Signals that cells cannot have are in English only.
-fn signal(of: &Evidence, lang: Lang) -> String {
-    let (value, limit) = (measure(of, of.value), measure(of, of.limit));
-    match (&*of.signal, lang) {
-        ("cpu_used_cpus", Lang::Ja) => format!("{limit} CPU 中 {value} を使用"),
-        ("machine_used_cpus", Lang::Ja) => format!("全プロセスで {limit} CPU 中 {value}"),
-        ("cpu_busy_share", Lang::Ja) => format!("1 つの CPU の使用率 {value}"),
-        ("iowait_share", Lang::Ja) => format!("CPU の I/O 待ち {value}"),
-        ("disk_busy_share" | "disks_busy_share", Lang::Ja) => format!("ディスクの使用率 {value}"),
-        ("disk_iops", Lang::Ja) => format!("上限 {limit} IOPS 中 {value}"),
-        ("disk_bytes_per_s" | "link_bytes_per_s", Lang::Ja) => format!("上限 {limit} 中 {value}"),
-        ("jobs_waiting_share", Lang::Ja) => format!("各ジョブは時間の {value} を待機"),
-        ("jobs_elasticity", Lang::Ja) if of.value < 0.0 => {
-            "ジョブ数を増やしても向上せず".to_owned()
-        }
-        ("jobs_elasticity", Lang::Ja) => format!("ジョブ数を 100 % 増やすと {value} 向上"),
-        ("experiment_elasticity", Lang::Ja) => format!("{} の変化の {value} が速さに反映", of.of),
-        ("told_runs", Lang::Ja) => format!("{limit} 回中 {value} 回の自身の判定"),
-        _ => verdict::words(of),
-    }
+    let (evidence, open) = (found.evidence, found.open);
+    LimitingResource { resource: found.resource, level: found.level, evidence, open, own }
 }
 
 impl LimitingResource {
     /// True if a resource is named.
     pub fn is_determined(&self) -> bool {
         self.level > Level::NotDetermined && self.resource != Resource::None
-    }
-
-    /// Sentence about the limit of a setting, with its evidence.
-    pub(super) fn sentence(&self, name: &str, lang: Lang) -> String {
-        let evidence = self.evidence.join(lang.pick(", ", "、"));
-        let said = match (self.is_determined(), lang) {
-            (true, Lang::En) => format!("{name} is limited by {}", by(self, "", lang)),
-            (true, Lang::Ja) => format!("{name} の制限要因: {}", by(self, "", lang)),
-            (false, Lang::En) => format!("The limit of {name} is not determined"),
-            (false, Lang::Ja) => format!("{name} の制限要因は判定できません"),
-        };
-        match (evidence.is_empty(), lang) {
-            (true, Lang::En) => format!("{said}."),
-            (true, Lang::Ja) => format!("{said}。"),
-            (false, Lang::En) => format!("{said}: {evidence}."),
-            (false, Lang::Ja) => format!("{said}（{evidence}）。"),
-        }
-    }
-}
-
-/// Part of a sentence: `the CPU from 8 jobs on (at the limit)`; `place` may be empty.
-pub(super) fn by(of: &LimitingResource, place: &str, lang: Lang) -> String {
-    if !of.is_determined() {
-        return match (place.is_empty(), lang) {
-            (true, _) => lang.pick("an unknown limit", "判定できず").to_owned(),
-            (false, Lang::En) => format!("an unknown limit {place}"),
-            (false, Lang::Ja) => words::beside(place, "判定できず"),
-        };
-    }
-    let (what, level) = (words::resource(of.resource, lang), words::level(of.level, lang));
-    match (place.is_empty(), lang) {
-        (true, Lang::En) => format!("{what} ({level})"),
-        (false, Lang::En) => format!("{what} {place} ({level})"),
-        (_, Lang::Ja) => format!("{}（{level}）", words::beside(place, what)),
     }
 }
 
@@ -167,18 +107,29 @@ pub struct SweepStretch {
     pub to_x: f64,
     /// Limiting resource, with the lowest confidence in the stretch and the evidence of its last point.
     pub limiting: LimitingResource,
-    /// `up to 8 jobs`.
-    pub place: String,
-    /// `latency up to 8 jobs`.
-    pub sentence: String,
+    /// The numbers for which it holds.
+    #[serde(skip)]
+    pub range: XRange,
 }
 
-/// Splits a sweep into stretches. Takes x and its limit in ascending order of x, and the name of x.
-pub(super) fn stretches(
-    points: &[(f64, &LimitingResource)],
-    x_name: &str,
-    lang: Lang,
-) -> Vec<SweepStretch> {
+/// Part of the swept numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum XRange {
+    /// All that are not named otherwise.
+    #[default]
+    Elsewhere,
+    /// One number.
+    At(f64),
+    /// From the first one to this.
+    UpTo(f64),
+    /// From this to the last one.
+    From(f64),
+    /// From the first to the second.
+    Between(f64, f64),
+}
+
+/// Splits a sweep into stretches. Takes x and its limit in ascending order of x.
+pub(super) fn stretches(points: &[(f64, &LimitingResource)]) -> Vec<SweepStretch> {
     let mut found: Vec<SweepStretch> = Vec::new();
     for (x, limiting) in points {
         let here = (*limiting).clone();
@@ -189,50 +140,24 @@ pub(super) fn stretches(
                 last.limiting = LimitingResource { level, ..here };
             }
             _ => {
-                let (from_x, to_x) = (*x, *x);
-                found.push(SweepStretch {
-                    from_x,
-                    to_x,
-                    limiting: here,
-                    ..SweepStretch::default()
-                });
+                let range = XRange::At(*x);
+                found.push(SweepStretch { from_x: *x, to_x: *x, limiting: here, range });
             }
         }
     }
     let ends = points.first().zip(points.last()).map(|((first, _), (last, _))| (*first, *last));
+    let (first, last) = ends.unwrap_or_default();
     for stretch in &mut found {
-        let (first, last) = ends.unwrap_or_default();
-        stretch.place = stretch.place((first, last), x_name, lang);
-        let what = match stretch.limiting.is_determined() {
-            true => words::resource(stretch.limiting.resource, lang),
-            false => lang.pick("not determined", "判定できず"),
+        let (from, to) = (stretch.from_x, stretch.to_x);
+        stretch.range = match (from <= first, to >= last) {
+            _ if first >= last => XRange::At(from),
+            (true, false) if from < to => XRange::UpTo(to),
+            (false, true) => XRange::From(from),
+            _ if from < to => XRange::Between(from, to),
+            _ => XRange::At(from),
         };
-        let place = &stretch.place;
-        stretch.sentence = lang.pick(format!("{what} {place}"), words::beside(place, what));
     }
     found
-}
-
-impl SweepStretch {
-    fn place(&self, (first, last): (f64, f64), x_name: &str, lang: Lang) -> String {
-        let of = |x| words::of_x(x, x_name, lang);
-        let (at_first, at_last) = (self.from_x <= first, self.to_x >= last);
-        let is_point = self.from_x >= self.to_x;
-        let place = |en: &str, x: &str, ja: &str| match lang {
-            Lang::En => en.replace("{}", x),
-            Lang::Ja => words::beside(x, ja),
-        };
-        match (at_first, at_last) {
-            _ if first >= last => place("with {}", &of(first), "では"),
-            (true, false) if !is_point => place("up to {}", &of(self.to_x), "までは"),
-            (false, true) => place("from {} on", &of(self.from_x), "からは"),
-            (_, false) if is_point => place("with {}", &of(self.to_x), "では"),
-            _ => {
-                let range = words::of_range(self.from_x, self.to_x, x_name, lang);
-                place("from {}", &range, "では")
-            }
-        }
-    }
 }
 
 /// Median load values of the runs, by name.

@@ -1,34 +1,33 @@
 //! Analysis of results. All functions are pure; random numbers come from fixed seeds, so that equal results give equal
-//! conclusions. This file holds the types that reports read, and the order of the steps.
+//! conclusions. It returns numbers and names, never sentences. This file holds the types that reports read, and the order of the steps.
 
-mod caveats;
+pub(crate) mod caveats;
 pub mod compare;
 pub(crate) mod fit;
 pub(crate) mod limits;
 pub mod prices;
-mod proofs;
+pub(crate) mod proofs;
+pub(crate) mod quantity;
 pub mod ranking;
 pub mod statistics;
 mod summary;
 mod sweeps;
 #[cfg(test)]
 mod tests;
-mod verdict;
+pub(crate) mod verdict;
 mod view;
-pub(crate) mod words;
 
+use crate::analysis::caveats::Caveat;
 use crate::analysis::fit::CurveFit;
 use crate::analysis::limits::{LimitingResource, SweepStretch};
-use crate::analysis::proofs::ProofFinding;
+use crate::analysis::proofs::Proof;
 use crate::analysis::ranking::BaselineGain;
 use crate::analysis::statistics::SpeedRatio;
 use crate::analysis::sweeps::Knee;
+use crate::analysis::verdict::Finding;
 use crate::analysis::view::ResultsView;
 use crate::results::Results;
 use std::collections::BTreeMap;
-
-/// Most sentences of a verdict.
-const SENTENCES_MAX: usize = 4;
 
 /// A number with its 95 % interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
@@ -70,6 +69,10 @@ pub struct CellSummary {
     pub user_s: f64,
     /// CPU time in the kernel, median, seconds.
     pub sys_s: f64,
+    /// The same with intervals; `None` without runs.
+    pub user_interval_s: Option<Interval>,
+    /// See [`CellSummary::user_interval_s`].
+    pub sys_interval_s: Option<Interval>,
     /// Peak memory, median, bytes.
     pub rss_bytes: f64,
     /// Effective concurrency: sum of the times of items ÷ time of the run, median. `None` if item times are
@@ -85,6 +88,7 @@ pub struct CellSummary {
     /// if most of its runs never are.
     pub steady_s: Option<f64>,
     /// Limiting resource.
+    #[serde(skip)]
     pub limiting: LimitingResource,
 }
 
@@ -104,6 +108,7 @@ pub struct Sweep {
     /// Unit of the rates of the fit: `files/s`, `bytes/s`, `runs/s`, or the metric.
     pub rate_unit: String,
     /// Limiting resources along the sweep.
+    #[serde(skip)]
     pub stretches: Vec<SweepStretch>,
 }
 
@@ -120,111 +125,73 @@ pub struct Comparison {
     pub ratio: SpeedRatio,
 }
 
-/// Result of a counter-experiment.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
-pub struct Proof {
-    /// Cell.
-    pub cell: u32,
-    /// Resource that was changed.
-    pub changed: String,
-    /// Values before and after.
-    pub about: String,
-    /// ln(speed ratio) ÷ ln(resource ratio): 1 if speed is proportional to the resource, 0 if independent of
-    /// it.
-    pub elasticity: Interval,
-    /// Conclusion as a sentence.
-    pub sentence: String,
-}
-
 /// Conclusions from a campaign.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Analysis {
-    /// One to four sentences: the best tool, the knee, the limit, what would help.
-    pub verdict: Vec<String>,
+    /// One to four conclusions, the most important first.
+    #[serde(skip)]
+    pub verdict: Vec<Finding>,
     /// Summaries in the order of cell ids.
+    #[serde(skip)]
     pub cells: Vec<CellSummary>,
     /// Each tool over the swept number.
+    #[serde(skip)]
     pub sweeps: Vec<Sweep>,
-    /// In each group: the best cell of each tool compared with hakobu's best (or that of the first tool).
+    /// In each group: the best cell of each tool compared with the baseline.
     pub comparisons: Vec<Comparison>,
+    /// In each group: the other settings compared with the baseline.
+    pub relative: Vec<Comparison>,
     /// A/A controls, in which no difference should be claimed.
     pub controls: Vec<Comparison>,
     /// Half width of the A/A intervals, relative: the smallest difference this machine can resolve.
     pub noise: Option<f64>,
     /// Settings compared with a baseline, if one was given.
+    #[serde(skip)]
     pub gains: Vec<BaselineGain>,
     /// Counter-experiments.
+    #[serde(skip)]
     pub proofs: Vec<Proof>,
     /// Caveats: failed runs, controls that differ, few runs, a busy machine.
-    pub caveats: Vec<String>,
+    #[serde(skip)]
+    pub caveats: Vec<Caveat>,
 }
 
-/// Language of analysis and reports.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Lang {
-    /// English.
-    #[default]
-    En,
-    /// Japanese.
-    Ja,
-}
-
-impl Lang {
-    /// Parses an ISO 639-1 code.
-    pub fn of_code(code: &str) -> Option<Lang> {
-        [Lang::En, Lang::Ja].into_iter().find(|lang| lang.code() == code)
-    }
-
-    /// ISO 639-1 code.
-    pub fn code(self) -> &'static str {
-        self.pick("en", "ja")
-    }
-
-    /// Selects the text in this language.
-    pub(crate) fn pick<T>(self, en: T, ja: T) -> T {
-        match self {
-            Lang::En => en,
-            Lang::Ja => ja,
-        }
-    }
-}
-
-/// Analyses results, with sentences in English. Deterministic.
+/// Analyses results. Deterministic.
 pub fn analyse(results: &Results) -> Analysis {
-    analyse_in(results, Lang::En)
-}
-
-/// Analyses results, with sentences in `lang`. Numbers and names do not depend on it.
-pub fn analyse_in(results: &Results, lang: Lang) -> Analysis {
-    let view = ResultsView::new(results, lang);
+    let view = ResultsView::new(results);
     let mut summaries: Vec<_> =
         view.cells.iter().map(|cell| summary::summary(&view, cell)).collect();
     let rows = sweeps::rows(&view);
-    let mut found = proofs::campaign_experiments(&view);
-    found.extend(proofs::between_groups(&view, &rows, &summaries));
+    let mut proofs = proofs::campaign_experiments(&view);
+    proofs.extend(proofs::between_groups(&view, &rows, &summaries));
     let limiting = view.cells.iter().map(|cell| {
         let row = rows.iter().find(|row| row.cells.iter().any(|of| of.id == cell.id));
-        sweeps::limiting(&view, row, cell, &summaries, proofs::experiments(cell.id, &found))
+        sweeps::limiting(&view, row, cell, &summaries, proofs::experiments(cell.id, &proofs))
     });
     let limiting: Vec<_> = limiting.collect();
     for (of, limiting) in summaries.iter_mut().zip(limiting) {
         of.limiting = limiting;
     }
-    proofs::settle(&mut found, &summaries, lang);
+    proofs::settle(&mut proofs, &summaries);
     let sweeps: Vec<_> = rows.iter().map(|row| sweeps::sweep(&view, row, &summaries)).collect();
     let controls = ranking::controls(&view);
+    let (comparisons, relative) = ranking::comparisons(&view, &summaries, None);
+    let noise = ranking::noise(&controls);
+    let (verdict, gains, caveats) = (Vec::new(), Vec::new(), Vec::new());
+    let cells = summaries;
     let mut analysis = Analysis {
-        verdict: Vec::new(),
-        comparisons: ranking::comparisons(&view, &summaries),
-        noise: ranking::noise(&controls),
-        gains: Vec::new(),
-        cells: summaries,
+        verdict,
+        cells,
         sweeps,
+        comparisons,
+        relative,
         controls,
-        proofs: found.iter().map(|ProofFinding { proof, .. }| proof.clone()).collect(),
-        caveats: Vec::new(),
+        noise,
+        gains,
+        proofs,
+        caveats,
     };
     analysis.caveats = caveats::caveats(&view, &analysis);
-    analysis.verdict = verdict::verdict(&view, &analysis, &found);
+    analysis.verdict = verdict::verdict(&view, &analysis);
     analysis
 }

@@ -1,10 +1,11 @@
 //! Prices of machines: parsing of options and tables, unit costs, and the best machine for each need.
 
-use crate::analysis::Lang;
-use crate::analysis::compare::{BestResult, ComparisonPart, MachineCost, are_kinds};
+use crate::analysis::compare::{
+    BestResult, BuyerNeed, ComparisonPart, CostBasis, MachineCost, are_kinds,
+};
+use crate::analysis::quantity::quantity;
 use crate::analysis::ranking::bests;
 use crate::analysis::statistics::{SpeedClaim, WORTH, unpaired_ratio};
-use crate::analysis::words::{number, quantity, times};
 use crate::distinct;
 use crate::results::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -76,7 +77,7 @@ pub fn parse_rated(text: &str) -> Result<(String, RatedIops), String> {
     let (name, iops) = split_option("--rated", text, "A=206250 or A=206250/18750 (reads/writes)")?;
     let number = |iops: &str| match quantity(iops, true).filter(|iops| *iops > 0.0) {
         Some(iops) => Ok(iops),
-        None => Err(format!("--rated {text}: '{iops}' is not a number of operations a second")),
+        None => Err(format!("--rated {text}: '{iops}' is not a number of operations per second")),
     };
     let rated = match iops.split_once('/') {
         Some((reads, writes)) => RatedIops { reads: number(reads)?, writes: Some(number(writes)?) },
@@ -296,7 +297,7 @@ pub(super) fn costs(
     for (at, part) in parts.iter().enumerate() {
         let Some(per_hour) = prices.per_hour.get(&at).copied() else { continue };
         if let Some(rated) = prices.rated.get(&at) {
-            found.extend(rated_costs(&part.name, rated, per_hour, part.view.lang));
+            found.extend(rated_costs(&part.name, rated, per_hour));
         }
         for group in part.view.groups() {
             for best in bests(&part.view, &part.analysis.cells, group) {
@@ -304,7 +305,7 @@ pub(super) fn costs(
                 let cost = MachineCost {
                     name: part.name.clone(),
                     group: if one_group { String::new() } else { group.to_owned() },
-                    of: cell.series.clone(),
+                    series: cell.series.clone(),
                     per_hour,
                     ..MachineCost::default()
                 };
@@ -328,16 +329,12 @@ pub(super) fn costs(
             }
         }
     }
-    let lang = parts.first().map_or(Lang::En, |part| part.view.lang);
     for machine in &prices.others {
         let (name, per_hour) = (&machine.name, machine.per_hour);
-        found.extend(
-            machine.rated.iter().flat_map(|rated| rated_costs(name, rated, per_hour, lang)),
-        );
+        found.extend(machine.rated.iter().flat_map(|rated| rated_costs(name, rated, per_hour)));
         found.extend(machine.bytes_per_s.map(|bytes_per_s| MachineCost {
             name: name.clone(),
-            of: lang.pick("rated throughput", "公称スループット").to_owned(),
-            rated: true,
+            basis: CostBasis::RatedThroughput,
             per_hour,
             per_gb: per_amount(per_hour, 1.0, bytes_per_s, 1e9),
             ..MachineCost::default()
@@ -347,17 +344,19 @@ pub(super) fn costs(
 }
 
 /// Costs of a rating: one for all operations, or one each for reads and writes.
-fn rated_costs(name: &str, rated: &RatedIops, per_hour: f64, lang: Lang) -> Vec<MachineCost> {
+fn rated_costs(name: &str, rated: &RatedIops, per_hour: f64) -> Vec<MachineCost> {
     let each = match rated.writes {
-        None => vec![(rated.reads, lang.pick("rated", "公称値"))],
-        Some(writes) => vec![
-            (rated.reads, lang.pick("rated for reads", "公称値（読み込み）")),
-            (writes, lang.pick("rated for writes", "公称値（書き込み）")),
-        ],
+        None => vec![(rated.reads, CostBasis::Rated)],
+        Some(writes) => {
+            vec![(rated.reads, CostBasis::RatedReads), (writes, CostBasis::RatedWrites)]
+        }
     };
-    let cost = |(iops, of): (f64, &str)| {
-        let (name, of) = (name.to_owned(), of.to_owned());
-        of_iops(MachineCost { name, of, rated: true, ..MachineCost::default() }, per_hour, iops)
+    let cost = |(iops, basis)| {
+        of_iops(
+            MachineCost { name: name.to_owned(), basis, ..MachineCost::default() },
+            per_hour,
+            iops,
+        )
     };
     each.into_iter().map(cost).collect()
 }
@@ -379,17 +378,14 @@ pub(super) fn best(
     one_group: bool,
 ) -> Vec<BestResult> {
     let mut found = fastest(parts, one_group);
-    type Way = ((&'static str, &'static str), fn(&MachineCost) -> Option<f64>);
-    let ways: [Way; 3] = [
-        (("cheapest for 1M IOPS", "1M IOPS あたり最安"), |cost| cost.per_1m_iops),
-        (("cheapest per GB", "1 GB あたり最安"), |cost| cost.per_gb),
-        (("cheapest per million files", "100 万ファイルあたり最安"), |cost| {
-            cost.per_million_files
-        }),
+    type Price = fn(&MachineCost) -> Option<f64>;
+    let ways: [(BuyerNeed, Price); 3] = [
+        (BuyerNeed::PerMillionIops, |cost| cost.per_1m_iops),
+        (BuyerNeed::PerGigabyte, |cost| cost.per_gb),
+        (BuyerNeed::PerMillionFiles, |cost| cost.per_million_files),
     ];
-    let Some(first) = parts.first() else { return found };
-    for ((en, ja), price) in ways {
-        found.extend(cheapest(first.view.lang.pick(en, ja), parts, costs, price));
+    for (need, price) in ways {
+        found.extend(cheapest(need, parts, costs, price));
     }
     found
 }
@@ -403,16 +399,6 @@ fn kinds(parts: &[ComparisonPart<'_>], one_group: bool) -> Vec<(String, String)>
     };
     let fitting = parts.iter().filter(|part| part.fits);
     distinct(fitting.flat_map(|part| part.view.settings().map(|cell| kind(part, cell))))
-}
-
-/// A need with the kind of work that it refers to.
-fn need_of(need: &str, (group, series): (&str, &str), lang: Lang) -> String {
-    let of: Vec<&str> = [group, series].into_iter().filter(|text| !text.is_empty()).collect();
-    match (of.is_empty(), lang) {
-        (true, _) => need.to_owned(),
-        (false, Lang::En) => format!("{need} ({})", of.join(", ")),
-        (false, Lang::Ja) => format!("{need}（{}）", of.join("、")),
-    }
 }
 
 /// Fastest result for each kind of work, by its best cell.
@@ -446,18 +432,16 @@ fn fastest(parts: &[ComparisonPart<'_>], one_group: bool) -> Vec<BestResult> {
             first.view.more_is_better(),
             first.view.seed(*cell, 6),
         )?;
-        let lang = first.view.lang;
-        let kind = if alone { ("", "") } else { (group.as_str(), series.as_str()) };
-        let (value, other) = (first.view.measured(*value), next.view.measured(*other));
-        let (by, next) = (times(ratio.ratio.mid), &next.name);
-        let why = match lang {
-            Lang::En => format!("{value} against {other} on {next}, {by} times as fast"),
-            Lang::Ja => format!("{value}（{next} は {other}）、{by} 倍の速さ"),
-        };
+        let kind = if alone { Default::default() } else { (group.clone(), series.clone()) };
         Some(BestResult {
-            need: need_of(lang.pick("fastest", "最速"), kind, lang),
+            need: BuyerNeed::Fastest,
+            kind,
+            basis: CostBasis::Measured,
             name: first.name.clone(),
-            why,
+            next: next.name.clone(),
+            values: (*value, *other),
+            series: String::new(),
+            factor: ratio.ratio.mid,
             clear: ratio.claim == SpeedClaim::Faster,
         })
     });
@@ -466,25 +450,23 @@ fn fastest(parts: &[ComparisonPart<'_>], one_group: bool) -> Vec<BestResult> {
 
 /// Cheapest result by its lowest price with any tool; ratings are not compared with measured values.
 fn cheapest(
-    need: &str,
+    need: BuyerNeed,
     parts: &[ComparisonPart<'_>],
     costs: &[MachineCost],
     price: fn(&MachineCost) -> Option<f64>,
 ) -> Vec<BestResult> {
-    let Some(first) = parts.first() else { return Vec::new() };
-    let lang = first.view.lang;
     let has_kinds =
         |part: &ComparisonPart<'_>| part.view.groups().iter().any(|of| are_kinds(part, of));
     let by_series = parts.iter().any(has_kinds);
     let kind = |cost: &MachineCost| {
-        let series = if cost.rated || by_series { cost.of.clone() } else { String::new() };
-        (cost.rated, cost.group.clone(), series)
+        let series = if by_series { cost.series.clone() } else { String::new() };
+        (cost.basis, cost.group.clone(), series)
     };
-    let kinds: BTreeSet<(bool, String, String)> = costs.iter().map(kind).collect();
-    let alone = kinds.iter().filter(|(rated, ..)| !rated).count() == 1;
-    let found = kinds.into_iter().filter_map(|(rated, group, series)| {
+    let kinds: BTreeSet<(CostBasis, String, String)> = costs.iter().map(kind).collect();
+    let alone = kinds.iter().filter(|(basis, ..)| *basis == CostBasis::Measured).count() == 1;
+    let found = kinds.into_iter().filter_map(|(basis, group, series)| {
         let mut lowest: Vec<(&str, f64, &MachineCost)> = Vec::new();
-        for cost in costs.iter().filter(|of| kind(of) == (rated, group.clone(), series.clone())) {
+        for cost in costs.iter().filter(|of| kind(of) == (basis, group.clone(), series.clone())) {
             let Some(price) = price(cost) else { continue };
             match lowest.iter_mut().find(|(name, ..)| *name == cost.name) {
                 Some(known) if price < known.1 => *known = (&cost.name, price, cost),
@@ -494,26 +476,18 @@ fn cheapest(
         }
         lowest.sort_by(|a, b| a.1.total_cmp(&b.1));
         let [(first, least, cost), (next, other, _), ..] = lowest.as_slice() else { return None };
-        let by = times(other / least);
-        let with = match (rated || by_series, lang) {
-            (true, _) => String::new(),
-            (false, Lang::En) => format!(", with {}", cost.of),
-            (false, Lang::Ja) => format!("、{} を使用", cost.of),
-        };
-        let (low, high) = (number(*least), number(*other));
-        let why = match lang {
-            Lang::En => {
-                format!("{low} against {high} on {next}{with}: {by} times as much for the money")
-            }
-            Lang::Ja => format!("{low}（{next} は {high}）{with}、同じ金額で {by} 倍"),
-        };
-        let need = match (rated, lang) {
-            (true, Lang::En) => format!("{need}, as {series}"),
-            (true, Lang::Ja) => format!("{need}、{series}"),
-            (false, _) if alone => need.to_owned(),
-            (false, _) => need_of(need, (&group, &series), lang),
-        };
-        Some(BestResult { need, name: (*first).to_owned(), why, clear: other / least > WORTH })
+        let is_measured = basis == CostBasis::Measured;
+        Some(BestResult {
+            need,
+            kind: if is_measured && !alone { (group, series) } else { Default::default() },
+            basis,
+            name: (*first).to_owned(),
+            next: (*next).to_owned(),
+            values: (*least, *other),
+            series: if is_measured && !by_series { cost.series.clone() } else { String::new() },
+            factor: other / least,
+            clear: other / least > WORTH,
+        })
     });
     found.collect()
 }

@@ -1,35 +1,51 @@
 //! Counter-experiments: the effect on speed of changing one resource only. Some are made on purpose; others
 //! result from two groups that differ in one condition.
 
+use crate::analysis::quantity::quantity;
 use crate::analysis::statistics::{PAIRS_MIN, log_ratios, mean_difference};
 use crate::analysis::sweeps::{SweepRow, knee, others};
 use crate::analysis::view::ResultsView;
-use crate::analysis::words::{beside, number, quantity, span, things, times};
-use crate::analysis::{CellSummary, Interval, Lang, Proof};
+use crate::analysis::{CellSummary, Interval};
 use crate::results::Cell;
 use hakobu_explain::verdict::{Conclusion, Experiment, Level, Resource};
 
 /// Experiments with a smaller factor prove only a resource that the signals name as well.
 const NAMED_FIRST: f64 = 0.5;
 
-/// A proof, and its conclusion about the resource.
-pub(super) struct ProofFinding {
-    pub proof: Proof,
-    /// `None` with fewer than three pairs.
-    pub says: Option<Conclusion>,
-    pairs: usize,
-    /// First part of the sentence: the measurement.
-    measured: String,
-    /// `twice the CPUs gave 1.66 ×`, `twice the IOPS changed nothing`.
-    pub short: String,
-    /// `the CPU limits`.
-    pub subject: String,
+/// Result of a counter-experiment.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Proof {
+    /// Cell.
+    pub cell: u32,
+    /// Resource that was changed: `cpus`, `iops`, `bandwidth`, `latency`, `source`, `sink`, `endpoint`.
+    pub changed: String,
+    /// Values before and after, as recorded.
+    pub about: String,
+    /// The two values, if two groups differ in them.
+    #[serde(skip)]
+    pub values: Option<(String, String)>,
     /// Factor by which the resource was changed; infinite if an end was made free of cost.
+    #[serde(skip)]
     pub factor: f64,
+    /// Speed with the change relative to that without.
+    #[serde(skip)]
+    pub speed: f64,
+    /// ln(speed ratio) ÷ ln(resource ratio): 1 if speed is proportional to the resource, 0 if independent of
+    /// it.
+    pub elasticity: Interval,
+    /// Pairs of runs.
+    #[serde(skip)]
+    pub pairs: usize,
+    /// `None` with fewer than three pairs.
+    #[serde(skip)]
+    pub says: Option<Conclusion>,
+    /// True if less of the resource made it slower, and no signal names the resource: more may not be faster.
+    #[serde(skip)]
+    pub is_one_sided: bool,
 }
 
 /// The campaign's own counter-experiments.
-pub(super) fn campaign_experiments(view: &ResultsView<'_>) -> Vec<ProofFinding> {
+pub(super) fn campaign_experiments(view: &ResultsView<'_>) -> Vec<Proof> {
     let experiments = view.results.experiments.iter().enumerate();
     let found = experiments.filter_map(|(at, made)| {
         let cell = view.cell(made.cell)?;
@@ -40,7 +56,7 @@ pub(super) fn campaign_experiments(view: &ResultsView<'_>) -> Vec<ProofFinding> 
             .map(|ratio| ratio.ln())
             .collect();
         let seed = view.seed(made.cell, 1_000_000_u32.wrapping_add(at as u32));
-        evaluate(view, cell, &made.changed, &made.about, made.factor, &logs, seed)
+        evaluate(cell, (&made.changed, &made.about), made.factor, &logs, seed)
     });
     found.collect()
 }
@@ -51,7 +67,7 @@ pub(super) fn between_groups(
     view: &ResultsView<'_>,
     rows: &[SweepRow<'_>],
     cells: &[CellSummary],
-) -> Vec<ProofFinding> {
+) -> Vec<Proof> {
     let mut results = Vec::new();
     for base in knees(view, rows, cells) {
         for other in view.cells.iter().filter(|other| is_same_but_for_conditions(view, base, other))
@@ -67,7 +83,9 @@ pub(super) fn between_groups(
             let (less, more) = (view.blocks(base.id), view.blocks(other.id));
             let logs = log_ratios(&more, &less, view.more_is_better());
             let seed = view.seed(base.id, other.id.wrapping_add(2_000_000));
-            results.extend(evaluate(view, base, name, &about, b / a, &logs, seed));
+            let values = Some((from.to_owned(), to.to_owned()));
+            let found = evaluate(base, (name, &about), b / a, &logs, seed);
+            results.extend(found.map(|proof| Proof { values, ..proof }));
         }
     }
     results
@@ -119,14 +137,12 @@ fn one_condition<'a>(a: &'a Cell, b: &'a Cell) -> Option<(&'a str, &'a str, &'a 
 
 /// Evaluates logarithms of speed ratios. `None` if the factor is 1 or invalid, or there are no ratios.
 fn evaluate(
-    view: &ResultsView<'_>,
     cell: &Cell,
-    changed: &str,
-    about: &str,
+    (changed, about): (&str, &str),
     factor: f64,
     logs: &[f64],
     seed: u64,
-) -> Option<ProofFinding> {
+) -> Option<Proof> {
     let is_share = matches!(changed, "source" | "sink" | "endpoint");
     let each: Vec<f64> = match is_share {
         // For an end without cost: its share of the time (Amdahl 1967); for another endpoint: the share of
@@ -143,15 +159,19 @@ fn evaluate(
     let speed = (logs.iter().sum::<f64>() / logs.len() as f64).exp();
     let pairs = each.len();
     let says = (pairs >= PAIRS_MIN).then(|| says(changed, elasticity));
-    let short = short(changed, factor, speed, says, view.lang);
-    let subject = limits(changed, view.lang);
-    let measured = measurement_text(changed, factor, speed, elasticity, view.lang);
-    let follows = follows(says, changed, pairs, view.lang);
-    let sentence = sentence(&measured, &follows, view.lang);
-    let (changed, about) = (changed.to_owned(), about.to_owned());
-    let proof = Proof { cell: cell.id, changed, about, elasticity, sentence };
     let factor = if is_share { f64::INFINITY } else { factor };
-    Some(ProofFinding { proof, says, pairs, measured, short, subject, factor })
+    Some(Proof {
+        cell: cell.id,
+        changed: changed.to_owned(),
+        about: about.to_owned(),
+        values: None,
+        factor,
+        speed,
+        elasticity,
+        pairs,
+        says,
+        is_one_sided: false,
+    })
 }
 
 /// Conclusion from an elasticity (for ends: a share of the time).
@@ -184,11 +204,11 @@ fn about(changed: &str) -> &'static [Resource] {
 }
 
 /// A cell's experiments as facts for the verdict.
-pub(super) fn experiments(cell: u32, found: &[ProofFinding]) -> Vec<Experiment> {
-    let of_cell = found.iter().filter(|made| made.proof.cell == cell);
+pub(super) fn experiments(cell: u32, found: &[Proof]) -> Vec<Experiment> {
+    let of_cell = found.iter().filter(|made| made.cell == cell);
     let each = of_cell.flat_map(|made| {
-        let Interval { low, mid, high } = made.proof.elasticity;
-        let changed = made.proof.changed.as_str();
+        let Interval { low, mid, high } = made.elasticity;
+        let changed = made.changed.as_str();
         let factor = match changed {
             "bandwidth" | "endpoint" => made.factor.min(NAMED_FIRST),
             "latency" => 1.0 / made.factor,
@@ -203,141 +223,18 @@ pub(super) fn experiments(cell: u32, found: &[ProofFinding]) -> Vec<Experiment> 
 }
 
 /// Withdraws the conclusion of experiments that reduced a resource which the signals do not name.
-pub(super) fn settle(found: &mut [ProofFinding], cells: &[CellSummary], lang: Lang) {
+pub(super) fn settle(found: &mut [Proof], cells: &[CellSummary]) {
     let taken = found
         .iter_mut()
         .filter(|made| made.says == Some(Conclusion::Bottleneck) && made.factor < 1.0);
     for made in taken {
-        let changed = &made.proof.changed;
+        let changed = &made.changed;
         let is_proven = cells.iter().any(|of| {
             let proven = of.limiting.level == Level::Proven;
-            of.cell == made.proof.cell && proven && about(changed).contains(&of.limiting.resource)
+            of.cell == made.cell && proven && about(changed).contains(&of.limiting.resource)
         });
         if !is_proven {
-            let follows = lang.pick(
-                "less of it is slower, but more may not be faster",
-                "減らすと遅くなりますが、増やせば速くなるとは限りません",
-            );
-            made.proof.sentence = sentence(&made.measured, follows, lang);
-            made.says = Some(Conclusion::Unclear);
+            (made.says, made.is_one_sided) = (Some(Conclusion::Unclear), true);
         }
-    }
-}
-
-// Sentences about counter-experiments.
-
-/// Smaller differences of speed are worded as no change, if the experiment found none.
-const NOTHING: f64 = 0.03;
-
-/// `half the CPUs gave 0.51 × the speed (elasticity 0.97, 0.95 to 0.99)`.
-pub(super) fn measurement_text(
-    changed: &str,
-    factor: f64,
-    speed: f64,
-    of: Interval,
-    lang: Lang,
-) -> String {
-    let measure = match changed {
-        "source" | "sink" => lang.pick("share of the time", "時間に占める割合"),
-        "endpoint" => lang.pick("share of the time saved", "短縮された時間の割合"),
-        _ => lang.pick("elasticity", "弾力性"),
-    };
-    let mut interval = format!("{measure} {}", times(of.mid));
-    if !of.is_point() {
-        interval.push_str(lang.pick(", ", "、"));
-        interval.push_str(&span(&times(of.low), &times(of.high), lang));
-    }
-    let (change, speed) = (change(changed, factor, lang), times(speed));
-    match lang {
-        Lang::En => format!("{change} gave {speed} × the speed ({interval})"),
-        Lang::Ja => format!("{change}と速さは {speed} 倍（{interval}）"),
-    }
-}
-
-/// Short form: `half the CPUs gave 0.51 ×`, `twice the IOPS changed nothing`.
-pub(super) fn short(
-    changed: &str,
-    factor: f64,
-    speed: f64,
-    says: Option<Conclusion>,
-    lang: Lang,
-) -> String {
-    let change = change(changed, factor, lang);
-    let is_nothing = says == Some(Conclusion::NoEffect) && (speed - 1.0).abs() < NOTHING;
-    match (is_nothing, lang) {
-        (true, Lang::En) => format!("{change} changed nothing"),
-        (true, Lang::Ja) => format!("{change}と変化なし"),
-        (false, Lang::En) => format!("{change} gave {} ×", times(speed)),
-        (false, Lang::Ja) => format!("{change}と {} 倍", times(speed)),
-    }
-}
-
-/// `half the CPUs`, `no cost for the source`; `CPU 数を半分にする`.
-fn change(changed: &str, factor: f64, lang: Lang) -> String {
-    let noun = noun(changed, lang);
-    let is = |wanted: f64| (factor - wanted).abs() < 1e-9;
-    match (changed, lang) {
-        ("source" | "sink", Lang::En) => format!("a {noun} without cost"),
-        ("source" | "sink", Lang::Ja) => format!("{noun}の処理をなくす"),
-        ("endpoint", Lang::En) => format!("another {noun}"),
-        ("endpoint", Lang::Ja) => format!("別の{noun}にする"),
-        (_, Lang::En) if is(0.5) => format!("half the {noun}"),
-        (_, Lang::Ja) if is(0.5) => format!("{noun}を半分にする"),
-        (_, Lang::En) if is(2.0) => format!("twice the {noun}"),
-        (_, Lang::En) => format!("{} × the {noun}", number(factor)),
-        (_, Lang::Ja) => format!("{noun}を {} 倍にする", number(factor)),
-    }
-}
-
-fn noun(changed: &str, lang: Lang) -> &str {
-    match changed {
-        "cpus" => lang.pick("CPUs", "CPU 数"),
-        "iops" => lang.pick("IOPS", "IOPS の上限"),
-        "bandwidth" => lang.pick("bandwidth", "帯域"),
-        "latency" => lang.pick("latency", "レイテンシー"),
-        "source" => lang.pick("source", "コピー元"),
-        "sink" => lang.pick("target", "コピー先"),
-        "endpoint" => lang.pick("endpoint", "エンドポイント"),
-        other => other,
-    }
-}
-
-/// Subject of the verb `limits`.
-fn subject(changed: &str, lang: Lang) -> String {
-    match (changed, lang) {
-        ("cpus", Lang::En) => "the CPU".to_owned(),
-        ("iops", Lang::En) => "the number of IOPS".to_owned(),
-        ("cpus", Lang::Ja) => "CPU ".to_owned(),
-        ("iops", Lang::Ja) => "IOPS ".to_owned(),
-        (other, Lang::En) => format!("the {}", noun(other, lang)),
-        (other, Lang::Ja) => noun(other, lang).to_owned(),
-    }
-}
-
-/// `the CPU limits`.
-pub(super) fn limits(changed: &str, lang: Lang) -> String {
-    let of = subject(changed, lang);
-    lang.pick(format!("{of} limits"), format!("{}です", beside("制限要因は", &of)))
-}
-
-/// Conclusion as a sentence.
-pub(super) fn follows(says: Option<Conclusion>, changed: &str, pairs: usize, lang: Lang) -> String {
-    let of = subject(changed, lang);
-    match (says, lang) {
-        (None, Lang::En) => format!("{} are too few to tell", things(pairs, "pair")),
-        (None, Lang::Ja) => format!("{pairs} 組では少なすぎて判断できません"),
-        (Some(Conclusion::Bottleneck), _) => limits(changed, lang),
-        (Some(Conclusion::NoEffect), Lang::En) => format!("{of} does not limit"),
-        (Some(Conclusion::NoEffect), Lang::Ja) => format!("{of}は制限要因ではありません"),
-        (Some(Conclusion::Unclear), Lang::En) => format!("not clear whether {of} limits"),
-        (Some(Conclusion::Unclear), Lang::Ja) => format!("{of}が制限要因かどうかは判断できません"),
-    }
-}
-
-/// Joins measurement and conclusion.
-pub(super) fn sentence(measured: &str, follows: &str, lang: Lang) -> String {
-    match lang {
-        Lang::En => format!("{measured}: {follows}."),
-        Lang::Ja => format!("{measured}。{follows}。"),
     }
 }

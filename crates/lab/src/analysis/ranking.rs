@@ -4,9 +4,9 @@
 use crate::analysis::statistics::{
     PAIRS_MIN, SpeedClaim, SpeedRatio, paired_ratio, unpaired_ratio,
 };
+use crate::analysis::verdict::{FINDINGS_MAX, Finding, NamedSetting};
 use crate::analysis::view::ResultsView;
-use crate::analysis::words::percent;
-use crate::analysis::{Analysis, CellSummary, Comparison, Lang, SENTENCES_MAX, statistics, words};
+use crate::analysis::{Analysis, CellSummary, Comparison, statistics};
 use crate::results::{Cell, Results};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,15 +38,14 @@ pub(super) fn bests<'a>(
     bests
 }
 
-/// Reference of comparisons: hakobu's best cell, else that of the first tool.
-pub(super) fn reference<'a>(
-    view: &ResultsView<'_>,
-    bests: &[BestCell<'a>],
-) -> Option<BestCell<'a>> {
-    let own = bests.iter().filter(|best| best.cell.own);
-    let better = |a: &BestCell<'a>, b: &BestCell<'a>| view.is_better(a.value, b.value);
-    let best = own.copied().reduce(|best, one| if better(&one, &best) { one } else { best });
-    best.or_else(|| bests.first().copied())
+/// Baseline of a group: the best cell of the named tool, else of the first tool that is not this program, else
+/// of the first.
+pub(super) fn reference<'a>(bests: &[BestCell<'a>], named: Option<&str>) -> Option<BestCell<'a>> {
+    let by = |is: &dyn Fn(&Cell) -> bool| bests.iter().find(|best| is(best.cell)).copied();
+    named
+        .and_then(|name| by(&|cell| cell.series == name))
+        .or_else(|| by(&|cell| !cell.own))
+        .or_else(|| bests.first().copied())
 }
 
 /// Speed of one cell relative to another: paired by block if enough blocks have both.
@@ -60,17 +59,24 @@ pub(super) fn ratio(view: &ResultsView<'_>, a: u32, b: u32) -> Option<SpeedRatio
     }
 }
 
-/// Best cell of each tool against the reference, in each group.
-pub(super) fn comparisons(view: &ResultsView<'_>, cells: &[CellSummary]) -> Vec<Comparison> {
-    let mut found = Vec::new();
+/// In each group: the best cell of each tool against the baseline, and every other setting against it.
+pub(super) fn comparisons(
+    view: &ResultsView<'_>,
+    cells: &[CellSummary],
+    baseline: Option<&str>,
+) -> (Vec<Comparison>, Vec<Comparison>) {
+    let (mut found, mut rest) = (Vec::new(), Vec::new());
     for group in view.groups() {
         let bests = bests(view, cells, group);
-        let Some(reference) = reference(view, &bests) else { continue };
-        for best in bests.iter().filter(|best| best.cell.id != reference.cell.id) {
-            found.extend(comparison(view, best.cell, reference.cell));
+        let Some(reference) = reference(&bests, baseline) else { continue };
+        let is_best = |cell: &Cell| bests.iter().any(|best| best.cell.id == cell.id);
+        let others = view.settings().filter(|cell| cell.group == group);
+        for cell in others.filter(|cell| cell.id != reference.cell.id) {
+            let to = if is_best(cell) { &mut found } else { &mut rest };
+            to.extend(comparison(view, cell, reference.cell));
         }
     }
-    found
+    (found, rest)
 }
 
 fn comparison(view: &ResultsView<'_>, a: &Cell, b: &Cell) -> Option<Comparison> {
@@ -137,13 +143,18 @@ pub(super) fn lead<'a>(
 
 // Compares every setting with a baseline, for example `jobs=10`.
 
-/// Baseline of a comparison: a parameter (or the swept number) and its value.
+/// Baseline of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Baseline {
-    /// Name of the parameter.
-    pub name: String,
-    /// Value as written.
-    pub value: String,
+pub enum Baseline {
+    /// The best setting of this tool.
+    Tool(String),
+    /// The setting that has this value of a parameter (or of the swept number), all else equal.
+    Value {
+        /// Name of the parameter.
+        name: String,
+        /// Value as written.
+        value: String,
+    },
 }
 
 /// A setting compared with its baseline.
@@ -155,122 +166,108 @@ pub struct BaselineGain {
     pub base: u32,
     /// Speed relative to the baseline.
     pub ratio: SpeedRatio,
-    /// `36 % shorter`.
-    pub words: String,
 }
 
 impl Baseline {
-    /// Parses `NAME=VALUE`, for example `jobs=10`.
+    /// Parses `NAME=VALUE`, for example `jobs=10`, or the name of a tool.
     pub fn parse(text: &str) -> Result<Baseline, String> {
         match text.split_once('=') {
+            _ if text.trim().is_empty() => Err("is empty".to_owned()),
+            None => Ok(Baseline::Tool(text.trim().to_owned())),
             Some((name, value)) if !name.trim().is_empty() && !value.trim().is_empty() => {
-                Ok(Baseline { name: name.trim().to_owned(), value: value.trim().to_owned() })
+                let (name, value) = (name.trim().to_owned(), value.trim().to_owned());
+                Ok(Baseline::Value { name, value })
             }
-            _ => Err("is not NAME=VALUE, such as jobs=10".to_owned()),
+            Some(_) => Err("is neither a tool nor NAME=VALUE, such as jobs=10".to_owned()),
         }
     }
 
-    /// Formats it as `NAME=VALUE`.
+    /// Formats it as typed.
     pub fn text(&self) -> String {
-        format!("{}={}", self.name, self.value)
-    }
-
-    /// Value of this parameter in a cell.
-    fn of(&self, cell: &Cell, x_name: Option<&str>) -> Option<String> {
-        let x = cell.x.filter(|_| x_name == Some(self.name.as_str())).map(|x| x.to_string());
-        cell.parameters.get(&self.name).cloned().or(x)
-    }
-
-    fn is(&self, value: &str) -> bool {
-        let number = |text: &str| text.parse::<f64>().ok();
-        value == self.value || number(value).is_some_and(|one| number(&self.value) == Some(one))
+        match self {
+            Baseline::Tool(name) => name.clone(),
+            Baseline::Value { name, value } => format!("{name}={value}"),
+        }
     }
 }
 
+/// Value of a parameter of a cell, or of the swept number.
+fn value_of(cell: &Cell, name: &str, x_name: Option<&str>) -> Option<String> {
+    let x = cell.x.filter(|_| x_name == Some(name)).map(|x| x.to_string());
+    cell.parameters.get(name).cloned().or(x)
+}
+
+fn is_equal(a: &str, b: &str) -> bool {
+    let number = |text: &str| text.parse::<f64>().ok();
+    a == b || number(a).is_some_and(|one| number(b) == Some(one))
+}
+
 impl Analysis {
-    /// Compares every setting with the one that has this value and is otherwise equal; adds the largest gain
-    /// to the verdict.
+    /// Compares with another baseline. With a value, every setting is compared with the one that has it and is
+    /// otherwise equal, and the largest gain is added to the verdict.
     ///
     /// # Errors
-    /// No setting has this value; the message lists existing ones.
-    pub fn compare_with(
+    /// No setting is this baseline; the message lists what there is.
+    pub fn compare_with(&mut self, results: &Results, baseline: &Baseline) -> Result<(), String> {
+        let view = ResultsView::new(results);
+        match baseline {
+            Baseline::Tool(tool) => {
+                let known: BTreeSet<&str> =
+                    view.settings().map(|cell| cell.series.as_str()).collect();
+                if !known.contains(tool.as_str()) {
+                    let known: Vec<&str> = known.into_iter().collect();
+                    return Err(format!(
+                        "--baseline={tool}: no such tool; there are {}",
+                        known.join(", ")
+                    ));
+                }
+                (self.comparisons, self.relative) = comparisons(&view, &self.cells, Some(tool));
+                Ok(())
+            }
+            Baseline::Value { name, value } => self.gains(&view, baseline, (name, value)),
+        }
+    }
+
+    fn gains(
         &mut self,
-        results: &Results,
+        view: &ResultsView<'_>,
         baseline: &Baseline,
-        lang: Lang,
+        (name, value): (&str, &str),
     ) -> Result<(), String> {
-        let view = ResultsView::new(results, lang);
-        let x_name = results.header.x_name.as_deref();
-        let cells = || view.settings();
+        let x_name = view.results.header.x_name.as_deref();
         let mut bases: BTreeMap<_, u32> = BTreeMap::new();
-        for cell in cells() {
-            if baseline.of(cell, x_name).is_some_and(|value| baseline.is(&value)) {
-                bases.insert(key(cell, baseline), cell.id);
+        for cell in view.settings() {
+            if value_of(cell, name, x_name).is_some_and(|of| is_equal(&of, value)) {
+                bases.insert(key(cell, name), cell.id);
             }
         }
         if bases.is_empty() {
-            let known: BTreeSet<String> =
-                cells().filter_map(|cell| baseline.of(cell, x_name)).collect();
-            let known: Vec<String> = known.into_iter().collect();
+            let known = view.settings().filter_map(|cell| value_of(cell, name, x_name));
+            let known: Vec<String> = known.collect::<BTreeSet<_>>().into_iter().collect();
             let known = match known.is_empty() {
-                true => format!("nothing has a parameter {}", baseline.name),
-                false => format!("{} is one of {}", baseline.name, known.join(", ")),
+                true => format!("nothing has a parameter {name}"),
+                false => format!("{name} is one of {}", known.join(", ")),
             };
             return Err(format!("--baseline={}: no setting has it; {known}", baseline.text()));
         }
-        self.gains = cells()
-            .filter_map(|cell| {
-                let base = *bases.get(&key(cell, baseline)).filter(|base| **base != cell.id)?;
-                let ratio = ratio(&view, cell.id, base)?;
-                let words = words(&ratio, view.more_is_better(), lang);
-                Some(BaselineGain { cell: cell.id, base, ratio, words })
-            })
-            .collect();
+        let gain = |cell: &Cell| {
+            let base = *bases.get(&key(cell, name)).filter(|base| **base != cell.id)?;
+            Some(BaselineGain { cell: cell.id, base, ratio: ratio(view, cell.id, base)? })
+        };
+        self.gains = view.settings().filter_map(gain).collect();
         let best = self.gains.iter().max_by(|a, b| a.ratio.ratio.mid.total_cmp(&b.ratio.ratio.mid));
         if let Some((gain, cell)) = best.and_then(|gain| Some((gain, view.cell(gain.cell)?))) {
-            let (name, base) = (view.name(cell), baseline.text());
-            let said = match lang {
-                Lang::En => format!("{name}: {} than with {base}.", gain.words),
-                Lang::Ja => format!("{name}: {base} より {}。", gain.words),
-            };
-            self.verdict.insert(1.min(self.verdict.len()), said);
-            self.verdict.truncate(SENTENCES_MAX);
+            let found = Finding::Gain(NamedSetting::of(cell), gain.clone(), baseline.text());
+            self.verdict.insert(1.min(self.verdict.len()), found);
+            self.verdict.truncate(FINDINGS_MAX);
         }
         Ok(())
     }
 }
 
 /// Key that a cell shares with its baseline.
-fn key(cell: &Cell, baseline: &Baseline) -> (String, String, BTreeMap<String, String>) {
+fn key(cell: &Cell, name: &str) -> (String, String, BTreeMap<String, String>) {
     let mut rest = cell.parameters.clone();
-    rest.remove(&baseline.name);
+    rest.remove(name);
     (cell.group.clone(), cell.series.clone(), rest)
-}
-
-/// Change of the metric: `36 % shorter`, `2 to 3 times as long`; for rates `40 % more`.
-fn words(ratio: &SpeedRatio, more_is_better: bool, lang: Lang) -> String {
-    let of = ratio.ratio;
-    // For times the metric changes inversely to speed.
-    let change = |ratio: f64| if more_is_better { ratio - 1.0 } else { 1.0 / ratio - 1.0 };
-    let mid = change(of.mid);
-    let ends = [change(of.low), change(of.high)].map(f64::abs);
-    let is_point = of.is_point() || (change(of.low) < 0.0) != (change(of.high) < 0.0);
-    let span = if is_point {
-        String::new()
-    } else {
-        let (low, high) = (ends[0].min(ends[1]), ends[0].max(ends[1]));
-        let span = words::span(&percent(low), &percent(high), lang);
-        lang.pick(format!(" ({span})"), format!("（{span}）"))
-    };
-    let way = match (more_is_better, mid < 0.0) {
-        (true, true) => lang.pick("less", "少ない"),
-        (true, false) => lang.pick("more", "多い"),
-        (false, true) => lang.pick("shorter", "短い"),
-        (false, false) => lang.pick("longer", "長い"),
-    };
-    let noise = match ratio.claim {
-        SpeedClaim::Faster | SpeedClaim::Slower => "",
-        SpeedClaim::Same | SpeedClaim::Unclear => lang.pick(", within noise", "、誤差の範囲"),
-    };
-    format!("{} {way}{span}{noise}", percent(mid.abs()))
 }

@@ -85,7 +85,7 @@ impl Interval {
     }
 
     /// Applies a monotonic function to each number; a decreasing one swaps the ends.
-    pub(super) fn map(self, by: impl Fn(f64) -> f64) -> Interval {
+    pub(crate) fn map(self, by: impl Fn(f64) -> f64) -> Interval {
         let (a, mid, b) = (by(self.low), by(self.mid), by(self.high));
         Interval { low: a.min(b), mid, high: a.max(b) }
     }

@@ -34,6 +34,10 @@ pub(super) fn summary(view: &ResultsView<'_>, cell: &Cell) -> CellSummary {
             interval(&walls, view.seed(id, 1))
         }
     };
+    let interval_of = |number: fn(&Run) -> f64, seed: u32| {
+        let values: Vec<f64> = view.runs(id).iter().map(|run| number(run)).collect();
+        interval(&values, view.seed(id, seed))
+    };
     CellSummary {
         cell: id,
         runs: values.len(),
@@ -48,6 +52,8 @@ pub(super) fn summary(view: &ResultsView<'_>, cell: &Cell) -> CellSummary {
         wall_s,
         user_s,
         sys_s,
+        user_interval_s: interval_of(|run| run.user_s, 7),
+        sys_interval_s: interval_of(|run| run.sys_s, 8),
         rss_bytes: of(|run| run.rss_bytes_max as f64),
         concurrency: view
             .median_of(id, |run| run.metrics.get("concurrency").copied().unwrap_or(0.0))
@@ -66,13 +72,8 @@ fn failures(view: &ResultsView<'_>, id: u32) -> (usize, Vec<String>) {
     for run in view.results.runs.iter().filter(|run| run.cell == id && !run.warmup) {
         let problem = match &run.problem {
             Some(problem) if !run.ok => problem.clone(),
-            None if !run.ok => {
-                view.lang.pick("it did not end well", "正常に終わりませんでした").to_owned()
-            }
-            _ if view.value(run).is_none() => {
-                let words = view.lang.pick("it has no {}", "{} がありません");
-                words.replace("{}", view.metric())
-            }
+            None if !run.ok => "it did not end well".to_owned(),
+            _ if view.value(run).is_none() => format!("it has no {}", view.metric()),
             _ => continue,
         };
         failed += 1;

@@ -3,8 +3,8 @@
 
 use crate::analysis::fit::{CurveFit, fit};
 use crate::analysis::limits::{LimitingResource, SweepStretch};
+use crate::analysis::quantity::quantity;
 use crate::analysis::view::ResultsView;
-use crate::analysis::words::quantity;
 use crate::analysis::{CellSummary, Interval, Sweep, limits};
 use crate::results::Cell;
 use hakobu_core::unit::Machine;
@@ -89,7 +89,7 @@ pub(super) fn limiting(
     };
     let curve = row.map(|row| curve(view, row, cell, cells)).unwrap_or_default();
     let own_verdict = limits::own_verdict(&runs);
-    limits::judge(&Facts { curve, own_verdict, experiments, ..facts(view, cell, of) }, view.lang)
+    limits::judge(&Facts { curve, own_verdict, experiments, ..facts(view, cell, of) })
 }
 
 /// Rates of a cell and its neighbours in the sweep, by swept number.
@@ -191,7 +191,7 @@ pub(super) fn sweep(view: &ResultsView<'_>, row: &SweepRow<'_>, cells: &[CellSum
     let limiting: Vec<(f64, &LimitingResource)> =
         row.cells.iter().filter_map(|cell| Some((cell.x?, &of(cell)?.limiting))).collect();
     let stretches: Vec<SweepStretch> = match view.is_parallel() {
-        true => limits::stretches(&limiting, view.x_name(), view.lang),
+        true => limits::stretches(&limiting),
         false => Vec::new(),
     };
     Sweep {

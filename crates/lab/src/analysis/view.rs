@@ -1,6 +1,6 @@
 //! Index of results for the analysis: cells, runs that count, and the work of a run.
 
-use crate::analysis::{Lang, statistics, words};
+use crate::analysis::statistics;
 use crate::distinct;
 use crate::results::{Cell, CheckedFiles, Results, Run};
 use std::collections::BTreeMap;
@@ -8,8 +8,6 @@ use std::collections::BTreeMap;
 /// Results, sorted and indexed.
 pub(super) struct ResultsView<'a> {
     pub results: &'a Results,
-    /// Language of sentences.
-    pub lang: Lang,
     /// Ordered by id.
     pub cells: Vec<&'a Cell>,
     /// Runs that count with their metric, by cell.
@@ -17,10 +15,10 @@ pub(super) struct ResultsView<'a> {
 }
 
 impl<'a> ResultsView<'a> {
-    pub(super) fn new(results: &'a Results, lang: Lang) -> ResultsView<'a> {
+    pub(super) fn new(results: &'a Results) -> ResultsView<'a> {
         let mut cells: Vec<&Cell> = results.header.cells.iter().collect();
         cells.sort_by_key(|cell| cell.id);
-        let mut view = ResultsView { results, lang, cells, counted: BTreeMap::new() };
+        let mut view = ResultsView { results, cells, counted: BTreeMap::new() };
         for run in results.runs.iter().filter(|run| run.ok && !run.warmup) {
             if let Some(value) = view.value(run) {
                 view.counted.entry(run.cell).or_default().push((run, value));
@@ -146,25 +144,6 @@ impl<'a> ResultsView<'a> {
         const OTHERS: [&str; 7] = ["size", "byte", "block", "limit", "latency", "level", "scale"];
         let name = self.x_name().to_ascii_lowercase();
         name != "bs" && !OTHERS.iter().any(|other| name.contains(other))
-    }
-
-    /// Name in sentences: `rsync with 8 jobs`, `rsync（8 ジョブ）`.
-    pub(super) fn name(&self, cell: &Cell) -> String {
-        match (cell.x.map(|x| self.of_x(x)), self.lang) {
-            (Some(x), Lang::En) => format!("{} with {x}", cell.series),
-            (Some(x), Lang::Ja) => format!("{}（{x}）", cell.series),
-            (None, _) => cell.series.clone(),
-        }
-    }
-
-    /// Swept number with its unit: `8 jobs`.
-    pub(super) fn of_x(&self, x: f64) -> String {
-        words::of_x(x, self.x_name(), self.lang)
-    }
-
-    /// Formats a value with its unit.
-    pub(super) fn measured(&self, value: f64) -> String {
-        words::measured(self.metric(), value)
     }
 
     /// Groups in the order of description.

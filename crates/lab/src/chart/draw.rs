@@ -1,9 +1,6 @@
 //! Draws charts with plotters, on linear and logarithmic axes.
 
-use crate::chart::{
-    AxisScale, Chart, ChartColor, ChartPanel, ChartSeries, PLOT_LEFT_PX, PLOT_RIGHT_PX, SeriesForm,
-    WIDTH_PX,
-};
+use crate::chart::{AxisScale, Chart, ChartColor, ChartPanel, ChartSeries, SeriesForm};
 use crate::escape::visible_char;
 use hakobu_core::number;
 use plotters::coord::Shift;
@@ -23,6 +20,10 @@ const PANEL_HEIGHT: u32 = 200;
 const FOOT_HEIGHT: u32 = 30;
 /// Height of a legend row below the headline.
 const LEGEND_ROW_HEIGHT: u32 = 20;
+/// Height of the name of a dashed line.
+const LEVEL_NAME_HEIGHT: i32 = 15;
+/// Lengths of dashes and of the gaps between them, pixels.
+const DASH: (u32, u32) = (8, 5);
 const FONT: &str = "Helvetica, Arial, sans-serif";
 const INK: RGBColor = RGBColor(0x33, 0x33, 0x33);
 const FAINT: RGBColor = RGBColor(0xe4, 0xe4, 0xe4);
@@ -38,26 +39,28 @@ pub(super) fn svg(
     chart: &Chart,
     on_white: bool,
 ) -> Result<String, Box<dyn std::error::Error + Send + Sync>> {
-    let mut height = TITLE_HEIGHT;
+    let width = chart.width();
+    let headline = if chart.title.is_empty() { 0 } else { TITLE_HEIGHT };
+    let mut height = headline;
     for panel in &chart.panels {
-        height = height.checked_add(panel_height(panel)).ok_or("too many panels")?;
+        height = height.checked_add(panel_height(chart, panel)).ok_or("too many panels")?;
     }
     // plotters uses signed pixel coordinates.
     let height = height.checked_add(FOOT_HEIGHT).filter(|height| i32::try_from(*height).is_ok());
     let height = height.ok_or("too many panels")?;
     let mut text = String::new();
     {
-        let root = SVGBackend::with_string(&mut text, (WIDTH_PX, height)).into_drawing_area();
+        let root = SVGBackend::with_string(&mut text, (width, height)).into_drawing_area();
         if on_white {
             root.fill(&WHITE)?;
         }
         let title = printable(&chart.title, TITLE_CHARS_MAX);
         root.draw(&Text::new(title, (16, 14), (FONT, 20).into_font().color(&INK)))?;
-        let mut above = TITLE_HEIGHT;
+        let mut above = headline;
         for (i, panel) in chart.panels.iter().enumerate() {
             let is_last = i + 1 == chart.panels.len();
-            let tall = panel_height(panel) + if is_last { FOOT_HEIGHT } else { 0 };
-            let area = root.clone().shrink((0, above), (WIDTH_PX, tall));
+            let tall = panel_height(chart, panel) + if is_last { FOOT_HEIGHT } else { 0 };
+            let area = root.clone().shrink((0, above), (width, tall));
             draw_panel(chart, panel, is_last, &area)?;
             above += tall;
         }
@@ -66,42 +69,39 @@ pub(super) fn svg(
     Ok(text)
 }
 
-fn panel_height(panel: &ChartPanel) -> u32 {
-    let rows = u32::try_from(ChartLegend::of(panel).rows_below()).unwrap_or(0);
+fn panel_height(chart: &Chart, panel: &ChartPanel) -> u32 {
+    let rows = u32::try_from(ChartLegend::of(chart, panel).rows_below()).unwrap_or(0);
     panel.height_px.unwrap_or(PANEL_HEIGHT).clamp(80, 2000) + rows.min(50) * LEGEND_ROW_HEIGHT
 }
 
 fn draw_panel(chart: &Chart, panel: &ChartPanel, is_last: bool, area: &DrawArea<'_>) -> DrawResult {
     let title = printable(&panel.title, TITLE_CHARS_MAX);
     let bold = (FONT, 15).into_font().style(FontStyle::Bold).color(&INK);
-    area.draw(&Text::new(title, (PLOT_LEFT_PX as i32, 8), bold))?;
-    let legend = ChartLegend::of(panel);
+    let (left, right) = chart.plot();
+    area.draw(&Text::new(title, (left as i32, 8), bold))?;
+    let legend = ChartLegend::of(chart, panel);
     legend.draw(area)?;
     let places = |ticks: &[(f64, String)]| ticks.iter().map(|(place, _)| *place).collect();
     let x_axis = ChartAxis::new(chart.x.0, chart.x.1, chart.scale, places(&chart.ticks));
     let x_range = (chart.x.1 - chart.x.0).abs();
-    let (low, top) = match chart.same_range {
-        false => ends(panel),
-        true => chart.panels.iter().map(ends).fold((f64::INFINITY, 0.0), |(low, top), of| {
-            (f64::min(low, of.0), f64::max(top, of.1))
-        }),
-    };
+    let (low, top) = ends(panel);
     let y_axis = ChartAxis::new(low, top, panel.scale, places(&panel.ticks));
     let rows = u32::try_from(legend.rows_below()).unwrap_or(0);
     let mut context: DrawContext<'_, '_> = ChartBuilder::on(area)
         .margin_top(30 + rows.min(50) * LEGEND_ROW_HEIGHT)
-        .margin_right(WIDTH_PX - PLOT_RIGHT_PX)
+        .margin_right(chart.width() - right)
         .margin_left(10)
         // Room for the descenders of the axis' name.
         .margin_bottom(if is_last { 6 } else { 0 })
         .x_label_area_size(if is_last { 24 + FOOT_HEIGHT } else { 24 })
-        .y_label_area_size(PLOT_LEFT_PX - 10)
+        .y_label_area_size(left - 10)
         .build_cartesian_2d(x_axis, y_axis)?;
     // Each tick gets an equal share of the axis.
-    let room = ((PLOT_RIGHT_PX - PLOT_LEFT_PX) as usize / 7) / chart.ticks.len().max(1);
+    let room = ((right - left) as usize / 7) / chart.ticks.len().max(1);
+    let is_narrow = chart.width() < crate::chart::WIDTH_PX;
     context
         .configure_mesh()
-        .x_labels(11)
+        .x_labels(if is_narrow { 5 } else { 11 })
         .y_labels(5)
         .x_label_formatter(&|x| tick(&chart.ticks, *x, chart.scale, x_range, room.max(3)))
         .y_label_formatter(&|y| tick(&panel.ticks, *y, panel.scale, top, TICK_CHARS_MAX))
@@ -117,6 +117,34 @@ fn draw_panel(chart: &Chart, panel: &ChartPanel, is_last: bool, area: &DrawArea<
     for series in panel.series.iter().filter(|series| series.form != SeriesForm::Area) {
         draw_series(series, &mut context)?;
     }
+    level_names(panel, area, &context)
+}
+
+/// Names of dashed lines above their right ends, moved apart where lines are close.
+fn level_names(
+    panel: &ChartPanel,
+    area: &DrawArea<'_>,
+    context: &DrawContext<'_, '_>,
+) -> DrawResult {
+    let (columns, rows) = area.get_pixel_range();
+    let mut names: Vec<(i32, i32, &ChartSeries)> = panel
+        .series
+        .iter()
+        .filter(|series| series.form == SeriesForm::Level && !series.name.is_empty())
+        .filter_map(|series| {
+            let (x, y) = context.backend_coord(series.points.last()?);
+            Some((x - columns.start, y - rows.start, series))
+        })
+        .collect();
+    names.sort_by_key(|(_, y, _)| std::cmp::Reverse(*y));
+    let mut free = i32::MAX;
+    for (x, y, series) in names {
+        let foot = (y - 3).min(free);
+        free = foot - LEVEL_NAME_HEIGHT;
+        let color = rgb(series.color);
+        let style = (FONT, 13).into_font().color(&color).pos(Pos::new(HPos::Right, VPos::Bottom));
+        area.draw(&Text::new(printable(&series.name, NAME_CHARS_MAX), (x - 4, foot), style))?;
+    }
     Ok(())
 }
 
@@ -128,7 +156,12 @@ fn draw_series(series: &ChartSeries, context: &mut DrawContext<'_, '_>) -> DrawR
     let line = ShapeStyle::from(color).stroke_width(width);
     if matches!(
         series.form,
-        SeriesForm::Line | SeriesForm::Thin | SeriesForm::Dots | SeriesForm::Triangles
+        SeriesForm::Line
+            | SeriesForm::Thin
+            | SeriesForm::Dots
+            | SeriesForm::Triangles
+            | SeriesForm::Squares
+            | SeriesForm::Crosses
     ) {
         context.draw_series(LineSeries::new(thin_points(&series.points), line))?;
     }
@@ -140,6 +173,20 @@ fn draw_series(series: &ChartSeries, context: &mut DrawContext<'_, '_>) -> DrawR
         SeriesForm::Triangles => {
             context
                 .draw_series(points.map(|point| TriangleMarker::new(point, 6, color.filled())))?;
+        }
+        SeriesForm::Squares => {
+            let corners = [(-4, -4), (4, 4)];
+            context
+                .draw_series(points.map(|point| {
+                    EmptyElement::at(point) + Rectangle::new(corners, color.filled())
+                }))?;
+        }
+        SeriesForm::Crosses => {
+            context.draw_series(points.map(|point| Cross::new(point, 5, line)))?;
+        }
+        SeriesForm::Level => {
+            let dashed = DashedLineSeries::new(points, DASH.0, DASH.1, line);
+            context.draw_series(dashed)?;
         }
         SeriesForm::Rings => {
             context.draw_series(points.map(|point| Circle::new(point, 9, line)))?;
@@ -182,25 +229,34 @@ struct ChartLegend<'a> {
     entries: Vec<(&'a ChartSeries, String, i32)>,
     /// Width of the panel's headline, pixels.
     title_px: i32,
+    /// Ends of the room for entries, pixels.
+    left_px: i32,
+    right_px: i32,
 }
 
 impl<'a> ChartLegend<'a> {
-    fn of(panel: &'a ChartPanel) -> ChartLegend<'a> {
-        let entries = panel.series.iter().filter(|series| !series.name.is_empty());
+    fn of(chart: &Chart, panel: &'a ChartPanel) -> ChartLegend<'a> {
+        let in_legend = |of: &&ChartSeries| !of.name.is_empty() && of.form != SeriesForm::Level;
+        let entries = panel.series.iter().filter(in_legend);
         let entries = entries.map(|series| {
             let name = printable(&series.name, NAME_CHARS_MAX);
             let width = text_px(&name) + 2;
             (series, name, width)
         });
         let title = printable(&panel.title, TITLE_CHARS_MAX);
-        ChartLegend { entries: entries.collect(), title_px: text_px(&title) * 5 / 4 }
+        ChartLegend {
+            entries: entries.collect(),
+            title_px: text_px(&title) * 5 / 4,
+            left_px: chart.plot().0 as i32,
+            right_px: chart.width() as i32 - 20,
+        }
     }
 
     /// Positions of all entries: row and left edge. Row 0 is beside the headline.
     fn places(&self) -> Vec<(usize, i32)> {
-        let right_max = WIDTH_PX as i32 - 20;
+        let right_max = self.right_px;
         let whole: i32 = self.entries.iter().map(|(_, _, width)| width + 31).sum::<i32>() - 14;
-        if PLOT_LEFT_PX as i32 + self.title_px + 20 + whole <= right_max {
+        if self.left_px + self.title_px + 20 + whole <= right_max {
             let mut left = right_max - whole;
             let each = self.entries.iter().map(|(_, _, width)| {
                 let place = (0, left);
@@ -209,11 +265,11 @@ impl<'a> ChartLegend<'a> {
             });
             return each.collect();
         }
-        let (mut row, mut left) = (1, PLOT_LEFT_PX as i32);
+        let (mut row, mut left) = (1, self.left_px);
         let each = self.entries.iter().map(|(_, _, width)| {
-            if left > PLOT_LEFT_PX as i32 && left + width + 17 > right_max {
+            if left > self.left_px && left + width + 17 > right_max {
                 row += 1;
-                left = PLOT_LEFT_PX as i32;
+                left = self.left_px;
             }
             let place = (row, left);
             left += width + 31;
@@ -234,8 +290,25 @@ impl<'a> ChartLegend<'a> {
             let color = rgb(series.color);
             let (above, below) = match series.form {
                 SeriesForm::Area | SeriesForm::Boxes => (10, 22),
-                SeriesForm::Dots | SeriesForm::Triangles => (14, 19),
-                SeriesForm::Line | SeriesForm::Intervals => (15, 18),
+                SeriesForm::Dots => {
+                    area.draw(&Circle::new((left + 6, 16 + down), 5, color.filled()))?;
+                    (16, 18)
+                }
+                SeriesForm::Triangles => {
+                    area.draw(&TriangleMarker::new((left + 6, 16 + down), 6, color.filled()))?;
+                    (16, 18)
+                }
+                SeriesForm::Squares => {
+                    let corners = [(left + 2, 12 + down), (left + 10, 20 + down)];
+                    area.draw(&Rectangle::new(corners, color.filled()))?;
+                    (16, 18)
+                }
+                SeriesForm::Crosses => {
+                    let thick = ShapeStyle::from(color).stroke_width(2);
+                    area.draw(&Cross::new((left + 6, 16 + down), 5, thick))?;
+                    (16, 18)
+                }
+                SeriesForm::Level | SeriesForm::Line | SeriesForm::Intervals => (15, 18),
                 SeriesForm::Thin => (16, 17),
                 SeriesForm::Rings => {
                     let ring = ShapeStyle::from(color).stroke_width(2);

@@ -37,10 +37,8 @@ impl Chart {
 
 /// Width of every chart, pixels.
 pub const WIDTH_PX: u32 = 1000;
-/// Left end of the common axis, pixels.
-pub const PLOT_LEFT_PX: u32 = 80;
-/// Right end of the common axis, pixels.
-pub const PLOT_RIGHT_PX: u32 = 976;
+/// Width of a chart that is drawn for a phone, pixels.
+pub const NARROW_PX: u32 = 440;
 
 /// Form of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +54,12 @@ pub enum SeriesForm {
     Dots,
     /// A line with a triangle at each point.
     Triangles,
+    /// A line with a square at each point.
+    Squares,
+    /// A line with a cross at each point.
+    Crosses,
+    /// A dashed line over the whole axis, with its name at the end instead of in the legend.
+    Level,
     /// Rings around points, without a line.
     Rings,
     /// Vertical bars between pairs of consecutive points.
@@ -109,8 +113,10 @@ pub struct ChartPanel {
 /// A chart.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Chart {
-    /// Headline.
+    /// Headline; without one there is no room for it.
     pub title: String,
+    /// Width in pixels; 0 for [`WIDTH_PX`].
+    pub width_px: u32,
     /// Label of the x axis, with unit.
     pub x_label: String,
     /// Range of the x axis.
@@ -121,8 +127,19 @@ pub struct Chart {
     pub ticks: Vec<(f64, String)>,
     /// Panels from top to bottom.
     pub panels: Vec<ChartPanel>,
-    /// True to give all panels the same y range, so that they can be compared.
-    pub same_range: bool,
+}
+
+impl Chart {
+    /// Width in pixels.
+    pub(crate) fn width(&self) -> u32 {
+        if self.width_px == 0 { WIDTH_PX } else { self.width_px }
+    }
+
+    /// Ends of the common axis, pixels.
+    pub(crate) fn plot(&self) -> (u32, u32) {
+        let left = if self.width() < WIDTH_PX { 62 } else { 80 };
+        (left, self.width().saturating_sub(24).max(left + 1))
+    }
 }
 
 // Colours that remain distinguishable in print and with colour blindness (Paul Tol, "Colour Schemes", bright
@@ -282,9 +299,9 @@ mod tests {
             title: "Sweep".into(),
             x_label: "jobs".into(),
             x: (0.9, 17.6),
+            width_px: 0,
             scale: AxisScale::Logarithmic,
             ticks: jobs.iter().map(|x| (*x, format!("{x} <jobs>"))).collect(),
-            same_range: false,
             panels: vec![ChartPanel {
                 title: "Seconds".into(),
                 unit: "s".into(),
@@ -381,9 +398,43 @@ mod tests {
             let from = line.split(&format!(" {name}=\"")).nth(1).unwrap();
             from.split('"').next().unwrap().parse().unwrap()
         };
-        assert!(number(rects[0], "x").abs_diff(PLOT_LEFT_PX) <= 1, "{rects:?}");
+        let (left, right) = chart.plot();
+        assert!(number(rects[0], "x").abs_diff(left) <= 1, "{rects:?}");
         let end = number(rects[1], "x") + number(rects[1], "width");
-        assert!(end.abs_diff(PLOT_RIGHT_PX) <= 1, "{rects:?}");
+        assert!(end.abs_diff(right) <= 1, "{rects:?}");
         assert!(picture.contains("first of m…"));
+    }
+
+    #[test]
+    fn level_lines_have_their_names_at_the_end() {
+        let level = |name: &str, y: f64| ChartSeries {
+            name: name.into(),
+            color: RED,
+            form: SeriesForm::Level,
+            points: vec![(0.0, y), (10.0, y)],
+        };
+        let mut chart = Chart {
+            x: (0.0, 10.0),
+            panels: vec![ChartPanel {
+                series: vec![level("cp", 5.0), level("rsync", 5.01)],
+                ..ChartPanel::default()
+            }],
+            ..Chart::default()
+        };
+        for width in [0, NARROW_PX] {
+            chart.width_px = width;
+            let picture = chart.svg().unwrap();
+            // Dashes: many short lines.
+            assert!(picture.matches("stroke=\"#EE6677\"").count() > 20, "{picture}");
+            // Two names at the same height would cover each other.
+            let heights: Vec<i32> = ["cp", "rsync"]
+                .map(|name| {
+                    let before = picture.split(&format!("\n{name}\n")).next().unwrap();
+                    let tag = before.rsplit("<text ").next().unwrap();
+                    tag.split(" y=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap()
+                })
+                .to_vec();
+            assert!((heights[0] - heights[1]).abs() >= 14, "{heights:?}");
+        }
     }
 }

@@ -1,17 +1,20 @@
 //! Report of a comparison of several machines or settings: best one for each need, conclusions that differ,
 //! numbers, costs. All formats have the same content.
 
-use crate::analysis::Lang;
-use crate::analysis::compare::{ComparedRow, ConclusionChange, MachineCost, ResultsComparison};
+use crate::analysis::compare::{
+    BestResult, ComparedRow, ConclusionChange, CostBasis, MachineCost, ResultsComparison,
+};
 use crate::escape::csv_line;
 use crate::report::document::{NONE, ReportBlock, ReportTable, distrust, or_none};
-use crate::report::number::{MetricUnit, digits, ratio};
-use crate::report::tables::{claim, pairs};
-use crate::report::words::{ReportWords, with};
+use crate::report::number::{MetricUnit, digits};
+use crate::report::sentences::{Sentences, comparison_caveat};
+use crate::report::tables::{claim, pairs, speed};
+use crate::report::words::{Lang, ReportWords, with};
 use crate::report::{ReportFormat, html, markdown, tables};
 use crate::results::Results;
 use crate::{distinct, report};
 use hakobu_core::unit::Machine;
+use serde_json::json;
 
 /// Renders the result of [`crate::analysis::compare`] over `results`. CSV has a line for each setting of each
 /// result, JSON everything.
@@ -27,41 +30,99 @@ pub fn render_comparison(
     let words = lang.words();
     let headline = with(words.compared, &[&of.names.join(", ")]);
     match format {
-        ReportFormat::Html => {
-            Ok(html::comparison_page(&headline, &blocks(of, results, words), words))
-        }
+        ReportFormat::Html => html::comparison_page(&headline, &blocks(of, results, words), words),
         ReportFormat::Markdown => {
             let mut out = String::new();
             markdown::heading(&mut out, 1, &headline);
-            markdown::blocks(&mut out, &blocks(of, results, words));
+            markdown::blocks(&mut out, &blocks(of, results, words), 2);
             Ok(out)
         }
         ReportFormat::Csv => Ok(lines(of)),
-        ReportFormat::Json => report::json_document(of),
+        ReportFormat::Json => json(of, results),
         ReportFormat::Svg | ReportFormat::Png => {
             Err("results side by side have no picture; report draws each".into())
         }
     }
 }
 
+/// Sentences about each result, in the unit of its metric.
+fn sentences<'a>(results: &'a [Results], words: &'static ReportWords) -> Vec<Sentences<'a>> {
+    let each = results.iter().map(|of| {
+        let metric = if of.header.metric.is_empty() { "wall_s" } else { &of.header.metric };
+        Sentences { words, header: &of.header, unit: MetricUnit::of(metric) }
+    });
+    each.collect()
+}
+
+/// The comparison with its conclusions as sentences, in English.
+#[derive(serde::Serialize)]
+struct JsonComparison<'a> {
+    #[serde(flatten)]
+    of: &'a ResultsComparison,
+    changes: Vec<serde_json::Value>,
+    costs: Vec<JsonCost<'a>>,
+    best: Vec<serde_json::Value>,
+    caveats: Vec<String>,
+}
+
+#[derive(serde::Serialize)]
+struct JsonCost<'a> {
+    #[serde(flatten)]
+    cost: &'a MachineCost,
+    of: &'a str,
+    rated: bool,
+}
+
+fn json(of: &ResultsComparison, results: &[Results]) -> Result<String, String> {
+    let words = Lang::En.words();
+    let all = sentences(results, words);
+    let Some(say) = all.first() else { return report::json_document(of) };
+    let change = |change: &ConclusionChange| {
+        let said = change.said.iter().map(|said| said.as_ref().map(|said| say.conclusion(said)));
+        json!({
+            "what": say.conclusion_kind(change.kind), "of": change.of,
+            "said": said.collect::<Vec<_>>(), "differs": change.differs,
+            "sentence": say.conclusion_change(change, &of.names),
+        })
+    };
+    let best = |best: &BestResult| {
+        json!({
+            "need": say.need(best), "name": best.name, "why": say.why(best), "clear": best.clear,
+        })
+    };
+    let caveats =
+        of.caveats.iter().map(|of_caveat| comparison_caveat(of_caveat, &all, &of.names, words));
+    let costs = of.costs.iter().map(|cost| JsonCost {
+        cost,
+        of: say.cost_basis(cost.basis, &cost.series),
+        rated: cost.basis != CostBasis::Measured,
+    });
+    report::json_document(&JsonComparison {
+        of,
+        changes: of.changes.iter().map(change).collect(),
+        costs: costs.collect(),
+        best: of.best.iter().map(best).collect(),
+        caveats: caveats.collect(),
+    })
+}
+
 /// All blocks of the report.
 pub(super) fn blocks(
     of: &ResultsComparison,
     results: &[Results],
-    words: &ReportWords,
+    words: &'static ReportWords,
 ) -> Vec<ReportBlock> {
+    let say = sentences(results, words);
+    let Some(first) = say.first() else { return Vec::new() };
     let mut said = Vec::new();
-    let needs = of.best.iter().map(|best| {
-        let pattern = if best.clear { words.need } else { words.need_unsure };
-        with(pattern, &[&best.need, &best.name, &best.why])
-    });
-    let needs: Vec<String> = needs.collect();
+    let needs: Vec<String> = of.best.iter().map(|best| first.best(best)).collect();
     if !needs.is_empty() {
         said.extend([ReportBlock::Heading(words.needs.to_owned()), ReportBlock::List(needs)]);
     }
     let sentences = |wanted: bool| -> Vec<String> {
         let chosen = |change: &&ConclusionChange| change.differs == wanted;
-        of.changes.iter().filter(chosen).map(|change| change.sentence.clone()).collect()
+        let chosen = of.changes.iter().filter(chosen);
+        chosen.map(|change| first.conclusion_change(change, &of.names)).collect()
     };
     for (title, wanted) in [(words.changed_conclusions, true), (words.same_conclusions, false)] {
         let found = sentences(wanted);
@@ -74,7 +135,7 @@ pub(super) fn blocks(
     said.push(ReportBlock::Table(all_rows(of, words)));
     if !of.costs.is_empty() {
         said.push(ReportBlock::Heading(words.costs.to_owned()));
-        said.push(ReportBlock::Table(costs(&of.costs, words)));
+        said.push(ReportBlock::Table(costs(&of.costs, first, words)));
     }
     let machines: Vec<&Machine> = results.iter().map(|of| &of.header.machine).collect();
     let machines = tables::machine_table(&of.names, &machines, words);
@@ -82,7 +143,9 @@ pub(super) fn blocks(
         said.extend([ReportBlock::Heading(words.machine.to_owned()), ReportBlock::Table(machines)]);
     }
     said.push(ReportBlock::Heading(words.caveats.to_owned()));
-    said.push(distrust(&of.caveats, words));
+    let caveats =
+        of.caveats.iter().map(|of_caveat| comparison_caveat(of_caveat, &say, &of.names, words));
+    said.push(distrust(caveats.collect(), words));
     said
 }
 
@@ -102,8 +165,8 @@ fn labels(all: &[ComparedRow]) -> Vec<String> {
     all.iter().map(label).collect()
 }
 
-/// Tables of sweeps in the form of published studies: x down, tools across, all results in each cell: `6916 /
-/// 28,810 (416.5 %)`.
+/// Tables of sweeps in the form of published studies: x down, tools across, all results in each cell: `6,916 /
+/// 28,810 (416.5%)`.
 fn studies(of: &ResultsComparison, words: &ReportWords) -> Vec<ReportTable> {
     let Some(x_name) = of.x_name.as_deref() else { return Vec::new() };
     let labels = labels(&of.rows);
@@ -113,7 +176,7 @@ fn studies(of: &ResultsComparison, words: &ReportWords) -> Vec<ReportTable> {
     let name = words.metric(&of.metric);
     let metric = match unit.name {
         unit if unit.is_empty() || unit == name => name.to_owned(),
-        unit => format!("{name} ({unit})"),
+        unit => with(words.unit_of, &[name, unit]),
     };
     let first = of.names.first().map_or(NONE, String::as_str);
     let tables = groups.into_iter().map(|group| {
@@ -126,7 +189,7 @@ fn studies(of: &ResultsComparison, words: &ReportWords) -> Vec<ReportTable> {
         let names = lines.iter().map(|line| format!("#{line}"));
         let heads: Vec<String> = [format!("#{x_name}")].into_iter().chain(names).collect();
         let names = of.names.join(" / ");
-        let caption = with(words.study_caption, &[words.group(group), &metric, &names, first]);
+        let caption = with(words.study_caption, &[&words.group(group), &metric, &names, first]);
         let mut table = ReportTable::new(caption, &heads);
         for x in places {
             let mut texts = vec![digits(x)];
@@ -141,13 +204,13 @@ fn studies(of: &ResultsComparison, words: &ReportWords) -> Vec<ReportTable> {
     tables.collect()
 }
 
-/// `6916 / 28,810 (416.5 %)`.
+/// `6,916 / 28,810 (416.5%)`.
 fn sides_text(row: &ComparedRow, unit: &MetricUnit) -> String {
     let each = row.sides.iter().map(|side| {
         let Some(side) = side else { return NONE.to_owned() };
         let value = digits(unit.scaled(side.value.mid));
         match side.ratio {
-            Some(ratio) => format!("{value} ({:.1} %)", 100.0 * ratio.ratio.mid),
+            Some(ratio) => format!("{value} ({:.1}%)", 100.0 * ratio.ratio.mid),
             None => value,
         }
     });
@@ -181,7 +244,7 @@ fn all_rows(of: &ResultsComparison, words: &ReportWords) -> ReportTable {
             texts.push(or_none(side.map(|side| unit.text(side.mean))));
             if at > 0 {
                 let found = side.and_then(|side| side.ratio);
-                texts.push(or_none(found.map(|found| ratio(&found.ratio))));
+                texts.push(or_none(found.map(|found| speed(&found.ratio))));
                 texts.push(or_none(found.map(|found| claim(found.claim, words).to_owned())));
             }
         }
@@ -190,7 +253,7 @@ fn all_rows(of: &ResultsComparison, words: &ReportWords) -> ReportTable {
     table.without_empty_columns()
 }
 
-fn costs(costs: &[MachineCost], words: &ReportWords) -> ReportTable {
+fn costs(costs: &[MachineCost], say: &Sentences<'_>, words: &ReportWords) -> ReportTable {
     let number = |name: &str| format!("#{name}");
     let heads = [
         words.result.to_owned(),
@@ -204,9 +267,10 @@ fn costs(costs: &[MachineCost], words: &ReportWords) -> ReportTable {
     ];
     let mut table = ReportTable::new(words.costs_caption, &heads);
     for cost in costs {
+        let basis = say.cost_basis(cost.basis, &cost.series);
         let of = match cost.group.is_empty() {
-            true => cost.of.clone(),
-            false => format!("{}: {}", cost.group, cost.of),
+            true => basis.to_owned(),
+            false => format!("{}: {basis}", cost.group),
         };
         let mut texts = vec![cost.name.clone(), of, digits(cost.per_hour)];
         let prices = [

@@ -1,58 +1,170 @@
-//! Format-independent blocks and tables of a report, and the sections of a campaign that all formats share.
+//! The document of a report: sections of blocks with all facts. Formats render it and add none.
 
 use crate::report::facts::ReportFacts;
+use crate::report::load_chart::{LoadChart, timeline, typical};
 use crate::report::number::percent;
-use crate::report::tables;
+use crate::report::sweep_chart::{DescribedChart, picture};
+use crate::report::tables::{self, TimesExtent};
 use crate::report::words::{ReportWords, with};
+
+/// Most charts of single runs in a document: each takes about 25 kB.
+pub(super) const RUN_PICTURES_MAX: usize = 8;
 
 /// A block of a report.
 pub(super) enum ReportBlock {
-    /// Heading of a section.
+    /// Heading of a section, or within one.
     Heading(String),
     /// A paragraph.
     Text(String),
+    /// A paragraph about the measurement, not about its result.
+    Note(String),
     /// Sentences of equal rank.
     List(Vec<String>),
+    /// Lines of code.
+    Code(Vec<String>),
     /// Table.
     Table(ReportTable),
+    /// Chart.
+    Chart(DescribedChart),
+    /// Chart of a load, with the values that a cursor reads.
+    Load(LoadChart),
+    /// Blocks that are shown on demand.
+    Details(String, Vec<ReportBlock>),
 }
 
-/// Counter-experiments, if there are any.
-pub(super) fn proofs(facts: &ReportFacts<'_>, words: &ReportWords) -> Option<[ReportBlock; 2]> {
-    let found = tables::proofs(facts, words);
-    let means = || ReportBlock::Text(words.elasticity_means.to_owned());
-    (!found.is_empty()).then(|| [ReportBlock::Table(found), means()])
+/// A section of a report.
+pub(super) struct ReportSection {
+    /// Name in the page, unique within a result.
+    pub(super) name: &'static str,
+    pub(super) title: String,
+    pub(super) blocks: Vec<ReportBlock>,
 }
 
-/// A/A controls and the noise that they show.
-pub(super) fn controls(facts: &ReportFacts<'_>, words: &ReportWords) -> Vec<ReportBlock> {
-    let found = tables::controls(facts, words);
-    let mut said = vec![match found.is_empty() {
-        true => ReportBlock::Text(words.no_controls.to_owned()),
-        false => ReportBlock::Table(found),
+/// All sections about one result; `pictures` is the number of single runs to draw.
+pub(super) fn sections(
+    facts: &ReportFacts<'_>,
+    words: &'static ReportWords,
+    pictures: usize,
+) -> Vec<ReportSection> {
+    use ReportBlock::{Details, Heading, List, Note, Table, Text};
+    let mut found = Vec::new();
+    let mut add = |name: &'static str, title: &str, blocks: Vec<ReportBlock>| {
+        if !blocks.is_empty() {
+            found.push(ReportSection { name, title: title.to_owned(), blocks });
+        }
+    };
+    let table = |of: ReportTable| (!of.is_empty()).then_some(Table(of));
+    let groups = facts.groups();
+    let say = facts.say(words);
+    let mut conclusion = vec![List(say.verdict(&facts.analysis.verdict))];
+    conclusion.extend(tables::machine_line(facts, words).map(Note));
+    let commands = tables::best_commands(facts);
+    conclusion.extend((!commands.is_empty()).then_some(ReportBlock::Code(commands)));
+    add("verdict", words.verdict, conclusion);
+    let mut times = Vec::new();
+    for group in &groups {
+        if groups.len() > 1 {
+            times.push(Heading(words.group(group)));
+        }
+        times.extend(picture(facts, group, words).map(ReportBlock::Chart));
+        times.extend(table(tables::times(facts, group, words, TimesExtent::Full)));
+        times.extend(table(tables::lines(facts, group, words)));
+    }
+    add("times", &times_title(facts, words), times);
+    if !facts.header().published.is_empty() {
+        let blocks = table(tables::published(facts, words)).into_iter().collect();
+        add("published", words.published, blocks);
+    }
+    let mut resources: Vec<ReportBlock> =
+        groups.iter().filter_map(|group| table(tables::resources(facts, group, words))).collect();
+    let all: Vec<ReportBlock> = table(tables::settings(facts, words)).into_iter().collect();
+    if !all.is_empty() {
+        resources.push(Details(words.all_settings.to_owned(), all));
+    }
+    add("resources", words.resources, resources);
+    let proofs = table(tables::proofs(facts, words));
+    add(
+        "proofs",
+        words.proofs,
+        match proofs {
+            Some(found) => vec![found, Note(words.sensitivity_means.to_owned())],
+            None => vec![Text(words.no_proofs.to_owned())],
+        },
+    );
+    let mut controls = vec![match table(tables::controls(facts, words)) {
+        Some(found) => found,
+        None => Text(words.no_controls.to_owned()),
     }];
     let noise = facts.analysis.noise;
-    said.extend(noise.map(|noise| ReportBlock::Text(with(words.noise, &[&percent(noise)]))));
-    said
+    controls.extend(noise.map(|noise| Text(with(words.noise, &[&percent(noise)]))));
+    add("controls", words.controls, controls);
+    add("load", words.load, loads(facts, words, pictures));
+    let caveats = say.caveats(&facts.analysis.caveats);
+    add(
+        "caveats",
+        words.caveats,
+        vec![Text(tables::ending(facts, words)), distrust(caveats, words)],
+    );
+    let machine = [
+        tables::fingerprints(&[*facts], words),
+        tables::programs(facts, words),
+        tables::data(facts, words),
+    ];
+    add("machine", words.machine, machine.into_iter().filter_map(table).collect());
+    let (raw, count) = tables::runs(facts, words);
+    let mut runs = Vec::new();
+    if raw.rows.len() < count {
+        let parts = [raw.rows.len().to_string(), count.to_string()];
+        runs.push(Note(with(words.raw_some, &[&parts[0], &parts[1]])));
+    }
+    runs.extend(table(raw));
+    let mut record = vec![Details(words.raw_runs.to_owned(), runs)];
+    if let Some(found) = table(tables::commands(facts, words)) {
+        record.push(Details(words.commands.to_owned(), vec![found]));
+    }
+    if !facts.header().text.is_empty() {
+        let lines = facts.header().text.lines().map(str::to_owned).collect();
+        record.push(Details(words.campaign.to_owned(), vec![ReportBlock::Code(lines)]));
+    }
+    add("runs", words.raw_runs, record);
+    found
 }
 
-/// The end of the campaign, and reasons to distrust its results.
-pub(super) fn caveats(facts: &ReportFacts<'_>, words: &ReportWords) -> [ReportBlock; 2] {
-    [ReportBlock::Text(tables::ending(facts, words)), distrust(&facts.analysis.caveats, words)]
-}
-
-/// Reasons to distrust results.
-pub(super) fn distrust(caveats: &[String], words: &ReportWords) -> ReportBlock {
-    match caveats.is_empty() {
-        true => ReportBlock::Text(words.no_caveats.to_owned()),
-        false => ReportBlock::List(caveats.to_vec()),
+fn times_title(facts: &ReportFacts<'_>, words: &ReportWords) -> String {
+    match &facts.header().x_name {
+        Some(x_name) if facts.header().cells.iter().any(|cell| cell.x.is_some()) => {
+            let metric = words.metric(facts.metric());
+            with(words.swept_title, &[&capital(metric), words.swept(x_name)])
+        }
+        _ => words.side_by_side.to_owned(),
     }
 }
 
-/// The machine, the programs and the data.
-pub(super) fn machine(facts: &ReportFacts<'_>, words: &ReportWords) -> [ReportBlock; 3] {
-    let machine = tables::fingerprints(&[*facts], words);
-    [machine, tables::programs(facts, words), tables::data(facts, words)].map(ReportBlock::Table)
+/// Capitalises the first letter of a heading.
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
+}
+
+fn loads(
+    facts: &ReportFacts<'_>,
+    words: &'static ReportWords,
+    pictures: usize,
+) -> Vec<ReportBlock> {
+    let Some(all) = timeline(facts, words) else {
+        return vec![ReportBlock::Text(words.no_load.to_owned())];
+    };
+    let each = typical(facts, pictures, words).into_iter().map(ReportBlock::Load);
+    let note = ReportBlock::Note(words.load_more.to_owned());
+    [ReportBlock::Load(all)].into_iter().chain(each).chain([note]).collect()
+}
+
+/// Reasons to distrust results.
+pub(super) fn distrust(caveats: Vec<String>, words: &ReportWords) -> ReportBlock {
+    match caveats.is_empty() {
+        true => ReportBlock::Text(words.no_caveats.to_owned()),
+        false => ReportBlock::List(caveats),
+    }
 }
 
 /// A table.
@@ -68,6 +180,8 @@ pub(super) struct ReportTable {
     pub(super) numbers: Vec<bool>,
     /// True for emphasised rows: hakobu's own.
     pub(super) strong: Vec<bool>,
+    /// True for a table that stays one on a phone: its first column becomes the headings of its rows.
+    pub(super) is_compact: bool,
 }
 
 impl ReportTable {

@@ -4,6 +4,8 @@ use crate::analysis::statistics::SpeedRatio;
 use crate::analysis::{Analysis, CellSummary, Comparison, Interval, Sweep};
 use crate::distinct;
 use crate::report::number::{MetricUnit, digits};
+use crate::report::sentences::Sentences;
+use crate::report::words::{Lang, ReportWords};
 use crate::results::hyperfine::TimeUnit;
 use crate::results::{Cell, Results, ResultsHeader, Run};
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,8 +15,10 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct ReportFacts<'a> {
     pub(super) results: &'a Results,
     pub(super) analysis: &'a Analysis,
-    /// Unit of times; `None` for seconds.
+    /// Unit of times; `None` to choose one.
     pub(super) time: Option<TimeUnit>,
+    /// True to have the best tool first.
+    pub(super) is_sorted: bool,
 }
 
 /// Cells of one tool in one group, in ascending order of x, without controls.
@@ -37,12 +41,52 @@ impl<'a> ReportFacts<'a> {
         if header.title.is_empty() { &header.name } else { &header.title }
     }
 
+    /// Title in a language.
+    pub(super) fn title_in(&self, lang: Lang) -> &'a str {
+        let header = self.header();
+        match lang {
+            Lang::Ja if !header.title_ja.is_empty() => &header.title_ja,
+            _ => self.title(),
+        }
+    }
+
+    /// Question in a language.
+    pub(super) fn question_in(&self, lang: Lang) -> &'a str {
+        let header = self.header();
+        match lang {
+            Lang::Ja if !header.question_ja.is_empty() => &header.question_ja,
+            _ => &header.question,
+        }
+    }
+
+    /// Unit of the metric, one for the whole report.
     pub(super) fn unit(&self) -> MetricUnit {
         let unit = MetricUnit::of(self.metric());
-        match self.time {
-            Some(time) if unit.name == TimeUnit::Seconds.sign() => MetricUnit::of_time(time),
-            _ => unit,
+        match unit.name == TimeUnit::Seconds.sign() {
+            true => self.time_of(|of| of.value),
+            false => unit,
         }
+    }
+
+    /// Unit of real, user and system time, one for the whole report.
+    pub(super) fn time_unit(&self) -> MetricUnit {
+        self.time_of(|of| of.wall_s)
+    }
+
+    /// The requested unit of times, else milliseconds if no median reaches a second, else seconds.
+    fn time_of(&self, value: fn(&CellSummary) -> Option<Interval>) -> MetricUnit {
+        let longest = self.analysis.cells.iter().filter_map(value).map(|of| of.mid);
+        let longest = longest.reduce(f64::max);
+        MetricUnit::of_time(match self.time {
+            Some(time) => time,
+            None if longest.is_some_and(|longest| longest < 1.0) => TimeUnit::Milliseconds,
+            None => TimeUnit::Seconds,
+        })
+    }
+
+    /// Sentences about it.
+    pub(super) fn say(&self, words: &'static ReportWords) -> Sentences<'a> {
+        Sentences { words, header: self.header(), unit: self.unit() }
     }
 
     pub(super) fn cell(&self, id: u32) -> Option<&'a Cell> {
@@ -58,7 +102,7 @@ impl<'a> ReportFacts<'a> {
         distinct(self.header().cells.iter().map(|cell| cell.group.as_str()))
     }
 
-    /// Lines of a group, in the order of description.
+    /// Lines of a group, in the order of description unless sorted.
     pub(super) fn lines(&self, group: &str) -> Vec<ToolLine<'a>> {
         let mut lines: Vec<ToolLine<'a>> = Vec::new();
         let cells = self.header().cells.iter();
@@ -79,6 +123,14 @@ impl<'a> ReportFacts<'a> {
         }
         for line in &mut lines {
             line.cells.sort_by(|a, b| a.x.unwrap_or(0.0).total_cmp(&b.x.unwrap_or(0.0)));
+        }
+        if self.is_sorted {
+            let turn = if self.header().more_is_better { -1.0 } else { 1.0 };
+            let best = |line: &ToolLine<'a>| {
+                let value = self.best(&line.cells).and_then(|cell| self.value(cell.id));
+                value.map_or(f64::INFINITY, |value| turn * value.mid)
+            };
+            lines.sort_by(|a, b| best(a).total_cmp(&best(b)));
         }
         lines
     }
@@ -135,16 +187,17 @@ impl<'a> ReportFacts<'a> {
         values.into_iter().filter(|(_, values)| values.len() > 1).map(|(name, _)| name).collect()
     }
 
-    /// Speed of `cell` relative to the reference, if it is one of the compared best cells.
+    /// Speed of `cell` relative to the baseline of its group.
     pub(super) fn ratio_of(&self, cell: u32) -> Option<&'a SpeedRatio> {
-        let found = self.analysis.comparisons.iter().find(|of| of.a == cell);
-        found.map(|comparison| &comparison.ratio)
+        let all = self.analysis.comparisons.iter().chain(&self.analysis.relative);
+        all.filter(|of| of.a == cell).map(|comparison| &comparison.ratio).next()
     }
 
-    /// Reference cell of a group.
+    /// Baseline of a group.
     pub(super) fn reference(&self, group: &str) -> Option<u32> {
         let found = |of: &&Comparison| of.group == group;
-        self.analysis.comparisons.iter().find(found).map(|comparison| comparison.b)
+        let mut all = self.analysis.comparisons.iter().chain(&self.analysis.relative);
+        all.find(found).map(|comparison| comparison.b)
     }
 
     /// Runs of a cell that count.

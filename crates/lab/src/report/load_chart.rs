@@ -17,6 +17,8 @@ use std::collections::{BTreeMap, VecDeque};
 /// Points of the timeline, and of the curves of one run.
 const TIMELINE_PLACES: usize = 400;
 const RUN_PLACES: usize = 200;
+/// Shorter runs have no curve worth drawing: ten samples are a second.
+const SAMPLES_MIN: usize = 10;
 /// More runs than this in one line cannot be distinguished.
 const TIMELINE_RUNS_MAX: usize = 1000;
 /// Heights in pixels: of each row of runs, of the rest of their panel, of the other panels.
@@ -24,31 +26,46 @@ const ROW_PX: u32 = 16;
 const ROWS_REST_PX: u32 = 60;
 const PANEL_PX: u32 = 150;
 
+type LoadKinds = &'static [LoadCurveKind];
+
 const fn kind(
-    (key, name): (&'static str, &'static str),
+    key: &'static str,
     unit: &'static str,
     color: ChartColor,
     form: SeriesForm,
     per: f64,
 ) -> LoadCurveKind {
-    LoadCurveKind { key, name, unit, color, form, per }
+    LoadCurveKind { key, unit, color, form, per }
 }
 
-const CPU: &[LoadCurveKind] = &[
-    kind(("user", "user"), "%", BLUE, SeriesForm::Area, 1.0),
-    kind(("system", "system"), "%", RED, SeriesForm::Area, 1.0),
-    kind(("iowait", "iowait"), "%", YELLOW, SeriesForm::Area, 1.0),
-    kind(("steal", "steal"), "%", PURPLE, SeriesForm::Area, 1.0),
-    kind(("busiest", "busiest CPU"), "%", BLACK, SeriesForm::Line, 1.0),
+const CPU: LoadKinds = &[
+    kind("user", "%", BLUE, SeriesForm::Area, 1.0),
+    kind("system", "%", RED, SeriesForm::Area, 1.0),
+    kind("iowait", "%", YELLOW, SeriesForm::Area, 1.0),
+    kind("steal", "%", PURPLE, SeriesForm::Area, 1.0),
+    kind("busiest", "%", BLACK, SeriesForm::Line, 1.0),
 ];
-const DISK: &[LoadCurveKind] = &[
-    kind(("read", "read"), "MB/s", BLUE, SeriesForm::Line, 1e6),
-    kind(("write", "write"), "MB/s", RED, SeriesForm::Line, 1e6),
+const DISK: LoadKinds = &[
+    kind("read", "MB/s", BLUE, SeriesForm::Line, 1e6),
+    kind("write", "MB/s", RED, SeriesForm::Line, 1e6),
 ];
-const OPERATIONS: &[LoadCurveKind] =
-    &[kind(("iops", "operations"), "IOPS", GREEN, SeriesForm::Line, 1.0)];
-const NETWORK: &[LoadCurveKind] =
-    &[kind(("net", "received and sent"), "MB/s", CYAN, SeriesForm::Line, 1e6)];
+const OPERATIONS: LoadKinds = &[kind("iops", "IOPS", GREEN, SeriesForm::Line, 1.0)];
+const NETWORK: LoadKinds = &[kind("net", "MB/s", CYAN, SeriesForm::Line, 1e6)];
+
+/// Name of a curve.
+fn curve_name(key: &str, words: &ReportWords) -> &'static str {
+    match key {
+        "user" => words.curve_user,
+        "system" => words.curve_system,
+        "iowait" => words.curve_iowait,
+        "steal" => words.curve_steal,
+        "busiest" => words.curve_busiest,
+        "read" => words.curve_read,
+        "write" => words.curve_write,
+        "iops" => words.curve_iops,
+        _ => words.curve_net,
+    }
+}
 
 /// Data for the cursor: values at equidistant positions.
 #[derive(Debug, Default, PartialEq, serde::Serialize)]
@@ -100,7 +117,8 @@ fn runs_with_curves<'a>(facts: &ReportFacts<'a>) -> Vec<RunWithCurves<'a>> {
             continue;
         }
         let Some(curves) = waiting.pop_front() else { continue };
-        let is_usable = curves.t_s.last().is_some_and(|end| *end > 0.0 && end.is_finite());
+        let is_usable = curves.t_s.len() >= SAMPLES_MIN
+            && curves.t_s.last().is_some_and(|end| *end > 0.0 && end.is_finite());
         if let Some(cell) = facts.cell(run.cell).filter(|_| is_usable && !run.warmup) {
             found.push(RunWithCurves { run, cell, curves });
         }
@@ -167,7 +185,6 @@ pub(super) fn timeline(facts: &ReportFacts<'_>, words: &ReportWords) -> Option<L
     }
     Some(LoadChart {
         chart: Chart {
-            title: words.load_title.to_owned(),
             x_label: words.load_label.to_owned(),
             x: (0.0, total),
             panels,
@@ -208,13 +225,13 @@ fn of_run(facts: &ReportFacts<'_>, one: &RunWithCurves<'_>, words: &ReportWords)
     let total = one.length();
     let mut cursor = LoadCursor { to: round(total), ..LoadCursor::default() };
     let places = one.curves.t_s.len().clamp(1, RUN_PLACES);
-    let panels = panels(&[(0.0, one.curves)], total, places, words, &mut cursor);
+    let mut panels = panels(&[(0.0, one.curves)], total, places, words, &mut cursor);
+    own_level(facts, one, total, words, &mut panels);
     let label = grouped_label(facts, one.cell);
     let took = format!("{} s", digits(one.run.wall_s));
     let caption = with(words.load_run, &[&label, &took]);
     LoadChart {
         chart: Chart {
-            title: label,
             x_label: words.run_seconds.to_owned(),
             x: (0.0, total),
             panels,
@@ -224,6 +241,25 @@ fn of_run(facts: &ReportFacts<'_>, one: &RunWithCurves<'_>, words: &ReportWords)
         cursor,
         caption,
     }
+}
+
+/// Adds what the command itself used to the panel of CPUs: the curves are those of the whole machine.
+fn own_level(
+    facts: &ReportFacts<'_>,
+    one: &RunWithCurves<'_>,
+    total: f64,
+    words: &ReportWords,
+    panels: &mut [ChartPanel],
+) {
+    let cpus = facts.header().machine.cpus_online as f64;
+    let used = 100.0 * (one.run.user_s + one.run.sys_s) / (one.run.wall_s * cpus);
+    let Some(panel) = panels.first_mut().filter(|_| used.is_finite()) else { return };
+    panel.series.push(ChartSeries {
+        name: words.curve_own.to_owned(),
+        color: GREEN,
+        form: SeriesForm::Level,
+        points: vec![(0.0, used.min(100.0)), (total, used.min(100.0))],
+    });
 }
 
 /// Panels of CPU, disk and network; their data are added to the cursor.
@@ -250,12 +286,12 @@ fn panels(
                 continue;
             }
             series.push(ChartSeries {
-                name: kind.name.to_owned(),
+                name: curve_name(kind.key, words).to_owned(),
                 color: kind.color,
                 form: kind.form,
                 points: points(&values, total),
             });
-            cursor.names.push((kind.name.to_owned(), kind.unit));
+            cursor.names.push((curve_name(kind.key, words).to_owned(), kind.unit));
             cursor.values.push(values.into_iter().map(round).collect());
         }
         if !series.is_empty() {
@@ -279,9 +315,10 @@ fn chart_description(cursor: &LoadCursor, runs: usize, words: &ReportWords) -> S
         let values = at.and_then(|at| cursor.values.get(at)).filter(|values| !values.is_empty());
         values.map_or(0.0, |values| values.iter().sum::<f64>() / values.len() as f64)
     };
-    let [user, system, iowait] = ["user", "system", "iowait"].map(|name| digits(mean(name)));
-    let disk = digits(mean("read") + mean("write"));
-    let network = digits(mean("received and sent"));
+    let [user, system, iowait] =
+        [words.curve_user, words.curve_system, words.curve_iowait].map(|name| digits(mean(name)));
+    let disk = digits(mean(words.curve_read) + mean(words.curve_write));
+    let network = digits(mean(words.curve_net));
     let parts = [&runs.to_string(), &user, &system, &iowait, &disk, &network];
     with(words.load_text, &parts.map(String::as_str))
 }
@@ -290,7 +327,6 @@ fn chart_description(cursor: &LoadCursor, runs: usize, words: &ReportWords) -> S
 pub(super) struct LoadCurveKind {
     /// Key in the record.
     pub(super) key: &'static str,
-    pub(super) name: &'static str,
     pub(super) unit: &'static str,
     pub(super) color: ChartColor,
     pub(super) form: SeriesForm,

@@ -1,13 +1,13 @@
-//! Markdown for an article or an issue: verdict, tables and caveats, without charts and raw runs.
+//! Markdown for an article or an issue: the document without charts and raw runs.
 
-use crate::escape::markdown;
-use crate::report::document::{ReportBlock, ReportTable};
+use crate::escape::{markdown, terminal};
+use crate::report::document::{ReportBlock, ReportSection, ReportTable, sections};
 use crate::report::facts::ReportFacts;
 use crate::report::words::ReportWords;
-use crate::report::{ReportPart, document, tables};
+use crate::report::{ReportPart, tables};
 
 /// Formats the document.
-pub(super) fn text(parts: &[ReportPart], words: &ReportWords) -> String {
+pub(super) fn text(parts: &[ReportPart], words: &'static ReportWords) -> String {
     let all: Vec<ReportFacts<'_>> = parts.iter().map(ReportPart::facts).collect();
     let mut out = String::new();
     let names = tables::names(&all);
@@ -16,64 +16,44 @@ pub(super) fn text(parts: &[ReportPart], words: &ReportWords) -> String {
         table(&mut out, &tables::side_by_side(&all, words));
     }
     for (facts, name) in all.iter().zip(names) {
-        let title = facts.title();
+        let title = facts.title_in(words.lang);
         match all.len() {
             1 => heading(&mut out, 1, title),
             _ => heading(&mut out, 1, &format!("{name}: {title}")),
         }
-        campaign(&mut out, facts, words);
+        let question = facts.question_in(words.lang);
+        if !question.is_empty() {
+            paragraph(&mut out, question);
+        }
+        paragraph(&mut out, &tables::origin(facts, words));
+        for section in sections(facts, words, 0).into_iter().filter(is_shown) {
+            let mut text = String::new();
+            blocks(&mut text, &section.blocks, 3);
+            if !text.trim().is_empty() {
+                heading(&mut out, 2, &section.title);
+                out.push_str(&text);
+            }
+        }
     }
     out
 }
 
-fn campaign(out: &mut String, facts: &ReportFacts<'_>, words: &ReportWords) {
-    if !facts.header().question.is_empty() {
-        paragraph(out, &facts.header().question);
-    }
-    heading(out, 2, words.verdict);
-    list(out, &facts.analysis.verdict);
-    heading(out, 2, words.tools);
-    for group in facts.groups() {
-        table(out, &tables::tools(facts, group, words));
-    }
-    table(out, &tables::settings(facts, words));
-    let swept: Vec<&str> =
-        facts.groups().into_iter().filter(|of| facts.has_x(&facts.lines(of))).collect();
-    if !swept.is_empty() {
-        heading(out, 2, words.sweep);
-        for group in swept {
-            table(out, &tables::sweep(facts, group, words));
-            table(out, &tables::lines(facts, group, words));
-        }
-    }
-    let published = tables::published_table(facts, words);
-    if !published.is_empty() {
-        heading(out, 2, words.published);
-        table(out, &published);
-    }
-    if let Some(found) = document::proofs(facts, words) {
-        heading(out, 2, words.proofs);
-        blocks(out, &found);
-    }
-    heading(out, 2, words.controls);
-    blocks(out, &document::controls(facts, words));
-    heading(out, 2, words.caveats);
-    blocks(out, &document::caveats(facts, words));
-    heading(out, 2, words.machine);
-    paragraph(out, &tables::origin(facts, words));
-    blocks(out, &document::machine(facts, words));
-    heading(out, 2, words.commands);
-    table(out, &tables::commands(facts, words));
+/// Charts and raw runs are left out.
+fn is_shown(section: &ReportSection) -> bool {
+    !matches!(section.name, "load" | "runs")
 }
 
-/// Formats blocks.
-pub(super) fn blocks(out: &mut String, blocks: &[ReportBlock]) {
+/// Formats blocks without charts.
+pub(super) fn blocks(out: &mut String, blocks: &[ReportBlock], level: usize) {
     for block in blocks {
         match block {
-            ReportBlock::Heading(text) => heading(out, 2, text),
-            ReportBlock::Text(text) => paragraph(out, text),
+            ReportBlock::Heading(text) => heading(out, level, text),
+            ReportBlock::Text(text) | ReportBlock::Note(text) => paragraph(out, text),
             ReportBlock::List(texts) => list(out, texts),
+            ReportBlock::Code(lines) => code(out, lines),
             ReportBlock::Table(of) => table(out, of),
+            ReportBlock::Details(_, inside) => self::blocks(out, inside, level),
+            ReportBlock::Chart(_) | ReportBlock::Load(_) => {}
         }
     }
 }
@@ -96,6 +76,14 @@ fn list(out: &mut String, texts: &[String]) {
     if !texts.is_empty() {
         out.push('\n');
     }
+}
+
+/// Between fences that are longer than those in the lines, which thus cannot end the block.
+fn code(out: &mut String, lines: &[String]) {
+    let lines: Vec<String> = lines.iter().map(|line| terminal(line)).collect();
+    let longest = |line: &String| line.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(lines.iter().map(longest).max().unwrap_or(0).max(2) + 1);
+    out.push_str(&format!("{fence}sh\n{}\n{fence}\n\n", lines.join("\n")));
 }
 
 fn table(out: &mut String, of: &ReportTable) {

@@ -6,9 +6,12 @@ mod csv;
 mod document;
 mod facts;
 mod html;
+mod json;
 mod load_chart;
 mod markdown;
 mod number;
+pub mod redact;
+mod sentences;
 mod sweep_chart;
 mod tables;
 pub mod terminal;
@@ -16,12 +19,15 @@ pub mod terminal;
 mod tests;
 mod words;
 
-use crate::analysis::{Analysis, Lang, analyse_in};
+use crate::analysis::{Analysis, analyse};
 use crate::chart::{Chart, ChartLabel, WIDTH_PX};
 use crate::report::facts::ReportFacts;
 use crate::report::load_chart::timeline;
+#[cfg(test)]
+pub(crate) use crate::report::sentences::{said, said_of_comparison};
+pub use crate::report::words::Lang;
 use crate::report::words::ReportWords;
-use crate::results::{CampaignEnd, CounterExperiment, Results, ResultsHeader};
+use crate::results::Results;
 use serde::Serialize;
 
 /// Format of a report.
@@ -55,20 +61,9 @@ impl ReportFormat {
             _ => None,
         }
     }
-
-    /// Language of the sentences in this format: formats for programs are always in English.
-    pub fn lang(self, asked: Lang) -> Lang {
-        match self {
-            ReportFormat::Csv | ReportFormat::Json => Lang::En,
-            ReportFormat::Html | ReportFormat::Markdown | ReportFormat::Svg | ReportFormat::Png => {
-                asked
-            }
-        }
-    }
 }
 
-/// Renders a report about one or more campaigns, machines or settings. Parts must be analysed in the language
-/// of the report ([`ReportFormat::lang`]).
+/// Renders a report about one or more campaigns, machines or settings.
 ///
 /// # Errors
 /// A message: there are no results, or a chart cannot be drawn.
@@ -81,7 +76,7 @@ pub fn render(parts: &[ReportPart], format: ReportFormat, lang: Lang) -> Result<
         ReportFormat::Html => html::page(parts, words),
         ReportFormat::Markdown => Ok(markdown::text(parts, words)),
         ReportFormat::Csv => Ok(csv::text(parts)),
-        ReportFormat::Json => results_json(parts),
+        ReportFormat::Json => json::results_json(parts),
         ReportFormat::Svg | ReportFormat::Png => charts_svg(parts, words),
     }
 }
@@ -96,15 +91,20 @@ pub struct ReportPart {
 }
 
 impl ReportPart {
-    /// Analyses results with sentences in `lang`.
-    pub fn new(results: Results, lang: Lang) -> ReportPart {
-        let analysis = analyse_in(&results, lang);
+    /// Analyses results.
+    pub fn new(results: Results) -> ReportPart {
+        let analysis = analyse(&results);
         ReportPart { results, analysis }
     }
 
     /// The facts of a report about it.
     fn facts(&self) -> ReportFacts<'_> {
-        ReportFacts { results: &self.results, analysis: &self.analysis, time: None }
+        ReportFacts {
+            results: &self.results,
+            analysis: &self.analysis,
+            time: None,
+            is_sorted: false,
+        }
     }
 }
 
@@ -123,40 +123,16 @@ fn json_document(content: &impl Serialize) -> Result<String, String> {
     text.map(|text| text + "\n").map_err(|why| format!("cannot write JSON: {why}"))
 }
 
-#[derive(Serialize)]
-struct JsonReport<'a> {
-    results: Vec<JsonResult<'a>>,
-}
-
-#[derive(Serialize)]
-struct JsonResult<'a> {
-    header: &'a ResultsHeader,
-    runs: usize,
-    analysis: &'a Analysis,
-    experiments: &'a [CounterExperiment],
-    end: Option<&'a CampaignEnd>,
-}
-
-/// Formats the file.
-fn results_json(parts: &[ReportPart]) -> Result<String, String> {
-    let each = parts.iter().map(|part| JsonResult {
-        header: &part.results.header,
-        runs: part.results.runs.len(),
-        analysis: &part.analysis,
-        experiments: &part.results.experiments,
-        end: part.results.end.as_ref(),
-    });
-    json_document(&JsonReport { results: each.collect() })
-}
-
 /// Formats the file.
 ///
 /// # Errors
 /// A message: nothing was measured, or a chart cannot be drawn.
-fn charts_svg(parts: &[ReportPart], words: &ReportWords) -> Result<String, String> {
+fn charts_svg(parts: &[ReportPart], words: &'static ReportWords) -> Result<String, String> {
     let mut pictures = Vec::new();
+    // Without a page around it, a chart says itself what it shows.
     let mut add = |chart: &Chart, title: &str, description: &str| -> Result<(), String> {
         let id = format!("picture-{}", pictures.len() + 1);
+        let chart = Chart { title: title.to_owned(), ..chart.clone() };
         pictures.push(chart.svg_with(ChartLabel { id: &id, title, description })?);
         Ok(())
     };
@@ -164,7 +140,7 @@ fn charts_svg(parts: &[ReportPart], words: &ReportWords) -> Result<String, Strin
         let facts = part.facts();
         for group in facts.groups() {
             if let Some(of) = sweep_chart::picture(&facts, group, words) {
-                add(&of.chart, &of.chart.title, &of.description)?;
+                add(&of.chart, &of.title, &of.description)?;
             }
         }
         if let Some(load) = timeline(&facts, words) {

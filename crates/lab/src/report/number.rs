@@ -19,7 +19,7 @@ impl MetricUnit {
         match metric {
             _ if metric.ends_with("_bytes_per_s") => unit("MB/s", 1e6),
             _ if metric.ends_with("iops") => unit("IOPS", 1.0),
-            _ if metric.ends_with("_per_s") => unit("1/s", 1.0),
+            _ if metric.ends_with("_per_s") => unit("per s", 1.0),
             _ if metric.ends_with("_bytes") => unit("MB", 1e6),
             _ if metric.ends_with("_percent") => unit("%", 1.0),
             _ if metric.ends_with("_ns") => unit("µs", 1e3),
@@ -44,6 +44,11 @@ impl MetricUnit {
     pub(super) fn text(&self, value: f64) -> String {
         let number = digits(self.scaled(value));
         if self.name.is_empty() { number } else { format!("{number} {}", self.name) }
+    }
+
+    /// Formats an interval without the unit: `17.2 [16.9, 17.5]`.
+    pub(super) fn bare(&self, of: &Interval) -> String {
+        ratio(&of.map(|value| self.scaled(value)))
     }
 
     /// Formats an interval: `17.2 s [16.9, 17.5]`; a single value has none.
@@ -94,9 +99,7 @@ pub(super) fn digits(number: f64) -> String {
 fn group_thousands(text: &str) -> String {
     let (sign, text) = text.strip_prefix('-').map_or(("", text), |rest| ("−", rest));
     let (whole, fraction) = text.split_once('.').map_or((text, None), |(w, f)| (w, Some(f)));
-    // Four digits need no comma.
-    let whole = if whole.len() > 4 { number::grouped_digits(whole) } else { whole.to_owned() };
-    let mut out = format!("{sign}{whole}");
+    let mut out = format!("{sign}{}", number::grouped_digits(whole));
     if let Some(fraction) = fraction {
         out.push('.');
         out.push_str(fraction);
@@ -111,9 +114,47 @@ pub(super) fn bytes(count: f64) -> String {
     format!("{} {}", digits(count / fits.1), fits.0)
 }
 
-/// Formats a share in percent.
+/// Formats a share in percent: `98%`, `0.7%`, `1,200%`.
 pub(super) fn percent(share: f64) -> String {
-    format!("{} %", digits(share * 100.0))
+    let percent = share * 100.0;
+    if !percent.is_finite() {
+        return "–".to_owned();
+    }
+    let is_small = percent.abs() < 9.95 && (percent - percent.round()).abs() >= 0.05;
+    let places = usize::from(is_small);
+    format!("{}%", group_thousands(&format!("{percent:.places$}")))
+}
+
+/// One or two significant digits, for the ends of a wide interval: `6`, `1,200`.
+pub(super) fn rough(number: f64) -> String {
+    if !(number.is_finite() && number > 0.0) {
+        return digits(number);
+    }
+    let keep = if number < 10.0 { 1.0 } else { 2.0 };
+    let power = number.log10().floor() + 1.0 - keep;
+    let rounded = (number / 10f64.powf(power)).round() * 10f64.powf(power);
+    let places = (-power).clamp(0.0, 9.0) as usize;
+    group_thousands(&format!("{rounded:.places$}"))
+}
+
+/// Formats a ratio with a resolution of one percent: `1.04`, `3.00`, `17.3`.
+pub(super) fn times(number: f64) -> String {
+    match number {
+        9.995.. => digits(number),
+        _ if !number.is_finite() => digits(number),
+        _ => format!("{number:.2}"),
+    }
+}
+
+/// `2.34 s`, `234 ms`, `12.3 min`.
+pub(super) fn seconds(value: f64) -> String {
+    match value.abs() {
+        600.0.. => format!("{} min", digits(value / 60.0)),
+        0.9995.. => format!("{} s", digits(value)),
+        0.000_999_5.. => format!("{} ms", digits(value * 1e3)),
+        0.0 => "0 s".to_owned(),
+        _ => format!("{} µs", digits(value * 1e6)),
+    }
 }
 
 #[cfg(test)]
@@ -130,7 +171,7 @@ mod tests {
             (114.78, "115"),
             (2.0, "2"),
             (16.0, "16"),
-            (1234.0, "1234"),
+            (1234.0, "1,234"),
             (206_250.4, "206,250"),
             (-1.234, "−1.23"),
             (f64::NAN, "–"),
@@ -140,7 +181,10 @@ mod tests {
         }
         assert_eq!(bytes(1536.0), "1.54 kB");
         assert_eq!(bytes(0.0), "0 B");
-        assert_eq!(percent(0.0123), "1.23 %");
+        assert_eq!([0.0123, 0.98, 8.333, 0.05].map(percent), ["1.2%", "98%", "833%", "5%"]);
+        assert_eq!([5.72, 1236.0, 141.0, 0.27].map(rough), ["6", "1,200", "140", "0.3"]);
+        assert_eq!([0.5, 3.0, 1.749, 17.34].map(times), ["0.50", "3.00", "1.75", "17.3"]);
+        assert_eq!([0.1, 2.5, 738.0].map(seconds), ["100 ms", "2.50 s", "12.3 min"]);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Chart of a group: its tools over the swept number, with intervals, knee and fit, and published figures
-//! below on the same axis; or its settings side by side, if nothing is swept.
+//! Chart of a group: its tools over the swept number, with intervals, knee and fit, and tools that do not depend on it as
+//! dashed lines; or its settings side by side, if nothing is swept.
 
 use crate::chart::{ALL, AxisScale, BLACK, Chart, ChartColor, ChartPanel, ChartSeries, SeriesForm};
 use crate::report::facts::{ReportFacts, ToolLine};
@@ -8,9 +8,8 @@ use crate::report::tables;
 use crate::report::words::{ReportWords, with};
 use crate::results::Cell;
 
-/// Heights in pixels: of the panel, of the panel of published figures.
+/// Height of the panel in pixels.
 const HEIGHT_PX: u32 = 340;
-const PUBLISHED_HEIGHT_PX: u32 = 240;
 /// Values with a larger ratio are drawn on a logarithmic scale.
 const SPREAD: f64 = 30.0;
 /// Steps of the swept number with at least this ratio count as multiplication.
@@ -18,16 +17,21 @@ const DOUBLING: f64 = 1.5;
 /// Points of a fitted curve.
 const FIT_POINTS: u32 = 80;
 
-/// Colour and form of the n-th tool; forms change when all colours are used.
+/// Forms of markers, by which tools are told apart without their colours.
+const FORMS: [SeriesForm; 4] =
+    [SeriesForm::Dots, SeriesForm::Triangles, SeriesForm::Squares, SeriesForm::Crosses];
+
+/// Colour and form of the n-th tool. The numbers of both have a common multiple of twelve, and of two tools with
+/// the same form at most one has the other's colour.
 pub(super) fn look(number: usize) -> (ChartColor, SeriesForm) {
-    let color = ALL[number % ALL.len()];
-    let is_first_round = (number / ALL.len()).is_multiple_of(2);
-    (color, if is_first_round { SeriesForm::Dots } else { SeriesForm::Triangles })
+    (ALL[number % ALL.len()], FORMS[(number + number / 12) % FORMS.len()])
 }
 
 /// A chart with its description.
 pub(super) struct DescribedChart {
     pub(super) chart: Chart,
+    /// Name of the chart, which is not drawn: the page has it as a heading.
+    pub(super) title: String,
     pub(super) description: String,
 }
 
@@ -35,7 +39,7 @@ pub(super) struct DescribedChart {
 pub(super) fn picture(
     facts: &ReportFacts<'_>,
     group: &str,
-    words: &ReportWords,
+    words: &'static ReportWords,
 ) -> Option<DescribedChart> {
     let lines = facts.lines(group);
     let measured = lines.iter().flat_map(|line| &line.cells);
@@ -43,32 +47,36 @@ pub(super) fn picture(
         return None;
     }
     let is_swept = facts.has_x(&lines);
-    let chart = if is_swept {
-        swept(facts, group, &lines, words)
-    } else {
-        settings(facts, group, &lines, words)
-    };
+    let chart = if is_swept { swept(facts, &lines, words) } else { settings(facts, &lines, words) };
     let metric = y_label(facts, words);
-    let x_name = facts.header().x_name.as_deref().unwrap_or("x");
+    let x_name = words.swept(facts.header().x_name.as_deref().unwrap_or("x"));
     let said = text_description(facts, &lines, words);
     let description = if is_swept {
         with(words.sweep_text, &[&metric, x_name, &said])
     } else {
         with(words.settings_text, &[&metric, &said])
     };
-    Some(DescribedChart { chart, description })
+    let title = match facts.groups().len() {
+        0 | 1 => facts.title_in(words.lang).to_owned(),
+        _ => format!("{}: {}", facts.title_in(words.lang), words.group(group)),
+    };
+    Some(DescribedChart { chart, title, description })
 }
 
-fn y_label(facts: &ReportFacts<'_>, words: &ReportWords) -> String {
+fn y_label(facts: &ReportFacts<'_>, words: &'static ReportWords) -> String {
     let (metric, unit) = (words.metric(facts.metric()), facts.unit().name);
-    if unit.is_empty() || metric == unit { metric.to_owned() } else { format!("{metric}, {unit}") }
+    match unit {
+        "" => metric.to_owned(),
+        unit if unit == metric => metric.to_owned(),
+        unit => with(words.unit_of, &[metric, unit]),
+    }
 }
 
 /// Description for readers who cannot see the chart.
 fn text_description(
     facts: &ReportFacts<'_>,
     lines: &[ToolLine<'_>],
-    words: &ReportWords,
+    words: &'static ReportWords,
 ) -> String {
     let unit = facts.unit();
     let each = lines.iter().filter_map(|line| {
@@ -90,23 +98,13 @@ fn display_interval(facts: &ReportFacts<'_>, cell: &Cell) -> Option<(f64, f64, f
     [low, mid, high].iter().all(|of| of.is_finite()).then_some((low, mid, high))
 }
 
-fn swept(
-    facts: &ReportFacts<'_>,
-    group: &str,
-    lines: &[ToolLine<'_>],
-    words: &ReportWords,
-) -> Chart {
+fn swept(facts: &ReportFacts<'_>, lines: &[ToolLine<'_>], words: &'static ReportWords) -> Chart {
     let names = facts.series();
-    let figures = published_series(facts, group, lines);
     let mids =
         lines.iter().flat_map(|line| &line.cells).filter_map(|cell| display_interval(facts, cell));
-    let mut values: Vec<f64> = mids.map(|(_, mid, _)| mid).collect();
-    values.extend(figures.iter().flat_map(|figure| figure.points.iter().map(|(_, y)| *y)));
+    let values: Vec<f64> = mids.map(|(_, mid, _)| mid).collect();
     let y_scale = scale_of(&values);
-    let mut places = tables::places(lines);
-    places.extend(figures.iter().flat_map(|figure| figure.points.iter().filter_map(|of| of.0)));
-    places.sort_by(f64::total_cmp);
-    places.dedup();
+    let places = tables::places(lines);
     let scale = doubling(&places);
     let axis = ends(&places, scale);
     let mut series = Vec::new();
@@ -122,7 +120,9 @@ fn swept(
             series.push(series_without_name(color, SeriesForm::Thin, curve));
         }
         let bars = points.iter().flat_map(|(x, of)| bar(*x, *of, y_scale)).collect();
-        series.push(series_without_name(color, SeriesForm::Intervals, bars));
+        if !points.is_empty() {
+            series.push(series_without_name(color, SeriesForm::Intervals, bars));
+        }
         let knee = line.sweep.and_then(|sweep| sweep.knee.as_ref()).filter(|knee| !knee.at_edge);
         let at_knee = points.iter().filter(|(x, _)| knee.is_some_and(|knee| knee.x == *x));
         knees.extend(at_knee.map(|(x, (_, mid, _))| (*x, *mid)));
@@ -132,15 +132,14 @@ fn swept(
         let levels = levels.filter_map(|cell| display_interval(facts, cell));
         let levels: Vec<(f64, f64, f64)> =
             levels.filter(|(_, mid, _)| fits(axis.0, *mid, y_scale)).collect();
-        for of in &levels {
-            let bars = [bar(axis.0, *of, y_scale), bar(axis.1, *of, y_scale)].concat();
-            series.push(series_without_name(color, SeriesForm::Intervals, bars));
-        }
-        let mut drawn = vec![points];
-        drawn.extend(levels.iter().map(|(_, mid, _)| level(*mid, axis)));
         let mut name = line.series.to_owned();
-        for points in drawn.into_iter().filter(|points| !points.is_empty()) {
+        if !points.is_empty() {
             series.push(ChartSeries { name: std::mem::take(&mut name), color, form, points });
+        }
+        for (_, mid, _) in levels {
+            let name = std::mem::take(&mut name);
+            let points = vec![(axis.0, mid), (axis.1, mid)];
+            series.push(ChartSeries { name, color, form: SeriesForm::Level, points });
         }
     }
     if !knees.is_empty() {
@@ -148,25 +147,20 @@ fn swept(
         let name = words.knee.to_owned();
         series.push(ChartSeries { name, color: BLACK, form: SeriesForm::Rings, points: knees });
     }
-    let x_name = facts.header().x_name.as_deref().unwrap_or("x");
+    let x_name = words.swept(facts.header().x_name.as_deref().unwrap_or("x"));
     let unit = y_label(facts, words);
-    let mut panels = vec![panel(words.group(group), unit.clone(), y_scale, HEIGHT_PX, series)];
-    if !figures.is_empty() {
-        let series = figures.into_iter().flat_map(|figure| figure.series(axis)).collect();
-        panels.push(panel(words.published_title, unit, y_scale, PUBLISHED_HEIGHT_PX, series));
-    }
+    let panels = vec![panel(unit, y_scale, series)];
     let x_label = match scale {
         AxisScale::Logarithmic => with(words.logarithmic, &[x_name]),
         AxisScale::Linear => x_name.to_owned(),
     };
     Chart {
-        title: facts.header().title.clone(),
         x_label,
         x: axis,
         scale,
         ticks: places.iter().map(|x| (*x, digits(*x))).collect(),
         panels,
-        same_range: true,
+        ..Chart::default()
     }
 }
 
@@ -185,21 +179,9 @@ fn bar(x: f64, (low, mid, high): (f64, f64, f64), scale: AxisScale) -> [(f64, f6
     [(x, low), (x, high)]
 }
 
-/// Panel of a group.
-fn panel(
-    title: &str,
-    unit: String,
-    scale: AxisScale,
-    height_px: u32,
-    series: Vec<ChartSeries>,
-) -> ChartPanel {
-    let (title, height_px) = (title.to_owned(), Some(height_px));
-    ChartPanel { title, unit, scale, height_px, series, ..ChartPanel::default() }
-}
-
-/// Horizontal line over the whole axis.
-fn level(y: f64, axis: (f64, f64)) -> Vec<(f64, f64)> {
-    vec![(axis.0, y), (axis.1, y)]
+/// Panel of a group. The page says which one it is.
+fn panel(unit: String, scale: AxisScale, series: Vec<ChartSeries>) -> ChartPanel {
+    ChartPanel { unit, scale, height_px: Some(HEIGHT_PX), series, ..ChartPanel::default() }
 }
 
 fn fits(x: f64, y: f64, scale: AxisScale) -> bool {
@@ -223,62 +205,8 @@ fn fit_points(
     curve.iter().all(|(_, y)| y.is_finite() && *y > 0.0).then_some(curve)
 }
 
-/// Published figures of one tool on one machine.
-struct PublishedSeries {
-    name: String,
-    color: ChartColor,
-    form: SeriesForm,
-    /// Points by x; without x the figure holds for the whole axis.
-    points: Vec<(Option<f64>, f64)>,
-}
-
-impl PublishedSeries {
-    /// Series to draw.
-    fn series(self, axis: (f64, f64)) -> Vec<ChartSeries> {
-        let PublishedSeries { mut name, color, form, points } = self;
-        let mut swept: Vec<(f64, f64)> =
-            points.iter().filter_map(|(x, y)| x.map(|x| (x, *y))).collect();
-        swept.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let levels = points.iter().filter(|(x, _)| x.is_none()).map(|(_, y)| level(*y, axis));
-        let lines = [swept].into_iter().chain(levels).filter(|points| !points.is_empty());
-        let series = |points| ChartSeries { name: std::mem::take(&mut name), color, form, points };
-        lines.map(series).collect()
-    }
-}
-
-/// Published figures of the group's tools, by machine and tool.
-fn published_series(
-    facts: &ReportFacts<'_>,
-    group: &str,
-    lines: &[ToolLine<'_>],
-) -> Vec<PublishedSeries> {
-    let mut found: Vec<PublishedSeries> = Vec::new();
-    let figures = facts.header().published.iter().filter(|of| of.is_of(group));
-    for figure in figures.filter(|of| lines.iter().any(|line| line.series == of.series)) {
-        let value = facts.unit().scaled(figure.value);
-        let is_drawn = figure.x.is_none_or(f64::is_finite) && value.is_finite() && value > 0.0;
-        if !is_drawn {
-            continue;
-        }
-        let name = [figure.machine.as_str(), figure.series.as_str()];
-        let name = name.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
-        let at = found.iter().position(|known| known.name == name).unwrap_or_else(|| {
-            let (color, form) = look(found.len());
-            found.push(PublishedSeries { name, color, form, points: Vec::new() });
-            found.len() - 1
-        });
-        found[at].points.push((figure.x, value));
-    }
-    found
-}
-
 /// Chart of settings side by side, if nothing is swept.
-fn settings(
-    facts: &ReportFacts<'_>,
-    group: &str,
-    lines: &[ToolLine<'_>],
-    words: &ReportWords,
-) -> Chart {
+fn settings(facts: &ReportFacts<'_>, lines: &[ToolLine<'_>], words: &'static ReportWords) -> Chart {
     let names = facts.series();
     let cells = lines.iter().flat_map(|line| &line.cells);
     let cells: Vec<(&Cell, (f64, f64, f64))> =
@@ -298,13 +226,12 @@ fn settings(
         ticks.push((place, facts.label(cell)));
     }
     Chart {
-        title: facts.header().title.clone(),
         x_label: words.setting.to_owned(),
         x: (0.5, cells.len() as f64 + 0.5),
         scale: AxisScale::Linear,
         ticks,
-        panels: vec![panel(words.group(group), y_label(facts, words), y_scale, HEIGHT_PX, series)],
-        same_range: false,
+        panels: vec![panel(y_label(facts, words), y_scale, series)],
+        ..Chart::default()
     }
 }
 

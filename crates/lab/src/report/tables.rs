@@ -1,123 +1,165 @@
-//! Tables of a report: tools, sweeps and runs of one campaign, facts from its record, machines side by side.
+//! Tables of a report: times, sweeps, resources and runs of one campaign, facts from its record, machines side by side.
 
 use crate::analysis::fit::{CurveFit, FitModel};
-use crate::analysis::limits::{LimitingResource, SweepStretch};
 use crate::analysis::statistics::{SpeedClaim, unpaired_ratio};
-use crate::analysis::words::{level, resource};
-use crate::analysis::{CellSummary, Interval, Lang};
+use crate::analysis::{CellSummary, Interval};
 use crate::distinct;
 use crate::report::document::{NONE, ReportTable, or_none};
 use crate::report::facts::{ReportFacts, ToolLine};
-use crate::report::number::{bytes, digits, percent, range, ratio};
+use crate::report::number::{MetricUnit, bytes, digits, percent, ratio};
 use crate::report::words::{ReportWords, with};
 use crate::results::{Cell, PublishedFigure, Run};
 use hakobu_core::unit::Machine;
-use hakobu_explain::verdict::Level;
 use std::collections::BTreeMap;
 
 /// Most rows of the table of raw runs.
 const RUNS_MAX: usize = 1200;
+/// CPU time per GB means nothing for less data than this.
+const GB_BYTES_MIN: u64 = 100_000_000;
 
-/// Best setting of each tool in a group.
-pub(super) fn tools(facts: &ReportFacts<'_>, group: &str, words: &ReportWords) -> ReportTable {
+/// Extent of the table of times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TimesExtent {
+    /// All settings, every number with its interval.
+    Full,
+    /// All settings, with the interval of the metric only, and the range of its values.
+    Brief,
+    /// The best setting of each tool, likewise.
+    Best,
+}
+
+/// The table that studies print: a row for each setting, with real, user and system time, and the speed
+/// relative to the baseline.
+pub(super) fn times(
+    facts: &ReportFacts<'_>,
+    group: &str,
+    words: &'static ReportWords,
+    extent: TimesExtent,
+) -> ReportTable {
+    let lines = facts.lines(group);
+    let (unit, time) = (facts.unit(), facts.time_unit());
+    let is_time = facts.metric() == "wall_s";
+    let x_name = facts.header().x_name.as_deref();
+    let is_swept = facts.has_x(&lines);
+    let in_unit = |name: &str, unit: &str| format!("#{}", with(words.unit_of, &[name, unit]));
+    let first = if is_swept { words.swept(x_name.unwrap_or("x")) } else { words.setting };
+    let mut heads = vec![words.tool.to_owned(), first.to_owned()];
+    if !is_time {
+        let metric = words.metric(facts.metric());
+        heads.push(match unit.name {
+            "" => format!("#{metric}"),
+            name if name == metric => format!("#{metric}"),
+            name => in_unit(metric, name),
+        });
+    }
+    let is_full = extent == TimesExtent::Full;
+    heads.push(in_unit(words.real, time.name));
+    if !is_full {
+        heads.extend([format!("#{}", words.least), format!("#{}", words.most)]);
+    }
+    heads.extend([words.user, words.sys].map(|name| in_unit(name, time.name)));
+    heads.extend([format!("#{}", words.speed), gain_head(facts, words)]);
     let reference = facts.reference(group);
-    let name = reference.and_then(|id| facts.cell(id)).map(|cell| facts.label(cell));
-    let against = with(words.compared_with, &[name.as_deref().unwrap_or(NONE)]);
-    let median = with(words.median, &[words.metric(facts.metric())]);
-    let number = |name: &str| format!("#{name}");
-    let heads =
-        [words.tool.to_owned(), words.setting.to_owned(), number(&median), number(&against)];
-    let heads = [heads.as_slice(), &resource_heads(words)].concat();
-    let mut table = ReportTable::new(with(words.tools_caption, &[words.group(group)]), &heads);
-    for line in facts.lines(group) {
-        let best = facts.best(&line.cells).or(line.cells.first().copied());
-        let Some((cell, of)) = best.and_then(|cell| Some((cell, facts.summary(cell.id)?))) else {
-            continue;
-        };
-        let is_reference = reference == Some(cell.id);
-        let against = facts
-            .ratio_of(cell.id)
-            .map(|found| format!("{} ({})", ratio(&found.ratio), claim(found.claim, words)));
-        let mut row = vec![line.series.to_owned(), facts.setting(cell)];
-        row.push(or_none(of.value.as_ref().map(|value| facts.unit().interval(value))));
-        row.push(if is_reference { "1".to_owned() } else { or_none(against) });
-        row.extend(resource_columns(of, words));
-        table.push_as(row, line.own);
+    let caption = with(words.times_caption, &[&words.group(group)]);
+    let caption = match reference.and_then(|id| facts.cell(id)) {
+        Some(cell) => with(words.baseline_caption, &[&caption, &facts.label(cell)]),
+        None => caption,
+    };
+    let mut table = ReportTable { is_compact: true, ..ReportTable::new(caption, &heads) };
+    for line in &lines {
+        let knee = line.sweep.and_then(|sweep| sweep.knee.as_ref()).filter(|knee| !knee.at_edge);
+        let best = facts.best(&line.cells).map(|cell| cell.id);
+        for cell in &line.cells {
+            let is_shown = extent != TimesExtent::Best || Some(cell.id) == best;
+            let counts = |of: &&CellSummary| of.runs > 0 && is_shown;
+            let Some(of) = facts.summary(cell.id).filter(counts) else { continue };
+            let setting = match cell.x.filter(|_| is_swept) {
+                Some(x) => {
+                    let rest = facts.setting(cell);
+                    let rest = rest.split_once(", ").map_or("", |(_, rest)| rest);
+                    let x = digits(x);
+                    if rest.is_empty() { x } else { format!("{x}, {rest}") }
+                }
+                None if is_swept => NONE.to_owned(),
+                None => facts.setting(cell),
+            };
+            let mark = knee.is_some_and(|knee| Some(knee.x) == cell.x);
+            let setting = if mark { format!("{setting} ◂") } else { setting };
+            let mut row = vec![line.series.to_owned(), setting];
+            if !is_time {
+                row.push(or_none(of.value.as_ref().map(|value| unit.bare(value))));
+            }
+            row.push(or_none(of.wall_s.as_ref().map(|wall| time.bare(wall))));
+            if !is_full {
+                let ends = [of.min, of.max];
+                row.extend(ends.map(|of| or_none(of.map(|of| digits(unit.scaled(of))))));
+            }
+            for (median, interval) in
+                [(of.user_s, of.user_interval_s), (of.sys_s, of.sys_interval_s)]
+            {
+                row.push(match interval {
+                    Some(interval) if is_full => time.bare(&interval),
+                    _ => digits(time.scaled(median)),
+                });
+            }
+            row.push(match facts.ratio_of(cell.id) {
+                _ if reference == Some(cell.id) => words.baseline_row.to_owned(),
+                Some(found) => speed(&found.ratio),
+                None => NONE.to_owned(),
+            });
+            row.push(gain(facts, cell, words));
+            table.push_as(row, line.own);
+        }
     }
     table.without_empty_columns()
 }
 
-/// Heads of the columns of [`resource_columns`].
-fn resource_heads(words: &ReportWords) -> [String; 8] {
-    let numbers = [
-        words.real,
-        words.user,
-        words.sys,
-        words.concurrency,
-        words.cpu_gb,
-        words.cpu_files,
-        words.memory,
+/// Speed relative to the baseline: `36% [34, 38]`.
+pub(super) fn speed(of: &Interval) -> String {
+    let [low, mid, high] = [of.low, of.mid, of.high].map(percent);
+    if of.is_point() {
+        return mid;
+    }
+    format!("{mid} [{}, {}]", low.trim_end_matches('%'), high.trim_end_matches('%'))
+}
+
+/// Resources that the best setting of each tool took, and its bottleneck.
+pub(super) fn resources(
+    facts: &ReportFacts<'_>,
+    group: &str,
+    words: &'static ReportWords,
+) -> ReportTable {
+    let number = |name: &str| format!("#{name}");
+    let heads = [
+        words.tool.to_owned(),
+        words.setting.to_owned(),
+        number(words.concurrency),
+        number(words.cpu_gb),
+        number(words.cpu_files),
+        number(words.memory),
+        words.bottleneck.to_owned(),
     ];
-    let [real, user, sys, concurrency, cpu_gb, cpu_files, memory] =
-        numbers.map(|name| format!("#{name}"));
-    [real, user, sys, concurrency, cpu_gb, cpu_files, memory, words.limits.to_owned()]
-}
-
-/// Columns real, user, sys, concurrency, CPU per GB and per 1,000 files, memory, limits.
-fn resource_columns(of: &CellSummary, words: &ReportWords) -> [String; 8] {
-    let real = or_none(of.wall_s.as_ref().map(|wall| digits(wall.mid)));
-    let limits = limit_text(&of.limiting, words);
-    let [user, sys, concurrency, cpu_gb, cpu_files, memory] = match of.runs {
-        0 => [NONE; 6].map(str::to_owned),
-        _ => [
-            digits(of.user_s),
-            digits(of.sys_s),
-            or_none(of.concurrency.map(digits)),
-            or_none(of.cpu_s_per_gb.map(digits)),
-            or_none(of.cpu_s_per_1000_files.map(digits)),
-            bytes(of.rss_bytes),
-        ],
-    };
-    [real, user, sys, concurrency, cpu_gb, cpu_files, memory, limits]
-}
-
-/// Table of a sweep: x down, tools across. Empty if nothing is swept.
-pub(super) fn sweep(facts: &ReportFacts<'_>, group: &str, words: &ReportWords) -> ReportTable {
-    let lines = facts.lines(group);
-    let x_name = facts.header().x_name.as_deref().unwrap_or("x");
-    let names = lines.iter().map(|line| format!("#{}", line.series));
-    let heads: Vec<String> = [format!("#{x_name}")].into_iter().chain(names).collect();
-    let caption =
-        with(words.sweep_caption, &[words.group(group), words.metric(facts.metric()), x_name]);
+    let caption = with(words.resources_caption, &[&words.group(group)]);
     let mut table = ReportTable::new(caption, &heads);
-    for x in places(&lines) {
-        let mut row = vec![digits(x)];
-        for line in &lines {
-            let knee = line.sweep.and_then(|sweep| sweep.knee.as_ref()).filter(|k| !k.at_edge);
-            let at = line.cells.iter().filter(|cell| cell.x == Some(x));
-            let each = at.filter_map(|cell| facts.value(cell.id));
-            let texts: Vec<String> = each.map(|value| facts.unit().interval(value)).collect();
-            let mark = if knee.is_some_and(|knee| knee.x == x) && !texts.is_empty() {
-                format!(" ◂ {}", words.knee)
-            } else {
-                String::new()
-            };
-            row.push(if texts.is_empty() { NONE.into() } else { texts.join(" / ") + &mark });
-        }
-        table.push(row);
+    for line in facts.lines(group) {
+        let best = facts.best(&line.cells);
+        let Some((cell, of)) = best.and_then(|cell| Some((cell, facts.summary(cell.id)?))) else {
+            continue;
+        };
+        let data = facts.header().data.iter().find(|data| data.name == cell.data);
+        let is_large = data.is_some_and(|data| data.bytes >= GB_BYTES_MIN);
+        let row = vec![
+            line.series.to_owned(),
+            facts.setting(cell),
+            or_none(of.concurrency.map(digits)),
+            or_none(of.cpu_s_per_gb.filter(|_| is_large).map(digits)),
+            or_none(of.cpu_s_per_1000_files.map(digits)),
+            if of.rss_bytes > 0.0 { bytes(of.rss_bytes) } else { NONE.to_owned() },
+            facts.say(words).limiting(&of.limiting),
+        ];
+        table.push_as(row, line.own);
     }
-    // Tools that do not depend on x have one row.
-    let level = |line: &ToolLine<'_>| {
-        let cells = line.cells.iter().filter(|cell| cell.x.is_none());
-        let values = cells.filter_map(|cell| facts.value(cell.id));
-        values.map(|value| facts.unit().interval(value)).collect::<Vec<_>>().join(" / ")
-    };
-    let levels: Vec<String> = lines.iter().map(level).collect();
-    if !table.is_empty() && levels.iter().any(|text| !text.is_empty()) {
-        let row = levels.into_iter().map(|text| or_none(Some(text).filter(|t| !t.is_empty())));
-        table.push([words.any_value.to_owned()].into_iter().chain(row).collect());
-    }
-    table
+    table.without_empty_columns()
 }
 
 /// All values of x, ascending.
@@ -129,97 +171,144 @@ pub(super) fn places(lines: &[ToolLine<'_>]) -> Vec<f64> {
     places
 }
 
-/// Knee, fit and limits of each tool of a group.
-pub(super) fn lines(facts: &ReportFacts<'_>, group: &str, words: &ReportWords) -> ReportTable {
-    let caption = with(words.lines_caption, &[words.group(group)]);
-    let heads = [words.tool, words.knee, words.fit, words.limits];
+/// Knee, fit and bottlenecks of each tool of a group.
+pub(super) fn lines(
+    facts: &ReportFacts<'_>,
+    group: &str,
+    words: &'static ReportWords,
+) -> ReportTable {
+    let caption = with(words.lines_caption, &[&words.group(group)]);
+    let heads = [words.tool, words.knee, words.fit, words.bottleneck];
     let mut table = ReportTable::new(caption, &heads);
+    let say = facts.say(words);
     for line in facts.lines(group) {
         let Some(sweep) = line.sweep else { continue };
-        let knee = sweep.knee.as_ref().map(|knee| {
-            if knee.at_edge {
-                return with(words.more_at_edge, &[&digits(knee.x)]);
-            }
-            with(words.at_share, &[&digits(knee.x), &percent(knee.share)])
+        let knee = sweep.knee.as_ref().map(|knee| match knee.at_edge {
+            true => with(words.at_edge, &[&say.x(knee.x)]),
+            false => with(words.at_share, &[&say.x(knee.x), &percent(knee.share)]),
         });
         let fit = sweep.fit.as_ref().map(|fit| fit_text(fit, facts, words));
-        let limits = stretches_text(&sweep.stretches, words);
-        let row = vec![line.series.to_owned(), or_none(knee), or_none(fit), limits];
+        let stretches = say.stretches(&sweep.stretches);
+        let row = vec![line.series.to_owned(), or_none(knee), or_none(fit), stretches];
         table.push_as(row, line.own);
     }
     table.without_empty_columns()
 }
 
-/// Published figures beside the measured values of the same tool and x.
-pub(super) fn published_table(facts: &ReportFacts<'_>, words: &ReportWords) -> ReportTable {
+/// Figures of the published study, machine by number, and below a machine what was measured here with as many
+/// CPUs. With other data times are scaled to the study's.
+pub(super) fn published(facts: &ReportFacts<'_>, words: &ReportWords) -> ReportTable {
     let header = facts.header();
-    let x_name = format!("#{}", header.x_name.as_deref().unwrap_or("x"));
-    let published = format!("#{}", words.as_published);
-    let here = format!("#{}", words.here);
-    let heads: [&str; 5] = [words.study_machine, words.tool, &x_name, &published, &here];
-    let mut table = ReportTable::new(words.published_caption, &heads);
-    for figure in &header.published {
-        let here = matching_cell(facts, figure).map(|cell| facts.value(cell.id));
-        let row = vec![
-            figure.machine.clone(),
-            figure.label(),
-            or_none(figure.x.map(digits)),
-            facts.unit().text(figure.value),
-            or_none(here.flatten().map(|value| facts.unit().interval(value))),
-        ];
+    let mut places: Vec<Option<f64>> = distinct(header.published.iter().map(|of| of.x));
+    places.sort_by(|a, b| a.unwrap_or(0.0).total_cmp(&b.unwrap_or(0.0)));
+    let mut heads = vec![words.published_machine.to_owned(), words.tool.to_owned()];
+    let x_name = words.swept(header.x_name.as_deref().unwrap_or("x"));
+    heads.extend(places.iter().map(|x| match x {
+        Some(x) => format!("#{x_name}={}", digits(*x)),
+        None => format!("#{}", facts.unit().name),
+    }));
+    let unit = study_unit(facts);
+    let mut caption = with(words.published_caption, &[unit.name]);
+    let factor = if header.more_is_better || header.scale <= 0.0 { 1.0 } else { header.scale };
+    if (factor - 1.0).abs() > 1e-9 {
+        caption = format!("{caption} {}", with(words.published_scaled, &[&percent(factor)]));
+    }
+    let mut table = ReportTable::new(caption, &heads);
+    let machines = distinct(header.published.iter().map(|of| (of.machine.as_str(), of.label())));
+    for (machine, label) in machines {
+        let of: Vec<&PublishedFigure> = header
+            .published
+            .iter()
+            .filter(|of| of.machine == machine && of.label() == label)
+            .collect();
+        let mut row = vec![machine.to_owned(), label.clone()];
+        row.extend(places.iter().map(|x| {
+            let figure = of.iter().find(|of| of.x == *x);
+            or_none(figure.map(|of| digits(unit.scaled(of.value))))
+        }));
         table.push(row);
+    }
+    // Like with like only: as many CPUs, the same data.
+    let mut here: Vec<(&str, &str)> = Vec::new();
+    for figure in header.published.iter().filter(|_| (factor - 1.0).abs() <= 1e-9) {
+        let cells = header.cells.iter().filter(|cell| {
+            cell.control_of.is_none() && cell.series == figure.series && figure.is_of(&cell.group)
+        });
+        let cells = cells.filter(|cell| virtual_cpus(&figure.machine) == cpus_of(facts, cell));
+        here.extend(cells.map(|cell| (cell.group.as_str(), cell.series.as_str())));
+    }
+    for (group, series) in distinct(here) {
+        let mut row = vec![with(words.published_here, &[&words.group(group)]), series.to_owned()];
+        row.extend(places.iter().map(|x| {
+            let cell = header
+                .cells
+                .iter()
+                .find(|cell| cell.group == group && cell.series == series && cell.x == *x);
+            or_none(cell.and_then(|cell| facts.value(cell.id)).map(|value| unit.bare(value)))
+        }));
+        table.push_as(row, true);
     }
     table.without_empty_columns()
 }
 
-/// Cell that corresponds to a published figure.
-fn matching_cell<'a>(facts: &ReportFacts<'a>, figure: &PublishedFigure) -> Option<&'a Cell> {
-    let mut cells = facts.header().cells.iter().filter(|cell| cell.control_of.is_none());
-    cells.find(|cell| {
-        cell.series == figure.series && cell.x == figure.x && figure.is_of(&cell.group)
-    })
+/// Unit of published figures: a study in seconds stays in seconds.
+fn study_unit(facts: &ReportFacts<'_>) -> MetricUnit {
+    MetricUnit::of(facts.metric())
 }
 
-/// Table of all cells.
-pub(super) fn settings(facts: &ReportFacts<'_>, words: &ReportWords) -> ReportTable {
-    let median = format!("#{}", with(words.median, &[words.metric(facts.metric())]));
-    let number = |name: &str| format!("#{name}");
+/// CPUs in the description of a machine: `m5.large, 2 vCPU`.
+fn virtual_cpus(machine: &str) -> Option<f64> {
+    let parts = machine.split(", ").filter_map(|part| part.strip_suffix(" vCPU"));
+    parts.filter_map(|count| count.parse().ok()).next()
+}
+
+/// CPUs that the runs of a cell may use.
+fn cpus_of(facts: &ReportFacts<'_>, cell: &Cell) -> Option<f64> {
+    let set = cell.conditions.get("cpus").and_then(|text| text.parse().ok());
+    set.or(Some(facts.header().machine.cpus).filter(|cpus| *cpus > 0.0))
+}
+
+/// Table of all settings: the spread of their runs.
+pub(super) fn settings(facts: &ReportFacts<'_>, words: &'static ReportWords) -> ReportTable {
+    let unit = facts.unit();
+    let number = |name: &str| match unit.name {
+        "" => format!("#{name}"),
+        sign => format!("#{}", with(words.unit_of, &[name, sign])),
+    };
     let heads = [
         words.setting.to_owned(),
-        number(words.runs),
-        number(words.failed),
-        median,
+        format!("#{}", words.runs),
+        format!("#{}", words.failed),
+        number(words.median),
         number(words.mean),
         number(words.deviation),
         number(words.least),
         number(words.most),
         gain_head(facts, words),
-        number(words.outliers),
+        format!("#{}", words.outliers),
     ];
-    let heads = [heads.as_slice(), &resource_heads(words)].concat();
     let mut table = ReportTable::new(words.cells_caption, &heads);
     for cell in &facts.header().cells {
         let Some(of) = facts.summary(cell.id) else { continue };
-        let unit = facts.unit();
-        let mut row = vec![
+        let number = |value: Option<f64>| or_none(value.map(|value| digits(unit.scaled(value))));
+        let row = vec![
             grouped_label(facts, cell),
             of.runs.to_string(),
             if of.failed > 0 { of.failed.to_string() } else { NONE.to_owned() },
-            or_none(of.value.as_ref().map(|value| unit.interval(value))),
-            or_none(of.mean.map(|mean| unit.text(mean))),
-            or_none(of.deviation.map(|deviation| unit.text(deviation))),
-            or_none(of.min.map(|min| unit.text(min))),
-            or_none(of.max.map(|max| unit.text(max))),
-            gain(facts, cell),
+            or_none(of.value.as_ref().map(|value| unit.bare(value))),
+            number(of.mean),
+            number(of.deviation),
+            number(of.min),
+            number(of.max),
+            gain(facts, cell, words),
             join_or_none(of.outliers.iter().map(u32::to_string)),
         ];
-        row.extend(resource_columns(of, words));
         table.push_as(row, cell.own);
     }
     table.without_empty_columns()
 }
 
-/// Header of the column of gains; empty without a baseline.
+/// Header of the column of gains.
 pub(super) fn gain_head(facts: &ReportFacts<'_>, words: &ReportWords) -> String {
     let base = facts.analysis.gains.first().and_then(|gain| facts.cell(gain.base));
     let base = base.map(|cell| facts.setting(cell)).unwrap_or_default();
@@ -227,9 +316,9 @@ pub(super) fn gain_head(facts: &ReportFacts<'_>, words: &ReportWords) -> String 
 }
 
 /// Gain of a setting relative to the baseline.
-pub(super) fn gain(facts: &ReportFacts<'_>, cell: &Cell) -> String {
+pub(super) fn gain(facts: &ReportFacts<'_>, cell: &Cell, words: &'static ReportWords) -> String {
     let gain = facts.analysis.gains.iter().find(|gain| gain.cell == cell.id);
-    or_none(gain.map(|gain| gain.words.clone()))
+    or_none(gain.map(|gain| facts.say(words).gain(gain)))
 }
 
 fn join_or_none(texts: impl Iterator<Item = String>) -> String {
@@ -264,19 +353,19 @@ pub(super) fn controls(facts: &ReportFacts<'_>, words: &ReportWords) -> ReportTa
 }
 
 /// Counter-experiments.
-pub(super) fn proofs(facts: &ReportFacts<'_>, words: &ReportWords) -> ReportTable {
-    let elasticity = format!("#{}", words.elasticity);
-    let heads: [&str; 5] = [words.setting, words.changed, words.about, &elasticity, words.follows];
+pub(super) fn proofs(facts: &ReportFacts<'_>, words: &'static ReportWords) -> ReportTable {
+    let (effect, sensitivity) = (format!("#{}", words.effect), format!("#{}", words.sensitivity));
+    let heads: [&str; 5] = [words.setting, words.changed, &effect, &sensitivity, words.follows];
+    let say = facts.say(words);
     let mut table = ReportTable::new(words.proofs_caption, &heads);
     for proof in &facts.analysis.proofs {
         let Some(cell) = facts.cell(proof.cell) else { continue };
-        let of = &proof.elasticity;
         table.push(vec![
             grouped_label(facts, cell),
-            proof.changed.clone(),
-            proof.about.clone(),
-            format!("{} {}", digits(of.mid), range(of.low, of.high)),
-            proof.sentence.clone(),
+            say.change(proof),
+            percent(proof.speed),
+            ratio(&proof.elasticity),
+            say.follows(proof),
         ]);
     }
     table
@@ -289,19 +378,19 @@ pub(super) fn runs(facts: &ReportFacts<'_>, words: &ReportWords) -> (ReportTable
     let is_shown = ["wall_s", "user_s", "sys_s"].contains(&metric);
     let own_metric = format!("#{metric}");
     let number = |name: &str| format!("#{name}");
+    let time = facts.time_unit();
+    let in_unit = |name: &str| format!("#{}", with(words.unit_of, &[name, time.name]));
     let mut heads = vec![
         number(words.number),
         words.setting.to_owned(),
         number(words.block),
         number(words.start_at),
-        number(words.real),
-        number(words.user),
-        number(words.sys),
+        in_unit(words.real),
+        in_unit(words.user),
+        in_unit(words.sys),
         number(words.memory),
         number(words.read),
         number(words.written),
-        number(words.switches),
-        number(words.cached),
         words.checked.to_owned(),
         words.outcome.to_owned(),
     ];
@@ -332,18 +421,17 @@ fn run_row(facts: &ReportFacts<'_>, run: &Run, words: &ReportWords) -> Vec<Strin
         (None, true, true) => words.warmup.to_owned(),
         (None, true, false) => words.ok.to_owned(),
     };
+    let time = facts.time_unit();
     vec![
         label.unwrap_or_default(),
         run.block.to_string(),
         digits(run.at_s),
-        digits(run.wall_s),
-        digits(run.user_s),
-        digits(run.sys_s),
+        digits(time.scaled(run.wall_s)),
+        digits(time.scaled(run.user_s)),
+        digits(time.scaled(run.sys_s)),
         bytes(run.rss_bytes_max as f64),
         bytes(run.read_bytes as f64),
         bytes(run.write_bytes as f64),
-        run.voluntary_switches.saturating_add(run.involuntary_switches).to_string(),
-        or_none(run.cached.map(percent)),
         or_none(checked),
         outcome,
     ]
@@ -355,7 +443,46 @@ fn run_row(facts: &ReportFacts<'_>, run: &Run, words: &ReportWords) -> Vec<Strin
 pub(super) fn origin(facts: &ReportFacts<'_>, words: &ReportWords) -> String {
     let header = facts.header();
     let (seed, scale) = (header.seed.to_string(), digits(header.scale));
-    with(words.made, &[&header.start, &header.program, &seed, &scale])
+    // 2026-01-02T03:04:05Z
+    let start = header.start.get(..16).map(|start| start.replace('T', " ") + " UTC");
+    let start = start.unwrap_or_else(|| header.start.clone());
+    with(words.made, &[&start, &header.program, &seed, &scale])
+}
+
+/// The machine in one line.
+pub(super) fn machine_line(facts: &ReportFacts<'_>, words: &ReportWords) -> Option<String> {
+    let machine = &facts.header().machine;
+    let mut parts: Vec<String> = Vec::new();
+    parts.extend(machine.instance_type.clone().filter(|kind| *kind != machine.name));
+    if machine.cpus_online > 0 {
+        let pattern = if machine.cpus_online == 1 { words.machine_cpu } else { words.machine_cpus };
+        let model = machine.cpu_model.as_deref().unwrap_or(&machine.arch);
+        parts.push(with(pattern, &[&machine.cpus_online.to_string(), model]));
+    }
+    if machine.memory_bytes > 0 {
+        parts.push(bytes(machine.memory_bytes as f64));
+    }
+    if !machine.kernel.is_empty() {
+        parts.push(format!("Linux {} {}", machine.kernel, machine.arch).trim().to_owned());
+    }
+    parts.extend(machine.volumes.iter().map(|(name, volume)| format!("{name}: {volume}")));
+    if !machine.name.is_empty() {
+        parts.insert(0, machine.name.clone());
+    }
+    (!parts.is_empty()).then(|| with(words.machine_line, &[&parts.join(words.list_comma)]))
+}
+
+/// The command of the best setting of each tool, in the order of description.
+pub(super) fn best_commands(facts: &ReportFacts<'_>) -> Vec<String> {
+    let mut found: Vec<(&str, String)> = Vec::new();
+    for line in facts.groups().into_iter().flat_map(|group| facts.lines(group)) {
+        let best = facts.best(&line.cells).or(line.cells.first().copied());
+        let Some(cell) = best.filter(|cell| !cell.command.is_empty()) else { continue };
+        if !found.iter().any(|(series, _)| *series == line.series) {
+            found.push((line.series, cell.command.clone()));
+        }
+    }
+    found.into_iter().map(|(_, command)| command).collect()
 }
 
 /// Describes the end of the campaign, if it has ended.
@@ -481,7 +608,7 @@ fn against_first(
     }
     let (a, b) = (values(facts, cell?.id), values(first, first_cell.id));
     let found = unpaired_ratio(&a, &b, facts.header().more_is_better, SEED)?;
-    Some(ratio(&found.ratio))
+    Some(speed(&found.ratio))
 }
 
 /// Metric of each run that counts.
@@ -545,7 +672,7 @@ pub(super) fn machine_table(
 
 // Short forms of conclusions for table cells.
 
-/// ReportWords for a claim about two cells.
+/// Words for a claim about two cells.
 pub(super) fn claim(of: SpeedClaim, words: &ReportWords) -> &'static str {
     match of {
         SpeedClaim::Faster => words.faster,
@@ -555,48 +682,16 @@ pub(super) fn claim(of: SpeedClaim, words: &ReportWords) -> &'static str {
     }
 }
 
-/// Limiting resource: `the CPU (at the limit: 1.97 of 2 CPUs used)`.
-fn limit_text(of: &LimitingResource, words: &ReportWords) -> String {
-    let lang = words.lang;
-    if !of.is_determined() {
-        return level(Level::NotDetermined, lang).to_owned();
-    }
-    let (what, sure) = (resource(of.resource, lang), level(of.level, lang));
-    let evidence = of.evidence.join(lang.pick(", ", "、"));
-    match (lang, evidence.is_empty()) {
-        (Lang::En, true) => format!("{what} ({sure})"),
-        (Lang::En, false) => format!("{what} ({sure}: {evidence})"),
-        (Lang::Ja, true) => format!("{what}（{sure}）"),
-        (Lang::Ja, false) => format!("{what}（{sure}: {evidence}）"),
-    }
-}
-
-/// Limiting resources along a sweep.
-pub(super) fn stretches_text(stretches: &[SweepStretch], words: &ReportWords) -> String {
-    let each: Vec<&str> = stretches.iter().map(|stretch| stretch.sentence.as_str()).collect();
-    each.join(words.lang.pick("; ", "、"))
-}
-
 /// Fit of a sweep, with its prediction.
-fn fit_text(fit: &CurveFit, facts: &ReportFacts<'_>, words: &ReportWords) -> String {
-    let unit = facts.unit();
-    let x_name = facts.header().x_name.as_deref().unwrap_or("x");
+fn fit_text(fit: &CurveFit, facts: &ReportFacts<'_>, words: &'static ReportWords) -> String {
+    let say = facts.say(words);
     let curve = match fit.model {
         FitModel::Usl => with(words.usl, &[&ratio(&fit.alpha), &ratio(&fit.beta)]),
         FitModel::Cap => {
-            let at = fit.peak_x.map_or_else(String::new, |peak| ratio(&peak));
-            with(words.cap, &[&format!("{x_name}={at}")])
+            let at = fit.peak_x.map_or_else(String::new, |peak| say.x(peak.mid));
+            with(words.cap, &[&at])
         }
     };
-    let twice = match fit.work {
-        // A time is inverse to the rate, so the ends of the interval are swapped.
-        Some(work) => Interval {
-            low: work / fit.at_twice.high,
-            mid: work / fit.at_twice.mid,
-            high: work / fit.at_twice.low,
-        },
-        None => fit.at_twice,
-    };
-    let place = format!("{x_name}={}", digits(fit.twice_x));
-    with(words.at_twice, &[&curve, &unit.interval(&twice), &place])
+    let predicted = facts.unit().interval(&fit.value_at_twice());
+    with(words.at_twice, &[&curve, &predicted, &say.x(fit.twice_x)])
 }

@@ -80,6 +80,12 @@ pub struct ResultsHeader {
     pub title: String,
     /// Question that it answers.
     pub question: String,
+    /// Headline in Japanese; empty if there is none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub title_ja: String,
+    /// Question in Japanese; empty if there is none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub question_ja: String,
     /// Program and version that ran it.
     pub program: String,
     /// Start time, RFC 3339 in UTC.

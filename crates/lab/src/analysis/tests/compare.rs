@@ -1,11 +1,14 @@
 //! Comparison of machines, and their costs.
 
-use crate::analysis::compare::{ResultsComparison, compare};
+use crate::analysis::compare::{
+    BuyerNeed, ComparisonCaveat, Conclusion, ConclusionKind, ResultsComparison, compare,
+};
 use crate::analysis::prices::{Prices, RatedIops, parse_price, parse_rated};
 use crate::analysis::ranking::Baseline;
 use crate::analysis::statistics::SpeedClaim;
 use crate::analysis::tests::{campaign, cell, near, normal, run};
-use crate::analysis::{Analysis, Lang, analyse_in};
+use crate::analysis::{Analysis, analyse};
+use crate::report::{Lang, said, said_of_comparison};
 use crate::results::Results;
 
 /// A machine on which all runs take `times` as long.
@@ -25,7 +28,7 @@ fn machine(name: &str, times: f64) -> Results {
 
 #[test]
 fn cell_by_cell() {
-    let found = compare(&[machine("a", 1.0), machine("slow", 2.0)], &Prices::default(), Lang::En);
+    let found = compare(&[machine("a", 1.0), machine("slow", 2.0)], &Prices::default());
     assert_eq!(found.names, ["a", "slow"]);
     assert_eq!(found.rows.len(), 2);
     for row in &found.rows {
@@ -35,14 +38,18 @@ fn cell_by_cell() {
         assert_eq!(ratio.claim, SpeedClaim::Slower);
         assert!(near(ratio.ratio.mid, 0.5, 0.03), "{ratio:?}");
     }
-    let best = found.changes.iter().find(|of| of.what == "best tool").unwrap();
-    assert_eq!(best.said, [Some("hakobu".to_owned()), Some("hakobu".to_owned())]);
+    let best = found.changes.iter().find(|of| of.kind == ConclusionKind::BestTool).unwrap();
+    let hakobu = Some(Conclusion::Tools(vec!["hakobu".to_owned()]));
+    assert_eq!(best.said, [hakobu.clone(), hakobu]);
     assert!(!best.differs);
-    assert_eq!(best.sentence, "The best tool is the same: hakobu.");
+    let both = [machine("a", 1.0), machine("slow", 2.0)];
+    let words = said_of_comparison(&both, &found, Lang::En);
+    assert!(words.contains(&"Best tool is the same: hakobu.".to_owned()), "{words:?}");
     assert!(found.costs.is_empty());
     let fastest = &found.best[0];
-    assert!(fastest.need == "fastest" && fastest.name == "a" && fastest.clear, "{fastest:?}");
-    assert!(fastest.why.contains("on slow, 2.0") || fastest.why.contains("on slow, 1.9"));
+    assert!(fastest.need == BuyerNeed::Fastest && fastest.name == "a" && fastest.clear);
+    assert!(fastest.next == "slow" && near(fastest.factor, 2.0, 0.03), "{fastest:?}");
+    assert!(words[0].starts_with("fastest: a (") && words[0].contains(" on slow, "), "{words:?}");
 }
 
 #[test]
@@ -52,10 +59,13 @@ fn conclusions_that_change() {
     for run in other.runs.iter_mut().filter(|run| run.cell == 0) {
         run.wall_s /= 3.0;
     }
-    let found = compare(&[machine("a", 1.0), other], &Prices::default(), Lang::En);
-    let best = found.changes.iter().find(|of| of.what == "best tool").unwrap();
+    let both = [machine("a", 1.0), other];
+    let found = compare(&both, &Prices::default());
+    let best = found.changes.iter().find(|of| of.kind == ConclusionKind::BestTool).unwrap();
     assert!(best.differs);
-    assert_eq!(best.sentence, "The best tool changes: hakobu on a and cp on other.");
+    let words = said_of_comparison(&both, &found, Lang::En);
+    let wanted = "Best tool differs: hakobu on a, cp on other.";
+    assert!(words.contains(&wanted.to_owned()), "{words:?}");
 }
 
 #[test]
@@ -63,34 +73,32 @@ fn cells_that_only_some_have() {
     let mut more = machine("more", 1.0);
     let id = cell(&mut more, "large", "rsync", None);
     run(&mut more, id, (1.0, 0.1, 0.1));
-    let found = compare(&[machine("a", 1.0), more], &Prices::default(), Lang::En);
+    let found = compare(&[machine("a", 1.0), more], &Prices::default());
     assert_eq!(found.rows.len(), 3);
     assert_eq!((found.rows[2].sides[0], found.rows[2].group.as_str()), (None, "large"));
     assert!(found.rows[2].sides[1].is_some_and(|side| side.ratio.is_none()));
     // Results with another metric are not compared.
     let mut rates = machine("rates", 1.0);
     (rates.header.metric, rates.header.more_is_better) = ("iops".to_owned(), true);
-    let found = compare(&[machine("a", 1.0), rates], &Prices::default(), Lang::En);
+    let found = compare(&[machine("a", 1.0), rates], &Prices::default());
     assert!(found.rows.iter().all(|row| row.sides[1].is_none()));
-    assert!(found.caveats[0].starts_with("rates: measures iops"), "{:?}", found.caveats);
+    let metric = ComparisonCaveat::Metric("rates".to_owned(), "iops".to_owned());
+    assert_eq!(found.caveats.first(), Some(&metric));
     // A different data set is reported.
     let mut data = machine("data", 1.0);
     data.header.data[0].files = 7;
-    let found = compare(&[machine("a", 1.0), data], &Prices::default(), Lang::En);
-    assert!(found.caveats.contains(&"data: other data than a.".to_owned()));
-    assert_eq!(compare(&[], &Prices::default(), Lang::En), ResultsComparison::default());
+    let found = compare(&[machine("a", 1.0), data], &Prices::default());
+    assert!(found.caveats.contains(&ComparisonCaveat::Data("data".to_owned(), "a".to_owned())));
+    assert_eq!(compare(&[], &Prices::default()), ResultsComparison::default());
 }
 
 #[test]
 fn equal_names_are_numbered() {
-    let found = compare(&[machine("a", 1.0), machine("a", 1.0)], &Prices::default(), Lang::En);
+    let found = compare(&[machine("a", 1.0), machine("a", 1.0)], &Prices::default());
     assert_eq!(found.names, ["a #1", "a #2"]);
     let mut other = machine("a", 1.0);
     other.header.name = "again".to_owned();
-    assert_eq!(
-        compare(&[machine("a", 1.0), other], &Prices::default(), Lang::En).names,
-        ["test", "again"]
-    );
+    assert_eq!(compare(&[machine("a", 1.0), other], &Prices::default()).names, ["test", "again"]);
 }
 
 #[test]
@@ -100,16 +108,16 @@ fn what_things_cost() {
     // Twice as fast at three times the price.
     let per_hour = [("a".to_owned(), 0.3), ("slow".to_owned(), 0.1)];
     let prices = Prices::new(&names, &per_hour, &[]).unwrap();
-    let found = compare(&results, &prices, Lang::En);
-    let cost = found.costs.iter().find(|of| of.name == "a" && of.of == "hakobu").unwrap();
+    let found = compare(&results, &prices);
+    let cost = found.costs.iter().find(|of| of.name == "a" && of.series == "hakobu").unwrap();
     // 2 s at 0.3 per hour, for 2,000 files of 8,192,000 bytes.
     let price = 0.3 / 3600.0 * 2.0;
     assert!(near(cost.per_million_files.unwrap(), price / 0.002, 0.03), "{cost:?}");
     assert!(near(cost.per_gb.unwrap(), price / 0.008_192, 0.03), "{cost:?}");
     assert_eq!((cost.iops, cost.per_1m_iops), (None, None));
-    let cheapest = found.best.iter().find(|of| of.need == "cheapest per GB").unwrap();
+    let cheapest = found.best.iter().find(|of| of.need == BuyerNeed::PerGigabyte).unwrap();
     assert!(cheapest.name == "slow" && cheapest.clear, "{cheapest:?}");
-    assert!(cheapest.why.contains("with hakobu"), "{cheapest:?}");
+    assert_eq!(cheapest.series, "hakobu");
 }
 
 #[test]
@@ -164,27 +172,45 @@ fn sweep() -> Results {
     results
 }
 
-fn compared(results: &Results, baseline: &str, lang: Lang) -> Result<Analysis, String> {
-    let mut found = analyse_in(results, lang);
-    found.compare_with(results, &Baseline::parse(baseline)?, lang)?;
+fn compared(results: &Results, baseline: &str) -> Result<Analysis, String> {
+    let mut found = analyse(results);
+    found.compare_with(results, &Baseline::parse(baseline)?)?;
     Ok(found)
 }
 
 #[test]
 fn every_setting_is_compared_with_the_baseline() {
     let results = sweep();
-    let found = compared(&results, "requests=10", Lang::En).unwrap();
-    let words: Vec<_> = found.gains.iter().map(|of| (of.cell, of.words.as_str())).collect();
-    assert_eq!(words.len(), 2, "{words:?}");
-    assert!(words[0].1.starts_with("36 % shorter"), "{words:?}");
-    assert!(words[1].1.starts_with("64 % shorter"), "{words:?}");
+    let found = compared(&results, "requests=10").unwrap();
+    let words = said(&results, &found, Lang::En);
+    assert_eq!(words.gains.len(), 2, "{:?}", words.gains);
+    assert!(words.gains[0].starts_with("36% shorter"), "{:?}", words.gains);
+    assert!(words.gains[1].starts_with("64% shorter"), "{:?}", words.gains);
     assert!(found.verdict.len() <= 4);
-    let said = &found.verdict[1];
-    assert!(said.starts_with("aws s3 with 64 requests: 64 % shorter"), "{said}");
-    assert!(said.ends_with(" than with requests=10."), "{said}");
-    let found = compared(&results, "requests=16", Lang::Ja).unwrap();
-    assert!(found.gains[0].words.starts_with("56 % 長い"), "{:?}", found.gains);
-    assert!(found.verdict[1].contains("requests=16 より 44 % 短い"), "{:?}", found.verdict);
+    let sentence = &words.verdict[1];
+    assert!(sentence.starts_with("aws s3 with 64 requests: 64% shorter"), "{sentence}");
+    assert!(sentence.ends_with(" than with requests=10."), "{sentence}");
+    let found = compared(&results, "requests=16").unwrap();
+    let words = said(&results, &found, Lang::Ja);
+    assert!(words.gains[0].starts_with("56% 長い"), "{:?}", words.gains);
+    assert!(words.verdict[1].contains("requests=16 より 44% 短い"), "{:?}", words.verdict);
+}
+
+#[test]
+fn another_tool_can_be_the_baseline() {
+    let results = machine("a", 1.0);
+    // By default the first tool that is not this program.
+    let found = analyse(&results);
+    assert_eq!((found.comparisons[0].a, found.comparisons[0].b), (1, 0));
+    assert_eq!(found.comparisons[0].ratio.claim, SpeedClaim::Faster);
+    let found = compared(&results, "hakobu").unwrap();
+    assert_eq!((found.comparisons[0].a, found.comparisons[0].b), (0, 1));
+    assert_eq!(found.comparisons[0].ratio.claim, SpeedClaim::Slower);
+    // All other settings are compared with it as well.
+    let results = sweep();
+    let found = analyse(&results);
+    assert_eq!((found.comparisons.len(), found.relative.len()), (0, 2));
+    assert!(found.relative.iter().all(|of| of.b == 2), "{:?}", found.relative);
 }
 
 #[test]
@@ -192,10 +218,11 @@ fn what_is_no_baseline_is_an_error() {
     for (text, said) in [
         ("requests=11", "no setting has it; requests is one of 10, 16, 64"),
         ("jobs=1", "nothing has a parameter jobs"),
-        ("requests", "is not NAME=VALUE"),
-        ("=3", "is not NAME=VALUE"),
+        ("requests", "--baseline=requests: no such tool; there are aws s3"),
+        ("=3", "is neither a tool nor NAME=VALUE"),
+        (" ", "is empty"),
     ] {
-        let why = compared(&sweep(), text, Lang::En).unwrap_err();
+        let why = compared(&sweep(), text).unwrap_err();
         assert!(why.contains(said), "{why}");
     }
 }
@@ -206,6 +233,7 @@ fn differences_within_noise_are_called_so() {
     for (at, run) in results.runs.iter_mut().enumerate() {
         run.wall_s = 10.0 + 0.5 * ((at * 7) % 5) as f64;
     }
-    let found = compared(&results, "requests=10", Lang::En).unwrap();
-    assert!(found.gains.iter().all(|of| of.words.ends_with("within noise")), "{:?}", found.gains);
+    let found = compared(&results, "requests=10").unwrap();
+    let words = said(&results, &found, Lang::En).gains;
+    assert!(words.iter().all(|of| of.ends_with("within noise")), "{words:?}");
 }

@@ -2,7 +2,8 @@
 
 use crate::analysis::limits::{LimitingResource, stretches};
 use crate::analysis::tests::{Signals, campaign, cell, near, normal, run};
-use crate::analysis::{Lang, analyse, limits};
+use crate::analysis::{Analysis, CellSummary, Sweep, analyse, limits};
+use crate::report::{Lang, said};
 use crate::results::{CounterExperiment, Results};
 use hakobu_explain::verdict::{Level, Resource};
 
@@ -24,7 +25,7 @@ fn quiet() -> Signals {
 }
 
 fn judge(signals: &Signals) -> LimitingResource {
-    limits::judge(&signals.facts(), Lang::En)
+    limits::judge(&signals.facts())
 }
 
 fn named(signals: Signals) -> (Resource, Level) {
@@ -130,10 +131,14 @@ fn latency() {
 fn nothing_is_known() {
     assert_eq!(named(Signals::default()), NOTHING);
     assert_eq!(named(quiet()), NOTHING);
-    let sentence = judge(&quiet()).sentence("cp", Lang::En);
-    assert!(sentence.starts_with("The limit of cp is not determined: "), "{sentence}");
-    let nothing = LimitingResource::default().sentence("cp", Lang::En);
-    assert_eq!(nothing, "The limit of cp is not determined.");
+    let worded = |limiting: LimitingResource| {
+        let cell = CellSummary { limiting, ..CellSummary::default() };
+        let analysis = Analysis { cells: vec![cell], ..Analysis::default() };
+        said(&campaign(), &analysis, Lang::En).limiting.remove(0)
+    };
+    let sentence = worded(judge(&quiet()));
+    assert!(sentence.starts_with("unknown ("), "{sentence}");
+    assert_eq!(worded(LimitingResource::default()), "unknown");
     // Two contradicting signals.
     let both = Signals {
         used: 1.02,
@@ -144,7 +149,8 @@ fn nothing_is_known() {
         ..quiet()
     };
     let found = judge(&both);
-    assert!(!found.is_determined() && found.evidence[0].contains(" or "), "{found:?}");
+    assert!(!found.is_determined() && found.open.len() == 2, "{found:?}");
+    assert!(worded(found).contains(" or "));
 }
 
 #[test]
@@ -165,13 +171,12 @@ fn its_own_verdict_comes_first() {
         run(&mut results, id, (2.0, 3.0, 0.9));
         results.runs.last_mut().unwrap().verdict = Some(verdict(resource, level));
     }
-    let found = analyse(&results).cells[0].limiting.clone();
+    let analysis = analyse(&results);
+    let found = analysis.cells[0].limiting.clone();
     assert_eq!((found.resource, found.level, found.own), (Resource::Cpu, Level::Consistent, true));
-    assert_eq!(
-        found.sentence("hakobu", Lang::En),
-        "hakobu is limited by the CPU (consistent): its own verdict in 2 of 3 runs, cpu used cores 1.98, \
-         41 % of runnable time waiting."
-    );
+    let sentence = said(&results, &analysis, Lang::En).limiting.remove(0);
+    assert!(sentence.starts_with("CPU (likely: its own verdict in 2 of 3 runs, "), "{sentence}");
+    assert!(sentence.contains("1.98") && sentence.contains("41"), "{sentence}");
     let text = serde_json::to_string(&found).unwrap();
     assert!(text.starts_with(r#"{"resource":"cpu","level":"consistent","#), "{text}");
     // Without agreement the machine's counters decide.
@@ -196,29 +201,39 @@ fn stretches_say_from_where_to_where() {
     let (latency, cpu, none) =
         (of(Resource::Latency), of(Resource::Cpu), LimitingResource::default());
     let words = |points: &[(f64, &LimitingResource)], name: &str| -> Vec<String> {
-        stretches(points, name, Lang::En).into_iter().map(|of| of.sentence).collect()
+        let mut results = campaign();
+        results.header.x_name = Some(name.to_owned());
+        let sweep = Sweep { stretches: stretches(points), ..Sweep::default() };
+        let analysis = Analysis { sweeps: vec![sweep], ..Analysis::default() };
+        said(&results, &analysis, Lang::En).stretches.remove(0)
     };
     let points =
         [(1.0, &latency), (2.0, &latency), (4.0, &none), (8.0, &cpu), (16.0, &cpu), (32.0, &none)];
     assert_eq!(
         words(&points, "jobs"),
         [
-            "latency up to 2 jobs",
-            "not determined with 4 jobs",
-            "the CPU from 8 to 16 jobs",
-            "not determined from 32 jobs on"
+            "latency up to 2 jobs (likely)",
+            "unknown with 4 jobs",
+            "CPU from 8 to 16 jobs (likely)",
+            "unknown from 32 jobs up"
         ]
     );
-    assert_eq!(words(&[(1.0, &latency), (2.0, &cpu)], "jobs")[0], "latency with 1 job");
-    assert_eq!(words(&points[3..5], "numjobs"), ["the CPU from numjobs 8 to 16"]);
-    assert_eq!(words(&points[..1], "jobs"), ["latency with 1 job"]);
-    assert!(stretches(&[], "jobs", Lang::En).is_empty());
+    assert_eq!(words(&[(1.0, &latency), (2.0, &cpu)], "jobs")[0], "latency with 1 job (likely)");
+    assert_eq!(words(&points[3..5], "numjobs"), ["CPU from 8 to 16 jobs (likely)"]);
+    assert_eq!(words(&points[..1], "jobs"), ["latency with 1 job (likely)"]);
+    assert_eq!(words(&points[..1], "n"), ["latency with n=1 (likely)"]);
+    assert!(stretches(&[]).is_empty());
     let strong = LimitingResource { level: Level::AtLimit, ..cpu.clone() };
-    let found = stretches(&[(1.0, &strong), (2.0, &cpu)], "jobs", Lang::En);
+    let found = stretches(&[(1.0, &strong), (2.0, &cpu)]);
     assert_eq!((found.len(), found[0].limiting.level), (1, Level::Consistent));
 }
 
 // Counter-experiments: deliberate ones, and those implied by groups.
+
+/// The sentence about the first experiment.
+fn proved(found: &Analysis) -> String {
+    said(&campaign(), found, Lang::En).proofs.remove(0)
+}
 
 /// A cell with full CPUs and an experiment.
 fn tried(changed: &str, factor: f64, ratios: &[f64]) -> Results {
@@ -246,22 +261,24 @@ fn half_the_cpus_prove_what_the_signals_name() {
     // ln 0.51 ÷ ln 0.5.
     assert!(near(proof.elasticity.mid, 0.971, 0.01), "{proof:?}");
     assert!(proof.elasticity.low > 0.9 && proof.elasticity.high < 1.05, "{proof:?}");
-    assert!(
-        proof.sentence.starts_with("half the CPUs gave 0.51 × the speed (elasticity 0.97, ")
-            && proof.sentence.ends_with(": the CPU limits."),
-        "{}",
-        proof.sentence
-    );
+    let sentence = proved(&found);
+    assert_eq!(sentence, "half the CPUs ran 0.51× as fast: the CPU is the bottleneck.");
     let limiting = &found.cells[0].limiting;
     assert_eq!((limiting.resource, limiting.level), (Resource::Cpu, Level::Proven));
-    let verdict = found.verdict.join(" ");
-    assert!(verdict.contains("The CPU limits rsync: half the CPUs gave 0.51 ×."), "{verdict}");
+    let verdict = said(&campaign(), &found, Lang::En).verdict.join(" ");
+    let wanted =
+        "Bottleneck of rsync: CPU (proven by experiment: half the CPUs ran 0.51× as fast).";
+    assert!(verdict.contains(wanted), "{verdict}");
 }
 
 #[test]
 fn what_changes_nothing_does_not_limit() {
     let found = analyse(&tried("iops", 2.0, &[1.0, 1.01, 0.99, 1.02, 1.0]));
-    assert!(found.proofs[0].sentence.ends_with("the number of IOPS does not limit."));
+    assert!(
+        proved(&found).ends_with("the limit of IOPS is not the bottleneck."),
+        "{}",
+        proved(&found)
+    );
     assert_eq!(found.cells[0].limiting.level, Level::AtLimit);
     // The experiment refutes the signals.
     let found = analyse(&tried("cpus", 2.0, &[1.0, 1.01, 0.99, 1.02, 1.0]));
@@ -271,10 +288,10 @@ fn what_changes_nothing_does_not_limit() {
 #[test]
 fn what_is_not_clear_says_so() {
     let found = analyse(&tried("cpus", 0.5, &[0.7, 0.75, 0.72, 0.69, 0.71]));
-    assert!(found.proofs[0].sentence.contains("not clear"), "{}", found.proofs[0].sentence);
+    assert!(proved(&found).contains("unclear whether"), "{}", proved(&found));
     assert_eq!(found.cells[0].limiting.level, Level::AtLimit);
     let found = analyse(&tried("cpus", 0.5, &[0.5, 0.5]));
-    assert!(found.proofs[0].sentence.contains("2 pairs are too few to tell"));
+    assert!(proved(&found).contains("too few pairs to tell (2)"));
     // Invalid factors and missing ratios give no proof.
     for (factor, ratios) in
         [(1.0, [0.5; 3]), (0.0, [0.5; 3]), (f64::NAN, [0.5; 3]), (0.5, [0.0; 3])]
@@ -284,9 +301,7 @@ fn what_is_not_clear_says_so() {
     }
     // Reducing a resource that the signals do not name proves nothing.
     let found = analyse(&tried("iops", 0.5, &[0.5, 0.51, 0.49, 0.5]));
-    assert!(
-        found.proofs[0].sentence.ends_with("less of it is slower, but more may not be faster.")
-    );
+    assert!(proved(&found).ends_with("less of it is slower, but more may not be faster."));
     assert_eq!(found.cells[0].limiting.level, Level::AtLimit);
     // Other resources prove nothing about CPUs.
     let found = analyse(&tried("latency", 2.0, &[0.5, 0.51, 0.49, 0.5]));
@@ -300,24 +315,24 @@ fn an_end_without_cost() {
     let found = analyse(&tried("source", f64::INFINITY, &[2.5, 2.45, 2.55, 2.5]));
     let proof = &found.proofs[0];
     assert!(near(proof.elasticity.mid, 0.6, 0.01), "{proof:?}");
-    assert!(proof.sentence.contains("a source without cost gave 2.50 × the speed"), "{proof:?}");
-    assert!(proof.sentence.ends_with("the source limits."), "{proof:?}");
+    assert!(proved(&found).starts_with("a source without cost ran 2.50× as fast"), "{proof:?}");
+    assert!(proved(&found).ends_with("the source is the bottleneck."), "{proof:?}");
     let found = analyse(&tried("sink", 1.0, &[1.01, 1.0, 0.99, 1.02]));
-    assert!(found.proofs[0].sentence.ends_with("the target does not limit."), "{:?}", found.proofs);
+    assert!(proved(&found).ends_with("the target is not the bottleneck."), "{:?}", found.proofs);
 }
 
 #[test]
 fn another_endpoint() {
     for (ratios, follows) in [
-        ([1.5, 1.52, 1.48, 1.5], "the endpoint limits."),
-        ([1.0, 1.01, 0.99, 1.02], "the endpoint does not limit."),
+        ([1.5, 1.52, 1.48, 1.5], "the endpoint is the bottleneck."),
+        ([1.0, 1.01, 0.99, 1.02], "the endpoint is not the bottleneck."),
         // A slower endpoint says nothing about the first.
-        ([0.5, 0.51, 0.49, 0.5], "not clear whether the endpoint limits."),
+        ([0.5, 0.51, 0.49, 0.5], "unclear whether the endpoint is the bottleneck."),
     ] {
         let found = analyse(&tried("endpoint", 1.0, &ratios));
-        let sentence = &found.proofs[0].sentence;
+        let sentence = proved(&found);
         assert!(
-            sentence.contains("another endpoint gave ") && sentence.ends_with(follows),
+            sentence.starts_with("another endpoint ") && sentence.ends_with(follows),
             "{sentence}"
         );
         // The proof is about the server, not the CPUs.
@@ -353,22 +368,16 @@ fn groups_that_differ_in_one_condition_are_an_experiment() {
     let [proof] = found.proofs.as_slice() else { panic!("{:?}", found.proofs) };
     assert_eq!((proof.changed.as_str(), proof.about.as_str()), ("cpus", "cpus 1 → 2"));
     assert!(near(proof.elasticity.mid, 1.0, 0.03), "{proof:?}");
-    assert!(proof.sentence.ends_with("the CPU limits."), "{proof:?}");
+    assert!(proved(&found).ends_with(" as fast as 1: the CPU is the bottleneck."), "{proof:?}");
     // At the knee, here the last point.
     assert_eq!(proof.cell, 2);
-    let verdict = found.verdict.join(" ");
-    assert!(
-        verdict.contains("4 jobs are best, at the end of the sweep, so more may be faster."),
-        "{verdict}"
-    );
-    assert!(verdict.contains("The CPU limits: twice the CPUs gave "), "{verdict}");
+    let verdict = said(&campaign(), &found, Lang::En).verdict.join(" ");
+    assert!(verdict.contains("and the most that was tried; more may be faster"), "{verdict}");
+    assert!(verdict.contains("2 CPUs were 2"), "{verdict}");
     let found = analyse(&groups("iops", ["3000", "6k"], [10.0, 10.0]));
-    assert!(
-        found.proofs[0].sentence.contains("twice the IOPS gave 1.00 × the speed")
-            || found.proofs[0].sentence.contains("twice the IOPS gave 0.99 × the speed")
-            || found.proofs[0].sentence.contains("twice the IOPS gave 1.01 × the speed")
-    );
-    assert!(found.proofs[0].sentence.ends_with("does not limit."), "{:?}", found.proofs);
+    let sentence = proved(&found);
+    assert!(sentence.starts_with("IOPS: 3000 → 6k changed nothing: "), "{sentence}");
+    assert!(sentence.ends_with("is not the bottleneck."), "{sentence}");
     // Conditions without numbers, or with equal ones, are not an experiment.
     assert!(analyse(&groups("iops", ["few", "many"], [10.0, 5.0])).proofs.is_empty());
     assert!(analyse(&groups("bandwidth", ["1MB", "1000KB"], [10.0, 5.0])).proofs.is_empty());

@@ -1,11 +1,14 @@
 //! Published studies: the analysis has to reach the conclusions of their authors.
 
-use crate::analysis::compare::compare;
+use crate::analysis::analyse;
+use crate::analysis::compare::{
+    BuyerNeed, Conclusion, ConclusionChange, ConclusionKind, CostBasis, compare,
+};
 use crate::analysis::fit::FitModel;
 use crate::analysis::prices::{Prices, parse_machines, parse_price, parse_rated};
 use crate::analysis::statistics::{SpeedClaim, paired_ratio};
 use crate::analysis::tests::{campaign, cell, near, run, run_with};
-use crate::analysis::{Lang, analyse};
+use crate::report::{Lang, said, said_of_comparison};
 use crate::results::Results;
 use hakobu_explain::verdict::{Level, Resource};
 
@@ -52,48 +55,53 @@ fn rsync(times: &[(&str, Times)], cpus: f64) -> Results {
 
 #[test]
 fn a_two_cpus_stop_gaining_and_the_disk_is_not_why() {
-    let found = analyse(&rsync(&[("3000", LARGE_3000), ("6000", LARGE_6000)], 2.0));
+    let results = rsync(&[("3000", LARGE_3000), ("6000", LARGE_6000)], 2.0);
+    let found = analyse(&results);
+    let words = said(&results, &found, Lang::En);
     let knees: Vec<f64> = found.sweeps.iter().map(|sweep| sweep.knee.unwrap().x).collect();
     assert_eq!(knees, [16.0, 16.0]);
-    for sweep in &found.sweeps {
-        let words: Vec<&str> = sweep.stretches.iter().map(|of| of.sentence.as_str()).collect();
-        assert_eq!(words, ["latency up to 4 jobs", "the CPU from 8 jobs on"]);
+    for (sweep, words) in found.sweeps.iter().zip(&words.stretches) {
+        assert!(words[0].starts_with("latency up to 4 jobs ("), "{words:?}");
+        assert!(words[1].starts_with("CPU from 8 jobs up ("), "{words:?}");
         let last = &sweep.stretches[1].limiting;
         assert!(last.resource == Resource::Cpu && last.level >= Level::Consistent, "{last:?}");
         assert_eq!(sweep.fit.unwrap().model, FitModel::Cap);
     }
     // 98 % of two CPUs from 16 jobs on.
     assert_eq!(found.cells[4].limiting.level, Level::AtLimit);
-    let verdict = ["16 jobs are enough (99.8 % of the best).", "Limited by latency up to 4 jobs"];
-    for (sentence, said) in found.verdict.iter().zip(verdict) {
-        assert!(sentence.starts_with(said), "{:?}", found.verdict);
+    let verdict = words.verdict.join(" ");
+    for part in
+        ["3000 IOPS: 16 jobs are enough (17.2 s, 99.8% of peak)", "bottleneck beyond that: CPU ("]
+    {
+        assert!(verdict.contains(part), "{part}: {verdict}");
     }
     // Twice the IOPS: one run each is not proof, but the number is reported.
     let iops = found.proofs.iter().find(|of| of.changed == "iops").unwrap();
     assert!(iops.elasticity.mid.abs() < 0.1, "{iops:?}");
-    assert!(iops.sentence.contains("too few to tell"), "{}", iops.sentence);
-    assert!(found.caveats.iter().any(|of| of.starts_with("Only one run")), "{:?}", found.caveats);
+    assert!(words.proofs.iter().any(|of| of.contains("too few pairs to tell")));
+    assert!(words.caveats.iter().any(|of| of.starts_with("Only one run")), "{:?}", words.caveats);
 }
 
 #[test]
 fn a_eight_cpus_go_on() {
-    let found = analyse(&rsync(&[("3000", XLARGE_3000)], 8.0));
+    let results = rsync(&[("3000", XLARGE_3000)], 8.0);
+    let found = analyse(&results);
     let knee = found.sweeps[0].knee.unwrap();
     assert_eq!((knee.x, knee.at_edge), (32.0, true));
     let stretch = &found.sweeps[0].stretches[0];
-    assert_eq!((stretch.sentence.as_str(), stretch.to_x), ("latency up to 8 jobs", 8.0));
-    let both = [rsync(&[("3000", LARGE_3000)], 2.0), rsync(&[("3000", XLARGE_3000)], 8.0)];
-    let both = compare(&both, &Prices::default(), Lang::En);
+    assert_eq!(stretch.to_x, 8.0);
+    let words = &said(&results, &found, Lang::En).stretches[0][0];
+    assert!(words.starts_with("latency up to 8 jobs ("), "{words}");
+    let results = [rsync(&[("3000", LARGE_3000)], 2.0), rsync(&[("3000", XLARGE_3000)], 8.0)];
+    let both = compare(&results, &Prices::default());
     assert_eq!(both.names, ["2 CPUs", "8 CPUs"]);
     let row = both.rows.iter().find(|row| row.x == Some(32.0)).unwrap();
     let ratio = row.sides[1].unwrap().ratio.unwrap();
     assert!(near(ratio.ratio.mid, 17.122 / 5.854, 1e-9) && ratio.claim == SpeedClaim::Unclear);
-    let knee = both.changes.iter().find(|of| of.what == "knee").unwrap();
-    assert!(knee.differs, "{}", knee.sentence);
-    assert_eq!(
-        knee.sentence,
-        "The knee of rsync changes: 16 jobs on 2 CPUs and 32 jobs or more on 8 CPUs."
-    );
+    assert!(both.changes.iter().any(|of| of.kind == ConclusionKind::Knee && of.differs));
+    let wanted = "Knee of rsync differs: 16 jobs on 2 CPUs, 32 jobs or more on 8 CPUs.".to_owned();
+    let words = said_of_comparison(&results, &both, Lang::En);
+    assert!(words.contains(&wanted), "{words:?}");
 }
 
 /// Time of s5cmd for the same data, seconds. A quotient, because clippy takes the literal for π.
@@ -201,7 +209,7 @@ fn c_reads_level_off_and_writes_need_hardly_any_jobs() {
     let writes = knee(&i3, "randwrite");
     assert_eq!((writes.x, writes.at_edge), (2.0, false));
     const { assert!(I3_RANDWRITE[0] / I3_RANDWRITE[1] > 0.96) };
-    let both = compare(&[i2, i3], &Prices::default(), Lang::En);
+    let both = compare(&[i2, i3], &Prices::default());
     let row = |series: &str, x: f64| {
         both.rows.iter().find(|row| row.series == series && row.x == Some(x)).unwrap()
     };
@@ -215,7 +223,11 @@ fn c_reads_level_off_and_writes_need_hardly_any_jobs() {
     ] {
         assert!(near(100.0 * ratio(series, x), percent, 1e-3), "{series} {x}");
     }
-    assert!(both.changes.iter().any(|of| of.of == "randwrite" && of.what == "knee" && of.differs));
+    assert!(
+        both.changes
+            .iter()
+            .any(|of| of.of == "randwrite" && of.kind == ConclusionKind::Knee && of.differs)
+    );
 }
 
 #[test]
@@ -228,19 +240,21 @@ fn c_prices_are_those_of_the_study() {
     let per_hour = [parse_price("A=1.001/h").unwrap(), parse_price("i3=0.366/h").unwrap()];
     let rated = [parse_rated("i2=35000").unwrap(), parse_rated("B=206250").unwrap()];
     let prices = Prices::new(&names, &per_hour, &rated).unwrap();
-    let found = compare(&results, &prices, Lang::En);
+    let found = compare(&results, &prices);
     let rated = |name: &str| {
-        let cost = found.costs.iter().find(|cost| cost.name == name && cost.of == "rated");
+        let cost =
+            found.costs.iter().find(|cost| cost.name == name && cost.basis == CostBasis::Rated);
         cost.unwrap().per_1m_iops.unwrap()
     };
     assert_eq!(format!("{:.2} {:.2}", rated("i2"), rated("i3")), "28.60 1.77");
-    let best = found.best.iter().find(|of| of.need == "cheapest for 1M IOPS, as rated").unwrap();
+    let best = found.best.iter().find(|of| of.basis == CostBasis::Rated).unwrap();
     assert!(best.name == "i3" && best.clear, "{best:?}");
-    let fastest = found.best.iter().find(|of| of.need == "fastest").unwrap();
+    let fastest = found.best.iter().find(|of| of.need == BuyerNeed::Fastest).unwrap();
     // One run each: ahead, but not claimed.
     assert!(fastest.name == "i3" && !fastest.clear, "{fastest:?}");
     // A million operations at the measured 214,318 per second.
-    let cost = found.costs.iter().find(|cost| cost.name == "i3" && cost.of == "randread").unwrap();
+    let cost =
+        found.costs.iter().find(|cost| cost.name == "i3" && cost.series == "randread").unwrap();
     assert!(near(cost.per_million_ios.unwrap(), 0.366 / 3600.0 / 214_318.2 * 1e6, 1e-9));
     assert_eq!((cost.per_gb, cost.per_million_files), (None, None));
 }
@@ -256,8 +270,10 @@ fn c_machines_that_were_not_measured_have_prices_of_their_ratings() {
                  i3.2xlarge,0.732,412500,\ngp3,0.1,,125\n";
     let machines = parse_machines(table).unwrap();
     let prices = Prices::new(&names, &[], &[]).unwrap().with_machines(machines);
-    let found = compare(&results, &prices, Lang::En);
-    let rated = |name: &str| found.costs.iter().find(|of| of.name == name && of.rated).unwrap();
+    let found = compare(&results, &prices);
+    let rated = |name: &str| {
+        found.costs.iter().find(|of| of.name == name && of.basis != CostBasis::Measured).unwrap()
+    };
     let per_1m = |name: &str| format!("{:.2}", rated(name).per_1m_iops.unwrap());
     // Values of the study's table.
     assert_eq!(
@@ -269,7 +285,7 @@ fn c_machines_that_were_not_measured_have_prices_of_their_ratings() {
     // Measured machines have costs of their own; others only those of their ratings.
     let count = |name: &str| found.costs.iter().filter(|of| of.name == name).count();
     assert_eq!([count("i3.xlarge"), count("i3.2xlarge"), count("gp3")], [2, 1, 1]);
-    let best = found.best.iter().find(|of| of.need == "cheapest for 1M IOPS, as rated").unwrap();
+    let best = found.best.iter().find(|of| of.basis == CostBasis::Rated).unwrap();
     assert!(best.name.starts_with("i3."), "{best:?}");
 }
 
@@ -283,19 +299,20 @@ fn c_reads_reach_the_rated_limit_at_32_jobs_and_writes_at_1() {
     let names = ["i2".to_owned(), "i3".to_owned()];
     let rated = [parse_rated("A=35000/35000").unwrap(), parse_rated("B=206250/18750").unwrap()];
     let prices = Prices::new(&names, &[], &rated).unwrap();
-    let found = compare(&results, &prices, Lang::En);
+    let found = compare(&results, &prices);
     let said = |of: &str| {
-        let change = found.changes.iter().find(|c| c.what == "rated limit" && c.of == of).unwrap();
-        change.said[1].clone().unwrap()
+        let is = |c: &&ConclusionChange| c.kind == ConclusionKind::Rating && c.of == of;
+        found.changes.iter().find(is).unwrap().said[1].clone().unwrap()
     };
-    assert_eq!(said("randread"), "reached with numjobs 32");
-    assert_eq!(said("randwrite"), "reached with numjobs 1");
+    assert_eq!(said("randread"), Conclusion::Reached(32.0));
+    assert_eq!(said("randwrite"), Conclusion::Reached(1.0));
     // With one rating for both, writes never reach it.
     let rated = [parse_rated("B=206250").unwrap()];
     let prices = Prices::new(&names, &[], &rated).unwrap();
-    let found = compare(&results, &prices, Lang::Ja);
-    let change = found.changes.iter().find(|c| c.what == "公称値" && c.of == "randwrite").unwrap();
-    assert_eq!(change.said, [None, Some("未到達".to_owned())]);
+    let found = compare(&results, &prices);
+    let is = |c: &&ConclusionChange| c.kind == ConclusionKind::Rating && c.of == "randwrite";
+    let change = found.changes.iter().find(is).unwrap();
+    assert_eq!(change.said, [None, Some(Conclusion::NotReached)]);
 }
 
 /// s3cmd under parallel with as many jobs as files, and four per core (2013): one run each.
@@ -309,7 +326,8 @@ fn d_one_run_each_claims_nothing() {
     let found = analyse(&results);
     assert_eq!(found.comparisons.len(), 1);
     assert_eq!(found.comparisons[0].ratio.claim, SpeedClaim::Unclear);
-    assert!(found.verdict[0].contains("too few runs"), "{:?}", found.verdict);
+    let verdict = said(&results, &found, Lang::En).verdict;
+    assert!(verdict[0].contains("too few runs"), "{verdict:?}");
 }
 
 /// cp, rsync and rsync with a rate limit, one file of 4 GiB.

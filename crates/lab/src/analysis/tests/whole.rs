@@ -3,7 +3,9 @@
 use crate::analysis::fit::FitModel;
 use crate::analysis::statistics::SpeedClaim;
 use crate::analysis::tests::{campaign, cell, near, normal, run};
-use crate::analysis::{Analysis, Lang, analyse, analyse_in, tests};
+use crate::analysis::{analyse, tests};
+use crate::report;
+use crate::report::Lang;
 use crate::results::{CounterExperiment, LoadCurves, Results};
 use hakobu_explain::verdict::Resource;
 
@@ -42,22 +44,24 @@ fn two_tools(noise: f64, seed: u64, blocks: u32) -> Results {
 
 #[test]
 fn a_campaign_says_what_its_machine_is() {
-    let found = analyse(&two_tools(0.01, 3, 7));
+    let results = two_tools(0.01, 3, 7);
+    let found = analyse(&results);
+    let words = report::said(&results, &found, Lang::En);
     assert_eq!(found.cells.len(), 11);
     assert_eq!(found.sweeps.len(), 2);
-    for sweep in &found.sweeps {
+    for (sweep, words) in found.sweeps.iter().zip(&words.stretches) {
         let knee = sweep.knee.unwrap();
         assert_eq!((knee.x, knee.at_edge), (8.0, false), "{knee:?}");
         let fit = sweep.fit.unwrap();
         assert_eq!((fit.model, sweep.rate_unit.as_str()), (FitModel::Cap, "files/s"));
         let least = if sweep.series == "hakobu" { 2.0 } else { 6.0 };
         assert!(near(fit.value(32.0), least, 0.1), "{fit:?}");
-        let words: Vec<&str> = sweep.stretches.iter().map(|of| of.sentence.as_str()).collect();
-        assert_eq!(words, ["latency up to 4 jobs", "the CPU from 8 jobs on"]);
+        assert_eq!(words[0], "latency up to 4 jobs (likely)");
+        assert!(words[1].starts_with("CPU from 8 jobs up ("), "{words:?}");
     }
     let [rival] = found.comparisons.as_slice() else { panic!("{:?}", found.comparisons) };
-    assert_eq!(rival.ratio.claim, SpeedClaim::Slower);
-    assert!(near(rival.ratio.ratio.mid, 1.0 / 3.0, 0.05), "{rival:?}");
+    assert_eq!(rival.ratio.claim, SpeedClaim::Faster);
+    assert!(near(rival.ratio.ratio.mid, 3.0, 0.05), "{rival:?}");
     let [control] = found.controls.as_slice() else { panic!("{:?}", found.controls) };
     assert!(matches!(control.ratio.claim, SpeedClaim::Same | SpeedClaim::Unclear), "{control:?}");
     assert!(found.noise.is_some_and(|noise| noise > 0.0 && noise < 0.05), "{:?}", found.noise);
@@ -66,21 +70,18 @@ fn a_campaign_says_what_its_machine_is() {
     assert!(near(of.cpu_s_per_1000_files.unwrap(), 2.0, 1e-9), "{of:?}");
     assert!(near(of.cpu_s_per_gb.unwrap(), 4.0 / 0.008_192, 1e-9));
     assert_eq!((of.runs, of.failed, of.rss_bytes), (7, 0, 1_048_576.0));
-    let verdict = found.verdict.join(" ");
+    let verdict = words.verdict.join(" ");
     assert!(verdict.starts_with("hakobu was fastest ("), "{verdict}");
-    for part in [
-        " × as fast as rsync (",
-        "8 jobs are ",
-        "latency up to 4 jobs (consistent) and the CPU from 8 jobs on (",
-    ] {
+    for part in ["× (2.9", " as fast as rsync.", "8 jobs are ", "; bottleneck beyond that: CPU ("]
+    {
         assert!(verdict.contains(part), "{part}: {verdict}");
     }
     assert!((1..=4).contains(&found.verdict.len()));
-    assert_eq!(found.caveats, [""; 0], "{:?}", found.caveats);
+    assert!(found.caveats.is_empty(), "{:?}", found.caveats);
     // Equal results give an equal analysis.
     assert_eq!(analyse(&two_tools(0.01, 3, 7)), found);
     let text = serde_json::to_string(&found).unwrap();
-    assert!(text.contains(r#""model":"cap""#) && text.contains(r#""claim":"slower""#), "{text}");
+    assert!(text.contains(r#""claim":"faster""#), "{text}");
 }
 
 #[test]
@@ -110,12 +111,12 @@ fn failed_runs_and_warm_ups_do_not_count() {
     assert_eq!((of.runs, of.failed, of.value.unwrap().mid), (4, 1, 1.0));
     assert_eq!(of.problems, ["12 files are missing."]);
     assert_eq!((found.cells[1].runs, found.cells[1].value), (0, None));
-    let caveats = found.caveats.join(" ");
-    assert!(
-        caveats.contains("2 runs failed and do not count (cp and broken): 12 files are missing.")
-    );
-    assert!(caveats.contains("No successful run: broken."), "{caveats}");
-    assert!(found.verdict[0].starts_with("cp: 1 s at best."), "{:?}", found.verdict);
+    let words = report::said(&results, &found, Lang::En);
+    let caveats = words.caveats.join(" ");
+    let failed = "Runs that failed and do not count: 1 (cp): 12 files are missing.";
+    assert!(caveats.contains(failed), "{caveats}");
+    assert!(caveats.contains("No run of broken succeeded: it did not end well."), "{caveats}");
+    assert_eq!(words.verdict[0], "cp: 1 s (median of 4).");
 }
 
 #[test]
@@ -128,7 +129,10 @@ fn outliers_are_flagged_and_counted() {
     let found = analyse(&results);
     assert_eq!((found.cells[0].outliers.clone(), found.cells[0].runs), (vec![4], 7));
     assert!(near(found.cells[0].mean.unwrap(), 11.0 / 7.0, 1e-9));
-    assert!(found.caveats[0].contains("1 outlier (cp); they are not removed."));
+    assert_eq!(
+        report::said(&results, &found, Lang::En).caveats[0],
+        "Outliers, not removed: 1 (cp)."
+    );
     // Equal values have no outliers, nor have three values.
     results.runs.iter_mut().for_each(|run| run.wall_s = 1.0);
     assert!(analyse(&results).cells[0].outliers.is_empty());
@@ -147,15 +151,13 @@ fn rates_instead_of_times() {
     }
     run(&mut results, fio, (1.0, 0.1, 0.1));
     let found = analyse(&results);
-    // hakobu is the reference; a run without the metric does not count.
-    assert_eq!((found.comparisons[0].a, found.comparisons[0].b), (fio, own));
-    assert_eq!(found.comparisons[0].ratio.claim, SpeedClaim::Slower);
+    // The baseline is not hakobu; a run without the metric does not count.
+    assert_eq!((found.comparisons[0].a, found.comparisons[0].b), (own, fio));
+    assert_eq!(found.comparisons[0].ratio.claim, SpeedClaim::Faster);
     assert_eq!(found.cells[0].problems, ["it has no iops"]);
-    assert!(
-        found.verdict[0].contains("(1,502 IOPS), 1.50 × as fast as fio"),
-        "{:?}",
-        found.verdict
-    );
+    let verdict = report::said(&results, &found, Lang::En).verdict;
+    assert!(verdict[0].contains("(1,502 IOPS), 1.50× "), "{verdict:?}");
+    assert!(verdict[0].ends_with(" as fast as fio."), "{verdict:?}");
 }
 
 #[test]
@@ -171,14 +173,14 @@ fn machines_that_disturb_are_told() {
     if let Some(end) = &mut results.end {
         (end.reason, end.overhead) = ("budget".to_owned(), 0.05);
     }
-    let caveats = analyse(&results).caveats.join("\n");
+    let caveats = report::said(&results, &analyse(&results), Lang::En).caveats.join("\n");
     for part in [
         "time budget ran out",
-        "hypervisor took up to 12 %",
+        "hypervisor took up to 12%",
         "Other processes used",
         "Cold and warm runs are mixed",
-        "The measurement itself took 5 %",
-        "0.10 × the described size",
+        "own sampling used 5% of one CPU",
+        "0.10× the described size",
         "Left out: fpsync: apt install fpart",
     ] {
         assert!(caveats.contains(part), "{part}: {caveats}");
@@ -205,7 +207,8 @@ fn curves_tell_from_when_runs_are_steady() {
 #[test]
 fn nothing_was_measured() {
     let found = analyse(&Results::default());
-    assert_eq!(found.verdict, ["No run succeeded, so there is no result."]);
+    let verdict = report::said(&Results::default(), &found, Lang::En).verdict;
+    assert_eq!(verdict, ["No run succeeded, so there is no result."]);
     assert!(found.cells.is_empty() && found.noise.is_none());
     let mut results = campaign();
     cell(&mut results, "", "cp", Some(1.0));
@@ -226,20 +229,21 @@ fn many_groups_are_counted() {
         }
     }
     let found = analyse(&results);
-    assert_eq!(found.verdict[0], "hakobu was fastest in 2 of 3 groups, cp in 1.");
+    let first =
+        |results: &Results| report::said(results, &analyse(results), Lang::En).verdict.remove(0);
+    assert_eq!(first(&results), "hakobu was fastest in 2 of 3 groups, cp in 1.");
     assert_eq!(found.comparisons.len(), 3);
     for run in results.runs.iter_mut().filter(|run| run.cell == 5) {
         run.wall_s *= 8.0;
     }
-    let found = analyse(&results);
-    let verdict = &found.verdict[0];
+    let verdict = first(&results);
     assert!(verdict.starts_with("hakobu was fastest in all 3 groups, "), "{verdict}");
-    assert!(verdict.ends_with(" × as fast as the next."), "{verdict}");
+    assert!(verdict.ends_with("× as fast as the next."), "{verdict}");
     // Two groups have a sentence each.
     results.header.cells.truncate(4);
-    let found = analyse(&results);
-    assert!(found.verdict[0].starts_with("A: hakobu was fastest ("), "{:?}", found.verdict);
-    assert!(found.verdict[0].contains("); b: hakobu was fastest ("), "{:?}", found.verdict);
+    let verdict = first(&results);
+    assert!(verdict.starts_with("a: hakobu was fastest ("), "{verdict}");
+    assert!(verdict.contains(" b: hakobu was fastest ("), "{verdict}");
 }
 
 #[test]
@@ -251,10 +255,9 @@ fn a_tool_that_finds_its_jobs_by_itself_is_told_first() {
         run(&mut results, id, (1.0, 1.9, 0.1));
         results.runs.last_mut().unwrap().verdict = Some(verdict.clone());
     }
-    let found = analyse(&results).verdict.join(" ");
-    assert!(found.contains(
-        "hakobu auto is limited by the CPU (at the limit); hakobu by latency up to 4 jobs"
-    ));
+    let said = report::said(&results, &analyse(&results), Lang::En).verdict;
+    assert!(said[1].starts_with("Bottleneck of hakobu auto: CPU (at its limit: "), "{said:?}");
+    assert!(said[2].starts_with("hakobu: 8 jobs are "), "{said:?}");
 }
 
 // Exact sentences in both languages, from the same numbers.
@@ -297,8 +300,13 @@ fn groups() -> Results {
     results
 }
 
+/// The first sentence of the verdict.
+fn first(of: &Results, lang: Lang) -> String {
+    report::said(of, &analyse(of), lang).verdict.remove(0)
+}
+
 fn said(of: &Results, lang: Lang) -> String {
-    let found = analyse_in(of, lang);
+    let found = report::said(of, &analyse(of), lang);
     [found.verdict, found.caveats].concat().join("\n") + "\n"
 }
 
@@ -319,8 +327,8 @@ fn what_is_level_with_what_is_named() {
     // With two groups each has its own sentence.
     let mut two = groups();
     two.header.cells.truncate(6);
-    assert_eq!(analyse(&two).verdict[0], EN_TWO);
-    assert_eq!(analyse_in(&two, Lang::Ja).verdict[0], JA_TWO);
+    assert_eq!(first(&two, Lang::En), EN_TWO);
+    assert_eq!(first(&two, Lang::Ja), JA_TWO);
 }
 
 #[test]
@@ -335,43 +343,27 @@ fn the_verdict_on_many_groups_stays_short() {
         }
     }
     let said = [
-        "hakobu was fastest in 3 of 4 groups, rsync in 1. Within noise of hakobu: rsync in 2 of 4 groups; cp in \
-         1 of 4 groups. Within noise of rsync: cp in large.",
-        "4 グループ中 3 グループで hakobu、1 グループで rsync が最速です。hakobu との差は次のツールで誤差の範囲です: \
-         rsync（2 グループ）、cp（1 グループ）。rsync との差は次のツールで誤差の範囲です: cp（large）。",
+        "hakobu was fastest in 3 of 4 groups, rsync in 1. In 3 of 4 groups the lead is within noise: rsync, cp.",
+        "4 グループ中 3 グループで hakobu、1 グループで rsync が最速です。4 グループ中 3 グループでは 1 位との差が誤差の範囲です: rsync、cp。",
     ];
-    assert_eq!(analyse(&named).verdict[0], said[0]);
-    assert_eq!(analyse_in(&named, Lang::Ja).verdict[0], said[1]);
+    assert_eq!(first(&named, Lang::En), said[0]);
+    assert_eq!(first(&named, Lang::Ja), said[1]);
     // Groups with too few runs are one sentence.
     let mut few = groups();
     few.runs.retain(|run| run.block < 2 || !(3..6).contains(&run.cell));
-    let said = analyse(&few).verdict[0].clone();
+    let said = first(&few, Lang::En);
     assert!(said.ends_with("In 1 of 4 groups there are too few runs to be sure."), "{said}");
     few.runs.retain(|run| run.block < 2);
     let said =
         "hakobu was fastest in 3 of 4 groups, rsync in 1. There are too few runs to be sure.";
-    assert_eq!(analyse(&few).verdict[0], said);
+    assert_eq!(first(&few, Lang::En), said);
 }
 
 #[test]
-fn numbers_and_names_do_not_depend_on_the_language() {
-    let (en, ja) = (analyse(&whole()), analyse_in(&whole(), Lang::Ja));
-    assert_eq!(
-        (&en.comparisons, &en.controls, en.noise),
-        (&ja.comparisons, &ja.controls, ja.noise)
-    );
-    let plain = |of: &Analysis| -> Vec<_> {
-        let sweeps = of.sweeps.iter().map(|sweep| (sweep.knee, sweep.fit));
-        sweeps.collect()
-    };
-    assert_eq!(plain(&en), plain(&ja));
-    for (en, ja) in en.cells.iter().zip(&ja.cells) {
-        assert_eq!((en.value, en.limiting.resource), (ja.value, ja.limiting.resource));
-        assert_eq!(
-            (en.limiting.level, en.limiting.evidence.len()),
-            (ja.limiting.level, ja.limiting.evidence.len())
-        );
-    }
+fn both_languages_say_as_much() {
+    let results = whole();
+    let found = analyse(&results);
+    let [en, ja] = [Lang::En, Lang::Ja].map(|lang| report::said(&results, &found, lang));
     // Same number of sentences, each one different.
     assert_eq!((en.verdict.len(), en.caveats.len()), (ja.verdict.len(), ja.caveats.len()));
     let is_japanese = |text: &String| text.chars().any(|c| matches!(c, '\u{3040}'..='\u{9fff}'));
@@ -380,32 +372,32 @@ fn numbers_and_names_do_not_depend_on_the_language() {
 }
 
 const EN_SWEEP: &str = "\
-hakobu was fastest (1.81 s with 8 jobs), 3.00 × as fast as rsync.
-8 jobs are best for hakobu; 8 jobs are best for rsync.
-The CPU limits hakobu: half the CPUs gave 0.50 ×.
-1 run failed and does not count (hakobu with 1 job): 12 files are missing.
+hakobu was fastest (1.81 s with 8 jobs), 3.00× as fast as rsync.
+hakobu: 8 jobs are fastest (1.81 s); beyond that the CPU is the bottleneck: half the CPUs ran 0.50× as \
+fast. rsync: 8 jobs are fastest (5.44 s); bottleneck beyond that: CPU (at its limit).
+Runs that failed and do not count: 1 (hakobu with 1 job): 12 files are missing.
 Left out: cpz: not installed
 ";
 const JA_SWEEP: &str = "\
-最も速いのは hakobu（8 ジョブで 1.81 s）で、rsync の 3.00 倍の速さです。
-hakobu は 8 ジョブが最良です。rsync は 8 ジョブが最良です。
-hakobu の制限要因は CPU です。CPU 数を半分にすると 0.50 倍。
-失敗した 1 回は除外しました（hakobu（1 ジョブ））: 12 files are missing。
+最も速いのは hakobu（8 並列で 1.81 s）で、rsync の 3.00 倍の速さです。
+hakobu: 8 並列が最速です（1.81 s）。それ以上は CPU がボトルネックです（CPU 数を半分にすると 0.50 倍の速さ）。\
+rsync: 8 並列が最速です（5.44 s）。それ以上のボトルネック: CPU（上限に到達）。
+失敗して除外した測定: 1 回（hakobu（1 並列））: 12 files are missing。
 省略: cpz: not installed
 ";
 const EN_GROUPS: &str = "\
-hakobu was fastest in 3 of 4 groups, rsync in 1. Within noise of hakobu: rsync in small and links; cp in \
-links. Within noise of rsync: cp in large.
-The limit of hakobu is not determined: 0.2 of 2 CPUs used.
+hakobu was fastest in 3 of 4 groups, rsync in 1. In 3 of 4 groups the lead is within noise: small (rsync), \
+links (rsync, cp), large (cp).
+Bottleneck of hakobu: unknown (0.2 of 2 CPUs used).
 ";
 const JA_GROUPS: &str = "\
-4 グループ中 3 グループで hakobu、1 グループで rsync が最速です。hakobu との差は次のツールで誤差の範囲です: \
-rsync（small と links）、cp（links）。rsync との差は次のツールで誤差の範囲です: cp（large）。
-hakobu の制限要因は判定できません（2 CPU 中 0.2 を使用）。
+4 グループ中 3 グループで hakobu、1 グループで rsync が最速です。4 グループ中 3 グループでは 1 位との差が誤差の範囲です: \
+small（rsync）、links（rsync、cp）、large（cp）。
+hakobu のボトルネック: 不明（2 CPU 中 0.2 を使用）。
 ";
 const EN_TWO: &str = "\
-Small: hakobu and rsync were equally fast within noise (1 s), 2.00 × as fast as cp; deep: hakobu was \
-fastest (1 s), 2.00 × as fast as rsync.";
+small: No significant difference between hakobu (1.00 s) and rsync (1.00 s); hakobu was 2.00× as fast as cp. \
+deep: hakobu was fastest (1.00 s), 2.00× as fast as rsync.";
 const JA_TWO: &str = "\
-small: hakobu と rsync の差は誤差の範囲です（1 s、cp の 2.00 倍の速さ）。deep: 最も速いのは \
-hakobu（1 s）で、rsync の 2.00 倍の速さです。";
+small: hakobu（1.00 s）と rsync（1.00 s）に有意差はありません。hakobu は cp の 2.00 倍の速さです。\
+deep: 最も速いのは hakobu（1.00 s）で、rsync の 2.00 倍の速さです。";

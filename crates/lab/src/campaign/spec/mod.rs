@@ -71,6 +71,8 @@ impl CampaignSpec {
         }
         let title = top.required("title")?;
         let question = top.required("question")?;
+        let title_ja = top.text("title_ja")?.unwrap_or_default();
+        let question_ja = top.text("question_ja")?.unwrap_or_default();
         let study = top.text("study")?;
         let metric = top.text("metric")?.unwrap_or_else(|| "wall_s".to_owned());
         let more_is_better = top.truth("more_is_better")?.unwrap_or(false);
@@ -98,6 +100,8 @@ impl CampaignSpec {
                 name,
                 title,
                 question,
+                title_ja,
+                question_ja,
                 metric,
                 more_is_better,
                 published,

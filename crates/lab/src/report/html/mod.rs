@@ -1,381 +1,299 @@
 //! Report as one self-contained HTML page: loads no resources, is complete without scripts, and is well-formed XML.
 //! Foreign text is escaped by [`html`].
 
-use crate::chart::{ChartLabel, PLOT_LEFT_PX, PLOT_RIGHT_PX};
+use crate::chart::{Chart, ChartLabel, NARROW_PX};
 use crate::escape::{html, json_in_script};
-use crate::report::document::{ReportBlock, ReportTable};
+use crate::report::document::{RUN_PICTURES_MAX, ReportBlock, ReportTable, sections};
 use crate::report::facts::ReportFacts;
-use crate::report::load_chart::{LoadChart, timeline, typical};
+use crate::report::load_chart::LoadChart;
 use crate::report::sweep_chart::DescribedChart;
-use crate::report::words::{ReportWords, with};
-use crate::report::{ReportPart, document, sweep_chart, tables};
+use crate::report::words::ReportWords;
+use crate::report::{ReportPart, tables};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
-/// Most charts of single runs in a page: each takes about 25 kB.
-const RUN_PICTURES_MAX: usize = 8;
 /// Content security policy: no external resources.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
 
 /// Renders the page.
-pub(super) fn page(parts: &[ReportPart], words: &ReportWords) -> Result<String, String> {
+pub(super) fn page(parts: &[ReportPart], words: &'static ReportWords) -> Result<String, String> {
     let all: Vec<ReportFacts<'_>> = parts.iter().map(ReportPart::facts).collect();
     let is_alone = all.len() == 1;
     let level = if is_alone { 2 } else { 3 };
     let pictures = RUN_PICTURES_MAX.div_ceil(all.len().max(1));
-    let mut body = String::new();
-    let headline = all.first().map_or(words.report, ReportFacts::title);
-    body.push_str(&format!("<header>\n<h1>{}</h1>\n", html(headline)));
+    let headline = all.first().map_or(words.report, |facts| facts.title_in(words.lang));
+    let mut page = HtmlPage { body: String::new(), contents: Vec::new(), words };
+    page.body.push_str(&format!("<header>\n<h1>{}</h1>\n", html(headline)));
     if let [facts] = all.as_slice() {
-        origin(&mut body, facts, words);
+        page.origin(facts);
     }
-    body.push_str("</header>\n<main>\n");
-    let mut contents: Vec<(String, String)> = Vec::new();
+    page.body.push_str("</header>\n<main>\n");
     if !is_alone {
-        let text = machines_section(&all, words);
-        contents.push(("machines".to_owned(), words.machines.to_owned()));
-        body.push_str(&text);
+        page.machines(&all)?;
     }
     for (i, (facts, name)) in all.iter().zip(tables::names(&all)).enumerate() {
         let prefix = format!("r{}", i + 1);
         if !is_alone {
-            let heading = format!("{}: {}", name, facts.title());
-            body.push_str(&format!("<article>\n<h2 id=\"{prefix}\">{}</h2>\n", html(&heading)));
-            origin(&mut body, facts, words);
-            contents.push((prefix.clone(), name));
+            let heading = format!("{name}: {}", facts.title_in(words.lang));
+            let heading = html(&heading);
+            page.body.push_str(&format!("<article>\n<h2 id=\"{prefix}\">{heading}</h2>\n"));
+            page.origin(facts);
+            page.contents.push((prefix.clone(), name));
         }
-        let found = sections(facts, words, &prefix, level, pictures)?;
-        for section in found {
-            body.push_str(&section.text(level));
+        for section in sections(facts, words, pictures) {
+            let id = format!("{prefix}-{}", section.name);
+            let class = if section.name == "verdict" { "verdict" } else { "" };
+            page.section(&id, &section.title, class, level, &section.blocks)?;
             if is_alone {
-                contents.push((section.id, section.title));
+                page.contents.push((id, section.title));
             }
         }
         if !is_alone {
-            body.push_str("</article>\n");
+            page.body.push_str("</article>\n");
         }
     }
-    body.push_str("</main>\n");
-    Ok(document(headline, &contents, &body, words))
+    page.body.push_str("</main>\n");
+    Ok(page.document(headline))
 }
 
-/// Renders a comparison as a page.
+/// Renders a comparison as a page; its headings begin sections.
 pub(super) fn comparison_page(
     headline: &str,
     blocks: &[ReportBlock],
-    words: &ReportWords,
-) -> String {
-    let mut sections: Vec<HtmlSection> = Vec::new();
-    for block in blocks {
-        if let ReportBlock::Heading(title) = block {
-            let id = format!("s{}", sections.len() + 1);
-            // The first section is emphasised.
-            let class = if sections.is_empty() { "verdict" } else { "" };
-            sections.push(HtmlSection { id, title: title.clone(), class, text: String::new() });
-            continue;
-        }
-        if let Some(section) = sections.last_mut() {
-            push_blocks(&mut section.text, words.lang.code(), [block]);
-        }
+    words: &'static ReportWords,
+) -> Result<String, String> {
+    let mut page = HtmlPage { body: String::new(), contents: Vec::new(), words };
+    page.body.push_str(&format!("<header>\n<h1>{}</h1>\n</header>\n<main>\n", html(headline)));
+    let is_heading = |block: &ReportBlock| matches!(block, ReportBlock::Heading(_));
+    for (at, section) in blocks.chunk_by(|_, next| !is_heading(next)).enumerate() {
+        let Some((ReportBlock::Heading(title), rest)) = section.split_first() else { continue };
+        let id = format!("s{}", at + 1);
+        // The first section is emphasised.
+        page.section(&id, title, if at == 0 { "verdict" } else { "" }, 2, rest)?;
+        page.contents.push((id, title.clone()));
     }
-    let mut body = format!("<header>\n<h1>{}</h1>\n</header>\n<main>\n", html(headline));
-    body.extend(sections.iter().map(|section| section.text(2)));
-    body.push_str("</main>\n");
-    let contents: Vec<(String, String)> =
-        sections.into_iter().map(|section| (section.id, section.title)).collect();
-    document(headline, &contents, &body, words)
+    page.body.push_str("</main>\n");
+    Ok(page.document(headline))
 }
 
-fn document(
-    headline: &str,
-    contents: &[(String, String)],
-    body: &str,
-    words: &ReportWords,
-) -> String {
-    let code = words.lang.code();
-    format!(
-        "<!DOCTYPE html>\n<html lang=\"{code}\">\n<head>\n<meta charset=\"utf-8\"/>\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\"/>\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
-         <title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n{}{body}\
-         <script>\n{SCRIPT}</script>\n</body>\n</html>\n",
-        html(headline),
-        navigation(contents, words)
-    )
+/// A page that grows.
+struct HtmlPage {
+    body: String,
+    /// Identifiers and titles of sections.
+    contents: Vec<(String, String)>,
+    words: &'static ReportWords,
 }
 
-fn navigation(contents: &[(String, String)], words: &ReportWords) -> String {
-    let links = contents
-        .iter()
-        .map(|(id, title)| format!("<li><a href=\"#{id}\">{}</a></li>\n", html(title)));
-    let links: String = links.collect();
-    format!("<nav aria-label=\"{}\"><ul>\n{links}</ul></nav>\n", html(words.contents))
-}
-
-/// Section that compares several machines.
-fn machines_section(all: &[ReportFacts<'_>], words: &ReportWords) -> String {
-    let mut text = String::new();
-    for (facts, name) in all.iter().zip(tables::names(all)) {
-        text.push_str(&format!("<div class=\"verdict\"><strong>{}</strong>\n", html(&name)));
-        verdict(&mut text, facts, words);
-        text.push_str("</div>\n");
-    }
-    table(&mut text, &tables::side_by_side(all, words));
-    table(&mut text, &tables::fingerprints(all, words));
-    let section = HtmlSection {
-        id: "machines".to_owned(),
-        title: words.machines.to_owned(),
-        class: "",
-        text,
-    };
-    section.text(2)
-}
-
-/// A section.
-pub(super) struct HtmlSection {
-    pub(super) id: String,
-    pub(super) title: String,
-    /// CSS class of the element; may be empty.
-    class: &'static str,
-    pub(super) text: String,
-}
-
-impl HtmlSection {
-    /// Renders the element, with a heading of this level.
-    pub(super) fn text(&self, level: usize) -> String {
-        let class = match self.class {
-            "" => String::new(),
-            class => format!(" class=\"{class}\""),
-        };
+impl HtmlPage {
+    fn document(&self, headline: &str) -> String {
+        let code = self.words.lang.code();
+        let links = self
+            .contents
+            .iter()
+            .map(|(id, title)| format!("<li><a href=\"#{id}\">{}</a></li>\n", html(title)));
+        let (links, contents) = (links.collect::<String>(), html(self.words.contents));
+        let (headline, body) = (html(headline), &self.body);
         format!(
-            "<section{class} aria-labelledby=\"{id}\">\n<h{level} id=\"{id}\">{}</h{level}>\n{}\
-             </section>\n",
-            html(&self.title),
-            self.text,
-            id = self.id
+            "<!DOCTYPE html>\n<html lang=\"{code}\">\n<head>\n<meta charset=\"utf-8\"/>\n\
+             <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\"/>\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
+             <title>{headline}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
+             <nav aria-label=\"{contents}\"><ul>\n{links}</ul></nav>\n{body}\
+             <script>\n{SCRIPT}</script>\n</body>\n</html>\n"
         )
     }
-}
 
-/// Question, date and programs.
-pub(super) fn origin(out: &mut String, facts: &ReportFacts<'_>, words: &ReportWords) {
-    let header = facts.header();
-    if !header.question.is_empty() {
-        paragraph(out, &header.question);
-    }
-    out.push_str(&format!("<p class=\"soft\">{}</p>\n", html(&tables::origin(facts, words))));
-}
-
-/// Sentences of the verdict.
-pub(super) fn verdict(out: &mut String, facts: &ReportFacts<'_>, words: &ReportWords) {
-    list(out, words.lang.code(), &facts.analysis.verdict);
-}
-
-/// Renders all sections; `pictures` is the number of single runs to draw.
-pub(super) fn sections(
-    facts: &ReportFacts<'_>,
-    words: &ReportWords,
-    prefix: &str,
-    level: usize,
-    pictures: usize,
-) -> Result<Vec<HtmlSection>, String> {
-    let mut found = Vec::new();
-    let mut add = |name: &str, title: &str, class: &'static str, text: String| {
-        let id = format!("{prefix}-{name}");
-        found.push(HtmlSection { id, title: title.to_owned(), class, text });
-    };
-    let mut text = String::new();
-    verdict(&mut text, facts, words);
-    add("verdict", words.verdict, "verdict", text);
-    add("sweep", sweep_title(facts, words), "", groups(facts, words, prefix, level)?);
-    add("tools", words.tools, "", tools(facts, words));
-    let shown = |blocks: &[ReportBlock]| {
-        let mut text = String::new();
-        push_blocks(&mut text, words.lang.code(), blocks);
-        text
-    };
-    let none = || [ReportBlock::Text(words.no_proofs.to_owned())];
-    let proofs =
-        document::proofs(facts, words).map_or_else(|| shown(&none()), |found| shown(&found));
-    add("proofs", words.proofs, "", proofs);
-    add("controls", words.controls, "", shown(&document::controls(facts, words)));
-    add("load", words.load, "", loads(facts, words, prefix, pictures)?);
-    add("caveats", words.caveats, "", shown(&document::caveats(facts, words)));
-    add("machine", words.machine, "", shown(&document::machine(facts, words)));
-    add("runs", words.raw_runs, "", runs(facts, words));
-    Ok(found)
-}
-
-fn sweep_title<'a>(facts: &ReportFacts<'_>, words: &'a ReportWords) -> &'a str {
-    let is_swept = facts.header().cells.iter().any(|cell| cell.x.is_some());
-    if is_swept { words.sweep } else { words.comparison }
-}
-
-/// For each group: chart, table, knee and fit; then published figures.
-fn groups(
-    facts: &ReportFacts<'_>,
-    words: &ReportWords,
-    prefix: &str,
-    level: usize,
-) -> Result<String, String> {
-    let mut text = String::new();
-    let all = facts.groups();
-    for (i, group) in all.iter().enumerate() {
-        if all.len() > 1 {
-            let below = level + 1;
-            text.push_str(&format!("<h{below}>{}</h{below}>\n", html(words.group(group))));
+    /// Question, date and program.
+    fn origin(&mut self, facts: &ReportFacts<'_>) {
+        let question = facts.question_in(self.words.lang);
+        if !question.is_empty() {
+            self.paragraph(question, "");
         }
-        if let Some(found) = sweep_chart::picture(facts, group, words) {
-            picture(&mut text, &format!("{prefix}-sweep-{}", i + 1), &found)?;
+        self.paragraph(&tables::origin(facts, self.words), "soft");
+    }
+
+    /// Section that compares several machines.
+    fn machines(&mut self, all: &[ReportFacts<'_>]) -> Result<(), String> {
+        let words = self.words;
+        let mut blocks = Vec::new();
+        for (facts, name) in all.iter().zip(tables::names(all)) {
+            blocks.push(ReportBlock::Heading(name));
+            blocks.push(ReportBlock::List(facts.say(words).verdict(&facts.analysis.verdict)));
         }
-        let found = tables::sweep(facts, group, words);
-        if !found.is_empty() {
-            table(&mut text, &found);
-            table(&mut text, &tables::lines(facts, group, words));
+        blocks.push(ReportBlock::Table(tables::side_by_side(all, words)));
+        blocks.push(ReportBlock::Table(tables::fingerprints(all, words)));
+        self.contents.push(("machines".to_owned(), words.machines.to_owned()));
+        self.section("machines", words.machines, "verdict", 2, &blocks)
+    }
+
+    fn section(
+        &mut self,
+        id: &str,
+        title: &str,
+        class: &str,
+        level: usize,
+        blocks: &[ReportBlock],
+    ) -> Result<(), String> {
+        let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
+        self.body.push_str(&format!(
+            "<section{class} aria-labelledby=\"{id}\">\n<h{level} id=\"{id}\">{}</h{level}>\n",
+            html(title)
+        ));
+        self.blocks(id, level + 1, blocks)?;
+        self.body.push_str("</section>\n");
+        Ok(())
+    }
+
+    fn blocks(&mut self, id: &str, level: usize, blocks: &[ReportBlock]) -> Result<(), String> {
+        for (at, block) in blocks.iter().enumerate() {
+            let id = format!("{id}-{}", at + 1);
+            match block {
+                ReportBlock::Heading(text) => {
+                    self.body.push_str(&format!("<h{level}>{}</h{level}>\n", html(text)));
+                }
+                ReportBlock::Text(text) => self.paragraph(text, ""),
+                ReportBlock::Note(text) => self.paragraph(text, "soft"),
+                ReportBlock::List(texts) => self.list(texts),
+                ReportBlock::Code(lines) => {
+                    self.body.push_str(&format!("<pre>{}</pre>\n", html(&lines.join("\n"))));
+                }
+                ReportBlock::Table(of) => self.table(of),
+                ReportBlock::Chart(of) => self.chart(&id, of)?,
+                ReportBlock::Load(of) => self.load(&id, of)?,
+                ReportBlock::Details(summary, inside) => {
+                    let summary = html(summary);
+                    self.body.push_str(&format!("<details><summary>{summary}</summary>\n"));
+                    self.blocks(&id, level, inside)?;
+                    self.body.push_str("</details>\n");
+                }
+            }
         }
+        Ok(())
     }
-    table(&mut text, &tables::published_table(facts, words));
-    Ok(text)
-}
 
-fn tools(facts: &ReportFacts<'_>, words: &ReportWords) -> String {
-    let mut text = String::new();
-    for group in facts.groups() {
-        table(&mut text, &tables::tools(facts, group, words));
+    fn paragraph(&mut self, text: &str, class: &str) {
+        let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
+        self.body.push_str(&format!("<p{class}>{}</p>\n", html(text)));
     }
-    let mut inside = String::new();
-    table(&mut inside, &tables::settings(facts, words));
-    collapsed_section(&mut text, words.all_settings, &inside);
-    text
-}
 
-fn loads(
-    facts: &ReportFacts<'_>,
-    words: &ReportWords,
-    prefix: &str,
-    pictures: usize,
-) -> Result<String, String> {
-    let mut text = String::new();
-    let Some(all) = timeline(facts, words) else {
-        paragraph(&mut text, words.no_load);
-        return Ok(text);
-    };
-    load(&mut text, &format!("{prefix}-load-0"), &all, words)?;
-    for (i, one) in typical(facts, pictures, words).iter().enumerate() {
-        load(&mut text, &format!("{prefix}-load-{}", i + 1), one, words)?;
-    }
-    paragraph(&mut text, words.load_more);
-    Ok(text)
-}
-
-fn runs(facts: &ReportFacts<'_>, words: &ReportWords) -> String {
-    let (raw, count) = tables::runs(facts, words);
-    let mut inside = String::new();
-    if raw.rows.len() < count {
-        let parts = [raw.rows.len().to_string(), count.to_string()];
-        paragraph(&mut inside, &with(words.raw_some, &[&parts[0], &parts[1]]));
-    }
-    table(&mut inside, &raw);
-    let mut text = String::new();
-    collapsed_section(&mut text, words.raw_runs, &inside);
-    let mut inside = String::new();
-    table(&mut inside, &tables::commands(facts, words));
-    collapsed_section(&mut text, words.commands, &inside);
-    if !facts.header().text.is_empty() {
-        let inside = format!("<pre>{}</pre>\n", html(&facts.header().text));
-        collapsed_section(&mut text, words.campaign, &inside);
-    }
-    text
-}
-
-/// Renders blocks without headings.
-fn push_blocks<'a>(
-    out: &mut String,
-    lang: &str,
-    blocks: impl IntoIterator<Item = &'a ReportBlock>,
-) {
-    for block in blocks {
-        match block {
-            // Headings belong to sections.
-            ReportBlock::Heading(_) => {}
-            ReportBlock::Text(text) => paragraph(out, text),
-            ReportBlock::List(texts) => list(out, lang, texts),
-            ReportBlock::Table(of) => table(out, of),
+    fn list(&mut self, texts: &[String]) {
+        self.body.push_str(&format!("<ul lang=\"{}\">\n", self.words.lang.code()));
+        for text in texts {
+            self.body.push_str(&format!("<li>{}</li>\n", html(text)));
         }
+        self.body.push_str("</ul>\n");
     }
-}
 
-pub(super) fn paragraph(out: &mut String, text: &str) {
-    out.push_str(&format!("<p>{}</p>\n", html(text)));
-}
-
-pub(super) fn list<'a>(out: &mut String, lang: &str, texts: impl IntoIterator<Item = &'a String>) {
-    out.push_str(&format!("<ul lang=\"{lang}\">\n"));
-    for text in texts {
-        out.push_str(&format!("<li>{}</li>\n", html(text)));
-    }
-    out.push_str("</ul>\n");
-}
-
-pub(super) fn table(out: &mut String, of: &ReportTable) {
-    if of.is_empty() {
-        return;
-    }
-    out.push_str("<div class=\"wide\"><table>\n");
-    out.push_str(&format!("<caption>{}</caption>\n<thead><tr>", html(&of.caption)));
-    let class = |at: usize| match of.numbers.get(at) {
-        Some(true) => " class=\"n\"",
-        _ => "",
-    };
-    for (at, name) in of.head.iter().enumerate() {
-        out.push_str(&format!("<th scope=\"col\"{}>{}</th>", class(at), html(name)));
-    }
-    out.push_str("</tr></thead>\n<tbody>\n");
-    for (row, is_strong) in of.rows.iter().zip(&of.strong) {
-        out.push_str(if *is_strong { "<tr class=\"own\">" } else { "<tr>" });
-        for (at, text) in row.iter().enumerate() {
-            let (open, close) = if at == 0 { ("th scope=\"row\"", "th") } else { ("td", "td") };
-            out.push_str(&format!("<{open}{}>{}</{close}>", class(at), html(text)));
+    /// A table. On a phone a compact one keeps its columns and the others become lists of named values, for
+    /// which every cell has the name of its column.
+    fn table(&mut self, of: &ReportTable) {
+        if of.is_empty() {
+            return;
         }
-        out.push_str("</tr>\n");
+        let (class, columns) = match of.is_compact {
+            true => (" class=\"compact\"", format!(" style=\"--columns: {}\"", of.head.len() - 2)),
+            false => ("", String::new()),
+        };
+        let (md, csv) = (html(self.words.copy_markdown), html(self.words.copy_csv));
+        let out = &mut self.body;
+        let copies = match of.is_compact {
+            true => format!(
+                " data-md=\"{md}\" data-csv=\"{csv}\" data-done=\"{}\"",
+                html(self.words.copied)
+            ),
+            false => String::new(),
+        };
+        out.push_str(&format!("<div class=\"wide\"{copies}><table{class}{columns}>\n"));
+        out.push_str(&format!("<caption>{}</caption>\n<thead><tr>", html(&of.caption)));
+        let number = |at: usize| match of.numbers.get(at) {
+            Some(true) => " class=\"n\"",
+            _ => "",
+        };
+        for (at, name) in of.head.iter().enumerate() {
+            out.push_str(&format!("<th scope=\"col\"{}>{}</th>", number(at), html(name)));
+        }
+        out.push_str("</tr></thead>\n<tbody>\n");
+        let mut above = None;
+        for (row, is_strong) in of.rows.iter().zip(&of.strong) {
+            let is_first = above.replace(row.first()) != Some(row.first());
+            let classes = [(*is_strong, "own"), (of.is_compact && is_first, "first")];
+            let classes: Vec<&str> =
+                classes.into_iter().filter(|(is, _)| *is).map(|(_, name)| name).collect();
+            match classes.is_empty() {
+                true => out.push_str("<tr>"),
+                false => out.push_str(&format!("<tr class=\"{}\">", classes.join(" "))),
+            }
+            for (at, text) in row.iter().enumerate() {
+                let text = cell(text, of.numbers.get(at) == Some(&true));
+                if at == 0 {
+                    out.push_str(&format!("<th scope=\"row\"{}>{text}</th>", number(at)));
+                } else {
+                    let label = of.head.get(at).map_or("", String::as_str);
+                    let label = html(label);
+                    out.push_str(&format!("<td{} data-label=\"{label}\">{text}</td>", number(at)));
+                }
+            }
+            out.push_str("</tr>\n");
+        }
+        out.push_str("</tbody></table></div>\n");
     }
-    out.push_str("</tbody></table></div>\n");
+
+    /// Chart of a group.
+    fn chart(&mut self, id: &str, of: &DescribedChart) -> Result<(), String> {
+        self.body.push_str("<figure>\n");
+        self.drawings(id, &of.chart, &of.title, &of.description, "")?;
+        self.body
+            .push_str(&format!("<figcaption>{}</figcaption>\n</figure>\n", html(&of.description)));
+        Ok(())
+    }
+
+    /// Chart of a load, with the data that the cursor reads.
+    fn load(&mut self, id: &str, of: &LoadChart) -> Result<(), String> {
+        let numbers = serde_json::to_string(&of.cursor).map_err(|why| why.to_string())?;
+        self.body.push_str("<figure data-cursor=\"\">\n");
+        self.drawings(id, &of.chart, &of.caption, &of.description, "data-plot")?;
+        self.body.push_str(&format!(
+            "<figcaption><strong>{}</strong> {}<span class=\"script\"> {}</span></figcaption>\n\
+             <output></output>\n<script type=\"application/json\">{}</script>\n</figure>\n",
+            html(&of.caption),
+            html(&of.description),
+            html(self.words.cursor),
+            json_in_script(&numbers)
+        ));
+        Ok(())
+    }
+
+    /// The chart twice: for wide pages, and laid out anew for phones. Style shows one of them.
+    fn drawings(
+        &mut self,
+        id: &str,
+        chart: &Chart,
+        title: &str,
+        description: &str,
+        plot: &str,
+    ) -> Result<(), String> {
+        let narrow = Chart { width_px: NARROW_PX, ..chart.clone() };
+        for (chart, name) in [(chart, "large"), (&narrow, "small")] {
+            let id = format!("{id}-{name}");
+            let svg = chart.svg_for_page(ChartLabel { id: &id, title, description })?;
+            let (left, right) = chart.plot();
+            let ends = match plot.is_empty() {
+                true => String::new(),
+                false => format!(" data-left=\"{left}\" data-right=\"{right}\""),
+            };
+            let begin = format!("<svg class=\"{name}\"{ends} ");
+            self.body.push_str(&svg.replacen("<svg ", &begin, 1));
+        }
+        Ok(())
+    }
 }
 
-/// A collapsed section.
-fn collapsed_section(out: &mut String, summary: &str, inside: &str) {
-    out.push_str(&format!("<details><summary>{}</summary>\n{inside}</details>\n", html(summary)));
-}
-
-/// Chart of a sweep.
-pub(super) fn picture(out: &mut String, id: &str, of: &DescribedChart) -> Result<(), String> {
-    let words = ChartLabel { id, title: &of.chart.title, description: &of.description };
-    let svg = of.chart.svg_for_page(words)?;
-    out.push_str(&format!(
-        "<figure>\n{svg}<figcaption>{}</figcaption>\n</figure>\n",
-        html(&of.description)
-    ));
-    Ok(())
-}
-
-/// Chart of a load, with the data that the cursor reads.
-pub(super) fn load(
-    out: &mut String,
-    id: &str,
-    of: &LoadChart,
-    said: &ReportWords,
-) -> Result<(), String> {
-    let words = ChartLabel { id, title: &of.caption, description: &of.description };
-    let svg = of.chart.svg_for_page(words)?;
-    let numbers = serde_json::to_string(&of.cursor).map_err(|why| why.to_string())?;
-    out.push_str(&format!(
-        "<figure data-left=\"{PLOT_LEFT_PX}\" data-right=\"{PLOT_RIGHT_PX}\">\n{svg}<figcaption>{}. \
-         {}<span class=\"script\"> {}</span></figcaption>\n<output></output>\n\
-         <script type=\"application/json\">{}</script>\n</figure>\n",
-        html(&of.caption),
-        html(&of.description),
-        html(said.cursor),
-        json_in_script(&numbers)
-    ));
-    Ok(())
+/// Text of a cell. The interval of a number is smaller, and may begin a line of its own.
+fn cell(text: &str, is_number: bool) -> String {
+    match text.split_once(" [").filter(|_| is_number) {
+        Some((value, interval)) => {
+            format!("{} <small>[{}</small>", html(value), html(interval))
+        }
+        None => html(text),
+    }
 }

@@ -1,22 +1,21 @@
 "use strict";
-// A cursor over the pictures of load: a line at a moment, and what was measured there. The page says
-// everything without it. Neither "less than" nor an ampersand stands here, so that the page is also
-// well-formed XML.
+// A cursor over the charts of load: a line at a moment, and what was measured there; and buttons that copy a
+// table. The page says everything without them. Neither "less than" nor an ampersand stands here, so that the
+// page is also well-formed XML.
 (function () {
   function show(number) {
     return number.toLocaleString("en", { maximumSignificantDigits: 4 });
   }
-  function attach(figure) {
-    var svg = figure.querySelector("svg");
+  function attach(figure, svg) {
     var data = JSON.parse(figure.querySelector("script").textContent);
     var out = figure.querySelector("output");
     var box = svg.viewBox.baseVal;
-    var left = Number(figure.dataset.left);
-    var right = Number(figure.dataset.right);
+    var left = Number(svg.dataset.left);
+    var right = Number(svg.dataset.right);
     var length = data.to - data.from;
     var at = data.from;
     var line = document.createElementNS(svg.namespaceURI, "line");
-    line.setAttribute("y1", "44");
+    line.setAttribute("y1", "0");
     line.setAttribute("y2", String(box.height - 54));
     line.setAttribute("stroke", "currentColor");
     line.setAttribute("stroke-width", "1");
@@ -62,7 +61,55 @@
       }
     });
   }
-  document.querySelectorAll("figure[data-left]").forEach(attach);
+  document.querySelectorAll("figure[data-cursor]").forEach(function (figure) {
+    figure.querySelectorAll("svg").forEach(function (svg) { attach(figure, svg); });
+  });
+  function rows(table) {
+    return Array.from(table.rows).map(function (row) {
+      return Array.from(row.cells).map(function (cell) {
+        return cell.textContent.trim().replace(/\s+/g, " ");
+      });
+    });
+  }
+  function markdown(table) {
+    var all = rows(table).map(function (row) {
+      return "| " + row.map(function (text) { return text.replace(/([|\\])/g, "\\$1"); }).join(" | ") + " |";
+    });
+    var rule = Array.from(table.rows[0].cells).map(function (cell) {
+      return cell.className === "n" ? "---:" : "---";
+    });
+    all.splice(1, 0, "| " + rule.join(" | ") + " |");
+    return all.join("\n") + "\n";
+  }
+  function csv(table) {
+    return rows(table).map(function (row) {
+      return row.map(function (text) {
+        // A spreadsheet takes these for formulas.
+        var plain = /^[=+\-@]/.test(text) ? "'" + text : text;
+        return /[",;\n]/.test(plain) ? '"' + plain.replace(/"/g, '""') + '"' : plain;
+      }).join(",");
+    }).join("\r\n") + "\r\n";
+  }
+  function button(box, table, label, format) {
+    var one = document.createElement("button");
+    one.type = "button";
+    one.textContent = label;
+    one.addEventListener("click", function () {
+      var text = format(table);
+      var shown = box.querySelector("pre") || box.appendChild(document.createElement("pre"));
+      // Shown as well: a browser may forbid a page from a file to copy.
+      shown.textContent = text;
+      if (navigator.clipboard) {
+        navigator.clipboard.writeText(text).then(function () { one.textContent = box.dataset.done; }, function () {});
+      }
+    });
+    box.appendChild(one);
+  }
+  document.querySelectorAll("div[data-md]").forEach(function (box) {
+    var table = box.querySelector("table");
+    button(box, table, box.dataset.md, markdown);
+    button(box, table, box.dataset.csv, csv);
+  });
   // Paper cannot be clicked on.
   window.addEventListener("beforeprint", function () {
     document.querySelectorAll("details").forEach(function (one) { one.open = true; });

@@ -1,185 +1,137 @@
-//! Texts of reports, one file for each language. Terms of the field are not translated. The analysis has its own
-//! texts.
+//! Words of reports: everything that people read, one file for each language, sentences as whole sentences with holes.
+//! Names of resources, levels and signals are those of verdicts.
 
 mod en;
 mod ja;
 
-use crate::analysis::Lang;
 use crate::report::words::en::EN;
 use crate::report::words::ja::JA;
 
+/// Language of reports.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lang {
+    /// English.
+    #[default]
+    En,
+    /// Japanese.
+    Ja,
+}
+
 impl Lang {
+    /// Parses an ISO 639-1 code.
+    pub fn of_code(code: &str) -> Option<Lang> {
+        [Lang::En, Lang::Ja].into_iter().find(|lang| lang.code() == code)
+    }
+
+    /// ISO 639-1 code.
+    pub fn code(self) -> &'static str {
+        match self {
+            Lang::En => "en",
+            Lang::Ja => "ja",
+        }
+    }
+
     pub(super) fn words(self) -> &'static ReportWords {
-        self.pick(&EN, &JA)
+        match self {
+            Lang::En => &EN,
+            Lang::Ja => &JA,
+        }
     }
 }
 
-/// Texts of one language. `{}` stands for the arguments, in order.
-#[cfg_attr(test, derive(serde::Serialize))]
-pub(super) struct ReportWords {
-    /// The language.
-    #[cfg_attr(test, serde(skip))]
-    pub(super) lang: Lang,
-    pub(super) report: &'static str,
-    pub(super) verdict: &'static str,
-    pub(super) caveats: &'static str,
-    pub(super) no_caveats: &'static str,
-    pub(super) not_whole: &'static str,
-    pub(super) ended: &'static str,
-    pub(super) machines: &'static str,
-    pub(super) machines_caption: &'static str,
-    pub(super) times_as_fast: &'static str,
-    pub(super) sweep: &'static str,
-    pub(super) comparison: &'static str,
-    pub(super) sweep_text: &'static str,
-    pub(super) settings_text: &'static str,
-    pub(super) from_to: &'static str,
-    pub(super) logarithmic: &'static str,
-    pub(super) sweep_caption: &'static str,
-    pub(super) any_value: &'static str,
-    pub(super) knee: &'static str,
-    pub(super) fit: &'static str,
-    pub(super) lines_caption: &'static str,
-    pub(super) more_at_edge: &'static str,
-    pub(super) at_share: &'static str,
-    pub(super) limits: &'static str,
-    pub(super) published: &'static str,
-    pub(super) published_caption: &'static str,
-    pub(super) published_title: &'static str,
-    pub(super) here: &'static str,
-    pub(super) as_published: &'static str,
-    pub(super) study_machine: &'static str,
-    pub(super) tools: &'static str,
-    pub(super) tools_caption: &'static str,
-    pub(super) compared_with: &'static str,
-    pub(super) tool: &'static str,
-    pub(super) setting: &'static str,
-    pub(super) median: &'static str,
-    pub(super) mean: &'static str,
-    real_time: &'static str,
-    user_time: &'static str,
-    sys_time: &'static str,
-    pub(super) bandwidth: &'static str,
-    pub(super) deviation: &'static str,
-    pub(super) least: &'static str,
-    pub(super) most: &'static str,
-    pub(super) gain: &'static str,
-    pub(super) real: &'static str,
-    pub(super) user: &'static str,
-    pub(super) sys: &'static str,
-    pub(super) concurrency: &'static str,
-    pub(super) cpu_gb: &'static str,
-    pub(super) cpu_files: &'static str,
-    pub(super) memory: &'static str,
-    pub(super) runs: &'static str,
-    pub(super) failed: &'static str,
-    pub(super) outliers: &'static str,
-    pub(super) cells_caption: &'static str,
-    pub(super) all_settings: &'static str,
-    pub(super) controls: &'static str,
-    pub(super) controls_caption: &'static str,
-    pub(super) noise: &'static str,
-    pub(super) no_controls: &'static str,
-    pub(super) ratio: &'static str,
-    pub(super) claim: &'static str,
-    pub(super) pairs: &'static str,
-    pub(super) faster: &'static str,
-    pub(super) slower: &'static str,
-    pub(super) same: &'static str,
-    pub(super) unclear: &'static str,
-    pub(super) proofs: &'static str,
-    pub(super) proofs_caption: &'static str,
-    pub(super) no_proofs: &'static str,
-    pub(super) changed: &'static str,
-    pub(super) elasticity: &'static str,
-    pub(super) follows: &'static str,
-    pub(super) elasticity_means: &'static str,
-    pub(super) load: &'static str,
-    pub(super) load_title: &'static str,
-    pub(super) load_label: &'static str,
-    pub(super) load_text: &'static str,
-    pub(super) load_some: &'static str,
-    pub(super) load_run: &'static str,
-    pub(super) load_more: &'static str,
-    pub(super) no_load: &'static str,
-    pub(super) run_seconds: &'static str,
-    pub(super) cpu_panel: &'static str,
-    pub(super) disk_panel: &'static str,
-    pub(super) operations_panel: &'static str,
-    pub(super) network_panel: &'static str,
-    pub(super) runs_panel: &'static str,
-    pub(super) cursor: &'static str,
-    pub(super) raw_runs: &'static str,
-    pub(super) raw_caption: &'static str,
-    pub(super) raw_some: &'static str,
-    pub(super) number: &'static str,
-    pub(super) block: &'static str,
-    pub(super) start_at: &'static str,
-    pub(super) outcome: &'static str,
-    pub(super) ok: &'static str,
-    pub(super) warmup: &'static str,
-    pub(super) read: &'static str,
-    pub(super) written: &'static str,
-    pub(super) switches: &'static str,
-    pub(super) cached: &'static str,
-    pub(super) checked: &'static str,
-    pub(super) checked_text: &'static str,
-    pub(super) commands: &'static str,
-    pub(super) commands_caption: &'static str,
-    pub(super) command: &'static str,
-    pub(super) conditions: &'static str,
-    pub(super) machine: &'static str,
-    pub(super) machine_caption: &'static str,
-    pub(super) property: &'static str,
-    pub(super) cpu: &'static str,
-    pub(super) cpus: &'static str,
-    pub(super) ram: &'static str,
-    pub(super) kernel: &'static str,
-    pub(super) instance: &'static str,
-    pub(super) volume: &'static str,
-    pub(super) machine_limit: &'static str,
-    pub(super) programs_caption: &'static str,
-    pub(super) version: &'static str,
-    pub(super) path: &'static str,
-    pub(super) data: &'static str,
-    pub(super) data_caption: &'static str,
-    pub(super) name: &'static str,
-    pub(super) files: &'static str,
-    pub(super) bytes: &'static str,
-    pub(super) about: &'static str,
-    pub(super) campaign: &'static str,
-    pub(super) made: &'static str,
-    pub(super) contents: &'static str,
-    pub(super) usl: &'static str,
-    pub(super) cap: &'static str,
-    pub(super) at_twice: &'static str,
-    whole_group: &'static str,
-    pub(super) compared: &'static str,
-    pub(super) needs: &'static str,
-    pub(super) need: &'static str,
-    pub(super) need_unsure: &'static str,
-    pub(super) changed_conclusions: &'static str,
-    pub(super) same_conclusions: &'static str,
-    pub(super) study_caption: &'static str,
-    pub(super) rows_caption: &'static str,
-    pub(super) side_median: &'static str,
-    pub(super) side_mean: &'static str,
-    pub(super) side_ratio: &'static str,
-    pub(super) side_claim: &'static str,
-    pub(super) costs: &'static str,
-    pub(super) costs_caption: &'static str,
-    pub(super) result: &'static str,
-    pub(super) price_hour: &'static str,
-    pub(super) per_1m_iops: &'static str,
-    pub(super) per_million_ios: &'static str,
-    pub(super) per_gb: &'static str,
-    pub(super) per_million_files: &'static str,
+/// A noun that is counted: its name as a swept number, a pattern for one, a pattern for several, its label.
+pub(super) type CountedNoun = (&'static str, &'static str, &'static str, &'static str);
+
+macro_rules! words {
+    ($($name:ident)*) => {
+        /// Texts of one language. `{}` stands for the arguments, in order.
+        pub(super) struct ReportWords {
+            /// The language.
+            pub(super) lang: Lang,
+            /// Swept numbers that are counted.
+            pub(super) counted: &'static [CountedNoun],
+            $(pub(super) $name: &'static str,)*
+        }
+
+        /// Names of all texts, with both languages.
+        #[cfg(test)]
+        pub(super) fn all() -> Vec<(&'static str, &'static str, &'static str)> {
+            vec![$((stringify!($name), EN.$name, JA.$name),)*]
+        }
+    };
+}
+
+words! {
+    // Headings and labels.
+    report verdict caveats no_caveats machines machines_caption times_as_fast
+    swept_title side_by_side contents commands commands_caption command conditions
+    machine machine_caption property cpu cpus ram kernel instance volume machine_limit
+    programs_caption version path data data_caption name files bytes about campaign
+    raw_runs raw_caption raw_some number block start_at outcome ok warmup read written
+    checked checked_text all_settings cells_caption runs failed mean deviation least most
+    outliers gain whole_group group_cpu group_cpus tool setting
+    // Metrics.
+    real_time user_time sys_time bandwidth real user sys median unit_of
+    // The table of times.
+    times_caption baseline_caption speed
+    lines_caption knee fit bottleneck at_edge at_share usl cap at_twice
+    published published_caption published_scaled published_machine published_here
+    resources resources_caption concurrency cpu_gb cpu_files memory
+    // Charts.
+    sweep_text settings_text from_to logarithmic load load_title load_label load_text load_some
+    load_run load_more no_load run_seconds cpu_panel disk_panel operations_panel network_panel
+    runs_panel cursor curve_user curve_system curve_iowait curve_steal curve_busiest curve_own
+    curve_read curve_write curve_iops curve_net
+    // Experiments and controls.
+    proofs proofs_caption no_proofs changed effect sensitivity follows sensitivity_means
+    controls controls_caption noise no_controls ratio claim pairs faster slower same unclear
+    // The facts of the record.
+    made machine_line ended not_whole machine_cpus machine_cpu
+    // Comparisons.
+    compared needs changed_conclusions same_conclusions study_caption rows_caption side_median
+    side_mean side_ratio side_claim costs costs_caption result price_hour per_1m_iops
+    per_million_ios per_gb per_million_files rated rated_reads rated_writes rated_throughput
+    need_best need_tie need_of need_as fastest_need iops_need gb_need files_need why_fastest
+    why_price why_price_with conclusion_same conclusion_differs conclusion_of on_result
+    best_tool_kind knee_kind bottleneck_kind rating_kind knee_or_more reached not_reached
+    other_metric other_data of_result
+    // Lists, intervals and names.
+    list_comma list_and list_or list_more span times_span plain_times spread_times full_stop sentence_end_space x_other with_x
+    // Conclusions.
+    no_result too_noisy alone fastest tied tied_next ahead_unsure in_group best_of_groups
+    all_groups all_groups_by some_groups in_count lead_noise lead_noise_group groups_few all_few value_at
+    enough_one enough_many best_one best_many edge_one edge_many beyond_proven beyond_signals
+    bottleneck_of_line no_effect_line
+    limit_level limit_evidence limit_unknown limit_unknown_evidence limit_open
+    range_at range_to range_from range_between range_else stretch stretch_unknown
+    model_flat model gain_line shorter longer more less gain_span within_noise
+    // Changes of experiments.
+    edge_proven subject_cpu subject_iops subject_other
+    noun_cpus noun_iops noun_bandwidth noun_latency noun_source noun_sink noun_endpoint
+    change_half change_double change_times change_from_to change_free change_other effect_speed effect_none
+    effect_counts is_bottleneck is_no_bottleneck is_unclear too_few_pairs one_sided
+    // Caveats.
+    failed_runs without_runs all_failed work_done stopped out_of_time unfinished one_run few_runs
+    control_differs outliers_caveat stolen busy mixed_caches short_runs overhead scale left_out
+    // The page.
+    copy_markdown copy_csv copied baseline_row
 }
 
 impl ReportWords {
     /// Word for a group, which may be unnamed.
-    pub(super) fn group<'a>(&'a self, group: &'a str) -> &'a str {
-        if group.is_empty() { self.whole_group } else { group }
+    pub(super) fn group(&self, group: &str) -> String {
+        let cpus = group.strip_suffix(" CPUs").or(group.strip_suffix(" CPU"));
+        match cpus.filter(|count| count.parse::<u32>().is_ok()) {
+            _ if group.is_empty() => self.whole_group.to_owned(),
+            Some("1") => with(self.group_cpu, &["1"]),
+            Some(count) => with(self.group_cpus, &[count]),
+            None => group.to_owned(),
+        }
+    }
+
+    /// Label of a swept number.
+    pub(super) fn swept<'a>(&'a self, name: &'a str) -> &'a str {
+        self.counted.iter().find(|noun| noun.0 == name).map_or(name, |noun| noun.3)
     }
 
     /// Word for a metric; one of a campaign keeps its name.
@@ -193,33 +145,56 @@ impl ReportWords {
             _ => metric,
         }
     }
+
+    /// Joins whole sentences.
+    pub(super) fn sentences(&self, all: &[String]) -> String {
+        all.join(match self.lang {
+            Lang::En => " ",
+            Lang::Ja => "",
+        })
+    }
+
+    /// `a`, `a and b`, `a, b and c`.
+    pub(super) fn list(&self, items: &[String], last: &str) -> String {
+        match items {
+            [] => String::new(),
+            [one] => one.clone(),
+            [first @ .., end] => with(last, &[&first.join(self.list_comma), end]),
+        }
+    }
 }
 
-/// Inserts arguments into a pattern: `{}` takes the next one, `{1}` the first. Arguments are inserted
-/// verbatim.
+/// Inserts arguments into a pattern: `{}` takes the next one, `{1}` the first. Arguments are inserted verbatim.
+/// A space between two characters of Japanese is dropped: patterns separate holes from words by a space, as
+/// Japanese does from Latin letters and digits.
 pub(super) fn with(pattern: &str, parts: &[&str]) -> String {
     let (mut out, mut rest, mut next) = (String::new(), pattern, 0);
     while let Some((before, after)) = rest.split_once('{') {
-        out.push_str(before);
+        append(&mut out, before);
         let (inside, behind) = after.split_once('}').unwrap_or((after, ""));
         let place = inside.parse::<usize>().map_or(next, |place| place.saturating_sub(1));
         next += usize::from(inside.is_empty());
-        out.push_str(parts.get(place).unwrap_or(&""));
+        append(&mut out, parts.get(place).unwrap_or(&""));
         rest = behind;
     }
-    out + rest
+    append(&mut out, rest);
+    out
 }
 
-/// Names of all texts, with both languages.
-#[cfg(test)]
-pub(super) fn all() -> Vec<(String, String, String)> {
-    let texts = |words: &ReportWords| -> Vec<(String, String)> {
-        let value = serde_json::to_value(words).unwrap();
-        let fields = value.as_object().unwrap().iter();
-        fields.map(|(name, text)| (name.clone(), text.as_str().unwrap().to_owned())).collect()
+fn append(out: &mut String, text: &str) {
+    let is_wide = |c: char| c >= '\u{2e80}';
+    let text = match (out.chars().next_back(), text.strip_prefix(' ')) {
+        // "8 並列" and " で".
+        (Some(last), Some(rest)) if is_wide(last) && rest.starts_with(is_wide) => rest,
+        _ => text,
     };
-    let both = texts(&EN).into_iter().zip(texts(&JA));
-    both.map(|((name, en), (_, ja))| (name, en, ja)).collect()
+    if let Some(before) = out.strip_suffix(' ')
+        && before.ends_with(is_wide)
+        && text.starts_with(is_wide)
+    {
+        out.pop();
+    }
+    out.push_str(text);
 }
 
 #[cfg(test)]
@@ -228,21 +203,39 @@ mod tests {
 
     #[test]
     fn both_languages_say_everything() {
+        // The same in both: intervals, names of the field.
+        const SAME: [&str; 9] = [
+            "in_group",
+            "list_comma",
+            "span",
+            "x_other",
+            "of_result",
+            "full_stop",
+            "stretch",
+            "subject_cpu",
+            "subject_other",
+        ];
         for (name, en, ja) in all() {
             assert!(!en.is_empty() && !ja.is_empty(), "{name}");
-            assert!(ja.chars().any(|c| c > '\u{2e7f}'), "{name} is not Japanese: {ja}");
+            let is_japanese = ja.chars().any(|c| c > '\u{2e7f}');
+            assert!(is_japanese || SAME.contains(&name) || en == ja, "{name}: {ja}");
             assert!(en.chars().all(|c| c < '\u{2e7f}'), "{name} is not English: {en}");
             // Both take the same arguments.
             assert_eq!(en.matches('{').count(), ja.matches('{').count(), "{name}");
         }
+        let names =
+            |words: &ReportWords| words.counted.iter().map(|noun| noun.0).collect::<Vec<_>>();
+        assert_eq!(names(&EN), names(&JA));
         assert_eq!(Lang::of_code("ja"), Some(Lang::Ja));
         assert_eq!(Lang::of_code("de"), None);
     }
 
     #[test]
-    fn metrics_have_names() {
-        assert_eq!((EN.metric("wall_s"), JA.metric("wall_s")), ("real time", "実時間"));
+    fn metrics_and_groups_have_names() {
+        assert_eq!((EN.metric("wall_s"), JA.metric("wall_s")), ("real time", "実行時間"));
         assert_eq!((EN.metric("iops"), EN.metric("lat_mean_ns")), ("IOPS", "lat_mean_ns"));
+        assert_eq!([EN.group("1 CPU"), JA.group("2 CPUs")], ["1 CPU", "CPU 2 個"]);
+        assert_eq!(JA.group("3000 IOPS"), "3000 IOPS");
     }
 
     #[test]
@@ -250,5 +243,8 @@ mod tests {
         assert_eq!(with("a {} b {}.", &["{x}", "2"]), "a {x} b 2.");
         assert_eq!(with("{2} of {1}", &["a", "b"]), "b of a");
         assert_eq!(with("{} and {}", &["a"]), "a and ");
+        assert_eq!(with("{} で十分です", &["8 並列"]), "8 並列で十分です");
+        assert_eq!(with("{} で十分です", &["n=8"]), "n=8 で十分です");
+        assert_eq!(with("要因は {} です", &["帯域"]), "要因は帯域です");
     }
 }
