@@ -1,6 +1,6 @@
 //! The store of results: what stands in its files, and what reports make of it.
 
-use hakobu_lab::analysis::Lang;
+use hakobu_lab::report::words::Lang;
 use hakobu_lab::report::{ReportFormat, ReportPart, render};
 use hakobu_lab::results::read::parse;
 use std::path::Path;
@@ -28,7 +28,7 @@ pub fn check(data: &[u8]) {
         (ReportFormat::Json, Lang::En),
         (ReportFormat::Svg, Lang::En),
     ] {
-        let part = ReportPart::new(results.clone(), format.lang(lang));
+        let part = ReportPart::new(results.clone());
         if let Err(why) = render(&[part], format, lang) {
             assert!(!why.is_empty());
         }

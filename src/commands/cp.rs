@@ -43,7 +43,7 @@ pub enum CpWork {
     /// One object and a standard stream.
     Stream(Dash),
     /// A copy: its options and its spec.
-    Copy(Vec<OptArg>, Box<Spec>, ShowOptions),
+    Copy(Vec<OptArg>, Box<Spec>, Box<ShowOptions>),
 }
 
 /// Describes a copy with a store on a side.
@@ -56,7 +56,7 @@ pub fn parse_work(arguments: &[OsString]) -> Result<CpWork, Refused> {
         return Ok(CpWork::Stream(stream));
     }
     let (spec, wanted) = read_plan(&typed).map_err(Refused::Usage)?;
-    Ok(CpWork::Copy(typed.options, Box::new(spec), wanted))
+    Ok(CpWork::Copy(typed.options, Box::new(spec), Box::new(wanted)))
 }
 
 /// Copies. Without `-r` non-files are rejected first, which is a failure, unlike in rsync.

@@ -121,7 +121,7 @@ fn fit(text: &str, columns: usize) -> String {
     let mut line: String = plain.take(columns + 1).collect();
     let Some((end, _)) = line.char_indices().nth(columns) else { return line };
     // Without a space in the second half the line is no text.
-    let word = line.char_indices().filter(|(_, c)| *c == ' ').map(|(at, _)| at).last();
+    let word = line.char_indices().filter(|(_, c)| *c == ' ').map(|(at, _)| at).next_back();
     line.truncate(word.filter(|at| *at >= end / 2).unwrap_or(end));
     line.truncate(line.trim_end_matches([' ', ',', ';', '|', '(']).len());
     line
