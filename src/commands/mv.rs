@@ -250,6 +250,7 @@ impl MvArgs {
         (wanted.command, wanted.done) = ("mv", "moved");
         wanted.stat = self.objects.stat;
         (wanted.explain, wanted.priority) = (self.limits.explain, self.limits.priority);
+        wanted.language = self.limits.language;
         wanted.resume = "each file is whole, either where it was or where it goes; what is left \
                          to move can be moved with hakobu sync -aHAX --remove-source-files";
         wanted.line = match (self.verbose, wanted.json) {

@@ -286,7 +286,7 @@ pub fn rates_text(now: &Moment) -> String {
         parts.push(format!("no answer for {} s", now.still.as_secs()));
     }
     if let Some(limit) = now.at.limit {
-        parts.push(format!("limited by: {limit}"));
+        parts.push(format!("limited by {limit}"));
     }
     if now.failed > 0 {
         parts.push(format!("{} failed", number::grouped(now.failed)));
@@ -540,7 +540,7 @@ mod tests {
         assert_eq!(amounts_text(&now), "81.92 MB of at least 163.84 MB");
         assert_eq!(
             rates_text(&now),
-            "1,500 of at least 2,000 files, 30.00 MB/s (mean 27.31 MB/s), 16 jobs, limited by: CPU"
+            "1,500 of at least 2,000 files, 30.00 MB/s (mean 27.31 MB/s), 16 jobs, limited by CPU"
         );
         (now.at.listed, now.known) = (true, Known::About);
         (now.fraction, now.left) = (Some(0.999), Some(Duration::from_secs(3723)));

@@ -25,6 +25,7 @@ use crate::policy::Delete;
 use hakobu_core::error::Fatal;
 use hakobu_core::event::{Event, Listener};
 use hakobu_core::limit::{Capacity, Controls, check_memory};
+use hakobu_core::meter::PHASES;
 use hakobu_core::threads::for_each;
 use hakobu_core::unit::Totals;
 use hakobu_explain::tune::TuningStep;
@@ -82,6 +83,8 @@ pub struct Findings {
     pub jobs: usize,
     /// The numbers of jobs that were used, and the goodput of each.
     pub path: Vec<TuningStep>,
+    /// The mean number of workers in each phase; zeros where they were not observed.
+    pub phases: [f64; PHASES],
     /// The verdict; `None` for runs that are too short.
     pub verdict: Option<Verdict>,
 }

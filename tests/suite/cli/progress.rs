@@ -194,7 +194,7 @@ fn the_limit_of_now_is_named_from_five_seconds_on() {
             events.iter().filter(|event| number(event, "elapsed_s") >= 6.0).collect();
         // Others may keep the copy below its limit.
         if number(&run.summary(), "real_s") < 9.0 {
-            assert!(late.iter().any(|event| event["limit"] == "your limit"), "{run}");
+            assert!(late.iter().any(|event| event["limit"] == "--bwlimit"), "{run}");
         }
     });
 }

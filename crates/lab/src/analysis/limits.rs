@@ -71,7 +71,7 @@ fn signal(of: &Evidence, lang: Lang) -> String {
         ("jobs_elasticity", Lang::Ja) => format!("ジョブ数を 100 % 増やすと {value} 向上"),
         ("experiment_elasticity", Lang::Ja) => format!("{} の変化の {value} が速さに反映", of.of),
         ("told_runs", Lang::Ja) => format!("{limit} 回中 {value} 回の自身の判定"),
-        _ => verdict::words(of),
+        _ => verdict::evidence_words(of, hakobu_core::language::Language::English),
     }
 }
 

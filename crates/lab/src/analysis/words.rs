@@ -210,7 +210,10 @@ pub(crate) fn level(of: Level, lang: Lang) -> &'static str {
 /// Words for a limiting resource.
 pub(crate) fn resource(of: Resource, lang: Lang) -> &'static str {
     if lang == Lang::En {
-        return of.words();
+        return hakobu_explain::verdict::resource_words(
+            of,
+            hakobu_core::language::Language::English,
+        );
     }
     match of {
         Resource::Cpu => "CPU",
