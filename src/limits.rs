@@ -2,6 +2,7 @@
 
 use crate::cli::{Blocks, Group, Opt, OptArg, Row, flag, parts, put, titled, value};
 use hakobu_core::event::Remarks;
+use hakobu_core::language::Language;
 use hakobu_core::limit::{self, Limits};
 use hakobu_core::number;
 use hakobu_core::unit::Jobs;
@@ -27,6 +28,8 @@ pub struct LimitArgs {
     forgets: bool,
     /// `--explain`.
     pub explain: bool,
+    /// `--lang`.
+    pub language: Language,
     /// `--prove`.
     pub prove: bool,
     /// `--nice`, `--ionice`.
@@ -96,9 +99,22 @@ pub static STEER: Group<LimitArgs> = titled("Limits").with(&[
 pub static REPORT: Group<LimitArgs> = titled("Output").with(&[
     flag("explain", None, "report the bottleneck, with all evidence")
         .sets(|args, on| args.explain = on),
+    LANG.reads(|args, arg| put(&mut args.language, parse_language(arg)?)),
     flag("prove", None, "prove the bottleneck by experiments during the run")
         .sets(|args, on| args.prove = on),
 ]);
+
+/// `--lang`, for commands that report a bottleneck.
+pub const LANG: Row = value("lang", None, "LANG", "language of the bottleneck: en (default) or ja");
+
+/// Parses the value of `--lang`.
+///
+/// # Errors
+/// It is not the code of a known language.
+pub fn parse_language(arg: &OptArg) -> Result<Language, String> {
+    let known = arg.value.to_str().and_then(Language::of_code);
+    known.ok_or_else(|| arg.wrong("give en or ja"))
+}
 
 /// Memory budget.
 pub static MEMORY: Group<LimitArgs> = titled("Limits").with(&[value(

@@ -499,6 +499,7 @@ impl CpArgs {
         let concerned = Concerned::of(&sources, &target);
         let limits = self.limits.of_run(concerned.any())?;
         self.wanted.explain = self.limits.explain;
+        self.wanted.language = self.limits.language;
         self.wanted.priority = self.limits.priority;
         self.wanted.stat = self.objects.stat;
         TABLE.check_places(typed, concerned.any(), concerned.target)?;

@@ -287,6 +287,7 @@ impl MvArgs {
         wanted.resume = "each file is complete, at its source or its target; move the rest with \
                          hakobu sync -aHAX --remove-source-files";
         wanted.unfinished = UnfinishedFile::Discarded;
+        wanted.language = self.limits.language;
         wanted.line = match (self.verbose, wanted.json) {
             (false, _) => Line::None,
             (true, false) => Line::Arrow("copied"),

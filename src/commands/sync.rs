@@ -443,6 +443,7 @@ impl SyncArgs {
         let wanted = &mut self.wanted;
         wanted.styled = self.filters.is_styled();
         (wanted.explain, wanted.priority) = (self.limits.explain, self.limits.priority);
+        wanted.language = self.limits.language;
         wanted.unchanged = self.itemize > 1 || verbosity > 1;
         // rsync prints names with `--progress`. On a terminal the bar shows it instead.
         let hushed = wanted.quiet || wanted.json || self.policy.list_only;

@@ -4,8 +4,10 @@ mod record;
 
 use super::tool::carry_out;
 use crate::cli::{Group, Opt, OptArg, Table, Typed, flag, parts, put, titled, value};
+use crate::limits;
 use crate::number;
 use crate::show::output::Output;
+use hakobu_core::language::Language;
 use hakobu_lab::record::RecordRow;
 use hakobu_sys::stdio;
 use std::ffi::OsString;
@@ -18,7 +20,7 @@ use std::time::Duration;
 /// The command line of `watch`.
 pub static TABLE: Table<WatchOptions> = Table {
     command: "watch",
-    about: "Run a command and report what limited it, or show the load of the machine",
+    about: "Run a command and report its bottleneck, or show the load of the machine",
     description: "The command runs with its input and output unchanged while CPUs, memory, disks, \
             network and its processes are sampled. At the end the bottleneck, with evidence, \
             and the statistics of time(1) and vmstat(8) go to standard error. With --pid it \
@@ -28,7 +30,7 @@ pub static TABLE: Table<WatchOptions> = Table {
             hakobu watch [OPTIONS] --pid PID\n       \
             hakobu watch [OPTIONS]",
     examples: &[
-        ("hakobu watch -- cp -a src copy", "Report what limited a command."),
+        ("hakobu watch -- cp -a src copy", "Report the bottleneck of a command."),
         (
             "hakobu watch --svg run.svg --csv run.csv -- tar cf src.tar src",
             "Record and draw the load of a command.",
@@ -77,6 +79,8 @@ pub struct WatchOptions {
     pub(super) csv: Option<PathBuf>,
     pub(super) json: Option<PathBuf>,
     pub(super) svg: Option<PathBuf>,
+    /// `--lang`.
+    pub(super) language: Language,
 }
 
 parts!(WatchOptions {});
@@ -100,21 +104,27 @@ const OPTIONS: &[Opt<WatchOptions>] = &[
             put(&mut plan.subject, Subject::Pid(pid))
         },
     ),
+    limits::LANG.reads(|plan, arg| put(&mut plan.language, limits::parse_language(arg)?)),
     flag("no-live", None, "no status line while it runs").sets(|plan, _| plan.live = false),
-    flag("quiet", Some('q'), "no status line or view; no verdict and summary on standard error")
+    flag("quiet", Some('q'), "no status line or view; no bottleneck and summary on standard error")
         .sets(|plan, on| plan.quiet = on),
 ];
 
 static FILES: Group<WatchOptions> = titled("Files").with(&[
-    value("output", Some('o'), "FILE", "write verdict and summary to FILE, not to standard error")
-        .reads(|plan, arg| put(&mut plan.output, Some(arg.path()))),
+    value(
+        "output",
+        Some('o'),
+        "FILE",
+        "write bottleneck and summary to FILE, not to standard error",
+    )
+    .reads(|plan, arg| put(&mut plan.output, Some(arg.path()))),
     value("csv", None, "FILE", "write a row for each interval: vmstat's columns and more")
         .reads(|plan, arg| put(&mut plan.csv, Some(arg.path()))),
     value(
         "json",
         None,
         "FILE",
-        "write the verdict, the summary, the machine and all rows as one JSON object",
+        "write the bottleneck, the summary, the machine and all rows as one JSON object",
     )
     .reads(|plan, arg| put(&mut plan.json, Some(arg.path()))),
     value("svg", None, "FILE", "write a picture of CPU, disks and network over time")
@@ -188,7 +198,7 @@ pub fn live_text(row: &RecordRow) -> String {
     let process = &rates.process;
     let _ = write!(
         out,
-        " | own {} %, thread {} %, RSS {}",
+        " | command {}%, thread {}%, RSS {}",
         percent(process.cpu()),
         percent(row.busiest_thread()),
         number::bytes(process.rss_bytes)
@@ -198,7 +208,7 @@ pub fn live_text(row: &RecordRow) -> String {
     if let Some(disk) = disks.max_by(|a, b| a.busy.total_cmp(&b.busy)) {
         let _ = write!(
             out,
-            " | {} {}/s read, {}/s written, {} IOPS, {} % busy",
+            " | {} {}/s read, {}/s written, {} IOPS, {}% busy",
             disk.name,
             number::bytes(disk.read_bytes_per_s as u64),
             number::bytes(disk.write_bytes_per_s as u64),
@@ -325,7 +335,7 @@ fn picture(row: &RecordRow, interval: Duration) -> String {
     let cpu = row.cpu().unwrap_or_default();
     let _ = writeln!(
         out,
-        "CPU      user {:5.1} %   system {:5.1} %   iowait {:5.1} %   steal {:5.1} %   idle {:5.1} %",
+        "CPU      user {:5.1}%   system {:5.1}%   iowait {:5.1}%   steal {:5.1}%   idle {:5.1}%",
         cpu.user * 100.0,
         cpu.system * 100.0,
         cpu.iowait * 100.0,
@@ -341,7 +351,7 @@ fn picture(row: &RecordRow, interval: Duration) -> String {
         let full = ((share * BAR as f64).round() as usize).min(BAR);
         let name = format!("cpu{number}");
         let (bar, rest) = ("#".repeat(full), ".".repeat(BAR - full));
-        let _ = writeln!(out, "{name:<8} [{bar}{rest}] {:5.1} %", share * 100.0);
+        let _ = writeln!(out, "{name:<8} [{bar}{rest}] {:5.1}%", share * 100.0);
     }
     let _ = writeln!(
         out,
@@ -357,7 +367,7 @@ fn picture(row: &RecordRow, interval: Duration) -> String {
     {
         let _ = writeln!(
             out,
-            "waiting  for CPU {:.1} %, for I/O {:.1} % (all tasks {:.1} %), for memory {:.1} %",
+            "waiting  for CPU {:.1}%, for I/O {:.1}% (all tasks {:.1}%), for memory {:.1}%",
             cpu * 100.0,
             io * 100.0,
             pressure.io_full.unwrap_or(0.0) * 100.0,
@@ -382,7 +392,7 @@ fn picture(row: &RecordRow, interval: Duration) -> String {
     for disk in &rates.disks {
         let _ = writeln!(
             out,
-            "{:<12} {:>8.0} {:>8.1} {:>7} {:>9.0} {:>8.1} {:>7} {:>7.1} {:>4.0} %",
+            "{:<12} {:>8.0} {:>8.1} {:>7} {:>9.0} {:>8.1} {:>7} {:>7.1} {:>5.0}%",
             disk.name,
             disk.read_iops,
             disk.read_bytes_per_s / 1e6,
@@ -406,7 +416,7 @@ fn picture(row: &RecordRow, interval: Duration) -> String {
         );
     }
     if let Some(again) = rates.retransmits_per_s {
-        let _ = writeln!(out, "TCP segments sent again: {again:.0}/s");
+        let _ = writeln!(out, "TCP segments retransmitted: {again:.0}/s");
     }
     out
 }
@@ -479,8 +489,8 @@ mod tests {
         };
         assert_eq!(
             live_text(&RecordRow { at_s: 3.1, rates }),
-            " 3.1 s | CPU us 50 sy 0 wa 0 st 0 id 50 | own 120 %, thread 99 %, RSS 5.00 MB \
-             | vda 0 bytes/s read, 12.00 MB/s written, 1,500 IOPS, 50 % busy "
+            " 3.1 s | CPU us 50 sy 0 wa 0 st 0 id 50 | command 120%, thread 99%, RSS 5.00 MB \
+             | vda 0 bytes/s read, 12.00 MB/s written, 1,500 IOPS, 50% busy "
         );
     }
     use hakobu_explain::sample::Memory;

@@ -17,6 +17,7 @@ use crate::number::{self, Digits};
 use escape::Escape;
 use hakobu_core::error::{Cause, ErrorClass, Problem, cannot, quoted};
 use hakobu_core::event::{Event, Item, Listener, Remark};
+use hakobu_core::language::Language;
 use hakobu_core::unit::Totals;
 use hakobu_sys::paths::Links;
 use hakobu_transfer::run::{Control, Layout, Outcome, Spec};
@@ -167,6 +168,8 @@ pub struct ShowOptions {
     pub priority: Priority,
     /// Print the verdict at the end, with all evidence (`--explain`).
     pub explain: bool,
+    /// Language of the verdict (`--lang`).
+    pub language: Language,
     /// Print the totals at the end, also without a terminal.
     pub totals: bool,
     /// `--progress`, `--no-progress`, or neither.
@@ -556,12 +559,12 @@ impl Show {
     fn print_verdict(&self, outcome: &Outcome, watched: bool) {
         let findings = &outcome.findings;
         if self.wanted.explain && !findings.path.is_empty() {
-            let text = verdict::full(&verdict::of(findings), &findings.path);
+            let text = verdict::full(&verdict::of(findings), &findings.path, self.wanted.language);
             output::message(text.trim_end());
         } else if let Some(found) = &findings.verdict {
             let long = outcome.took >= VERDICT_MIN;
             if watched && long && !self.wanted.quiet && !self.wanted.explain {
-                output::message(&verdict::sentence(found));
+                output::message(&verdict::sentence(found, self.wanted.language));
             }
         }
     }

@@ -2,74 +2,97 @@
 //! JSON.
 
 use crate::number;
+use hakobu_core::language::Language;
 use hakobu_explain::tune::TuningStep;
 pub use hakobu_explain::verdict::sentence;
-use hakobu_explain::verdict::{Conclusion, Evidence, Experiment, Facts, Verdict, judge, measure};
+use hakobu_explain::verdict::{
+    Conclusion, Evidence, Experiment, Facts, Resource, Verdict, advice_words, judge, measure,
+    resource_words, signal_words, statement_words,
+};
 use hakobu_transfer::run::Findings;
 use serde::Serialize;
 use std::fmt::Write;
 
-/// Returns the verdict of a run; for a short one, that it was too short.
+/// Returns the verdict of a run; for a short one, that it was too short, and where its time went.
 pub fn of(findings: &Findings) -> Verdict {
-    let unjudged = || Verdict { signals: Vec::new(), ..judge(&Facts::default()) };
+    let unjudged = || {
+        let phases = findings.phases;
+        let mut verdict = judge(&Facts { phases, ..Facts::default() });
+        // Nothing else was measured.
+        let is_phase = |of: &Evidence| {
+            of.signal.starts_with("phase_") || of.signal == "idle_units_share" && of.value > 0.0
+        };
+        verdict.signals.retain(|signal| is_phase(&signal.evidence));
+        verdict
+    };
     findings.verdict.clone().unwrap_or_else(unjudged)
 }
 
 /// Returns the full verdict as lines: the sentence, each signal with its threshold and conclusion, the history of the
 /// number of jobs, the experiments.
-pub fn full(verdict: &Verdict, path: &[TuningStep]) -> String {
-    let mut out = format!("{}\n", sentence(verdict));
+pub fn full(verdict: &Verdict, path: &[TuningStep], language: Language) -> String {
+    let mut out = format!("{}\n", sentence(verdict, language));
     let rows: Vec<[String; 4]> = verdict
         .signals
         .iter()
         .filter(|signal| signal.evidence.signal != "experiment_elasticity")
         .map(|signal| {
             let of = &signal.evidence;
-            let name = match of.of.as_str() {
-                "" => of.signal.to_string(),
-                device => format!("{} {device}", of.signal),
-            };
-            [name, measure(of, of.value), measure(of, of.limit), signal.says.to_owned()]
+            let says = statement_words(signal.says, language).to_owned();
+            [signal_words(of, language), measure(of, of.value), measure(of, of.limit), says]
         })
         .collect();
     if !rows.is_empty() {
-        let head = ["signal", "value", "limit", "says"].map(str::to_owned);
+        let head = language
+            .pick(["signal", "value", "threshold", "meaning"], ["指標", "値", "基準", "意味"]);
         out.push('\n');
-        push_table(&[vec![head], rows].concat(), &mut out);
+        push_table(&[vec![head.map(str::to_owned)], rows].concat(), &mut out);
     }
     if !verdict.experiments.is_empty() {
-        out.push_str("\nexperiments (effect on the rate, relative to the change; 95 % interval)\n");
+        out.push_str(language.pick(
+            "\nexperiments (effect on throughput relative to the change, with 95% confidence interval)\n",
+            "\n実験（変化に対するスループットの変化、95% 信頼区間）\n",
+        ));
         for made in &verdict.experiments {
-            out.push_str(&experiment(made));
+            out.push_str(&experiment(made, language));
         }
     }
-    let tried = tried(path);
+    let tried = tried(path, language);
     if !tried.is_empty() {
-        let _ = writeln!(out, "\njobs {tried}");
+        let _ =
+            writeln!(out, "\n{}", language.pick("jobs: {}", "並列数: {}").replace("{}", &tried));
     }
     out
 }
 
-fn experiment(made: &Experiment) -> String {
+fn experiment(made: &Experiment, language: Language) -> String {
     let (mean, low, high) = made.elasticity;
+    let percent = |share: f64| format!("{:.0}", share * 100.0);
+    let (mean, low, high) = (percent(mean), percent(low), percent(high));
     let says = match made.says {
-        Conclusion::Bottleneck => "binds",
-        Conclusion::NoEffect => "does not bind",
-        Conclusion::Unclear => "not clear",
+        Conclusion::Bottleneck => language.pick("it is the bottleneck", "ボトルネックである"),
+        Conclusion::NoEffect => language.pick("not the bottleneck", "ボトルネックではない"),
+        Conclusion::Unclear => language.pick("inconclusive", "判断できない"),
     };
-    format!(
-        "  {} × {:.2}: {:.0} % ({:.0} to {:.0} %), {}: {says}\n",
-        made.resource.name(),
-        made.factor,
-        mean * 100.0,
-        low * 100.0,
-        high * 100.0,
-        number::things(made.pairs as u64, "pair"),
-    )
+    let what = match made.resource {
+        Resource::Latency => language.pick("jobs", "並列数"),
+        other => resource_words(other, language),
+    };
+    let factor = made.factor;
+    match language {
+        Language::English => {
+            let pairs = number::things(made.pairs as u64, "pair");
+            format!("  {what} × {factor:.2}: {mean}% ({low}% to {high}%), {pairs}: {says}\n")
+        }
+        Language::Japanese => {
+            let pairs = made.pairs;
+            format!("  {what} × {factor:.2}: {mean}%（{low}%〜{high}%、{pairs} 組）: {says}\n")
+        }
+    }
 }
 
 /// Returns the numbers of jobs in the order in which they were set, and the best of them.
-fn tried(path: &[TuningStep]) -> String {
+fn tried(path: &[TuningStep], language: Language) -> String {
     let mut steps: Vec<usize> = path.iter().map(|step| step.jobs).collect();
     steps.dedup();
     let shown: Vec<String> = match steps.len() {
@@ -87,7 +110,13 @@ fn tried(path: &[TuningStep]) -> String {
         // The units of the summary: a credit for entries, by which numbers of jobs are compared, is no byte.
         let bytes = number::bytes(step.bytes_per_s.unwrap_or(0.0).max(0.0) as u64);
         let entries = step.entries_per_s.unwrap_or(0.0).max(0.0).round() as u64;
-        format!(" (best: {bytes}/s, {} entries/s with {})", number::grouped(entries), step.jobs)
+        let (entries, jobs) = (number::grouped(entries), step.jobs);
+        match language {
+            Language::English => format!(" (best: {bytes}/s, {entries} entries/s with {jobs})"),
+            Language::Japanese => {
+                format!("（最良: {jobs} 並列で {bytes}/s、毎秒 {entries} エントリー）")
+            }
+        }
     });
     if shown.is_empty() { String::new() } else { format!("{}{best}", shown.join(" → ")) }
 }
@@ -95,12 +124,23 @@ fn tried(path: &[TuningStep]) -> String {
 /// Appends columns of minimal width: numbers right-aligned, words left-aligned.
 fn push_table(rows: &[[String; 4]], out: &mut String) {
     let wide = |column: usize| {
-        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max()
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| columns(cell)).max().unwrap_or(0)
     };
-    let (a, b, c) = (wide(0).unwrap_or(0), wide(1).unwrap_or(0), wide(2).unwrap_or(0));
+    let (a, b, c) = (wide(0), wide(1), wide(2));
+    let pad = |text: &str, width: usize| " ".repeat(width.saturating_sub(columns(text)));
     for [name, value, limit, says] in rows {
-        let _ = writeln!(out, "  {name:a$}  {value:>b$}  {limit:>c$}  {says}");
+        let (after, before) = (pad(name, a), pad(value, b));
+        let (between, limit_before) = ("  ", pad(limit, c));
+        let _ = writeln!(
+            out,
+            "  {name}{after}{between}{before}{value}{between}{limit_before}{limit}{between}{says}"
+        );
     }
+}
+
+/// Columns of a text on a terminal: Japanese characters take two.
+fn columns(text: &str) -> usize {
+    text.chars().map(|c| if c >= '\u{2e80}' { 2 } else { 1 }).sum()
 }
 
 /// `verdict` of the summary.
@@ -162,7 +202,7 @@ pub fn value(verdict: &Verdict) -> Value {
         resource: verdict.resource.name(),
         level: verdict.level.name(),
         evidence: verdict.evidence.iter().map(signal).collect(),
-        advice: verdict.advice.clone(),
+        advice: advice_words(verdict, Language::English),
         experiments: verdict.experiments.iter().map(tried).collect(),
     }
 }
@@ -182,7 +222,6 @@ pub fn jobs_path(path: &[TuningStep]) -> Vec<Jobs> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hakobu_explain::verdict::Resource;
     use std::time::Duration;
 
     fn full_cpus() -> Facts {
@@ -208,14 +247,13 @@ mod tests {
     #[test]
     fn one_sentence() {
         assert_eq!(
-            sentence(&judge(&full_cpus())),
-            "Limited by the CPU (at the limit of: 1.98 of 2 CPUs used, 2 of 2 used by all \
-             processes, 41 % of runnable time waiting). Twice the cores would help."
+            sentence(&judge(&full_cpus()), Language::English),
+            "Bottleneck: CPU (1.98 of 2 in use; runnable threads waited 41% of the time). \
+             More cores would help."
         );
         assert_eq!(
-            sentence(&judge(&Facts::default())),
-            "The limit is not determined. There was too little work to tell what would make it \
-             faster."
+            sentence(&judge(&Facts::default()), Language::English),
+            "Bottleneck: unknown. There was too little work to judge."
         );
     }
 
@@ -230,20 +268,47 @@ mod tests {
             says: Conclusion::Bottleneck,
         }];
         let path = [step(0, 4, Some(1e6)), step(1, 8, Some(2e6)), step(2, 4, None)];
-        let text = full(&judge(&facts), &path);
-        assert!(text.starts_with("Limited by the CPU (proven: 93 % of the change of cpu showed"));
+        let text = full(&judge(&facts), &path, Language::English);
+        assert!(text.starts_with("Bottleneck: CPU, proven by experiment (throughput followed 93%"));
         for line in [
-            "  signal             value  limit  says\n",
-            "  cpu_used_cpus       1.98      2  it uses all CPUs that it may\n",
-            "  run_delay_share     41 %   10 %  its threads wait for CPUs\n",
-            "  phase_write_share  100 %   50 %  most of the time\n",
-            "  cpu × 0.50: 93 % (85 to 102 %), 6 pairs: binds\n",
-            "\njobs 4 → 8 → 4 (best: 1.00 MB/s, 10 entries/s with 8)\n",
+            "  signal                                value  threshold  meaning\n",
+            "  CPUs used                              1.98          2  uses all of its CPUs\n",
+            "  runnable time spent waiting for a CPU   41%        10%  threads wait for CPUs\n",
+            "  workers writing                        100%        50%  most of the time\n",
+            "  CPU × 0.50: 93% (85% to 102%), 6 pairs: it is the bottleneck\n",
+            "\njobs: 4 → 8 → 4 (best: 1.00 MB/s, 10 entries/s with 8)\n",
         ] {
             assert!(text.contains(line), "{line}\n{text}");
         }
+        // Names of signals are for programs.
+        assert!(!text.contains('_'), "{text}");
         let long: Vec<TuningStep> = (1..40).map(|jobs| step(jobs as u64, jobs, None)).collect();
-        assert!(full(&judge(&facts), &long).contains("→ 10 → … → 35 →"));
+        assert!(full(&judge(&facts), &long, Language::English).contains("→ 10 → … → 35 →"));
+        let text = full(&judge(&facts), &path, Language::Japanese);
+        assert!(text.starts_with("ボトルネック（実験で確認）: CPU（"), "{text}");
+        assert!(
+            text.contains(
+                "  CPU 使用数                    1.98     2  使用可能な CPU をすべて使用\n"
+            ),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_short_run_says_where_its_time_went() {
+        let mut findings = Findings::default();
+        findings.phases[4] = 3.0;
+        findings.phases[5] = 1.0;
+        let verdict = of(&findings);
+        assert_eq!(
+            sentence(&verdict, Language::English),
+            "Bottleneck: unknown. There was too little work to judge. Workers spent 75% of their \
+             time creating files and 25% writing."
+        );
+        let text = full(&verdict, &[], Language::English);
+        assert!(text.contains("  workers creating files    75%"), "{text}");
+        assert!(!text.contains("CPUs used"), "{text}");
+        assert!(!of(&Findings::default()).signals.iter().any(|of| of.evidence.value > 0.0));
     }
 
     #[test]
@@ -254,7 +319,7 @@ mod tests {
         assert_eq!(value["evidence"][0]["signal"], "cpu_used_cpus");
         assert_eq!(value["evidence"][0]["value"], 1.98);
         assert_eq!(value["evidence"][0]["limit"], 2.0);
-        assert_eq!(value["advice"], "Twice the cores would help.");
+        assert_eq!(value["advice"], "More cores would help.");
         assert!(value.get("experiments").is_none());
         let path = serde_json::to_string(&jobs_path(&[step(3, 8, Some(5.5)), step(4, 12, None)]));
         assert_eq!(
@@ -269,12 +334,13 @@ mod tests {
             let signal = std::borrow::Cow::Borrowed(signal);
             measure(&Evidence { signal, of: String::new(), value, limit: 1.0 }, value)
         };
-        assert_eq!(of("retransmits_share", 0.004), "0.4 %");
+        assert_eq!(of("retransmits_share", 0.004), "0.4%");
         assert_eq!(of("disk_write_iops", 2999.6), "3,000");
         assert_eq!(of("disk_write_bytes_per_s", 1.25e8), "125.00 MB/s");
         assert_eq!(of("dirty_bytes", 3e8), "300.00 MB");
         assert_eq!(of("rtt_ms", 0.08), "0.08 ms");
-        assert_eq!(of("jobs_elasticity", -0.04), "-4 %");
+        assert_eq!(of("jobs_elasticity", -0.04), "-3%");
+        assert_eq!(of("jobs_elasticity", 1.0), "100%");
         assert_eq!(of("rtt_ms", f64::NAN), "?");
     }
 }

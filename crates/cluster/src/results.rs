@@ -4,7 +4,8 @@ use crate::folder::{self, RunError, RunFolder};
 use crate::heartbeat::{self, CounterWatch, Heartbeat, WorkerState};
 use crate::plan::{ClusterPlan, Phase, number_text};
 use crate::worker::{ProblemCounts, ShardResult, count_problems};
-use hakobu_explain::verdict::{Resource, Verdict, sentence};
+use hakobu_core::language::Language;
+use hakobu_explain::verdict::{Resource, Verdict, resource_words, sentence};
 use hakobu_transfer::journal::Owner;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
@@ -238,7 +239,7 @@ impl ShardVerdict {
         ShardVerdict {
             resource: verdict.resource.name().to_owned(),
             level: verdict.level.name().to_owned(),
-            sentence: sentence(verdict),
+            sentence: sentence(verdict, Language::English),
         }
     }
 }
@@ -249,7 +250,7 @@ pub struct RunVerdict {
     /// The resource that limited for most of the time: `disk-iops`; `none` where no resource was
     /// named for half of it.
     pub resource: &'static str,
-    /// The same in a sentence: `the CPU`.
+    /// The same in a sentence: `CPU`.
     pub named: &'static str,
     /// WorkerShare of the time of all shards for which it was named.
     pub share: f64,
@@ -306,7 +307,7 @@ fn sum_verdicts<'a>(
     let longest = one.and_then(|one| one.longest);
     Some(RunVerdict {
         resource: of.name(),
-        named: of.words(),
+        named: resource_words(of, Language::English),
         share: one.map_or(0.0, |one| one.took_s / all_s.max(f64::MIN_POSITIVE)),
         level: level.map_or_else(String::new, |(level, _)| (*level).to_owned()),
         sentence: longest.map_or_else(String::new, |(judged, _)| judged.sentence.clone()),
@@ -399,7 +400,7 @@ mod tests {
         let found = of(&[(Some(&cpu), 6.0), (Some(&server), 2.0), (None, 2.0)]).unwrap();
         assert_eq!(
             (found.resource, found.named, found.level.as_str()),
-            ("cpu", "the CPU", "consistent")
+            ("cpu", "CPU", "consistent")
         );
         assert!((found.share - 0.6).abs() < 1e-9 && found.is_known() && found.shared().is_none());
         let found = of(&[(Some(&server), 6.0), (Some(&cpu), 2.0)]).unwrap();

@@ -1,11 +1,12 @@
 //! Shared by all rooms: units, numbers, errors, events, control, the meter of a run, its limiters and gate, buffers for file
-//! content, threads for a list of items, percent-encoding.
+//! content, languages, threads for a list of items, percent-encoding.
 //! Does no I/O.
 
 pub mod buffer;
 pub mod control;
 pub mod error;
 pub mod event;
+pub mod language;
 pub mod limit;
 pub mod lines;
 pub mod meter;

@@ -21,6 +21,7 @@ pub use hakobu_core::control::Control;
 use hakobu_core::error::{Cause, Fatal, quoted};
 use hakobu_core::event::{Event, Listener, Remark};
 use hakobu_core::limit::{Capacity, Controls, check_memory};
+use hakobu_core::meter::PHASES;
 use hakobu_core::threads::for_each;
 use hakobu_core::unit::{Jobs, Kind, Totals};
 use hakobu_explain::tune::TuningStep;
@@ -85,6 +86,8 @@ pub struct Findings {
     pub jobs: usize,
     /// The numbers of jobs that were used, and the goodput of each.
     pub path: Vec<TuningStep>,
+    /// The mean number of workers in each phase; zeros where they were not observed.
+    pub phases: [f64; PHASES],
     /// The verdict; `None` for runs that are too short.
     pub verdict: Option<Verdict>,
 }

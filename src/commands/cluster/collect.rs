@@ -215,11 +215,11 @@ impl Report {
     fn tell_verdicts(&self) {
         let Some(whole) = &self.verdict else { return };
         if !whole.is_known() {
-            output::message("what limited the workers is not determined");
+            output::message("bottleneck of the workers: unknown");
         } else {
             let share = whole.share * 100.0;
             output::message(&format!(
-                "the workers were limited by {} for {share:.0} % of their time; the longest: {}",
+                "bottleneck of the workers: {} for {share:.0}% of their time; in the longest shard: {}",
                 whole.named, whole.sentence
             ));
         }
@@ -233,7 +233,7 @@ impl Report {
         if hosts.len() > 1 || (hosts.len() == 1 && !whole.is_known()) {
             for (named, hosts) in hosts {
                 let hosts: Vec<&str> = hosts.into_iter().collect();
-                output::message(&format!("limited by {named}: {}", hosts.join(", ")));
+                output::message(&format!("bottleneck {named}: {}", hosts.join(", ")));
             }
         }
     }

@@ -134,7 +134,7 @@ fn parse_line(command: &str, arguments: &[OsString]) -> Result<Option<ObjectLine
             }));
         }
         "cp" => match cp::parse_work(arguments).map_err(message_of)? {
-            cp::CpWork::Copy(options, spec, wanted) => (options, *spec, wanted),
+            cp::CpWork::Copy(options, spec, wanted) => (options, *spec, *wanted),
             cp::CpWork::Stream(cp::Dash::Out(_)) => return Ok(None),
             cp::CpWork::Stream(cp::Dash::In(_)) => {
                 return Err("'-': a line of a file has no standard input".to_owned());

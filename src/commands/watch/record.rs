@@ -347,7 +347,7 @@ fn write(
     (summary, kept): (&RecordSummary, &RecordTable),
 ) -> bool {
     let seconds = plan.interval.as_secs_f64();
-    let said = verdict.map(verdict::sentence);
+    let said = verdict.map(|of| verdict::sentence(of, plan.language));
     let text = summary_text(said.as_deref(), summary, command, seconds);
     let mut done = Vec::new();
     match output {
@@ -459,7 +459,7 @@ fn of_command(command: &CommandUsage, out: &mut String) {
         out,
         "command        {}\n\
          ended          {end}\n\
-         time           real {:.3} s, user {:.3} s, sys {:.3} s: {:.1} % of one CPU\n\
+         time           real {:.3} s, user {:.3} s, sys {:.3} s: {:.1}% of one CPU\n\
          memory         max RSS {bound}{}; {} minor, {} major faults\n\
          switches       {} voluntary, {} involuntary\n\
          device I/O     {} read, {} to be written\n",
@@ -482,7 +482,7 @@ fn of_processes(processes: &ProcessSummary, sampled_s: f64, out: &mut String) {
     let bytes = |bytes: Option<u64>| bytes.map_or("unknown".to_owned(), number::bytes);
     let _ = write!(
         out,
-        "time           watched {sampled_s:.3} s, user {:.2} s, sys {:.2} s: {:.1} % of one CPU\n\
+        "time           watched {sampled_s:.3} s, user {:.2} s, sys {:.2} s: {:.1}% of one CPU\n\
          memory         max RSS {} (all together); {} minor, {} major faults\n\
          switches       {} voluntary, {} involuntary\n\
          device I/O     {} read, {} to be written\n",
@@ -593,7 +593,7 @@ fn disks(disks: &[DiskSummary], out: &mut String) {
         }
         let _ = writeln!(
             out,
-            "  {} busy {} %, requests in flight {}",
+            "  {} busy, % {}, requests in flight {}",
             disk.name,
             pair(disk.busy_percent, 1),
             pair(disk.queue, 2)
@@ -615,7 +615,7 @@ fn network(summary: &RecordSummary, out: &mut String) {
     if let Some(tcp) = summary.tcp.filter(|tcp| tcp.segments_out > 0) {
         let _ = writeln!(
             out,
-            "  TCP: {} segments sent, {} of them again",
+            "  TCP: {} segments sent, {} retransmitted",
             grouped(tcp.segments_out),
             grouped(tcp.retransmits)
         );
@@ -678,8 +678,8 @@ mod tests {
             processes: Some(ProcessSummary::default()),
             ..RecordSummary::default()
         };
-        let text = summary_text(Some("Limited by the CPU."), &summary, Some(&command), 0.1);
-        assert!(text.starts_with("\nLimited by the CPU.\n\ncommand  "), "{text}");
+        let text = summary_text(Some("Bottleneck: CPU."), &summary, Some(&command), 0.1);
+        assert!(text.starts_with("\nBottleneck: CPU.\n\ncommand  "), "{text}");
         assert!(text.contains("ended          exit code 0\n"), "{text}");
         assert!(text.contains("max RSS at most 0 bytes"), "{text}");
         for absent in ["CPU user", "PSI", "disk ", "TCP", "swap in (si)", "quota"] {

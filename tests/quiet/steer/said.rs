@@ -3,6 +3,7 @@
 use super::files;
 use crate::common::area::Fs;
 use crate::common::case::{case, case_on};
+use crate::server::Stage;
 
 fn source(c: &crate::common::case::Case) {
     files(&c.src(), 6, 1 << 20);
@@ -46,8 +47,61 @@ fn explaining_goes_beside_the_output() {
 fn what_is_over_at_once_is_explained_too() {
     case("cp --explain SRC/f0 DST", |c| {
         files(&c.src(), 1, 7);
-        c.run().ok().says(&["too little work"]);
+        c.run().ok().says(&["Bottleneck: unknown.", "too little work"]);
     });
+    case("cp --explain --lang ja SRC/f0 DST", |c| {
+        files(&c.src(), 1, 7);
+        c.run().ok().says(&["ボトルネック: 不明。"]);
+    });
+    case("cp --explain --lang fr SRC/f0 DST", |c| {
+        c.run().expect(2).says(&["--lang=fr: give en or ja"]);
+    });
+}
+
+/// Half a second under a rate limit: too short for a verdict, long enough to see what the workers did.
+#[test]
+fn a_short_run_says_where_its_time_went() {
+    case_on(Fs::Tmpfs, Fs::Tmpfs, "cp -r --explain --bwlimit=4m SRC DST", |c| {
+        files(&c.src(), 3, 1 << 20);
+        let run = c.run();
+        run.ok().says(&["Workers spent ", "throttled by the rate limit"]);
+        assert!(!run.err().contains("phase_"), "{run}");
+    });
+}
+
+/// Replaces numbers: those of this machine are not those of the documentation.
+fn without_numbers(text: &str) -> String {
+    let mut out = String::new();
+    for part in text.split_inclusive(|c: char| !c.is_ascii_digit() && c != '.') {
+        let end = part.trim_end_matches(|c: char| !c.is_ascii_digit());
+        let is_number = !end.is_empty();
+        out += if is_number { "#" } else { "" };
+        out += &part[end.len()..];
+    }
+    out
+}
+
+/// The two examples of the tutorial with a distant bucket.
+#[test]
+fn examples_of_the_tutorial_come_out_as_printed() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/tutorial.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let stage = Stage::new();
+    files(&stage.src(), 2005, 4096);
+    let server = stage.null("--latency 20ms");
+    let lines: Vec<&str> = text.lines().collect();
+    let mut seen = 0;
+    for (at, line) in lines.iter().enumerate().filter(|(_, line)| line.contains(" --explain ")) {
+        let (_, command) = line.split_once(" hakobu ").unwrap();
+        let printed = lines[at..].iter().find(|line| line.starts_with("    hakobu: ")).unwrap();
+        let run = server.run(&command.replace("src/.", "SRC/."));
+        run.ok();
+        let said = run.err();
+        let said = said.lines().find(|line| line.starts_with("hakobu: Bottleneck")).unwrap();
+        assert_eq!(without_numbers(said), without_numbers(printed.trim()), "{run}");
+        seen += 1;
+    }
+    assert_eq!(seen, 2);
 }
 
 #[test]

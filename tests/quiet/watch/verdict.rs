@@ -24,7 +24,7 @@ fn form(run: &Run, json: &Value) -> (String, String) {
     assert!(!advice.is_empty() && run.err().contains(&advice), "{run}");
     assert_eq!(resource == "none", level == "not-determined", "{verdict}");
     assert!(resource == "none" || signals.len() >= 2, "{verdict}");
-    let said = if resource == "none" { "The limit is not determined" } else { "Limited by " };
+    let said = if resource == "none" { "Bottleneck: unknown" } else { "Bottleneck: " };
     let text = run.err();
     let (at, table) = (text.find(said), text.find("\ncommand        "));
     assert!(at.is_some() && at < table, "the sentence comes first: {run}");
@@ -55,7 +55,7 @@ fn two_processes_on_one_cpu() {
     let (run, resource, level) = limits(&script);
     assert_eq!(resource, "cpu", "{run}");
     assert!(level == "at-limit" || level == "consistent", "{run}");
-    run.says(&["Limited by one CPU (", " busy, the command's threads waited "]);
+    run.says(&[" one CPU (", " busy; runnable threads waited "]);
     run.says(&[" would help", "more processes alone"]);
 }
 
@@ -73,7 +73,7 @@ fn one_process_alone() {
     // If others use the other CPUs, the verdict may be "none" or "cpu", but nothing else.
     assert!(["thread", "cpu", "none"].contains(&resource.as_str()), "{run}");
     if resource == "thread" {
-        run.says(&["Limited by one thread of the command (", "of a CPU used by one thread"]);
+        run.says(&[" one thread of the command (busiest thread used "]);
     }
 }
 
@@ -123,7 +123,11 @@ fn quiet_says_nothing_and_the_files_say_all() {
     let output = run(&["-q", "-o", text.to_str().unwrap(), "--", "true"]);
     assert_eq!(output.err(), "");
     let text = std::fs::read_to_string(text).unwrap();
-    assert!(text.starts_with("\nThe limit is not determined. "), "{text}");
+    assert!(text.starts_with("\nBottleneck: unknown. "), "{text}");
+    let ja = area.join("ja");
+    run(&["-q", "--lang", "ja", "-o", ja.to_str().unwrap(), "--", "true"]).ok();
+    let text = std::fs::read_to_string(ja).unwrap();
+    assert!(text.starts_with("\nボトルネック: 不明。"), "{text}");
     // The machine has no verdict, and -q prints no view.
     let machine = watch(&["-q", "-i", "0.05", "-c", "2"]).stdout(Stdio::piped()).output().unwrap();
     assert!(machine.status.success() && machine.stdout.is_empty(), "{machine:?}");

@@ -184,6 +184,22 @@ fn anchors(markdown: &str) -> Vec<String> {
     headings.map(anchor).collect()
 }
 
+/// The catalogue of docs/explain.md is the one that the verdict's own tests compare with what it says.
+#[test]
+fn catalogue_of_bottlenecks() {
+    let top = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |file: &str| std::fs::read_to_string(top.join(file)).unwrap();
+    let text = read("docs/explain.md");
+    let (_, shown) = text.split_once("<!-- catalogue -->\n\n").unwrap();
+    let (shown, _) = shown.split_once("<!-- end of catalogue -->\n").unwrap();
+    let said = read("crates/explain/src/verdict/tests/catalogue.md");
+    assert!(shown.lines().count() > 200, "{shown}");
+    assert!(
+        shown == said,
+        "write it anew: HAKOBU_WRITE_CATALOGUE=1 (crates/explain, catalogue.rs)"
+    );
+}
+
 #[test]
 fn manual_pages() {
     if !can_run() {

@@ -1,17 +1,24 @@
 //! The verdict: the resource that limits a transfer, with evidence and level. Pure.
 
+mod advice;
 mod facts;
 mod proof;
 mod rules;
 mod signals;
+mod statement;
 mod words;
 
 use crate::verdict::facts::View;
 use crate::verdict::rules::Claim;
+pub use advice::{Advice, CpuChange, Help, NextCeiling, Useless};
 pub use facts::*;
 pub use proof::{Progress, ProofTrial, Prover};
+pub use statement::Statement;
 use std::borrow::Cow;
-pub use words::{level_words, measure, sentence, words};
+pub use words::{
+    advice_words, bottleneck_words, evidence_words, level_words, measure, resource_words, sentence,
+    signal_words, statement_words,
+};
 
 /// The limiting resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -46,6 +53,46 @@ pub enum Resource {
     None,
 }
 
+impl Resource {
+    /// All resources.
+    pub const ALL: [Resource; 14] = [
+        Resource::Cpu,
+        Resource::Thread,
+        Resource::DiskIops,
+        Resource::DiskBandwidth,
+        Resource::Network,
+        Resource::Server,
+        Resource::Lock,
+        Resource::Latency,
+        Resource::Peer,
+        Resource::Source,
+        Resource::Target,
+        Resource::UserLimit,
+        Resource::Own,
+        Resource::None,
+    ];
+
+    /// Name in JSON: `disk-iops`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Resource::Cpu => "cpu",
+            Resource::Thread => "thread",
+            Resource::DiskIops => "disk-iops",
+            Resource::DiskBandwidth => "disk-bandwidth",
+            Resource::Network => "network",
+            Resource::Server => "server",
+            Resource::Lock => "lock",
+            Resource::Latency => "latency",
+            Resource::Peer => "peer",
+            Resource::Source => "source",
+            Resource::Target => "target",
+            Resource::UserLimit => "user-limit",
+            Resource::Own => "self",
+            Resource::None => "none",
+        }
+    }
+}
+
 /// Confidence of a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
@@ -57,6 +104,22 @@ pub enum Level {
     AtLimit,
     /// Shown by an experiment that changed only this resource.
     Proven,
+}
+
+impl Level {
+    /// All levels, least certain first.
+    pub const ALL: [Level; 4] =
+        [Level::NotDetermined, Level::Consistent, Level::AtLimit, Level::Proven];
+
+    /// Name in JSON: `at-limit`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::NotDetermined => "not-determined",
+            Level::Consistent => "consistent",
+            Level::AtLimit => "at-limit",
+            Level::Proven => "proven",
+        }
+    }
 }
 
 /// A signal: measured value and reference.
@@ -77,14 +140,16 @@ pub struct Evidence {
 pub struct Verdict {
     /// The limiting resource.
     pub resource: Resource,
-    /// Name in a sentence: `the CPU`, `one thread of the command`.
-    pub named: &'static str,
+    /// The bottleneck, more precisely where the facts allow it.
+    pub named: BottleneckName,
+    /// Kind of work.
+    pub about: About,
     /// Confidence.
     pub level: Level,
     /// Signals that support it.
     pub evidence: Vec<Evidence>,
-    /// Changes that would help and changes without effect, one or two sentences.
-    pub advice: String,
+    /// Changes that would help and changes without effect.
+    pub advice: Advice,
     /// Candidates between which the signals did not decide; else empty.
     pub open: Vec<Resource>,
     /// All signals, including those that name nothing.
@@ -98,8 +163,21 @@ pub struct Verdict {
 pub struct Signal {
     /// Measured value.
     pub evidence: Evidence,
-    /// Its meaning, in a few words.
-    pub says: &'static str,
+    /// Its meaning.
+    pub says: Statement,
+}
+
+/// A bottleneck to be named in a sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BottleneckName {
+    /// The resource.
+    Resource(Resource),
+    /// The only CPU that a command may use.
+    OneCpu,
+    /// One thread of a command.
+    CommandThread,
+    /// The option that sets a rate limit.
+    Option(String),
 }
 
 /// Shorter transfers have no steady part.
@@ -118,16 +196,20 @@ pub fn judge(facts: &Facts) -> Verdict {
     let v = View::new(facts);
     let mut verdict = Verdict {
         resource: Resource::None,
-        named: Resource::None.words(),
+        named: BottleneckName::Resource(Resource::None),
+        about: facts.about,
         level: Level::NotDetermined,
         evidence: Vec::new(),
-        advice: String::new(),
+        advice: Advice::unknown(&v),
         open: Vec::new(),
         signals: v.all(),
         experiments: facts.experiments.clone(),
     };
     if let Some(why) = too_little(&v) {
-        verdict.advice = why.to_owned();
+        verdict.advice = Advice::only(why);
+        // Where the time went is worth knowing even so.
+        verdict.evidence = v.all_phases();
+        verdict.evidence.truncate(2);
         return verdict;
     }
     let found = rules::claims(&v);
@@ -152,7 +234,6 @@ pub fn judge(facts: &Facts) -> Verdict {
         verdict.evidence.extend(facts.experiments.iter().filter(against).map(signals::experiment));
         verdict.evidence.extend(hints(&v));
     }
-    verdict.advice = words::undetermined(&v, &verdict.open);
     verdict
 }
 
@@ -164,31 +245,31 @@ impl Verdict {
         level: Level,
         evidence: Vec<Evidence>,
     ) -> Verdict {
-        let named = words::named(v, resource);
-        Verdict {
-            resource,
-            named,
-            level,
-            evidence,
-            advice: words::advice(v, resource, level),
-            ..self
+        let named = name(v, resource, &evidence);
+        Verdict { resource, named, level, evidence, advice: Advice::on(v, resource), ..self }
+    }
+}
+
+/// Name of an identified bottleneck.
+fn name(v: &View<'_>, resource: Resource, evidence: &[Evidence]) -> BottleneckName {
+    let option = evidence.iter().find(|of| of.signal.starts_with("user_limit_"));
+    match (resource, option) {
+        (Resource::Cpu, _) if v.f.about == About::Command && v.is_one_cpu() => {
+            BottleneckName::OneCpu
         }
+        (Resource::Thread, _) if v.f.about == About::Command => BottleneckName::CommandThread,
+        (Resource::UserLimit, Some(limit)) => BottleneckName::Option(limit.of.clone()),
+        _ => BottleneckName::Resource(resource),
     }
 }
 
 /// Reason why there is too little to judge.
-fn too_little(v: &View<'_>) -> Option<&'static str> {
+fn too_little(v: &View<'_>) -> Option<Help> {
     let (span_s, idle) = (v.f.span_s, v.busy < BUSY_MIN);
     match v.f.about {
-        About::Transfer if span_s < SPAN_MIN_S || idle => {
-            Some("There was too little work to tell what would make it faster.")
-        }
-        About::Command if span_s < COMMAND_SPAN_MIN_S => {
-            Some("The command was too short to judge: that takes 2 seconds or more.")
-        }
-        About::Command if idle && !v.waits_for_peer() => {
-            Some("The command was idle: it slept nearly all of the time.")
-        }
+        About::Transfer if span_s < SPAN_MIN_S || idle => Some(Help::TooLittleWork),
+        About::Command if span_s < COMMAND_SPAN_MIN_S => Some(Help::CommandTooShort),
+        About::Command if idle && !v.waits_for_peer() => Some(Help::CommandIdle),
         _ => None,
     }
 }

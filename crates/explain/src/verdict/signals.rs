@@ -6,7 +6,8 @@ use crate::verdict::rules::{
     TRAFFIC_BYTES_PER_S,
 };
 use crate::verdict::{
-    About, Ceiling, Direction, DiskFacts, Evidence, Experiment, NetworkFacts, Signal, UserLimit,
+    About, Ceiling, Direction, DiskFacts, Evidence, Experiment, NetworkFacts, Signal, Statement,
+    UserLimit,
 };
 use hakobu_core::meter::Phase;
 
@@ -254,193 +255,174 @@ pub(crate) fn experiment(made: &Experiment) -> Evidence {
 }
 
 /// The statement of the first step that `value` reaches, or the last statement.
-fn step(value: f64, steps: &[(f64, &'static str)], below: &'static str) -> &'static str {
+fn step(value: f64, steps: &[(f64, Statement)], below: Statement) -> Statement {
     steps.iter().find(|(from, _)| value >= *from).map_or(below, |(_, says)| *says)
 }
 
 impl View<'_> {
     /// Meaning of a signal for the limit, in a few words. What it says has to be true of the number beside it: between
     /// "always" and "never" there is a third statement.
-    fn says(&self, of: &Evidence) -> &'static str {
+    fn says(&self, of: &Evidence) -> Statement {
         let share = if of.limit > 0.0 { of.value / of.limit } else { 0.0 };
         let value = of.value;
         match &*of.signal {
             "cpu_used_cpus" => step(
                 share,
-                &[
-                    (REACHED, "it uses all CPUs that it may"),
-                    (0.5, "it uses most of the CPUs that it may"),
-                ],
-                "it leaves CPUs unused",
+                &[(REACHED, Statement::AllUsableCpusUsed), (0.5, Statement::MostUsableCpusUsed)],
+                Statement::UsableCpusUnused,
             ),
             // What a hypervisor takes away is not idle.
             "machine_used_cpus" => step(
                 self.machine_cpus().unwrap_or(share),
-                &[(REACHED, "no CPU is idle"), (CPU_FREE, "CPUs are hardly idle")],
-                "CPUs are idle",
+                &[(REACHED, Statement::NoCpuIdle), (CPU_FREE, Statement::CpusHardlyIdle)],
+                Statement::CpusIdle,
             ),
             "cpu_busy_share" => step(
                 value,
-                &[(0.99, "one CPU is never idle"), (CPU_FULL, "one CPU is hardly idle")],
-                "each CPU is idle at times",
+                &[(0.99, Statement::OneCpuNeverIdle), (CPU_FULL, Statement::OneCpuHardlyIdle)],
+                Statement::EachCpuIdleAtTimes,
             ),
             "run_delay_share" => step(
                 value,
                 &[
-                    (RUN_DELAY, "its threads wait for CPUs"),
-                    (0.01, "its threads wait for CPUs at times"),
+                    (RUN_DELAY, Statement::ThreadsWaitForCpus),
+                    (0.01, Statement::ThreadsWaitForCpusAtTimes),
                 ],
-                "its threads get CPUs at once",
+                Statement::ThreadsGetCpus,
             ),
             "cpu_pressure_share" => step(
                 value,
-                &[(PRESSURE, "tasks wait for CPUs"), (0.1, "tasks wait for CPUs at times")],
-                "few tasks wait for CPUs",
+                &[(PRESSURE, Statement::CpuPressure), (0.1, Statement::SomeCpuPressure)],
+                Statement::LittleCpuPressure,
             ),
             "quota_throttled_share" => step(
                 value,
-                &[(QUOTA, "the quota throttles"), (0.005, "the quota throttles at times")],
-                "the quota does not throttle",
+                &[(QUOTA, Statement::QuotaThrottles), (0.005, Statement::QuotaThrottlesAtTimes)],
+                Statement::QuotaFree,
             ),
-            "stolen_cpus" => step(
-                share,
-                &[(1.0, "the hypervisor takes CPUs away")],
-                "the hypervisor takes little",
-            ),
+            "stolen_cpus" => step(share, &[(1.0, Statement::CpusStolen)], Statement::FewCpusStolen),
             "thread_used_cpus" => {
-                step(value, &[(REACHED, "one thread is at its limit")], "no thread is at its limit")
+                step(value, &[(REACHED, Statement::ThreadFull)], Statement::NoThreadFull)
             }
             "blocked_share" => step(
                 value,
-                &[
-                    (BLOCKED, "its threads are blocked in the kernel"),
-                    (0.1, "its threads block at times"),
-                ],
-                "its threads rarely block",
+                &[(BLOCKED, Statement::ThreadsBlocked), (0.1, Statement::ThreadsBlockedAtTimes)],
+                Statement::ThreadsRarelyBlocked,
             ),
             "io_pressure_share" => step(
                 value,
-                &[(PRESSURE, "tasks wait for I/O"), (0.1, "tasks wait for I/O at times")],
-                "few tasks wait for I/O",
+                &[(PRESSURE, Statement::IoPressure), (0.1, Statement::SomeIoPressure)],
+                Statement::LittleIoPressure,
             ),
             "io_blocked_tasks" => {
-                step(value, &[(1.0, "tasks are blocked on I/O")], "few tasks are blocked on I/O")
+                step(value, &[(1.0, Statement::TasksBlocked)], Statement::FewTasksBlocked)
             }
-            "iowait_share" => {
-                step(value, &[(IOWAIT, "CPUs wait for I/O")], "CPUs hardly wait for I/O")
-            }
+            "iowait_share" => step(value, &[(IOWAIT, Statement::IoWait)], Statement::LittleIoWait),
             "memory_pressure_share" => step(
                 value,
-                &[(PRESSURE, "tasks wait for memory"), (0.1, "tasks wait for memory at times")],
-                "few tasks wait for memory",
+                &[(PRESSURE, Statement::MemoryPressure), (0.1, Statement::SomeMemoryPressure)],
+                Statement::LittleMemoryPressure,
             ),
             "traffic_bytes_per_s" => {
-                step(share, &[(1.0, "bytes come or go")], "almost no network traffic")
+                step(share, &[(1.0, Statement::Traffic)], Statement::NoTraffic)
             }
             "peer_wait_share" => step(
                 value,
-                &[
-                    (0.6, "it waits for the other side"),
-                    (0.05, "it waits for the other side at times"),
-                ],
-                "it does not wait for the other side",
+                &[(0.6, Statement::WaitsForPeer), (0.05, Statement::WaitsForPeerAtTimes)],
+                Statement::NeverWaitsForPeer,
             ),
-            "jobs_waiting_share" => {
-                step(value, &[(0.4, "jobs wait"), (0.1, "jobs wait at times")], "jobs hardly wait")
-            }
+            "jobs_waiting_share" => step(
+                value,
+                &[(0.4, Statement::JobsWait), (0.1, Statement::JobsWaitAtTimes)],
+                Statement::JobsHardlyWait,
+            ),
             "lock_waits_share" => step(
                 value,
-                &[(LOCKED, "threads wait for a lock"), (0.01, "threads wait for a lock at times")],
-                "locks are free",
+                &[(LOCKED, Statement::LockContended), (0.01, Statement::LockContendedAtTimes)],
+                Statement::LocksFree,
             ),
             "disk_busy_share" => step(
                 value,
-                &[(0.99, "the disk always has work"), (0.9, "the disk nearly always has work")],
-                "the disk has pauses",
+                &[(0.99, Statement::DiskNeverIdle), (0.9, Statement::DiskHardlyIdle)],
+                Statement::DiskHasPauses,
             ),
-            "disk_queue" => {
-                step(share, &[(1.0, "requests queue at the disk")], "few requests are at the disk")
-            }
+            "disk_queue" => step(share, &[(1.0, Statement::DiskQueues)], Statement::DiskQueueShort),
             "dirty_bytes" => {
-                step(share, &[(0.7, "writers wait for writeback")], "writers do not wait")
+                step(share, &[(0.7, Statement::WritebackThrottles)], Statement::WritebackFree)
             }
-            "link_bytes_per_s" => step(share, &[(0.9, "the link is full")], "the link has room"),
+            "link_bytes_per_s" => {
+                step(share, &[(0.9, Statement::LinkFull)], Statement::LinkHasRoom)
+            }
             // A fraction of a millisecond is no queue.
             "rtt_ms" | "handshake_ms" if value - of.limit >= 2.0 => step(
                 share,
-                &[
-                    (3.0, "round trips are longer than necessary"),
-                    (1.5, "round trips are a little longer than necessary"),
-                ],
-                "packets do not queue",
+                &[(3.0, Statement::RoundTripsLong), (1.5, Statement::RoundTripsLonger)],
+                Statement::RoundTripsShort,
             ),
-            "rtt_ms" | "handshake_ms" if value - of.limit >= 0.1 => step(
-                share,
-                &[(1.5, "round trips are a little longer than necessary")],
-                "packets do not queue",
-            ),
-            "rtt_ms" | "handshake_ms" => "packets do not queue",
+            "rtt_ms" | "handshake_ms" if value - of.limit >= 0.1 => {
+                step(share, &[(1.5, Statement::RoundTripsLonger)], Statement::RoundTripsShort)
+            }
+            "rtt_ms" | "handshake_ms" => Statement::RoundTripsShort,
             "retransmits_share" => {
-                step(share, &[(1.0, "segments are lost")], "almost no segments are lost")
+                step(share, &[(1.0, Statement::SegmentsLost)], Statement::FewSegmentsLost)
             }
             "send_queue_full_share" => step(
                 value,
-                &[(0.3, "bytes wait to be sent"), (0.05, "bytes wait to be sent at times")],
-                "bytes leave at once",
+                &[(0.3, Statement::SendQueueBacklog), (0.05, Statement::SendQueueBacklogAtTimes)],
+                Statement::NoSendQueueBacklog,
             ),
             "peer_window_full_share" => step(
                 value,
                 &[
-                    (0.9, "the server does not read"),
-                    (0.5, "the server reads slowly"),
-                    (0.1, "the server reads slowly at times"),
+                    (0.9, Statement::ServerReadsNothing),
+                    (0.5, Statement::ServerReadsSlowly),
+                    (0.1, Statement::ServerReadsSlowlyAtTimes),
                 ],
-                "the server reads",
+                Statement::ServerReads,
             ),
             "backlog_bytes" => step(
                 value,
-                &[(BACKLOG_BYTES, "packets wait in a queue"), (1.0, "few packets wait in a queue")],
-                "no packets wait",
+                &[(BACKLOG_BYTES, Statement::PacketsQueued), (1.0, Statement::FewPacketsQueued)],
+                Statement::NoPacketsQueued,
             ),
             "answer_ms" => step(
                 share,
-                &[
-                    (2.0, "requests queue at the server"),
-                    (1.2, "answers take longer than the fastest"),
-                ],
-                "answers come as fast as ever",
+                &[(2.0, Statement::RequestsQueueAtServer), (1.2, Statement::ResponsesSlower)],
+                Statement::ResponsesFast,
             ),
             "throttled_share" => step(
                 value,
                 &[
-                    (THROTTLED, "the server asks to slow down"),
-                    (f64::MIN_POSITIVE, "the server asks to slow down at times"),
+                    (THROTTLED, Statement::ServerThrottles),
+                    (f64::MIN_POSITIVE, Statement::ServerThrottlesAtTimes),
                 ],
-                "the server does not object",
+                Statement::NoThrottling,
             ),
             "jobs_elasticity" => step(
                 value,
-                &[(RISING, "more jobs bring more"), (NOTHING, "more jobs bring a little")],
-                "more jobs bring nothing",
+                &[(RISING, Statement::MoreJobsGain), (NOTHING, Statement::MoreJobsGainLittle)],
+                Statement::MoreJobsNoGain,
             ),
-            "experiment_elasticity" => {
-                step(value, &[(0.7, "it binds"), (0.1, "it binds in part")], "it does not bind")
-            }
+            "experiment_elasticity" => step(
+                value,
+                &[(0.7, Statement::IsBottleneck), (0.1, Statement::IsPartlyBottleneck)],
+                Statement::IsNoBottleneck,
+            ),
             "disk_read_iops"
             | "disk_write_iops"
             | "disk_read_bytes_per_s"
             | "disk_write_bytes_per_s"
             | "disk_iops"
             | "disk_bytes_per_s" => {
-                step(share, &[(REACHED, "the ceiling is reached")], "below the ceiling")
+                step(share, &[(REACHED, Statement::CeilingReached)], Statement::BelowCeiling)
             }
             "user_limit_per_s" | "user_limit_bytes_per_s" => {
-                step(share, &[(REACHED, "the limit is reached")], "below the limit")
+                step(share, &[(REACHED, Statement::LimitReached)], Statement::BelowLimit)
             }
             _ => step(
                 value,
-                &[(0.5, "most of the time"), (0.005, "a part of the time")],
-                "hardly ever",
+                &[(0.5, Statement::MostOfTheTime), (0.005, Statement::PartOfTheTime)],
+                Statement::HardlyEver,
             ),
         }
     }

@@ -8,14 +8,15 @@ use crate::object::JOBS_SEED;
 use crate::plan::Spec;
 use crate::plan::objects::Stores;
 use crate::run::Findings;
+use hakobu_core::language::Language;
 use hakobu_core::limit::{Capacity, Controls, Gate, Limiter, Limits, WorkKind};
-use hakobu_core::meter::{Counts, Meter, Phase};
+use hakobu_core::meter::{Counts, Meter, PHASES, Phase};
 use hakobu_core::unit::Jobs;
 use hakobu_explain::observer::Ceilings;
 use hakobu_explain::sample::{IdleTime, Sampler, Watched, is_directory_lock};
 use hakobu_explain::tune::{self, ENTRY_CREDIT_BYTES, Medium, Tuner, TuningStep, WorkCounters};
 use hakobu_explain::verdict::{
-    self, Experiment, Facts, Level, Progress, Resource, Side, UserLimit, Verdict, judge,
+    self, Experiment, Facts, Help, Level, Progress, Resource, Side, Verdict, judge, resource_words,
 };
 use hakobu_s3::S3Session;
 use hakobu_sys::proc::{self, ResourceUsage};
@@ -177,6 +178,8 @@ const PROVE_MAX: Duration = Duration::from_secs(6);
 const IDLE: Duration = Duration::from_millis(40);
 /// ... and the maximum: with hundreds of CPUs the kernel takes long to add it up.
 const IDLE_MAX: Duration = Duration::from_secs(1);
+/// Fewest ticks that show how a short run spent its time.
+const TICKS_MIN: u64 = 5;
 /// Number of threads sampled together.
 const THREADS_MAX: usize = 8;
 
@@ -489,6 +492,13 @@ impl Controller {
         tuner.path().iter().map(late).collect()
     }
 
+    /// Returns the mean number of workers in each phase over the whole run; zeros for one that was over at once.
+    pub fn phases(&self) -> [f64; PHASES] {
+        let Sums { ticks, phases, .. } = self.sums;
+        let mean = |sum: u64| if ticks >= TICKS_MIN { sum as f64 / ticks as f64 } else { 0.0 };
+        phases.map(mean)
+    }
+
     /// Returns the number of jobs to store.
     pub fn best(&self) -> Option<usize> {
         self.tuner.as_ref()?.best().map(|(jobs, _)| jobs)
@@ -626,6 +636,7 @@ impl ControllerThread {
         Findings {
             jobs: controller.usual_jobs().unwrap_or(controls.gate.jobs()),
             path: controller.path(took, controls),
+            phases: controller.phases(),
             verdict: judged.then(|| verdict::judge(&controller.judged_facts(controls, subject))),
         }
     }
@@ -806,24 +817,11 @@ pub(super) fn word(verdict: &Verdict, facts: &Facts) -> Option<&'static str> {
     if verdict.level == Level::NotDetermined {
         return None;
     }
-    Some(match verdict.resource {
-        Resource::Cpu => "CPU",
-        Resource::Thread => "one thread",
-        Resource::DiskIops => "disk operations",
-        Resource::DiskBandwidth => "disk bandwidth",
-        Resource::Network => "network",
-        Resource::Server => "server",
-        Resource::Lock => "lock",
-        Resource::Latency => "latency",
-        Resource::Source => "source",
-        Resource::Target => "target",
-        Resource::UserLimit => {
-            let part = |limit: &UserLimit| limit.reached / limit.limit;
-            facts.limits.iter().max_by(|a, b| part(a).total_cmp(&part(b)))?.option
-        }
-        Resource::Own => "planning",
-        _ => return None,
-    })
+    match (verdict.resource, &verdict.advice.help) {
+        (Resource::None, _) => None,
+        (Resource::UserLimit, Help::HigherLimit(option)) => *option,
+        (resource, _) => Some(resource_words(resource, Language::English)),
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use crate::verdict::tests::*;
 
 /// A command of ten seconds on a machine with two CPUs and an almost idle disk.
-fn command() -> Facts {
+pub(crate) fn command() -> Facts {
     Facts {
         about: About::Command,
         span_s: 10.0,
@@ -28,12 +28,12 @@ fn command() -> Facts {
 }
 
 /// Threads blocked, and the share of samples that wait for the other side.
-fn states(blocked: f64, waiting_for_peer: f64) -> ThreadFacts {
+pub(crate) fn states(blocked: f64, waiting_for_peer: f64) -> ThreadFacts {
     ThreadFacts { blocked, waiting_for_peer: Some(waiting_for_peer), ..ThreadFacts::default() }
 }
 
 /// Bound to one CPU, like rsync's three processes.
-fn on_one_cpu() -> Facts {
+pub(crate) fn on_one_cpu() -> Facts {
     Facts {
         cpus: 1.0,
         cpus_allowed: Some(1.0),
@@ -47,18 +47,18 @@ fn on_one_cpu() -> Facts {
 }
 
 #[test]
-fn one_cpu() {
+pub(crate) fn one_cpu() {
     assert_eq!(named(&on_one_cpu()), (Resource::Cpu, Level::AtLimit));
     assert_eq!(
-        sentence(&judge(&on_one_cpu())),
-        "Limited by one CPU (at the limit of: cpu0 97 % busy, the command's threads waited 49 % of \
-         their time for a CPU, disks idle). More of the machine's 2 CPUs (affinity) would help; \
-         faster disks and more processes alone would change nothing."
+        sentence(&judge(&on_one_cpu()), Language::English),
+        "Bottleneck: one CPU (cpu0 97% busy; runnable threads waited 49% of the time; disks idle). \
+         More of the machine's 2 CPUs (affinity) would help; faster disks and more processes \
+         alone would not."
     );
     // A single thread that always runs would not be faster on two CPUs.
     let alone = Facts { thread_used: Some(0.95), run_delay: Some(0.0), ..on_one_cpu() };
     assert_eq!(named(&alone), (Resource::Cpu, Level::AtLimit));
-    assert!(judge(&alone).advice.starts_with("A faster CPU would help, or more CPUs together"));
+    assert!(advice(&alone).starts_with("A faster CPU would help, or more CPUs together"));
     // The CPU is half idle.
     let half = Facts { cpu_used: 0.5, machine_used: Some(0.5), ..on_one_cpu() };
     assert_eq!(named(&half), UNKNOWN);
@@ -74,12 +74,12 @@ fn all_cpus_and_one_thread() {
         ..command()
     };
     assert_eq!(named(&facts), (Resource::Cpu, Level::AtLimit));
-    assert_eq!(judge(&facts).named, "the CPU");
+    assert_eq!(judge(&facts).named, BottleneckName::Resource(Resource::Cpu));
     (facts.cpu_used, facts.machine_used) = (1.02, Some(1.1));
     (facts.thread_used, facts.run_delay) = (Some(0.99), Some(0.01));
     assert_eq!(named(&facts), (Resource::Thread, Level::AtLimit));
-    assert_eq!(judge(&facts).named, "one thread of the command");
-    assert!(judge(&facts).advice.starts_with("Only a faster CPU would help"));
+    assert_eq!(judge(&facts).named, BottleneckName::CommandThread);
+    assert!(advice(&facts).starts_with("Only a faster CPU would help"));
     // Other processes use the second CPU, so they may be the limit.
     facts.machine_used = Some(1.98);
     assert_eq!(named(&facts), UNKNOWN);
@@ -100,7 +100,7 @@ fn a_quota() {
         ..command()
     };
     assert_eq!(named(&facts), (Resource::Cpu, Level::AtLimit));
-    assert!(judge(&facts).advice.starts_with("A larger CPU quota would help"));
+    assert!(advice(&facts).starts_with("A larger CPU quota would help"));
     let free = Facts { quota_throttled: Some(0.0), run_delay: Some(0.0), ..facts };
     assert_eq!(named(&free), UNKNOWN);
 }
@@ -112,7 +112,7 @@ fn cpus_that_others_use() {
         Facts { cpu_used: 0.4, machine_used: Some(1.99), run_delay: Some(0.6), ..command() };
     facts.threads = Some(ThreadFacts { runnable: Some(1.0), ..states(0.0, 0.0) });
     assert_eq!(named(&facts), (Resource::Cpu, Level::AtLimit));
-    assert!(judge(&facts).advice.contains("other processes use 1.6 CPUs"));
+    assert!(advice(&facts).contains("other processes use 1.6 CPUs"));
     let with = |change: fn(&mut ThreadFacts)| {
         let mut facts = facts.clone();
         change(facts.threads.as_mut().unwrap());
@@ -143,7 +143,7 @@ fn cpus_that_others_use() {
 }
 
 /// Blocked on a disk most of the time.
-fn on_disk() -> Facts {
+pub(crate) fn on_disk() -> Facts {
     let mut facts = command();
     facts.pressure.io = Some(0.9);
     facts.threads = Some(states(0.9, 0.0));
@@ -170,7 +170,7 @@ fn disks() {
         from: "io.max",
     }];
     assert_eq!(named(&facts), (Resource::DiskBandwidth, Level::AtLimit));
-    assert!(judge(&facts).advice.contains("the ceiling is set in io.max"));
+    assert!(advice(&facts).contains("the limit is set in io.max"));
     // Reached, but the command does not wait for it.
     let mut idle = facts.clone();
     idle.threads = Some(states(0.05, 0.0));
@@ -201,7 +201,10 @@ fn links_and_the_other_side() {
         ..NetworkFacts::default()
     });
     assert_eq!(named(&facts), (Resource::Peer, Level::Consistent));
-    assert!(sentence(&judge(&facts)).starts_with("Limited by waiting for the other side ("));
+    assert!(
+        sentence(&judge(&facts), Language::English)
+            .starts_with("Bottleneck: likely the remote side (")
+    );
     // Traffic of other processes, while the command computes.
     let busy = Facts { cpu_used: 0.7, machine_used: Some(0.9), ..facts.clone() };
     assert_eq!(named(&busy), UNKNOWN);
@@ -213,10 +216,10 @@ fn links_and_the_other_side() {
 fn nothing_to_judge() {
     let idle = Facts { cpu_used: 0.001, thread_used: Some(0.001), ..command() };
     assert_eq!(named(&idle), UNKNOWN);
-    assert!(judge(&idle).advice.contains("idle"));
+    assert!(advice(&idle).contains("idle"));
     assert_eq!(named(&command()), UNKNOWN);
     let short = Facts { span_s: 1.9, ..on_one_cpu() };
     assert_eq!(named(&short), UNKNOWN);
-    assert!(judge(&short).advice.contains("too short to judge"));
-    assert!(!judge(&command()).advice.contains("--prove"));
+    assert!(advice(&short).contains("too short to judge"));
+    assert!(!advice(&command()).contains("--prove"));
 }

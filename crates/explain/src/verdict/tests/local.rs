@@ -3,7 +3,7 @@
 use crate::verdict::tests::*;
 
 /// One CPU by affinity, small files between file systems in memory.
-fn one_cpu() -> Facts {
+pub(crate) fn one_cpu() -> Facts {
     let mut facts = local(&[(Phase::Create, 0.5), (Phase::Write, 0.4), (Phase::Settle, 0.3)]);
     facts.cpus = 1.0;
     facts.cpu_used = 0.98;
@@ -18,7 +18,7 @@ fn one_cpu() -> Facts {
 fn one_cpu_by_affinity() {
     let facts = one_cpu();
     assert_eq!(named(&facts), (Resource::Cpu, Level::AtLimit));
-    assert!(judge(&facts).advice.starts_with("More of the machine's 2 CPUs (affinity) would help"));
+    assert!(advice(&facts).starts_with("More of the machine's 2 CPUs (affinity) would help"));
     // One job on one CPU: no thread waits, but the CPU is never idle.
     let single = Facts { run_delay: Some(0.01), thread_used: Some(0.97), ..facts.clone() };
     assert_eq!(named(&single), (Resource::Cpu, Level::AtLimit));
@@ -38,7 +38,7 @@ fn a_quota_and_a_hypervisor_take_cpus_away() {
     facts.machine_used = Some(0.6);
     facts.quota_throttled = Some(0.9);
     assert_eq!(named(&facts), (Resource::Cpu, Level::AtLimit));
-    assert!(judge(&facts).advice.starts_with("A larger CPU quota would help"));
+    assert!(advice(&facts).starts_with("A larger CPU quota would help"));
     // A container within its quota on a machine filled by others.
     facts.cpu_used = 0.2;
     facts.machine_used = Some(1.95);
@@ -52,7 +52,7 @@ fn a_quota_and_a_hypervisor_take_cpus_away() {
     facts.stolen = Some(0.6);
     // 1.3 used and 0.6 stolen of 2 CPUs are 95 %.
     assert_eq!(named(&facts), (Resource::Cpu, Level::AtLimit));
-    assert!(judge(&facts).advice.starts_with("CPUs that the hypervisor does not share"));
+    assert!(advice(&facts).starts_with("CPUs not shared by the hypervisor"));
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn cpus_that_others_use() {
     facts.machine_used = Some(1.99);
     facts.run_delay = Some(0.6);
     assert_eq!(named(&facts), (Resource::Cpu, Level::AtLimit));
-    assert!(judge(&facts).advice.contains("other processes use 1.1 CPUs"));
+    assert!(advice(&facts).contains("other processes use 1.1 CPUs"));
     // Others fill the CPUs, but this process waits for something else.
     facts.run_delay = Some(0.03);
     assert_eq!(named(&facts), UNKNOWN);
@@ -102,7 +102,7 @@ fn threads_that_spin_for_a_lock_are_no_lack_of_cpus() {
 
 /// Small files to ext4 on a disk throttled to `limit` writes per second: writers wait in
 /// `balance_dirty_pages` and for the journal.
-fn throttled(limit: f64, operations: bool) -> Facts {
+pub(crate) fn throttled(limit: f64, operations: bool) -> Facts {
     let mut facts = local(&[
         (Phase::Read, 0.2),
         (Phase::Create, 1.3),
@@ -148,9 +148,9 @@ fn a_throttled_disk_below_buffered_writes() {
         let verdict = judge(&facts);
         assert_eq!(verdict.evidence[0].signal, "disk_write_iops");
         assert_eq!(
-            verdict.advice,
-            "More IOPS would help (the ceiling is set in blkio.throttle.write_iops_device); \
-             more CPUs would change nothing."
+            advice(&facts),
+            "More IOPS would help (the limit is set in blkio.throttle.write_iops_device); more \
+             CPUs would not."
         );
     }
     assert_eq!(named(&throttled(125e6, false)), (Resource::DiskBandwidth, Level::AtLimit));
@@ -191,7 +191,7 @@ fn a_disk_that_nobody_waits_for() {
 }
 
 /// Cold reads of small files.
-fn cold(jobs: f64, iops: f64) -> Facts {
+pub(crate) fn cold(jobs: f64, iops: f64) -> Facts {
     let mut facts = local(&[(Phase::Read, 0.8 * jobs), (Phase::Look, 0.2 * jobs)]);
     facts.jobs = jobs;
     facts.cpu_used = 0.35;
@@ -272,7 +272,7 @@ fn a_limit_that_the_user_set() {
         (facts.cpu_used, facts.machine_used) = (0.1, Some(0.3));
         facts.limits = vec![UserLimit { option, limit, reached: 0.99 * limit }];
         assert_eq!(named(&facts), (Resource::UserLimit, Level::AtLimit));
-        assert!(judge(&facts).advice.starts_with(&format!("A higher {option} would help")));
+        assert!(advice(&facts).starts_with("Raise it to go faster"));
         facts.limits[0].reached = 0.6 * limit;
         assert_eq!(named(&facts), UNKNOWN);
         // Reached by chance: no unit waits for it.
@@ -307,7 +307,7 @@ fn one_thread() {
     (facts.cpu_used, facts.machine_used) = (0.98, Some(1.05));
     (facts.thread_used, facts.run_delay) = (Some(0.97), Some(0.01));
     assert_eq!(named(&facts), (Resource::Thread, Level::AtLimit));
-    assert!(judge(&facts).advice.starts_with("More jobs (-j) would help"));
+    assert!(advice(&facts).starts_with("More jobs (-j) would help"));
     assert_eq!(named(&Facts { thread_used: Some(0.6), cpu_used: 0.62, ..facts.clone() }), UNKNOWN);
     // Two active threads are not limited by one.
     let mut two = facts.clone();
@@ -351,7 +351,7 @@ fn experiments_prove_and_rule_out() {
     // Half of the CPUs change nothing: this refutes the CPU, regardless of the counters.
     facts.experiments = vec![made(Resource::Cpu, 0.5, (0.04, -0.03, 0.1))];
     assert_eq!(named(&facts), UNKNOWN);
-    assert!(judge(&facts).advice.contains("more CPUs would change nothing"));
+    assert!(advice(&facts).contains("More CPUs would not help"));
     // A wide interval proves nothing.
     facts.experiments = vec![made(Resource::Cpu, 0.5, (0.8, 0.05, 1.6))];
     assert_eq!(named(&facts), (Resource::Cpu, Level::AtLimit));
@@ -360,7 +360,7 @@ fn experiments_prove_and_rule_out() {
     facts.experiments = vec![made(Resource::Cpu, 0.5, (0.75, 0.6, 0.9))];
     assert_eq!(named(&facts), (Resource::DiskIops, Level::AtLimit));
     facts.experiments = vec![made(Resource::Latency, 1.5, (0.02, -0.1, 0.15))];
-    assert!(judge(&facts).advice.ends_with("more CPUs and more jobs would change nothing."));
+    assert!(advice(&facts).ends_with("more CPUs and more jobs would not."));
     // Half of the jobs do half of the work: that does not prove that more do more.
     facts.experiments = vec![made(Resource::Latency, 0.5, (0.95, 0.8, 1.1))];
     assert_eq!(named(&facts), (Resource::DiskIops, Level::AtLimit));

@@ -1,5 +1,6 @@
 //! Cases with a known limit and realistic numbers, and near misses that must not be named.
 
+mod catalogue;
 mod commands;
 mod local;
 mod slack;
@@ -7,6 +8,7 @@ mod statements;
 mod stores;
 
 use crate::verdict::*;
+use hakobu_core::language::Language;
 use hakobu_core::meter::Phase;
 
 /// A local transfer with two CPUs and no further facts.
@@ -62,8 +64,14 @@ fn named(facts: &Facts) -> (Resource, Level) {
     } else {
         assert_eq!(verdict.level, Level::NotDetermined);
     }
-    assert!(verdict.advice.ends_with('.'), "{}", verdict.advice);
+    let said = advice_words(&verdict, Language::English);
+    assert!(said.ends_with('.'), "{said}");
     (verdict.resource, verdict.level)
+}
+
+/// The advice for facts, in English.
+fn advice(facts: &Facts) -> String {
+    advice_words(&judge(facts), Language::English)
 }
 
 const UNKNOWN: (Resource, Level) = (Resource::None, Level::NotDetermined);

@@ -7,75 +7,81 @@ use proptest::prelude::*;
 
 /// Whether a statement is true of a value and its reference, as a reader understands it. `None`: not known here, which is
 /// an error.
-fn is_true(says: &str, signal: &str, value: f64, limit: f64) -> Option<bool> {
+fn is_true(says: Statement, signal: &str, value: f64, limit: f64) -> Option<bool> {
     let share = value / limit;
     Some(match says {
-        "it uses all CPUs that it may" | "no CPU is idle" => share >= 0.95,
-        "it uses most of the CPUs that it may" => (0.5..0.95).contains(&share),
-        "it leaves CPUs unused" => share < 0.5,
-        "CPUs are hardly idle" => share < 0.95,
-        "CPUs are idle" => share <= 0.85,
-        "one CPU is never idle" => value >= 0.99,
-        "one CPU is hardly idle" => value >= 0.9,
-        "each CPU is idle at times" => value < 0.99,
-        "one thread is at its limit" => value >= 0.95,
-        "no thread is at its limit" => value < 0.95,
-        "its threads wait for CPUs" | "CPUs wait for I/O" | "the quota throttles" => value >= 0.1,
-        "its threads get CPUs at once" | "the server does not object" => value < 0.01,
-        "the quota does not throttle" | "locks are free" => value < 0.01,
-        "tasks wait for CPUs" | "tasks wait for I/O" | "tasks wait for memory" => value >= 0.3,
-        "few tasks wait for CPUs" | "few tasks wait for I/O" | "few tasks wait for memory" => {
+        Statement::AllUsableCpusUsed | Statement::NoCpuIdle => share >= 0.95,
+        Statement::MostUsableCpusUsed => (0.5..0.95).contains(&share),
+        Statement::UsableCpusUnused => share < 0.5,
+        Statement::CpusHardlyIdle => share < 0.95,
+        Statement::CpusIdle => share <= 0.85,
+        Statement::OneCpuNeverIdle => value >= 0.99,
+        Statement::OneCpuHardlyIdle => value >= 0.9,
+        Statement::EachCpuIdleAtTimes => value < 0.99,
+        Statement::ThreadFull => value >= 0.95,
+        Statement::NoThreadFull => value < 0.95,
+        Statement::ThreadsWaitForCpus | Statement::IoWait | Statement::QuotaThrottles => {
+            value >= 0.1
+        }
+        Statement::ThreadsGetCpus | Statement::NoThrottling => value < 0.01,
+        Statement::QuotaFree | Statement::LocksFree => value < 0.01,
+        Statement::CpuPressure | Statement::IoPressure | Statement::MemoryPressure => value >= 0.3,
+        Statement::LittleCpuPressure
+        | Statement::LittleIoPressure
+        | Statement::LittleMemoryPressure => value < 0.1,
+        Statement::ThreadsBlocked => value >= 0.4,
+        Statement::ThreadsRarelyBlocked | Statement::JobsHardlyWait | Statement::LittleIoWait => {
             value < 0.1
         }
-        "its threads are blocked in the kernel" => value >= 0.4,
-        "its threads rarely block" | "jobs hardly wait" | "CPUs hardly wait for I/O" => value < 0.1,
-        "jobs wait" | "threads wait for a lock" => value >= 0.3,
-        "it waits for the other side" => value >= 0.5,
-        "it does not wait for the other side" | "bytes leave at once" => value < 0.05,
-        "the disk always has work" => value >= 0.99,
-        "the disk nearly always has work" => (0.9..0.99).contains(&value),
-        "the disk has pauses" => value < 0.9,
-        "requests queue at the disk" => value >= 4.0,
-        "few requests are at the disk" => value < 4.0,
-        "the link is full" => share >= 0.9,
-        "the link has room" => share < 0.9,
-        "bytes come or go" => value >= 65_536.0,
-        "almost no network traffic" => value < 65_536.0,
-        "the ceiling is reached" | "the limit is reached" => share >= 0.95,
-        "below the ceiling" | "below the limit" => share < 0.95,
-        "more jobs bring more" => value >= 0.7,
-        "more jobs bring a little" => value > 0.0 && value < 0.7,
-        "more jobs bring nothing" => value < 0.1,
-        "it binds" => value >= 0.7,
-        "it binds in part" => (0.1..0.7).contains(&value),
-        "it does not bind" => value < 0.1,
-        "requests queue at the server" => share >= 2.0,
-        "answers take longer than the fastest" => (1.2..2.0).contains(&share),
-        "answers come as fast as ever" => share < 1.2,
-        "round trips are longer than necessary" => share >= 3.0,
-        "round trips are a little longer than necessary" => share >= 1.5,
-        "packets do not queue" => share < 1.5 || value - limit < 0.1,
-        "segments are lost" => value >= 0.005,
-        "almost no segments are lost" => value < 0.005,
-        "bytes wait to be sent" => value >= 0.3,
-        "the server does not read" => value >= 0.9,
-        "the server reads slowly" => value >= 0.5,
-        "the server reads" => value < 0.1,
-        "the server asks to slow down" => value >= 0.01,
-        "packets wait in a queue" => value >= 65_536.0,
-        "few packets wait in a queue" => value >= 1.0,
-        "no packets wait" => value < 1.0,
-        "writers wait for writeback" => share >= 0.7,
-        "writers do not wait" => share < 0.7,
-        "tasks are blocked on I/O" => value >= 1.0,
-        "few tasks are blocked on I/O" => value < 1.0,
-        "the hypervisor takes CPUs away" => share >= 1.0,
-        "the hypervisor takes little" => share < 1.0,
-        "most of the time" => value >= 0.5,
-        "a part of the time" => value > 0.0 && value < 0.5,
-        "hardly ever" => value < 0.01,
+        Statement::JobsWait | Statement::LockContended => value >= 0.3,
+        Statement::WaitsForPeer => value >= 0.5,
+        Statement::NeverWaitsForPeer | Statement::NoSendQueueBacklog => value < 0.05,
+        Statement::DiskNeverIdle => value >= 0.99,
+        Statement::DiskHardlyIdle => (0.9..0.99).contains(&value),
+        Statement::DiskHasPauses => value < 0.9,
+        Statement::DiskQueues => value >= 4.0,
+        Statement::DiskQueueShort => value < 4.0,
+        Statement::LinkFull => share >= 0.9,
+        Statement::LinkHasRoom => share < 0.9,
+        Statement::Traffic => value >= 65_536.0,
+        Statement::NoTraffic => value < 65_536.0,
+        Statement::CeilingReached | Statement::LimitReached => share >= 0.95,
+        Statement::BelowCeiling | Statement::BelowLimit => share < 0.95,
+        Statement::MoreJobsGain => value >= 0.7,
+        Statement::MoreJobsGainLittle => value > 0.0 && value < 0.7,
+        Statement::MoreJobsNoGain => value < 0.1,
+        Statement::IsBottleneck => value >= 0.7,
+        Statement::IsPartlyBottleneck => (0.1..0.7).contains(&value),
+        Statement::IsNoBottleneck => value < 0.1,
+        Statement::RequestsQueueAtServer => share >= 2.0,
+        Statement::ResponsesSlower => (1.2..2.0).contains(&share),
+        Statement::ResponsesFast => share < 1.2,
+        Statement::RoundTripsLong => share >= 3.0,
+        Statement::RoundTripsLonger => share >= 1.5,
+        Statement::RoundTripsShort => share < 1.5 || value - limit < 0.1,
+        Statement::SegmentsLost => value >= 0.005,
+        Statement::FewSegmentsLost => value < 0.005,
+        Statement::SendQueueBacklog => value >= 0.3,
+        Statement::ServerReadsNothing => value >= 0.9,
+        Statement::ServerReadsSlowly => value >= 0.5,
+        Statement::ServerReads => value < 0.1,
+        Statement::ServerThrottles => value >= 0.01,
+        Statement::PacketsQueued => value >= 65_536.0,
+        Statement::FewPacketsQueued => value >= 1.0,
+        Statement::NoPacketsQueued => value < 1.0,
+        Statement::WritebackThrottles => share >= 0.7,
+        Statement::WritebackFree => share < 0.7,
+        Statement::TasksBlocked => value >= 1.0,
+        Statement::FewTasksBlocked => value < 1.0,
+        Statement::CpusStolen => share >= 1.0,
+        Statement::FewCpusStolen => share < 1.0,
+        Statement::MostOfTheTime => value >= 0.5,
+        Statement::PartOfTheTime => value > 0.0 && value < 0.5,
+        Statement::HardlyEver => value < 0.01,
         // Between the two ends of its signal.
-        _ if says.ends_with(" at times") => value > 0.0 && signal.ends_with("_share"),
+        _ if statement_words(says, Language::English).ends_with(" at times") => {
+            value > 0.0 && signal.ends_with("_share")
+        }
         _ => return None,
     })
 }
@@ -125,7 +131,7 @@ proptest! {
     #[test]
     fn statements_agree_with_numbers(facts in more()) {
         let found = judge(&facts);
-        let says = |text: &str| found.signals.iter().any(|signal| signal.says == text);
+        let says = |text: Statement| found.signals.iter().any(|signal| signal.says == text);
         for signal in &found.signals {
             let of = &signal.evidence;
             let gone = facts.stolen.unwrap_or(0.0);
@@ -137,8 +143,8 @@ proptest! {
             prop_assert!(!measure(of, of.value).is_empty());
         }
         let used = facts.machine_used.unwrap_or(0.0) + facts.stolen.unwrap_or(0.0);
-        prop_assert!(!says("CPUs are idle") || used <= 0.85 * facts.cpus + 1e-9);
-        prop_assert!(!(says("CPUs are idle") && says("it uses all CPUs that it may")));
+        prop_assert!(!says(Statement::CpusIdle) || used <= 0.85 * facts.cpus + 1e-9);
+        prop_assert!(!(says(Statement::CpusIdle) && says(Statement::AllUsableCpusUsed)));
         // Phases of busy units add up, and so do their printed shares, by half a percent each.
         let phases: Vec<&Evidence> = found.signals.iter().map(|signal| &signal.evidence)
             .filter(|of| of.signal.starts_with("phase_")).collect();
@@ -146,7 +152,7 @@ proptest! {
             let sum: f64 = phases.iter().map(|of| of.value).sum();
             prop_assert!((sum - 1.0).abs() < 0.002, "{sum}: {phases:?}");
             let printed: f64 = phases.iter().map(|of| {
-                measure(of, of.value).trim_end_matches(" %").parse::<f64>().unwrap()
+                measure(of, of.value).trim_end_matches('%').parse::<f64>().unwrap()
             }).sum();
             prop_assert!((printed - 100.0).abs() <= 0.5 * phases.len() as f64 + 0.2, "{printed}");
         }
@@ -161,14 +167,36 @@ proptest! {
     #[test]
     fn sentences_do_not_contradict_themselves(facts in more()) {
         let found = judge(&facts);
-        let text = sentence(&found);
-        // Every number in it is that of a signal.
-        for of in found.evidence.iter().take(3) {
-            prop_assert!(text.contains(&words(of)), "{text}: {of:?}");
+        let text = sentence(&found, Language::English);
+        prop_assert!(text.starts_with("Bottleneck: "), "{text}");
+        let japanese = sentence(&found, Language::Japanese);
+        prop_assert!(japanese.starts_with("ボトルネック"), "{japanese}");
+        // What is likely or proven is said so, once.
+        for (word, level) in [("likely", Level::Consistent), ("proven by", Level::Proven)] {
+            prop_assert_eq!(text.matches(word).count(), usize::from(found.level == level), "{}", text);
         }
-        let lower = found.advice.to_lowercase();
+        // Every number in it is that of a signal.
+        let lower = text.to_lowercase();
+        let full = found.resource == Resource::Cpu
+            && (facts.cpu_used >= 0.95 * facts.cpus || facts.machine_used.is_none());
+        for of in found.evidence.iter().take(3) {
+            let words = evidence_words(of, Language::English).to_lowercase();
+            let (value, limit) = (measure(of, of.value), measure(of, of.limit));
+            let told = match &*of.signal {
+                "cpu_used_cpus" if full => text.contains(&format!("({value} of {limit} in use")),
+                "cpu_used_cpus" => lower.contains(&format!(" used {value} of {limit} cpus")),
+                "machine_used_cpus" => full || text.contains(", other processes "),
+                "user_limit_bytes_per_s" => text.contains(&format!(" of {limit}")),
+                "phase_limit_share" if found.resource == Resource::UserLimit => true,
+                signal if signal.starts_with("phase_") => text.contains(&format!("{value} ")),
+                _ => lower.contains(&words),
+            };
+            prop_assert!(told, "{text}: {of:?}");
+        }
+        let lower = advice_words(&found, Language::English).to_lowercase();
         let (helps, useless) = match lower.split_once("; ") {
             Some((helps, useless)) => (helps.to_owned(), useless.to_owned()),
+            None if lower.contains("would not help") => (String::new(), lower.clone()),
             None => (lower.clone(), String::new()),
         };
         for (what, also) in [("more jobs", "jobs (-j)"), ("faster disks", "iops"), ("more bandwidth", "disk bandwidth")] {

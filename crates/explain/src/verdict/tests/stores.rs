@@ -3,7 +3,7 @@
 use crate::verdict::tests::*;
 
 /// A server with a latency of 50 ms; few jobs.
-fn far(jobs: f64) -> Facts {
+pub(crate) fn far(jobs: f64) -> Facts {
     let mut facts = upload(&[(Phase::Answer, 0.95 * jobs), (Phase::Send, 0.03 * jobs)]);
     facts.jobs = jobs;
     facts.operations_per_s = 0.95 * jobs / 0.0505;
@@ -18,9 +18,8 @@ fn latency() {
     facts.curve = points(&[(2.0, 40.0), (4.0, 79.0), (8.0, 157.0)]);
     assert_eq!(named(&facts), (Resource::Latency, Level::Consistent));
     assert_eq!(
-        judge(&facts).advice,
-        "More jobs (-j) should help, or less latency; more CPUs and more bandwidth would change \
-         nothing."
+        advice(&facts),
+        "More jobs (-j) or lower latency would help; more CPUs and more bandwidth would not."
     );
     // With fixed jobs the second signal is that no answer was ever faster.
     let mut fixed = far(4.0);
@@ -36,7 +35,7 @@ fn latency() {
 }
 
 /// A server that handles 16 of 64 requests at a time, 50 ms each.
-fn capped() -> Facts {
+pub(crate) fn capped() -> Facts {
     let mut facts = far(64.0);
     facts.operations_per_s = 320.0;
     facts.phases[Phase::Answer as usize] = 63.0;
@@ -48,8 +47,8 @@ fn a_server_with_a_cap() {
     let mut facts = capped();
     facts.curve = points(&[(8.0, 160.0), (16.0, 318.0), (32.0, 320.0), (64.0, 319.0)]);
     assert_eq!(named(&facts), (Resource::Server, Level::Consistent));
-    assert!(judge(&facts).advice.starts_with("A server that answers more at once should help"));
-    assert!(judge(&facts).advice.contains("more jobs"));
+    assert!(advice(&facts).starts_with("A server that handles more requests at once would help"));
+    assert!(advice(&facts).contains("more jobs"));
     // With fixed jobs: answers four times slower than the fastest may have many reasons; an experiment
     // decides.
     let mut fixed = capped();
@@ -77,7 +76,7 @@ fn a_server_with_a_cap() {
     // Both use CPUs fully.
     (facts.cpu_used, facts.run_delay) = (0.9, Some(0.3));
     assert_eq!(named(&facts), (Resource::Cpu, Level::AtLimit));
-    assert!(judge(&facts).advice.contains("other processes use 1.1 CPUs"));
+    assert!(advice(&facts).contains("other processes use 1.1 CPUs"));
 }
 
 #[test]
@@ -91,7 +90,7 @@ fn a_server_that_asks_to_slow_down() {
 }
 
 /// Large objects over a path of 25 MB/s with a queue of 50 ms.
-fn narrow() -> Facts {
+pub(crate) fn narrow() -> Facts {
     let mut facts = upload(&[(Phase::Send, 26.0), (Phase::Answer, 5.0), (Phase::Read, 0.3)]);
     facts.operations_per_s = 3.0;
     facts.network.as_mut().unwrap().rtt_ms = Some(45.0);
