@@ -113,7 +113,7 @@ pub const LANG: Row = value("lang", None, "LANG", "language of the bottleneck: e
 /// It is not the code of a known language.
 pub fn parse_language(arg: &OptArg) -> Result<Language, String> {
     let known = arg.value.to_str().and_then(Language::of_code);
-    known.ok_or_else(|| arg.wrong("give en or ja"))
+    known.ok_or_else(|| arg.refuse("give en or ja"))
 }
 
 /// Memory budget.

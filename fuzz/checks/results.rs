@@ -1,6 +1,6 @@
 //! The store of results: what stands in its files, and what reports make of it.
 
-use hakobu_lab::report::words::Lang;
+use hakobu_core::language::Language;
 use hakobu_lab::report::{ReportFormat, ReportPart, render};
 use hakobu_lab::results::read::parse;
 use std::path::Path;
@@ -22,11 +22,11 @@ pub fn check(data: &[u8]) {
         return;
     }
     for (format, lang) in [
-        (ReportFormat::Html, Lang::En),
-        (ReportFormat::Markdown, Lang::Ja),
-        (ReportFormat::Csv, Lang::En),
-        (ReportFormat::Json, Lang::En),
-        (ReportFormat::Svg, Lang::En),
+        (ReportFormat::Html, Language::English),
+        (ReportFormat::Markdown, Language::Japanese),
+        (ReportFormat::Csv, Language::English),
+        (ReportFormat::Json, Language::English),
+        (ReportFormat::Svg, Language::English),
     ] {
         let part = ReportPart::new(results.clone());
         if let Err(why) = render(&[part], format, lang) {

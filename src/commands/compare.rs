@@ -11,7 +11,7 @@ use hakobu_core::error::quoted;
 use hakobu_lab::analysis::compare::{compare, names};
 use hakobu_lab::analysis::prices::{Prices, RatedIops, parse_machines, parse_price, parse_rated};
 use hakobu_lab::report::comparison::render_comparison;
-use hakobu_lab::report::{Lang, ReportFormat, terminal};
+use hakobu_lab::report::{Language, ReportFormat, terminal};
 use hakobu_lab::results::Results;
 use hakobu_lab::results::read::read;
 use std::ffi::{OsStr, OsString};
@@ -91,7 +91,7 @@ const OPTIONS: &[Opt<CompareOptions>] = &[
         put(&mut plan.format, Some(format))
     }),
     value("lang", None, "LANG", "language of the text: en (default) or ja").reads(|plan, arg| {
-        let known = Lang::of_code(arg.text()?);
+        let known = Language::of_code(arg.text()?);
         put(&mut plan.lang, known.ok_or_else(|| arg.refuse("give en or ja"))?)
     }),
     flag("no-color", None, "without colours").sets(|plan, on| plan.no_color = on),
@@ -110,7 +110,7 @@ pub struct CompareOptions {
     output: Option<PathBuf>,
     /// `None`: for a terminal.
     format: Option<ReportFormat>,
-    lang: Lang,
+    lang: Language,
     no_color: bool,
 }
 

@@ -11,6 +11,7 @@ use crate::exit;
 use crate::number::{self, grouped};
 use crate::show::{Show, ShowOptions, output, screen, verdict};
 use hakobu_core::error::{Cause, Fatal, quoted};
+use hakobu_core::language::Language;
 use hakobu_core::limit::Limits;
 use hakobu_core::unit::Totals;
 use hakobu_lab::campaign::own_folder::{FolderMark, OwnFolder};
@@ -224,7 +225,7 @@ impl Demo<'_> {
         let mut differences = self.verify_stored("verify up", &source)?;
         differences += self.verify_copy("verify down")?;
         if upload.findings.verdict.is_some() || io::stdout().is_terminal() {
-            let found = verdict::sentence(&verdict::of(&upload.findings));
+            let found = verdict::sentence(&verdict::of(&upload.findings), Language::English);
             output::text(&format!("sync up: {found}\n"));
         }
         let text = format!(

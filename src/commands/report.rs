@@ -9,7 +9,7 @@ use crate::show::progress::{Progress, ProgressForm};
 use hakobu_core::meter::Meter;
 use hakobu_lab::analysis::ranking::Baseline;
 use hakobu_lab::report::redact::Redaction;
-use hakobu_lab::report::{Lang, ReportFormat, ReportPart, render};
+use hakobu_lab::report::{Language, ReportFormat, ReportPart, render};
 use hakobu_lab::results::read::{bytes_of, read_counted};
 use std::ffi::OsString;
 use std::fs::DirBuilder;
@@ -58,7 +58,7 @@ pub struct ReportOptions {
     output: Option<PathBuf>,
     /// `None`: Markdown.
     format: Option<ReportFormat>,
-    lang: Lang,
+    lang: Language,
     baseline: Option<Baseline>,
     redact: bool,
 }
@@ -80,7 +80,7 @@ const OPTIONS: &[Opt<ReportOptions>] = &[
         put(&mut it.format, Some(format))
     }),
     value("lang", None, "LANG", "language of the text: en (default) or ja").reads(|it, arg| {
-        let known = arg.value.to_str().and_then(Lang::of_code);
+        let known = arg.value.to_str().and_then(Language::of_code);
         put(&mut it.lang, known.ok_or_else(|| arg.refuse("give en or ja"))?)
     }),
     value(
@@ -351,7 +351,7 @@ mod tests {
             let found = plan.format.unwrap_or(ReportFormat::Markdown);
             assert_eq!((found, or_stdout(plan.output)), (format, output.into()), "{line}");
         }
-        assert_eq!(read("a --lang ja").unwrap().lang, Lang::Ja);
+        assert_eq!(read("a --lang ja").unwrap().lang, Language::Japanese);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::{environment, exit, names};
 use hakobu_core::error::quoted;
 use hakobu_lab::analysis::ranking::Baseline;
 use hakobu_lab::report;
-use hakobu_lab::report::{Lang, ReportPart, render};
+use hakobu_lab::report::{Language, ReportPart, render};
 use hakobu_lab::results::read::{RUNS_FILE, read};
 use hakobu_lab::results::store::{ResultsOverview, ResultsStore};
 use hakobu_lab::results::{Results, ResultsLine, hyperfine, import, store};
@@ -328,7 +328,7 @@ fn export(results: &Results, format: ResultsFormat, output: Option<&Path>) -> Re
     let text = match format {
         ResultsFormat::Csv => {
             let part = ReportPart::new(results.clone());
-            render(&[part], report::ReportFormat::Csv, Lang::En)?
+            render(&[part], report::ReportFormat::Csv, Language::English)?
         }
         ResultsFormat::Hyperfine => hyperfine::hyperfine_json(results)?,
     };

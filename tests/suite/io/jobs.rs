@@ -164,10 +164,10 @@ fn each_report_on_the_way_is_a_whole_document() {
     let documents = serde_json::Deserializer::from_str(&text).into_iter::<Value>();
     let documents: Vec<Value> = documents.collect::<Result<_, _>>().unwrap();
     assert!((2..=4).contains(&documents.len()), "{text}");
-    for [before, after] in documents.array_windows() {
+    for pair in documents.windows(2) {
         for clone in 0..2 {
             let key = format!("/jobs/{clone}/read/total_ios");
-            let counts = [before, after].map(|document| number(document, &key));
+            let counts = [&pair[0], &pair[1]].map(|document| number(document, &key));
             assert!(counts[0] > 0 && counts[0] < counts[1], "{counts:?}");
         }
         assert_eq!(after["disk_util"].is_array(), before["disk_util"].is_array());

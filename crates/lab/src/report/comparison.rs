@@ -9,7 +9,7 @@ use crate::report::document::{NONE, ReportBlock, ReportTable, distrust, or_none}
 use crate::report::number::{MetricUnit, digits};
 use crate::report::sentences::{Sentences, comparison_caveat};
 use crate::report::tables::{claim, pairs, speed};
-use crate::report::words::{Lang, ReportWords, with};
+use crate::report::words::{Language, ReportWords, with, words_in};
 use crate::report::{ReportFormat, html, markdown, tables};
 use crate::results::Results;
 use crate::{distinct, report};
@@ -25,9 +25,9 @@ pub fn render_comparison(
     of: &ResultsComparison,
     results: &[Results],
     format: ReportFormat,
-    lang: Lang,
+    lang: Language,
 ) -> Result<String, String> {
-    let words = lang.words();
+    let words = words_in(lang);
     let headline = with(words.compared, &[&of.names.join(", ")]);
     match format {
         ReportFormat::Html => html::comparison_page(&headline, &blocks(of, results, words), words),
@@ -74,7 +74,7 @@ struct JsonCost<'a> {
 }
 
 fn json(of: &ResultsComparison, results: &[Results]) -> Result<String, String> {
-    let words = Lang::En.words();
+    let words = words_in(Language::English);
     let all = sentences(results, words);
     let Some(say) = all.first() else { return report::json_document(of) };
     let change = |change: &ConclusionChange| {
@@ -291,7 +291,7 @@ const HEAD: &str = "group,series,x,parameters,result,metric,runs,median,low,high
 
 /// CSV (RFC 4180): a line for each setting of each result; ratios are speeds relative to the first result.
 fn lines(of: &ResultsComparison) -> String {
-    let words = Lang::En.words();
+    let words = words_in(Language::English);
     let mut out = format!("{HEAD}\r\n");
     for row in &of.rows {
         for (name, side) in of.names.iter().zip(&row.sides) {

@@ -5,7 +5,7 @@ use crate::analysis::{Analysis, CellSummary, Comparison, Interval, Sweep};
 use crate::distinct;
 use crate::report::number::{MetricUnit, digits};
 use crate::report::sentences::Sentences;
-use crate::report::words::{Lang, ReportWords};
+use crate::report::words::{Language, ReportWords};
 use crate::results::hyperfine::TimeUnit;
 use crate::results::{Cell, Results, ResultsHeader, Run};
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,19 +42,19 @@ impl<'a> ReportFacts<'a> {
     }
 
     /// Title in a language.
-    pub(super) fn title_in(&self, lang: Lang) -> &'a str {
+    pub(super) fn title_in(&self, lang: Language) -> &'a str {
         let header = self.header();
         match lang {
-            Lang::Ja if !header.title_ja.is_empty() => &header.title_ja,
+            Language::Japanese if !header.title_ja.is_empty() => &header.title_ja,
             _ => self.title(),
         }
     }
 
     /// Question in a language.
-    pub(super) fn question_in(&self, lang: Lang) -> &'a str {
+    pub(super) fn question_in(&self, lang: Language) -> &'a str {
         let header = self.header();
         match lang {
-            Lang::Ja if !header.question_ja.is_empty() => &header.question_ja,
+            Language::Japanese if !header.question_ja.is_empty() => &header.question_ja,
             _ => &header.question,
         }
     }

@@ -5,7 +5,7 @@ use crate::analysis::proofs::Proof;
 use crate::analysis::ranking::BaselineGain;
 use crate::analysis::{Analysis, CellSummary, Sweep};
 use crate::report::sentences::Sentences;
-use crate::report::words::Lang;
+use crate::report::words::{Language, words_in};
 use crate::report::{ReportPart, json_document};
 use crate::results::{CampaignEnd, CounterExperiment, ResultsHeader};
 use serde::Serialize;
@@ -82,7 +82,7 @@ struct JsonProof<'a> {
 
 /// Formats the file.
 pub(super) fn results_json(parts: &[ReportPart]) -> Result<String, String> {
-    let words = Lang::En.words();
+    let words = words_in(Language::English);
     let each = parts.iter().map(|part| JsonResult {
         header: &part.results.header,
         runs: part.results.runs.len(),

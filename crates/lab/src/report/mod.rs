@@ -25,8 +25,8 @@ use crate::report::facts::ReportFacts;
 use crate::report::load_chart::timeline;
 #[cfg(test)]
 pub(crate) use crate::report::sentences::{said, said_of_comparison};
-pub use crate::report::words::Lang;
-use crate::report::words::ReportWords;
+pub use crate::report::words::Language;
+use crate::report::words::{ReportWords, words_in};
 use crate::results::Results;
 use serde::Serialize;
 
@@ -67,11 +67,15 @@ impl ReportFormat {
 ///
 /// # Errors
 /// A message: there are no results, or a chart cannot be drawn.
-pub fn render(parts: &[ReportPart], format: ReportFormat, lang: Lang) -> Result<String, String> {
+pub fn render(
+    parts: &[ReportPart],
+    format: ReportFormat,
+    lang: Language,
+) -> Result<String, String> {
     if parts.is_empty() {
         return Err("there are no results to report on".into());
     }
-    let words = lang.words();
+    let words = words_in(lang);
     match format {
         ReportFormat::Html => html::page(parts, words),
         ReportFormat::Markdown => Ok(markdown::text(parts, words)),

@@ -17,7 +17,9 @@ use crate::distinct;
 use crate::report::number::{MetricUnit, bytes, digits, percent, rough, seconds, times};
 use crate::report::words::{ReportWords, with};
 use crate::results::ResultsHeader;
-use hakobu_explain::verdict::{Conclusion, Level};
+use hakobu_explain::verdict::{
+    Conclusion, Level, Resource, evidence_words, level_words, resource_words,
+};
 
 /// Most settings, and most groups, that a sentence names; further ones are counted.
 const NAMED_MAX: usize = 3;
@@ -292,7 +294,7 @@ impl Sentences<'_> {
         match of.is_determined() {
             true => with(
                 w.limit_level,
-                &[bottleneck::resource(of.resource, w.lang), bottleneck::level(of.level, w.lang)],
+                &[resource_words(of.resource, w.lang), level_words(of.level, w.lang)],
             ),
             false => w.limit_unknown.to_owned(),
         }
@@ -305,17 +307,15 @@ impl Sentences<'_> {
             true => self.evidence(of).join(w.list_comma),
             false => {
                 let names: Vec<String> =
-                    of.open.iter().map(|of| bottleneck::resource(*of, w.lang).to_owned()).collect();
+                    of.open.iter().map(|of| resource_words(*of, w.lang).to_owned()).collect();
                 with(w.limit_open, &[&w.list(&names, w.list_or)])
             }
         };
         match (of.is_determined(), evidence.is_empty()) {
             (_, true) => self.limit(of),
             (true, false) => {
-                let (what, level) = (
-                    bottleneck::resource(of.resource, w.lang),
-                    bottleneck::level(of.level, w.lang),
-                );
+                let (what, level) =
+                    (resource_words(of.resource, w.lang), level_words(of.level, w.lang));
                 with(w.limit_evidence, &[what, level, &evidence])
             }
             (false, false) => with(w.limit_unknown_evidence, &[&evidence]),
@@ -324,7 +324,7 @@ impl Sentences<'_> {
 
     /// Signals, a few words each.
     pub(super) fn evidence(&self, of: &LimitingResource) -> Vec<String> {
-        of.evidence.iter().map(|of| bottleneck::evidence(of, self.words.lang)).collect()
+        of.evidence.iter().map(|of| evidence_words(of, self.words.lang)).collect()
     }
 
     /// `up to 8 jobs`.
@@ -349,7 +349,7 @@ impl Sentences<'_> {
             true => {
                 let lang = self.words.lang;
                 let (what, level) =
-                    (bottleneck::resource(of.resource, lang), bottleneck::level(of.level, lang));
+                    (resource_words(of.resource, lang), level_words(of.level, lang));
                 with(self.words.stretch, &[what, range, level])
             }
             false => with(self.words.stretch_unknown, &[range]),
@@ -390,9 +390,7 @@ impl Sentences<'_> {
     fn noun(&self, of: &Proof) -> String {
         let w = self.words;
         match of.changed.as_str() {
-            "cpus" => {
-                bottleneck::resource(hakobu_explain::verdict::Resource::Cpu, w.lang).to_owned()
-            }
+            "cpus" => resource_words(Resource::Cpu, w.lang).to_owned(),
             _ => self.changed_noun(of).to_owned(),
         }
     }
@@ -457,7 +455,7 @@ impl Sentences<'_> {
     fn proven(&self, of: &[Proof]) -> String {
         let w = self.words;
         let what = of.first().map_or(String::new(), |of| self.noun(of));
-        let level = bottleneck::level(Level::Proven, w.lang);
+        let level = level_words(Level::Proven, w.lang);
         with(w.limit_evidence, &[&what, level, &self.effects(of)])
     }
 
@@ -569,7 +567,7 @@ impl Sentences<'_> {
             ComparedConclusion::Knee(x, true) => with(w.knee_or_more, &[&self.x(*x)]),
             ComparedConclusion::Bottleneck(resource, level) => with(
                 w.limit_level,
-                &[bottleneck::resource(*resource, w.lang), bottleneck::level(*level, w.lang)],
+                &[resource_words(*resource, w.lang), level_words(*level, w.lang)],
             ),
             ComparedConclusion::Reached(x) => with(w.reached, &[&self.x(*x)]),
             ComparedConclusion::NotReached => w.not_reached.to_owned(),
@@ -711,61 +709,6 @@ fn name_counts<'a>(names: impl Iterator<Item = &'a str>) -> Vec<(&'a str, usize)
     found
 }
 
-/// Words of verdicts, in a language.
-pub(super) mod bottleneck {
-    use crate::report::words::Lang;
-    use hakobu_explain::verdict::{self, Evidence, Level, Resource};
-
-    pub(in crate::report) fn resource(of: Resource, lang: Lang) -> &'static str {
-        if lang == Lang::En {
-            let words = of.words();
-            return words.strip_prefix("the ").unwrap_or(words);
-        }
-        match of {
-            Resource::Cpu => "CPU",
-            Resource::Thread => "1 つのスレッド",
-            Resource::DiskIops => "ディスクの IOPS",
-            Resource::DiskBandwidth => "ディスクの帯域",
-            Resource::Network => "ネットワーク",
-            Resource::Server => "サーバー",
-            Resource::Lock => "カーネル内のロック",
-            Resource::Latency => "レイテンシー",
-            Resource::Peer => "通信相手の待ち",
-            Resource::Source => "コピー元",
-            Resource::Target => "コピー先",
-            Resource::UserLimit => "設定された制限",
-            Resource::Own => "hakobu 自身",
-            Resource::None => "不明",
-        }
-    }
-
-    pub(in crate::report) fn level(of: Level, lang: Lang) -> &'static str {
-        match (of, lang) {
-            (Level::NotDetermined, Lang::En) => "unknown",
-            (Level::Consistent, Lang::En) => "likely",
-            (Level::AtLimit, Lang::En) => "at its limit",
-            (Level::Proven, Lang::En) => "proven by experiment",
-            (Level::NotDetermined, Lang::Ja) => "不明",
-            (Level::Consistent, Lang::Ja) => "推定",
-            (Level::AtLimit, Lang::Ja) => "上限に到達",
-            (Level::Proven, Lang::Ja) => "実験で確認",
-        }
-    }
-
-    pub(in crate::report) fn evidence(of: &Evidence, lang: Lang) -> String {
-        let (value, limit) = (verdict::measure(of, of.value), verdict::measure(of, of.limit));
-        match (&*of.signal, lang) {
-            ("cpu_used_cpus", Lang::Ja) => format!("{limit} CPU 中 {value} を使用"),
-            ("machine_used_cpus", Lang::Ja) => format!("全プロセスで {limit} CPU 中 {value}"),
-            ("cpu_busy_share", Lang::Ja) => format!("1 つの CPU の使用率 {value}"),
-            ("iowait_share", Lang::Ja) => format!("CPU の I/O 待ち {value}"),
-            ("jobs_waiting_share", Lang::Ja) => format!("各ジョブは時間の {value} を待機"),
-            ("told_runs", Lang::Ja) => format!("{limit} 回中 {value} 回の自身の判定"),
-            _ => verdict::words(of),
-        }
-    }
-}
-
 /// What the analysis of results says, in a language.
 #[cfg(test)]
 pub(crate) struct SaidOfResults {
@@ -784,11 +727,11 @@ pub(crate) struct SaidOfResults {
 pub(crate) fn said(
     results: &crate::results::Results,
     analysis: &crate::analysis::Analysis,
-    lang: crate::report::Lang,
+    lang: crate::report::Language,
 ) -> SaidOfResults {
     let facts =
         crate::report::facts::ReportFacts { results, analysis, time: None, is_sorted: false };
-    let say = facts.say(lang.words());
+    let say = facts.say(crate::report::words::words_in(lang));
     SaidOfResults {
         verdict: say.verdict(&analysis.verdict),
         caveats: say.caveats(&analysis.caveats),
@@ -808,9 +751,9 @@ pub(crate) fn said(
 pub(crate) fn said_of_comparison(
     results: &[crate::results::Results],
     of: &crate::analysis::compare::ResultsComparison,
-    lang: crate::report::Lang,
+    lang: crate::report::Language,
 ) -> Vec<String> {
-    let words = lang.words();
+    let words = crate::report::words::words_in(lang);
     let all: Vec<Sentences<'_>> = results
         .iter()
         .map(|of| Sentences { words, header: &of.header, unit: MetricUnit::of(&of.header.metric) })

@@ -9,7 +9,7 @@ use crate::report::document::{NONE, ReportBlock, ReportTable};
 use crate::report::facts::ReportFacts;
 use crate::report::number::percent;
 use crate::report::tables::{TimesExtent, grouped_label, times};
-use crate::report::words::{Lang, with};
+use crate::report::words::{Language, with, words_in};
 use crate::results::Results;
 use crate::results::hyperfine::TimeUnit;
 use hakobu_explain::verdict::Conclusion;
@@ -40,7 +40,7 @@ impl TerminalOptions {
 /// Formats results and analysis as lines.
 pub fn terminal(results: &Results, analysis: &Analysis, look: &TerminalOptions) -> String {
     let facts = ReportFacts { results, analysis, time: look.time, is_sorted: look.is_sorted };
-    let words = Lang::En.words();
+    let words = words_in(Language::English);
     let say = facts.say(words);
     let mut sheet = TerminalSheet::new(look.width, look.color);
     sheet.text(facts.title(), "", BOLD);
@@ -95,10 +95,10 @@ pub fn comparison(
     results: &[Results],
     width: usize,
     color: bool,
-    lang: Lang,
+    lang: Language,
 ) -> String {
     let mut sheet = TerminalSheet::new(width, color);
-    for block in blocks(of, results, lang.words()) {
+    for block in blocks(of, results, words_in(lang)) {
         match block {
             ReportBlock::Heading(text) => {
                 if !sheet.out.is_empty() && !sheet.out.ends_with("\n\n") {

@@ -313,7 +313,7 @@ impl Controller {
             self.prove(now, &counts, controls, subject);
             if self.interim.is_due(now) {
                 let facts = self.facts(controls, subject);
-                controls.meter.set_limit(word(&judge(&facts), &facts));
+                controls.meter.set_limit(word(&judge(&facts)));
             }
         }
     }
@@ -813,7 +813,7 @@ impl InterimVerdict {
 }
 
 /// Returns the bottleneck that a verdict on these facts names; `None` if it names none.
-pub(super) fn word(verdict: &Verdict, facts: &Facts) -> Option<&'static str> {
+pub(super) fn word(verdict: &Verdict) -> Option<&'static str> {
     if verdict.level == Level::NotDetermined {
         return None;
     }

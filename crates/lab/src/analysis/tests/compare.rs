@@ -8,7 +8,7 @@ use crate::analysis::ranking::Baseline;
 use crate::analysis::statistics::SpeedClaim;
 use crate::analysis::tests::{campaign, cell, near, normal, run};
 use crate::analysis::{Analysis, analyse};
-use crate::report::{Lang, said, said_of_comparison};
+use crate::report::{Language, said, said_of_comparison};
 use crate::results::Results;
 
 /// A machine on which all runs take `times` as long.
@@ -43,7 +43,7 @@ fn cell_by_cell() {
     assert_eq!(best.said, [hakobu.clone(), hakobu]);
     assert!(!best.differs);
     let both = [machine("a", 1.0), machine("slow", 2.0)];
-    let words = said_of_comparison(&both, &found, Lang::En);
+    let words = said_of_comparison(&both, &found, Language::English);
     assert!(words.contains(&"Best tool is the same: hakobu.".to_owned()), "{words:?}");
     assert!(found.costs.is_empty());
     let fastest = &found.best[0];
@@ -63,7 +63,7 @@ fn conclusions_that_change() {
     let found = compare(&both, &Prices::default());
     let best = found.changes.iter().find(|of| of.kind == ConclusionKind::BestTool).unwrap();
     assert!(best.differs);
-    let words = said_of_comparison(&both, &found, Lang::En);
+    let words = said_of_comparison(&both, &found, Language::English);
     let wanted = "Best tool differs: hakobu on a, cp on other.";
     assert!(words.contains(&wanted.to_owned()), "{words:?}");
 }
@@ -182,7 +182,7 @@ fn compared(results: &Results, baseline: &str) -> Result<Analysis, String> {
 fn every_setting_is_compared_with_the_baseline() {
     let results = sweep();
     let found = compared(&results, "requests=10").unwrap();
-    let words = said(&results, &found, Lang::En);
+    let words = said(&results, &found, Language::English);
     assert_eq!(words.gains.len(), 2, "{:?}", words.gains);
     assert!(words.gains[0].starts_with("36% shorter"), "{:?}", words.gains);
     assert!(words.gains[1].starts_with("64% shorter"), "{:?}", words.gains);
@@ -191,7 +191,7 @@ fn every_setting_is_compared_with_the_baseline() {
     assert!(sentence.starts_with("aws s3 with 64 requests: 64% shorter"), "{sentence}");
     assert!(sentence.ends_with(" than with requests=10."), "{sentence}");
     let found = compared(&results, "requests=16").unwrap();
-    let words = said(&results, &found, Lang::Ja);
+    let words = said(&results, &found, Language::Japanese);
     assert!(words.gains[0].starts_with("56% 長い"), "{:?}", words.gains);
     assert!(words.verdict[1].contains("requests=16 より 44% 短い"), "{:?}", words.verdict);
 }
@@ -234,6 +234,6 @@ fn differences_within_noise_are_called_so() {
         run.wall_s = 10.0 + 0.5 * ((at * 7) % 5) as f64;
     }
     let found = compared(&results, "requests=10").unwrap();
-    let words = said(&results, &found, Lang::En).gains;
+    let words = said(&results, &found, Language::English).gains;
     assert!(words.iter().all(|of| of.ends_with("within noise")), "{words:?}");
 }

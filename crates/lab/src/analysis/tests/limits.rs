@@ -3,7 +3,7 @@
 use crate::analysis::limits::{LimitingResource, stretches};
 use crate::analysis::tests::{Signals, campaign, cell, near, normal, run};
 use crate::analysis::{Analysis, CellSummary, Sweep, analyse, limits};
-use crate::report::{Lang, said};
+use crate::report::{Language, said};
 use crate::results::{CounterExperiment, Results};
 use hakobu_explain::verdict::{Level, Resource};
 
@@ -134,7 +134,7 @@ fn nothing_is_known() {
     let worded = |limiting: LimitingResource| {
         let cell = CellSummary { limiting, ..CellSummary::default() };
         let analysis = Analysis { cells: vec![cell], ..Analysis::default() };
-        said(&campaign(), &analysis, Lang::En).limiting.remove(0)
+        said(&campaign(), &analysis, Language::English).limiting.remove(0)
     };
     let sentence = worded(judge(&quiet()));
     assert!(sentence.starts_with("unknown ("), "{sentence}");
@@ -174,8 +174,8 @@ fn its_own_verdict_comes_first() {
     let analysis = analyse(&results);
     let found = analysis.cells[0].limiting.clone();
     assert_eq!((found.resource, found.level, found.own), (Resource::Cpu, Level::Consistent, true));
-    let sentence = said(&results, &analysis, Lang::En).limiting.remove(0);
-    assert!(sentence.starts_with("CPU (likely: its own verdict in 2 of 3 runs, "), "{sentence}");
+    let sentence = said(&results, &analysis, Language::English).limiting.remove(0);
+    assert!(sentence.starts_with("CPU (likely: reported by 2 of 3 runs, "), "{sentence}");
     assert!(sentence.contains("1.98") && sentence.contains("41"), "{sentence}");
     let text = serde_json::to_string(&found).unwrap();
     assert!(text.starts_with(r#"{"resource":"cpu","level":"consistent","#), "{text}");
@@ -205,7 +205,7 @@ fn stretches_say_from_where_to_where() {
         results.header.x_name = Some(name.to_owned());
         let sweep = Sweep { stretches: stretches(points), ..Sweep::default() };
         let analysis = Analysis { sweeps: vec![sweep], ..Analysis::default() };
-        said(&results, &analysis, Lang::En).stretches.remove(0)
+        said(&results, &analysis, Language::English).stretches.remove(0)
     };
     let points =
         [(1.0, &latency), (2.0, &latency), (4.0, &none), (8.0, &cpu), (16.0, &cpu), (32.0, &none)];
@@ -232,7 +232,7 @@ fn stretches_say_from_where_to_where() {
 
 /// The sentence about the first experiment.
 fn proved(found: &Analysis) -> String {
-    said(&campaign(), found, Lang::En).proofs.remove(0)
+    said(&campaign(), found, Language::English).proofs.remove(0)
 }
 
 /// A cell with full CPUs and an experiment.
@@ -265,7 +265,7 @@ fn half_the_cpus_prove_what_the_signals_name() {
     assert_eq!(sentence, "half the CPUs ran 0.51× as fast: the CPU is the bottleneck.");
     let limiting = &found.cells[0].limiting;
     assert_eq!((limiting.resource, limiting.level), (Resource::Cpu, Level::Proven));
-    let verdict = said(&campaign(), &found, Lang::En).verdict.join(" ");
+    let verdict = said(&campaign(), &found, Language::English).verdict.join(" ");
     let wanted =
         "Bottleneck of rsync: CPU (proven by experiment: half the CPUs ran 0.51× as fast).";
     assert!(verdict.contains(wanted), "{verdict}");
@@ -371,7 +371,7 @@ fn groups_that_differ_in_one_condition_are_an_experiment() {
     assert!(proved(&found).ends_with(" as fast as 1: the CPU is the bottleneck."), "{proof:?}");
     // At the knee, here the last point.
     assert_eq!(proof.cell, 2);
-    let verdict = said(&campaign(), &found, Lang::En).verdict.join(" ");
+    let verdict = said(&campaign(), &found, Language::English).verdict.join(" ");
     assert!(verdict.contains("and the most that was tried; more may be faster"), "{verdict}");
     assert!(verdict.contains("2 CPUs were 2"), "{verdict}");
     let found = analyse(&groups("iops", ["3000", "6k"], [10.0, 10.0]));

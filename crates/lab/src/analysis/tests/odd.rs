@@ -12,7 +12,7 @@ use crate::analysis::summary::steady;
 use crate::analysis::sweeps::knee;
 use crate::analysis::tests::{Signals, campaign, cell, run};
 use crate::analysis::{Interval, analyse};
-use crate::report::{Lang, said, said_of_comparison};
+use crate::report::{Language, said, said_of_comparison};
 use crate::results::{CounterExperiment, LoadCurves};
 use hakobu_explain::verdict::Resource;
 use proptest::prelude::*;
@@ -174,7 +174,7 @@ proptest! {
         prop_assert!((1..=4).contains(&found.verdict.len()));
         prop_assert!(found.cells.iter().filter_map(|of| of.value).all(|of| ordered(&of)));
         // No sentence contains NaN or infinity, in either language.
-        for lang in [Lang::En, Lang::Ja] {
+        for lang in [Language::English, Language::Japanese] {
             let of = said(&results, &found, lang);
             for sentence in [of.verdict, of.caveats, of.proofs, of.limiting].concat() {
                 prop_assert!(!sentence.contains("NaN") && !sentence.contains("inf "), "{}", sentence);
@@ -185,7 +185,7 @@ proptest! {
         let both = [results.clone(), results];
         let found = compare(&both, &Prices::default());
         prop_assert_eq!(found.names.len(), 2);
-        prop_assert!(said_of_comparison(&both, &found, Lang::Ja).iter().all(|said| !said.is_empty()));
+        prop_assert!(said_of_comparison(&both, &found, Language::Japanese).iter().all(|said| !said.is_empty()));
     }
 }
 

@@ -8,7 +8,7 @@ use crate::analysis::fit::FitModel;
 use crate::analysis::prices::{Prices, parse_machines, parse_price, parse_rated};
 use crate::analysis::statistics::{SpeedClaim, paired_ratio};
 use crate::analysis::tests::{campaign, cell, near, run, run_with};
-use crate::report::{Lang, said, said_of_comparison};
+use crate::report::{Language, said, said_of_comparison};
 use crate::results::Results;
 use hakobu_explain::verdict::{Level, Resource};
 
@@ -57,7 +57,7 @@ fn rsync(times: &[(&str, Times)], cpus: f64) -> Results {
 fn a_two_cpus_stop_gaining_and_the_disk_is_not_why() {
     let results = rsync(&[("3000", LARGE_3000), ("6000", LARGE_6000)], 2.0);
     let found = analyse(&results);
-    let words = said(&results, &found, Lang::En);
+    let words = said(&results, &found, Language::English);
     let knees: Vec<f64> = found.sweeps.iter().map(|sweep| sweep.knee.unwrap().x).collect();
     assert_eq!(knees, [16.0, 16.0]);
     for (sweep, words) in found.sweeps.iter().zip(&words.stretches) {
@@ -90,7 +90,7 @@ fn a_eight_cpus_go_on() {
     assert_eq!((knee.x, knee.at_edge), (32.0, true));
     let stretch = &found.sweeps[0].stretches[0];
     assert_eq!(stretch.to_x, 8.0);
-    let words = &said(&results, &found, Lang::En).stretches[0][0];
+    let words = &said(&results, &found, Language::English).stretches[0][0];
     assert!(words.starts_with("latency up to 8 jobs ("), "{words}");
     let results = [rsync(&[("3000", LARGE_3000)], 2.0), rsync(&[("3000", XLARGE_3000)], 8.0)];
     let both = compare(&results, &Prices::default());
@@ -100,7 +100,7 @@ fn a_eight_cpus_go_on() {
     assert!(near(ratio.ratio.mid, 17.122 / 5.854, 1e-9) && ratio.claim == SpeedClaim::Unclear);
     assert!(both.changes.iter().any(|of| of.kind == ConclusionKind::Knee && of.differs));
     let wanted = "Knee of rsync differs: 16 jobs on 2 CPUs, 32 jobs or more on 8 CPUs.".to_owned();
-    let words = said_of_comparison(&results, &both, Lang::En);
+    let words = said_of_comparison(&results, &both, Language::English);
     assert!(words.contains(&wanted), "{words:?}");
 }
 
@@ -326,7 +326,7 @@ fn d_one_run_each_claims_nothing() {
     let found = analyse(&results);
     assert_eq!(found.comparisons.len(), 1);
     assert_eq!(found.comparisons[0].ratio.claim, SpeedClaim::Unclear);
-    let verdict = said(&results, &found, Lang::En).verdict;
+    let verdict = said(&results, &found, Language::English).verdict;
     assert!(verdict[0].contains("too few runs"), "{verdict:?}");
 }
 

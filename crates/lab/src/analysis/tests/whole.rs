@@ -5,7 +5,7 @@ use crate::analysis::statistics::SpeedClaim;
 use crate::analysis::tests::{campaign, cell, near, normal, run};
 use crate::analysis::{analyse, tests};
 use crate::report;
-use crate::report::Lang;
+use crate::report::Language;
 use crate::results::{CounterExperiment, LoadCurves, Results};
 use hakobu_explain::verdict::Resource;
 
@@ -46,7 +46,7 @@ fn two_tools(noise: f64, seed: u64, blocks: u32) -> Results {
 fn a_campaign_says_what_its_machine_is() {
     let results = two_tools(0.01, 3, 7);
     let found = analyse(&results);
-    let words = report::said(&results, &found, Lang::En);
+    let words = report::said(&results, &found, Language::English);
     assert_eq!(found.cells.len(), 11);
     assert_eq!(found.sweeps.len(), 2);
     for (sweep, words) in found.sweeps.iter().zip(&words.stretches) {
@@ -111,7 +111,7 @@ fn failed_runs_and_warm_ups_do_not_count() {
     assert_eq!((of.runs, of.failed, of.value.unwrap().mid), (4, 1, 1.0));
     assert_eq!(of.problems, ["12 files are missing."]);
     assert_eq!((found.cells[1].runs, found.cells[1].value), (0, None));
-    let words = report::said(&results, &found, Lang::En);
+    let words = report::said(&results, &found, Language::English);
     let caveats = words.caveats.join(" ");
     let failed = "Runs that failed and do not count: 1 (cp): 12 files are missing.";
     assert!(caveats.contains(failed), "{caveats}");
@@ -130,7 +130,7 @@ fn outliers_are_flagged_and_counted() {
     assert_eq!((found.cells[0].outliers.clone(), found.cells[0].runs), (vec![4], 7));
     assert!(near(found.cells[0].mean.unwrap(), 11.0 / 7.0, 1e-9));
     assert_eq!(
-        report::said(&results, &found, Lang::En).caveats[0],
+        report::said(&results, &found, Language::English).caveats[0],
         "Outliers, not removed: 1 (cp)."
     );
     // Equal values have no outliers, nor have three values.
@@ -155,7 +155,7 @@ fn rates_instead_of_times() {
     assert_eq!((found.comparisons[0].a, found.comparisons[0].b), (own, fio));
     assert_eq!(found.comparisons[0].ratio.claim, SpeedClaim::Faster);
     assert_eq!(found.cells[0].problems, ["it has no iops"]);
-    let verdict = report::said(&results, &found, Lang::En).verdict;
+    let verdict = report::said(&results, &found, Language::English).verdict;
     assert!(verdict[0].contains("(1,502 IOPS), 1.50× "), "{verdict:?}");
     assert!(verdict[0].ends_with(" as fast as fio."), "{verdict:?}");
 }
@@ -173,7 +173,7 @@ fn machines_that_disturb_are_told() {
     if let Some(end) = &mut results.end {
         (end.reason, end.overhead) = ("budget".to_owned(), 0.05);
     }
-    let caveats = report::said(&results, &analyse(&results), Lang::En).caveats.join("\n");
+    let caveats = report::said(&results, &analyse(&results), Language::English).caveats.join("\n");
     for part in [
         "time budget ran out",
         "hypervisor took up to 12%",
@@ -207,7 +207,7 @@ fn curves_tell_from_when_runs_are_steady() {
 #[test]
 fn nothing_was_measured() {
     let found = analyse(&Results::default());
-    let verdict = report::said(&Results::default(), &found, Lang::En).verdict;
+    let verdict = report::said(&Results::default(), &found, Language::English).verdict;
     assert_eq!(verdict, ["No run succeeded, so there is no result."]);
     assert!(found.cells.is_empty() && found.noise.is_none());
     let mut results = campaign();
@@ -229,8 +229,9 @@ fn many_groups_are_counted() {
         }
     }
     let found = analyse(&results);
-    let first =
-        |results: &Results| report::said(results, &analyse(results), Lang::En).verdict.remove(0);
+    let first = |results: &Results| {
+        report::said(results, &analyse(results), Language::English).verdict.remove(0)
+    };
     assert_eq!(first(&results), "hakobu was fastest in 2 of 3 groups, cp in 1.");
     assert_eq!(found.comparisons.len(), 3);
     for run in results.runs.iter_mut().filter(|run| run.cell == 5) {
@@ -255,7 +256,7 @@ fn a_tool_that_finds_its_jobs_by_itself_is_told_first() {
         run(&mut results, id, (1.0, 1.9, 0.1));
         results.runs.last_mut().unwrap().verdict = Some(verdict.clone());
     }
-    let said = report::said(&results, &analyse(&results), Lang::En).verdict;
+    let said = report::said(&results, &analyse(&results), Language::English).verdict;
     assert!(said[1].starts_with("Bottleneck of hakobu auto: CPU (at its limit: "), "{said:?}");
     assert!(said[2].starts_with("hakobu: 8 jobs are "), "{said:?}");
 }
@@ -301,34 +302,34 @@ fn groups() -> Results {
 }
 
 /// The first sentence of the verdict.
-fn first(of: &Results, lang: Lang) -> String {
+fn first(of: &Results, lang: Language) -> String {
     report::said(of, &analyse(of), lang).verdict.remove(0)
 }
 
-fn said(of: &Results, lang: Lang) -> String {
+fn said(of: &Results, lang: Language) -> String {
     let found = report::said(of, &analyse(of), lang);
     [found.verdict, found.caveats].concat().join("\n") + "\n"
 }
 
 #[test]
 fn a_sweep_in_english() {
-    assert_eq!(said(&whole(), Lang::En), EN_SWEEP);
+    assert_eq!(said(&whole(), Language::English), EN_SWEEP);
 }
 
 #[test]
 fn a_sweep_in_japanese() {
-    assert_eq!(said(&whole(), Lang::Ja), JA_SWEEP);
+    assert_eq!(said(&whole(), Language::Japanese), JA_SWEEP);
 }
 
 #[test]
 fn what_is_level_with_what_is_named() {
-    assert_eq!(said(&groups(), Lang::En), EN_GROUPS);
-    assert_eq!(said(&groups(), Lang::Ja), JA_GROUPS);
+    assert_eq!(said(&groups(), Language::English), EN_GROUPS);
+    assert_eq!(said(&groups(), Language::Japanese), JA_GROUPS);
     // With two groups each has its own sentence.
     let mut two = groups();
     two.header.cells.truncate(6);
-    assert_eq!(first(&two, Lang::En), EN_TWO);
-    assert_eq!(first(&two, Lang::Ja), JA_TWO);
+    assert_eq!(first(&two, Language::English), EN_TWO);
+    assert_eq!(first(&two, Language::Japanese), JA_TWO);
 }
 
 #[test]
@@ -346,24 +347,25 @@ fn the_verdict_on_many_groups_stays_short() {
         "hakobu was fastest in 3 of 4 groups, rsync in 1. In 3 of 4 groups the lead is within noise: rsync, cp.",
         "4 グループ中 3 グループで hakobu、1 グループで rsync が最速です。4 グループ中 3 グループでは 1 位との差が誤差の範囲です: rsync、cp。",
     ];
-    assert_eq!(first(&named, Lang::En), said[0]);
-    assert_eq!(first(&named, Lang::Ja), said[1]);
+    assert_eq!(first(&named, Language::English), said[0]);
+    assert_eq!(first(&named, Language::Japanese), said[1]);
     // Groups with too few runs are one sentence.
     let mut few = groups();
     few.runs.retain(|run| run.block < 2 || !(3..6).contains(&run.cell));
-    let said = first(&few, Lang::En);
+    let said = first(&few, Language::English);
     assert!(said.ends_with("In 1 of 4 groups there are too few runs to be sure."), "{said}");
     few.runs.retain(|run| run.block < 2);
     let said =
         "hakobu was fastest in 3 of 4 groups, rsync in 1. There are too few runs to be sure.";
-    assert_eq!(first(&few, Lang::En), said);
+    assert_eq!(first(&few, Language::English), said);
 }
 
 #[test]
 fn both_languages_say_as_much() {
     let results = whole();
     let found = analyse(&results);
-    let [en, ja] = [Lang::En, Lang::Ja].map(|lang| report::said(&results, &found, lang));
+    let [en, ja] =
+        [Language::English, Language::Japanese].map(|lang| report::said(&results, &found, lang));
     // Same number of sentences, each one different.
     assert_eq!((en.verdict.len(), en.caveats.len()), (ja.verdict.len(), ja.caveats.len()));
     let is_japanese = |text: &String| text.chars().any(|c| matches!(c, '\u{3040}'..='\u{9fff}'));
@@ -393,7 +395,7 @@ Bottleneck of hakobu: unknown (0.2 of 2 CPUs used).
 const JA_GROUPS: &str = "\
 4 グループ中 3 グループで hakobu、1 グループで rsync が最速です。4 グループ中 3 グループでは 1 位との差が誤差の範囲です: \
 small（rsync）、links（rsync、cp）、large（cp）。
-hakobu のボトルネック: 不明（2 CPU 中 0.2 を使用）。
+hakobu のボトルネック: 不明（CPU 使用 0.2 / 2）。
 ";
 const EN_TWO: &str = "\
 small: No significant difference between hakobu (1.00 s) and rsync (1.00 s); hakobu was 2.00× as fast as cp. \

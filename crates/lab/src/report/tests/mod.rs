@@ -10,12 +10,12 @@ use crate::report::tests::fixture::{
     JOBS, LARGE, ODD, PLAUSIBLE, TOOLS, odd, part, plausible, results, slower,
 };
 use crate::report::tests::xml::{XmlElement, elements};
-use crate::report::words::all;
-use crate::report::{Lang, ReportFormat, ReportPart, render, said, terminal};
+use crate::report::words::{all, words_in};
+use crate::report::{Language, ReportFormat, ReportPart, render, said, terminal};
 use crate::results::{PublishedFigure, Results};
 use std::time::{Duration, Instant};
 
-fn page(parts: &[ReportPart], lang: Lang) -> String {
+fn page(parts: &[ReportPart], lang: Language) -> String {
     render(parts, ReportFormat::Html, lang).unwrap()
 }
 
@@ -32,7 +32,7 @@ fn is_japanese(text: &str) -> bool {
 #[test]
 fn the_page_says_everything() {
     let part = plausible();
-    let text = page(std::slice::from_ref(&part), Lang::En);
+    let text = page(std::slice::from_ref(&part), Language::English);
     let found = elements(&text).unwrap();
     let headings = texts(&found, &["h2"]);
     assert_eq!(headings[0], "Conclusion");
@@ -49,7 +49,7 @@ fn the_page_says_everything() {
     ] {
         assert!(headings.contains(&expected), "{expected} is not among {headings:?}");
     }
-    let words = said(&part.results, &part.analysis, Lang::En);
+    let words = said(&part.results, &part.analysis, Language::English);
     for sentence in words.verdict.iter().chain(&words.caveats) {
         assert!(texts(&found, &["li"]).contains(&sentence.as_str()), "{sentence}");
     }
@@ -83,7 +83,11 @@ fn the_page_says_everything() {
     unique.sort_unstable();
     unique.dedup();
     assert_eq!(unique.len(), ids.len());
-    assert_eq!(page(&[part], Lang::En), text, "the same results have to make the same page");
+    assert_eq!(
+        page(&[part], Language::English),
+        text,
+        "the same results have to make the same page"
+    );
 }
 
 fn attributes<'a>(of: &'a [XmlElement], name: &str) -> Vec<&'a str> {
@@ -94,7 +98,7 @@ fn attributes<'a>(of: &'a [XmlElement], name: &str) -> Vec<&'a str> {
 #[test]
 fn nothing_is_loaded_from_elsewhere() {
     for parts in [vec![plausible()], vec![odd()], vec![plausible(), slower()]] {
-        let text = page(&parts, Lang::En);
+        let text = page(&parts, Language::English);
         let found = elements(&text).unwrap();
         assert!(attributes(&found, "src").is_empty());
         assert!(attributes(&found, "href").iter().all(|href| href.starts_with('#')));
@@ -115,7 +119,7 @@ fn nothing_is_loaded_from_elsewhere() {
 #[test]
 fn text_of_others_stays_text() {
     let parts = [odd()];
-    for lang in [Lang::En, Lang::Ja] {
+    for lang in [Language::English, Language::Japanese] {
         let text = page(&parts, lang);
         let found = elements(&text).unwrap();
         let names: Vec<&str> = found.iter().map(|element| element.name.as_str()).collect();
@@ -129,9 +133,9 @@ fn text_of_others_stays_text() {
         let outside: String = markdown.split("```").step_by(2).collect();
         assert!(!outside.contains("<b>") && !markdown.contains(['\u{1b}', '\u{0}']));
     }
-    let svg = render(&parts, ReportFormat::Svg, Lang::En).unwrap();
+    let svg = render(&parts, ReportFormat::Svg, Language::English).unwrap();
     elements(&svg).unwrap();
-    let csv = render(&parts, ReportFormat::Csv, Lang::En).unwrap();
+    let csv = render(&parts, ReportFormat::Csv, Language::English).unwrap();
     assert!(!csv.contains(['\u{1b}', '\u{0}']));
     let part = &parts[0];
     let lines = terminal::terminal(&part.results, &part.analysis, &TerminalOptions::new(80, false));
@@ -144,7 +148,7 @@ fn a_large_campaign_is_small_and_soon_there() {
     assert!(part.results.runs.len() >= 500);
     assert!(part.results.curves.iter().all(|curves| curves.t_s.len() == 100));
     let begin = Instant::now();
-    let text = page(std::slice::from_ref(&part), Lang::En);
+    let text = page(std::slice::from_ref(&part), Language::English);
     let took = begin.elapsed();
     assert!(text.len() < 1_000_000, "{} bytes", text.len());
     // Debug builds are several times slower.
@@ -160,7 +164,7 @@ fn a_large_campaign_is_small_and_soon_there() {
 #[test]
 fn in_japanese_no_word_of_ours_is_english() {
     for parts in [vec![plausible()], vec![plausible(), slower()]] {
-        let text = page(&parts, Lang::Ja);
+        let text = page(&parts, Language::Japanese);
         assert!(text.contains("<html lang=\"ja\">"));
         let found = elements(&text).unwrap();
         let ours = texts(&found, &["h1", "h2", "h3", "caption", "th", "summary", "figcaption"]);
@@ -175,12 +179,12 @@ fn in_japanese_no_word_of_ours_is_english() {
         }
         assert!(texts(&found, &["li"]).iter().any(|text| text.contains("最も速いのは")));
         // The analysis is in the same language.
-        let words = said(&parts[0].results, &parts[0].analysis, Lang::Ja);
+        let words = said(&parts[0].results, &parts[0].analysis, Language::Japanese);
         for sentence in words.verdict.iter().chain(&words.caveats) {
             assert!(is_japanese(sentence) && text.contains("<ul lang=\"ja\">"), "{sentence}");
             assert!(texts(&found, &["li"]).contains(&sentence.as_str()), "{sentence}");
         }
-        let markdown = render(&parts, ReportFormat::Markdown, Lang::Ja).unwrap();
+        let markdown = render(&parts, ReportFormat::Markdown, Language::Japanese).unwrap();
         for line in markdown.lines().filter(|line| line.starts_with('#')) {
             assert!(is_japanese(line) || line.contains(title.as_str()), "{line}");
         }
@@ -190,7 +194,7 @@ fn in_japanese_no_word_of_ours_is_english() {
 #[test]
 fn machines_stand_side_by_side() {
     let parts = [plausible(), slower()];
-    let text = page(&parts, Lang::En);
+    let text = page(&parts, Language::English);
     let found = elements(&text).unwrap();
     assert_eq!(texts(&found, &["h2"])[0], "Machines side by side");
     let heads = texts(&found, &["th"]);
@@ -203,14 +207,15 @@ fn machines_stand_side_by_side() {
         .any(|text| text.starts_with("50%") || text.starts_with("49%"));
     assert!(ratio);
     // The same machine twice gets distinct names.
-    let text = page(&[plausible(), plausible()], Lang::En);
+    let text = page(&[plausible(), plausible()], Language::English);
     assert!(text.contains("m5.large #1") && text.contains("m5.large #2"));
 }
 
 #[test]
 fn markdown() {
     let part = plausible();
-    let text = render(std::slice::from_ref(&part), ReportFormat::Markdown, Lang::En).unwrap();
+    let text =
+        render(std::slice::from_ref(&part), ReportFormat::Markdown, Language::English).unwrap();
     assert!(text.starts_with("# rsync under GNU parallel, between two volumes\n\n"), "{text}");
     for expected in [
         "## Conclusion\n\n- ",
@@ -239,7 +244,7 @@ fn markdown() {
 #[test]
 fn csv_has_every_run() {
     let parts = [plausible(), slower()];
-    let text = render(&parts, ReportFormat::Csv, Lang::En).unwrap();
+    let text = render(&parts, ReportFormat::Csv, Language::English).unwrap();
     let lines: Vec<&str> = text.split("\r\n").collect();
     let runs: usize = parts.iter().map(|part| part.results.runs.len()).sum();
     assert_eq!((lines.len(), lines[runs + 1]), (runs + 2, ""));
@@ -255,14 +260,14 @@ fn csv_has_every_run() {
 #[test]
 fn json_is_the_analysis() {
     let part = plausible();
-    let text = render(std::slice::from_ref(&part), ReportFormat::Json, Lang::Ja).unwrap();
+    let text = render(std::slice::from_ref(&part), ReportFormat::Json, Language::Japanese).unwrap();
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(value["schema"], 1);
     let one = &value["results"][0];
     assert_eq!(one["header"]["name"], "rsync-parallel");
     assert_eq!(
         one["analysis"]["verdict"][0],
-        said(&part.results, &part.analysis, Lang::En).verdict[0].as_str()
+        said(&part.results, &part.analysis, Language::English).verdict[0].as_str()
     );
     assert_eq!(one["analysis"]["cells"].as_array().unwrap().len(), 26);
     assert_eq!(one["runs"], 130);
@@ -271,7 +276,7 @@ fn json_is_the_analysis() {
 #[test]
 fn svg_has_all_pictures() {
     let parts = [plausible()];
-    let text = render(&parts, ReportFormat::Svg, Lang::En).unwrap();
+    let text = render(&parts, ReportFormat::Svg, Language::English).unwrap();
     elements(&text).unwrap();
     // One around two: the sweep and the load.
     assert_eq!(text.matches("<svg ").count(), 3);
@@ -280,11 +285,11 @@ fn svg_has_all_pictures() {
     assert!(text.contains("#4477AA") && !text.contains("var(--"));
     let nothing = ReportPart::default();
     assert!(
-        render(&[nothing], ReportFormat::Svg, Lang::En)
+        render(&[nothing], ReportFormat::Svg, Language::English)
             .unwrap_err()
             .contains("nothing was measured")
     );
-    assert!(render(&[], ReportFormat::Html, Lang::En).is_err());
+    assert!(render(&[], ReportFormat::Html, Language::English).is_err());
 }
 
 #[test]
@@ -307,12 +312,12 @@ fn what_was_not_measured_is_no_error() {
         (Results::default(), "Conclusion"),
     ] {
         let parts = [part(results)];
-        let text = page(&parts, Lang::En);
+        let text = page(&parts, Language::English);
         elements(&text).unwrap();
         assert!(text.contains(said) && text.contains("The campaign is incomplete"), "{said}");
-        elements(&page(&parts, Lang::Ja)).unwrap();
+        elements(&page(&parts, Language::Japanese)).unwrap();
         for format in [ReportFormat::Markdown, ReportFormat::Csv, ReportFormat::Json] {
-            render(&parts, format, Lang::Ja).unwrap();
+            render(&parts, format, Language::Japanese).unwrap();
         }
         terminal::terminal(&parts[0].results, &parts[0].analysis, &TerminalOptions::new(80, true));
     }
@@ -329,7 +334,7 @@ fn the_terminal_has_the_same_verdict() {
         }
         assert!(!text.contains('\u{1b}'));
         let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-        for sentence in &said(&part.results, &part.analysis, Lang::En).verdict {
+        for sentence in &said(&part.results, &part.analysis, Language::English).verdict {
             assert!(words(&text).contains(&words(sentence)), "{sentence}: {text}");
         }
     }
@@ -342,7 +347,7 @@ fn the_terminal_has_the_same_verdict() {
 #[test]
 fn the_cursor_reads_what_is_drawn() {
     let part = plausible();
-    let text = page(&[part], Lang::En);
+    let text = page(&[part], Language::English);
     let scripts: Vec<&str> = text.split("<script type=\"application/json\">").skip(1).collect();
     assert!(scripts.len() >= 6, "{}", scripts.len());
     for script in scripts {
@@ -397,7 +402,7 @@ fn with_level() -> ReportPart {
 }
 
 fn chart(part: &ReportPart) -> Chart {
-    picture(&part.facts(), "small files", Lang::En.words()).unwrap().chart
+    picture(&part.facts(), "small files", words_in(Language::English)).unwrap().chart
 }
 
 #[test]
@@ -421,7 +426,7 @@ fn they_are_dashed_lines_without_intervals() {
 
 #[test]
 fn they_have_rows_of_the_table() {
-    let text = render(&[with_level()], ReportFormat::Markdown, Lang::En).unwrap();
+    let text = render(&[with_level()], ReportFormat::Markdown, Language::English).unwrap();
     let row = text.lines().find(|line| line.starts_with("| cp | – | ")).expect("a row of cp");
     let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
     assert!(cells[2].starts_with('5') || cells[2].starts_with('6'), "{row}");
@@ -437,7 +442,7 @@ fn short_runs_have_no_curves() {
         curves.t_s.truncate(9);
         curves.values.values_mut().for_each(|values| values.truncate(9));
     }
-    assert!(page(&[part], Lang::En).contains("No load curves were recorded."));
+    assert!(page(&[part], Language::English).contains("No load curves were recorded."));
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! English.
 
-use crate::report::words::{Lang, ReportWords};
+use crate::report::words::{Language, ReportWords};
 
 pub(super) const EN: ReportWords = ReportWords {
-    lang: Lang::En,
+    lang: Language::English,
     counted: &[
         ("jobs", "{} job", "{} jobs", "jobs"),
         ("numjobs", "{} job", "{} jobs", "numjobs"),

@@ -1,9 +1,9 @@
 //! Japanese.
 
-use crate::report::words::{Lang, ReportWords};
+use crate::report::words::{Language, ReportWords};
 
 pub(super) const JA: ReportWords = ReportWords {
-    lang: Lang::Ja,
+    lang: Language::Japanese,
     counted: &[
         ("jobs", "{} 並列", "{} 並列", "並列数"),
         ("numjobs", "{} 並列", "{} 並列", "並列数"),

@@ -6,37 +6,11 @@ mod ja;
 
 use crate::report::words::en::EN;
 use crate::report::words::ja::JA;
+pub use hakobu_core::language::Language;
 
-/// Language of reports.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Lang {
-    /// English.
-    #[default]
-    En,
-    /// Japanese.
-    Ja,
-}
-
-impl Lang {
-    /// Parses an ISO 639-1 code.
-    pub fn of_code(code: &str) -> Option<Lang> {
-        [Lang::En, Lang::Ja].into_iter().find(|lang| lang.code() == code)
-    }
-
-    /// ISO 639-1 code.
-    pub fn code(self) -> &'static str {
-        match self {
-            Lang::En => "en",
-            Lang::Ja => "ja",
-        }
-    }
-
-    pub(super) fn words(self) -> &'static ReportWords {
-        match self {
-            Lang::En => &EN,
-            Lang::Ja => &JA,
-        }
-    }
+/// Words of a language.
+pub(super) fn words_in(language: Language) -> &'static ReportWords {
+    language.pick(&EN, &JA)
 }
 
 /// A noun that is counted: its name as a swept number, a pattern for one, a pattern for several, its label.
@@ -47,7 +21,7 @@ macro_rules! words {
         /// Texts of one language. `{}` stands for the arguments, in order.
         pub(super) struct ReportWords {
             /// The language.
-            pub(super) lang: Lang,
+            pub(super) lang: Language,
             /// Swept numbers that are counted.
             pub(super) counted: &'static [CountedNoun],
             $(pub(super) $name: &'static str,)*
@@ -149,8 +123,8 @@ impl ReportWords {
     /// Joins whole sentences.
     pub(super) fn sentences(&self, all: &[String]) -> String {
         all.join(match self.lang {
-            Lang::En => " ",
-            Lang::Ja => "",
+            Language::English => " ",
+            Language::Japanese => "",
         })
     }
 
@@ -226,8 +200,6 @@ mod tests {
         let names =
             |words: &ReportWords| words.counted.iter().map(|noun| noun.0).collect::<Vec<_>>();
         assert_eq!(names(&EN), names(&JA));
-        assert_eq!(Lang::of_code("ja"), Some(Lang::Ja));
-        assert_eq!(Lang::of_code("de"), None);
     }
 
     #[test]
