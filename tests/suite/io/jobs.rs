@@ -170,6 +170,6 @@ fn each_report_on_the_way_is_a_whole_document() {
             let counts = [&pair[0], &pair[1]].map(|document| number(document, &key));
             assert!(counts[0] > 0 && counts[0] < counts[1], "{counts:?}");
         }
-        assert_eq!(&pair[1]["disk_util"].is_array(), &pair[0]["disk_util"].is_array());
+        assert_eq!(pair[1]["disk_util"].is_array(), pair[0]["disk_util"].is_array());
     }
 }

@@ -330,7 +330,10 @@ fn sentences_are_short_and_plain() {
         let [english, japanese] = Language::ALL.map(|language| sentence(&verdict, language));
         assert!(english.chars().count() <= 260, "{what}: {english}");
         assert!(
-            !english.contains(" %") && !english.contains("((") && !english.contains('_'),
+            // The file of a cgroup limit is a name that one has to type.
+            !english.contains(" %")
+                && !english.contains("((")
+                && !english.replace("write_iops_device", "").contains('_'),
             "{english}"
         );
         assert!(english.is_ascii(), "{english}");
