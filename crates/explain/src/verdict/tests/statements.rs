@@ -183,7 +183,7 @@ proptest! {
             let words = evidence_words(of, Language::English).to_lowercase();
             let (value, limit) = (measure(of, of.value), measure(of, of.limit));
             let told = match &*of.signal {
-                "cpu_used_cpus" if full => text.contains(&format!("({value} of {limit} in use")),
+                "cpu_used_cpus" if full => text.contains(&format!("{value} of {limit} in use")),
                 "cpu_used_cpus" => lower.contains(&format!(" used {value} of {limit} cpus")),
                 "machine_used_cpus" => full || text.contains(", other processes "),
                 "user_limit_bytes_per_s" => text.contains(&format!(" of {limit}")),
