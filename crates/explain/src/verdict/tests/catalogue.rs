@@ -5,7 +5,6 @@ use crate::verdict::tests::commands::{command, on_disk, on_one_cpu, states};
 use crate::verdict::tests::local::{cold, one_cpu, throttled};
 use crate::verdict::tests::stores::{capped, far, narrow};
 use crate::verdict::tests::*;
-use hakobu_core::meter::PHASES;
 
 /// A title, and the facts of the situation.
 type Situation = (&'static str, Facts);
@@ -18,13 +17,6 @@ fn with(mut facts: Facts, change: impl FnOnce(&mut Facts)) -> Facts {
 /// Sets the CPUs used by the work and by all processes, and the share of time that runnable threads waited.
 fn cpus(facts: &mut Facts, used: f64, all: f64, delay: f64) {
     (facts.cpu_used, facts.machine_used, facts.run_delay) = (used, Some(all), Some(delay));
-}
-
-fn phases(facts: &mut Facts, phases: &[(Phase, f64)]) {
-    facts.phases = [0.0; PHASES];
-    for (phase, workers) in phases {
-        facts.phases[*phase as usize] = *workers;
-    }
 }
 
 fn limit(option: &'static str, limit: f64, reached: f64) -> Facts {

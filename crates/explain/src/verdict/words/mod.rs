@@ -116,12 +116,14 @@ fn clauses(verdict: &Verdict) -> Vec<Clause<'_>> {
     let evidence = &verdict.evidence;
     let find = |signal: &str| evidence.iter().find(|of| of.signal == signal);
     let is_limit = verdict.resource == Resource::UserLimit;
-    let phases: Vec<(&str, f64)> = evidence
-        .iter()
-        .filter_map(|of| Some((phase(of)?, of.value)))
-        .filter(|(phase, _)| !(is_limit && *phase == "limit"))
-        .take(3)
-        .collect();
+    let mut phases: Vec<(&str, f64)> = Vec::new();
+    for (name, share) in evidence.iter().filter_map(|of| Some((phase(of)?, of.value))) {
+        let is_known = phases.iter().any(|(known, _)| *known == name);
+        // The rate under the limit implies that workers wait for it.
+        if !is_known && !(is_limit && name == "limit") && phases.len() < CLAUSES_MAX {
+            phases.push((name, share));
+        }
+    }
     let mut phases = Some(phases).filter(|phases| !phases.is_empty());
     let mut found: Vec<Clause<'_>> = Vec::new();
     for of in evidence {
@@ -146,7 +148,10 @@ fn clauses(verdict: &Verdict) -> Vec<Clause<'_>> {
             },
             _ => Clause::Signal(of),
         };
-        found.push(clause);
+        // Claims that disagree may share evidence.
+        if !found.contains(&clause) {
+            found.push(clause);
+        }
     }
     found.truncate(CLAUSES_MAX);
     found
