@@ -22,7 +22,7 @@ Usage: hakobu COMMAND [OPTIONS] [PATHS]
 
 /// The last lines of the first screen.
 const CLOSING: &str = "
-hakobu COMMAND --help shows examples and all options, hakobu --version the version.
+hakobu COMMAND --help shows examples and options, hakobu --version the version.
 ";
 
 /// Commands of one line of the first screen, and what they do.
@@ -44,7 +44,7 @@ const SUBJECTS: &[(&str, &[OverviewLine])] = &[
         "Objects",
         &[
             (&["ls"], "list buckets and objects"),
-            (&["cat", "pipe"], "object to standard output, standard input to object"),
+            (&["cat", "pipe"], "print objects, upload standard input"),
             (&["head", "stat"], "show the headers of objects"),
             (&["mb", "rb", "bucket-version"], "create and remove buckets, keep versions"),
             (&["presign", "mpu"], "URLs to share, unfinished multipart uploads"),

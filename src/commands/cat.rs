@@ -33,7 +33,7 @@ pub static TABLE: Table<CatOptions> = Table {
     description: "Large objects are fetched in parts ahead of the output, and every part is \
             checked. With a prefix or a wildcard, all objects that match are written, by \
             name.",
-    usage: "hakobu cat [OPTIONS] s3://BUCKET/KEY...\n       hakobu cat [OPTIONS] s3://BUCKET/[PREFIX/] (what is directly in it, by name; with '*' and '?' all that match)",
+    usage: "hakobu cat [OPTIONS] s3://BUCKET/KEY...\n       hakobu cat [OPTIONS] s3://BUCKET/[PREFIX/]",
     examples: &[
         ("hakobu cat s3://data/notes.txt", "Write an object to standard output."),
         ("hakobu cat --range 0-99 s3://data/notes.txt", "Write its first 100 bytes."),

@@ -592,11 +592,11 @@ mod tests {
         for (options, start) in [
             ("-sa", "-s and -a"),
             ("-s -d 1", "-s and --max-depth=1"),
-            ("-d x", "--max-depth=x"),
-            ("-j x", "-j 'x'"),
+            ("-d x", "invalid --max-depth 'x'"),
+            ("-j x", "invalid -j 'x'"),
             ("--time", "--time is not supported"),
-            ("-B 0", "--block-size=0"),
-            ("-t -0", "--threshold=-0"),
+            ("-B 0", "invalid --block-size '0'"),
+            ("-t -0", "invalid --threshold '-0'"),
             ("--files0-from=/dev/null t", "--files0-from and arguments"),
             ("--include=*.o t", "--include '*.o' changes nothing"),
         ] {

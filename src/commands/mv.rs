@@ -39,7 +39,7 @@ pub static TABLE: Table<MvArgs> = Table {
     examples: &[
         ("hakobu mv src /mnt/new/", "Move a tree to another file system, checked."),
         ("hakobu mv big.iso s3://data/", "Upload a file and remove it here."),
-        ("hakobu mv -n a.txt b.txt", "Rename, but never replace a file."),
+        ("hakobu mv -n list.txt names.txt", "Rename, but never replace a file."),
     ],
     common: &[
         "no-clobber",

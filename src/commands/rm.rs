@@ -687,9 +687,9 @@ mod tests {
         for (line, start) in [
             ("", "nothing to remove"),
             ("-r", "nothing to remove"),
-            ("--interactive=perhaps a", "--interactive=perhaps"),
-            ("--preserve-root=some a", "--preserve-root=some"),
-            ("-j x a", "-j 'x'"),
+            ("--interactive=perhaps a", "invalid --interactive 'perhaps'"),
+            ("--preserve-root=some a", "invalid --preserve-root 'some'"),
+            ("-j x a", "invalid -j 'x'"),
             ("--nosuch a", "unexpected argument"),
             ("-d --keep-dirs a", "-d and --keep-dirs"),
             ("-r --include=*.txt a", "--include '*.txt' changes nothing"),

@@ -271,10 +271,10 @@ mod tests {
         let text = full(&judge(&facts), &path, Language::English);
         assert!(text.starts_with("Bottleneck: CPU, proven by experiment (throughput followed 93%"));
         for line in [
-            "  signal                                value  threshold  meaning\n",
-            "  CPUs used                              1.98          2  uses all of its CPUs\n",
-            "  runnable time spent waiting for a CPU   41%        10%  threads wait for CPUs\n",
-            "  workers writing                        100%        50%  most of the time\n",
+            "  signal                                 value  threshold  meaning\n",
+            "  CPUs used                               1.98          2  uses all of its CPUs\n",
+            "  runnable time spent waiting for a CPU    41%        10%  threads wait for CPUs\n",
+            "  workers writing                         100%        50%  most of the time\n",
             "  CPU × 0.50: 93% (85% to 102%), 6 pairs: it is the bottleneck\n",
             "\njobs: 4 → 8 → 4 (best: 1.00 MB/s, 10 entries/s with 8)\n",
         ] {

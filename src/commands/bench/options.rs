@@ -652,8 +652,8 @@ mod tests {
             ("a|--budget=7", "invalid --budget '7': not a duration"),
             ("a|-L|x y|1", "VAR is not a name"),
             ("a|-L|x|1|-P|x|1|2", "the parameter 'x' is given twice"),
-            ("a|-P|x|3|2", "is not a range"),
-            ("a|-P|x|1|2|-D|0", "is not a range"),
+            ("a|-P|x|3|2", "not a range"),
+            ("a|-P|x|1|2|-D|0", "not a range"),
             ("a|-D|2", "there is no --parameter-scan"),
             ("a.toml|--place|x", "invalid --place 'x': not NAME=PATH"),
         ] {

@@ -298,7 +298,7 @@ fn a_shell_is_split_as_a_shell_does() {
         assert_eq!(options(&theirs.1), options(&ours.1), "{shell}");
     }
     for shell in ["", " ", "sh 'x"] {
-        run(&area, &["bench", "-S", shell, "true"]).expect(2).says(&["--shell="]);
+        run(&area, &["bench", "-S", shell, "true"]).expect(2).says(&["invalid --shell "]);
     }
 }
 

@@ -145,8 +145,8 @@ fn fio_has_the_same_keys_of_priorities() {
 fn what_cannot_be_is_named() {
     for (line, why) in [
         ("--ioengine=libaio --cmdprio_percentage=101", "cmdprio_percentage"),
-        ("--ioengine=libaio --cmdprio_class=4", "is not a class"),
-        ("--prio=8", "is not a level"),
+        ("--ioengine=libaio --cmdprio_class=4", "not a class"),
+        ("--prio=8", "not a level"),
         ("--prioclass=0 --prio=3", "prio is a level of"),
         ("--ioengine=libaio --cmdprio_percentage=5 --cmdprio_bssplit=4k/5", "exclude each other"),
         ("--ioengine=libaio --cmdprio_bssplit=4k/60:4k/60", "more than 100 percent"),

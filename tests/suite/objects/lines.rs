@@ -272,7 +272,7 @@ fn words_of_aws() {
     assert_eq!(keys(&stage), ["f"]);
     stage.ok("cp --recursive SRC/ BKT/ --follow-symlinks --sse AES256");
     assert_eq!(keys(&stage), ["f", "l"]);
-    stage.run("cp SRC/f BKT/ --grants read=nobody").expect(2).says(&["names no grantee"]);
+    stage.run("cp SRC/f BKT/ --grants read=nobody").expect(2).says(&["no grantee"]);
     stage.ok("rm --recursive --dryrun BKT");
     assert_eq!(keys(&stage), ["f", "l"]);
 }

@@ -99,7 +99,7 @@ impl JobFileReader<'_> {
         for (at, line) in text.lines().enumerate() {
             let wrong = |why: &str| format!("{name}:{}: {why}", at + 1);
             if line.contains('\0') {
-                return Err(wrong("is not valid UTF-8"));
+                return Err(wrong("not valid UTF-8"));
             }
             let line = bare(line);
             if line.is_empty() {

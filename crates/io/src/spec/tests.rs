@@ -396,7 +396,7 @@ fn steady_states() {
     assert!(request.warnings[0].contains("steadystate has no effect"), "{:?}", request.warnings);
     for (options, said) in [
         ("ss=late:5%", "none of iops"),
-        ("ss=iops", "is not a criterion"),
+        ("ss=iops", "not a criterion"),
         ("ss=iops:0%", "needs a limit above 0"),
         ("ss=clat:5%", "none of iops"),
     ] {

@@ -547,7 +547,7 @@ pub fn format(text: &str) -> Result<Format, String> {
 
 /// `OPTION=VALUE,VALUE`.
 pub fn axis(text: &str) -> Result<Axis, String> {
-    let (option, values) = text.split_once('=').ok_or("is not OPTION=VALUE,VALUE,...")?;
+    let (option, values) = text.split_once('=').ok_or("not OPTION=VALUE,VALUE,...")?;
     let found = find(option.trim()).ok().filter(|found| !found.is_of_run());
     let known = found.ok_or_else(|| format!("{option} is not an option of jobs"))?;
     Ok(Axis { option: known.name.to_owned(), values: lists::values(values)? })

@@ -6,7 +6,7 @@ use crate::analysis::compare::{
 };
 use crate::escape::csv_line;
 use crate::report::document::{NONE, ReportBlock, ReportTable, distrust, or_none};
-use crate::report::number::{MetricUnit, digits};
+use crate::report::number::{MetricUnit, digits, setting};
 use crate::report::sentences::{Sentences, comparison_caveat};
 use crate::report::tables::{claim, pairs, speed};
 use crate::report::words::{Language, ReportWords, with, words_in};
@@ -192,7 +192,7 @@ fn studies(of: &ResultsComparison, words: &ReportWords) -> Vec<ReportTable> {
         let caption = with(words.study_caption, &[&words.group(group), &metric, &names, first]);
         let mut table = ReportTable::new(caption, &heads);
         for x in places {
-            let mut texts = vec![digits(x)];
+            let mut texts = vec![setting(x)];
             for line in &lines {
                 let at = rows.iter().find(|(row, label)| row.x == Some(x) && label == line);
                 texts.push(or_none(at.map(|(row, _)| sides_text(row, &unit))));
@@ -236,7 +236,7 @@ fn all_rows(of: &ResultsComparison, words: &ReportWords) -> ReportTable {
             label = format!("{}: {label}", row.group);
         }
         if let Some(x) = row.x {
-            label.push_str(&format!(", {}={}", of.x_name.as_deref().unwrap_or("x"), digits(x)));
+            label.push_str(&format!(", {}={}", of.x_name.as_deref().unwrap_or("x"), setting(x)));
         }
         let mut texts = vec![label];
         for (at, side) in row.sides.iter().enumerate() {

@@ -3,7 +3,7 @@
 use crate::analysis::statistics::SpeedRatio;
 use crate::analysis::{Analysis, CellSummary, Comparison, Interval, Sweep};
 use crate::distinct;
-use crate::report::number::{MetricUnit, digits};
+use crate::report::number::{MetricUnit, digits, setting};
 use crate::report::sentences::Sentences;
 use crate::report::words::{Language, ReportWords};
 use crate::results::hyperfine::TimeUnit;
@@ -157,7 +157,7 @@ impl<'a> ReportFacts<'a> {
         let x_name = self.header().x_name.as_deref();
         let mut parts = Vec::new();
         if let (Some(x), Some(name)) = (cell.x, x_name) {
-            parts.push(format!("{name}={}", digits(x)));
+            parts.push(format!("{name}={}", setting(x)));
         }
         let varying = self.varying(&cell.group);
         let is_told = |words: String| cell.series.split(", ").skip(1).any(|part| part == words);

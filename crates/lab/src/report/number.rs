@@ -137,6 +137,11 @@ pub(super) fn rough(number: f64) -> String {
     group_thousands(&format!("{rounded:.places$}"))
 }
 
+/// Formats the value of a setting as it was typed: `0.05`, `16`, `1,048,576`.
+pub(super) fn setting(number: f64) -> String {
+    if number.fract() == 0.0 { digits(number) } else { number.to_string() }
+}
+
 /// Formats a ratio with a resolution of one percent: `1.04`, `3.00`, `17.3`.
 pub(super) fn times(number: f64) -> String {
     match number {

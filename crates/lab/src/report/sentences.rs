@@ -14,7 +14,7 @@ use crate::analysis::verdict::{
     BeyondKnee, Finding, GroupLead, MeasuredSetting, NamedSetting, SufficientJobs,
 };
 use crate::distinct;
-use crate::report::number::{MetricUnit, bytes, digits, percent, rough, seconds, times};
+use crate::report::number::{MetricUnit, bytes, digits, percent, rough, seconds, setting, times};
 use crate::report::words::{ReportWords, with};
 use crate::results::ResultsHeader;
 use hakobu_explain::verdict::{
@@ -51,7 +51,7 @@ impl Sentences<'_> {
 
     /// The swept number with its noun: `8 jobs`, `n=8`.
     pub(super) fn x(&self, x: f64) -> String {
-        let number = digits(x);
+        let number = setting(x);
         match self.words.counted.iter().find(|noun| noun.0 == self.x_name()) {
             Some((_, one, ..)) if x == 1.0 => with(one, &[&number]),
             Some((_, _, many, _)) => with(many, &[&number]),

@@ -3,7 +3,7 @@
 
 use crate::chart::{ALL, AxisScale, BLACK, Chart, ChartColor, ChartPanel, ChartSeries, SeriesForm};
 use crate::report::facts::{ReportFacts, ToolLine};
-use crate::report::number::digits;
+use crate::report::number::{digits, setting};
 use crate::report::tables;
 use crate::report::words::{ReportWords, with};
 use crate::results::Cell;
@@ -158,7 +158,7 @@ fn swept(facts: &ReportFacts<'_>, lines: &[ToolLine<'_>], words: &'static Report
         x_label,
         x: axis,
         scale,
-        ticks: places.iter().map(|x| (*x, digits(*x))).collect(),
+        ticks: places.iter().map(|x| (*x, setting(*x))).collect(),
         panels,
         ..Chart::default()
     }

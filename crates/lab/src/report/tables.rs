@@ -6,7 +6,7 @@ use crate::analysis::{CellSummary, Interval};
 use crate::distinct;
 use crate::report::document::{NONE, ReportTable, or_none};
 use crate::report::facts::{ReportFacts, ToolLine};
-use crate::report::number::{MetricUnit, bytes, digits, percent, ratio};
+use crate::report::number::{MetricUnit, bytes, digits, percent, ratio, setting};
 use crate::report::words::{ReportWords, with};
 use crate::results::{Cell, PublishedFigure, Run};
 use hakobu_core::unit::Machine;
@@ -77,7 +77,7 @@ pub(super) fn times(
                 Some(x) => {
                     let rest = facts.setting(cell);
                     let rest = rest.split_once(", ").map_or("", |(_, rest)| rest);
-                    let x = digits(x);
+                    let x = setting(x);
                     if rest.is_empty() { x } else { format!("{x}, {rest}") }
                 }
                 None if is_swept => NONE.to_owned(),
@@ -204,7 +204,7 @@ pub(super) fn published(facts: &ReportFacts<'_>, words: &ReportWords) -> ReportT
     let mut heads = vec![words.published_machine.to_owned(), words.tool.to_owned()];
     let x_name = words.swept(header.x_name.as_deref().unwrap_or("x"));
     heads.extend(places.iter().map(|x| match x {
-        Some(x) => format!("#{x_name}={}", digits(*x)),
+        Some(x) => format!("#{x_name}={}", setting(*x)),
         None => format!("#{}", facts.unit().name),
     }));
     let unit = study_unit(facts);

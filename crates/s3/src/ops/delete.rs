@@ -257,7 +257,7 @@ mod tests {
         let denied = Some(Some(ErrorKind::AccessDenied));
         assert_eq!(kinds, [denied, None, None, denied, Some(None), Some(None), None]);
         let error = results[0].as_ref().unwrap().as_ref().unwrap_err();
-        assert!(error.message.ends_with("no <"));
+        assert!(error.message.ends_with("(server: no <)"));
     }
 
     fn placed(

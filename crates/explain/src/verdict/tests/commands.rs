@@ -170,7 +170,7 @@ fn disks() {
         from: "io.max",
     }];
     assert_eq!(named(&facts), (Resource::DiskBandwidth, Level::AtLimit));
-    assert!(advice(&facts).contains("the limit is set in io.max"));
+    assert!(advice(&facts).contains("limit set in io.max"));
     // Reached, but the command does not wait for it.
     let mut idle = facts.clone();
     idle.threads = Some(states(0.05, 0.0));

@@ -149,7 +149,7 @@ fn a_throttled_disk_below_buffered_writes() {
         assert_eq!(verdict.evidence[0].signal, "disk_write_iops");
         assert_eq!(
             advice(&facts),
-            "More IOPS would help (the limit is set in blkio.throttle.write_iops_device); more \
+            "More IOPS would help (limit set in blkio.throttle.write_iops_device); more \
              CPUs would not."
         );
     }

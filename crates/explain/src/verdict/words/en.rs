@@ -380,11 +380,11 @@ impl VerdictWords for English {
             }
             Help::MoreIops(None) => "More IOPS would help".to_owned(),
             Help::MoreIops(Some(from)) => {
-                format!("More IOPS would help (the limit is set in {from})")
+                format!("More IOPS would help (limit set in {from})")
             }
             Help::MoreDiskBandwidth(None) => "More disk bandwidth would help".to_owned(),
             Help::MoreDiskBandwidth(Some(from)) => {
-                format!("More disk bandwidth would help (the limit is set in {from})")
+                format!("More disk bandwidth would help (limit set in {from})")
             }
             Help::FasterPath => "A faster path to the server would help".to_owned(),
             Help::ServerAllowingMore => {

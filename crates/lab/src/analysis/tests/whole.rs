@@ -398,8 +398,8 @@ small（rsync）、links（rsync、cp）、large（cp）。
 hakobu のボトルネック: 不明（CPU 使用 0.2 / 2）。
 ";
 const EN_TWO: &str = "\
-small: No significant difference between hakobu (1.00 s) and rsync (1.00 s); hakobu was 2.00× as fast as cp. \
-deep: hakobu was fastest (1.00 s), 2.00× as fast as rsync.";
+small: No significant difference between hakobu (1 s) and rsync (1.00 s); hakobu was 2.00× as fast as cp. \
+deep: hakobu was fastest (1 s), 2.00× as fast as rsync.";
 const JA_TWO: &str = "\
-small: hakobu（1.00 s）と rsync（1.00 s）に有意差はありません。hakobu は cp の 2.00 倍の速さです。\
-deep: 最も速いのは hakobu（1.00 s）で、rsync の 2.00 倍の速さです。";
+small: hakobu（1 s）と rsync（1.00 s）に有意差はありません。hakobu は cp の 2.00 倍の速さです。\
+deep: 最も速いのは hakobu（1 s）で、rsync の 2.00 倍の速さです。";
