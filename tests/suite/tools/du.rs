@@ -188,10 +188,10 @@ fn failures_are_told_and_counted() {
     for (line, start) in [
         ("du -sa t", "hakobu: -s and -a contradict"),
         ("du -s -d 3 t", "hakobu: -s and --max-depth=3 contradict"),
-        ("du -d x t", "hakobu: --max-depth=x"),
+        ("du -d x t", "hakobu: invalid --max-depth 'x'"),
         ("du --time t", "hakobu: --time is not supported"),
         ("du --nosuch t", "hakobu: unexpected argument"),
-        ("du -j x t", "hakobu: -j 'x'"),
+        ("du -j x t", "hakobu: invalid -j 'x'"),
     ] {
         let out = place.run(line);
         out.expect(2);
