@@ -47,7 +47,7 @@ pub static TABLE: Table<ClusterArgs> = Table {
             hakobu cluster submit ENGINE [OPTIONS] RUN [-- ENGINE'S OPTIONS]",
     examples: &[
         (
-            "hakobu cluster plan -a src/ /mnt/new/ --run run && hakobu cluster work run && hakobu cluster collect run",
+            "hakobu cluster plan -a src/ /mnt/new/ --run r && hakobu cluster work r && hakobu cluster collect r",
             "Plan a transfer in a run directory, do it with one worker, and finish it.",
         ),
         (

@@ -685,8 +685,8 @@ mod tests {
     #[test]
     fn invalid_values_are_refused() {
         for (line, start) in [
-            ("", "nothing to remove"),
-            ("-r", "nothing to remove"),
+            ("", "missing path"),
+            ("-r", "missing path"),
             ("--interactive=perhaps a", "invalid --interactive 'perhaps'"),
             ("--preserve-root=some a", "invalid --preserve-root 'some'"),
             ("-j x a", "invalid -j 'x'"),

@@ -288,7 +288,7 @@ mod tests {
         assert!(text.starts_with("ボトルネック（実験で確認）: CPU（"), "{text}");
         assert!(
             text.contains(
-                "  CPU 使用数                    1.98     2  使用可能な CPU をすべて使用\n"
+                "  CPU 使用数                     1.98     2  使用可能な CPU をすべて使用\n"
             ),
             "{text}"
         );

@@ -71,12 +71,12 @@ fn short_help_fits_on_one_screen_where_the_letter_is_free() {
         let help = run(&format!("{command} -h")).ok().out();
         assert!(help.lines().count() <= 40, "{command}: {} lines\n{help}", help.lines().count());
         assert!(help.lines().all(|line| line.chars().count() <= 110), "{command}\n{help}");
-        assert!(help.contains("Usage: hakobu ") && help.contains("  hakobu "), "{help}");
+        assert!(help.contains("Usage: hakobu ") && help.contains("\nExamples:\n"), "{help}");
         assert!(help.contains("--help shows all options"), "{help}");
     }
-    for command in ["cp", "mv", "rm", "verify", "bench"] {
+    for command in ["cp", "mv", "rm", "verify"] {
         let help = run(&format!("{command} -h")).ok().out();
-        assert!(help.lines().count() <= 26, "{command}\n{help}");
+        assert!(help.lines().count() <= 28, "{command}\n{help}");
     }
     // As in rsync, -h alone is help, and otherwise a form of numbers.
     let alone = run("sync -h").ok().out();
@@ -97,7 +97,7 @@ fn manual_pages_describe_before_they_list() {
         };
         let (describes, examples) = (section("DESCRIPTION"), section("EXAMPLES"));
         assert!(describes.is_some() && describes < examples, "{command}\n{page}");
-        let options = section("OPTIONS").or_else(|| section("WHAT IS TRANSFERRED"));
+        let options = page.lines().position(|line| line.starts_with("\\fB\\-"));
         assert!(examples < options, "{command}");
         let prose = page.lines().nth(describes.unwrap() + 1).unwrap_or_default();
         assert!(prose.len() > 60 && prose.ends_with('.'), "{command}: {prose}");
@@ -125,7 +125,6 @@ fn words_of_other_programs_get_the_right_suggestion() {
         ("cp --parallel 8 a b", "-j N"),
         ("sync --bandwidth 1M a b", "--bwlimit RATE"),
         ("ls -H s3://b", "-h prints sizes"),
-        ("ls --humanize s3://b", "-h prints sizes"),
         ("du -H s3://b", "-h"),
         ("cp -s a s3://b/k", "--size-only"),
         ("-a cp x y", "hakobu COMMAND --help"),

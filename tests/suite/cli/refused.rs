@@ -123,6 +123,7 @@ fn sample(option: &str, value: &str) -> &'static str {
         ("--remote-option" | "-M", _) => "--super",
         ("--iops-limit", _) => "1000",
         ("--filter-style", _) => "rsync",
+        ("--lang", _) => "ja",
         (_, "FILE") => "LIST",
         (_, "DIR") => "OLD",
         (_, "PATTERN" | "RULE") => "x",

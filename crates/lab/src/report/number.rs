@@ -139,7 +139,7 @@ pub(super) fn rough(number: f64) -> String {
 
 /// Formats the value of a setting as it was typed: `0.05`, `16`, `1,048,576`.
 pub(super) fn setting(number: f64) -> String {
-    if number.fract() == 0.0 { digits(number) } else { number.to_string() }
+    if number.fract() == 0.0 || !number.is_finite() { digits(number) } else { number.to_string() }
 }
 
 /// Formats a ratio with a resolution of one percent: `1.04`, `3.00`, `17.3`.

@@ -172,7 +172,9 @@ impl VerdictWords for Japanese {
             "user_limit_per_s" | "user_limit_bytes_per_s" => format!("{name} に対する速度"),
             "jobs_waiting_share" => "ジョブの待ち時間".to_owned(),
             "jobs_elasticity" => "並列数を 2 倍にした効果".to_owned(),
-            "experiment_elasticity" => format!("{}の変化に対する速度の変化", changed(&name)),
+            "experiment_elasticity" => {
+                format!("{}の変化に対する速度の変化", changed(&name).trim_start())
+            }
             "idle_units_share" => "空きワーカー".to_owned(),
             "told_runs" => "この判定の測定回数".to_owned(),
             other => match other.strip_prefix("phase_").and_then(|it| it.strip_suffix("_share")) {
@@ -238,7 +240,7 @@ impl VerdictWords for Japanese {
             }
             "jobs_elasticity" => format!("並列数を 2 倍にすると {value} 速くなる"),
             "experiment_elasticity" => {
-                format!("{}の変化に対する速度の変化 {value}", changed(&name))
+                format!("{}の変化に対する速度の変化 {value}", changed(&name).trim_start())
             }
             "idle_units_share" => format!("ワーカーの空き時間 {value}"),
             "told_runs" => format!("{limit} 回中 {value} 回の測定で同じ判定"),
