@@ -125,7 +125,6 @@ fn words_of_other_programs_get_the_right_suggestion() {
         ("cp --parallel 8 a b", "-j N"),
         ("sync --bandwidth 1M a b", "--bwlimit RATE"),
         ("ls -H s3://b", "-h prints sizes"),
-        ("du -H s3://b", "-h"),
         ("cp -s a s3://b/k", "--size-only"),
         ("-a cp x y", "hakobu COMMAND --help"),
     ] {
