@@ -3,7 +3,7 @@
 use crate::analysis::statistics::SpeedRatio;
 use crate::analysis::{Analysis, CellSummary, Comparison, Interval, Sweep};
 use crate::distinct;
-use crate::report::number::{MetricUnit, digits, setting};
+use crate::report::number::{MetricUnit, setting};
 use crate::report::sentences::Sentences;
 use crate::report::words::{Language, ReportWords};
 use crate::results::hyperfine::TimeUnit;

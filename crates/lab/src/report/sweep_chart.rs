@@ -3,7 +3,7 @@
 
 use crate::chart::{ALL, AxisScale, BLACK, Chart, ChartColor, ChartPanel, ChartSeries, SeriesForm};
 use crate::report::facts::{ReportFacts, ToolLine};
-use crate::report::number::{digits, setting};
+use crate::report::number::setting;
 use crate::report::tables;
 use crate::report::words::{ReportWords, with};
 use crate::results::Cell;

@@ -346,7 +346,7 @@ mod tests {
         let tree = tree("ended");
         let policy = Policy { recurse: true, ..Policy::default() };
         let layout = Layout::Rsync { relative: false };
-        let arguments = arguments(&[tree.0.clone()], layout).unwrap_or_default();
+        let arguments = arguments(std::slice::from_ref(&tree.0), layout).unwrap_or_default();
         let place = TargetPlace::nowhere(Path::new("t"));
         let count = AheadCount::of(&policy, &place, &arguments).unwrap();
         let meter = Meter::new(1);

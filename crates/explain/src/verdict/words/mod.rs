@@ -120,7 +120,8 @@ fn clauses(verdict: &Verdict) -> Vec<Clause<'_>> {
     for (name, share) in evidence.iter().filter_map(|of| Some((phase(of)?, of.value))) {
         let is_known = phases.iter().any(|(known, _)| *known == name);
         // The rate under the limit implies that workers wait for it.
-        if !is_known && !(is_limit && name == "limit") && phases.len() < CLAUSES_MAX {
+        let is_implied = is_limit && name == "limit";
+        if !is_known && !is_implied && phases.len() < CLAUSES_MAX {
             phases.push((name, share));
         }
     }
