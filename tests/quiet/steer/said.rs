@@ -54,7 +54,7 @@ fn what_is_over_at_once_is_explained_too() {
         c.run().ok().says(&["ボトルネック: 不明。"]);
     });
     case("cp --explain --lang fr SRC/f0 DST", |c| {
-        c.run().expect(2).says(&["--lang=fr: give en or ja"]);
+        c.run().expect(2).says(&["invalid --lang 'fr': give en or ja"]);
     });
 }
 
@@ -94,11 +94,21 @@ fn examples_of_the_tutorial_come_out_as_printed() {
     for (at, line) in lines.iter().enumerate().filter(|(_, line)| line.contains(" --explain ")) {
         let (_, command) = line.split_once(" hakobu ").unwrap();
         let printed = lines[at..].iter().find(|line| line.starts_with("    hakobu: ")).unwrap();
-        let run = server.run(&command.replace("src/.", "SRC/."));
-        run.ok();
-        let said = run.err();
-        let said = said.lines().find(|line| line.starts_with("hakobu: Bottleneck")).unwrap();
-        assert_eq!(without_numbers(said), without_numbers(printed.trim()), "{run}");
+        let mut tries = 0;
+        loop {
+            let run = server.run(&command.replace("src/.", "SRC/."));
+            run.ok();
+            let said = run.err();
+            let said = said.lines().find(|line| line.starts_with("hakobu: Bottleneck")).unwrap();
+            // CPUs that others use are named only where there are any.
+            let said = without_numbers(said).replace(", other processes #", "");
+            tries += 1;
+            // Others may be busy during one run.
+            if said == without_numbers(printed.trim()) || tries == 3 {
+                assert_eq!(said, without_numbers(printed.trim()), "{run}");
+                break;
+            }
+        }
         seen += 1;
     }
     assert_eq!(seen, 2);

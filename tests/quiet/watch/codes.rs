@@ -57,7 +57,7 @@ fn streams_are_the_commands_own() {
     assert_eq!(both.out(), "out\n");
     let text = both.err();
     let (said, table) = text.split_once("\n\ncommand        sh -c").unwrap_or_default();
-    assert!(said.starts_with("err\n\nThe limit is not determined. "), "{both}");
+    assert!(said.starts_with("err\n\nBottleneck: unknown. "), "{both}");
     assert!(table.contains("ended          exit code 0"), "{both}");
     let area = Area::tmpfs();
     let file = area.join("summary");
