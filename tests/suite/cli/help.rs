@@ -125,7 +125,8 @@ fn words_of_other_programs_get_the_right_suggestion() {
         ("cp --parallel 8 a b", "-j N"),
         ("sync --bandwidth 1M a b", "--bwlimit RATE"),
         ("ls -H s3://b", "-h prints sizes"),
-        ("cp -s a s3://b/k", "--size-only"),
+        ("cp -s a s3://bkt/k", "--size-only"),
+        ("du -H s3://bkt/k", "-h here"),
         ("-a cp x y", "hakobu COMMAND --help"),
     ] {
         let ran = run(line);
