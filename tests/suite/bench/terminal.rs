@@ -1,27 +1,11 @@
 //! On a terminal: commands that use job control, the keys of a user, the line of progress. The cases are in `terminal.py`,
 //! beside the same for `watch`, `io` and `run`.
 
-use crate::common::area::Area;
-use crate::common::case::Run;
-use crate::common::{have, program};
-use std::process::{Command, Stdio};
+use crate::common::case::terminal_scenario;
 
 #[track_caller]
 fn scenario(name: &str) {
-    if !have("python3", "commands on a terminal") || !have("bash", "commands on a terminal") {
-        return;
-    }
-    let area = Area::tmpfs();
-    std::fs::create_dir(area.join("work")).unwrap();
-    let mut python = Command::new("python3");
-    python.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite/bench/terminal.py"));
-    python.arg(name).arg(program()).current_dir(area.join("work")).stdin(Stdio::null());
-    python.env("XDG_STATE_HOME", area.join("state")).env("XDG_CACHE_HOME", area.join("cache"));
-    for name in ["AWS_PROFILE", "AWS_ENDPOINT_URL", "NO_COLOR"] {
-        python.env_remove(name);
-    }
-    let run = Run::new(format!("terminal.py {name}"), python.output().unwrap());
-    run.ok();
+    terminal_scenario("bench/terminal.py", name);
 }
 
 #[test]

@@ -4,8 +4,8 @@
 
 use super::area::{Area, Fs};
 use super::diff::{Fields, diff};
-use super::program;
 use super::snapshot::Snapshot;
+use super::{have, program};
 use std::cell::RefCell;
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
@@ -343,4 +343,23 @@ pub fn typed(command: &Command, input: &str) -> Run {
 /// As [`typed`], with no input.
 pub fn on_terminal(command: &Command) -> Run {
     typed(command, "")
+}
+
+/// Runs a scenario of a Python script that plays the user of a terminal: the script, below `tests/suite`, gets its name
+/// and the program, and an empty directory to work in.
+#[track_caller]
+pub fn terminal_scenario(script: &str, name: &str) {
+    if !have("python3", "commands on a terminal") || !have("bash", "commands on a terminal") {
+        return;
+    }
+    let area = Area::tmpfs();
+    std::fs::create_dir(area.join("work")).unwrap();
+    let mut python = Command::new("python3");
+    python.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite").join(script));
+    python.arg(name).arg(program()).current_dir(area.join("work")).stdin(Stdio::null());
+    python.env("XDG_STATE_HOME", area.join("state")).env("XDG_CACHE_HOME", area.join("cache"));
+    for name in ["AWS_PROFILE", "AWS_ENDPOINT_URL", "NO_COLOR"] {
+        python.env_remove(name);
+    }
+    Run::new(format!("{script} {name}"), python.output().unwrap()).ok();
 }

@@ -24,7 +24,7 @@ mod parts;
 mod put;
 mod queue;
 mod relay;
-mod room;
+pub(crate) mod room;
 mod runtime;
 mod stream;
 

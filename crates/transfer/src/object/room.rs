@@ -7,6 +7,11 @@ use hakobu_core::number;
 use hakobu_sys::{AsFd, disk};
 use parking_lot::Mutex;
 
+/// Returns the warning that a target has less room than a run needs; both with their units.
+pub(crate) fn room_warning(needed: &str, free: &str) -> String {
+    format!("warning: {needed} to copy, but only {free} free on the target")
+}
+
 /// Room of one target.
 #[derive(Default)]
 pub(super) struct TargetRoom(Mutex<RoomState>);
@@ -42,11 +47,9 @@ impl TargetRoom {
             let has_bytes = existing.as_ref().map_or(0, |existing| existing.meta.size);
             *need_bytes += entry.meta.size.saturating_sub(has_bytes);
             if *need_bytes > *free_bytes {
-                listener.event(Event::Warning(format!(
-                    "warning: at least {} to copy, but only {} free on the target",
-                    number::bytes(*need_bytes),
-                    number::bytes(*free_bytes)
-                )));
+                let needed = format!("at least {}", number::bytes(*need_bytes));
+                let text = room_warning(&needed, &number::bytes(*free_bytes));
+                listener.event(Event::Warning(text));
                 *state = RoomState::Done;
             }
         }

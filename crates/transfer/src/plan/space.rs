@@ -8,6 +8,7 @@
 use super::paths::c_path;
 use super::{Argument, TargetPlace};
 use crate::failure::c_string;
+use crate::object::room::room_warning;
 use hakobu_core::event::{Event, Listener};
 use hakobu_core::number;
 use hakobu_core::unit::Kind;
@@ -121,9 +122,8 @@ impl Need {
                 (format!("{} entries", number::grouped(self.entries)), format!("{free} inodes"))
             }
         };
-        listener.event(Event::Warning(format!(
-            "warning: {least}{needed} to copy, but only {free} free on the target"
-        )));
+        let text = room_warning(&format!("{least}{needed}"), &free);
+        listener.event(Event::Warning(text));
     }
 }
 
