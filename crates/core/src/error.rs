@@ -242,6 +242,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn errors_of_paths_have_the_message_and_the_cause() {
+        let error = || io::Error::from(io::ErrorKind::PermissionDenied);
+        let failed = PathError::of("read", "a b");
+        assert_eq!(failed(error()).to_string(), cannot("read", "a b", error()));
+        let cause = failed(error());
+        let cause = cause.source().and_then(|cause| cause.downcast_ref::<io::Error>());
+        assert_eq!(cause.map(io::Error::kind), Some(io::ErrorKind::PermissionDenied));
+    }
+
+    #[test]
     fn numbers_of_errors_are_left_out() {
         for (text, left) in [
             ("Permission denied (os error 13)", "Permission denied"),

@@ -485,6 +485,7 @@ fn list(recipe: &DataRecipe, folder: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
     use std::collections::BTreeMap;
+    use std::error::Error;
     use std::os::unix::fs::MetadataExt;
     use std::time::UNIX_EPOCH;
 
@@ -623,6 +624,11 @@ mod tests {
         fs::write(&file, "").unwrap();
         let error = make(&DataRecipe::default(), &file.join("below")).unwrap_err();
         assert!(error.to_string().contains("below"), "{error}");
+        let mut cause: &dyn Error = &error;
+        while let Some(of) = cause.source() {
+            cause = of;
+        }
+        assert!(cause.is::<io::Error>(), "{cause:?}");
     }
 
     #[test]

@@ -50,43 +50,36 @@ pub enum LineError {
     /// It is not JSON of its kind.
     Json(serde_json::Error),
     /// The first one is not a header.
-    NotHeader(serde_json::Error),
-    /// The first one is another line of results.
-    NoHeader,
-    /// The header stands there again.
-    SecondHeader,
+    NotHeader { cause: serde_json::Error },
     /// A newer program wrote this schema.
     Newer(u64),
-    /// The cells of the header are out of order.
-    Misplaced { cell: u32, place: usize },
-    /// It refers to a cell that does not exist.
-    UnknownCell { cell: u32, cells: usize },
+    /// It does not fit the lines before it: the reason.
+    Misplaced(String),
 }
 
 impl fmt::Display for LineError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LineError::Json(why) => out.write_str(&parser_message(why)),
-            LineError::NotHeader(why) => {
-                let why = parser_message(why);
+            LineError::NotHeader { cause } => {
+                let why = parser_message(cause);
                 write!(out, "this is not the header of a campaign's results: {why}")
             }
-            LineError::NoHeader => out.write_str("the first line has to be the header"),
-            LineError::SecondHeader => out.write_str("a second header"),
             LineError::Newer(schema) => write!(
                 out,
                 "these results are of schema {schema}, and this program knows schemas up to \
                  {SCHEMA}: use the version of hakobu that made them, or a newer one"
             ),
-            LineError::Misplaced { cell, place } => write!(out, "cell {cell} is at place {place}"),
-            LineError::UnknownCell { cell, cells } => {
-                write!(out, "cell {cell} is not among the {cells} of the header")
-            }
+            LineError::Misplaced(why) => out.write_str(why),
         }
     }
 }
 
-error_type!(LineError: Json(serde_json::Error); );
+error_type!(LineError: Json(serde_json::Error); NotHeader);
+
+fn misplaced(why: impl Into<String>) -> LineError {
+    LineError::Misplaced(why.into())
+}
 
 /// Reads the results in `path`: a folder, or its file of runs.
 ///
@@ -142,7 +135,7 @@ pub fn parse(
         }
         match parse_line::<ResultsLine>(&line, b"{\"line\":").map_err(wrong)? {
             None | Some(ResultsLine::Resumed { .. }) => {}
-            Some(ResultsLine::Header(_)) => return Err(wrong(LineError::SecondHeader)),
+            Some(ResultsLine::Header(_)) => return Err(wrong(misplaced("a second header"))),
             Some(ResultsLine::Run(run)) => {
                 check_cell(&results.header, run.cell).map_err(wrong)?;
                 results.runs.push(*run);
@@ -223,19 +216,21 @@ fn header(line: &[u8]) -> Result<ResultsHeader, LineError> {
         line: String,
         schema: u64,
     }
-    let first: First = serde_json::from_slice(line).map_err(LineError::NotHeader)?;
+    let first: First =
+        serde_json::from_slice(line).map_err(|cause| LineError::NotHeader { cause })?;
     if first.schema > u64::from(SCHEMA) {
         return Err(LineError::Newer(first.schema));
     }
+    let no_header = || misplaced("the first line has to be the header");
     if first.line != "header" {
-        return Err(LineError::NoHeader);
+        return Err(no_header());
     }
     let ResultsLine::Header(header) = serde_json::from_slice(line)? else {
-        return Err(LineError::NoHeader);
+        return Err(no_header());
     };
     for (place, cell) in header.cells.iter().enumerate() {
         if usize::try_from(cell.id) != Ok(place) {
-            return Err(LineError::Misplaced { cell: cell.id, place });
+            return Err(misplaced(format!("cell {} is at place {place}", cell.id)));
         }
         if let Some(other) = cell.control_of {
             check_cell(&header, other)?;
@@ -247,7 +242,9 @@ fn header(line: &[u8]) -> Result<ResultsHeader, LineError> {
 fn check_cell(header: &ResultsHeader, cell: u32) -> Result<(), LineError> {
     let cells = header.cells.len();
     let is_known = usize::try_from(cell).is_ok_and(|cell| cell < cells);
-    is_known.then_some(()).ok_or(LineError::UnknownCell { cell, cells })
+    is_known
+        .then_some(())
+        .ok_or_else(|| misplaced(format!("cell {cell} is not among the {cells} of the header")))
 }
 
 #[cfg(test)]

@@ -48,17 +48,11 @@ pub enum StoreError {
     Read(ReadError),
     /// Another process writes to it.
     Locked(PathBuf),
-    /// It is no folder.
-    NoFolder(PathBuf),
-    /// It has other entries, and no results.
-    NotEmpty { folder: PathBuf, other: String },
-    /// It has other entries besides results.
-    HoldsMore { folder: PathBuf, other: String },
-    /// It has the results of another campaign.
-    OtherResults {
+    /// It is left as it is.
+    Refused {
         folder: PathBuf,
-        /// A difference, as a sentence.
-        difference: String,
+        /// The reason: what follows its path in a sentence.
+        why: String,
     },
 }
 
@@ -70,26 +64,16 @@ impl fmt::Display for StoreError {
             StoreError::Locked(folder) => {
                 write!(out, "another hakobu writes to {}", quoted(folder))
             }
-            StoreError::NoFolder(path) => write!(out, "{} is not a folder", quoted(path)),
-            StoreError::NotEmpty { folder, other } => {
-                let folder = quoted(folder);
-                write!(
-                    out,
-                    "{folder} is not empty ({other}) and holds no results: give a new folder"
-                )
-            }
-            StoreError::HoldsMore { folder, other } => {
-                write!(out, "{} holds more than results ({other}): not removed", quoted(folder))
-            }
-            StoreError::OtherResults { folder, difference } => {
-                let folder = quoted(folder);
-                write!(out, "{folder} holds other results: {difference}; give a new folder")
-            }
+            StoreError::Refused { folder, why } => write!(out, "{} {why}", quoted(folder)),
         }
     }
 }
 
 error_type!(StoreError: Path(PathError), Read(ReadError); );
+
+fn refused(folder: &Path, why: impl Into<String>) -> StoreError {
+    StoreError::Refused { folder: folder.to_owned(), why: why.into() }
+}
 
 impl ResultsStore {
     /// Creates a results folder, or resumes one of the same campaign. `now` is the time, RFC 3339.
@@ -103,7 +87,8 @@ impl ResultsStore {
         let path = folder.join(RUNS_FILE);
         let is_new = !path.exists();
         if is_new && let Some(other) = first_entry(folder, |_| true)? {
-            return Err(StoreError::NotEmpty { folder: folder.to_owned(), other });
+            let why = format!("is not empty ({other}) and holds no results: give a new folder");
+            return Err(refused(folder, why));
         }
         let append = |path: &Path| {
             // Commands may hold what is not for everybody.
@@ -124,7 +109,8 @@ impl ResultsStore {
         // Check the folder before truncating: it may contain foreign files.
         let goes_on = !is_new && !is_begun;
         if goes_on && let Some(difference) = difference(&read(folder)?.header, header) {
-            return Err(StoreError::OtherResults { folder: folder.to_owned(), difference });
+            let why = format!("holds other results: {difference}; give a new folder");
+            return Err(refused(folder, why));
         }
         let mut samples = append(&folder.join(CURVES_FILE))?;
         cut_half_line(&mut results).map_err(PathError::of("repair", &path))?;
@@ -335,7 +321,7 @@ fn look(folder: &Path) -> Result<ResultsOverview, ReadError> {
 /// It contains no results, or other files as well.
 pub fn may_remove(folder: &Path) -> Result<(), StoreError> {
     if !folder.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
-        return Err(StoreError::NoFolder(folder.to_owned()));
+        return Err(refused(folder, "is not a folder"));
     }
     read(folder)?;
     let known = |name: &str| {
@@ -346,7 +332,9 @@ pub fn may_remove(folder: &Path) -> Result<(), StoreError> {
         None => foreign_entry(folder)?.map(|path| path.display().to_string()),
     };
     match other {
-        Some(other) => Err(StoreError::HoldsMore { folder: folder.to_owned(), other }),
+        Some(other) => {
+            Err(refused(folder, format!("holds more than results ({other}): not removed")))
+        }
         None => Ok(()),
     }
 }
@@ -590,15 +578,15 @@ mod tests {
         }
         let a = top.0.join("a");
         std::fs::write(a.join("thesis.txt"), "").unwrap();
-        let refused = || remove(&a).unwrap_err().to_string();
-        assert!(refused().contains("more than results (thesis.txt)"));
+        let refusal = || remove(&a).unwrap_err().to_string();
+        assert!(refusal().contains("more than results (thesis.txt)"));
         std::fs::remove_file(a.join("thesis.txt")).unwrap();
         std::fs::write(a.join("report.html"), "").unwrap();
         for other in ["notes", "0/1.txt", "0/x.json"] {
             let path = a.join("outputs").join(other);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(&path, "").unwrap();
-            assert!(refused().contains("more than results"), "{other}");
+            assert!(refusal().contains("more than results"), "{other}");
             std::fs::remove_file(&path).unwrap();
         }
         remove(&a).unwrap();
