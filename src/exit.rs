@@ -7,9 +7,6 @@ pub const OK: u8 = 0;
 
 /// `sync`: invalid command line.
 pub const SYNC_USAGE: u8 = 1;
-#[cfg_attr(not(test), allow(dead_code, reason = "the library's errors carry it"))]
-/// `sync`: impossible file selection (several sources onto one file).
-pub const SYNC_SELECTION: u8 = 3;
 /// `sync`: reading or writing failed so that continuing is pointless (disk full).
 pub const SYNC_IO: u8 = 11;
 /// `sync`: interrupted by a signal (a second one ends it at once, with the same code).
@@ -107,7 +104,7 @@ mod tests {
             (failed, false, None, SYNC_PARTIAL, FAILURE),
             (failed, true, None, SYNC_INTERRUPTED, FAILURE),
             (failed, true, Some(11), SYNC_IO, FAILURE),
-            (clean, false, Some(3), SYNC_SELECTION, FAILURE),
+            (clean, false, Some(3), 3, FAILURE),
             (clean, false, Some(0), SYNC_IO, FAILURE),
         ] {
             let outcome = outcome(totals, stopped, fatal);

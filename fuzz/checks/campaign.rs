@@ -4,6 +4,7 @@ use hakobu_lab::campaign::plan;
 use hakobu_lab::campaign::plan::{PlanEnvironment, PlanOptions};
 use hakobu_lab::campaign::spec::CampaignSpec;
 use hakobu_lab::campaign::spec::data::COUNT_MAX;
+use hakobu_lab::campaign::throttle::ThrottleError;
 
 /// A campaign is refused with a message that names the file, or read, and then planned for a
 /// machine that has no programs.
@@ -21,7 +22,7 @@ pub fn check(data: &[u8]) {
     let ground = PlanEnvironment {
         path: Vec::new(),
         cpus: 2,
-        throttle: |_, _| Err("there is no disk".to_owned()),
+        throttle: |_, _| Err(ThrottleError::NoGroups),
         is_one_fs: |_, _| false,
         is_free: |_| true,
         is_memory: |_| true,
@@ -41,7 +42,7 @@ pub fn check(data: &[u8]) {
             ..PlanOptions::default()
         };
         if let Err(why) = plan::make(&spec, &wishes, &ground) {
-            assert!(!why.is_empty());
+            assert!(!why.to_string().is_empty());
         }
     }
 }

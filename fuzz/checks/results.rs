@@ -15,7 +15,7 @@ pub fn check(data: &[u8]) {
     let (a, b) = (Path::new("x/results.jsonl"), Path::new("x/samples.jsonl"));
     let results = match parse((a, runs), (b, curves), &|_| {}) {
         Ok(results) => results,
-        Err(why) => return assert!(why.contains(".jsonl'"), "{why}"),
+        Err(why) => return assert!(why.to_string().contains(".jsonl'"), "{why}"),
     };
     // Intervals are drawn again and again from the runs: many only cost time.
     if results.runs.len() > 24 || results.header.cells.len() > 8 {

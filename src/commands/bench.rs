@@ -15,9 +15,10 @@ use hakobu_lab::analysis::analyse;
 use hakobu_lab::analysis::ranking::Baseline;
 use hakobu_lab::campaign::own_folder::{FolderMark, OwnFolder};
 use hakobu_lab::campaign::plan::{self, PlanEnvironment, PlanOptions};
+use hakobu_lab::campaign::run::fingerprint::{self, HeaderFacts};
 use hakobu_lab::campaign::run::local::LocalBench;
 use hakobu_lab::campaign::run::order::{first_block, runs_max};
-use hakobu_lab::campaign::run::{self, CampaignEvent, fingerprint};
+use hakobu_lab::campaign::run::{self, CampaignEvent};
 use hakobu_lab::campaign::spec::CampaignSpec;
 use hakobu_lab::campaign::{CampaignPlan, PlannedCell, RunAction, RunCheck};
 use hakobu_lab::report::terminal::{TerminalOptions, terminal};
@@ -108,15 +109,13 @@ impl Ready {
             Some(folder) => folder.clone(),
             None => new_folder(&environment::results_folder()?, &self.plan.header.name, &start)?,
         };
-        let facts = fingerprint::HeaderFacts {
-            program: concat!("hakobu ", env!("CARGO_PKG_VERSION")).into(),
-            start: start.clone(),
+        let facts = HeaderFacts {
             scale: self.scale,
             machine_name: self.args.machine.clone(),
+            ..facts(start)
         };
-        let probe = LocalBench::new(self.own.clone(), None, control.flag());
-        let header = fingerprint::header(&self.plan, &facts, environment::instance_type, &probe);
-        let mut store = ResultsStore::open(&folder, &header, &start)?;
+        let (mut store, mut local) =
+            open_results(&folder, &self.plan, &facts, &self.own, &control)?;
         if !self.args.quiet {
             for line in &self.plan.header.left_out {
                 output::message(&format!("left out: {line}"));
@@ -132,7 +131,6 @@ impl Ready {
             Some(work) => Some(OwnFolder::claim(work, FolderMark::Inside)?),
             None => None,
         };
-        let mut local = LocalBench::new(self.own.clone(), Some(&folder), control.flag());
         let mut live = BenchProgress::new(self.args.quiet, self.args.style.progress);
         let how = run::SessionOptions { prove: self.args.prove, cpus: hakobu_sys::process::cpus() };
         let mut show = |event: run::CampaignEvent<'_>| live.show(&event);
@@ -143,7 +141,7 @@ impl Ready {
         if let Some(work) = work.filter(|_| !outcome.is_stopped()) {
             // It holds the data sets, which the next campaign makes again.
             if let Err(why) = work.remove() {
-                output::message(&why);
+                output::message(&why.to_string());
             }
         }
         let results = read(&folder)?;
@@ -178,16 +176,35 @@ impl Ready {
     }
 }
 
+/// Returns the facts about a campaign that begins now.
+pub(super) fn facts(start: String) -> HeaderFacts {
+    let program = concat!("hakobu ", env!("CARGO_PKG_VERSION")).to_owned();
+    HeaderFacts { program, start, scale: 1.0, machine_name: None }
+}
+
+/// Opens a folder for the results of a campaign, and this machine to run it. `own`: path of this program.
+pub(super) fn open_results(
+    folder: &Path,
+    plan: &CampaignPlan,
+    facts: &HeaderFacts,
+    own: &Path,
+    control: &Control,
+) -> Result<(ResultsStore, LocalBench), String> {
+    let probe = LocalBench::new(own.to_owned(), None, control.flag());
+    let header = fingerprint::header(plan, facts, environment::instance_type, &probe);
+    let store = ResultsStore::open(folder, &header, &facts.start)?;
+    // It ends what a killed run left, which the lock of the store shows to be dead.
+    Ok((store, LocalBench::new(own.to_owned(), Some(folder), control.flag())))
+}
+
 /// Reads the campaign of a source.
 fn spec(source: &Source) -> Result<CampaignSpec, String> {
-    let parsed = match source {
-        Source::Builtin(campaign) => CampaignSpec::parse(campaign.name, campaign.text),
+    Ok(match source {
+        Source::Builtin(campaign) => CampaignSpec::parse(campaign.name, campaign.text)?,
         Source::File(file) => {
-            let text = names::read_text(file)?;
-            CampaignSpec::parse(&file.to_string_lossy(), &text)
+            CampaignSpec::parse(&file.to_string_lossy(), &names::read_text(file)?)?
         }
-    };
-    parsed.map_err(|error| error.to_string())
+    })
 }
 
 /// Returns the current time, RFC 3339 in UTC, whole seconds.

@@ -174,7 +174,7 @@ impl CompareOptions {
     fn run(&self) -> Result<u8, String> {
         // Open the output before reading, to fail early.
         let target = Target::open(&or_stdout(self.output.clone()))?;
-        let results = self.results.iter().map(|(_, path)| read(&find(Some(path))?));
+        let results = self.results.iter().map(|(_, path)| Ok(read(&find(Some(path))?)?));
         let results: Vec<Results> = results.collect::<Result<_, String>>()?;
         let titles: Vec<Option<String>> =
             self.results.iter().map(|(name, _)| name.clone()).collect();

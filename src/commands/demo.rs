@@ -520,7 +520,7 @@ impl DemoFolder {
     /// # Errors
     /// A sentence: the path that is left, and the cause.
     pub fn remove(mut self) -> Result<(), String> {
-        self.own.take().map_or(Ok(()), OwnFolder::remove)
+        Ok(self.own.take().map_or(Ok(()), OwnFolder::remove)?)
     }
 }
 

@@ -212,7 +212,7 @@ pub(super) fn find(result: Option<&OsString>) -> Result<PathBuf, String> {
 }
 
 fn load(result: &Option<OsString>) -> Result<Results, String> {
-    read(&find(result.as_ref())?)
+    Ok(read(&find(result.as_ref())?)?)
 }
 
 fn list(within: Option<&Path>) -> Result<(), String> {
@@ -281,7 +281,7 @@ fn remove(results: &[OsString], force: bool) -> u8 {
             if !force && !confirmed(&format!("hakobu results rm: remove {}? ", quoted(&folder))) {
                 return Ok(());
             }
-            store::remove(&folder)
+            Ok(store::remove(&folder)?)
         });
         if let Err(message) = done {
             code = end_with(exit::FAILURE, &message);

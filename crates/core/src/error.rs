@@ -2,9 +2,10 @@
 //! the target and the cause.
 
 use std::borrow::Cow;
+use std::error::Error;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
 /// The operation that failed; the verb of the message.
@@ -175,6 +176,43 @@ pub fn cannot(verb: &str, name: impl AsRef<OsStr>, error: io::Error) -> String {
     format!("cannot {verb} {}: {}", quoted(name), Cause::System(error))
 }
 
+/// A failed operation on a path, with the message of [`cannot`].
+#[derive(Debug)]
+pub struct PathError {
+    /// What was to be done with it, in the words of the message.
+    pub verb: &'static str,
+    pub path: PathBuf,
+    pub cause: Cause,
+}
+
+impl PathError {
+    /// Returns a closure for `map_err`.
+    pub fn of(verb: &'static str, path: impl AsRef<Path>) -> impl Fn(io::Error) -> PathError {
+        move |error| PathError { verb, path: path.as_ref().to_owned(), cause: Cause::System(error) }
+    }
+}
+
+impl fmt::Display for PathError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot {} {}: {}", self.verb, quoted(&self.path), self.cause)
+    }
+}
+
+impl Error for PathError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match &self.cause {
+            Cause::System(error) => Some(error),
+            Cause::Reason(_) | Cause::Said(_) => None,
+        }
+    }
+}
+
+impl From<PathError> for String {
+    fn from(error: PathError) -> String {
+        error.to_string()
+    }
+}
+
 /// Something that stops the run before or while it moves anything: bad input, an unusable target.
 #[derive(Debug)]
 pub struct Fatal {
@@ -197,11 +235,21 @@ impl fmt::Display for Fatal {
     }
 }
 
-impl std::error::Error for Fatal {}
+impl Error for Fatal {}
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn errors_of_paths_have_the_message_and_the_cause() {
+        let error = || io::Error::from(io::ErrorKind::PermissionDenied);
+        let failed = PathError::of("read", "a b");
+        assert_eq!(failed(error()).to_string(), cannot("read", "a b", error()));
+        let cause = failed(error());
+        let cause = cause.source().and_then(|cause| cause.downcast_ref::<io::Error>());
+        assert_eq!(cause.map(io::Error::kind), Some(io::ErrorKind::PermissionDenied));
+    }
 
     #[test]
     fn numbers_of_errors_are_left_out() {

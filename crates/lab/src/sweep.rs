@@ -8,10 +8,11 @@ use crate::campaign::{
 };
 use crate::product;
 use crate::results::{Cell, ResultsHeader};
-use hakobu_core::error::cannot;
+use hakobu_core::error::PathError;
 use hakobu_io::layout::LaidFile;
 use hakobu_io::spec::Axis;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -27,11 +28,23 @@ const SWEPT_FIRST: [&str; 2] = ["numjobs", "iodepth"];
 /// One value for each axis, in the order of axes.
 pub type SweepSetting = Vec<(String, String)>;
 
+/// Why a sweep cannot be planned: there are more than [`CELLS_MAX`] combinations.
+#[derive(Debug)]
+pub struct TooManySettings;
+
+impl fmt::Display for TooManySettings {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "the lists make more than {CELLS_MAX} combinations")
+    }
+}
+
+error_type!(TooManySettings: ; );
+
 /// All combinations, the swept number varying fastest.
-pub fn settings(axes: &[Axis]) -> Result<Vec<SweepSetting>, String> {
+pub fn settings(axes: &[Axis]) -> Result<Vec<SweepSetting>, TooManySettings> {
     let count = axes.iter().try_fold(1usize, |count, axis| count.checked_mul(axis.values.len()));
     if count.is_none_or(|count| count > CELLS_MAX) {
-        return Err(format!("the lists make more than {CELLS_MAX} combinations"));
+        return Err(TooManySettings);
     }
     let swept = swept(axes);
     let mut order: Vec<usize> = (0..axes.len()).filter(|at| Some(*at) != swept).collect();
@@ -86,7 +99,7 @@ pub struct SweepMatrix<'a> {
 pub fn plan(
     matrix: &SweepMatrix<'_>,
     words: &dyn Fn(&SweepSetting) -> Vec<String>,
-) -> Result<CampaignPlan, String> {
+) -> Result<CampaignPlan, TooManySettings> {
     let axes = matrix.axes;
     let x = swept(axes).map(|at| axes[at].option.clone());
     let mut cells = Vec::new();
@@ -176,7 +189,7 @@ pub fn precondition(
     passes: u32,
     stop: &AtomicBool,
     report: &mut dyn FnMut(u64, u64),
-) -> Result<bool, String> {
+) -> Result<bool, PathError> {
     let total = files.iter().map(|file| file.bytes).sum::<u64>().saturating_mul(passes.into());
     let mut block = vec![0; BLOCK_BYTES];
     let mut random = fastrand::Rng::with_seed(total);
@@ -184,8 +197,8 @@ pub fn precondition(
     // Folders and missing files have no content; names that no engine opens belong to files of others.
     let has_content = |file: &&LaidFile| file.bytes > 0 && !file.nothing;
     for laid in std::iter::repeat_n(files, passes as usize).flatten().filter(has_content) {
-        let failed = |error| cannot("write", &laid.path, error);
-        let mut file = OpenOptions::new().write(true).open(&laid.path).map_err(failed)?;
+        let failed = PathError::of("write", &laid.path);
+        let mut file = OpenOptions::new().write(true).open(&laid.path).map_err(&failed)?;
         let mut left = laid.bytes;
         while left > 0 {
             if stop.load(Ordering::Relaxed) {
@@ -193,12 +206,12 @@ pub fn precondition(
             }
             let length = block.len().min(usize::try_from(left).unwrap_or(usize::MAX));
             random.fill(&mut block[..length]);
-            file.write_all(&block[..length]).map_err(failed)?;
+            file.write_all(&block[..length]).map_err(&failed)?;
             left -= length as u64;
             done += length as u64;
             report(done, total);
         }
-        file.sync_data().map_err(failed)?;
+        file.sync_data().map_err(&failed)?;
     }
     Ok(true)
 }
@@ -280,7 +293,7 @@ mod tests {
     fn too_many_are_refused() {
         let values: Vec<String> = (0..101).map(|number| number.to_string()).collect();
         let axes = ["numjobs", "iodepth"].map(|option| axis(option, &values.join(",")));
-        assert!(settings(&axes).unwrap_err().contains("more than 10000"));
+        assert!(settings(&axes).unwrap_err().to_string().contains("more than 10000"));
     }
 
     fn laid(path: &std::path::Path) -> LaidFile {
@@ -296,7 +309,7 @@ mod tests {
         let go = AtomicBool::new(false);
         let mut last = (0, 0);
         let mut report = |done, total| last = (done, total);
-        assert_eq!(precondition(&[laid(&path)], 2, &go, &mut report), Ok(true));
+        assert!(precondition(&[laid(&path)], 2, &go, &mut report).unwrap());
         assert_eq!(last, (6_000_000, 6_000_000));
         let content = std::fs::read(&path).unwrap();
         assert_eq!(content.len(), 3_000_000);
@@ -310,10 +323,11 @@ mod tests {
         let path = folder.path().join("a.0.0");
         std::fs::write(&path, "as it was").unwrap();
         let stop = AtomicBool::new(true);
-        assert_eq!(precondition(&[laid(&path)], 1, &stop, &mut |_, _| {}), Ok(false));
+        assert!(!precondition(&[laid(&path)], 1, &stop, &mut |_, _| {}).unwrap());
         assert_eq!(std::fs::read(&path).unwrap(), b"as it was");
         let go = AtomicBool::new(false);
         let gone = laid(&folder.path().join("gone"));
-        assert!(precondition(&[gone], 1, &go, &mut |_, _| {}).unwrap_err().contains("gone"));
+        let why = precondition(&[gone], 1, &go, &mut |_, _| {}).unwrap_err().to_string();
+        assert!(why.contains("gone"), "{why}");
     }
 }

@@ -269,12 +269,6 @@ fn waits_for_no_descriptor(call: &str) -> bool {
     }
 }
 
-/// Makes this process the parent of orphaned descendants (PR_SET_CHILD_SUBREAPER, prctl(2)), so that a daemon
-/// of a watched command stays in its tree.
-pub fn adopt_orphans() -> Result<()> {
-    Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
-}
-
 /// Inaccuracy of the kernel's counter of resident memory.
 const RSS_SLACK_BYTES: u64 = 256 * 1024;
 

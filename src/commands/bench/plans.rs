@@ -4,6 +4,7 @@ use super::options::{BenchArgs, Parameter};
 use crate::commands::run::lines;
 use hakobu_lab::campaign::spec::CampaignSpec;
 use hakobu_lab::campaign::{CampaignPlan, Launch, PlannedCell, RepeatRules, RunAction};
+use hakobu_lab::product;
 use hakobu_lab::results::{Cell, ResultsHeader};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -114,19 +115,9 @@ fn settings(parameters: &[&Parameter], before: usize) -> Result<Vec<Setting>, St
     if count.is_none_or(|count| before + count > CELLS_MAX) {
         return Err(format!("there are more than {CELLS_MAX} commands with all their parameters"));
     }
-    let mut all = vec![Setting::new()];
-    for parameter in parameters {
-        let with = |setting: &Setting, value: &String| {
-            let mut setting = setting.clone();
-            setting.insert(parameter.name.clone(), value.clone());
-            setting
-        };
-        all = all
-            .iter()
-            .flat_map(|setting| parameter.values.iter().map(|value| with(setting, value)))
-            .collect();
-    }
-    Ok(all)
+    let values =
+        |of: &&Parameter| of.values.iter().map(|value| (of.name.clone(), value.clone())).collect();
+    Ok(product(parameters.iter().map(values)).into_iter().map(Setting::from_iter).collect())
 }
 
 /// Replaces the parameters in a text by their values.
@@ -327,7 +318,7 @@ pub fn find_builtin(name: &str) -> Option<&'static Builtin> {
 pub fn list_builtins() -> Result<String, String> {
     let mut out = String::new();
     for Builtin { name, text } in BUILTINS {
-        let spec = CampaignSpec::parse(name, text).map_err(|error| error.to_string())?;
+        let spec = CampaignSpec::parse(name, text)?;
         let _ = writeln!(out, "{name}\n    {}\n    {}", spec.header.title, spec.header.question);
     }
     Ok(out)

@@ -100,7 +100,7 @@ pub fn precondition_jobs(jobs: &[Job], layout: &Layout, control: &Control) -> Re
             output::message(&format!("preconditioning: {percent} %"));
         }
     };
-    precondition(&layout.files, passes, &control.flag(), &mut tell)
+    Ok(precondition(&layout.files, passes, &control.flag(), &mut tell)?)
 }
 
 fn measure(

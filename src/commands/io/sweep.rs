@@ -4,7 +4,7 @@
 use super::IoArgs;
 use super::options::Word;
 use super::single::{lay_out_jobs, precondition_jobs, remove, target_places};
-use crate::commands::bench::{new_folder, now, report_text, terminal_look};
+use crate::commands::bench::{facts, new_folder, now, open_results, report_text, terminal_look};
 use crate::commands::session::stop_on_signals;
 use crate::show::progress::{Progress, ProgressForm};
 use crate::show::{output, screen};
@@ -17,12 +17,10 @@ use hakobu_io::run::check;
 use hakobu_io::spec::{self, Request, lists};
 use hakobu_lab::analysis::statistics::median;
 use hakobu_lab::campaign::CampaignPlan;
-use hakobu_lab::campaign::run::local::LocalBench;
-use hakobu_lab::campaign::run::{self, CampaignEvent, fingerprint};
+use hakobu_lab::campaign::run::{self, CampaignEvent};
 use hakobu_lab::campaign::template::line;
 use hakobu_lab::results::Cell;
 use hakobu_lab::results::read::read;
-use hakobu_lab::results::store::ResultsStore;
 use hakobu_lab::sweep::{SweepMatrix, SweepSetting, plan, settings};
 use hakobu_sys::stdio;
 use hakobu_transfer::run::Control;
@@ -84,17 +82,8 @@ fn measure(args: &IoArgs, jobs: &[Job], layout: &Layout, control: &Control) -> R
         Some(folder) => folder.clone(),
         None => new_folder(&environment::results_folder()?, &plan.header.name, &start)?,
     };
-    let facts = fingerprint::HeaderFacts {
-        program: concat!("hakobu ", env!("CARGO_PKG_VERSION")).into(),
-        start: start.clone(),
-        scale: 1.0,
-        machine_name: None,
-    };
-    let probe = LocalBench::new(program.clone(), None, control.flag());
-    let header = fingerprint::header(&plan, &facts, environment::instance_type, &probe);
-    let mut store = ResultsStore::open(&folder, &header, &start)?;
+    let (mut store, mut local) = open_results(&folder, &plan, &facts(start), &program, control)?;
     output::message(&format!("results go to {}", quoted(&folder)));
-    let mut local = LocalBench::new(program, Some(&folder), control.flag());
     let mut table = MedianTable::new(&plan);
     let how = run::SessionOptions { prove: false, cpus: hakobu_sys::process::cpus() };
     let mut show = |event: run::CampaignEvent<'_>| table.show(&event);
@@ -128,7 +117,7 @@ fn planned(args: &IoArgs, layout: &Layout, program: &Path) -> Result<CampaignPla
     };
     // Files that the sweep laid out may be written to, even if the file system cannot store the mark.
     let is_ours = layout.files.iter().all(|file| file.laid_out);
-    plan(&matrix, &|setting| cell_words(args, setting, is_ours))
+    Ok(plan(&matrix, &|setting| cell_words(args, setting, is_ours))?)
 }
 
 /// The arguments of this program for one cell: what was typed, with one value in the place of each

@@ -3,80 +3,14 @@
 import itertools
 import json
 import os
-import pty
-import select
 import shutil
-import signal
 import sys
-import time
+
+from on_terminal import Terminal, numbers
 
 HAKOBU = sys.argv[2]
 # Job control in a script: sh takes the terminal for it, or waits in the background until it has it.
 JOBS = "set -m; true & wait; sleep 0.1"
-LIMIT_S = 30
-
-
-class Terminal:
-    """A command that leads the session of a terminal."""
-
-    def __init__(self, *words):
-        self.said = b""
-        self.status = None
-        self.pid, self.fd = pty.fork()
-        if self.pid == 0:
-            os.environ.update(TERM="xterm", PS1="$ ", LC_ALL="C.UTF-8")
-            os.execvp(words[0], words)
-
-    def look(self, seconds=0.02):
-        if select.select([self.fd], [], [], seconds)[0]:
-            try:
-                self.said += os.read(self.fd, 65536)
-            except OSError:
-                time.sleep(seconds)
-
-    def type(self, text):
-        os.write(self.fd, text.encode())
-
-    def wait(self, what, is_there):
-        until = time.monotonic() + LIMIT_S
-        while not is_there():
-            if time.monotonic() > until:
-                self.fail(f"{what}: waited for {LIMIT_S} s")
-            self.look()
-
-    def has_ended(self):
-        if self.status is None:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            if pid:
-                self.status = status
-        return self.status is not None
-
-    def code(self):
-        self.wait("the end", self.has_ended)
-        self.look(0)
-        return os.waitstatus_to_exitcode(self.status)
-
-    def expect(self, code, *words):
-        found = self.code()
-        text = self.said.decode(errors="replace")
-        if found != code or not all(word in text for word in words):
-            self.fail(f"code {found}, not {code} with {words}")
-
-    def fail(self, why):
-        for pid in [self.pid, *numbers("pids")]:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except OSError:
-                pass
-        sys.exit(f"{why}\n{self.said.decode(errors='replace')}")
-
-
-def numbers(name):
-    try:
-        with open(name) as file:
-            return [int(word) for word in file.read().split()]
-    except FileNotFoundError:
-        return []
 
 
 def state(pid):
@@ -140,8 +74,7 @@ def stopped():
     ours = parent(pids[0])
     terminal.type("\x1a")
     terminal.wait("the stop", lambda: [state(pid) for pid in (ours, *pids)] == ["T", "T"])
-    until = time.monotonic() + 3
-    terminal.wait("a while", lambda: time.monotonic() > until)
+    terminal.pause(3)
     if [state(pid) for pid in (ours, *pids)] != ["T", "T"]:
         terminal.fail("they did not stay stopped")
     terminal.type("fg\n")

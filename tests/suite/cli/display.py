@@ -1,20 +1,14 @@
 """The display of progress on terminals of several widths, with the keys of a user: display.py SCENARIO HAKOBU, in an
 empty folder."""
 
-import fcntl
 import os
-import pty
 import re
-import select
-import signal
-import struct
 import subprocess
 import sys
-import termios
-import time
+
+import on_terminal
 
 HAKOBU = sys.argv[2]
-LIMIT_S = 60
 MIB = 1 << 20
 # Columns that stay free for ^C.
 FREE = 4
@@ -28,57 +22,8 @@ PARTS = re.compile(
 BAR = re.compile(r"\[=*> *\] |[-|/\\] ")
 
 
-class Terminal:
-    """A command that leads the session of a terminal of so many columns."""
-
-    def __init__(self, columns, *words, **names):
-        self.columns, self.said, self.status = columns, "", None
-        self.pid, self.fd = pty.fork()
-        if self.pid == 0:
-            os.environ.update(TERM="xterm", PS1="$ ", LC_ALL="C.UTF-8", **names)
-            # The size is set before the command looks at it.
-            time.sleep(0.2)
-            os.execvp(words[0], words)
-        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-
-    def look(self, seconds=0.02):
-        if select.select([self.fd], [], [], seconds)[0]:
-            try:
-                self.said += os.read(self.fd, 65536).decode(errors="replace")
-            except OSError:
-                time.sleep(seconds)
-
-    def type(self, text):
-        os.write(self.fd, text.encode())
-
-    def wait(self, what, is_there):
-        until = time.monotonic() + LIMIT_S
-        while not is_there():
-            if time.monotonic() > until:
-                self.fail(f"{what}: waited for {LIMIT_S} s")
-            self.look()
-
-    def pause(self, seconds):
-        until = time.monotonic() + seconds
-        self.wait("a while", lambda: time.monotonic() > until)
-
-    def has_ended(self):
-        if self.status is None:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            if pid:
-                self.status = status
-        return self.status is not None
-
-    def code(self):
-        self.wait("the end", self.has_ended)
-        self.look(0.1)
-        return os.waitstatus_to_exitcode(self.status)
-
-    def expect(self, code, *words):
-        found, text = self.code(), "\n".join(self.screen())
-        if found != code or not all(word in text for word in words):
-            self.fail(f"code {found}, not {code} with {words}")
-        return self
+class Terminal(on_terminal.Terminal):
+    """A terminal with what is drawn on it."""
 
     def frames(self):
         """The pictures that were drawn: lines of each."""
@@ -118,12 +63,8 @@ class Terminal:
                 texts.append(text)
         return [text.rstrip() for text in texts if text.strip()]
 
-    def fail(self, why):
-        try:
-            os.kill(self.pid, signal.SIGKILL)
-        except OSError:
-            pass
-        sys.exit(f"{why} at {self.columns} columns\n{self.said!r}\n" + "\n".join(self.screen()))
+    def text(self):
+        return "\n".join(self.screen())
 
 
 def check(terminal, frames):
@@ -161,7 +102,7 @@ def large(size):
 
 
 def sync(columns, *words):
-    return Terminal(columns, HAKOBU, "sync", "-a", "--no-memory", *words)
+    return Terminal(HAKOBU, "sync", "-a", "--no-memory", *words, columns=columns)
 
 
 def widths():
@@ -206,11 +147,11 @@ def interrupted():
             no_picture(terminal)
         subprocess.run(["rm", "-r", "one", "two", "three"], check=True)
     # cp has no --partial.
-    terminal = Terminal(80, HAKOBU, "cp", "--bwlimit=8m", "large", "four")
+    terminal = Terminal(HAKOBU, "cp", "--bwlimit=8m", "large", "four", columns=80)
     terminal.wait("the bar", is_drawn(terminal))
     terminal.type("\x03")
     terminal.expect(1, "hakobu: interrupted; the unfinished file was discarded")
-    if "(--" in "\n".join(terminal.screen()):
+    if "(--" in terminal.text():
         terminal.fail("an option that cp does not have")
 
 
@@ -219,7 +160,7 @@ def stopped():
     large(48 * MIB)
     with open("line", "w") as file:
         file.write(f"{HAKOBU} sync -a --no-memory --bwlimit=8m large to/\n")
-    terminal = Terminal(100, "bash", "--norc", "-i")
+    terminal = Terminal("bash", "--norc", "-i", columns=100)
     terminal.type(". ./line\n")
     terminal.wait("the bar", is_drawn(terminal))
     terminal.type("\x1a")
@@ -262,7 +203,7 @@ def objects():
         url = server.stdout.readline().split()[-1]
         copy = (HAKOBU, "cp", "--part-size=8MiB", "large", "s3://bucket/key")
         names.update(AWS_ENDPOINT_URL=url, AWS_EC2_METADATA_DISABLED="true")
-        terminal = Terminal(80, *copy, **names).expect(0)
+        terminal = Terminal(*copy, columns=80, **names).expect(0)
         check(terminal, terminal.frames())
         if not any(frame[0].endswith(", completing upload ...") for frame in terminal.frames()):
             terminal.fail("nothing is said of the end")
@@ -273,7 +214,7 @@ def objects():
             ([], "the unfinished file was discarded (--resume keeps uploaded parts)"),
             (["--resume"], "uploaded parts are kept (--resume)"),
         ):
-            terminal = Terminal(120, *copy, "--bwlimit=4m", *more, **names)
+            terminal = Terminal(*copy, "--bwlimit=4m", *more, columns=120, **names)
             terminal.wait("the bar", lambda: "MB/s" in terminal.said and is_drawn(terminal)())
             terminal.type("\x03")
             terminal.expect(1, text)

@@ -355,8 +355,14 @@ pub fn terminal_scenario(script: &str, name: &str) {
     let area = Area::tmpfs();
     std::fs::create_dir(area.join("work")).unwrap();
     let mut python = Command::new("python3");
-    python.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite").join(script));
-    python.arg(name).arg(program()).current_dir(area.join("work")).stdin(Stdio::null());
+    let suite = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite");
+    python.env("PYTHONPATH", suite.join("common")).env("PYTHONDONTWRITEBYTECODE", "1");
+    python
+        .arg(suite.join(script))
+        .arg(name)
+        .arg(program())
+        .current_dir(area.join("work"))
+        .stdin(Stdio::null());
     python.env("XDG_STATE_HOME", area.join("state")).env("XDG_CACHE_HOME", area.join("cache"));
     for name in ["AWS_PROFILE", "AWS_ENDPOINT_URL", "NO_COLOR"] {
         python.env_remove(name);

@@ -238,8 +238,8 @@ pub enum Watched {
     ThisProcess,
     /// A process and its descendants.
     Tree(u32),
-    /// Children of this process and their descendants, living and ended, since this process began. After
-    /// [`hakobu_sys::proc::adopt_orphans`] this includes orphans.
+    /// Children of this process and their descendants, living and ended, since this process began; orphans as well, if
+    /// it is their subreaper (PR_SET_CHILD_SUBREAPER, prctl(2)).
     Children,
 }
 

@@ -1,8 +1,11 @@
 //! Data sets: folders described by a recipe and reproducible to the byte. They are cached in a folder named by the hash of
 //! the recipe; a marker beside it shows that it is complete.
 
-use crate::campaign::own_folder::{FolderMark, OwnFolder};
+use crate::campaign::files::totals;
+use crate::campaign::own_folder::{FolderError, FolderMark, OwnFolder};
 use crate::campaign::random::{Xoshiro256, exp};
+use crate::campaign::spec::toml::size_text;
+use hakobu_core::error::PathError;
 use hakobu_sys::{AsFd, disk};
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -15,7 +18,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
-use std::{fs, io};
+use std::{fmt, fs, io};
 
 /// Version of the meaning of recipes: data sets of an older version are made again.
 const MEANING: u32 = 1;
@@ -190,7 +193,6 @@ impl DataRecipe {
 
     /// Description in words, without the number of files and bytes.
     pub fn about(&self) -> String {
-        use crate::campaign::spec::toml::size_text;
         let sizes = match &self.sizes {
             FileSizes::Line => "one line each".to_owned(),
             FileSizes::Fixed(bytes) => format!("{} each", size_text(*bytes)),
@@ -288,93 +290,92 @@ fn beside(folder: &Path, end: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// Why a data set cannot be made.
+#[derive(Debug)]
+pub enum DataError {
+    /// Its folder cannot be used.
+    Folder(FolderError),
+    /// A call failed.
+    Path(PathError),
+    /// It does not fit.
+    Full {
+        data: String,
+        /// What is needed, and what is free.
+        room: String,
+    },
+}
+
+impl fmt::Display for DataError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DataError::Folder(error) => error.fmt(out),
+            DataError::Path(error) => error.fmt(out),
+            DataError::Full { data, room } => {
+                write!(out, "data set '{data}' does not fit: {room}")
+            }
+        }
+    }
+}
+
+error_type!(DataError: Folder(FolderError), Path(PathError); );
+
 /// Makes a data set in a folder; true if it existed already. An existing one is checked, and made again if anything is missing. Other
 /// content of the folder is removed, if a mark shows that it was made here.
 ///
 /// # Errors
 /// There is not enough space (nothing is written then), a write failed, or the folder has no mark.
-pub fn make(recipe: &DataRecipe, folder: &Path) -> io::Result<bool> {
-    let totals = recipe.totals();
+pub fn make(recipe: &DataRecipe, folder: &Path) -> Result<bool, DataError> {
+    let wanted = recipe.totals();
     let marker = beside(folder, "done");
     let hash = recipe.hash();
     if fs::read_to_string(&marker).is_ok_and(|text| text.trim_end() == hash)
         && list_of(folder).is_file()
-        && look(folder).is_ok_and(|found| found == totals)
+        && totals(folder).is_ok_and(|found| found == wanted)
     {
         return Ok(true);
     }
     for old in [&marker, &list_of(folder)] {
-        absent_is_fine(fs::remove_file(old)).map_err(|error| with_path(&error, "remove", old))?;
+        match fs::remove_file(old) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(PathError::of("remove", old)(error).into());
+            }
+            _ => {}
+        }
     }
-    let own = || OwnFolder::claim(folder, FolderMark::Beside).map_err(io::Error::other);
-    own()?.remove().map_err(io::Error::other)?;
-    own()?;
-    fits(recipe, totals, folder)?;
+    OwnFolder::claim(folder, FolderMark::Beside)?.remove()?;
+    OwnFolder::claim(folder, FolderMark::Beside)?;
+    fits(recipe, wanted, folder)?;
     folders(recipe, folder)?;
     files(recipe, folder)?;
-    list(recipe, folder).map_err(|error| with_path(&error, "write", &list_of(folder)))?;
+    list(recipe, folder).map_err(PathError::of("write", list_of(folder)))?;
     let mark = File::create_new(&marker).and_then(|mut file| writeln!(file, "{hash}"));
-    mark.map_err(|error| with_path(&error, "write", &marker))?;
+    mark.map_err(PathError::of("write", &marker))?;
     Ok(false)
 }
 
-fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
-    match result {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        result => result,
-    }
-}
-
-fn with_path(error: &io::Error, doing: &str, path: &Path) -> io::Error {
-    io::Error::new(error.kind(), format!("cannot {doing} '{}': {error}", path.display()))
-}
-
-/// Counts regular files and bytes below a folder.
-fn look(folder: &Path) -> io::Result<DataTotals> {
-    let mut totals = DataTotals::default();
-    let mut open = vec![folder.to_owned()];
-    while let Some(folder) = open.pop() {
-        for entry in fs::read_dir(folder)? {
-            let entry = entry?;
-            let kind = entry.file_type()?;
-            if kind.is_dir() {
-                open.push(entry.path());
-            } else if kind.is_file() {
-                totals.files += 1;
-                totals.bytes += entry.metadata()?.len();
-            }
-        }
-    }
-    Ok(totals)
-}
-
 /// Fails if there is not enough free space.
-fn fits(recipe: &DataRecipe, totals: DataTotals, folder: &Path) -> io::Result<()> {
+fn fits(recipe: &DataRecipe, wanted: DataTotals, folder: &Path) -> Result<(), DataError> {
     let Ok(space) = File::open(folder).and_then(|file| disk::space(file.as_fd())) else {
         return Ok(()); // unknown: a failing write will report it
     };
     let entries = recipe.count.saturating_add(recipe.symlinks).saturating_add(recipe.leaves());
     let rounding = recipe.count.saturating_mul(BLOCK_BYTES / 2);
     let least = entries.saturating_mul(FILE_BYTES);
-    let wanted = totals.bytes.saturating_add(rounding).saturating_add(least);
-    let full = |what: String| {
-        let text = format!("data set '{}' does not fit: {what}", recipe.name);
-        io::Error::new(io::ErrorKind::StorageFull, text)
-    };
-    if wanted > space.free_bytes {
-        let place = folder.display();
-        let free = space.free_bytes;
-        return Err(full(format!("{wanted} bytes are needed, {free} are free at '{place}'")));
+    let needed = wanted.bytes.saturating_add(rounding).saturating_add(least);
+    let full = |room| Err(DataError::Full { data: recipe.name.clone(), room });
+    if needed > space.free_bytes {
+        let (free, place) = (space.free_bytes, folder.display());
+        return full(format!("{needed} bytes are needed, {free} are free at '{place}'"));
     }
     match space.free_inodes {
         Some(free) if entries > free => {
-            Err(full(format!("{entries} files are needed, {free} inodes are free")))
+            full(format!("{entries} files are needed, {free} inodes are free"))
         }
         _ => Ok(()),
     }
 }
 
-fn folders(recipe: &DataRecipe, folder: &Path) -> io::Result<()> {
+fn folders(recipe: &DataRecipe, folder: &Path) -> Result<(), PathError> {
     if recipe.depth == 0 {
         return Ok(());
     }
@@ -382,16 +383,16 @@ fn folders(recipe: &DataRecipe, folder: &Path) -> io::Result<()> {
     let leaves: BTreeSet<PathBuf> = numbers.map(|number| recipe.place(number).0).collect();
     for leaf in leaves {
         let path = folder.join(leaf);
-        fs::create_dir_all(&path).map_err(|error| with_path(&error, "make", &path))?;
+        fs::create_dir_all(&path).map_err(PathError::of("make", &path))?;
     }
     Ok(())
 }
 
 /// Writes all files on several threads until none is left or one has failed.
-fn files(recipe: &DataRecipe, folder: &Path) -> io::Result<()> {
+fn files(recipe: &DataRecipe, folder: &Path) -> Result<(), PathError> {
     let next = AtomicU64::new(1);
     let failed = AtomicBool::new(false);
-    let problem: Mutex<Option<io::Error>> = Mutex::new(None);
+    let problem: Mutex<Option<PathError>> = Mutex::new(None);
     let work = || {
         let mut buffer = vec![0; PIECE_BYTES];
         while !failed.load(Ordering::Relaxed) {
@@ -419,20 +420,23 @@ fn files(recipe: &DataRecipe, folder: &Path) -> io::Result<()> {
     problem.into_inner().map_or(Ok(()), Err)
 }
 
-fn file(recipe: &DataRecipe, folder: &Path, number: u64, buffer: &mut [u8]) -> io::Result<()> {
+fn file(
+    recipe: &DataRecipe,
+    folder: &Path,
+    number: u64,
+    buffer: &mut [u8],
+) -> Result<(), PathError> {
     let (below, name) = recipe.place(number);
     let parent = folder.join(below);
     let path = parent.join(&name);
-    let written = write(recipe, number, &path, buffer);
-    written.map_err(|error| with_path(&error, "write", &path))?;
+    write(recipe, number, &path, buffer).map_err(PathError::of("write", &path))?;
     if number <= recipe.hard_links {
         let second = parent.join(format!("{name}.hard"));
-        fs::hard_link(&path, &second).map_err(|error| with_path(&error, "link", &second))?;
+        fs::hard_link(&path, &second).map_err(PathError::of("link", &second))?;
     }
     if number <= recipe.symlinks {
         let link = parent.join(format!("{name}.sym"));
-        std::os::unix::fs::symlink(&name, &link)
-            .map_err(|error| with_path(&error, "link", &link))?;
+        std::os::unix::fs::symlink(&name, &link).map_err(PathError::of("link", &link))?;
     }
     Ok(())
 }
@@ -481,7 +485,7 @@ fn list(recipe: &DataRecipe, folder: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
     use std::collections::BTreeMap;
-    use std::io::ErrorKind;
+    use std::error::Error;
     use std::os::unix::fs::MetadataExt;
     use std::time::UNIX_EPOCH;
 
@@ -608,7 +612,7 @@ mod tests {
         let huge =
             DataRecipe { count: 1000, sizes: FileSizes::Fixed(1 << 50), ..DataRecipe::default() };
         let error = make(&huge, &folder).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::StorageFull);
+        assert!(matches!(error, DataError::Full { .. }), "{error:?}");
         assert!(error.to_string().contains("data set 'data' does not fit"), "{error}");
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
     }
@@ -620,6 +624,11 @@ mod tests {
         fs::write(&file, "").unwrap();
         let error = make(&DataRecipe::default(), &file.join("below")).unwrap_err();
         assert!(error.to_string().contains("below"), "{error}");
+        let mut cause: &dyn Error = &error;
+        while let Some(of) = cause.source() {
+            cause = of;
+        }
+        assert!(cause.is::<io::Error>(), "{cause:?}");
     }
 
     #[test]

@@ -4,14 +4,15 @@
 //!
 //! This file holds the plan: cells that are ready to run, with their actions, commands and checks.
 
-mod data;
+pub mod data;
+mod files;
 pub mod own_folder;
 pub mod plan;
 mod random;
 pub mod run;
 pub mod spec;
 pub mod template;
-mod throttle;
+pub mod throttle;
 pub(crate) mod tools;
 
 use crate::campaign::data::DataRecipe;
@@ -203,8 +204,6 @@ pub struct Launch {
     pub argv: Vec<String>,
     /// Variables added to the environment.
     pub env: BTreeMap<String, String>,
-    /// Working directory.
-    pub dir: Option<PathBuf>,
     /// File for standard input.
     pub stdin: Option<PathBuf>,
     /// Number of CPUs that it may use (affinity).

@@ -2,16 +2,16 @@
 //! the folder was made, holds the folder's inode. A folder without its mark, or reached through a symbolic
 //! link, is never touched.
 
-use hakobu_core::error::{Cause, Operation, cannot, quoted};
+use hakobu_core::error::{Cause, Operation, PathError, quoted};
 use hakobu_core::unit::Kind;
 use hakobu_sys::paths::Links;
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, errno, file, meta, process};
 use hakobu_tree::remove::{Removal, RemovalEntry, RemoveOptions, remove_tree};
-use std::ffi::{CStr, CString};
-use std::io;
+use std::ffi::{CStr, CString, OsStr};
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
+use std::{fmt, io};
 
 /// Name of a mark inside its folder.
 const MARK: &CStr = c".hakobu-made";
@@ -39,51 +39,79 @@ pub struct OwnFolder {
     mark: FolderMark,
 }
 
+/// Why a folder cannot be used as one that this program made.
+#[derive(Debug)]
+pub enum FolderError {
+    /// A call failed.
+    Path(PathError),
+    /// It is left alone.
+    Refused {
+        path: PathBuf,
+        /// The reason: what follows its path in a sentence.
+        why: &'static str,
+    },
+}
+
+impl fmt::Display for FolderError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FolderError::Path(error) => error.fmt(out),
+            FolderError::Refused { path, why } => write!(out, "{} {why}", quoted(path)),
+        }
+    }
+}
+
+error_type!(FolderError: Path(PathError); );
+
+fn refused(path: &Path, why: &'static str) -> FolderError {
+    FolderError::Refused { path: path.to_owned(), why }
+}
+
 impl OwnFolder {
     /// Creates a folder with its mark, or opens an existing one. An empty folder of this user is accepted as
     /// well: a run may have been killed before it wrote the mark.
     ///
     /// # Errors
-    /// A message: the path is a symbolic link or no folder, belongs to another user, holds files but no mark,
-    /// or a call failed.
-    pub fn claim(path: &Path, mark: FolderMark) -> Result<OwnFolder, String> {
+    /// The path is a symbolic link or no folder, belongs to another user, holds files but no mark, or a call
+    /// failed.
+    pub fn claim(path: &Path, mark: FolderMark) -> Result<OwnFolder, FolderError> {
         let own = OwnFolder::open(path, mark)?;
         if own.is_marked()? {
             return Ok(own);
         }
         if !own.is_empty()? {
-            return Err(format!(
-                "{} holds files and was not made by hakobu: it is left alone\n\
+            return Err(refused(
+                path,
+                "holds files and was not made by hakobu: it is left alone\n\
                  hint: move it away or remove it, or choose another place",
-                quoted(path)
             ));
         }
-        own.write_mark().map_err(|error| cannot("mark", path, error))?;
+        own.write_mark().map_err(PathError::of("mark", path))?;
         Ok(own)
     }
 
-    fn open(path: &Path, mark: FolderMark) -> Result<OwnFolder, String> {
-        let name = path.file_name().ok_or_else(|| format!("{} has no name", quoted(path)))?;
-        let name = CString::new(name.as_bytes()).map_err(|_| nul(path))?;
+    fn open(path: &Path, mark: FolderMark) -> Result<OwnFolder, FolderError> {
+        let nul = |_| refused(path, NUL);
+        let name = path.file_name().ok_or_else(|| refused(path, "has no name"))?;
+        let name = CString::new(name.as_bytes()).map_err(nul)?;
         let above = path.parent().unwrap_or(Path::new("/"));
         let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
         let made = Links::Trusted.make_dir(above, 0o777, true);
-        made.map_err(|error| cannot("make", above, error))?;
-        let text = CString::new(above.as_os_str().as_bytes()).map_err(|_| nul(path))?;
-        let parent = Links::Trusted
-            .open_dir(dir::cwd(), &text)
-            .map_err(|error| cannot("open", above, error))?;
+        made.map_err(PathError::of("make", above))?;
+        let text = CString::new(above.as_os_str().as_bytes()).map_err(nul)?;
+        let parent = Links::Trusted.open_dir(dir::cwd(), &text);
+        let parent = parent.map_err(PathError::of("open", above))?;
         create(parent.as_fd(), &name, path)?;
         let folder = dir::open(parent.as_fd(), &name, false).map_err(|error| {
             match errno::is(&error, errno::ENOTDIR) || errno::is(&error, errno::ELOOP) {
-                true => format!("{} is a symbolic link or no folder: left alone", quoted(path)),
-                false => cannot("open", path, error),
+                true => refused(path, "is a symbolic link or no folder: left alone"),
+                false => PathError::of("open", path)(error).into(),
             }
         })?;
         let own = OwnFolder { path: path.to_owned(), parent, name, folder, mark };
-        let uid = meta::of_fd(&own.folder).map_err(|error| cannot("look at", path, error))?.uid;
+        let uid = meta::of_fd(&own.folder).map_err(PathError::of("look at", path))?.uid;
         if uid != process::euid() && uid != own.uid_of_new_files() {
-            return Err(format!("{} belongs to another user: it is left alone", quoted(path)));
+            return Err(refused(path, "belongs to another user: it is left alone"));
         }
         Ok(own)
     }
@@ -121,7 +149,7 @@ impl OwnFolder {
         Ok(format!("hakobu made this folder and empties it again; inode {inode}\n"))
     }
 
-    fn is_marked(&self) -> Result<bool, String> {
+    fn is_marked(&self) -> Result<bool, PathError> {
         let (dir, name) = self.mark();
         let read = || -> io::Result<bool> {
             let mark = file::open_read(dir, &name, false)?;
@@ -138,18 +166,18 @@ impl OwnFolder {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
             // A symbolic link in its place.
             Err(error) if errno::is(&error, errno::ELOOP) => Ok(false),
-            read => read.map_err(|error| cannot("read the mark of", &self.path, error)),
+            read => read.map_err(PathError::of("read the mark of", &self.path)),
         }
     }
 
     /// True if the folder contains nothing but a mark.
-    fn is_empty(&self) -> Result<bool, String> {
+    fn is_empty(&self) -> Result<bool, PathError> {
         let mut others = 0;
         let mut count = |name: &CStr, _, _| {
             others += u32::from(self.mark != FolderMark::Inside || name != MARK);
         };
         let read = dir::Reader::default().for_each(self.folder.as_fd(), &mut count);
-        read.map_err(|error| cannot("read", &self.path, error))?;
+        read.map_err(PathError::of("read", &self.path))?;
         Ok(others == 0)
     }
 
@@ -164,82 +192,86 @@ impl OwnFolder {
     }
 
     /// Removes everything at a path below the folder and creates it again. Symbolic links are not followed.
-    pub fn empty(&self, below: &Path) -> Result<(), String> {
-        let mut here = self.folder.try_clone().map_err(|e| cannot("open", &self.path, e))?;
+    pub fn empty(&self, below: &Path) -> Result<(), FolderError> {
+        let mut here = self.folder.try_clone().map_err(PathError::of("open", &self.path))?;
         let mut path = self.path.clone();
         let mut parts = below.components().peekable();
         while let Some(part) = parts.next() {
             let Component::Normal(name) = part else {
-                return Err(format!("{} does not lie in {}", quoted(below), quoted(&self.path)));
+                return Err(refused(
+                    &self.path.join(below),
+                    "does not lie in the campaign's folder",
+                ));
             };
             path.push(name);
-            let name = CString::new(name.as_bytes()).map_err(|_| nul(&path))?;
+            let name = CString::new(name.as_bytes()).map_err(|_| refused(&path, NUL))?;
             if parts.peek().is_none() {
                 remove(here.as_fd(), &name, &path)?;
             }
             create(here.as_fd(), &name, &path)?;
             let inner = dir::open(here.as_fd(), &name, false);
-            here = inner.map_err(|error| cannot("open", &path, error))?;
+            here = inner.map_err(PathError::of("open", &path))?;
         }
         Ok(())
     }
 
     /// Removes the folder with its content, and its mark last.
-    pub fn remove(self) -> Result<(), String> {
+    pub fn remove(self) -> Result<(), FolderError> {
         let named = meta::of(self.parent.as_fd(), &self.name, false);
         let same =
             named.and_then(|named| Ok(named.identity() == meta::of_fd(&self.folder)?.identity()));
-        if !same.map_err(|error| cannot("look at", &self.path, error))? {
-            return Err(format!("{} is another folder by now: left alone", quoted(&self.path)));
+        if !same.map_err(PathError::of("look at", &self.path))? {
+            return Err(refused(&self.path, "is another folder by now: left alone"));
         }
         remove(self.parent.as_fd(), &self.name, &self.path)?;
         match self.mark {
             FolderMark::Inside => Ok(()),
             FolderMark::Beside => {
                 let (dir, name) = self.mark();
-                dir::unlink(dir, &name).map_err(|error| cannot("unmark", &self.path, error))
+                Ok(dir::unlink(dir, &name).map_err(PathError::of("unmark", &self.path))?)
             }
         }
     }
 }
 
 /// Creates a folder unless there is an entry of this name.
-fn create(dir: BorrowedFd<'_>, name: &CStr, path: &Path) -> Result<(), String> {
+fn create(dir: BorrowedFd<'_>, name: &CStr, path: &Path) -> Result<(), PathError> {
     match dir::create(dir, name, 0o777) {
-        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(cannot("make", path, error)),
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+            Err(PathError::of("make", path)(error))
+        }
         _ => Ok(()),
     }
 }
 
 /// Removes an entry with everything below it.
-fn remove(dir: BorrowedFd<'_>, name: &CStr, path: &Path) -> Result<(), String> {
+fn remove(dir: BorrowedFd<'_>, name: &CStr, path: &Path) -> Result<(), PathError> {
     let options = RemoveOptions { make_writable: true, ..RemoveOptions::default() };
     let mut problem = FirstProblem(None);
     let bytes = path.as_os_str().as_bytes();
     let kind = match meta::of(dir, name, false) {
         Ok(meta) => meta.kind,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(cannot("look at", path, error)),
+        Err(error) => return Err(PathError::of("look at", path)(error)),
     };
     remove_tree(dir, name, kind, bytes, options, &mut problem);
     problem.0.map_or(Ok(()), Err)
 }
 
 /// The first failed removal.
-struct FirstProblem(Option<String>);
+struct FirstProblem(Option<PathError>);
 
 impl Removal for FirstProblem {
     fn removed(&mut self, _: &RemovalEntry<'_>) {}
 
     fn failed(&mut self, entry: &RemovalEntry<'_>, _: Operation, cause: Cause) {
-        let path = Path::new(std::ffi::OsStr::from_bytes(entry.path));
-        self.0.get_or_insert_with(|| format!("cannot remove {}: {cause}", quoted(path)));
+        let path = PathBuf::from(OsStr::from_bytes(entry.path));
+        self.0.get_or_insert(PathError { verb: "remove", path, cause });
     }
 }
 
-fn nul(path: &Path) -> String {
-    format!("{} holds a NUL", quoted(path))
-}
+/// Why a path is refused.
+const NUL: &str = "holds a NUL";
 
 #[cfg(test)]
 mod tests {
@@ -247,8 +279,8 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
-    fn refused(path: &Path, mark: FolderMark) -> String {
-        OwnFolder::claim(path, mark).unwrap_err()
+    fn refusal(path: &Path, mark: FolderMark) -> String {
+        OwnFolder::claim(path, mark).unwrap_err().to_string()
     }
 
     #[test]
@@ -304,14 +336,14 @@ mod tests {
                 ("to-own", "is a symbolic link or no folder"),
                 ("file", "is a symbolic link or no folder"),
             ] {
-                let why = refused(&path(name), mark);
+                let why = refusal(&path(name), mark);
                 assert!(why.contains(said) && why.contains(name), "{why}");
             }
         }
         // A link in place of the mark.
         fs::rename(path("own/.hakobu-made"), path("mark")).unwrap();
         symlink(path("mark"), path("own/.hakobu-made")).unwrap();
-        assert!(refused(&path("own"), FolderMark::Inside).contains("was not made"));
+        assert!(refusal(&path("own"), FolderMark::Inside).contains("was not made"));
         assert_eq!(fs::read(full.join("thesis")).unwrap(), b"mine");
         assert!(path("copy/thesis").exists() && path("own/content").exists());
         // Incomplete, from a killed run.
@@ -328,7 +360,7 @@ mod tests {
         if std::os::unix::fs::chown(&path, Some(12345), None).is_err() {
             return; // chown requires root
         }
-        assert!(refused(&path, FolderMark::Inside).contains("belongs to another user"));
+        assert!(refusal(&path, FolderMark::Inside).contains("belongs to another user"));
         drop(own);
         assert_eq!(fs::read_dir(&path).unwrap().count(), 1, "the probe is removed");
     }
@@ -341,7 +373,7 @@ mod tests {
         fs::rename(&path, dir.path().join("moved")).unwrap();
         fs::create_dir(&path).unwrap();
         fs::write(path.join("thesis"), "mine").unwrap();
-        assert!(own.remove().unwrap_err().contains("is another folder by now"));
+        assert!(own.remove().unwrap_err().to_string().contains("is another folder by now"));
         assert!(path.join("thesis").exists());
     }
 }

@@ -2,8 +2,9 @@
 //! double quotes. A command without shell syntax is split here and run without a shell, so that no shell is measured.
 //! Values that may be secret are hidden in the record.
 
-use crate::campaign::spec::toml;
+use crate::campaign::spec::toml::{UnknownName, is_placeholder};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::path::Path;
 
 /// Values of placeholders.
@@ -60,6 +61,32 @@ pub struct Template {
     needs_shell: bool,
 }
 
+/// Why a text is no command, or cannot be filled in: what follows its name in a sentence.
+#[derive(Debug)]
+pub enum TemplateError {
+    /// There is nothing in it.
+    Empty,
+    /// This quote is not closed.
+    Open(char),
+    /// A placeholder is not defined.
+    Unknown(UnknownName),
+    /// A placeholder has no value here.
+    NoValue(String),
+}
+
+impl fmt::Display for TemplateError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TemplateError::Empty => out.write_str("is an empty command"),
+            TemplateError::Open(quote) => write!(out, "has a {quote} that is not closed"),
+            TemplateError::Unknown(name) => name.fmt(out),
+            TemplateError::NoValue(name) => write!(out, "there is nothing for {{{name}}}"),
+        }
+    }
+}
+
+error_type!(TemplateError: Unknown(UnknownName); );
+
 /// Words that only a shell understands.
 const SHELL_WORDS: &[&str] = &[
     ".", "alias", "break", "case", "cd", "eval", "exec", "exit", "export", "for", "if", "read",
@@ -72,10 +99,10 @@ impl Template {
     ///
     /// # Errors
     /// A quote is not closed, or the command is empty.
-    pub fn parse(text: &str) -> Result<Template, String> {
+    pub fn parse(text: &str) -> Result<Template, TemplateError> {
         let text = text.trim();
         if text.is_empty() {
-            return Err("is an empty command".into());
+            return Err(TemplateError::Empty);
         }
         let mut tokens = Vec::new();
         let mut plain = String::new();
@@ -114,8 +141,8 @@ impl Template {
         }
         match quote {
             QuoteKind::Bare => {}
-            QuoteKind::Single => return Err("has a ' that is not closed".into()),
-            QuoteKind::Double => return Err("has a \" that is not closed".into()),
+            QuoteKind::Single => return Err(TemplateError::Open('\'')),
+            QuoteKind::Double => return Err(TemplateError::Open('"')),
         }
         if !plain.is_empty() {
             tokens.push(TemplateToken::Text(plain));
@@ -160,14 +187,6 @@ impl Template {
         })
     }
 
-    /// Its parts in their order: texts, and as errors the names of placeholders.
-    pub(super) fn parts(&self) -> impl Iterator<Item = Result<&str, &str>> {
-        self.tokens.iter().map(|token| match token {
-            TemplateToken::Text(text) => Ok(text.as_str()),
-            TemplateToken::Hole { name, .. } => Err(name.as_str()),
-        })
-    }
-
     /// True if it has a placeholder of this name.
     pub fn mentions(&self, wanted: &str) -> bool {
         self.names().any(|name| name == wanted)
@@ -190,7 +209,11 @@ impl Template {
     }
 
     /// Arguments that run it: those of the command, or a shell with the command as a script.
-    pub fn argv(&self, values: &PlaceholderValues, shell: bool) -> Result<Vec<String>, String> {
+    pub fn argv(
+        &self,
+        values: &PlaceholderValues,
+        shell: bool,
+    ) -> Result<Vec<String>, TemplateError> {
         if shell || self.needs_shell {
             Ok(vec!["sh".into(), "-c".into(), self.script(values)?])
         } else {
@@ -199,33 +222,32 @@ impl Template {
     }
 
     /// The command as a shell script.
-    pub fn script(&self, values: &PlaceholderValues) -> Result<String, String> {
+    pub fn script(&self, values: &PlaceholderValues) -> Result<String, TemplateError> {
+        self.filled(values, |word, quote| match quote {
+            QuoteKind::Bare => quoted(word),
+            QuoteKind::Single => in_single(word),
+            QuoteKind::Double => in_double(word),
+        })
+    }
+
+    /// The text with values inserted unquoted, for [`Template::plain`].
+    pub fn text(&self, values: &PlaceholderValues) -> Result<String, TemplateError> {
+        self.filled(values, |word, _| word.to_owned())
+    }
+
+    fn filled(
+        &self,
+        values: &PlaceholderValues,
+        form: impl Fn(&str, QuoteKind) -> String,
+    ) -> Result<String, TemplateError> {
         let mut out = String::new();
         for token in &self.tokens {
             match token {
                 TemplateToken::Text(text) => out.push_str(text),
                 TemplateToken::Hole { name, again, quote } => {
-                    let words: Vec<String> = placeholder_words(values, name, *again)?;
-                    let words = words.iter().map(|word| match quote {
-                        QuoteKind::Bare => quoted(word),
-                        QuoteKind::Single => in_single(word),
-                        QuoteKind::Double => in_double(word),
-                    });
-                    out.push_str(&words.collect::<Vec<_>>().join(" "));
-                }
-            }
-        }
-        Ok(out)
-    }
-
-    /// The text with values inserted unquoted, for [`Template::plain`].
-    pub fn text(&self, values: &PlaceholderValues) -> Result<String, String> {
-        let mut out = String::new();
-        for token in &self.tokens {
-            match token {
-                TemplateToken::Text(text) => out.push_str(text),
-                TemplateToken::Hole { name, again, .. } => {
-                    out.push_str(&placeholder_words(values, name, *again)?.join(" "));
+                    let words = placeholder_words(values, name, *again)?;
+                    let words: Vec<String> = words.iter().map(|word| form(word, *quote)).collect();
+                    out.push_str(&words.join(" "));
                 }
             }
         }
@@ -233,7 +255,7 @@ impl Template {
     }
 
     /// Words of a command that needs no shell.
-    fn words(&self, values: &PlaceholderValues) -> Result<Vec<String>, String> {
+    fn words(&self, values: &PlaceholderValues) -> Result<Vec<String>, TemplateError> {
         let mut words = Vec::new();
         let mut open: Option<String> = None;
         let mut quote = QuoteKind::Bare;
@@ -287,11 +309,11 @@ fn placeholder_words(
     values: &PlaceholderValues,
     name: &str,
     again: bool,
-) -> Result<Vec<String>, String> {
+) -> Result<Vec<String>, TemplateError> {
     let words = match values.get(name) {
         Some(PlaceholderValue::Word(word)) => vec![word.clone()],
         Some(PlaceholderValue::Words(words)) => words.clone(),
-        None => return Err(format!("there is nothing for {{{name}}}")),
+        None => return Err(TemplateError::NoValue(name.to_owned())),
     };
     Ok(if again { words.iter().map(|word| quoted(word)).collect() } else { words })
 }
@@ -304,7 +326,7 @@ fn hole(text: &str) -> Option<(&str, bool, usize)> {
         Some(name) => (name, true),
         None => (&inner[..end], false),
     };
-    toml::is_placeholder(name).then_some((name, again, end + 2))
+    is_placeholder(name).then_some((name, again, end + 2))
 }
 
 /// `{{name}}` at the start of a text: the literal text, and its length.
@@ -356,11 +378,16 @@ impl ShownPlaceholders {
 
     fn join(&self, template: &Template, shown: impl Fn(&str) -> Option<String>) -> String {
         let mut out = String::new();
-        for part in template.parts() {
-            let text = part.err().filter(|name| self.0.contains(*name)).and_then(&shown);
+        for token in &template.tokens {
+            let text = match token {
+                TemplateToken::Hole { name, .. } if self.0.contains(name) => shown(name),
+                TemplateToken::Hole { .. } => None,
+                TemplateToken::Text(text) if text.is_empty() => continue,
+                TemplateToken::Text(_) => None,
+            };
             match text {
                 Some(text) => out.push_str(&text),
-                None if part == Ok("") || out.ends_with(HIDDEN) => {}
+                None if out.ends_with(HIDDEN) => {}
                 None => out.push_str(HIDDEN),
             }
         }
@@ -561,7 +588,8 @@ mod tests {
         }
         for (template, why) in [("a 'b", "'"), ("a \"b", "\""), ("", "empty"), ("a \"b\\\"", "\"")]
         {
-            assert!(Template::parse(template).unwrap_err().contains(why), "{template}");
+            let found = Template::parse(template).unwrap_err().to_string();
+            assert!(found.contains(why), "{template}: {found}");
         }
     }
 
@@ -578,7 +606,8 @@ mod tests {
         let (words, script) = with(&["c d", "e"]);
         assert_eq!(words, ["a", "c d", "e", "b", "--x=c d e"]);
         assert_eq!(script, "a 'c d' e b --x='c d' e");
-        assert!(template.argv(&PlaceholderValues::new(), false).unwrap_err().contains("{options}"));
+        let none = template.argv(&PlaceholderValues::new(), false).unwrap_err();
+        assert!(none.to_string().contains("{options}"), "{none}");
     }
 
     /// Runs a command that prints its arguments, and returns them.

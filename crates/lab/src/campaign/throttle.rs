@@ -2,8 +2,11 @@
 //! documentation, blkio-controller) and version 2 (`io.max`, cgroups(7)). Commands of the plan set them
 //! before a run and remove them after it, so that runs without limits are unaffected.
 
+use crate::campaign::files::nearest_existing;
 use crate::campaign::template::quoted;
+use hakobu_core::error::PathError;
 use hakobu_sys::{cgroup, disk};
+use std::fmt;
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 
@@ -32,19 +35,55 @@ enum ThrottleMechanism {
     Joined(PathBuf),
 }
 
+/// Why the disks of two folders cannot be limited.
+#[derive(Debug)]
+pub enum ThrottleError {
+    /// A file of control groups cannot be read or written.
+    Path(PathError),
+    /// The folder is not on a disk of its own.
+    NoDisk(PathBuf),
+    /// The file has a limit of the disk, which is left.
+    Limited { device: String, file: PathBuf },
+    /// The groups at this mount have no io controller.
+    NoController(PathBuf),
+    /// There are no control groups.
+    NoGroups,
+}
+
+impl fmt::Display for ThrottleError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ThrottleError::Path(error) => error.fmt(out),
+            ThrottleError::NoDisk(folder) => {
+                let folder = folder.display();
+                write!(out, "'{folder}' is not on a disk that control groups can limit")
+            }
+            ThrottleError::Limited { device, file } => {
+                let file = file.display();
+                write!(out, "the disk has a limit already; echo '{device} 0' > {file} removes it")
+            }
+            ThrottleError::NoController(mount) => {
+                write!(out, "control groups at '{}' have no io controller", mount.display())
+            }
+            ThrottleError::NoGroups => out.write_str("there are no control groups"),
+        }
+    }
+}
+
+error_type!(ThrottleError: Path(PathError); );
+
 impl DiskThrottle {
     /// Finds the way to limit the disk of the target's folder (which need not exist yet), and that of the
     /// source if it is another one.
     ///
     /// # Errors
-    /// The reason why there is none, as the end of a sentence.
-    pub fn find(target: &Path, source: Option<&Path>) -> Result<DiskThrottle, String> {
+    /// The reason why there is none.
+    pub fn find(target: &Path, source: Option<&Path>) -> Result<DiskThrottle, ThrottleError> {
         let disk = |folder: &Path| {
-            let there = folder.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/"));
-            let disk = disk::below_path(there).ok_or_else(|| {
-                format!("'{}' is not on a disk that control groups can limit", there.display())
-            })?;
-            Ok::<_, String>(format!("{}:{}", disk.dev.0, disk.dev.1))
+            let there = nearest_existing(folder);
+            let (major, minor) =
+                disk::below_path(there).ok_or_else(|| ThrottleError::NoDisk(there.to_owned()))?.dev;
+            Ok::<_, ThrottleError>(format!("{major}:{minor}"))
         };
         let mut devices = vec![disk(target)?];
         // A source in memory has no disk to limit.
@@ -60,42 +99,34 @@ impl DiskThrottle {
         }
         match hierarchies.iter().find(|each| each.controllers.is_none()) {
             Some(unified) => DiskThrottle::joined(devices, &unified.mount),
-            None => Err("there are no control groups".into()),
+            None => Err(ThrottleError::NoGroups),
         }
     }
 
-    fn charged(devices: Vec<String>, groups: Vec<PathBuf>) -> Result<DiskThrottle, String> {
+    fn charged(devices: Vec<String>, groups: Vec<PathBuf>) -> Result<DiskThrottle, ThrottleError> {
         for group in &groups {
             for file in IOPS_FILES.iter().chain(&BYTES_FILES) {
-                let path = group.join(file);
-                if OpenOptions::new().write(true).open(&path).is_err() {
-                    return Err(format!("'{}' cannot be written", path.display()));
-                }
-                let text = std::fs::read_to_string(&path)
-                    .map_err(|error| format!("'{}' cannot be read: {error}", path.display()))?;
-                let limited = text.lines().filter_map(|line| line.split(' ').next());
+                let file = group.join(file);
+                writable(&file)?;
+                let text = std::fs::read_to_string(&file).map_err(PathError::of("read", &file))?;
+                let mut limited = text.lines().filter_map(|line| line.split(' ').next());
                 if let Some(device) =
-                    limited.into_iter().find(|limited| devices.iter().any(|own| own == limited))
+                    limited.find(|limited| devices.iter().any(|own| own == limited))
                 {
-                    let shown = path.display();
-                    return Err(format!(
-                        "the disk has a limit already; echo '{device} 0' > {shown} removes it"
-                    ));
+                    let device = device.to_owned();
+                    return Err(ThrottleError::Limited { device, file });
                 }
             }
         }
         Ok(DiskThrottle { devices, mechanism: ThrottleMechanism::Charged(groups) })
     }
 
-    fn joined(devices: Vec<String>, mount: &Path) -> Result<DiskThrottle, String> {
+    fn joined(devices: Vec<String>, mount: &Path) -> Result<DiskThrottle, ThrottleError> {
         let controls = std::fs::read_to_string(mount.join("cgroup.subtree_control"));
         if !controls.is_ok_and(|list| list.split_whitespace().any(|name| name == "io")) {
-            return Err(format!("control groups at '{}' have no io controller", mount.display()));
+            return Err(ThrottleError::NoController(mount.to_owned()));
         }
-        let join = mount.join("cgroup.procs");
-        if OpenOptions::new().write(true).open(&join).is_err() {
-            return Err(format!("'{}' cannot be written", join.display()));
-        }
+        writable(&mount.join("cgroup.procs"))?;
         Ok(DiskThrottle { devices, mechanism: ThrottleMechanism::Joined(mount.join(GROUP)) })
     }
 
@@ -180,6 +211,10 @@ impl DiskThrottle {
     }
 }
 
+fn writable(file: &Path) -> Result<(), PathError> {
+    OpenOptions::new().write(true).open(file).map(drop).map_err(PathError::of("write", file))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -258,8 +293,12 @@ mod tests {
         assert_eq!(read(IOPS_FILES[1]), "7:1 100\n");
         assert_eq!(read(BYTES_FILES[0]), "");
         let refused = DiskThrottle::charged(vec!["7:1".into()], groups).unwrap_err();
-        assert!(refused.contains("has a limit already"), "{refused}");
+        assert!(refused.to_string().contains("has a limit already"), "{refused}");
         let elsewhere = DiskThrottle::charged(vec!["7:1".into()], vec![folder.path().join("none")]);
-        assert!(elsewhere.unwrap_err().contains("cannot be written"));
+        let why = elsewhere.unwrap_err().to_string();
+        assert!(
+            why.starts_with("cannot write '") && why.ends_with("No such file or directory"),
+            "{why}"
+        );
     }
 }

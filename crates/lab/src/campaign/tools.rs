@@ -19,10 +19,17 @@ pub fn known_program(name: &str) -> Option<&'static KnownProgram> {
     PROGRAMS.iter().find(|program| program.name == name)
 }
 
+/// Folders with programs, in the order of `PATH`.
+pub fn folders() -> Vec<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).collect()
+}
+
 /// Path of a program: a path is returned as it is, a name is looked up in `folders` in order.
-pub fn find_program(name: &str, folders: &[PathBuf]) -> Option<PathBuf> {
-    if name.contains('/') {
-        return Some(PathBuf::from(name)).filter(|path| is_program(path));
+pub fn find_program(name: impl AsRef<Path>, folders: &[PathBuf]) -> Option<PathBuf> {
+    let name = name.as_ref();
+    if name.components().count() > 1 {
+        return Some(name.to_owned()).filter(|path| is_program(path));
     }
     folders.iter().map(|folder| folder.join(name)).find(|path| is_program(path))
 }
@@ -453,7 +460,7 @@ mod tests {
         assert_eq!(find_program("good", &path), Some(good.clone()));
         assert_eq!(find_program("plain", &path), None);
         assert_eq!(find_program("folder", &path), None);
-        assert_eq!(find_program(good.to_str().unwrap(), &[]), Some(good));
+        assert_eq!(find_program(&good, &[]), Some(good));
     }
 
     #[test]

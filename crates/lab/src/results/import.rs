@@ -209,7 +209,7 @@ fn fio(file: &str, value: &Value, results: &mut Results) -> Result<(), String> {
         );
         let (metrics, problem) = match fio_jobs(std::slice::from_ref(job)) {
             Ok(metrics) => (metrics, None),
-            Err(why) => (BTreeMap::new(), Some(why)),
+            Err(why) => (BTreeMap::new(), Some(why.into())),
         };
         let number = |name: &str| job.get(name).and_then(Value::as_f64).unwrap_or(0.0);
         let wall_s = number("job_runtime") / 1e3;

@@ -2,23 +2,90 @@
 //! line.
 
 use crate::results::{LoadCurves, Results, ResultsHeader, ResultsLine, SCHEMA};
-use hakobu_core::error::{cannot, quoted};
+use hakobu_core::error::{PathError, quoted};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::{fmt, io};
 
 /// File of runs.
 pub const RUNS_FILE: &str = "results.jsonl";
 /// File of load curves.
 pub const CURVES_FILE: &str = "samples.jsonl";
 
+/// Why results cannot be read.
+#[derive(Debug)]
+pub enum ReadError {
+    /// A call failed.
+    Path(PathError),
+    /// The folder has no file of runs.
+    NoResults(PathBuf),
+    /// The file of runs is empty.
+    Empty(PathBuf),
+    /// A line is malformed.
+    Line { file: PathBuf, number: usize, cause: LineError },
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ReadError::Path(error) => error.fmt(out),
+            ReadError::NoResults(folder) => {
+                let folder = quoted(folder);
+                write!(out, "{folder} holds no results: there is no {RUNS_FILE} in it")
+            }
+            ReadError::Empty(file) => write!(out, "{} is empty", quoted(file)),
+            ReadError::Line { file, number, cause } => {
+                write!(out, "{}, line {number}: {cause}", quoted(file))
+            }
+        }
+    }
+}
+
+error_type!(ReadError: Path(PathError); Line);
+
+/// What is wrong with a line.
+#[derive(Debug)]
+pub enum LineError {
+    /// It is not JSON of its kind.
+    Json(serde_json::Error),
+    /// The first one is not a header.
+    NotHeader { cause: serde_json::Error },
+    /// A newer program wrote this schema.
+    Newer(u64),
+    /// It does not fit the lines before it: the reason.
+    Misplaced(String),
+}
+
+impl fmt::Display for LineError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LineError::Json(why) => out.write_str(&parser_message(why)),
+            LineError::NotHeader { cause } => {
+                let why = parser_message(cause);
+                write!(out, "this is not the header of a campaign's results: {why}")
+            }
+            LineError::Newer(schema) => write!(
+                out,
+                "these results are of schema {schema}, and this program knows schemas up to \
+                 {SCHEMA}: use the version of hakobu that made them, or a newer one"
+            ),
+            LineError::Misplaced(why) => out.write_str(why),
+        }
+    }
+}
+
+error_type!(LineError: Json(serde_json::Error); NotHeader);
+
+fn misplaced(why: impl Into<String>) -> LineError {
+    LineError::Misplaced(why.into())
+}
+
 /// Reads the results in `path`: a folder, or its file of runs.
 ///
 /// # Errors
-/// A message with file and line: unreadable, not a results file, written by a newer program, or a reference
-/// to an unknown cell.
-pub fn read(path: &Path) -> Result<Results, String> {
+/// Unreadable, not a results file, written by a newer program, or a reference to an unknown cell.
+pub fn read(path: &Path) -> Result<Results, ReadError> {
     read_counted(path, &|_| {})
 }
 
@@ -33,20 +100,18 @@ fn folder_of(path: &Path) -> &Path {
 }
 
 /// Like [`read`], and passes the bytes of each parsed line to `counted`.
-pub fn read_counted(path: &Path, counted: &dyn Fn(u64)) -> Result<Results, String> {
+pub fn read_counted(path: &Path, counted: &dyn Fn(u64)) -> Result<Results, ReadError> {
     let folder = folder_of(path);
     let runs = folder.join(RUNS_FILE);
     let text = std::fs::read(&runs).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound if folder.is_dir() => {
-            format!("{} holds no results: there is no {RUNS_FILE} in it", quoted(folder))
-        }
-        _ => cannot("read", &runs, error),
+        io::ErrorKind::NotFound if folder.is_dir() => ReadError::NoResults(folder.to_owned()),
+        _ => PathError::of("read", &runs)(error).into(),
     })?;
     let curves = folder.join(CURVES_FILE);
     let samples = match std::fs::read(&curves) {
         Ok(samples) => samples,
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-        Err(error) => return Err(cannot("read", &curves, error)),
+        Err(error) => return Err(PathError::of("read", &curves)(error).into()),
     };
     parse((&runs, &text), (&curves, &samples), counted)
 }
@@ -57,12 +122,12 @@ pub fn parse(
     runs: (&Path, &[u8]),
     curves: (&Path, &[u8]),
     counted: &dyn Fn(u64),
-) -> Result<Results, String> {
+) -> Result<Results, ReadError> {
     let mut results = Results::default();
     let mut has_header = false;
     for (number, line) in lines(runs.1) {
         counted(line.bytes);
-        let wrong = |why: String| format!("{}, line {number}: {why}", quoted(runs.0));
+        let wrong = |cause| ReadError::Line { file: runs.0.to_owned(), number, cause };
         if !has_header {
             results.header = header(line.text).map_err(wrong)?;
             has_header = true;
@@ -70,7 +135,7 @@ pub fn parse(
         }
         match parse_line::<ResultsLine>(&line, b"{\"line\":").map_err(wrong)? {
             None | Some(ResultsLine::Resumed { .. }) => {}
-            Some(ResultsLine::Header(_)) => return Err(wrong("a second header".into())),
+            Some(ResultsLine::Header(_)) => return Err(wrong(misplaced("a second header"))),
             Some(ResultsLine::Run(run)) => {
                 check_cell(&results.header, run.cell).map_err(wrong)?;
                 results.runs.push(*run);
@@ -85,11 +150,11 @@ pub fn parse(
         }
     }
     if !has_header {
-        return Err(format!("{} is empty", quoted(runs.0)));
+        return Err(ReadError::Empty(runs.0.to_owned()));
     }
     for (number, line) in lines(curves.1) {
         counted(line.bytes);
-        let wrong = |why: String| format!("{}, line {number}: {why}", quoted(curves.0));
+        let wrong = |cause| ReadError::Line { file: curves.0.to_owned(), number, cause };
         if let Some(curve) = parse_line::<LoadCurves>(&line, b"{\"cell\":").map_err(wrong)? {
             check_cell(&results.header, curve.cell).map_err(wrong)?;
             results.curves.push(curve);
@@ -119,7 +184,10 @@ fn lines(text: &[u8]) -> impl Iterator<Item = (usize, LineText<'_>)> {
 
 /// Parses a line. `None` for an incomplete last line. After an interruption a complete line may follow an
 /// incomplete one directly; it begins with `start`.
-fn parse_line<T: DeserializeOwned>(line: &LineText<'_>, start: &[u8]) -> Result<Option<T>, String> {
+fn parse_line<T: DeserializeOwned>(
+    line: &LineText<'_>,
+    start: &[u8],
+) -> Result<Option<T>, LineError> {
     let why = match serde_json::from_slice(line.text) {
         Ok(value) => return Ok(Some(value)),
         Err(why) => why,
@@ -130,7 +198,7 @@ fn parse_line<T: DeserializeOwned>(line: &LineText<'_>, start: &[u8]) -> Result<
     match behind {
         Some(value) => Ok(Some(value)),
         None if !line.is_whole && why.is_eof() => Ok(None),
-        None => Err(parser_message(&why)),
+        None => Err(LineError::Json(why)),
     }
 }
 
@@ -142,45 +210,41 @@ fn parser_message(why: &serde_json::Error) -> String {
 }
 
 /// Parses the header. The schema is checked first: newer ones may differ in everything else.
-fn header(line: &[u8]) -> Result<ResultsHeader, String> {
+fn header(line: &[u8]) -> Result<ResultsHeader, LineError> {
     #[derive(Deserialize)]
     struct First {
         line: String,
         schema: u64,
     }
-    let first: First = serde_json::from_slice(line).map_err(|why| {
-        format!("this is not the header of a campaign's results: {}", parser_message(&why))
-    })?;
+    let first: First =
+        serde_json::from_slice(line).map_err(|cause| LineError::NotHeader { cause })?;
     if first.schema > u64::from(SCHEMA) {
-        return Err(format!(
-            "these results are of schema {}, and this program knows schemas up to {SCHEMA}: use \
-             the version of hakobu that made them, or a newer one",
-            first.schema
-        ));
+        return Err(LineError::Newer(first.schema));
     }
+    let no_header = || misplaced("the first line has to be the header");
     if first.line != "header" {
-        return Err("the first line has to be the header".into());
+        return Err(no_header());
     }
-    let header = match serde_json::from_slice(line).map_err(|why| parser_message(&why))? {
-        ResultsLine::Header(header) => *header,
-        _ => return Err("the first line has to be the header".into()),
+    let ResultsLine::Header(header) = serde_json::from_slice(line)? else {
+        return Err(no_header());
     };
     for (place, cell) in header.cells.iter().enumerate() {
         if usize::try_from(cell.id) != Ok(place) {
-            return Err(format!("cell {} is at place {place}", cell.id));
+            return Err(misplaced(format!("cell {} is at place {place}", cell.id)));
         }
         if let Some(other) = cell.control_of {
             check_cell(&header, other)?;
         }
     }
-    Ok(header)
+    Ok(*header)
 }
 
-fn check_cell(header: &ResultsHeader, cell: u32) -> Result<(), String> {
-    let is_known = usize::try_from(cell).is_ok_and(|cell| cell < header.cells.len());
+fn check_cell(header: &ResultsHeader, cell: u32) -> Result<(), LineError> {
+    let cells = header.cells.len();
+    let is_known = usize::try_from(cell).is_ok_and(|cell| cell < cells);
     is_known
         .then_some(())
-        .ok_or_else(|| format!("cell {cell} is not among the {} of the header", header.cells.len()))
+        .ok_or_else(|| misplaced(format!("cell {cell} is not among the {cells} of the header")))
 }
 
 #[cfg(test)]
@@ -208,7 +272,7 @@ mod tests {
         serde_json::to_string(&curve).unwrap() + "\n"
     }
 
-    fn parsed(runs: &str, curves: &str) -> Result<Results, String> {
+    fn parsed(runs: &str, curves: &str) -> Result<Results, ReadError> {
         let (a, b) = (Path::new("a/results.jsonl"), Path::new("a/samples.jsonl"));
         parse((a, runs.as_bytes()), (b, curves.as_bytes()), &|_| {})
     }
@@ -270,7 +334,7 @@ mod tests {
             (good.clone(), "{\"cell\":0}\n", "samples.jsonl', line 1: missing field"),
             (good.clone(), curve_line(9).as_str(), "line 1: cell 9 is not among"),
         ] {
-            let message = parsed(&runs, curves).err().unwrap_or_default();
+            let message = parsed(&runs, curves).err().map(String::from).unwrap_or_default();
             assert!(message.contains(said), "{said}: {message}");
         }
     }

@@ -1,9 +1,9 @@
 //! Results folders: create, resume, list, remove. Lines are only appended, each in one write, so that measurements
 //! survive any interruption.
 
-use crate::results::read::{CURVES_FILE, RUNS_FILE, read};
+use crate::results::read::{CURVES_FILE, RUNS_FILE, ReadError, read};
 use crate::results::{CampaignEnd, LoadCurves, ResultsHeader, ResultsLine, Run, SCHEMA};
-use hakobu_core::error::{cannot, quoted};
+use hakobu_core::error::{PathError, quoted};
 use hakobu_sys::paths::Links;
 use serde::Serialize;
 use std::fs::{File, TryLockError};
@@ -39,38 +39,40 @@ pub struct ResultsStore {
     samples: File,
 }
 
-/// Reason why a results folder cannot be opened for writing.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Why a results folder cannot be written to, or removed.
+#[derive(Debug)]
 pub enum StoreError {
+    /// A call failed.
+    Path(PathError),
+    /// Its results cannot be read.
+    Read(ReadError),
     /// Another process writes to it.
     Locked(PathBuf),
-    /// It contains other files or another campaign's results, or a call failed.
-    Refused(String),
+    /// It is left as it is.
+    Refused {
+        folder: PathBuf,
+        /// The reason: what follows its path in a sentence.
+        why: String,
+    },
 }
 
 impl fmt::Display for StoreError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            StoreError::Path(error) => error.fmt(out),
+            StoreError::Read(error) => error.fmt(out),
             StoreError::Locked(folder) => {
                 write!(out, "another hakobu writes to {}", quoted(folder))
             }
-            StoreError::Refused(why) => out.write_str(why),
+            StoreError::Refused { folder, why } => write!(out, "{} {why}", quoted(folder)),
         }
     }
 }
 
-impl std::error::Error for StoreError {}
+error_type!(StoreError: Path(PathError), Read(ReadError); );
 
-impl From<String> for StoreError {
-    fn from(why: String) -> StoreError {
-        StoreError::Refused(why)
-    }
-}
-
-impl From<StoreError> for String {
-    fn from(error: StoreError) -> String {
-        error.to_string()
-    }
+fn refused(folder: &Path, why: impl Into<String>) -> StoreError {
+    StoreError::Refused { folder: folder.to_owned(), why: why.into() }
 }
 
 impl ResultsStore {
@@ -81,19 +83,17 @@ impl ResultsStore {
         now: &str,
     ) -> Result<ResultsStore, StoreError> {
         let made = Links::Trusted.make_dir(folder, 0o777, true);
-        made.map_err(|error| cannot("make", folder, error))?;
+        made.map_err(PathError::of("make", folder))?;
         let path = folder.join(RUNS_FILE);
         let is_new = !path.exists();
         if is_new && let Some(other) = first_entry(folder, |_| true)? {
-            return Err(StoreError::Refused(format!(
-                "{} is not empty ({other}) and holds no results: give a new folder",
-                quoted(folder)
-            )));
+            let why = format!("is not empty ({other}) and holds no results: give a new folder");
+            return Err(refused(folder, why));
         }
         let append = |path: &Path| {
             // Commands may hold what is not for everybody.
             let opened = Links::Trusted.open_private(path).map(File::from);
-            opened.map_err(|error| cannot("write", path, error))
+            opened.map_err(PathError::of("write", path))
         };
         let mut results = append(&path)?;
         match results.try_lock() {
@@ -105,18 +105,17 @@ impl ResultsStore {
             Err(TryLockError::Error(_)) => {}
         }
         // An incomplete first line counts as new.
-        let is_begun = is_cut_header(&mut results).map_err(|error| cannot("read", &path, error))?;
+        let is_begun = is_cut_header(&mut results).map_err(PathError::of("read", &path))?;
         // Check the folder before truncating: it may contain foreign files.
         let goes_on = !is_new && !is_begun;
-        if goes_on {
-            same(&read(folder)?.header, header).map_err(|why| {
-                format!("{} holds other results: {why}; give a new folder", quoted(folder))
-            })?;
+        if goes_on && let Some(difference) = difference(&read(folder)?.header, header) {
+            let why = format!("holds other results: {difference}; give a new folder");
+            return Err(refused(folder, why));
         }
         let mut samples = append(&folder.join(CURVES_FILE))?;
-        cut_half_line(&mut results).map_err(|error| cannot("repair", &path, error))?;
+        cut_half_line(&mut results).map_err(PathError::of("repair", &path))?;
         if goes_on {
-            cut_half_line(&mut samples).map_err(|error| cannot("repair", folder, error))?;
+            cut_half_line(&mut samples).map_err(PathError::of("repair", folder))?;
         }
         let (runs, ended, elapsed_s) = (Vec::new(), None, 0.0);
         let mut store =
@@ -136,31 +135,37 @@ impl ResultsStore {
 
     /// Appends a run and its curves. After a crash a run may lack its curves, but curves never lack their
     /// run.
-    pub fn run(&mut self, run: &Run, curves: Option<&LoadCurves>) -> Result<(), String> {
+    pub fn run(&mut self, run: &Run, curves: Option<&LoadCurves>) -> Result<(), PathError> {
         self.append(&ResultsLine::Run(Box::new(run.clone())))?;
         match curves {
             Some(curves) => write_line(&mut self.samples, curves)
-                .map_err(|error| cannot("write", self.folder.join(CURVES_FILE), error)),
+                .map_err(PathError::of("write", self.folder.join(CURVES_FILE))),
             None => Ok(()),
         }
     }
 
     /// Saves the output of a run. `is_control`: its cell is a control.
-    pub fn keep(&self, run: &Run, is_control: bool, output: &str) -> Result<(), String> {
-        keep_output(&self.folder, run, is_control, output)
+    pub fn keep(&self, run: &Run, is_control: bool, output: &str) -> Result<(), PathError> {
+        let control = if is_control { CONTROL } else { "" };
+        let block = self.folder.join(FOLDER).join(format!("{}{control}", run.block));
+        let made = Links::Trusted.make_dir(&block, 0o777, true);
+        made.map_err(PathError::of("make", &block))?;
+        let path = block.join(format!("{}.json", run.cell));
+        let written = Links::Trusted.write_private(&path, output.as_bytes());
+        written.map_err(PathError::of("write", &path))
     }
 
     /// Appends a line other than a run.
-    pub fn append(&mut self, line: &ResultsLine) -> Result<(), String> {
+    pub fn append(&mut self, line: &ResultsLine) -> Result<(), PathError> {
         write_line(&mut self.results, line)
-            .map_err(|error| cannot("write", self.folder.join(RUNS_FILE), error))
+            .map_err(PathError::of("write", self.folder.join(RUNS_FILE)))
     }
 
     /// Appends the end, and syncs the files to the device.
-    pub fn end(&mut self, end: &CampaignEnd) -> Result<(), String> {
+    pub fn end(&mut self, end: &CampaignEnd) -> Result<(), PathError> {
         self.append(&ResultsLine::End(end.clone()))?;
         let synced = self.samples.sync_data().and_then(|()| self.results.sync_data());
-        synced.map_err(|error| cannot("write", &self.folder, error))
+        synced.map_err(PathError::of("write", &self.folder))
     }
 }
 
@@ -193,14 +198,14 @@ fn cut_half_line(file: &mut File) -> io::Result<()> {
     if whole < text.len() { file.set_len(whole as u64) } else { Ok(()) }
 }
 
-/// Checks that two headers are of the same campaign.
-fn same(there: &ResultsHeader, wanted: &ResultsHeader) -> Result<(), String> {
+/// What shows that two headers are not of the same campaign, as a sentence.
+fn difference(there: &ResultsHeader, wanted: &ResultsHeader) -> Option<String> {
     let differs = |what: &str, there: &str, wanted: &str| {
         (there != wanted)
             .then(|| format!("their {what} is {}, not {}", quoted(there), quoted(wanted)))
     };
     if there.schema != SCHEMA {
-        return Err(format!("they are of schema {}", there.schema));
+        return Some(format!("they are of schema {}", there.schema));
     }
     let mut found = differs("name", &there.name, &wanted.name)
         .or_else(|| differs("seed", &there.seed.to_string(), &wanted.seed.to_string()))
@@ -233,7 +238,7 @@ fn same(there: &ResultsHeader, wanted: &ResultsHeader) -> Result<(), String> {
             found = Some(format!("{name} has changed since (then: {was}; now: {is})"));
         }
     }
-    found.map_or(Ok(()), Err)
+    found
 }
 
 /// Removes port numbers of this machine from a command: servers get free ones each time.
@@ -253,7 +258,7 @@ fn without_ports(command: &str) -> String {
 }
 
 /// First entry of a folder that `picks` accepts.
-fn first_entry(folder: &Path, picks: impl Fn(&str) -> bool) -> Result<Option<String>, String> {
+fn first_entry(folder: &Path, picks: impl Fn(&str) -> bool) -> Result<Option<String>, PathError> {
     let entries = entries(folder)?;
     let names = entries.iter().filter_map(|path| Some(path.file_name()?.display().to_string()));
     Ok(names.filter(|name| picks(name)).min())
@@ -283,13 +288,13 @@ pub struct ResultsOverview {
 pub fn list(within: &Path) -> (Vec<ResultsOverview>, Vec<String>) {
     let (mut found, mut wrong) = (Vec::new(), Vec::new());
     let folders = entries(within).unwrap_or_else(|why| {
-        wrong.push(why);
+        wrong.push(why.into());
         Vec::new()
     });
     for folder in folders.into_iter().filter(|folder| folder.join(RUNS_FILE).is_file()) {
         match look(&folder) {
             Ok(listed) => found.push(listed),
-            Err(why) => wrong.push(why),
+            Err(why) => wrong.push(why.into()),
         }
     }
     found.sort_by(|a, b| (&a.start, &a.folder).cmp(&(&b.start, &b.folder)));
@@ -297,7 +302,7 @@ pub fn list(within: &Path) -> (Vec<ResultsOverview>, Vec<String>) {
     (found, wrong)
 }
 
-fn look(folder: &Path) -> Result<ResultsOverview, String> {
+fn look(folder: &Path) -> Result<ResultsOverview, ReadError> {
     let results = read(folder)?;
     Ok(ResultsOverview {
         folder: folder.to_owned(),
@@ -313,10 +318,10 @@ fn look(folder: &Path) -> Result<ResultsOverview, String> {
 /// Checks that a folder can be removed as a results folder.
 ///
 /// # Errors
-/// A message: it contains no results, or other files as well.
-pub fn may_remove(folder: &Path) -> Result<(), String> {
+/// It contains no results, or other files as well.
+pub fn may_remove(folder: &Path) -> Result<(), StoreError> {
     if !folder.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
-        return Err(format!("{} is not a folder", quoted(folder)));
+        return Err(refused(folder, "is not a folder"));
     }
     read(folder)?;
     let known = |name: &str| {
@@ -328,7 +333,7 @@ pub fn may_remove(folder: &Path) -> Result<(), String> {
     };
     match other {
         Some(other) => {
-            Err(format!("{} holds more than results ({other}): not removed", quoted(folder)))
+            Err(refused(folder, format!("holds more than results ({other}): not removed")))
         }
         None => Ok(()),
     }
@@ -338,7 +343,7 @@ pub fn may_remove(folder: &Path) -> Result<(), String> {
 ///
 /// # Errors
 /// As [`may_remove`], or a removal failed.
-pub fn remove(folder: &Path) -> Result<(), String> {
+pub fn remove(folder: &Path) -> Result<(), StoreError> {
     may_remove(folder)?;
     remove_outputs(folder)?;
     // The file of runs last: a partly removed folder can then be removed again.
@@ -346,12 +351,12 @@ pub fn remove(folder: &Path) -> Result<(), String> {
         let path = folder.join(name);
         match std::fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(cannot("remove", &path, error));
+                return Err(PathError::of("remove", &path)(error).into());
             }
             _ => {}
         }
     }
-    std::fs::remove_dir(folder).map_err(|error| cannot("remove", folder, error))
+    Ok(std::fs::remove_dir(folder).map_err(PathError::of("remove", folder))?)
 }
 
 // Output of runs, kept beside the extracted metrics: one file per run, in a folder per block, so that
@@ -362,39 +367,30 @@ const FOLDER: &str = "outputs";
 /// Suffix of a block's folder for controls, which repeat the settings of another cell.
 const CONTROL: &str = "-control";
 
-/// Saves the output of a run.
-fn keep_output(folder: &Path, run: &Run, is_control: bool, text: &str) -> Result<(), String> {
-    let control = if is_control { CONTROL } else { "" };
-    let block = folder.join(FOLDER).join(format!("{}{control}", run.block));
-    let made = Links::Trusted.make_dir(&block, 0o777, true);
-    made.map_err(|error| cannot("make", &block, error))?;
-    let path = block.join(format!("{}.json", run.cell));
-    let written = Links::Trusted.write_private(&path, text.as_bytes());
-    written.map_err(|error| cannot("write", &path, error))
-}
-
 /// Removes saved outputs, if there are any.
 ///
 /// # Errors
-/// A message: other files are in the folder, which stay.
-fn remove_outputs(folder: &Path) -> Result<(), String> {
+/// Other files are in the folder, which stay.
+fn remove_outputs(folder: &Path) -> Result<(), PathError> {
     let all = folder.join(FOLDER);
     for block in entries(&all)? {
         for file in entries(&block)? {
             if is_ours(&file) {
-                fs::remove_file(&file).map_err(|error| cannot("remove", &file, error))?;
+                fs::remove_file(&file).map_err(PathError::of("remove", &file))?;
             }
         }
-        fs::remove_dir(&block).map_err(|error| cannot("remove", &block, error))?;
+        fs::remove_dir(&block).map_err(PathError::of("remove", &block))?;
     }
     match fs::remove_dir(&all) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(cannot("remove", &all, error)),
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(PathError::of("remove", &all)(error))
+        }
         _ => Ok(()),
     }
 }
 
 /// First entry that is not a saved output.
-fn foreign_entry(folder: &Path) -> Result<Option<PathBuf>, String> {
+fn foreign_entry(folder: &Path) -> Result<Option<PathBuf>, PathError> {
     let all = folder.join(FOLDER);
     if all.is_symlink() {
         return Ok(Some(all));
@@ -420,15 +416,12 @@ fn is_ours(file: &Path) -> bool {
 }
 
 /// Entries of a folder; none if it does not exist.
-pub(super) fn entries(folder: &Path) -> Result<Vec<PathBuf>, String> {
-    match fs::read_dir(folder) {
-        Ok(entries) => entries
-            .map(|entry| entry.map(|entry| entry.path()))
-            .collect::<Result<_, _>>()
-            .map_err(|error| cannot("read", folder, error)),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(cannot("read", folder, error)),
-    }
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, PathError> {
+    let all = match fs::read_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        all => all.and_then(|all| all.map(|entry| Ok(entry?.path())).collect()),
+    };
+    all.map_err(PathError::of("read", folder))
 }
 
 #[cfg(test)]
@@ -580,19 +573,20 @@ mod tests {
         for (name, said) in
             [("no-results", "holds no results"), ("broken", "line 1"), ("c", "is not a folder")]
         {
-            let why = remove(&top.0.join(name)).unwrap_err();
+            let why = remove(&top.0.join(name)).unwrap_err().to_string();
             assert!(why.contains(said), "{why}");
         }
         let a = top.0.join("a");
         std::fs::write(a.join("thesis.txt"), "").unwrap();
-        assert!(remove(&a).unwrap_err().contains("more than results (thesis.txt)"));
+        let refusal = || remove(&a).unwrap_err().to_string();
+        assert!(refusal().contains("more than results (thesis.txt)"));
         std::fs::remove_file(a.join("thesis.txt")).unwrap();
         std::fs::write(a.join("report.html"), "").unwrap();
         for other in ["notes", "0/1.txt", "0/x.json"] {
             let path = a.join("outputs").join(other);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(&path, "").unwrap();
-            assert!(remove(&a).unwrap_err().contains("more than results"), "{other}");
+            assert!(refusal().contains("more than results"), "{other}");
             std::fs::remove_file(&path).unwrap();
         }
         remove(&a).unwrap();

@@ -6,7 +6,7 @@ use crate::campaign::plan::{CellChoice, PlanBuilder};
 use crate::campaign::spec::rules::{COMPARED, CacheState, CheckLevel};
 use crate::campaign::spec::tool::ToolSpec;
 use crate::campaign::template::{
-    HIDDEN, PlaceholderValue, PlaceholderValues, Template, line, quoted,
+    HIDDEN, PlaceholderValue, PlaceholderValues, Template, TemplateError, line, quoted,
 };
 use crate::campaign::throttle::DiskThrottle;
 use crate::campaign::tools::{KnownTool, OutputFormat, SettingsFormat, StoreAccess, settings_file};
@@ -41,7 +41,7 @@ fn source_folder(tool: &ToolSpec, folder: &Path) -> PathBuf {
 
 impl PlanBuilder<'_> {
     /// Builds a cell with the next id.
-    pub(super) fn cell(&mut self, choice: &CellChoice<'_>) -> Result<PlannedCell, String> {
+    pub(super) fn cell(&mut self, choice: &CellChoice<'_>) -> Result<PlannedCell, TemplateError> {
         let tool = choice.tool;
         let mut parameters = self.parameters(choice);
         let data = choice.data.and_then(|at| self.plan.data.get(at)).cloned();
@@ -61,7 +61,7 @@ impl PlanBuilder<'_> {
         }
         values.extend(config.as_deref().map(|path| ("config".into(), path.into())));
         let options = tool.options.iter().map(|option| option.text(&values));
-        let options = options.collect::<Result<Vec<String>, String>>()?;
+        let options = options.collect::<Result<_, _>>()?;
         values.insert("options".into(), PlaceholderValue::Words(options));
         let (launch, command) = self.launch(choice, &values, config.as_deref())?;
         let source = data.as_ref().map(|(_, folder)| folder.clone());
@@ -169,10 +169,8 @@ impl PlanBuilder<'_> {
         choice: &CellChoice<'_>,
         values: &PlaceholderValues,
         config: Option<&Path>,
-    ) -> Result<(Launch, String), String> {
-        let tool = choice.tool;
-        let template = self.template(tool, choice.target.as_ref());
-        let template = template.ok_or("cannot write there")?;
+    ) -> Result<(Launch, String), TemplateError> {
+        let CellChoice { tool, template, .. } = choice;
         let argv = template.argv(values, tool.shell)?;
         let stdin = match (&tool.stdin, tool.known().map(|known| known.stdin)) {
             (Some(stdin), _) => Some(stdin.text(values)?),
@@ -230,7 +228,7 @@ impl PlanBuilder<'_> {
         values: &PlaceholderValues,
         source: Option<&Path>,
         given: Option<&Path>,
-    ) -> Result<Vec<RunAction>, String> {
+    ) -> Result<Vec<RunAction>, TemplateError> {
         let rules = &self.spec.rules;
         let mut actions = Vec::new();
         if let Some(target) = choice.target.as_ref().filter(|_| rules.empty) {
@@ -270,7 +268,7 @@ impl PlanBuilder<'_> {
         choice: &CellChoice<'_>,
         values: &PlaceholderValues,
         source: Option<&Path>,
-    ) -> Result<(RunCheck, Option<String>), String> {
+    ) -> Result<(RunCheck, Option<String>), TemplateError> {
         let tool = choice.tool;
         let moves = tool.output != OutputFormat::Fio && source.is_some();
         let level = self.spec.check.unwrap_or(CheckLevel::Tree { compare: COMPARED });

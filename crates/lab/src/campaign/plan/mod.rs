@@ -8,35 +8,94 @@ mod target;
 mod tests;
 
 use crate::campaign::data::DataRecipe;
+use crate::campaign::files::nearest_existing;
 use crate::campaign::plan::cell::SETTINGS;
 use crate::campaign::plan::target::{PlanTarget, TargetContext};
 use crate::campaign::spec::data::COUNT_MAX;
-use crate::campaign::spec::place::{PlaceLocation, PlaceSpec};
+use crate::campaign::spec::place::{PlaceError, PlaceLocation, PlaceSpec};
 use crate::campaign::spec::rules::{CacheState, MachineCondition};
-use crate::campaign::spec::toml::{duration_text, size_text};
+use crate::campaign::spec::toml::{UnknownName, duration_text, size_text};
 use crate::campaign::spec::tool::{SweptParameter, ToolSpec};
-use crate::campaign::spec::{CampaignSpec, data, rules, toml};
-use crate::campaign::template::{PlaceholderValues, Template, quoted};
-use crate::campaign::throttle::DiskThrottle;
+use crate::campaign::spec::{CampaignSpec, data, rules};
+use crate::campaign::template::{PlaceholderValues, Template, TemplateError, quoted};
+use crate::campaign::throttle::{DiskThrottle, ThrottleError};
 use crate::campaign::tools::{OWN, SettingsFile, find_program};
 use crate::campaign::{CampaignPlan, PlannedCell, add_controls, tools};
 use crate::product;
 use crate::results::DataSet;
 use hakobu_sys::{AsFd, disk};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+/// Why a campaign cannot be planned.
+#[derive(Debug)]
+pub enum PlanError {
+    /// The user's scale is not valid.
+    Scale(f64),
+    /// A data set has too many files at the scale.
+    TooManyFiles { data: String, scale: f64 },
+    /// The user replaces a place that does not exist.
+    Unknown(UnknownName),
+    /// The user's replacement is no place.
+    Place { name: String, cause: PlaceError },
+    /// A tool has no command for a place of the user.
+    NoCommand(String),
+    /// A command cannot be filled in.
+    Command {
+        /// Whose command it is.
+        of: String,
+        cause: TemplateError,
+    },
+    /// There are more than [`CELLS_MAX`] cells.
+    TooManyCells,
+    /// No port is free for a server.
+    NoPort,
+    /// No cell is left; the parts that were left out.
+    Nothing(Vec<String>),
+}
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PlanError::Scale(scale) => {
+                write!(out, "{scale} is not a scale: more than 0 and at most 1000000")
+            }
+            PlanError::TooManyFiles { data, scale } => {
+                write!(out, "data.{data} has more than {COUNT_MAX} files at the scale {scale}")
+            }
+            PlanError::Unknown(name) => name.fmt(out),
+            PlanError::Place { name, cause } => write!(out, "place '{name}': {cause}"),
+            PlanError::NoCommand(tool) => write!(out, "tool '{tool}': cannot write there"),
+            PlanError::Command { of, cause } => write!(out, "{of}: {cause}"),
+            PlanError::TooManyCells => {
+                write!(out, "more than {CELLS_MAX} cells: less has to be swept")
+            }
+            PlanError::NoPort => out.write_str("no port of this machine is free for a server"),
+            PlanError::Nothing(left_out) => {
+                let why = match left_out.is_empty() {
+                    true => "the campaign has no cell",
+                    false => &left_out.join("; "),
+                };
+                write!(out, "there is nothing to run: {why}")
+            }
+        }
+    }
+}
+
+error_type!(PlanError: Unknown(UnknownName); Place, Command);
 
 /// Scale of a campaign for this user.
 ///
 /// # Errors
 /// The number is not a valid scale.
-pub fn scale(spec: &CampaignSpec, options: &PlanOptions) -> Result<f64, String> {
+pub fn scale(spec: &CampaignSpec, options: &PlanOptions) -> Result<f64, PlanError> {
     match options.scale {
         None => Ok(spec.scale),
         Some(scale) if rules::is_scale(scale) => Ok(scale),
-        Some(scale) => Err(format!("{scale} is not a scale: more than 0 and at most 1000000")),
+        Some(scale) => Err(PlanError::Scale(scale)),
     }
 }
 
@@ -48,12 +107,11 @@ pub fn make(
     spec: &CampaignSpec,
     options: &PlanOptions,
     environment: &PlanEnvironment,
-) -> Result<CampaignPlan, String> {
+) -> Result<CampaignPlan, PlanError> {
     let scale = scale(spec, options)?;
     let recipes: Vec<DataRecipe> = spec.data.iter().map(|data| data.at(scale)).collect();
     if let Some(large) = recipes.iter().find(|recipe| recipe.count > COUNT_MAX) {
-        let (name, most) = (&large.name, COUNT_MAX);
-        return Err(format!("data.{name} has more than {most} files at the scale {scale}"));
+        return Err(PlanError::TooManyFiles { data: large.name.clone(), scale });
     }
     let mut plan = CampaignPlan {
         header: spec.header.clone(),
@@ -122,18 +180,15 @@ fn largest(values: &[String]) -> Option<String> {
 }
 
 /// Places from the campaign, or the user's replacements.
-fn places(spec: &CampaignSpec, options: &PlanOptions) -> Result<Vec<PlaceSpec>, String> {
+fn places(spec: &CampaignSpec, options: &PlanOptions) -> Result<Vec<PlaceSpec>, PlanError> {
     for name in options.places.keys() {
-        if spec.place(name).is_none() {
-            let known = spec.places.iter().map(|place| place.name.as_str());
-            return Err(format!("there is no place '{name}'{}", toml::hint(name, known)));
-        }
+        spec.has_place(name)?;
     }
     let targets = spec.targets.iter().filter_map(|name| spec.place(name));
     let replaced = |place: &PlaceSpec| match options.places.get(&place.name) {
-        Some(text) => {
-            place.parse_replacement(text).map_err(|why| format!("place '{}': {why}", place.name))
-        }
+        Some(text) => place
+            .parse_replacement(text)
+            .map_err(|cause| PlanError::Place { name: place.name.clone(), cause }),
         None => Ok(place.clone()),
     };
     targets.map(replaced).collect()
@@ -195,13 +250,9 @@ impl PlanBuilder<'_> {
     }
 
     /// Completes the plan with what all runs share.
-    fn finish(mut self) -> Result<CampaignPlan, String> {
+    fn finish(mut self) -> Result<CampaignPlan, PlanError> {
         if self.plan.cells.is_empty() {
-            let why = match self.plan.header.left_out.is_empty() {
-                true => "the campaign has no cell".to_owned(),
-                false => self.plan.header.left_out.join("; "),
-            };
-            return Err(format!("there is nothing to run: {why}"));
+            return Err(PlanError::Nothing(self.plan.header.left_out));
         }
         if self.plan.other_endpoint.is_some()
             && !self.plan.cells.iter().any(PlannedCell::names_endpoint)
@@ -237,9 +288,10 @@ impl PlanBuilder<'_> {
         if let Some(target) = self.targets.first() {
             values.extend(target.values());
         }
-        let scripts = |what: &str, templates: &[Template]| {
+        let scripts = |of: &str, templates: &[Template]| {
             let scripts = templates.iter().map(|template| template.script(&values));
-            scripts.collect::<Result<Vec<_>, _>>().map_err(|why| format!("{what}: {why}"))
+            let scripts = scripts.collect::<Result<Vec<_>, _>>();
+            scripts.map_err(|cause| PlanError::Command { of: of.to_owned(), cause })
         };
         self.plan.setup.extend(scripts("setup", &self.spec.rules.setup)?);
         self.plan.teardown.extend(scripts("teardown", &self.spec.rules.teardown)?);
@@ -283,9 +335,8 @@ pub struct PlanEnvironment {
     pub path: Vec<PathBuf>,
     /// Number of usable CPUs.
     pub cpus: usize,
-    /// Finds a way to limit the disks of the target's and the source's folder, or the reason why there is
-    /// none.
-    pub throttle: fn(&Path, Option<&Path>) -> Result<DiskThrottle, String>,
+    /// Finds a way to limit the disks of the target's and the source's folder.
+    pub throttle: fn(&Path, Option<&Path>) -> Result<DiskThrottle, ThrottleError>,
     /// True if two folders are on one file system.
     pub is_one_fs: fn(&Path, &Path) -> bool,
     /// True if a port can be listened on.
@@ -297,9 +348,8 @@ pub struct PlanEnvironment {
 impl PlanEnvironment {
     /// Properties of this machine.
     pub fn here() -> PlanEnvironment {
-        let path = std::env::var_os("PATH").unwrap_or_default();
         PlanEnvironment {
-            path: std::env::split_paths(&path).collect(),
+            path: tools::folders(),
             cpus: hakobu_sys::process::cpus(),
             throttle: DiskThrottle::find,
             is_one_fs,
@@ -311,21 +361,20 @@ impl PlanEnvironment {
 
 /// Compares the file systems of two folders, which need not exist yet.
 fn is_one_fs(one: &Path, other: &Path) -> bool {
-    let dev = |folder: &Path| {
-        folder.ancestors().find_map(|path| path.metadata().ok()).map(|meta| meta.dev())
-    };
+    let dev = |folder: &Path| nearest_existing(folder).metadata().ok().map(|meta| meta.dev());
     dev(one) == dev(other)
 }
 
 /// Looks at the file system of a folder, which need not exist yet.
 fn is_memory(folder: &Path) -> bool {
-    let there = folder.ancestors().find_map(|path| File::open(path).ok());
-    there.is_some_and(|file| disk::is_memory(file.as_fd()))
+    File::open(nearest_existing(folder)).is_ok_and(|file| disk::is_memory(file.as_fd()))
 }
 
 /// The choices that identify a cell.
 struct CellChoice<'a> {
     tool: &'a ToolSpec,
+    /// Its command for the target.
+    template: &'a Template,
     /// Index of the data set.
     data: Option<usize>,
     target: Option<PlanTarget>,
@@ -367,7 +416,7 @@ struct PlanBuilder<'a> {
 
 impl<'a> PlanBuilder<'a> {
     /// Adds all cells.
-    fn all(&mut self) -> Result<(), String> {
+    fn all(&mut self) -> Result<(), PlanError> {
         let count = self.plan.data.len().max(1);
         for data in 0..count {
             let data = (!self.plan.data.is_empty()).then_some(data);
@@ -390,7 +439,7 @@ impl<'a> PlanBuilder<'a> {
         data: Option<usize>,
         place: Option<&PlaceSpec>,
         condition: &MachineCondition,
-    ) -> Result<(), String> {
+    ) -> Result<(), PlanError> {
         let source = data.and_then(|at| self.plan.data.get(at)).map(|(_, folder)| folder.clone());
         let throttle = match self.can(place, condition, source.as_deref()) {
             Ok(throttle) => throttle,
@@ -415,9 +464,12 @@ impl<'a> PlanBuilder<'a> {
                 ));
                 continue;
             }
-            for parameters in self.settings(tool, target.as_ref()) {
+            let template = self.template(tool, target.as_ref());
+            let template = template.ok_or_else(|| PlanError::NoCommand(tool.name.clone()))?;
+            for parameters in self.settings(tool, &template) {
                 let choice = CellChoice {
                     tool,
+                    template: &template,
                     data,
                     target: target.clone(),
                     condition,
@@ -427,10 +479,12 @@ impl<'a> PlanBuilder<'a> {
                     group: name.clone(),
                 };
                 if self.plan.cells.len() >= CELLS_MAX {
-                    return Err(format!("more than {CELLS_MAX} cells: less has to be swept"));
+                    return Err(PlanError::TooManyCells);
                 }
-                let planned = self.cell(&choice);
-                let planned = planned.map_err(|why| format!("tool '{}': {why}", tool.name))?;
+                let planned = self.cell(&choice).map_err(|cause| {
+                    let of = format!("tool '{}'", tool.name);
+                    PlanError::Command { of, cause }
+                })?;
                 self.plan.cells.push(planned);
             }
         }
@@ -484,15 +538,15 @@ impl<'a> PlanBuilder<'a> {
         place: Option<&PlaceSpec>,
         condition: &MachineCondition,
         source: Option<&Path>,
-    ) -> Result<Option<DiskThrottle>, String> {
-        if let Some(cpus) = condition.cpus.filter(|cpus| *cpus > self.environment.cpus) {
-            let there = self.environment.cpus;
-            return Err(format!("needs {cpus} CPUs, and {there} are usable"));
+    ) -> Result<Option<DiskThrottle>, ConditionError> {
+        let usable = self.environment.cpus;
+        if let Some(needed) = condition.cpus.filter(|cpus| *cpus > usable) {
+            return Err(ConditionError::Cpus { needed, usable });
         }
         let folder = match place.map(|place| &place.at) {
             Some(PlaceLocation::Path(path)) => {
                 if condition.latency.is_some() {
-                    return Err("only an embedded server can wait".into());
+                    return Err(ConditionError::Reason("only an embedded server can wait"));
                 }
                 self.context.folder(path)
             }
@@ -503,12 +557,12 @@ impl<'a> PlanBuilder<'a> {
             {
                 return Ok(None);
             }
-            _ => return Err("nothing here can limit that place".into()),
+            _ => return Err(ConditionError::Reason("nothing here can limit that place")),
         };
         if condition.iops.is_none() && condition.bandwidth_bytes_per_s.is_none() {
             return Ok(None);
         }
-        (self.environment.throttle)(&folder, source).map(Some)
+        Ok(Some((self.environment.throttle)(&folder, source)?))
     }
 
     /// Target of a place under a condition, created once.
@@ -516,9 +570,9 @@ impl<'a> PlanBuilder<'a> {
         &mut self,
         place: &PlaceSpec,
         condition: &MachineCondition,
-    ) -> Result<PlanTarget, String> {
+    ) -> Result<PlanTarget, PlanError> {
         let mut taken = self.taken.clone();
-        let target = self.context.target(place, condition, &mut taken)?;
+        let target = self.context.target(place, condition, &mut taken).ok_or(PlanError::NoPort)?;
         let label = |target: &PlanTarget| target.server.as_ref().map(|server| server.label.clone());
         let twin =
             |other: &&PlanTarget| other.name == target.name && label(other) == label(&target);
@@ -550,11 +604,11 @@ impl<'a> PlanBuilder<'a> {
     }
 
     /// All settings of a tool: the product of its parameters, the last one varying fastest.
-    fn settings(&self, tool: &ToolSpec, target: Option<&PlanTarget>) -> Vec<Vec<(String, String)>> {
+    fn settings(&self, tool: &ToolSpec, template: &Template) -> Vec<Vec<(String, String)>> {
         let swept: Vec<&SweptParameter> = match &tool.sweep {
             Some(own) => own.iter().collect(),
             None => {
-                let uses = |each: &&SweptParameter| self.uses(tool, target, &each.name);
+                let uses = |each: &&SweptParameter| uses(tool, template, &each.name);
                 self.spec.sweep.iter().filter(uses).collect()
             }
         };
@@ -574,12 +628,38 @@ impl<'a> PlanBuilder<'a> {
             None => tool.command().cloned(),
         }
     }
+}
 
-    fn uses(&self, tool: &ToolSpec, target: Option<&PlanTarget>, name: &str) -> bool {
-        let command = self.template(tool, target);
-        let others = tool.options.iter().chain(tool.env.values()).chain(&tool.stdin);
-        tool.defaults().iter().any(|(default, _)| *default == name)
-            || command.iter().chain(others).any(|template| template.mentions(name))
+/// True if a value of a parameter has an effect on a tool.
+fn uses(tool: &ToolSpec, template: &Template, name: &str) -> bool {
+    let others = tool.options.iter().chain(tool.env.values()).chain(&tool.stdin);
+    tool.defaults().iter().any(|(default, _)| *default == name)
+        || [template].into_iter().chain(others).any(|template| template.mentions(name))
+}
+
+/// Why a condition is impossible here: the end of a sentence.
+#[derive(Debug)]
+enum ConditionError {
+    Cpus { needed: usize, usable: usize },
+    Reason(&'static str),
+    Throttle(ThrottleError),
+}
+
+impl fmt::Display for ConditionError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ConditionError::Cpus { needed, usable } => {
+                write!(out, "needs {needed} CPUs, and {usable} are usable")
+            }
+            ConditionError::Reason(why) => out.write_str(why),
+            ConditionError::Throttle(error) => error.fmt(out),
+        }
+    }
+}
+
+impl From<ThrottleError> for ConditionError {
+    fn from(error: ThrottleError) -> ConditionError {
+        ConditionError::Throttle(error)
     }
 }
 

@@ -53,20 +53,18 @@ pub struct TargetContext<'a> {
 }
 
 impl TargetContext<'_> {
-    /// Creates the target of a place under a condition. `taken` lists ports already used by the plan.
-    ///
-    /// # Errors
-    /// No port is free, or a path cannot be resolved.
+    /// Creates the target of a place under a condition. `taken` lists ports already used by the plan. `None` if no port
+    /// is free.
     pub fn target(
         &self,
         place: &PlaceSpec,
         condition: &MachineCondition,
         taken: &mut Vec<u16>,
-    ) -> Result<PlanTarget, String> {
+    ) -> Option<PlanTarget> {
         match &place.at {
             PlaceLocation::Path(path) => {
                 let (own, folder) = (self.own(path), self.folder(path));
-                Ok(PlanTarget {
+                Some(PlanTarget {
                     name: place.name.clone(),
                     dst: folder.to_string_lossy().into_owned(),
                     seen: Some(folder.clone()),
@@ -118,7 +116,7 @@ impl TargetContext<'_> {
                     )),
                     command(&["pipe"], &mark),
                 );
-                Ok(PlanTarget {
+                Some(PlanTarget {
                     name: place.name.clone(),
                     dst,
                     guard: Some(guard),
@@ -128,7 +126,61 @@ impl TargetContext<'_> {
                     ..PlanTarget::default()
                 })
             }
-            PlaceLocation::Server { .. } => self.served(place, condition, taken),
+            PlaceLocation::Server {
+                null,
+                latency,
+                bandwidth_bytes_per_s,
+                in_flight_max,
+                bucket,
+                prefix,
+            } => {
+                let latency = condition.latency.unwrap_or(*latency);
+                let bandwidth_bytes_per_s =
+                    condition.bandwidth_bytes_per_s.or(*bandwidth_bytes_per_s);
+                let label = format!(
+                    "{}-{}us-{}",
+                    place.name,
+                    latency.as_micros(),
+                    bandwidth_bytes_per_s.map_or("free".to_owned(), |rate| rate.to_string())
+                );
+                let port = port(&format!("{} {label}", self.campaign), taken, self.is_free)?;
+                let own = (!null).then(|| self.work.join("served").join(&label));
+                let below = Path::new(CONTENT).join(bucket).join(prefix);
+                let seen = own.as_ref().map(|own| own.join(&below));
+                let folder = own.as_ref().map(|own| own.join(CONTENT));
+                let access = StoreAccess {
+                    endpoint: format!("http://127.0.0.1:{port}"),
+                    access_key: "HAKOBUCAMPAIGN".into(),
+                    secret_key: self.secret_key.to_owned(),
+                    region: REGION.into(),
+                };
+                let server = ServerPlan {
+                    label,
+                    listen: format!("127.0.0.1:{port}"),
+                    folder,
+                    null: (0, 0),
+                    latency,
+                    bandwidth_bytes_per_s,
+                    in_flight_max: *in_flight_max,
+                    access_key: access.access_key.clone(),
+                    secret_key: access.secret_key.clone(),
+                    buckets: vec![bucket.clone()],
+                };
+                Some(PlanTarget {
+                    name: place.name.clone(),
+                    dst: format!("s3://{bucket}/{prefix}"),
+                    empty: own
+                        .iter()
+                        .map(|own| RunAction::Empty { own: own.clone(), below: below.clone() })
+                        .collect(),
+                    own,
+                    seen,
+                    bucket: Some((bucket.clone(), prefix.clone())),
+                    access: Some(access),
+                    server: Some(server),
+                    ..PlanTarget::default()
+                })
+            }
         }
     }
 
@@ -148,70 +200,6 @@ impl TargetContext<'_> {
     /// Name of the campaign's own part of a foreign place.
     fn mark(&self) -> String {
         format!("hakobu-{}", self.campaign)
-    }
-
-    fn served(
-        &self,
-        place: &PlaceSpec,
-        condition: &MachineCondition,
-        taken: &mut Vec<u16>,
-    ) -> Result<PlanTarget, String> {
-        let PlaceLocation::Server {
-            null,
-            latency,
-            bandwidth_bytes_per_s,
-            in_flight_max,
-            bucket,
-            prefix,
-        } = &place.at
-        else {
-            return Err(format!("'{}' is not served", place.name));
-        };
-        let latency = condition.latency.unwrap_or(*latency);
-        let bandwidth_bytes_per_s = condition.bandwidth_bytes_per_s.or(*bandwidth_bytes_per_s);
-        let label = format!(
-            "{}-{}us-{}",
-            place.name,
-            latency.as_micros(),
-            bandwidth_bytes_per_s.map_or("free".to_owned(), |rate| rate.to_string())
-        );
-        let port = port(&format!("{} {label}", self.campaign), taken, self.is_free)?;
-        let own = (!null).then(|| self.work.join("served").join(&label));
-        let below = Path::new(CONTENT).join(bucket).join(prefix);
-        let seen = own.as_ref().map(|own| own.join(&below));
-        let folder = own.as_ref().map(|own| own.join(CONTENT));
-        let access = StoreAccess {
-            endpoint: format!("http://127.0.0.1:{port}"),
-            access_key: "HAKOBUCAMPAIGN".into(),
-            secret_key: self.secret_key.to_owned(),
-            region: REGION.into(),
-        };
-        let server = ServerPlan {
-            label,
-            listen: format!("127.0.0.1:{port}"),
-            folder,
-            null: (0, 0),
-            latency,
-            bandwidth_bytes_per_s,
-            in_flight_max: *in_flight_max,
-            access_key: access.access_key.clone(),
-            secret_key: access.secret_key.clone(),
-            buckets: vec![bucket.clone()],
-        };
-        Ok(PlanTarget {
-            name: place.name.clone(),
-            dst: format!("s3://{bucket}/{prefix}"),
-            empty: own
-                .iter()
-                .map(|own| RunAction::Empty { own: own.clone(), below: below.clone() })
-                .collect(),
-            own,
-            seen,
-            bucket: Some((bucket.clone(), prefix.clone())),
-            access: Some(access),
-            server: Some(server),
-            ..PlanTarget::default()
-        })
     }
 }
 
@@ -241,7 +229,7 @@ impl PlanTarget {
 }
 
 /// Port derived from a text, so that a resumed campaign uses the same one unless it is in use.
-fn port(text: &str, taken: &mut Vec<u16>, is_free: &dyn Fn(u16) -> bool) -> Result<u16, String> {
+fn port(text: &str, taken: &mut Vec<u16>, is_free: &dyn Fn(u16) -> bool) -> Option<u16> {
     const FIRST: u16 = 20_000;
     const COUNT: u16 = 10_000;
     // FNV-1a (Fowler, Noll, Vo): any spread is good enough.
@@ -250,10 +238,9 @@ fn port(text: &str, taken: &mut Vec<u16>, is_free: &dyn Fn(u16) -> bool) -> Resu
         .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
     let start = (hash % u32::from(COUNT)) as u16;
     let mut all = (0..200).map(|step| FIRST + (start + step * 7) % COUNT);
-    let port = all.find(|port| !taken.contains(port) && is_free(*port));
-    let port = port.ok_or("no port of this machine is free for a server")?;
+    let port = all.find(|port| !taken.contains(port) && is_free(*port))?;
     taken.push(port);
-    Ok(port)
+    Some(port)
 }
 
 #[cfg(test)]
@@ -275,7 +262,7 @@ mod tests {
         sorted.dedup();
         assert_eq!(sorted.len(), 50);
         assert!(taken.iter().all(|port| (20_000..30_000).contains(port)));
-        assert!(port("a", &mut Vec::new(), &|_| false).is_err());
+        assert_eq!(port("a", &mut Vec::new(), &|_| false), None);
         let odd = port("a", &mut Vec::new(), &|port| port % 2 == 1).unwrap();
         assert_eq!(odd % 2, 1);
     }

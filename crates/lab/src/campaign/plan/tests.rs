@@ -1,8 +1,8 @@
 //! Plans of the repository's campaigns and of small ones: exact commands, groups, controls, parts left out.
 
-use crate::campaign::plan::{PlanEnvironment, PlanOptions, make};
+use crate::campaign::plan::{PlanEnvironment, PlanError, PlanOptions, make};
 use crate::campaign::spec::CampaignSpec;
-use crate::campaign::throttle::DiskThrottle;
+use crate::campaign::throttle::{DiskThrottle, ThrottleError};
 use crate::campaign::tools::{OutputFormat, PROGRAMS};
 use crate::campaign::{CampaignPlan, PlannedCell, RunAction, RunCheck};
 use std::collections::BTreeMap;
@@ -10,8 +10,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-fn no_throttle(_: &Path, _: Option<&Path>) -> Result<DiskThrottle, String> {
-    Err("control groups are not for us".into())
+fn no_throttle(_: &Path, _: Option<&Path>) -> Result<DiskThrottle, ThrottleError> {
+    Err(ThrottleError::NoGroups)
 }
 
 /// A machine with two CPUs and these programs, valid as long as the folder.
@@ -50,11 +50,7 @@ fn all_programs() -> Vec<&'static str> {
 
 fn planned(text: &str, programs: &[&str]) -> Result<CampaignPlan, String> {
     let (_dir, environment) = environment(programs);
-    make(
-        &CampaignSpec::parse("t.toml", text).map_err(|error| error.to_string())?,
-        &options(),
-        &environment,
-    )
+    Ok(make(&CampaignSpec::parse("t.toml", text)?, &options(), &environment)?)
 }
 
 /// Plans a campaign with these lines after its head.
@@ -102,7 +98,7 @@ fn a_place_can_be_another_and_only_what_is_ours_is_emptied() {
     let cp = plan.cells.iter().find(|each| each.cell.series == "cp").unwrap();
     assert!(cp.cell.command.ends_with(" '/mnt/a b/hakobu-a-rsync-parallel/content/'"));
     assert_eq!(plan.places["target"], target);
-    let why = with("taget", "/mnt").unwrap_err();
+    let why = with("taget", "/mnt").unwrap_err().to_string();
     assert!(why.contains("no place 'taget'; did you mean 'target'?"), "{why}");
 }
 
@@ -206,16 +202,16 @@ fn scales_are_checked() {
     let (_dir, environment) = environment(&[]);
     let files = |scale| {
         let plan = make(&spec, &PlanOptions { scale, ..options() }, &environment)?;
-        Ok::<u64, String>(plan.header.data[0].files)
+        Ok::<u64, PlanError>(plan.header.data[0].files)
     };
-    assert_eq!(files(Some(1.0)), Ok(2000));
-    assert_eq!(files(Some(0.001)), Ok(64));
-    assert_eq!(files(None), Ok(200));
+    assert_eq!(files(Some(1.0)).unwrap(), 2000);
+    assert_eq!(files(Some(0.001)).unwrap(), 64);
+    assert_eq!(files(None).unwrap(), 200);
     for wrong in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-        assert!(files(Some(wrong)).is_err(), "{wrong}");
+        assert!(matches!(files(Some(wrong)), Err(PlanError::Scale(_))), "{wrong}");
     }
     // Too many files are refused before they are counted one by one.
-    let why = files(Some(1_000_000.0)).unwrap_err();
+    let why = files(Some(1_000_000.0)).unwrap_err().to_string();
     assert!(why.contains("more than 100000000 files at the scale 1000000"), "{why}");
 }
 
@@ -335,7 +331,7 @@ fn missing_programs_are_left_out_with_what_installs_them() {
         "fpsync: fpsync is not installed; install it with: apt-get install fpart",
         "xcp: xcp is not installed; install it with: cargo install xcp",
         "4 CPUs: needs 4 CPUs, and 2 are usable",
-        "3000 IOPS, 125 MB/s: control groups are not for us",
+        "3000 IOPS, 125 MB/s: there are no control groups",
     ] {
         assert!(said.contains(line), "{line} is not in:\n{said}");
     }

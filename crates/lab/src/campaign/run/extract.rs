@@ -5,6 +5,7 @@ use crate::campaign::run::LEFT_OUT;
 use crate::campaign::tools::OutputFormat;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// Result of an extraction.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -17,11 +18,39 @@ pub(crate) struct ExtractedMetrics {
     pub document: Option<String>,
 }
 
+/// Why an output has no metrics: what follows the name of the command in a sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ExtractError {
+    /// It is not that of a transfer.
+    NoSummary,
+    /// It is not that of fio.
+    NoJson,
+    /// Its JSON is malformed.
+    BadJson,
+    /// Its JSON has no jobs.
+    NoJobs,
+    /// A job of fio failed with this errno.
+    FailedJob(i64),
+}
+
+impl fmt::Display for ExtractError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            ExtractError::NoSummary => "gave no summary line on standard output",
+            ExtractError::NoJson => "gave no JSON on standard output",
+            ExtractError::BadJson => "gave JSON on standard output that cannot be read",
+            ExtractError::NoJobs => "gave JSON without jobs of fio",
+            ExtractError::FailedJob(code) => {
+                return write!(out, "says that a job failed with error {code}");
+            }
+        })
+    }
+}
+
+error_type!(ExtractError: ; );
+
 /// Extracts metrics from an output.
-///
-/// # Errors
-/// The output is malformed: the part of a sentence that follows the name of the command.
-pub(crate) fn extract(how: OutputFormat, output: &[u8]) -> Result<ExtractedMetrics, String> {
+pub(crate) fn extract(how: OutputFormat, output: &[u8]) -> Result<ExtractedMetrics, ExtractError> {
     let text = String::from_utf8_lossy(output);
     match how {
         OutputFormat::Nothing => Ok(ExtractedMetrics::default()),
@@ -54,12 +83,12 @@ fn joblog(text: &str) -> ExtractedMetrics {
 }
 
 /// Uses the last line that is a summary.
-fn own(text: &str) -> Result<ExtractedMetrics, String> {
+fn own(text: &str) -> Result<ExtractedMetrics, ExtractError> {
     let summary = text.lines().rev().find_map(|line| {
         let value: Value = serde_json::from_str(line).ok()?;
         (value.get("event")? == "summary").then_some(value)
     });
-    let summary = summary.ok_or("gave no summary line on standard output")?;
+    let summary = summary.ok_or(ExtractError::NoSummary)?;
     let mut metrics = BTreeMap::new();
     for name in ["bytes", "files", "jobs"] {
         if let Some(number) = summary.get(name).and_then(Value::as_f64) {
@@ -71,14 +100,14 @@ fn own(text: &str) -> Result<ExtractedMetrics, String> {
 }
 
 /// Parses fio's JSON; warnings may precede it.
-fn fio(text: &str) -> Result<ExtractedMetrics, String> {
-    let start = text.find('{').ok_or("gave no JSON on standard output")?;
+fn fio(text: &str) -> Result<ExtractedMetrics, ExtractError> {
+    let start = text.find('{').ok_or(ExtractError::NoJson)?;
     let text = &text[start..];
     let mut documents = serde_json::Deserializer::from_str(text).into_iter::<Value>();
     let document = documents.next().and_then(Result::ok);
-    let document = document.ok_or("gave JSON on standard output that cannot be read")?;
+    let document = document.ok_or(ExtractError::BadJson)?;
     let jobs = document.get("jobs").and_then(Value::as_array).filter(|jobs| !jobs.is_empty());
-    let jobs = jobs.ok_or("gave JSON without jobs of fio")?;
+    let jobs = jobs.ok_or(ExtractError::NoJobs)?;
     let output = text.get(..documents.byte_offset()).map(str::to_owned);
     Ok(ExtractedMetrics { metrics: fio_jobs(jobs)?, verdict: None, document: output })
 }
@@ -109,13 +138,13 @@ impl WeightedMean {
 
 /// Metrics over all jobs, reads and writes: operations and bytes per second are added, mean latencies are
 /// weighted by operations; of percentiles the highest is taken, which is an upper bound.
-pub(crate) fn fio_jobs(jobs: &[Value]) -> Result<BTreeMap<String, f64>, String> {
+pub(crate) fn fio_jobs(jobs: &[Value]) -> Result<BTreeMap<String, f64>, ExtractError> {
     let (mut iops, mut bytes_per_s) = (0.0, 0.0);
     let (mut clat, mut lat) = (WeightedMean::default(), WeightedMean::default());
     let mut metrics: BTreeMap<String, f64> = BTreeMap::new();
     for job in jobs {
         if let Some(code) = job.get("error").and_then(Value::as_i64).filter(|code| *code != 0) {
-            return Err(format!("says that a job failed with error {code}"));
+            return Err(ExtractError::FailedJob(code));
         }
         for way in ["read", "write"] {
             let Some(part) = job.get(way) else { continue };
@@ -203,7 +232,7 @@ and more"#;
             (OutputFormat::Fio, "{}", "without jobs"),
             (OutputFormat::Fio, "{\"jobs\":[{\"error\":5}]}", "failed with error 5"),
         ] {
-            let why = extract(how, text.as_bytes()).unwrap_err();
+            let why = extract(how, text.as_bytes()).unwrap_err().to_string();
             assert!(why.contains(said), "{why}");
         }
         assert_eq!(extract(OutputFormat::Nothing, b"x"), Ok(ExtractedMetrics::default()));

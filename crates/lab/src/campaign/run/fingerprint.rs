@@ -1,6 +1,7 @@
 //! Fingerprint of the environment of a measurement: programs, machine, background load, cost of starting a
 //! job. It identifies neither the machine nor its users.
 
+use crate::campaign::files::nearest_existing;
 use crate::campaign::run::local::LocalBench;
 use crate::campaign::{CampaignPlan, tools};
 use crate::results::{ResultsHeader, SCHEMA, ToolFingerprint};
@@ -107,7 +108,7 @@ pub fn machine(places: &BTreeMap<String, PathBuf>, instance_type: Option<String>
         said.insert(format!("{bytes} bytes of memory, page cache included"));
     }
     for (label, path) in places {
-        let Some(disk) = hakobu_sys::disk::below_path(&nearest_existing(path)) else { continue };
+        let Some(disk) = hakobu_sys::disk::below_path(nearest_existing(path)) else { continue };
         for ceiling in limits.io_ceilings(disk.dev) {
             let what = match (ceiling.operations, ceiling.writes) {
                 (true, true) => "writes",
@@ -134,19 +135,14 @@ pub fn machine(places: &BTreeMap<String, PathBuf>, instance_type: Option<String>
     }
 }
 
-/// Nearest existing ancestor of a path, or the path itself.
-fn nearest_existing(path: &Path) -> PathBuf {
-    path.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/")).to_owned()
-}
-
 /// File system and disk of a place, in words.
 fn volume(path: &Path) -> String {
     let path = nearest_existing(path);
     let mut words = Vec::new();
-    if let Some(mount) = host::mount(&path) {
+    if let Some(mount) = host::mount(path) {
         words.push(format!("{} ({})", mount.kind, mount.options.join(",")));
     }
-    if let Some(disk) = host::disk(&path) {
+    if let Some(disk) = host::disk(path) {
         let mut about = vec![disk.name];
         about.extend(disk.model);
         about.extend(disk.scheduler.map(|scheduler| format!("scheduler {scheduler}")));
@@ -157,7 +153,7 @@ fn volume(path: &Path) -> String {
         words.push(about.join(", "));
     }
     let mut words = if words.is_empty() { "unknown".to_owned() } else { words.join(" on ") };
-    let space = File::open(&path).ok().and_then(|dir| room::space(dir.as_fd()).ok());
+    let space = File::open(path).ok().and_then(|dir| room::space(dir.as_fd()).ok());
     if let Some(space) = space {
         let (free, used) = (bytes(space.free_bytes), bytes(space.used_bytes));
         words.push_str(&format!("; {free} free, {used} used"));
@@ -171,7 +167,7 @@ fn is_named(path: &Path, name: &str) -> bool {
 
 /// Describes a program.
 fn tool(name: &str, words: &Path, local: &LocalBench) -> ToolFingerprint {
-    let Some(path) = find(words) else {
+    let Some(path) = tools::find_program(words, &tools::folders()) else {
         return ToolFingerprint { name: name.to_owned(), ..ToolFingerprint::default() };
     };
     ToolFingerprint {
@@ -180,15 +176,6 @@ fn tool(name: &str, words: &Path, local: &LocalBench) -> ToolFingerprint {
         path: without_home(&path),
         sha256: sha256(&path).unwrap_or_default(),
     }
-}
-
-/// Path of a program, found as by a shell.
-fn find(words: &Path) -> Option<PathBuf> {
-    if words.components().count() > 1 {
-        return words.is_file().then(|| words.to_owned());
-    }
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|dir| dir.join(words)).find(|path| path.is_file())
 }
 
 fn version(path: &Path, local: &LocalBench) -> Option<String> {

@@ -6,24 +6,23 @@ use crate::campaign::run::local::{KILL, RunningSessions, TERMINATE};
 use crate::campaign::run::{CommandEnding, LEFT_OUT, Measurement};
 use crate::campaign::{Launch, OutputSink};
 use crate::results::Run;
-use hakobu_core::error::{Cause, cannot, quoted};
+use hakobu_core::error::{PathError, without_number};
 use hakobu_sys::child::{ChildState, SessionGuard};
 use hakobu_sys::paths::Links;
 use hakobu_sys::proc::ResourceUsage;
 use hakobu_sys::start::{Command, Placement};
 use hakobu_sys::{OwnedFd, child, proc, start};
 use parking_lot::Mutex;
-use std::ffi::{CString, OsString};
+use std::ffi::OsString;
 use std::fs::File;
-use std::io;
 use std::io::Read;
 use std::os::fd::AsRawFd;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
+use std::{fmt, io};
 
 /// Interval of samples and of checks for a stop.
 const TICK: Duration = Duration::from_millis(100);
@@ -37,6 +36,54 @@ const STOPPED_LOOK: Duration = Duration::from_millis(20);
 /// Standard output and standard error of this program.
 const STDOUT: i32 = 1;
 const STDERR: i32 = 2;
+
+/// Why a command or a server did not do its work. How a measured command ended is no error: [`CommandEnding`].
+#[derive(Debug)]
+pub enum CommandError {
+    /// It, or a file that it needs, cannot be used.
+    Path(PathError),
+    /// A call for it failed.
+    System {
+        /// What was to be done, in the words of the message.
+        verb: &'static str,
+        cause: io::Error,
+    },
+    /// Our own reason.
+    Reason(&'static str),
+    /// It ended otherwise than with exit code 0.
+    Failed { command: String, ending: CommandEnding, said: String },
+    /// A server did not begin to serve; its standard error on one line.
+    NotServing(String),
+}
+
+impl fmt::Display for CommandError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CommandError::Path(error) => error.fmt(out),
+            CommandError::System { verb, cause } => {
+                write!(out, "cannot {verb}: {}", without_number(&cause.to_string()))
+            }
+            CommandError::Reason(why) => out.write_str(why),
+            CommandError::Failed { command, ending, said } => {
+                write!(out, "'{command}' {ending}")?;
+                if said.is_empty() { Ok(()) } else { write!(out, "; it said: {said}") }
+            }
+            CommandError::NotServing(said) if said.is_empty() => {
+                out.write_str("it did not say that it listens")
+            }
+            CommandError::NotServing(said) => out.write_str(said),
+        }
+    }
+}
+
+error_type!(CommandError: Path(PathError); System);
+
+impl CommandError {
+    /// Returns a closure for `map_err`.
+    pub fn of(verb: &'static str) -> impl Fn(io::Error) -> CommandError {
+        move |cause| CommandError::System { verb, cause }
+    }
+}
 
 /// Our ends of the pipes of standard output and standard error.
 type Outputs = [Option<io::PipeReader>; 2];
@@ -58,13 +105,19 @@ enum WatchMessage {
 
 impl CommandJob<'_> {
     /// Runs it to its end.
-    pub fn run(&self, stop: &AtomicBool, running: &RunningSessions) -> Result<Measurement, String> {
+    pub fn run(
+        &self,
+        stop: &AtomicBool,
+        running: &RunningSessions,
+    ) -> Result<Measurement, CommandError> {
         let (command, ends, outputs) = self.command()?;
         let name = self.launch.argv.first().map_or("", String::as_str);
-        let failed = |error: io::Error| cannot("run", name, error);
-        let capture = |pipe: Option<io::PipeReader>| pipe.map(OutputCapture::start).transpose();
+        let failed = PathError::of("run", name);
+        let capture = |pipe: Option<io::PipeReader>| {
+            pipe.map(OutputCapture::start).transpose().map_err(&failed)
+        };
         let [stdout, stderr] = outputs;
-        let (stdout, stderr) = (capture(stdout).map_err(failed)?, capture(stderr).map_err(failed)?);
+        let (stdout, stderr) = (capture(stdout)?, capture(stderr)?);
         let all_of =
             |capture: Option<OutputCapture>| capture.map(OutputCapture::finish).unwrap_or_default();
         let (sender, messages) = mpsc::channel();
@@ -79,12 +132,12 @@ impl CommandJob<'_> {
                 let _ = ready.send(());
                 watch(&messages, timeout, stop, recording)
             });
-            let watching = watching.map_err(failed)?;
+            let watching = watching.map_err(&failed)?;
             // From here until the command ends the lab starts nothing.
             let _ = is_ready.recv();
             let own_before = ResourceUsage::of_process();
             let started_before = proc::started();
-            let started = command.start().map_err(failed)?;
+            let started = command.start().map_err(&failed)?;
             let (pid, began) = (started.pid, started.began);
             // Close our copies of its pipe ends, else the output would never end.
             drop(ends);
@@ -106,11 +159,10 @@ impl CommandJob<'_> {
             let collected = waited.and_then(|stopped| Ok((stopped, started.collect()?)));
             drop(under_way);
             running.remove(pid);
-            let (stopped, (end, used)) = collected.map_err(|error| {
-                format!("cannot learn how {} ended: {}", quoted(name), Cause::System(error))
-            })?;
+            let (stopped, (end, used)) = collected.map_err(PathError::of("wait for", name))?;
             // Without the watching thread a timeout would go unnoticed.
-            let watched = watched.map_err(|_| "the thread that watched the command panicked")?;
+            let panicked = CommandError::Reason("the thread that watched the command panicked");
+            let watched = watched.map_err(|_| panicked)?;
             let (load, curves) = watched.load;
             Ok(Measurement {
                 ending: match (end, stopped) {
@@ -149,18 +201,14 @@ impl CommandJob<'_> {
     }
 
     /// Prepares the command, the descriptors that it inherits, and our ends of its pipes.
-    fn command(&self) -> Result<(Command, Vec<OwnedFd>, Outputs), String> {
+    fn command(&self) -> Result<(Command, Vec<OwnedFd>, Outputs), CommandError> {
         let launch = self.launch;
         if launch.argv.is_empty() {
-            return Err("there is no command".into());
+            return Err(CommandError::Reason("there is no command"));
         }
-        let pipe =
-            || io::pipe().map_err(|error| format!("cannot make a pipe: {}", Cause::System(error)));
         let nothing = PathBuf::from("/dev/null");
-        let create = |path: &Path| {
-            let opened = Links::Trusted.open_output(path);
-            opened.map_err(|error| cannot("write", path, error))
-        };
+        let create =
+            |path: &Path| Links::Trusted.open_output(path).map_err(PathError::of("write", path));
         let mut ends: Vec<OwnedFd> = Vec::new();
         let (mut stdio, mut outputs) = ([0, STDOUT, STDERR], [None, None]);
         for (at, output) in outputs.iter_mut().enumerate() {
@@ -169,7 +217,7 @@ impl CommandJob<'_> {
                 (OutputSink::Null, 0) => create(&nothing)?,
                 (OutputSink::File(path), 0) => create(path)?,
                 _ => {
-                    let (ours, theirs) = pipe()?;
+                    let (ours, theirs) = io::pipe().map_err(CommandError::of("make a pipe"))?;
                     *output = Some(ours);
                     theirs.into()
                 }
@@ -178,7 +226,7 @@ impl CommandJob<'_> {
             ends.push(end);
         }
         let input = launch.stdin.as_ref().unwrap_or(&nothing);
-        let stdin = File::open(input).map_err(|error| cannot("read", input, error))?;
+        let stdin = File::open(input).map_err(PathError::of("read", input))?;
         stdio[0] = stdin.as_raw_fd();
         ends.push(stdin.into());
         let mut command = Command::new(launch.argv.iter().map(OsString::from).collect());
@@ -188,12 +236,9 @@ impl CommandJob<'_> {
         // would be stopped (SIGTTOU, SIGTTIN).
         command.place = Placement::Session;
         command.stdio = stdio;
-        if let Some(dir) = &launch.dir {
-            let dir = CString::new(dir.as_os_str().as_bytes());
-            command.dir = Some(dir.map_err(|_| "the working directory holds a NUL")?);
-        }
         if let Some(count) = launch.cpus {
-            let own = proc::affinity(0).map_err(|error| Cause::System(error).to_string())?;
+            let own =
+                proc::affinity(0).map_err(CommandError::of("find out which CPUs may be used"))?;
             command.cpus = own.into_iter().take(count.max(1)).collect();
         }
         Ok((command, ends, outputs))
@@ -436,7 +481,7 @@ mod tests {
         let why = CommandJob { launch: &none, sampled: true }
             .run(&AtomicBool::new(false), &running())
             .unwrap_err();
-        assert_eq!(why, "cannot run '/no/such/program': No such file or directory");
+        assert_eq!(why.to_string(), "cannot run '/no/such/program': No such file or directory");
     }
 
     #[test]
@@ -518,20 +563,19 @@ mod tests {
     }
 
     #[test]
-    fn streams_variables_and_folders() {
-        let mut here = launch("cat; echo $COLOR; pwd");
+    fn streams_and_variables() {
+        let mut here = launch("cat; echo $COLOR");
         here.env.insert("COLOR".into(), "red".into());
-        here.dir = Some("/".into());
         let input = file();
         std::fs::write(&input, "in\n").unwrap();
         here.stdin = Some(input.clone());
-        assert_eq!(String::from_utf8_lossy(&run(&here).stdout), "in\nred\n/\n");
+        assert_eq!(String::from_utf8_lossy(&run(&here).stdout), "in\nred\n");
         std::fs::remove_file(&input).unwrap();
         here.stdin = Some("/no/such".into());
         let why = CommandJob { launch: &here, sampled: true }
             .run(&AtomicBool::new(false), &running())
             .unwrap_err();
-        assert!(why.starts_with("cannot read '/no/such'"), "{why}");
+        assert!(why.to_string().starts_with("cannot read '/no/such'"), "{why}");
     }
 
     #[test]

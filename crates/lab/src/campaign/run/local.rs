@@ -4,13 +4,15 @@
 mod check;
 
 use crate::analysis::statistics;
-use crate::campaign::data::DataRecipe;
-use crate::campaign::own_folder::{FolderMark, OwnFolder};
-use crate::campaign::run::job::CommandJob;
-use crate::campaign::run::{Bench, CheckResult, CommandEnding, Measurement, load, page_cache};
+use crate::campaign::data::{DataError, DataRecipe};
+use crate::campaign::own_folder::{FolderError, FolderMark, OwnFolder};
+use crate::campaign::run::job::{CommandError, CommandJob};
+use crate::campaign::run::{
+    Bench, CheckResult, CommandEnding, Measurement, PrepareError, load, page_cache,
+};
 use crate::campaign::{Launch, RunAction, RunCheck, ServerPlan, data};
 use crate::results::store::RUNNING_FILE;
-use hakobu_core::error::{Cause, cannot};
+use hakobu_core::error::PathError;
 use hakobu_sys::paths::Links;
 use hakobu_sys::{cache, child, host, process};
 use std::collections::BTreeMap;
@@ -101,15 +103,15 @@ impl Bench for LocalBench {
         self.stop.load(Ordering::Relaxed)
     }
 
-    fn make(&mut self, recipe: &DataRecipe, folder: &Path) -> Result<(), String> {
-        data::make(recipe, folder).map(drop).map_err(|error| Cause::System(error).to_string())
+    fn make(&mut self, recipe: &DataRecipe, folder: &Path) -> Result<(), DataError> {
+        data::make(recipe, folder).map(drop)
     }
 
-    fn claim(&mut self, own: &Path) -> Result<(), String> {
+    fn claim(&mut self, own: &Path) -> Result<(), FolderError> {
         OwnFolder::claim(own, FolderMark::Inside).map(drop)
     }
 
-    fn serve(&mut self, server: &ServerPlan) -> Result<(), String> {
+    fn serve(&mut self, server: &ServerPlan) -> Result<(), CommandError> {
         let pid = self.servers.start(server)?;
         self.running.add(pid);
         Ok(())
@@ -124,49 +126,40 @@ impl Bench for LocalBench {
         self.iteration = iteration;
     }
 
-    fn shell(&mut self, command: &str, at_any_rate: bool) -> Result<(), String> {
+    fn shell(&mut self, command: &str, at_any_rate: bool) -> Result<(), CommandError> {
         let argv = ["sh", "-c", command].map(str::to_owned).to_vec();
         let launch = self.numbered(&Launch { argv, ..Launch::default() });
         // Teardown also runs after a stop.
         let never = AtomicBool::new(false);
         let stop: &AtomicBool = if at_any_rate { &never } else { &self.stop };
         let measured = CommandJob { launch: &launch, sampled: false }.run(stop, &self.running)?;
-        let said = String::from_utf8_lossy(&measured.stderr).trim().replace('\n', " ");
         match measured.ending {
             CommandEnding::Exited(0) => Ok(()),
-            CommandEnding::Exited(code) => {
-                let said = if said.is_empty() { said } else { format!("; it said: {said}") };
-                Err(format!("'{command}' ended with exit code {code}{said}"))
-            }
-            CommandEnding::Stopped(signal) => {
-                Err(format!("'{command}' was stopped by signal {signal} and not continued"))
-            }
-            CommandEnding::Killed(_) | CommandEnding::TimedOut => {
-                Err(format!("'{command}' was killed"))
+            ending => {
+                let said = on_one_line(&measured.stderr);
+                Err(CommandError::Failed { command: command.to_owned(), ending, said })
             }
         }
     }
 
-    fn prepare(&mut self, action: &RunAction) -> Result<(), String> {
+    fn prepare(&mut self, action: &RunAction) -> Result<(), PrepareError> {
         match action {
             RunAction::Empty { own, below } => {
-                OwnFolder::claim(own, FolderMark::Inside)?.empty(below)
+                OwnFolder::claim(own, FolderMark::Inside)?.empty(below)?;
             }
-            RunAction::Cold(path) => page_cache::cold(path, &self.stop),
-            RunAction::Warm(path) => page_cache::warm(path, &self.stop),
-            RunAction::Sync => {
-                cache::write_back_everything();
-                Ok(())
-            }
-            RunAction::Shell(command) => self.shell(command, false),
+            RunAction::Cold(path) => page_cache::cold(path, &self.stop)?,
+            RunAction::Warm(path) => page_cache::warm(path, &self.stop)?,
+            RunAction::Sync => cache::write_back_everything(),
+            RunAction::Shell(command) => self.shell(command, false)?,
         }
+        Ok(())
     }
 
     fn cached(&mut self, source: &Path) -> Option<f64> {
         page_cache::cached(source, &self.stop)
     }
 
-    fn measure(&mut self, launch: &Launch) -> Result<Measurement, String> {
+    fn measure(&mut self, launch: &Launch) -> Result<Measurement, CommandError> {
         let launch = self.numbered(launch);
         CommandJob { launch: &launch, sampled: true }.run(&self.stop, &self.running)
     }
@@ -174,6 +167,11 @@ impl Bench for LocalBench {
     fn check(&mut self, check: &RunCheck, seed: u64) -> CheckResult {
         check::check(check, seed)
     }
+}
+
+/// Standard error of a command in a message.
+fn on_one_line(said: &[u8]) -> String {
+    String::from_utf8_lossy(said).trim().replace('\n', " ")
 }
 
 // Embedded servers, each in its own process, so that their resource use is separate from the measured
@@ -198,12 +196,12 @@ impl ServerProcesses {
     }
 
     /// Starts a server and returns its process id once it listens.
-    pub fn start(&mut self, plan: &ServerPlan) -> Result<u32, String> {
+    pub fn start(&mut self, plan: &ServerPlan) -> Result<u32, CommandError> {
         if let Some(folder) = &plan.folder {
             let buckets = plan.buckets.iter().map(|bucket| folder.join(bucket));
             for folder in std::iter::once(folder.clone()).chain(buckets) {
                 let made = Links::Trusted.make_dir(&folder, 0o777, true);
-                made.map_err(|error| cannot("make", &folder, error))?;
+                made.map_err(PathError::of("make", &folder))?;
             }
         }
         let mut command = Command::new(&self.program);
@@ -212,11 +210,12 @@ impl ServerProcesses {
         command.env("AWS_ACCESS_KEY_ID", &plan.access_key);
         command.env("AWS_SECRET_ACCESS_KEY", &plan.secret_key);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(|error| cannot("run", &self.program, error))?;
+        let mut child = command.spawn().map_err(PathError::of("run", &self.program))?;
         let pipes = child.stdout.take().zip(child.stderr.take());
         let pid = child.id();
         self.children.push(child);
-        let (stdout, mut stderr) = pipes.ok_or("its output cannot be read")?;
+        let (stdout, mut stderr) =
+            pipes.ok_or(CommandError::Reason("its output cannot be read"))?;
         let (sender, receiver) = mpsc::channel();
         let read = move || {
             let mut lines = BufReader::new(stdout);
@@ -227,7 +226,7 @@ impl ServerProcesses {
             let _ = std::io::copy(&mut lines, &mut std::io::sink());
         };
         let reading = std::thread::Builder::new().name("server".into()).spawn(read);
-        reading.map_err(|error| format!("cannot start a thread: {}", Cause::System(error)))?;
+        reading.map_err(CommandError::of("start a thread"))?;
         match receiver.recv_timeout(START_MAX) {
             Ok(line) if line.starts_with("listening on ") => {
                 let drain = move || {
@@ -238,11 +237,9 @@ impl ServerProcesses {
             }
             _ => {
                 let _ = child::send(pid, KILL);
-                let mut said = String::new();
-                let _ = stderr.read_to_string(&mut said);
-                let said = said.trim().replace('\n', " ");
-                let why = if said.is_empty() { "it did not say that it listens" } else { &said };
-                Err(why.to_owned())
+                let mut said = Vec::new();
+                let _ = stderr.read_to_end(&mut said);
+                Err(CommandError::NotServing(on_one_line(&said)))
             }
         }
     }
@@ -398,13 +395,13 @@ mod tests {
     #[test]
     fn what_does_not_serve_says_why() {
         let mut servers = ServerProcesses::new("/no/such".into());
-        let why = servers.start(&ServerPlan::default()).unwrap_err();
+        let why = servers.start(&ServerPlan::default()).unwrap_err().to_string();
         assert!(why.starts_with("cannot run '/no/such'"), "{why}");
         let mut servers = ServerProcesses::new("false".into());
-        let why = servers.start(&ServerPlan::default()).unwrap_err();
+        let why = servers.start(&ServerPlan::default()).unwrap_err().to_string();
         assert_eq!(why, "it did not say that it listens");
         let mut servers = ServerProcesses::new("ls".into());
-        let why = servers.start(&ServerPlan::default()).unwrap_err();
+        let why = servers.start(&ServerPlan::default()).unwrap_err().to_string();
         assert!(why.contains("serve") || why.contains("keys"), "{why}");
     }
 }

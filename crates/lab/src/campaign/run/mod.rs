@@ -3,7 +3,7 @@
 
 pub(crate) mod extract;
 pub mod fingerprint;
-mod job;
+pub mod job;
 mod load;
 pub mod local;
 pub mod order;
@@ -12,14 +12,19 @@ mod prove;
 #[cfg(test)]
 mod tests;
 
-use crate::campaign::data::DataRecipe;
+use crate::campaign::data::{DataError, DataRecipe};
+use crate::campaign::own_folder::FolderError;
 use crate::campaign::run::extract::extract;
+use crate::campaign::run::job::CommandError;
 use crate::campaign::run::order::{runs_max, seed_of};
 use crate::campaign::{CampaignPlan, Launch, PlannedCell, RunAction, RunCheck, ServerPlan};
+use crate::results::read::ReadError;
 use crate::results::store::ResultsStore;
 use crate::results::{CampaignEnd, Cell, CheckedFiles, LoadCurves, Run};
+use hakobu_core::error::{PathError, quoted};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::fmt;
+use std::path::{Path, PathBuf};
 
 /// Outcome of a campaign.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,18 +49,51 @@ impl CampaignOutcome {
 /// [`CampaignEnd::reason`] after a stop.
 const STOPPED: &str = "stopped";
 
+/// Why a campaign ended early. Results until then are in the store.
+#[derive(Debug)]
+pub enum CampaignError {
+    /// One of its folders cannot be used.
+    Folder(FolderError),
+    /// A data set cannot be made.
+    Data { name: String, cause: DataError },
+    /// A server cannot be started.
+    Server { label: String, cause: CommandError },
+    /// A command before the first run failed.
+    Setup { cause: CommandError },
+    /// Earlier results cannot be read.
+    Read(ReadError),
+    /// Results cannot be written.
+    Write(PathError),
+}
+
+impl fmt::Display for CampaignError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CampaignError::Folder(error) => error.fmt(out),
+            CampaignError::Data { name, cause } => write!(out, "data set '{name}': {cause}"),
+            CampaignError::Server { label, cause } => write!(out, "server '{label}': {cause}"),
+            CampaignError::Setup { cause } => write!(out, "setup: {cause}"),
+            CampaignError::Read(error) => error.fmt(out),
+            CampaignError::Write(error) => error.fmt(out),
+        }
+    }
+}
+
+error_type!(
+    CampaignError: Folder(FolderError), Read(ReadError), Write(PathError); Data, Server, Setup
+);
+
 /// Runs a campaign, or resumes it: recorded runs are not repeated.
 ///
 /// # Errors
-/// A message: a data set, a server or the setup failed, or results could not be written. Earlier results are
-/// in the store.
+/// A data set, a server or the setup failed, or results could not be written.
 pub fn run(
     plan: &CampaignPlan,
     how: &SessionOptions,
     store: &mut ResultsStore,
     bench: &mut dyn Bench,
     report: &mut dyn FnMut(CampaignEvent<'_>),
-) -> Result<CampaignOutcome, String> {
+) -> Result<CampaignOutcome, CampaignError> {
     let mut session = CampaignSession {
         began_s: bench.now_s() - store.elapsed_s,
         runs: std::mem::take(&mut store.runs),
@@ -102,7 +140,7 @@ pub fn run(
 }
 
 impl CampaignSession<'_> {
-    fn set_up(&mut self) -> Result<(), String> {
+    fn set_up(&mut self) -> Result<(), CampaignError> {
         for own in &self.plan.own {
             self.bench.claim(own)?;
         }
@@ -110,18 +148,19 @@ impl CampaignSession<'_> {
             let name = self.plan.header.data.get(at).map_or("", |data| data.name.as_str());
             (self.report)(CampaignEvent::Data(name));
             let made = self.bench.make(recipe, folder);
-            made.map_err(|why| format!("data set '{name}': {why}"))?;
+            made.map_err(|cause| CampaignError::Data { name: name.to_owned(), cause })?;
         }
         self.serve(&self.plan.servers)?;
         for command in &self.plan.setup {
             (self.report)(CampaignEvent::Setup(command));
-            self.bench.shell(command, false).map_err(|why| format!("setup: {why}"))?;
+            let done = self.bench.shell(command, false);
+            done.map_err(|cause| CampaignError::Setup { cause })?;
         }
         Ok(())
     }
 
     /// Runs block after block; returns the reason for the end.
-    fn blocks(&mut self) -> Result<&'static str, String> {
+    fn blocks(&mut self) -> Result<&'static str, CampaignError> {
         let most = runs_max(self.plan);
         for block in 0.. {
             let cells_of_block = order::cells_of_block(self.plan, block, &self.runs);
@@ -164,7 +203,7 @@ impl CampaignSession<'_> {
     }
 
     /// Makes the remaining counter-experiments; true if all are complete.
-    fn prove(&mut self, how: &SessionOptions) -> Result<bool, String> {
+    fn prove(&mut self, how: &SessionOptions) -> Result<bool, CampaignError> {
         for change in prove::remaining_experiments(self.plan, how, &self.store.folder)? {
             if self.is_over_budget() {
                 break;
@@ -196,16 +235,16 @@ pub trait Bench {
     fn is_stopped(&self) -> bool;
 
     /// Makes a data set in a folder, unless it exists.
-    fn make(&mut self, recipe: &DataRecipe, folder: &Path) -> Result<(), String>;
+    fn make(&mut self, recipe: &DataRecipe, folder: &Path) -> Result<(), DataError>;
 
     /// Creates a folder of the campaign, or recognises it by its mark.
     ///
     /// # Errors
-    /// A message, if the folder has no valid mark.
-    fn claim(&mut self, own: &Path) -> Result<(), String>;
+    /// The folder has no valid mark.
+    fn claim(&mut self, own: &Path) -> Result<(), FolderError>;
 
     /// Starts a server; it accepts requests when this returns, and ends with the bench.
-    fn serve(&mut self, server: &ServerPlan) -> Result<(), String>;
+    fn serve(&mut self, server: &ServerPlan) -> Result<(), CommandError>;
 
     /// Ends all servers.
     fn end_servers(&mut self);
@@ -216,23 +255,53 @@ pub trait Bench {
     /// Runs a shell command, not timed. `at_any_rate` runs it even after a stop.
     ///
     /// # Errors
-    /// A message: it failed, or was ended by a stop.
-    fn shell(&mut self, command: &str, at_any_rate: bool) -> Result<(), String>;
+    /// It failed, or was ended by a stop.
+    fn shell(&mut self, command: &str, at_any_rate: bool) -> Result<(), CommandError>;
 
     /// Performs an action before a run.
-    fn prepare(&mut self, action: &RunAction) -> Result<(), String>;
+    fn prepare(&mut self, action: &RunAction) -> Result<(), PrepareError>;
 
     /// Share of the files below a path in the page cache, 0 to 1; `None` if unknown.
     fn cached(&mut self, source: &Path) -> Option<f64>;
 
     /// Runs and times a command.
-    fn measure(&mut self, launch: &Launch) -> Result<Measurement, String>;
+    fn measure(&mut self, launch: &Launch) -> Result<Measurement, CommandError>;
 
     /// Checks the result of a run. `seed` selects the files to compare.
     fn check(&mut self, check: &RunCheck, seed: u64) -> CheckResult;
 }
 
-/// End of a timed command.
+/// Why an action before a run failed.
+#[derive(Debug)]
+pub enum PrepareError {
+    /// The target cannot be emptied.
+    Folder(FolderError),
+    /// A source cannot be read.
+    Path(PathError),
+    /// Pages of the source stay in the page cache.
+    NotCold { path: PathBuf, stay: u64, pages: u64 },
+    /// A command failed.
+    Command(CommandError),
+}
+
+impl fmt::Display for PrepareError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PrepareError::Folder(error) => error.fmt(out),
+            PrepareError::Path(error) => error.fmt(out),
+            PrepareError::NotCold { path, stay, pages } => write!(
+                out,
+                "{} cannot be made cold: {stay} of {pages} pages stay in the page cache",
+                quoted(path)
+            ),
+            PrepareError::Command(error) => error.fmt(out),
+        }
+    }
+}
+
+error_type!(PrepareError: Folder(FolderError), Path(PathError), Command(CommandError); );
+
+/// End of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommandEnding {
     /// Exited with a code.
@@ -248,6 +317,19 @@ pub enum CommandEnding {
 impl Default for CommandEnding {
     fn default() -> CommandEnding {
         CommandEnding::Exited(0)
+    }
+}
+
+impl fmt::Display for CommandEnding {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CommandEnding::Exited(code) => write!(out, "ended with exit code {code}"),
+            CommandEnding::Killed(signal) => write!(out, "was killed by signal {signal}"),
+            CommandEnding::Stopped(signal) => {
+                write!(out, "was stopped by signal {signal} and not continued, so it was killed")
+            }
+            CommandEnding::TimedOut => out.write_str("took too long and was killed"),
+        }
     }
 }
 
@@ -314,8 +396,8 @@ pub enum CampaignEvent<'a> {
         /// Its result.
         run: &'a Run,
     },
-    /// A teardown command failed, with the reason.
-    Teardown(&'a str),
+    /// A teardown command failed.
+    Teardown(&'a CommandError),
 }
 
 /// Options of a session.
@@ -352,10 +434,11 @@ impl CampaignSession<'_> {
         self.plan.repeat.budget.is_some_and(|budget| self.at_s() >= budget.as_secs_f64())
     }
 
-    pub(super) fn serve(&mut self, servers: &[ServerPlan]) -> Result<(), String> {
+    pub(super) fn serve(&mut self, servers: &[ServerPlan]) -> Result<(), CampaignError> {
         for server in servers {
             let started = self.bench.serve(server);
-            started.map_err(|why| format!("server '{}': {why}", server.label))?;
+            started
+                .map_err(|cause| CampaignError::Server { label: server.label.clone(), cause })?;
         }
         Ok(())
     }
@@ -413,7 +496,7 @@ fn run_prepared(
     let problem = match problem {
         Some(problem) => Some(problem),
         None => match bench.measure(&planned.launch) {
-            Err(why) => Some(why),
+            Err(why) => Some(why.into()),
             Ok(measured) => {
                 lab_cpu_s = measured.lab_cpu_s;
                 let (t_s, values) = measured.curves.clone();
@@ -423,9 +506,7 @@ fn run_prepared(
                 let Run { cell, block, place, warmup, at_s, cached, .. } = run;
                 let exit_code = match measured.ending {
                     CommandEnding::Exited(code) => Some(code),
-                    CommandEnding::Killed(_)
-                    | CommandEnding::TimedOut
-                    | CommandEnding::Stopped(_) => None,
+                    _ => None,
                 };
                 let costs = measured.costs.clone();
                 run = Run { cell, block, place, warmup, at_s, cached, exit_code, ..costs };
@@ -473,15 +554,11 @@ fn conclude(planned: &PlannedCell, bench: &mut dyn Bench) -> Option<String> {
 fn ended_well(launch: &Launch, measured: &Measurement) -> Option<String> {
     let how = match measured.ending {
         CommandEnding::Exited(code) if launch.accepts.accepts(code) => return None,
-        CommandEnding::Exited(code) => format!("ended with exit code {code}"),
-        CommandEnding::Killed(signal) => format!("was killed by signal {signal}"),
-        CommandEnding::Stopped(signal) => {
-            format!("was stopped by signal {signal} and not continued, so it was killed")
-        }
         CommandEnding::TimedOut => {
             let limit_s = launch.timeout.unwrap_or_default().as_secs_f64();
             format!("took longer than {limit_s} s and was killed")
         }
+        ending => ending.to_string(),
     };
     let said = last_line(&measured.stderr).or_else(|| last_line(&measured.stdout));
     Some(match said {
@@ -508,7 +585,7 @@ fn extract_metrics(
             *output = found.document;
             None
         }
-        Err(why) => Some(why),
+        Err(why) => Some(why.into()),
     }
 }
 

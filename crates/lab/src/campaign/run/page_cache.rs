@@ -1,6 +1,8 @@
 //! Page cache of files before a run: evict, load, and measure the cached share.
 
-use hakobu_core::error::{Cause, cannot, quoted};
+use crate::campaign::files::each_file;
+use crate::campaign::run::PrepareError;
+use hakobu_core::error::PathError;
 use hakobu_sys::{AsFd, cache, file};
 use std::fs::File;
 use std::io;
@@ -18,45 +20,29 @@ const BETWEEN: Duration = Duration::from_millis(20);
 fn each(
     path: &Path,
     stop: &AtomicBool,
-    mut each: impl FnMut(&Path) -> Result<(), String>,
-) -> Result<(), String> {
+    mut each: impl FnMut(&Path) -> Result<(), PathError>,
+) -> Result<(), PathError> {
     if path.is_file() {
         return each(path);
     }
-    let mut folders = vec![path.to_owned()];
-    while let Some(folder) = folders.pop() {
-        let entries = std::fs::read_dir(&folder).map_err(|error| cannot("read", &folder, error))?;
-        for entry in entries {
-            if stop.load(Ordering::Relaxed) {
-                return Ok(());
-            }
-            let entry = entry.map_err(|error| cannot("read", &folder, error))?;
-            let kind = entry.file_type().map_err(|error| cannot("read", entry.path(), error))?;
-            if kind.is_dir() {
-                folders.push(entry.path());
-            } else if kind.is_file() {
-                each(&entry.path())?;
-            }
-        }
-    }
-    Ok(())
+    each_file(path, |file| match stop.load(Ordering::Relaxed) {
+        true => Ok(false),
+        false => each(file).map(|()| true),
+    })
 }
 
 /// Evicts files from the page cache, and verifies it.
-pub(super) fn cold(path: &Path, stop: &AtomicBool) -> Result<(), String> {
+pub(super) fn cold(path: &Path, stop: &AtomicBool) -> Result<(), PrepareError> {
     let (mut stay, mut pages) = (0, 0);
     each(path, stop, |name| {
-        let (there, all) = forget(name).map_err(|error| cannot("look at", name, error))?;
+        let (there, all) = forget(name).map_err(PathError::of("look at", name))?;
         stay += there;
         pages += all;
         Ok(())
     })?;
     match stay {
         0 => Ok(()),
-        _ => Err(format!(
-            "{} cannot be made cold: {stay} of {pages} pages stay in the page cache",
-            quoted(path)
-        )),
+        _ => Err(PrepareError::NotCold { path: path.to_owned(), stay, pages }),
     }
 }
 
@@ -84,7 +70,7 @@ fn forget(name: &Path) -> io::Result<(u64, u64)> {
 }
 
 /// Reads files into the page cache.
-pub(super) fn warm(path: &Path, stop: &AtomicBool) -> Result<(), String> {
+pub(super) fn warm(path: &Path, stop: &AtomicBool) -> Result<(), PathError> {
     let mut buffer = vec![0; 256 * 1024];
     each(path, stop, |name| {
         let read = File::open(name).and_then(|mut file| {
@@ -97,7 +83,7 @@ pub(super) fn warm(path: &Path, stop: &AtomicBool) -> Result<(), String> {
                 }
             }
         });
-        read.map_err(|error| cannot("read", name, error))
+        read.map_err(PathError::of("read", name))
     })
 }
 
@@ -107,8 +93,8 @@ pub(super) fn cached(path: &Path, stop: &AtomicBool) -> Option<f64> {
     let looked = each(path, stop, |name| {
         // A file that has vanished has no pages.
         if let Ok(file) = File::open(name) {
-            let pages = cache::resident_pages(file.as_fd())
-                .map_err(|error| Cause::System(error).to_string())?;
+            let pages = cache::resident_pages(file.as_fd());
+            let pages = pages.map_err(PathError::of("look at", name))?;
             there += pages.0;
             all += pages.1;
         }
@@ -145,10 +131,12 @@ mod tests {
                 assert!(cached(&dir, &stop).unwrap() > 0.9);
             }
             // A file system in memory.
-            Err(why) => assert!(why.contains("26 of 26 pages stay"), "{why}"),
+            Err(PrepareError::NotCold { stay: 26, pages: 26, .. }) => {}
+            Err(why) => panic!("{why}"),
         }
         assert_eq!(cached(&dir.join("away"), &AtomicBool::new(true)), None);
-        assert!(warm(&dir.join("no"), &stop).unwrap_err().starts_with("cannot read"));
+        let why = warm(&dir.join("no"), &stop).unwrap_err().to_string();
+        assert!(why.starts_with("cannot read"), "{why}");
         std::fs::remove_dir_all(&dir).unwrap();
     }
 }

@@ -2,9 +2,9 @@
 //! alternate, so that both runs of a pair see the same conditions.
 
 use crate::analysis::{Analysis, analyse};
-use crate::campaign::run::{CampaignEvent, CampaignSession, SessionOptions, order};
+use crate::campaign::run::{CampaignError, CampaignEvent, CampaignSession, SessionOptions, order};
 use crate::campaign::{CampaignPlan, PlannedCell, RunAction, RunCheck, ServerPlan, run};
-use crate::results::read::read;
+use crate::results::read::{ReadError, read};
 use crate::results::{Cell, CounterExperiment, Results, ResultsLine, Run};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -30,7 +30,7 @@ pub(super) fn remaining_experiments(
     plan: &CampaignPlan,
     how: &SessionOptions,
     folder: &Path,
-) -> Result<Vec<ExperimentPlan>, String> {
+) -> Result<Vec<ExperimentPlan>, ReadError> {
     let results = read(folder)?;
     let mut found = Vec::new();
     for cell in cells(&results, &analyse(&results)) {
@@ -178,7 +178,7 @@ fn without_target(planned: &PlannedCell) -> Option<PlannedCell> {
 
 impl CampaignSession<'_> {
     /// Makes an experiment and records it; false if a stop came first.
-    pub(super) fn experiment(&mut self, change: ExperimentPlan) -> Result<bool, String> {
+    pub(super) fn experiment(&mut self, change: ExperimentPlan) -> Result<bool, CampaignError> {
         let ExperimentPlan { mut experiment, planned, servers } = change;
         let plan = self.plan;
         let Some(unchanged) = plan.cells.iter().find(|own| own.cell.id == experiment.cell) else {
@@ -223,7 +223,7 @@ impl CampaignSession<'_> {
     }
 
     /// Replaces the running servers.
-    fn exchange(&mut self, servers: &[ServerPlan]) -> Result<(), String> {
+    fn exchange(&mut self, servers: &[ServerPlan]) -> Result<(), CampaignError> {
         self.bench.end_servers();
         self.serve(servers)
     }

@@ -1,10 +1,12 @@
 //! Whole campaigns with a simulated clock and machine.
 
-use crate::campaign::data::DataRecipe;
+use crate::campaign::data::{DataError, DataRecipe};
+use crate::campaign::own_folder::FolderError;
+use crate::campaign::run::job::CommandError;
 use crate::campaign::run::order::{first_block, runs_max};
 use crate::campaign::run::{
-    Bench, CampaignOutcome, CheckResult, CommandEnding, Measurement, SessionOptions, ended_well,
-    iteration, order, run,
+    Bench, CampaignError, CampaignOutcome, CheckResult, CommandEnding, Measurement, PrepareError,
+    SessionOptions, ended_well, iteration, order, run,
 };
 use crate::campaign::throttle::DiskThrottle;
 use crate::campaign::{
@@ -35,9 +37,12 @@ struct FakeBench {
 }
 
 impl FakeBench {
-    fn fails(&self, what: &str) -> Result<(), String> {
-        let failed = self.fails.iter().any(|word| what.contains(word));
-        if failed { Err(format!("{what} failed")) } else { Ok(()) }
+    fn fails(&self, what: &str) -> Result<(), CommandError> {
+        let (command, ending) = (what.to_owned(), CommandEnding::Exited(9));
+        match self.fails.iter().any(|word| what.contains(word)) {
+            true => Err(CommandError::Failed { command, ending, said: String::new() }),
+            false => Ok(()),
+        }
     }
 }
 
@@ -50,17 +55,17 @@ impl Bench for FakeBench {
         self.stopped
     }
 
-    fn make(&mut self, recipe: &DataRecipe, folder: &Path) -> Result<(), String> {
+    fn make(&mut self, recipe: &DataRecipe, folder: &Path) -> Result<(), DataError> {
         self.log.push(format!("make {} {}", recipe.name, folder.display()));
         Ok(())
     }
 
-    fn claim(&mut self, own: &Path) -> Result<(), String> {
+    fn claim(&mut self, own: &Path) -> Result<(), FolderError> {
         self.log.push(format!("claim {}", own.display()));
-        self.fails("claim")
+        Ok(())
     }
 
-    fn serve(&mut self, server: &ServerPlan) -> Result<(), String> {
+    fn serve(&mut self, server: &ServerPlan) -> Result<(), CommandError> {
         self.log.push(format!("serve {}", server.label));
         self.fails(&server.label)
     }
@@ -69,15 +74,15 @@ impl Bench for FakeBench {
         self.log.push("end servers".into());
     }
 
-    fn shell(&mut self, command: &str, at_any_rate: bool) -> Result<(), String> {
+    fn shell(&mut self, command: &str, at_any_rate: bool) -> Result<(), CommandError> {
         self.log.push(command.to_owned());
         assert!(at_any_rate || !self.stopped, "{command}");
         self.fails(command)
     }
 
-    fn prepare(&mut self, action: &RunAction) -> Result<(), String> {
+    fn prepare(&mut self, action: &RunAction) -> Result<(), PrepareError> {
         self.log.push(format!("{action:?}"));
-        self.fails(&format!("{action:?}"))
+        Ok(self.fails(&format!("{action:?}"))?)
     }
 
     fn cached(&mut self, _: &Path) -> Option<f64> {
@@ -85,7 +90,7 @@ impl Bench for FakeBench {
         Some(0.25)
     }
 
-    fn measure(&mut self, launch: &Launch) -> Result<Measurement, String> {
+    fn measure(&mut self, launch: &Launch) -> Result<Measurement, CommandError> {
         let name = launch.argv.join(" ");
         self.log.push(format!("run {name}"));
         self.fails(&name)?;
@@ -123,7 +128,7 @@ impl Bench for FakeBench {
         }
         self.log.push(format!("check {seed}"));
         let checked = Some(CheckedFiles { files: 3, ..CheckedFiles::default() });
-        CheckResult { checked, problem: self.fails("check").err() }
+        CheckResult { checked, problem: self.fails("check").err().map(String::from) }
     }
 }
 
@@ -183,13 +188,13 @@ fn go(
     plan: &CampaignPlan,
     fake: &mut FakeBench,
     dir: &TestFolder,
-) -> Result<CampaignOutcome, String> {
+) -> Result<CampaignOutcome, CampaignError> {
     // Another test's child holds a copy of the lock between fork(2) and execve(2).
     let mut tries = 0;
     let mut store = loop {
         match ResultsStore::open(&dir.0, &header(plan), "later") {
             Err(StoreError::Locked(_)) if tries < 100 => tries += 1,
-            other => break other?,
+            other => break other.unwrap(),
         }
         std::thread::sleep(Duration::from_millis(10));
     };
@@ -338,10 +343,10 @@ fn everything_in_its_order() {
 #[test]
 fn what_fails_is_said_and_the_rest_goes_on() {
     for (fails, problem, launched) in [
-        ("Sync", "could not be prepared: Sync failed", false),
-        ("check", "check failed", true),
-        ("conclude", "what follows the run failed: conclude failed", true),
-        ("good", "good failed", true),
+        ("Sync", "could not be prepared: 'Sync' ended with exit code 9", false),
+        ("check", "'check' ended with exit code 9", true),
+        ("conclude", "what follows the run failed: 'conclude' ended with exit code 9", true),
+        ("good", "'good' ended with exit code 9", true),
     ] {
         let mut plan = plan(&["good", "other"], repeat(0, 2, 2));
         plan.cells[0].prepare = vec![RunAction::Sync];
@@ -366,13 +371,16 @@ fn what_fails_is_said_and_the_rest_goes_on() {
 
 #[test]
 fn a_setup_that_fails_ends_it_and_is_cleared_away() {
-    for (fails, said) in [("setup", "setup: setup failed"), ("s3", "server 's3': s3 failed")] {
+    for (fails, said) in [
+        ("setup", "setup: 'setup' ended with exit code 9"),
+        ("s3", "server 's3': 's3' ended with exit code 9"),
+    ] {
         let mut plan = plan(&["a"], repeat(0, 1, 1));
         plan.setup = vec!["setup".into()];
         plan.teardown = vec!["teardown".into()];
         plan.servers = vec![ServerPlan { label: "s3".into(), ..ServerPlan::default() }];
         let mut fake = FakeBench { fails: vec![fails], ..FakeBench::default() };
-        assert_eq!(go(&plan, &mut fake, &TestFolder::new()).unwrap_err(), said);
+        assert_eq!(go(&plan, &mut fake, &TestFolder::new()).unwrap_err().to_string(), said);
         let end: Vec<&str> = fake.log.iter().rev().take(2).map(String::as_str).collect();
         assert_eq!(end, ["end servers", "teardown"]);
     }

@@ -96,11 +96,8 @@ fn parse_data_set(name: String, table: &mut TomlTable<'_>) -> Result<DataSpec, S
     let hard_links = table.whole_in("hard_links", 0..=count)?.unwrap_or(0);
     let symlinks = table.whole_in("symlinks", 0..=count)?.unwrap_or(0);
     let ways = [("count", ScaleBy::Count), ("size", ScaleBy::Size), ("none", ScaleBy::Nothing)];
-    let by = match table.text("scale")? {
-        None if count > 1 => ScaleBy::Count,
-        None => ScaleBy::Size,
-        Some(text) => table.meaning("scale", &text, &ways)?,
-    };
+    let usual = if count > 1 { ScaleBy::Count } else { ScaleBy::Size };
+    let by = table.word("scale", &ways)?.unwrap_or(usual);
     let min_count = table.whole_in("min_count", 1..=COUNT_MAX)?.unwrap_or(1);
     let min_bytes = table.size("min_size")?.unwrap_or(1);
     let recipe = DataRecipe {
@@ -140,8 +137,9 @@ fn content(table: &mut TomlTable<'_>) -> Result<FileContent, SpecError> {
     }
 }
 
-fn file_name(name: &str, count: u64) -> Result<String, String> {
-    let why = match name {
+/// Checks a template of file names; fails with what follows its key in a sentence.
+fn file_name(name: &str, count: u64) -> Result<String, &'static str> {
+    Err(match name {
         "" | "." | ".." => "is not a file name",
         text if text.contains(['/', '\0', '\n']) => {
             "must not contain a slash, a NUL or an end of line"
@@ -151,8 +149,7 @@ fn file_name(name: &str, count: u64) -> Result<String, String> {
             "needs {n}, or {n:05}, to name more than one file"
         }
         text => return Ok(text.to_owned()),
-    };
-    Err(why.to_owned())
+    })
 }
 
 fn sizes(table: &mut TomlTable<'_>) -> Result<Option<FileSizes>, SpecError> {

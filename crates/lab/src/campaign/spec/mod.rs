@@ -14,7 +14,7 @@ use crate::campaign::spec::data::DataSpec;
 use crate::campaign::spec::place::PlaceSpec;
 use crate::campaign::spec::rules::{CheckLevel, MachineCondition, RunRules};
 use crate::campaign::spec::toml::{
-    Located, SourceText, SpecError, TomlEntry, TomlTable, TomlValue, is_name,
+    Located, NameKind, SourceText, SpecError, TomlEntry, TomlTable, TomlValue, UnknownName, is_name,
 };
 use crate::campaign::spec::tool::{Placeholders, SweptParameter, ToolSpec};
 use crate::campaign::template::{HIDDEN, ShownPlaceholders, Template};
@@ -129,14 +129,13 @@ impl CampaignSpec {
             let swept = spec.swept(&group.value);
             swept.map_err(|why| top.wrong_at(group.at, "groups", why))?;
         }
-        if let Some(control) = &spec.control
-            && !spec.tools.iter().any(|tool| tool.name == *control)
-        {
-            let hint = toml::hint(control, spec.tools.iter().map(|tool| tool.name.as_str()));
-            return Err(top.wrong("control", format!("there is no tool '{control}'{hint}")));
+        if let Some(control) = &spec.control {
+            let tools = spec.tools.iter().map(|tool| tool.name.as_str());
+            let known = UnknownName::check(NameKind::Tool, control, tools);
+            known.map_err(|why| top.wrong("control", why))?;
         }
         for (tool, spot) in spec.tools.iter().zip(spots) {
-            spec.fits(tool).map_err(|why| source.error(spot, format!("{}: {why}", tool.name)))?;
+            spec.fits(tool, |why| source.error(spot, format!("{}: {why}", tool.name)))?;
         }
         top.end()?;
         spec.header.text = text_without_secrets(&source, &spec)?;
@@ -170,26 +169,26 @@ impl CampaignSpec {
     }
 
     /// Checks that a tool works with all targets, and has all it needs.
-    fn fits(&self, tool: &ToolSpec) -> Result<(), String> {
+    fn fits(&self, tool: &ToolSpec, wrong: impl Fn(&str) -> SpecError) -> Result<(), SpecError> {
         for target in self.targets.iter().filter_map(|name| self.place(name)) {
             let template = tool.template(target).ok_or_else(|| {
                 let verb = if target.is_store() { "upload to" } else { "copy into" };
-                format!("cannot {verb} '{}'; a 'command' can be given", target.name)
+                wrong(&format!("cannot {verb} '{}'; a 'command' can be given", target.name))
             })?;
             let needs_data = template.mentions("src") || template.mentions("list");
             if needs_data && self.data.is_empty() {
-                return Err("needs data, and the campaign has no [data.NAME]".into());
+                return Err(wrong("needs data, and the campaign has no [data.NAME]"));
             }
         }
         let writes = tool.command().is_none_or(|command| command.mentions("dst"));
         match self.targets.is_empty() && writes {
-            true => Err("needs a place to write to, and the campaign has no [place.NAME]".into()),
+            true => Err(wrong("needs a place to write to, and the campaign has no [place.NAME]")),
             false => Ok(()),
         }
     }
 
     /// The x axis: as given, else the only swept parameter if its values are numbers.
-    fn chosen_x(&self, given: Option<String>) -> Result<Option<String>, String> {
+    fn chosen_x(&self, given: Option<String>) -> Result<Option<String>, UnknownName> {
         match (given, &self.sweep[..]) {
             (Some(x), _) if x.is_empty() => Ok(None),
             (Some(x), _) => self.swept(&x).map(|()| Some(x)),
@@ -201,23 +200,24 @@ impl CampaignSpec {
     }
 
     /// Fails if nothing sweeps a parameter.
-    fn swept(&self, name: &str) -> Result<(), String> {
+    fn swept(&self, name: &str) -> Result<(), UnknownName> {
         let own = self.tools.iter().filter_map(|tool| tool.sweep.as_ref()).flatten();
-        let known: Vec<&str> =
-            self.sweep.iter().chain(own).map(|each| each.name.as_str()).collect();
-        match known.contains(&name) {
-            true => Ok(()),
-            false => Err(format!("'{name}' is not swept{}", toml::hint(name, known))),
-        }
+        let known = self.sweep.iter().chain(own).map(|each| each.name.as_str());
+        UnknownName::check(NameKind::Swept, name, known)
+    }
+
+    /// Fails if there is no such place.
+    pub fn has_place(&self, name: &str) -> Result<(), UnknownName> {
+        let known = self.places.iter().map(|place| place.name.as_str());
+        UnknownName::check(NameKind::Place, name, known)
     }
 }
 
 /// Names of targets: as given, else the only place.
 fn targets(top: &mut TomlTable<'_>, places: &[PlaceSpec]) -> Result<Vec<String>, SpecError> {
     let known = || places.iter().map(|place| place.name.as_str());
-    let named = top.each("target", |name| match known().any(|place| place == name) {
-        true => Ok(name.to_owned()),
-        false => Err(format!("there is no place '{name}'{}", toml::hint(name, known()))),
+    let named = top.each("target", |name| {
+        UnknownName::check(NameKind::Place, name, known()).map(|()| name.to_owned())
     })?;
     match named {
         Some(named) => Ok(named),

@@ -2,6 +2,7 @@
 
 use crate::campaign::spec::toml;
 use crate::campaign::spec::toml::{SpecError, TomlTable};
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -52,6 +53,32 @@ pub enum PlaceLocation {
     },
 }
 
+/// Why a text is no place: what follows the name of its key in a sentence.
+#[derive(Debug)]
+pub enum PlaceError {
+    /// It is empty.
+    Empty,
+    /// Its path may lead out of the work folder.
+    Dots,
+    /// It is not an S3 URL, and has to be one.
+    NotS3(String),
+    /// An S3 URL without a bucket.
+    NoBucket(String),
+}
+
+impl fmt::Display for PlaceError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PlaceError::Empty => out.write_str("is empty"),
+            PlaceError::Dots => out.write_str("must not contain '.' or '..'"),
+            PlaceError::NotS3(text) => write!(out, "'{text}' is not an s3:// URL"),
+            PlaceError::NoBucket(url) => write!(out, "'{url}' names no bucket"),
+        }
+    }
+}
+
+error_type!(PlaceError: ; );
+
 impl PlaceSpec {
     /// True for S3.
     pub fn is_store(&self) -> bool {
@@ -62,7 +89,7 @@ impl PlaceSpec {
     ///
     /// # Errors
     /// The reason why it is invalid.
-    pub fn parse_replacement(&self, text: &str) -> Result<PlaceSpec, String> {
+    pub fn parse_replacement(&self, text: &str) -> Result<PlaceSpec, PlaceError> {
         let at = match text.starts_with(SCHEME) {
             true => {
                 let (bucket, prefix) = parts(text)?;
@@ -74,8 +101,8 @@ impl PlaceSpec {
                 };
                 PlaceLocation::Url { bucket, prefix, endpoint, region }
             }
-            false if self.is_store() => return Err(format!("'{text}' is not an s3:// URL")),
-            false if text.trim().is_empty() => return Err("is empty".into()),
+            false if self.is_store() => return Err(PlaceError::NotS3(text.to_owned())),
+            false if text.trim().is_empty() => return Err(PlaceError::Empty),
             false => PlaceLocation::Path(PathBuf::from(text)),
         };
         Ok(PlaceSpec { name: self.name.clone(), at })
@@ -83,12 +110,12 @@ impl PlaceSpec {
 }
 
 /// Bucket and prefix of a URL.
-fn parts(url: &str) -> Result<(String, String), String> {
-    let rest = url.strip_prefix(SCHEME).ok_or_else(|| format!("'{url}' is not an s3:// URL"))?;
+fn parts(url: &str) -> Result<(String, String), PlaceError> {
+    let rest = url.strip_prefix(SCHEME).ok_or_else(|| PlaceError::NotS3(url.to_owned()))?;
     let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
     let prefix = prefix.trim_end_matches('/');
     if bucket.is_empty() {
-        return Err(format!("'{url}' names no bucket"));
+        return Err(PlaceError::NoBucket(url.to_owned()));
     }
     Ok((bucket.to_owned(), prefix.to_owned()))
 }
@@ -120,11 +147,10 @@ fn endpoint_of(table: &mut TomlTable<'_>) -> Result<Option<String>, SpecError> {
     table.parsed("endpoint", |endpoint| {
         let starts = ["http://", "https://"];
         if !starts.iter().any(|start| endpoint.len() > start.len() && endpoint.starts_with(start)) {
-            return Err("must begin with http:// or https://".into());
+            return Err("must begin with http:// or https://");
         }
         if endpoint.contains('@') {
-            let why = "must have no user and password: it is written into results and reports";
-            return Err(why.into());
+            return Err("must have no user and password: it is written into results and reports");
         }
         Ok(endpoint.to_owned())
     })
@@ -135,23 +161,22 @@ pub(super) fn other(
     top: &mut TomlTable<'_>,
     places: &[PlaceSpec],
 ) -> Result<Option<String>, SpecError> {
-    let endpoint = top.inside("prove", |table| {
+    top.section("prove", |table| {
         let endpoint = endpoint_of(table)?;
         if endpoint.is_some() && !places.iter().any(PlaceSpec::is_store) {
             return Err(table.lacks("'endpoint' is for places in S3, and there is none"));
         }
         Ok(endpoint)
-    })?;
-    Ok(endpoint.flatten())
+    })
 }
 
-fn folder(path: &str) -> Result<PathBuf, String> {
+fn folder(path: &str) -> Result<PathBuf, PlaceError> {
     if path.trim().is_empty() {
-        return Err("is empty".into());
+        return Err(PlaceError::Empty);
     }
     let odd = |part: &str| part == ".." || part == ".";
     if path.split('/').any(odd) || path.contains('\0') {
-        return Err("must not contain '.' or '..'".into());
+        return Err(PlaceError::Dots);
     }
     Ok(PathBuf::from(path))
 }

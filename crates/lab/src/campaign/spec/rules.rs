@@ -78,13 +78,12 @@ pub struct RunRules {
 
 /// `[scale]`: the default scale.
 pub(super) fn scale(top: &mut TomlTable<'_>) -> Result<f64, SpecError> {
-    let scale = top.inside("scale", |table| match table.number("default")? {
+    top.section("scale", |table| match table.number("default")? {
         Some(scale) if !is_scale(scale) => {
             Err(table.wrong("default", "must be more than 0 and at most 1000000"))
         }
-        scale => Ok(scale),
-    })?;
-    Ok(scale.flatten().unwrap_or(1.0))
+        scale => Ok(scale.unwrap_or(1.0)),
+    })
 }
 
 /// True if a number is a valid scale.
@@ -132,7 +131,7 @@ pub(super) fn conditions(top: &mut TomlTable<'_>) -> Result<Vec<MachineCondition
 
 /// `[run]`.
 pub(super) fn read(top: &mut TomlTable<'_>, names: &Placeholders) -> Result<RunRules, SpecError> {
-    let rules = top.inside("run", |table| {
+    top.section("run", |table| {
         let mut commands = |key| -> Result<Vec<Template>, SpecError> {
             Ok(table.each(key, |text| names.command(text))?.unwrap_or_default())
         };
@@ -140,10 +139,7 @@ pub(super) fn read(top: &mut TomlTable<'_>, names: &Placeholders) -> Result<RunR
         let (prepare, conclude) = (commands("prepare")?, commands("conclude")?);
         let states =
             [("any", CacheState::Any), ("cold", CacheState::Cold), ("warm", CacheState::Warm)];
-        let cache = match table.text("cache")? {
-            None => CacheState::Any,
-            Some(cache) => table.meaning("cache", &cache, &states)?,
-        };
+        let cache = table.word("cache", &states)?.unwrap_or_default();
         let empty = table.truth("empty")?.unwrap_or(true);
         let sync = table.truth("sync")?.unwrap_or(true);
         let timeout = table.duration("timeout")?.unwrap_or(TIMEOUT);
@@ -151,22 +147,12 @@ pub(super) fn read(top: &mut TomlTable<'_>, names: &Placeholders) -> Result<RunR
             return Err(table.wrong("timeout", "must be more than nothing"));
         }
         Ok(RunRules { setup, teardown, prepare, conclude, cache, empty, sync, timeout })
-    })?;
-    Ok(rules.unwrap_or(RunRules {
-        setup: Vec::new(),
-        teardown: Vec::new(),
-        prepare: Vec::new(),
-        conclude: Vec::new(),
-        cache: CacheState::Any,
-        empty: true,
-        sync: true,
-        timeout: TIMEOUT,
-    }))
+    })
 }
 
 /// `[repeat]`.
 pub(super) fn repeat(top: &mut TomlTable<'_>) -> Result<RepeatRules, SpecError> {
-    let repeat = top.inside("repeat", |table| {
+    top.section("repeat", |table| {
         let warmup = table.whole_in("warmup", 0..=1000)?.unwrap_or(0) as u32;
         let min = table.whole_in("min", 1..=10_000)?.map_or(MIN_RUNS, |min| min as u32);
         let max = table.whole_in("max", 1..=10_000)?.map_or(min.max(MAX_RUNS), |max| max as u32);
@@ -180,16 +166,7 @@ pub(super) fn repeat(top: &mut TomlTable<'_>) -> Result<RepeatRules, SpecError> 
         let budget = table.duration("budget")?;
         let seed = table.whole("seed")?.unwrap_or(1);
         Ok(RepeatRules { warmup, min, max, tight, budget, seed })
-    })?;
-    let usual = RepeatRules {
-        warmup: 0,
-        min: MIN_RUNS,
-        max: MAX_RUNS,
-        tight: TIGHT,
-        budget: None,
-        seed: 1,
-    };
-    Ok(repeat.unwrap_or(usual))
+    })
 }
 
 /// `[check]`.

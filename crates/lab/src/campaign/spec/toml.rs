@@ -27,7 +27,7 @@ impl fmt::Display for SpecError {
     }
 }
 
-impl std::error::Error for SpecError {}
+error_type!(SpecError: ; );
 
 /// Source text and its name.
 #[derive(Clone, Copy, Debug)]
@@ -294,11 +294,20 @@ impl<'a> TomlTable<'a> {
         })
     }
 
-    /// Reads a text and parses it.
-    pub fn parsed<T>(
+    /// Reads a text that is one of some words, and returns its meaning.
+    pub fn word<T: Clone>(
         &mut self,
         key: &'static str,
-        parse: impl FnOnce(&str) -> Result<T, String>,
+        words: &[(&str, T)],
+    ) -> Result<Option<T>, SpecError> {
+        self.text(key)?.map(|text| self.meaning(key, &text, words)).transpose()
+    }
+
+    /// Reads a text and parses it.
+    pub fn parsed<T, E: Display>(
+        &mut self,
+        key: &'static str,
+        parse: impl FnOnce(&str) -> Result<T, E>,
     ) -> Result<Option<T>, SpecError> {
         let Some(text) = self.text(key)? else { return Ok(None) };
         parse(&text).map(Some).map_err(|why| self.wrong(key, why))
@@ -328,10 +337,10 @@ impl<'a> TomlTable<'a> {
     }
 
     /// Reads a list of texts and numbers, or a single one, and parses each.
-    pub fn each<T>(
+    pub fn each<T, E: Display>(
         &mut self,
         key: &'static str,
-        parse: impl Fn(&str) -> Result<T, String>,
+        parse: impl Fn(&str) -> Result<T, E>,
     ) -> Result<Option<Vec<T>>, SpecError> {
         let Some(texts) = self.texts(key)? else { return Ok(None) };
         let one = |text: &Located<String>| {
@@ -444,6 +453,16 @@ impl<'a> TomlTable<'a> {
         read: impl FnOnce(&mut TomlTable<'a>) -> Result<T, SpecError>,
     ) -> Result<Option<T>, SpecError> {
         self.table(key)?.map(|table| table.whole_by(read)).transpose()
+    }
+
+    /// Reads such a subtable; one without keys if it is missing.
+    pub fn section<T>(
+        &mut self,
+        key: &'static str,
+        read: impl FnOnce(&mut TomlTable<'a>) -> Result<T, SpecError>,
+    ) -> Result<T, SpecError> {
+        let empty = TomlTable::new(self.source, self.name(key), self.at, Vec::new());
+        self.table(key)?.unwrap_or(empty).whole_by(read)
     }
 
     fn whole_by<T>(
@@ -589,7 +608,7 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
 }
 
 /// `; did you mean 'NAME'?`, or the list of known words.
-pub fn hint<'a>(word: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
+fn hint<'a>(word: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
     match nearest(word, known.clone()) {
         Some(name) => format!("; did you mean '{name}'?"),
         None => {
@@ -601,6 +620,60 @@ pub fn hint<'a>(word: &str, known: impl IntoIterator<Item = &'a str> + Clone) ->
         }
     }
 }
+
+/// What a name stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameKind {
+    /// A program with a command that is known.
+    KnownTool,
+    /// A place of the campaign.
+    Place,
+    /// A swept parameter.
+    Swept,
+    /// A placeholder in a command.
+    Placeholder,
+    /// A tool of the campaign.
+    Tool,
+}
+
+/// A name that stands for nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownName {
+    kind: NameKind,
+    name: String,
+    hint: String,
+}
+
+impl UnknownName {
+    /// Looks a name up among those that are known.
+    pub fn check<'a>(
+        kind: NameKind,
+        name: &str,
+        known: impl IntoIterator<Item = &'a str> + Clone,
+    ) -> Result<(), UnknownName> {
+        match known.clone().into_iter().any(|known| known == name) {
+            true => Ok(()),
+            false => Err(UnknownName { kind, name: name.to_owned(), hint: hint(name, known) }),
+        }
+    }
+}
+
+impl fmt::Display for UnknownName {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let UnknownName { kind, name, hint } = self;
+        match kind {
+            NameKind::KnownTool => write!(out, "no tool '{name}' is known{hint}"),
+            NameKind::Place => write!(out, "there is no place '{name}'{hint}"),
+            NameKind::Swept => write!(out, "'{name}' is not swept{hint}"),
+            NameKind::Placeholder => {
+                write!(out, "{{{name}}} is not defined: sweep it or set it{hint}")
+            }
+            NameKind::Tool => write!(out, "there is no tool '{name}'{hint}"),
+        }
+    }
+}
+
+error_type!(UnknownName: ; );
 
 #[cfg(test)]
 mod tests {

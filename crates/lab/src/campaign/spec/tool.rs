@@ -2,11 +2,14 @@
 
 use crate::campaign::spec::place::PlaceSpec;
 use crate::campaign::spec::toml;
-use crate::campaign::spec::toml::{SpecError, TomlNamedList, TomlTable};
-use crate::campaign::template::Template;
+use crate::campaign::spec::toml::{NameKind, SpecError, TomlNamedList, TomlTable, UnknownName};
+use crate::campaign::template::{Template, TemplateError};
 use crate::campaign::tools;
 use crate::campaign::tools::{KNOWN, KnownTool, OWN, OutputFormat};
 use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
+use std::error::Error;
+use std::fmt::Display;
 
 /// Most values of a parameter.
 const VALUES_MAX: usize = 1000;
@@ -155,10 +158,12 @@ fn parse_tool(
     let command = table.text("command")?;
     let known = match &used {
         None => None,
-        Some(used) => Some(tools::known_tool(used).ok_or_else(|| {
-            let hint = toml::hint(used, KNOWN.iter().map(|known| known.name));
-            table.wrong("use", format!("no tool '{used}' is known{hint}"))
-        })?),
+        Some(used) => {
+            let names = KNOWN.iter().map(|known| known.name);
+            let is_known = UnknownName::check(NameKind::KnownTool, used, names);
+            is_known.map_err(|why| table.wrong("use", why))?;
+            tools::known_tool(used)
+        }
     };
     let name = match (table.text("name")?, used) {
         (Some(name), _) if name.trim().is_empty() => return Err(table.wrong("name", "is empty")),
@@ -168,7 +173,7 @@ fn parse_tool(
     let own_sweep = table.table("sweep")?.map(|table| sweep(&table)).transpose()?;
     let set = values(table, "set", |name, value| {
         match !toml::is_placeholder(name) || FIXED.contains(&name) {
-            true => Err("cannot be set".into()),
+            true => Err("cannot be set"),
             false => Ok(value.to_owned()),
         }
     })?;
@@ -195,18 +200,20 @@ fn parse_tool(
         name,
         invocation,
         options,
-        needs: table.each("needs", |text| Ok(text.to_owned()))?.unwrap_or_default(),
+        needs: table
+            .each("needs", |text| Ok::<_, Infallible>(text.to_owned()))?
+            .unwrap_or_default(),
         install: table.text("install")?,
         stdin: table.parsed("stdin", |text| names.plain(text))?,
         shell: table.truth("shell")?.unwrap_or(false),
-        env: values(table, "env", |name, value| {
+        env: values(table, "env", |name, value| -> Result<Template, Box<dyn Error>> {
             match name.contains(['=', '\0']) || name.is_empty() {
                 true => Err("is not a name for a variable".into()),
-                false => names.plain(value),
+                false => Ok(names.plain(value)?),
             }
         })?,
         arrives: table.parsed("arrives", |text| names.plain(text))?,
-        output: match table.parsed("extract", output)? {
+        output: match table.word("extract", OUTPUTS)? {
             Some(output) => output,
             None => known.map_or(OutputFormat::Nothing, |known| known.output),
         },
@@ -225,29 +232,25 @@ fn takes_options(invocation: &ToolInvocation) -> bool {
     }
 }
 
-fn output(text: &str) -> Result<OutputFormat, String> {
-    match text {
-        "nothing" => Ok(OutputFormat::Nothing),
-        "fio-json" => Ok(OutputFormat::Fio),
-        "hakobu-json" => Ok(OutputFormat::Own),
-        "joblog" => Ok(OutputFormat::Joblog),
-        other => Err(format!("'{other}' is neither nothing nor fio-json, hakobu-json nor joblog")),
-    }
-}
+/// Outputs from which metrics are extracted, by name.
+const OUTPUTS: &[(&str, OutputFormat)] = &[
+    ("nothing", OutputFormat::Nothing),
+    ("fio-json", OutputFormat::Fio),
+    ("hakobu-json", OutputFormat::Own),
+    ("joblog", OutputFormat::Joblog),
+];
 
 /// Parses a subtable `{ NAME = VALUE }`.
-fn values<T>(
+fn values<T, E: Display>(
     table: &mut TomlTable<'_>,
     key: &'static str,
-    read: impl Fn(&str, &str) -> Result<T, String>,
+    read: impl Fn(&str, &str) -> Result<T, E>,
 ) -> Result<BTreeMap<String, T>, SpecError> {
     let Some(table) = table.table(key)? else { return Ok(BTreeMap::new()) };
     let one = |(name, values): TomlNamedList| {
-        let value = match &values[..] {
-            [value] => read(&name.value, &value.value),
-            _ => Err("takes one value".into()),
-        };
-        let value = value.map_err(|why| table.wrong_at(name.at, &name.value, why))?;
+        let wrong = |why: &dyn Display| table.wrong_at(name.at, &name.value, why);
+        let [value] = &values[..] else { return Err(wrong(&"takes one value")) };
+        let value = read(&name.value, &value.value).map_err(|why| wrong(&why))?;
         Ok((name.value, value))
     };
     table.lists()?.into_iter().map(one).collect()
@@ -284,23 +287,20 @@ impl Placeholders {
     }
 
     /// Fails if a template uses an unknown placeholder.
-    fn check(&self, template: &Template) -> Result<(), String> {
-        let Some(name) = template.names().find(|name| !self.0.contains(*name)) else {
-            return Ok(());
-        };
-        let hint = toml::hint(name, self.0.iter().map(String::as_str));
-        Err(format!("{{{name}}} is not defined: sweep it or set it{hint}"))
+    fn check(&self, template: Template) -> Result<Template, TemplateError> {
+        for name in template.names() {
+            UnknownName::check(NameKind::Placeholder, name, self.0.iter().map(String::as_str))?;
+        }
+        Ok(template)
     }
 
     /// Parses a command; fails on a syntax error or unknown placeholder.
-    pub fn command(&self, text: &str) -> Result<Template, String> {
-        let template = Template::parse(text)?;
-        self.check(&template).map(|()| template)
+    pub fn command(&self, text: &str) -> Result<Template, TemplateError> {
+        self.check(Template::parse(text)?)
     }
 
     /// Parses a text other than a command; fails on an unknown placeholder.
-    pub fn plain(&self, text: &str) -> Result<Template, String> {
-        let template = Template::plain(text);
-        self.check(&template).map(|()| template)
+    pub fn plain(&self, text: &str) -> Result<Template, TemplateError> {
+        self.check(Template::plain(text))
     }
 }

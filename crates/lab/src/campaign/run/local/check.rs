@@ -1,10 +1,12 @@
 //! Checks the result of a run: the files at the target by name, size and, for some of them, content.
 
 use crate::campaign::RunCheck;
+use crate::campaign::data::DataTotals;
+use crate::campaign::files::{each_file, size, totals};
 use crate::campaign::run::CheckResult;
 use crate::campaign::run::order::SplitMix64;
 use crate::results::CheckedFiles;
-use hakobu_core::error::{cannot, quoted};
+use hakobu_core::error::{PathError, quoted};
 use hakobu_tree::compare::first_difference_of_files;
 use std::collections::BTreeMap;
 use std::io;
@@ -17,66 +19,53 @@ pub(super) fn check(check: &RunCheck, seed: u64) -> CheckResult {
         RunCheck::Tree { source, target, compare } => tree(source, target, *compare, seed),
         RunCheck::Count { target, files, bytes } => count(target, *files, *bytes),
     };
-    result.unwrap_or_else(|problem| CheckResult { checked: None, problem: Some(problem) })
+    let failed = |error: PathError| CheckResult { checked: None, problem: Some(error.into()) };
+    result.unwrap_or_else(failed)
 }
 
 /// Regular files below a folder by relative name, with sizes in bytes.
 type Files = BTreeMap<PathBuf, u64>;
 
-fn files(folder: &Path) -> Result<Files, String> {
+fn files(folder: &Path) -> Result<Files, PathError> {
     let mut found = Files::new();
-    let mut folders = vec![PathBuf::new()];
-    while let Some(below) = folders.pop() {
-        let here = folder.join(&below);
-        let entries = std::fs::read_dir(&here).map_err(|error| cannot("look at", &here, error))?;
-        for entry in entries {
-            let entry = entry.map_err(|error| cannot("look at", &here, error))?;
-            let kind = entry.file_type().map_err(|error| cannot("look at", entry.path(), error))?;
-            let name = below.join(entry.file_name());
-            if kind.is_dir() {
-                folders.push(name);
-            } else if kind.is_file() {
-                let meta =
-                    entry.metadata().map_err(|error| cannot("look at", entry.path(), error))?;
-                found.insert(name, meta.len());
-            }
-        }
-    }
+    each_file(folder, |file| {
+        let name = file.strip_prefix(folder).unwrap_or(file);
+        found.insert(name.to_owned(), size(file)?);
+        Ok(true)
+    })?;
     Ok(found)
 }
 
 /// Files of source and target under the same names. A single file may have been copied into a folder or to
 /// another name.
-fn sides(source: &Path, target: &Path) -> Result<[(PathBuf, Files); 2], String> {
+fn sides(source: &Path, target: &Path) -> Result<[(PathBuf, Files); 2], PathError> {
     if !source.is_file() {
         return Ok([(source.to_owned(), files(source)?), (target.to_owned(), files(target)?)]);
     }
     let name = PathBuf::from(source.file_name().unwrap_or_default());
-    let size = |path: &Path| path.metadata().map(|meta| meta.len());
-    let bytes = size(source).map_err(|error| cannot("look at", source, error))?;
+    let meta = source.metadata().map_err(PathError::of("look at", source))?;
     let folder = source.parent().unwrap_or(source).to_owned();
-    let wanted = (folder, Files::from([(name.clone(), bytes)]));
+    let wanted = (folder, Files::from([(name.clone(), meta.len())]));
     if target.is_dir() {
         return Ok([wanted, (target.to_owned(), files(target)?)]);
     }
-    let found = match size(target) {
-        Ok(bytes) => Files::from([(PathBuf::new(), bytes)]),
+    let found = match target.metadata() {
+        // The name of a single file may differ.
+        Ok(meta) => Files::from([(name, meta.len())]),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Files::new(),
-        Err(error) => return Err(cannot("look at", target, error)),
+        Err(error) => return Err(PathError::of("look at", target)(error)),
     };
-    // The name of a single file may differ.
-    let found = found.into_values().map(|bytes| (name.clone(), bytes)).collect();
     Ok([wanted, (target.to_owned(), found)])
 }
 
-fn tree(source: &Path, target: &Path, compare: u64, seed: u64) -> Result<CheckResult, String> {
+fn tree(source: &Path, target: &Path, compare: u64, seed: u64) -> Result<CheckResult, PathError> {
     if !source.exists() {
-        return Err(format!("its source {} is gone", quoted(source)));
+        let problem = Some(format!("its source {} is gone", quoted(source)));
+        return Ok(CheckResult { checked: None, problem });
     }
-    let none = CheckedFiles::default();
     if !target.exists() {
-        let problem = format!("there is no {}", quoted(target));
-        return Ok(CheckResult { checked: Some(none), problem: Some(problem) });
+        let problem = Some(format!("there is no {}", quoted(target)));
+        return Ok(CheckResult { checked: Some(CheckedFiles::default()), problem });
     }
     let [(source, wanted), (target, found)] = sides(source, target)?;
     let mut checked =
@@ -124,7 +113,7 @@ fn differs(source: &Path, target: &Path, name: &Path) -> Option<String> {
     match first_difference_of_files(source, target) {
         Ok(None) => None,
         Ok(Some(at)) => Some(format!("{} differs from its source at byte {at}", quoted(name))),
-        Err(error) => Some(cannot("compare", name, error)),
+        Err(error) => Some(PathError::of("compare", name)(error).into()),
     }
 }
 
@@ -132,12 +121,12 @@ fn count(
     target: &Path,
     files_wanted: u64,
     bytes_wanted: Option<u64>,
-) -> Result<CheckResult, String> {
-    let found = if target.exists() { files(target)? } else { Files::new() };
-    let bytes = found.values().sum();
-    let checked = CheckedFiles { files: found.len() as u64, bytes, compared: 0 };
-    let problem = if checked.files != files_wanted {
-        Some(format!("there are {} files at the target, not {files_wanted}", checked.files))
+) -> Result<CheckResult, PathError> {
+    let found = if target.exists() { totals(target)? } else { DataTotals::default() };
+    let DataTotals { files, bytes } = found;
+    let checked = CheckedFiles { files, bytes, compared: 0 };
+    let problem = if files != files_wanted {
+        Some(format!("there are {files} files at the target, not {files_wanted}"))
     } else {
         let other = bytes_wanted.filter(|wanted| *wanted != bytes);
         other.map(|wanted| format!("there are {bytes} bytes at the target, not {wanted}"))
