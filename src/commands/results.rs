@@ -104,14 +104,14 @@ const OPTIONS: &[Opt<ResultsArgs>] = &[
         },
         _ => it.refuse(arg),
     }),
-    value("output", Some('o'), "PATH", "export: the file; import: the folder").reads(|it, arg| {
-        match &mut it.plan {
+    value("output", Some('o'), "PATH", "export: the file; import: the directory").reads(
+        |it, arg| match &mut it.plan {
             ResultsOptions::Export { output, .. } | ResultsOptions::Import { output, .. } => {
                 put(output, Some(arg.path()))
             }
             _ => it.refuse(arg),
-        }
-    }),
+        },
+    ),
     value("name", Some('n'), "NAME", "import: its name (default: the first file's name)").reads(
         |it, arg| match &mut it.plan {
             ResultsOptions::Import { name, .. } => {

@@ -109,7 +109,7 @@ pub fn plan(
     if !folder.create(BEGUN, format!("{{\"id\":\"{id}\"}}\n").as_bytes()).map_err(failed)? {
         let made = folder.read(PLAN).map_err(failed)?.is_some();
         let what = if made { "a plan" } else { "a plan that is being made, or was not finished" };
-        let hint = "hint: give another folder, or remove this one when no worker needs it";
+        let hint = "hint: give another run folder, or remove this one when no worker needs it";
         let message = format!("cannot plan into {}: it holds {what}\n{hint}", folder.shown());
         return Err(Fatal::new(1, message));
     }

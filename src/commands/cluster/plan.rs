@@ -54,7 +54,7 @@ pub fn make(
         ));
     }
     let Some(run) = args.run.as_deref().map(absolute) else {
-        return Err(refused("give the folder of the run: --run RUN".into()));
+        return Err(refused("missing run folder: --run RUN".into()));
     };
     if let Some(word) = arguments.iter().find(|word| has_secret(word)) {
         let shown = without_secrets(&word.to_string_lossy());

@@ -133,7 +133,7 @@ fn screen(now: &ClusterState, rate: f64, live: bool) -> String {
         (all, _) => planned_bytes as f64 / all as f64 * 100.0,
     };
     let mut out = format!(
-        "{shards} of {}, {entries} of {}, {} of {} bytes ({share:.0} %)\n",
+        "{shards} of {}, {entries} of {}, {} of {} bytes ({share:.0}%)\n",
         things(now.shards as u64, "shard"),
         things(now.planned_entries, "name"),
         digits.size(planned_bytes),
@@ -201,7 +201,7 @@ fn write_textfile(path: &OsStr, now: &ClusterState) -> Result<(), String> {
     let metrics = [
         ("shards", "Shards of the plan.", now.shards as u64),
         ("shards_done", "Shards that are done.", shards),
-        ("shards_redone", "Shards that were done in a second try.", redone),
+        ("shards_redone", "Shards that were done at the second attempt.", redone),
         ("entries", "Entries of the plan.", now.planned_entries),
         ("entries_done", "Entries that are done.", entries),
         ("entries_failed", "Entries that could not be transferred.", failed),

@@ -76,12 +76,12 @@ impl OwnFolder {
         create(parent.as_fd(), &name, path)?;
         let folder = dir::open(parent.as_fd(), &name, false).map_err(|error| {
             match errno::is(&error, errno::ENOTDIR) || errno::is(&error, errno::ELOOP) {
-                true => format!("{} is a symbolic link or no folder: left alone", quoted(path)),
+                true => format!("{} is a symbolic link or no directory: left alone", quoted(path)),
                 false => cannot("open", path, error),
             }
         })?;
         let own = OwnFolder { path: path.to_owned(), parent, name, folder, mark };
-        let uid = meta::of_fd(&own.folder).map_err(|error| cannot("look at", path, error))?.uid;
+        let uid = meta::of_fd(&own.folder).map_err(|error| cannot("access", path, error))?.uid;
         if uid != process::euid() && uid != own.uid_of_new_files() {
             return Err(format!("{} belongs to another user: it is left alone", quoted(path)));
         }
@@ -189,8 +189,8 @@ impl OwnFolder {
         let named = meta::of(self.parent.as_fd(), &self.name, false);
         let same =
             named.and_then(|named| Ok(named.identity() == meta::of_fd(&self.folder)?.identity()));
-        if !same.map_err(|error| cannot("look at", &self.path, error))? {
-            return Err(format!("{} is another folder by now: left alone", quoted(&self.path)));
+        if !same.map_err(|error| cannot("access", &self.path, error))? {
+            return Err(format!("{} is another directory by now: left alone", quoted(&self.path)));
         }
         remove(self.parent.as_fd(), &self.name, &self.path)?;
         match self.mark {
@@ -219,7 +219,7 @@ fn remove(dir: BorrowedFd<'_>, name: &CStr, path: &Path) -> Result<(), String> {
     let kind = match meta::of(dir, name, false) {
         Ok(meta) => meta.kind,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(cannot("look at", path, error)),
+        Err(error) => return Err(cannot("access", path, error)),
     };
     remove_tree(dir, name, kind, bytes, options, &mut problem);
     problem.0.map_or(Ok(()), Err)
@@ -300,9 +300,9 @@ mod tests {
             for (name, said) in [
                 ("full", "was not made by hakobu"),
                 ("copy", "was not made by hakobu"),
-                ("link", "is a symbolic link or no folder"),
-                ("to-own", "is a symbolic link or no folder"),
-                ("file", "is a symbolic link or no folder"),
+                ("link", "is a symbolic link or no directory"),
+                ("to-own", "is a symbolic link or no directory"),
+                ("file", "is a symbolic link or no directory"),
             ] {
                 let why = refused(&path(name), mark);
                 assert!(why.contains(said) && why.contains(name), "{why}");
@@ -341,7 +341,7 @@ mod tests {
         fs::rename(&path, dir.path().join("moved")).unwrap();
         fs::create_dir(&path).unwrap();
         fs::write(path.join("thesis"), "mine").unwrap();
-        assert!(own.remove().unwrap_err().contains("is another folder by now"));
+        assert!(own.remove().unwrap_err().contains("is another directory by now"));
         assert!(path.join("thesis").exists());
     }
 }

@@ -86,7 +86,7 @@ impl ResultsStore {
         let is_new = !path.exists();
         if is_new && let Some(other) = first_entry(folder, |_| true)? {
             return Err(StoreError::Refused(format!(
-                "{} is not empty ({other}) and holds no results: give a new folder",
+                "{} is not empty ({other}) and holds no results: give a new directory",
                 quoted(folder)
             )));
         }
@@ -110,7 +110,7 @@ impl ResultsStore {
         let goes_on = !is_new && !is_begun;
         if goes_on {
             same(&read(folder)?.header, header).map_err(|why| {
-                format!("{} holds other results: {why}; give a new folder", quoted(folder))
+                format!("{} holds other results: {why}; give a new directory", quoted(folder))
             })?;
         }
         let mut samples = append(&folder.join(CURVES_FILE))?;
@@ -208,16 +208,17 @@ fn same(there: &ResultsHeader, wanted: &ResultsHeader) -> Result<(), String> {
         .or_else(|| differs("metric", &there.metric, &wanted.metric));
     let count = |cells: usize| cells.to_string();
     found = found.or_else(|| {
-        differs("number of cells", &count(there.cells.len()), &count(wanted.cells.len()))
+        differs("number of configurations", &count(there.cells.len()), &count(wanted.cells.len()))
     });
     for (old, new) in there.cells.iter().zip(&wanted.cells) {
-        let what = format!("command of cell {}", new.id);
+        let what = format!("command of configuration {}", new.id);
         found = found
             .or_else(|| differs(&what, &without_ports(&old.command), &without_ports(&new.command)));
         let (mut a, mut b) = (old.clone(), new.clone());
         (a.command, b.command) = (String::new(), String::new());
         if found.is_none() && a != b {
-            found = Some(format!("their cell {} has other parameters or conditions", new.id));
+            found =
+                Some(format!("their configuration {} has other parameters or conditions", new.id));
         }
     }
     let fact = |header: &ResultsHeader| {
@@ -316,7 +317,7 @@ fn look(folder: &Path) -> Result<ResultsOverview, String> {
 /// A message: it contains no results, or other files as well.
 pub fn may_remove(folder: &Path) -> Result<(), String> {
     if !folder.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
-        return Err(format!("{} is not a folder", quoted(folder)));
+        return Err(format!("{} is not a directory", quoted(folder)));
     }
     read(folder)?;
     let known = |name: &str| {
@@ -522,12 +523,12 @@ mod tests {
         let changes: [(Change, &str); 7] = [
             (|header| header.name = "m".into(), "their name is 'n', not 'm'"),
             (|header| header.seed = 4, "their seed is '3', not '4'"),
-            (|header| header.cells.truncate(1), "their number of cells is '2', not '1'"),
+            (|header| header.cells.truncate(1), "their number of configurations is '2', not '1'"),
             (
                 |header| header.cells[1].command = "c".into(),
-                "their command of cell 1 is 'b', not 'c'",
+                "their command of configuration 1 is 'b', not 'c'",
             ),
-            (|header| header.cells[1].x = Some(4.0), "their cell 1 has other parameters"),
+            (|header| header.cells[1].x = Some(4.0), "their configuration 1 has other parameters"),
             (|header| header.machine.cpus = 8.0, "their machine is"),
             (|header| header.tools[0].sha256 = "01".into(), "a has changed since"),
         ];
@@ -578,7 +579,7 @@ mod tests {
         assert!(wrong.len() == 1 && wrong[0].contains("broken"), "{wrong:?}");
         assert_eq!(list(Path::new("/no/such")), (Vec::new(), Vec::new()));
         for (name, said) in
-            [("no-results", "holds no results"), ("broken", "line 1"), ("c", "is not a folder")]
+            [("no-results", "holds no results"), ("broken", "line 1"), ("c", "is not a directory")]
         {
             let why = remove(&top.0.join(name)).unwrap_err();
             assert!(why.contains(said), "{why}");

@@ -198,7 +198,7 @@ impl PlanBuilder<'_> {
     fn finish(mut self) -> Result<CampaignPlan, String> {
         if self.plan.cells.is_empty() {
             let why = match self.plan.header.left_out.is_empty() {
-                true => "the campaign has no cell".to_owned(),
+                true => "the campaign has no configuration".to_owned(),
                 false => self.plan.header.left_out.join("; "),
             };
             return Err(format!("there is nothing to run: {why}"));
@@ -427,7 +427,9 @@ impl<'a> PlanBuilder<'a> {
                     group: name.clone(),
                 };
                 if self.plan.cells.len() >= CELLS_MAX {
-                    return Err(format!("more than {CELLS_MAX} cells: less has to be swept"));
+                    return Err(format!(
+                        "more than {CELLS_MAX} configurations: less has to be swept"
+                    ));
                 }
                 let planned = self.cell(&choice);
                 let planned = planned.map_err(|why| format!("tool '{}': {why}", tool.name))?;

@@ -46,7 +46,7 @@ fn each(
 pub(super) fn cold(path: &Path, stop: &AtomicBool) -> Result<(), String> {
     let (mut stay, mut pages) = (0, 0);
     each(path, stop, |name| {
-        let (there, all) = forget(name).map_err(|error| cannot("look at", name, error))?;
+        let (there, all) = forget(name).map_err(|error| cannot("access", name, error))?;
         stay += there;
         pages += all;
         Ok(())

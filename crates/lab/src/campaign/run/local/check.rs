@@ -28,16 +28,16 @@ fn files(folder: &Path) -> Result<Files, String> {
     let mut folders = vec![PathBuf::new()];
     while let Some(below) = folders.pop() {
         let here = folder.join(&below);
-        let entries = std::fs::read_dir(&here).map_err(|error| cannot("look at", &here, error))?;
+        let entries = std::fs::read_dir(&here).map_err(|error| cannot("access", &here, error))?;
         for entry in entries {
-            let entry = entry.map_err(|error| cannot("look at", &here, error))?;
-            let kind = entry.file_type().map_err(|error| cannot("look at", entry.path(), error))?;
+            let entry = entry.map_err(|error| cannot("access", &here, error))?;
+            let kind = entry.file_type().map_err(|error| cannot("access", entry.path(), error))?;
             let name = below.join(entry.file_name());
             if kind.is_dir() {
                 folders.push(name);
             } else if kind.is_file() {
                 let meta =
-                    entry.metadata().map_err(|error| cannot("look at", entry.path(), error))?;
+                    entry.metadata().map_err(|error| cannot("access", entry.path(), error))?;
                 found.insert(name, meta.len());
             }
         }
@@ -53,7 +53,7 @@ fn sides(source: &Path, target: &Path) -> Result<[(PathBuf, Files); 2], String> 
     }
     let name = PathBuf::from(source.file_name().unwrap_or_default());
     let size = |path: &Path| path.metadata().map(|meta| meta.len());
-    let bytes = size(source).map_err(|error| cannot("look at", source, error))?;
+    let bytes = size(source).map_err(|error| cannot("access", source, error))?;
     let folder = source.parent().unwrap_or(source).to_owned();
     let wanted = (folder, Files::from([(name.clone(), bytes)]));
     if target.is_dir() {
@@ -62,7 +62,7 @@ fn sides(source: &Path, target: &Path) -> Result<[(PathBuf, Files); 2], String> 
     let found = match size(target) {
         Ok(bytes) => Files::from([(PathBuf::new(), bytes)]),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Files::new(),
-        Err(error) => return Err(cannot("look at", target, error)),
+        Err(error) => return Err(cannot("access", target, error)),
     };
     // The name of a single file may differ.
     let found = found.into_values().map(|bytes| (name.clone(), bytes)).collect();
