@@ -379,7 +379,7 @@ mod tests {
             ("", "missing server"),
             ("nul", "'nul' cannot be served"),
             ("null x", "'x' is one argument too many"),
-            ("s3", "s3 needs a folder"),
+            ("s3", "missing directory: s3 DIR"),
             ("s3 d e", "'e' is one argument too many"),
             ("s3 d --keys=1", "--keys belongs to null"),
             ("null --access-key=a", "--access-key belongs to s3"),

@@ -575,8 +575,7 @@ fn parse_task(typed: &Typed, list: bool, dump: bool) -> Result<Task, String> {
     }
     if commands.is_empty() {
         return Err(
-            "missing commands, or a campaign (a file that ends in .toml, or a name of --list)"
-                .into(),
+            "missing command or campaign (a file that ends in .toml, or a name of --list)".into()
         );
     }
     Ok(Task::Commands(commands))
@@ -639,7 +638,7 @@ mod tests {
     #[test]
     fn usage() {
         for (line, said) in [
-            ("", "give commands, or a campaign"),
+            ("", "missing command or campaign"),
             ("a.toml|b", "give one campaign: 'a.toml' is not the only argument"),
             ("a| ", "a command is empty"),
             ("a.toml|-n|x", "--command-name goes with commands"),

@@ -226,7 +226,7 @@ fn exports_are_hyperfines() {
 fn usage() {
     let area = Area::tmpfs();
     for (words, said) in [
-        (&["bench"][..], "give commands, or a campaign"),
+        (&["bench"][..], "missing command or campaign"),
         (&["bench", "-r", "0", "true"], "invalid --runs '0': must be at least 1"),
         (&["bench", "none.toml"], "cannot read 'none.toml'"),
         (&["bench", "--style", "loud", "true"], "invalid --style 'loud': give auto, basic"),

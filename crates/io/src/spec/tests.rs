@@ -239,7 +239,10 @@ fn wrong_values_are_named() {
         ("verify=sha1", "--verify=sha1: supported by fio, not by hakobu"),
         ("sync=2", "--sync=2: none of none (0), sync (1), dsync"),
         ("fallocate=2", "--fallocate=2: none of"),
-        ("random_distribution=pareto:0.9", "--random_distribution=pareto:0.9: supported by fio, not by hakobu (random,"),
+        (
+            "random_distribution=pareto:0.9",
+            "--random_distribution=pareto:0.9: supported by fio, not by hakobu (random,",
+        ),
         ("random_distribution=zipf:1", "--random_distribution=zipf:1: theta"),
         ("random_distribution=zipf:1.2:0.25", "--random_distribution=zipf:1.2:0.25: a centre"),
         ("numjobs=0", "--numjobs=0: must be at least 1"),
