@@ -10,6 +10,7 @@ use crate::show::progress::{Progress, ProgressForm};
 use crate::show::{output, screen};
 use crate::{environment, exit, names, number};
 use hakobu_core::error::{Cause, cannot, quoted};
+use hakobu_core::language::Language;
 use hakobu_lab::analysis::analyse;
 use hakobu_lab::analysis::ranking::Baseline;
 use hakobu_lab::campaign::own_folder::{FolderMark, OwnFolder};
@@ -279,7 +280,7 @@ impl BenchProgress {
     /// Makes an empty line; with `quiet` it stays empty. `interactive`: whether one line shows the progress; `None`:
     /// on a terminal.
     pub fn new(quiet: bool, interactive: Option<bool>) -> BenchProgress {
-        let progress = Progress::start(ProgressForm::OnSignal, |_| {});
+        let progress = Progress::start(ProgressForm::OnSignal, Language::English, |_| {});
         let interactive = !quiet && interactive.unwrap_or_else(screen::redraws);
         BenchProgress {
             quiet,

@@ -9,6 +9,7 @@ use crate::limits::{self, LimitArgs};
 use crate::objects::{self, ObjectArgs};
 use crate::show::progress::{Progress, ProgressForm};
 use hakobu_core::error::Cause;
+use hakobu_core::language::Language;
 use hakobu_core::limit::Limiter;
 use hakobu_core::meter::Meter;
 use hakobu_core::unit;
@@ -209,7 +210,7 @@ fn show(plan: &CatOptions) -> Result<u8, String> {
     let meter = Arc::new(Meter::new(1));
     // Output to the terminal would overwrite the bar.
     let form = ProgressForm::of(std::io::stdout().is_terminal().then_some(false), false, false);
-    let progress = Progress::start(form, |_| {});
+    let progress = Progress::start(form, Language::English, |_| {});
     progress.begins(&meter);
     let limiter = plan.limits.base.bytes_per_s_max.map(Limiter::new);
     let mut out = Counted { out: stdout, meter: &meter, limiter };

@@ -12,12 +12,13 @@ use crate::cli::{
     Group, HelpLength, Opt, Refused, Syntax, Table, Typed, flag, parts, push, put, titled, value,
 };
 use crate::show::{Show, ShowOptions, output};
-use crate::{exit, objects};
+use crate::{exit, limits, objects};
 use hakobu_cluster::folder::{self, RunError, RunFolder};
 use hakobu_cluster::plan::{ClusterPlan, EndDirectory, Phase};
 use hakobu_cluster::verify;
 use hakobu_cluster::worker::{WorkerSetup, work};
 use hakobu_core::error::quoted;
+use hakobu_core::language::Language;
 use hakobu_s3::Settings;
 use hakobu_transfer::journal;
 use hakobu_transfer::run::{Control, Outcome, Spec};
@@ -126,6 +127,8 @@ pub struct ClusterArgs {
     pub textfile: Option<OsString>,
     /// `--once`.
     pub once: bool,
+    /// `--lang`.
+    pub language: Language,
     /// `--wait`.
     pub wait: bool,
     /// The engine that was named.
@@ -226,6 +229,8 @@ static WATCHED: Group<ClusterArgs> = titled("Output").with(&[
     flag("json", None, "status: JSON, one object").sets(|asked, on| asked.json = on),
     flag("once", None, "status: show it once, also on a terminal")
         .sets(|asked, on| asked.once = on),
+    value("lang", None, "LANG", "status: language of the bottlenecks: en (default) or ja")
+        .reads(|asked, given| put(&mut asked.language, limits::parse_language(given)?)),
     value("textfile", None, "FILE", "status: write it for Prometheus' node exporter, too")
         .reads(|asked, given| put(&mut asked.textfile, Some(given.value.clone()))),
 ]);

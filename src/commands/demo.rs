@@ -14,6 +14,7 @@ use hakobu_core::error::{Cause, Fatal, quoted};
 use hakobu_core::language::Language;
 use hakobu_core::limit::Limits;
 use hakobu_core::unit::Totals;
+use hakobu_explain::verdict::Help;
 use hakobu_lab::campaign::own_folder::{FolderMark, OwnFolder};
 use hakobu_s3::ops::create_bucket;
 use hakobu_s3::{Addressing, Credentials, Settings, with_client};
@@ -225,7 +226,12 @@ impl Demo<'_> {
         let mut differences = self.verify_stored("verify up", &source)?;
         differences += self.verify_copy("verify down")?;
         if upload.findings.verdict.is_some() || io::stdout().is_terminal() {
-            let found = verdict::sentence(&verdict::of(&upload.findings), Language::English);
+            let mut found = verdict::of(&upload.findings);
+            if let Help::Unknown { experiments } = &mut found.advice.help {
+                // There is no --prove here.
+                *experiments = false;
+            }
+            let found = verdict::sentence(&found, Language::English);
             output::text(&format!("sync up: {found}\n"));
         }
         let text = format!(

@@ -15,6 +15,7 @@ use crate::show::progress::{Progress, ProgressForm};
 use crate::show::screen;
 use crate::{exit, names};
 use hakobu_core::error::{Cause, Operation, quoted};
+use hakobu_core::language::Language;
 use hakobu_core::unit::Kind;
 use hakobu_sys::paths::Links;
 use hakobu_transfer::location::S3Url;
@@ -381,7 +382,9 @@ fn measure(plan: &DuOptions) -> Result<u8, String> {
     let paths: Vec<&Path> = plan.paths.iter().map(Path::new).collect();
     let rows = Arc::clone(&out);
     let progress =
-        Progress::start(ProgressForm::of(None, plan.json, false), move |row| rows.write(row));
+        Progress::start(ProgressForm::of(None, plan.json, false), Language::English, move |row| {
+            rows.write(row)
+        });
     let lines = DuLines::new(plan, &out);
     let excludes = |top: &[u8], below: &[u8], kind: Kind| plan.left_out.excludes(top, below, kind);
     let excludes = (!plan.left_out.is_empty()).then_some(&excludes as Excludes<'_>);

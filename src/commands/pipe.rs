@@ -11,6 +11,7 @@ use crate::show::json::{Paths, line};
 use crate::show::output::{self, Output};
 use crate::show::progress::{Progress, ProgressForm};
 use hakobu_core::error::{Cause, quoted};
+use hakobu_core::language::Language;
 use hakobu_core::limit::Limiter;
 use hakobu_core::meter::Meter;
 use hakobu_s3::ops::head_object;
@@ -145,7 +146,7 @@ fn upload(
         headers.push((CONTENT_TYPE, content_type(&url.key)));
     }
     let meter = Arc::new(Meter::new(1));
-    let progress = Progress::start(ProgressForm::of(None, false, false), |_| {});
+    let progress = Progress::start(ProgressForm::of(None, false, false), Language::English, |_| {});
     progress.begins(&meter);
     let limiter = limits.base.bytes_per_s_max.map(Limiter::new);
     let stream = ObjectStream {

@@ -135,7 +135,7 @@ fn report(plan: &ReportOptions) -> Result<(), String> {
     lane.found(plan.results.len() as u64);
     lane.ahead(plan.results.iter().map(|path| bytes_of(path)).sum());
     meter.all_found();
-    let progress = Progress::start(ProgressForm::of(None, false, false), |_| {});
+    let progress = Progress::start(ProgressForm::of(None, false, false), Language::English, |_| {});
     progress.begins(&meter);
     let mut redaction = plan.redact.then(redaction);
     let parts = plan.results.iter().map(|path| -> Result<ReportPart, String> {

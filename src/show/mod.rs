@@ -268,7 +268,7 @@ impl Show {
             false => ProgressForm::of(wanted.progress, wanted.json, seen),
         };
         let lines = Arc::clone(&stdout);
-        let progress = Progress::start(form, move |line| match form {
+        let progress = Progress::start(form, wanted.language, move |line| match form {
             ProgressForm::States(_) => lines.write_state(line),
             _ => {
                 lines.write(line);

@@ -5,6 +5,7 @@ use super::pace::{Known, Moment, Pace};
 use super::{json, output, screen};
 use crate::number::{self, Digits};
 use hakobu_core::event::Item;
+use hakobu_core::language::Language;
 use hakobu_core::meter::{self, Meter};
 use hakobu_core::unit::Kind;
 use hakobu_transfer::run::Outcome;
@@ -82,6 +83,8 @@ pub struct Progress {
 
 struct Shared {
     form: ProgressForm,
+    /// Language of the bottleneck.
+    language: Language,
     runs: Mutex<Runs>,
     failed: AtomicU64,
     /// A status line of the command, if counters do not show its progress.
@@ -130,9 +133,14 @@ impl Progress {
     /// Makes the progress of a command; `write` receives JSON lines or rsync's. The thread that shows it starts with the first
     /// run or status: a run first reserves descriptors, and growing their table takes the kernel milliseconds (an RCU
     /// grace period) once a process has several threads. If no thread can be started, nothing is shown.
-    pub fn start(form: ProgressForm, write: impl Fn(&[u8]) + Send + Sync + 'static) -> Progress {
+    pub fn start(
+        form: ProgressForm,
+        language: Language,
+        write: impl Fn(&[u8]) + Send + Sync + 'static,
+    ) -> Progress {
         let shared = Arc::new(Shared {
             form,
+            language,
             runs: Mutex::default(),
             failed: AtomicU64::new(0),
             status: Mutex::default(),
@@ -236,8 +244,10 @@ impl Shared {
                 next_line = now.elapsed + LINE;
             }
             match self.form {
-                ProgressForm::Bar { at_once } if at_once || now.elapsed >= LINE => draw(&now),
-                ProgressForm::Lines if due => output::message(&line_text(&now)),
+                ProgressForm::Bar { at_once } if at_once || now.elapsed >= LINE => {
+                    draw(&now, self.language)
+                }
+                ProgressForm::Lines if due => output::message(&line_text(&now, self.language)),
                 ProgressForm::Json if due => (self.write)(&json::line(&ProgressLine::from(&now))),
                 ProgressForm::States(digits) if due => {
                     let mut out = Vec::with_capacity(128);
@@ -248,7 +258,7 @@ impl Shared {
             }
             if self.signalled.swap(false, Relaxed) {
                 let status = self.status.lock().clone();
-                output::message(&status.unwrap_or_else(|| line_text(&now)));
+                output::message(&status.unwrap_or_else(|| line_text(&now, self.language)));
             }
         }
     }
@@ -285,8 +295,8 @@ impl Stops {
     }
 }
 
-fn draw(now: &Moment) {
-    screen::show(&picture(now, screen::room()).join("\n"));
+fn draw(now: &Moment, language: Language) {
+    screen::show(&picture(now, screen::room(), language).join("\n"));
 }
 
 /// Minimum number of cells of the bar.
@@ -296,7 +306,7 @@ const TURNS: [char; 4] = ['|', '/', '-', '\\'];
 
 /// Returns the display of a moment: a bar, which takes the columns that are left, with the amounts beside it, and below
 /// it the counts and rates.
-pub fn picture(now: &Moment, columns: usize) -> [String; 2] {
+pub fn picture(now: &Moment, columns: usize, language: Language) -> [String; 2] {
     let all = amounts(now);
     let length = joined(&all).len();
     let amounts = fitted(all, columns);
@@ -311,7 +321,7 @@ pub fn picture(now: &Moment, columns: usize) -> [String; 2] {
         }
         _ => amounts,
     };
-    [first, fitted(rates(now), columns)]
+    [first, fitted(rates(now, language), columns)]
 }
 
 fn bar(fraction: f64, cells: usize) -> String {
@@ -390,7 +400,7 @@ fn amounts(now: &Moment) -> Vec<LinePart> {
 }
 
 /// Returns the parts of the line below: counts, rates, and the bottleneck.
-fn rates(now: &Moment) -> Vec<LinePart> {
+fn rates(now: &Moment, language: Language) -> Vec<LinePart> {
     let at = &now.at;
     let mut parts = vec![LinePart::new(1, files_text(now))];
     let mean = format!("avg {}/s", number::bytes(now.bytes_per_s_mean as u64));
@@ -416,7 +426,8 @@ fn rates(now: &Moment) -> Vec<LinePart> {
         parts.push(LinePart::new(3, format!("no response for {} s", now.still.as_secs())));
     }
     if let Some(limit) = at.limit {
-        parts.push(LinePart::new(4, format!("limited by {limit}")));
+        let words = language.pick("limited by", "ボトルネック:");
+        parts.push(LinePart::new(4, format!("{words} {}", limit.in_language(language))));
     }
     if now.failed > 0 {
         parts.push(LinePart::new(2, format!("{} failed", number::grouped(now.failed))));
@@ -425,9 +436,9 @@ fn rates(now: &Moment) -> Vec<LinePart> {
 }
 
 /// Returns both in one line, for a pipe and for SIGUSR1.
-pub fn line_text(now: &Moment) -> String {
+pub fn line_text(now: &Moment, language: Language) -> String {
     let mut parts = amounts(now);
-    parts.extend(rates(now));
+    parts.extend(rates(now, language));
     joined(&parts)
 }
 
@@ -518,7 +529,7 @@ impl From<&Moment> for ProgressLine {
             still_s: now.still.as_secs_f64(),
             jobs: now.at.jobs,
             failed: now.failed,
-            limit: now.at.limit,
+            limit: now.at.limit.map(|limit| limit.english),
         }
     }
 }
@@ -647,6 +658,7 @@ mod tests {
         second.all_found();
         assert!(runs.sum().listed);
     }
+    use hakobu_core::language::Bilingual;
     use hakobu_core::meter::Progress;
 
     #[test]
@@ -658,7 +670,7 @@ mod tests {
             bytes: 81_920_000,
             bytes_ahead: 163_840_000,
             jobs: 16,
-            limit: Some("CPU"),
+            limit: Some(Bilingual::same("CPU")),
             ..Progress::default()
         };
         let mut now = Moment {
@@ -670,15 +682,19 @@ mod tests {
             ..Moment::default()
         };
         assert_eq!(joined(&amounts(&now)), "81.92 MB of at least 163.84 MB");
-        let text = |now: &Moment| joined(&rates(now));
+        let text = |now: &Moment| joined(&rates(now, Language::English));
         assert_eq!(
             text(&now),
             "1,500 of at least 2,000 files, 30.00 MB/s (avg 27.31 MB/s), 16 jobs, limited by CPU"
         );
+        let limit = Some(Bilingual { english: "CPU", japanese: "CPU" });
+        let japanese = Moment { at: Progress { limit, ..now.at }, ..now };
+        let japanese = joined(&rates(&japanese, Language::Japanese));
+        assert!(japanese.ends_with(", 16 jobs, ボトルネック: CPU"), "{japanese}");
         (now.at.listed, now.known) = (true, Known::About);
         (now.fraction, now.left) = (Some(0.999), Some(Duration::from_secs(3723)));
         now.failed = 2;
-        let line = line_text(&now);
+        let line = line_text(&now, Language::English);
         assert!(
             line.starts_with("99%, 81.92 MB of about 163.84 MB, 1:02:03 left, 1,500/2,000 files"),
             "{line}"
@@ -689,7 +705,7 @@ mod tests {
         now.still = Duration::from_millis(12_500);
         assert!(text(&now).contains("16 jobs, no response for 12 s, "), "{}", text(&now));
         now.known = Known::Exactly;
-        assert!(line_text(&now).contains("81.92 MB of 163.84 MB"));
+        assert!(line_text(&now, Language::English).contains("81.92 MB of 163.84 MB"));
     }
 
     /// A moment with everything that a display may show.
@@ -703,7 +719,7 @@ mod tests {
             undrained: 12_000_000,
             jobs: 16,
             listed: true,
-            limit: Some("--bwlimit"),
+            limit: Some(Bilingual::same("--bwlimit")),
             ..Progress::default()
         };
         Moment {
@@ -724,10 +740,13 @@ mod tests {
     #[test]
     fn lines_fit_without_cut_parts() {
         let now = busy();
-        let all: Vec<String> =
-            amounts(&now).into_iter().chain(rates(&now)).map(|part| part.text).collect();
+        let all: Vec<String> = amounts(&now)
+            .into_iter()
+            .chain(rates(&now, Language::English))
+            .map(|part| part.text)
+            .collect();
         for columns in 1..220 {
-            let [first, second] = picture(&now, columns);
+            let [first, second] = picture(&now, columns, Language::English);
             let words = first.split_once("] ").map_or(&*first, |(_, words)| words);
             for line in [words, &*second] {
                 let parts = line.split(", ").flat_map(|part| part.split(" ("));
@@ -748,25 +767,28 @@ mod tests {
                 columns >= "[=======>] 50%, 81.92 MB of 163.84 MB, 0:03 left".len()
             );
         }
-        let [first, second] = picture(&now, 56);
+        let [first, second] = picture(&now, 56, Language::English);
         assert_eq!(first, "[========>       ] 50%, 81.92 MB of 163.84 MB, 0:03 left");
         assert_eq!(second, "1,500/2,000 files, 30.00 MB/s, 2 failed");
         let listing = Moment { fraction: None, left: None, known: Known::AtLeast, ..busy() };
-        assert_eq!(picture(&listing, 56)[0], "- 81.92 MB of at least 163.84 MB");
+        assert_eq!(picture(&listing, 56, Language::English)[0], "- 81.92 MB of at least 163.84 MB");
     }
 
     #[test]
     fn the_end_is_no_time_of_zero() {
         let mut now = Moment { left: Some(Duration::ZERO), ..busy() };
         now.still = Duration::from_secs(29);
-        let line = line_text(&now);
+        let line = line_text(&now, Language::English);
         assert!(line.contains(", finishing ..., ") && !line.contains("no response"), "{line}");
         now.at.completing = 1;
-        assert!(line_text(&now).contains("163.84 MB, completing upload ..., "), "{now:?}");
+        assert!(
+            line_text(&now, Language::English).contains("163.84 MB, completing upload ..., "),
+            "{now:?}"
+        );
         now.still = Duration::from_secs(30);
-        assert!(line_text(&now).contains("no response for 30 s"), "{now:?}");
+        assert!(line_text(&now, Language::English).contains("no response for 30 s"), "{now:?}");
         now.at.done = now.at.found;
-        assert!(line_text(&now).contains("0:00 left"), "{now:?}");
+        assert!(line_text(&now, Language::English).contains("0:00 left"), "{now:?}");
     }
 
     #[test]
@@ -774,7 +796,7 @@ mod tests {
         let at = Progress { found: 1500, done: 1500, ..Progress::default() };
         let elapsed = Duration::from_millis(64_600);
         let now = Moment { at, elapsed, entries_per_s: 23.0, ..Moment::default() };
-        assert_eq!(line_text(&now), "1:05, 1,500 files, 23 files/s");
+        assert_eq!(line_text(&now, Language::English), "1:05, 1,500 files, 23 files/s");
     }
 
     #[test]

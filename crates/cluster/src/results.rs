@@ -250,7 +250,7 @@ pub struct RunVerdict {
     /// The resource that limited for most of the time: `disk-iops`; `none` where no resource was
     /// named for half of it.
     pub resource: &'static str,
-    /// The same in a sentence: `CPU`.
+    /// The same in words: `CPU`.
     pub named: &'static str,
     /// WorkerShare of the time of all shards for which it was named.
     pub share: f64,
@@ -316,6 +316,11 @@ fn sum_verdicts<'a>(
 }
 
 impl RunVerdict {
+    /// The resource in words of a language.
+    pub fn words(&self, language: Language) -> &'static str {
+        resource_words(self.of, language)
+    }
+
     /// Whether it names a resource.
     pub fn is_known(&self) -> bool {
         self.of != Resource::None

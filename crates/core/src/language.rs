@@ -33,6 +33,27 @@ impl Language {
     }
 }
 
+/// A text in both languages, for what is named in one place and shown in another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bilingual {
+    /// In English; the value of JSON fields.
+    pub english: &'static str,
+    /// In Japanese.
+    pub japanese: &'static str,
+}
+
+impl Bilingual {
+    /// A name that is the same in both, such as that of an option.
+    pub fn same(name: &'static str) -> Bilingual {
+        Bilingual { english: name, japanese: name }
+    }
+
+    /// Returns the text in a language.
+    pub fn in_language(self, language: Language) -> &'static str {
+        language.pick(self.english, self.japanese)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

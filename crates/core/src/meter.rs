@@ -2,6 +2,7 @@
 //! requests), which the controller of the run adds up. No clock is read for it: mean durations follow from the number
 //! of operations under way (Little's law), and the distribution of time from frequent samples of all workers.
 
+use crate::language::Bilingual;
 use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
 use std::cell::Cell;
@@ -241,7 +242,7 @@ pub struct Meter {
     /// What is going to be found, where that was counted.
     ahead: Mutex<Option<CountedAhead>>,
     /// The present limit, where it is known.
-    limit: Mutex<Option<&'static str>>,
+    limit: Mutex<Option<Bilingual>>,
 }
 
 /// A sum over all lanes, since the beginning but for `doing`, which is now.
@@ -426,8 +427,8 @@ pub struct Progress {
     pub jobs: u64,
     /// All entries were found, or counted ahead.
     pub listed: bool,
-    /// The present limit, in a word or two, where it is known.
-    pub limit: Option<&'static str>,
+    /// The present bottleneck, in a word or two, where it is known.
+    pub limit: Option<Bilingual>,
 }
 
 impl Meter {
@@ -455,7 +456,7 @@ impl Meter {
     }
 
     /// Notes what limits the run now.
-    pub fn set_limit(&self, limit: Option<&'static str>) {
+    pub fn set_limit(&self, limit: Option<Bilingual>) {
         *self.limit.lock() = limit;
     }
 
@@ -704,11 +705,11 @@ mod tests {
         // It was shorter than it said, and another worker knows of that.
         meter.lane(1).settle(1000, 400);
         meter.lane(0).done(1);
-        meter.set_limit(Some("CPU"));
+        meter.set_limit(Some(Bilingual::same("CPU")));
         meter.all_found();
         let after = meter.progress();
         assert_eq!((after.bytes_ahead, after.done, after.listed), (450, 3, true));
-        assert_eq!(after.limit, Some("CPU"));
+        assert_eq!(after.limit, Some(Bilingual::same("CPU")));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use hakobu_cluster::heartbeat::{self, Heartbeat, WorkerState};
 use hakobu_cluster::plan::{COLLECTED, ClusterPlan, Phase};
 use hakobu_cluster::results::{RunResults, RunVerdict, ShardSums};
 use hakobu_core::error::quoted;
+use hakobu_core::language::Language;
 use hakobu_transfer::journal;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -51,7 +52,7 @@ pub fn run(arguments: &[OsString]) -> Result<u8, u8> {
             output::line(&now);
             return Ok(exit::OK);
         }
-        let text = screen(&now, rate, live);
+        let text = screen(&now, rate, live, args.language);
         match live {
             // Home, and clear what is below.
             true => output::text(&format!("\x1b[H\x1b[J{text}")),
@@ -124,7 +125,7 @@ fn look(
     })
 }
 
-fn screen(now: &ClusterState, rate: f64, live: bool) -> String {
+fn screen(now: &ClusterState, rate: f64, live: bool, language: Language) -> String {
     let digits = Digits::default();
     let ShardSums { shards, entries, planned_bytes, failed, .. } = now.done;
     let share = match (now.planned_bytes, now.shards) {
@@ -169,7 +170,8 @@ fn screen(now: &ClusterState, rate: f64, live: bool) -> String {
             }
         };
         let verdict = now.verdicts.get(&beat.worker).filter(|verdict| verdict.is_known());
-        let limited = verdict.map(|verdict| format!("; limited by {}", verdict.named));
+        let words = language.pick("limited by", "ボトルネック:");
+        let limited = verdict.map(|verdict| format!("; {words} {}", verdict.words(language)));
         let limited = limited.unwrap_or_default();
         let up = beat.up_s.max(RATE_MIN_S);
         out.push_str(&format!(

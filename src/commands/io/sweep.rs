@@ -10,6 +10,7 @@ use crate::show::progress::{Progress, ProgressForm};
 use crate::show::{output, screen};
 use crate::{environment, exit, number};
 use hakobu_core::error::{Cause, quoted};
+use hakobu_core::language::Language;
 use hakobu_io::job::Job;
 use hakobu_io::layout::Layout;
 use hakobu_io::run::check;
@@ -214,7 +215,7 @@ impl MedianTable {
             values: BTreeMap::new(),
             is_drawn: screen::redraws(),
             told: BTreeSet::new(),
-            progress: Progress::start(ProgressForm::OnSignal, |_| {}),
+            progress: Progress::start(ProgressForm::OnSignal, Language::English, |_| {}),
         }
     }
 

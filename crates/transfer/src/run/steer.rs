@@ -8,7 +8,7 @@ use crate::object::JOBS_SEED;
 use crate::plan::Spec;
 use crate::plan::objects::Stores;
 use crate::run::Findings;
-use hakobu_core::language::Language;
+use hakobu_core::language::{Bilingual, Language};
 use hakobu_core::limit::{Capacity, Controls, Gate, Limiter, Limits, WorkKind};
 use hakobu_core::meter::{Counts, Meter, PHASES, Phase};
 use hakobu_core::unit::Jobs;
@@ -813,14 +813,18 @@ impl InterimVerdict {
 }
 
 /// Returns the bottleneck that a verdict on these facts names; `None` if it names none.
-pub(super) fn word(verdict: &Verdict) -> Option<&'static str> {
+pub(super) fn word(verdict: &Verdict) -> Option<Bilingual> {
     if verdict.level == Level::NotDetermined {
         return None;
     }
     match (verdict.resource, &verdict.advice.help) {
         (Resource::None, _) => None,
-        (Resource::UserLimit, Help::HigherLimit(option)) => *option,
-        (resource, _) => Some(resource_words(resource, Language::English)),
+        (Resource::UserLimit, Help::HigherLimit(option)) => option.map(Bilingual::same),
+        (resource, _) => {
+            let [english, japanese] =
+                [Language::English, Language::Japanese].map(|of| resource_words(resource, of));
+            Some(Bilingual { english, japanese })
+        }
     }
 }
 

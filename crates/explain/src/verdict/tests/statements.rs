@@ -188,7 +188,20 @@ proptest! {
                 "machine_used_cpus" => full || text.contains(", other processes "),
                 "user_limit_bytes_per_s" => text.contains(&format!(" of {limit}")),
                 "phase_limit_share" if found.resource == Resource::UserLimit => true,
-                signal if signal.starts_with("phase_") => text.contains(&format!("{value} ")),
+                // Shares of all workers' time, where some were idle.
+                signal if signal.starts_with("phase_") => {
+                    let idle = found.evidence.iter().find(|of| of.signal == "idle_units_share");
+                    let share = of.value * (1.0 - idle.map_or(0.0, |idle| idle.value));
+                    text.contains(&format!("{} ", measure(of, share)))
+                }
+                "blocked_share" if of.value < 0.05 => !text.contains("blocked"),
+                "experiment_elasticity" => {
+                    let effects = found.experiments.iter().map(|made| {
+                        measure(of, made.factor.powf(made.elasticity.0))
+                    });
+                    let told = |effect: String| text.contains(&format!("gave {effect} of the throughput"));
+                    effects.into_iter().any(told)
+                }
                 _ => lower.contains(&words),
             };
             prop_assert!(told, "{text}: {of:?}");

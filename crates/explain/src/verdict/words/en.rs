@@ -176,7 +176,7 @@ impl VerdictWords for English {
             "idle_units_share" => "workers idle".to_owned(),
             "told_runs" => "runs with this verdict".to_owned(),
             other => match other.strip_prefix("phase_").and_then(|it| it.strip_suffix("_share")) {
-                Some(phase) => format!("workers {}", doing(phase)),
+                Some(phase) => format!("busy workers {}", doing(phase)),
                 // A signal of another version, from a record.
                 None if name.is_empty() => other.replace('_', " "),
                 None => format!("{}, {name}", other.replace('_', " ")),
@@ -263,13 +263,33 @@ impl VerdictWords for English {
                 let (used, of, others) = (short(*used), short(*of), short(*others));
                 format!("{who} used {used} of {of} CPUs, other processes {others}")
             }
-            Clause::Phases { phases, its } => {
+            Clause::Phases { idle, phases, its } => {
                 let whose = if *its { "its " } else { "" };
+                let of_time = |at| if at == 0 && idle.is_none() { " of their time" } else { "" };
                 let each = phases.iter().enumerate().map(|(at, (phase, part))| {
-                    let of = if at == 0 { " of their time" } else { "" };
-                    format!("{}{of} {}", percent(*part), doing(phase))
+                    format!("{}{} {}", percent(*part), of_time(at), doing(phase))
                 });
-                format!("{whose}workers spent {}", list(each, "and"))
+                let spent = list(each, "and");
+                match idle.map(percent) {
+                    None => format!("{whose}workers spent {spent}"),
+                    Some(idle) if phases.is_empty() => {
+                        format!("{whose}workers were idle {idle} of the time")
+                    }
+                    Some(idle) => {
+                        format!("{whose}workers were idle {idle} of the time and spent {spent}")
+                    }
+                }
+            }
+            Clause::Experiment { changed, factor, effect } => {
+                let what = match changed {
+                    Resource::Latency => "jobs",
+                    other => self::changed(other.name()).trim_start_matches("the "),
+                };
+                let factor = match *factor {
+                    0.5 => format!("half the {what}"),
+                    factor => format!("{factor:.1} times the {what}"),
+                };
+                format!("{factor} gave {} of the throughput", percent(*effect))
             }
             Clause::Limit(of) => {
                 let (share, limit) = against_limit(of);

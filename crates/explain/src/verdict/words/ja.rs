@@ -178,7 +178,7 @@ impl VerdictWords for Japanese {
             "idle_units_share" => "空きワーカー".to_owned(),
             "told_runs" => "この判定の測定回数".to_owned(),
             other => match other.strip_prefix("phase_").and_then(|it| it.strip_suffix("_share")) {
-                Some(phase) => format!("ワーカー: {}", doing(phase)),
+                Some(phase) => format!("稼働中のワーカー: {}", doing(phase)),
                 None if name.is_empty() => other.replace('_', " "),
                 None => format!("{} ({name})", other.replace('_', " ")),
             },
@@ -266,10 +266,24 @@ impl VerdictWords for Japanese {
                 let (used, of, others) = (short(*used), short(*of), short(*others));
                 format!("{who} {used} / {of}、他のプロセスは {others}")
             }
-            Clause::Phases { phases, .. } => {
-                let each = phases
-                    .iter()
-                    .map(|(phase, share)| format!("{} {}", doing(phase), percent(*share)));
+            Clause::Experiment { changed, factor, effect } => {
+                let what = match changed {
+                    Resource::Latency => "並列数".to_owned(),
+                    other => self::changed(other.name()).trim_start().to_owned(),
+                };
+                let factor = match *factor {
+                    0.5 => "半分".to_owned(),
+                    factor => format!(" {factor:.1} 倍"),
+                };
+                format!("{what}を{factor}にすると速度は {}", percent(*effect))
+            }
+            Clause::Phases { idle, phases, .. } => {
+                let idle = idle.map(|share| format!("空き {}", percent(share)));
+                let each = idle.into_iter().chain(
+                    phases
+                        .iter()
+                        .map(|(phase, share)| format!("{} {}", doing(phase), percent(*share))),
+                );
                 format!("ワーカーの時間の内訳は{}", each.collect::<Vec<_>>().join("、"))
             }
             Clause::Limit(of) => {

@@ -14,6 +14,8 @@ use hakobu_core::number::{bytes, grouped};
 
 /// Most clauses in a sentence.
 const CLAUSES_MAX: usize = 3;
+/// Share of the time from which a sentence says that threads were blocked.
+const BLOCKED_TOLD: f64 = 0.05;
 
 /// Texts of one language.
 trait VerdictWords {
@@ -86,9 +88,17 @@ pub fn advice_words(verdict: &Verdict, language: Language) -> String {
 /// The verdict: `Bottleneck: WHAT (evidence). What would help.`
 pub fn sentence(verdict: &Verdict, language: Language) -> String {
     let texts = texts(language);
+    let found = clauses(verdict);
+    let mut advice = verdict.advice.clone();
+    if let Help::Cpus { others_cpus, .. } = &mut advice.help
+        && found.iter().any(|clause| matches!(clause, Clause::Cpus { others: Some(_), .. }))
+    {
+        // The evidence says how much other processes use.
+        *others_cpus = None;
+    }
+    let advice = texts.advice(&advice, &verdict.open);
     let clauses: Vec<String> =
-        clauses(verdict).iter().map(|clause| texts.clause(clause, verdict.about)).collect();
-    let advice = advice_words(verdict, language);
+        found.iter().map(|clause| texts.clause(clause, verdict.about)).collect();
     match (verdict.resource, &verdict.advice.help) {
         (Resource::None, Help::Unknown { .. }) => texts.unknown(&clauses, &advice),
         (Resource::None, _) => texts.too_little(&clauses, &advice),
@@ -103,8 +113,11 @@ enum Clause<'a> {
     OwnCpus { used: f64, of: f64 },
     /// CPUs used by the work and by other processes.
     Cpus { used: f64, of: f64, others: Option<f64> },
-    /// Phases of the workers with their shares of the time, longest first; `its`: whose workers was said before.
-    Phases { phases: Vec<(&'a str, f64)>, its: bool },
+    /// Phases of the workers with their shares of the time of all workers, longest first; the share in which they were
+    /// idle; `its`: whose workers was said before.
+    Phases { idle: Option<f64>, phases: Vec<(&'a str, f64)>, its: bool },
+    /// An experiment: throughput changed by `effect` when the resource changed by `factor`.
+    Experiment { changed: Resource, factor: f64, effect: f64 },
     /// Rate under a limit that the user set.
     Limit(&'a Evidence),
     /// A signal by itself.
@@ -116,8 +129,11 @@ fn clauses(verdict: &Verdict) -> Vec<Clause<'_>> {
     let evidence = &verdict.evidence;
     let find = |signal: &str| evidence.iter().find(|of| of.signal == signal);
     let is_limit = verdict.resource == Resource::UserLimit;
+    // Phases are shares of the busy workers' time: beside the idle ones they become shares of all.
+    let idle = find("idle_units_share").map(|of| of.value);
+    let busy = 1.0 - idle.unwrap_or_default();
     let mut phases: Vec<(&str, f64)> = Vec::new();
-    for (name, share) in evidence.iter().filter_map(|of| Some((phase(of)?, of.value))) {
+    for (name, share) in evidence.iter().filter_map(|of| Some((phase(of)?, busy * of.value))) {
         let is_known = phases.iter().any(|(known, _)| *known == name);
         // The rate under the limit implies that workers wait for it.
         let is_implied = is_limit && name == "limit";
@@ -125,7 +141,7 @@ fn clauses(verdict: &Verdict) -> Vec<Clause<'_>> {
             phases.push((name, share));
         }
     }
-    let mut phases = Some(phases).filter(|phases| !phases.is_empty());
+    let mut phases = Some(phases).filter(|phases| !phases.is_empty() || idle.is_some());
     let mut found: Vec<Clause<'_>> = Vec::new();
     for of in evidence {
         let clause = match &*of.signal {
@@ -140,13 +156,29 @@ fn clauses(verdict: &Verdict) -> Vec<Clause<'_>> {
             }
             "machine_used_cpus" if find("cpu_used_cpus").is_some() => continue,
             "user_limit_per_s" | "user_limit_bytes_per_s" if is_limit => Clause::Limit(of),
-            _ if phase(of).is_some() => match phases.take() {
+            _ if phase(of).is_some() || of.signal == "idle_units_share" => match phases.take() {
                 Some(phases) => {
                     let its = matches!(found.last(), Some(Clause::Cpus { .. }));
-                    Clause::Phases { phases, its }
+                    Clause::Phases { idle, phases, its }
                 }
                 None => continue,
             },
+            // That they hardly ever were rules disks out, which is no news beside what rules them in.
+            "blocked_share" if of.value < BLOCKED_TOLD => continue,
+            "experiment_elasticity" => {
+                let made = verdict
+                    .experiments
+                    .iter()
+                    .find(|made| made.resource.name() == of.of && made.elasticity.0 == of.value);
+                match made {
+                    Some(made) => Clause::Experiment {
+                        changed: made.resource,
+                        factor: made.factor,
+                        effect: made.factor.powf(of.value),
+                    },
+                    None => Clause::Signal(of),
+                }
+            }
             _ => Clause::Signal(of),
         };
         // Claims that disagree may share evidence.
