@@ -198,7 +198,7 @@ pub(super) fn find(result: Option<&OsString>) -> Result<PathBuf, String> {
         let (listed, _) = store::list(&environment::results_folder()?);
         let newest = listed.into_iter().next_back().map(|listed| listed.folder);
         return newest
-            .ok_or_else(|| "there are no results yet: hakobu bench makes some".to_owned());
+            .ok_or_else(|| "there are no results yet: hakobu bench creates some".to_owned());
     };
     let path = Path::new(result);
     if path.exists() || path.components().count() != 1 {

@@ -204,7 +204,7 @@ impl SyncArgs {
         };
         self.wanted.notes.extend(self.filters.note(concerned.any()).map_err(usage)?);
         if concerned.any() && self.policy.list_only {
-            return Err(usage("a list of s3:// is made by hakobu ls".into()));
+            return Err(usage("--list-only does not list s3:// (hakobu ls does)".into()));
         }
         let limits = self.limits.of_run(concerned.any()).map_err(usage)?;
         let objects = std::mem::take(&mut self.objects);

@@ -145,7 +145,7 @@ fn make(
         return Err(fatal);
     }
     if outcome.stopped {
-        return Err(Fatal::new(20, "interrupted: no plan was made"));
+        return Err(Fatal::new(20, "interrupted: no plan was written"));
     }
     let failed = |error: RunError| Fatal::new(11, error.message);
     planner.close_all().map_err(failed)?;

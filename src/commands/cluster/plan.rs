@@ -100,7 +100,7 @@ pub fn make(
     };
     (wanted.command, wanted.done) = ("cluster plan", "planned");
     (wanted.line, wanted.dry_run) = (Line::None, true);
-    wanted.resume = "no plan was made";
+    wanted.resume = "no plan was written";
     let json = wanted.json;
     let quiet = wanted.quiet;
     let session = Session::start(wanted, exit::of_sync)?;

@@ -53,7 +53,7 @@ impl OwnFolder {
         }
         if !own.is_empty()? {
             return Err(format!(
-                "{} holds files and was not made by hakobu: it is left alone\n\
+                "{} holds files and was not created by hakobu: it is left alone\n\
                  hint: move it away or remove it, or choose another place",
                 quoted(path)
             ));
@@ -298,8 +298,8 @@ mod tests {
         symlink(path("own"), path("to-own")).unwrap();
         for mark in [FolderMark::Inside, FolderMark::Beside] {
             for (name, said) in [
-                ("full", "was not made by hakobu"),
-                ("copy", "was not made by hakobu"),
+                ("full", "was not created by hakobu"),
+                ("copy", "was not created by hakobu"),
                 ("link", "is a symbolic link or no directory"),
                 ("to-own", "is a symbolic link or no directory"),
                 ("file", "is a symbolic link or no directory"),

@@ -449,7 +449,7 @@ fn name_in_parent(
         Ok(dir) => Some(dir),
         Err(error) if !real && errno::is(&error, errno::ENOENT) => None,
         Err(error) if errno::is(&error, errno::ENOENT) => {
-            let hint = if has_mkpath(spec) { " (--mkpath makes it)" } else { "" };
+            let hint = if has_mkpath(spec) { " (--mkpath creates it)" } else { "" };
             let message = format!("the target directory {} does not exist{hint}", quoted(open_as));
             return Err(Fatal::new(3, message));
         }
@@ -487,7 +487,7 @@ fn make(path: &Path, spec: &Spec, umask: u32) -> Result<bool, Fatal> {
         }
         let hint = match error.kind() {
             io::ErrorKind::NotFound if !spec.mkpath && has_mkpath(spec) => {
-                " (--mkpath makes missing parents)"
+                " (--mkpath creates missing parents)"
             }
             _ => "",
         };
