@@ -1,4 +1,4 @@
-//! hakobu: copies and synchronises files between volumes and S3, measures, and explains.
+//! hakobu: a parallel rsync for local file systems and S3.
 //!
 //! The program: parses the command line, passes a description of the work to the library `hakobu_transfer`, displays
 //! its events and ends with an exit code. Every command is one file or folder in `commands`; here
@@ -43,6 +43,7 @@ use commands::{
 use objects::ObjectArgs;
 use show::output;
 use std::ffi::{OsStr, OsString};
+use std::io::IsTerminal;
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 
@@ -75,7 +76,10 @@ fn run_line(arguments: Vec<OsString>) -> (String, ExitCode) {
     };
     let code = match parsed {
         Ok(None) => {
-            output::message("missing command\nhint: hakobu --help lists the commands");
+            match std::io::stderr().is_terminal() {
+                true => output::error_text(&overview::screen()),
+                false => output::message("missing command\nhint: hakobu --help lists the commands"),
+            }
             exit::USAGE.into()
         }
         Ok(Some(line)) => match (&*line.command.to_string_lossy(), line.arguments.first()) {

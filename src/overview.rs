@@ -10,7 +10,7 @@ pub const DESCRIPTION: &str = "hakobu is a parallel rsync for local file systems
 
 /// The first lines of the first screen.
 const OPENING: &str = "\
-hakobu: a parallel rsync for local file systems and S3 that explains its speed
+hakobu: a parallel rsync for local file systems and S3
 
 Usage: hakobu COMMAND [OPTIONS] [PATHS]
 

@@ -296,8 +296,8 @@ impl<S> Table<S> {
                 _ => continue,
             };
             let dashes = if name.len() == 1 { "-" } else { "--" };
-            let colon = if why.is_empty() { "" } else { ": " };
-            return Err(format!("{dashes}{name} is not supported for s3://{colon}{why}"));
+            let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
+            return Err(format!("{dashes}{name} is not supported for s3://{why}"));
         }
         Ok(())
     }

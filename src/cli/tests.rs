@@ -98,7 +98,7 @@ fn options_set_what_their_rows_say_in_the_order_of_the_command_line() {
     let only = "--level is for s3:// locations, and none is given";
     assert_eq!(checked("-l1", false).as_deref(), Some(only));
     assert_eq!(checked("-l1", true), None);
-    let refused = "--early is not supported for s3://: no such thing";
+    let refused = "--early is not supported for s3:// (no such thing)";
     assert_eq!(checked("--early", true).as_deref(), Some(refused));
     assert_eq!(checked("--no-early --late", true), None);
     assert_eq!(checked("--early", false), None);
@@ -371,7 +371,7 @@ fn options_without_effect_are_noted_once() {
     assert_eq!(
         note,
         "note: without effect here: -z, --compress-level (no remote shell or daemon, so nothing is \
-         compressed on the way); --max-alloc (there is no file list to build); --timeout (no \
+         compressed on the way); --max-alloc (no file list is built); --timeout (no \
          remote shell or daemon)"
     );
     assert_eq!(typed("-av s d"), None);

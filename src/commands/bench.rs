@@ -243,7 +243,7 @@ fn wishes(args: &BenchArgs, name: &str, own: &Path) -> Result<PlanOptions, Strin
     let secret = match args.dry_run {
         true => "x".repeat(SECRET_DIGITS),
         false => super::tool::random_key()
-            .map_err(|error| format!("cannot make up a key: {}", Cause::System(error)))?,
+            .map_err(|error| format!("cannot generate a key: {}", Cause::System(error)))?,
     };
     Ok(PlanOptions {
         scale: args.scale,
@@ -496,7 +496,7 @@ pub fn plan_text(plan: &CampaignPlan) -> String {
     let _ = write!(
         out,
         "{} of {often} and {} each: at most {}",
-        number::things(plan.cells.len() as u64, "cell"),
+        number::things(plan.cells.len() as u64, "configuration"),
         number::things(u64::from(repeat.warmup), "warm-up"),
         number::things(runs_max(plan) as u64, "run")
     );

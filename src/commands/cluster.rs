@@ -49,7 +49,7 @@ pub static TABLE: Table<ClusterArgs> = Table {
     examples: &[
         (
             "hakobu cluster plan -a src/ /mnt/new/ --run r && hakobu cluster work r && hakobu cluster collect r",
-            "Plan a transfer in a run directory, do it with one worker, and finish it.",
+            "Plan a transfer in a run folder, do it with one worker, and finish it.",
         ),
         (
             "hakobu sync -a src/ /mnt/new/ --cluster local:2 --run run2",
@@ -170,7 +170,7 @@ impl ClusterArgs {
 
 /// Options of `plan`, which `sync` has as well.
 pub static PLANNED: Group<ClusterArgs> = titled("Many machines").with(&[
-    value("run", None, "RUN", "the run directory, which all machines share")
+    value("run", None, "RUN", "the run folder, which all machines share")
         .reads(|asked, given| put(&mut asked.run, Some(given.value.clone()))),
     value(
         "workers",
@@ -440,7 +440,7 @@ pub fn parse_run(verb: &str, arguments: &[OsString], usage_code: u8) -> Result<R
     let args = TABLE.read(&typed, ClusterArgs::default()).map_err(usage)?;
     let mut paths = typed.paths.into_iter();
     let Some(run) = paths.next() else {
-        return Err(usage(format!("missing run directory: hakobu cluster {verb} RUN")));
+        return Err(usage(format!("missing run folder: hakobu cluster {verb} RUN")));
     };
     let rest: Vec<OsString> = paths.collect();
     if verb != "submit" && !rest.is_empty() {

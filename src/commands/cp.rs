@@ -398,7 +398,7 @@ pub fn attributes(list: &str, mut each: impl FnMut(&'static str)) -> Result<(), 
 pub const PROGRESS: Row = flag(
     "progress",
     None,
-    "show progress: a bar on a terminal (by default after a second), else a line a second",
+    "show progress: a bar on a terminal (by default after a second), else a line per second",
 )
 .alias(&["show-progress"])
 .off(&["no-progress"]);
@@ -514,7 +514,7 @@ impl CpArgs {
             && (policy.dry_run || std::io::stderr().is_terminal())
         {
             let into = if self.no_target_dir { Some(false) } else { is_dir.then_some(true) };
-            wanted.notes.extend(folder_targets(&sources, &target, into));
+            wanted.targets = folder_targets(&sources, &target, into);
         }
         (wanted.command, wanted.done) = ("cp", "copied");
         wanted.resume = "run the same command again to continue";

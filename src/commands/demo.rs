@@ -210,7 +210,7 @@ impl Demo<'_> {
 
     fn steps(&mut self, by_speed: bool) -> Result<(), String> {
         with_client(&self.settings, async |client| create_bucket(&client, BUCKET).await)
-            .map_err(|error| format!("cannot make bucket '{BUCKET}': {error}"))?;
+            .map_err(|error| format!("cannot create bucket '{BUCKET}': {error}"))?;
         if by_speed {
             self.data = self.sample()?;
         }
@@ -367,7 +367,7 @@ impl Demo<'_> {
     }
 }
 
-/// Returns the attributes that `sync -a` keeps between volumes and stores.
+/// Returns the attributes that `sync -a` keeps between file systems and S3.
 fn aspects() -> Aspects {
     [Aspect::Type, Aspect::Size, Aspect::Content, Aspect::Mode, Aspect::Time]
         .into_iter()
@@ -445,7 +445,7 @@ impl DemoFolder {
     pub fn make() -> Result<DemoFolder, String> {
         let parent = std::env::temp_dir();
         let failed =
-            |error| format!("cannot make a directory in {}: {}", quoted(&parent), why(error));
+            |error| format!("cannot create a directory in {}: {}", quoted(&parent), why(error));
         // A name with a colon before its first slash would mean another machine.
         let parent = parent.canonicalize().map_err(failed)?;
         for attempt in 0.. {

@@ -97,13 +97,13 @@ impl IoArgs {
     fn goes_with_sweeps(&self) -> Result<(), String> {
         if self.request.run.format != Format::Normal {
             return Err(
-                "--output-format goes with one run: a sweep's results are a folder, of which \
+                "--output-format goes with one run: a sweep's results are a directory, of which \
                         hakobu report makes JSON, CSV, a page"
                     .into(),
             );
         }
         if self.request.run.output.as_deref().is_some_and(is_stdout) {
-            return Err("--output=- goes with one run: a sweep's results are a folder".into());
+            return Err("--output=- goes with one run: a sweep's results are a directory".into());
         }
         if self.request.run.status_interval.is_some() {
             return Err("--status-interval goes with one run, not with a sweep".into());

@@ -271,7 +271,7 @@ pub const ENVIRONMENT: &[(SectionGroup, &[Meaning])] = &[
             ("AWS_REGION, AWS_DEFAULT_REGION", "The region."),
             (
                 "AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, S3_ENDPOINT_URL",
-                "The address of the store, the first that is set.",
+                "The address of the S3 server, the first that is set.",
             ),
             ("AWS_CA_BUNDLE", "Certificates to trust instead of the system's."),
             ("AWS_MAX_ATTEMPTS", "How often a request is tried."),

@@ -70,7 +70,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
 fn plan(typed: &Typed) -> Result<MpuOptions, String> {
     let (verb, path) = match typed.paths.as_slice() {
         [verb, path] if verb == "ls" || verb == "abort" => (verb, path),
-        _ => return Err("give ls or abort, and s3://BUCKET[/PREFIX]".into()),
+        _ => return Err("missing subcommand: ls or abort, then s3://BUCKET[/PREFIX]".into()),
     };
     let url = objects::place_url(path)?;
     let plan = MpuOptions {
@@ -86,7 +86,7 @@ fn plan(typed: &Typed) -> Result<MpuOptions, String> {
     let plan = TABLE.read(typed, plan)?;
     let selective = plan.upload_id.is_some() || plan.older_than_s.is_some();
     if plan.abort && !selective && !plan.all {
-        return Err("say which uploads to abort: --upload-id, --older-than, or --all".into());
+        return Err("missing uploads to abort: --upload-id, --older-than or --all".into());
     }
     if plan.all && (selective || !plan.abort) {
         return Err("--all is for abort and excludes --upload-id and --older-than".into());

@@ -92,7 +92,7 @@ fn location(typed: &OsStr, allows_null: bool) -> Result<Location, Fatal> {
     }
 }
 
-// Printed by `cp -r` and `sync` before they begin, and determined by the command line alone.
+// Printed by `cp -r` and `sync` when work begins, and determined by the command line alone.
 
 /// Maximum number of folders mentioned.
 const FOLDERS_MAX: usize = 3;

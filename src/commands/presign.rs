@@ -23,7 +23,7 @@ const EXPIRES_S: u64 = 3600;
 pub static TABLE: Table<PresignOptions> = Table {
     command: "presign",
     about: "Create URLs that give temporary read access to an object",
-    description: "The URL is made on this machine from its credentials; no request is sent.",
+    description: "The URL is computed on this machine from its credentials; no request is sent.",
     usage: "hakobu presign [OPTIONS] s3://BUCKET/KEY...",
     examples: &[
         ("hakobu presign s3://data/notes.txt", "Create a URL that is valid for an hour."),

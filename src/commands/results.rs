@@ -104,14 +104,14 @@ const OPTIONS: &[Opt<ResultsArgs>] = &[
         },
         _ => it.refuse(arg),
     }),
-    value("output", Some('o'), "PATH", "export: the file; import: the folder").reads(|it, arg| {
-        match &mut it.plan {
+    value("output", Some('o'), "PATH", "export: the file; import: the directory").reads(
+        |it, arg| match &mut it.plan {
             ResultsOptions::Export { output, .. } | ResultsOptions::Import { output, .. } => {
                 put(output, Some(arg.path()))
             }
             _ => it.refuse(arg),
-        }
-    }),
+        },
+    ),
     value("name", Some('n'), "NAME", "import: its name (default: the first file's name)").reads(
         |it, arg| match &mut it.plan {
             ResultsOptions::Import { name, .. } => {
@@ -198,7 +198,7 @@ pub(super) fn find(result: Option<&OsString>) -> Result<PathBuf, String> {
         let (listed, _) = store::list(&environment::results_folder()?);
         let newest = listed.into_iter().next_back().map(|listed| listed.folder);
         return newest
-            .ok_or_else(|| "there are no results yet: hakobu bench makes some".to_owned());
+            .ok_or_else(|| "there are no results yet: hakobu bench creates some".to_owned());
     };
     let path = Path::new(result);
     if path.exists() || path.components().count() != 1 {

@@ -384,7 +384,7 @@ fn check_top(
         };
     }
     if !plan.recursive && !plan.empty_dirs {
-        return Err(Cause::Reason("it is a directory (-r removes it with everything below)"));
+        return Err(Cause::Reason("is a directory (use -r)"));
     }
     if plan.recursive {
         guard(plan, &path, &meta, root)?;

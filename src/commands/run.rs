@@ -218,7 +218,7 @@ fn add_line(
         return match folder(rest) {
             Some(folder) if plan.dry_run => show(command, &[folder]),
             Some(folder) => groups.remove_folder(number, folder),
-            None => running.fail(number, "rmdir takes one local folder and no option"),
+            None => running.fail(number, "rmdir takes one local directory and no option"),
         };
     }
     let Some(of) = find(&name).filter(|of| COMMANDS.contains(&of.name)) else {

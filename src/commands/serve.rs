@@ -84,7 +84,7 @@ static NULL: Group<ServeOptions> = titled("The null server").with(&[
     }),
 ]);
 
-const S3: Group<ServeOptions> = titled("The server on a folder").with(&[
+const S3: Group<ServeOptions> = titled("The server on a directory").with(&[
     value("access-key", None, "KEY", "default: AWS_ACCESS_KEY_ID, else generated and printed")
         .reads(|plan, arg| {
             plan.is_folder(arg)?;
@@ -197,7 +197,7 @@ fn plan(typed: &Typed) -> Result<ServeOptions, String> {
     let kind = paths.next().map(|kind| kind.to_string_lossy());
     let dir = match kind.as_deref() {
         Some("null") => None,
-        Some("s3") => Some(paths.next().map(PathBuf::from).ok_or("s3 needs a folder to serve")?),
+        Some("s3") => Some(paths.next().map(PathBuf::from).ok_or("missing directory: s3 DIR")?),
         Some(other) => return Err(format!("'{other}' cannot be served; s3 and null can")),
         None => {
             return Err(
@@ -230,7 +230,7 @@ fn serve(plan: ServeOptions) -> Result<u8, String> {
                 let known =
                     option.or_else(|| std::env::var(name).ok().filter(|key| !key.is_empty()));
                 let made = || -> Result<String, String> {
-                    let key = random_key().map_err(|e| format!("cannot make up a key: {e}"))?;
+                    let key = random_key().map_err(|e| format!("cannot generate a key: {e}"))?;
                     made_up.push_str(&format!("{name}={key}\n"));
                     Ok(key)
                 };
@@ -379,7 +379,7 @@ mod tests {
             ("", "missing server"),
             ("nul", "'nul' cannot be served"),
             ("null x", "'x' is one argument too many"),
-            ("s3", "s3 needs a folder"),
+            ("s3", "missing directory: s3 DIR"),
             ("s3 d e", "'e' is one argument too many"),
             ("s3 d --keys=1", "--keys belongs to null"),
             ("null --access-key=a", "--access-key belongs to s3"),

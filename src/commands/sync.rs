@@ -204,7 +204,7 @@ impl SyncArgs {
         };
         self.wanted.notes.extend(self.filters.note(concerned.any()).map_err(usage)?);
         if concerned.any() && self.policy.list_only {
-            return Err(usage("a list of s3:// is made by hakobu ls".into()));
+            return Err(usage("--list-only does not list s3:// (hakobu ls does)".into()));
         }
         let limits = self.limits.of_run(concerned.any()).map_err(usage)?;
         let objects = std::mem::take(&mut self.objects);
@@ -231,7 +231,7 @@ impl SyncArgs {
         }
         typed.notes.append(&mut self.without);
         let targets = self.directory_targets(&sources, &target, relative);
-        self.wanted.notes.extend(targets);
+        self.wanted.targets = targets;
         let spec = Spec {
             ordered: self.ordered,
             files_from,
@@ -429,7 +429,7 @@ impl SyncArgs {
         }
         if concerned.any() {
             return Err(usage(
-                "%C is not supported for s3://: hakobu head shows stored checksums".into(),
+                "%C is not supported for s3:// (hakobu head shows stored checksums)".into(),
             ));
         }
         shown_digest(&typed.noted, self.policy.checksum).map(Some).map_err(usage)
@@ -704,7 +704,7 @@ mod tests {
     fn refused() {
         for (line, expected) in [
             ("", "1 missing source and destination (hakobu sync --help)"),
-            ("--backup-dir= s d", "1 --backup-dir needs a folder"),
+            ("--backup-dir= s d", "1 --backup-dir needs a directory"),
             ("--inplace --delay-updates s d", "1 --inplace cannot be used with --delay-updates"),
             (
                 "--link-dest=a --compare-dest=b s d",
@@ -712,7 +712,7 @@ mod tests {
             ),
             (
                 "--partial-dir=a/b s d",
-                "1 invalid --partial-dir 'a/b': neither the name of a folder nor an absolute path",
+                "1 invalid --partial-dir 'a/b': neither the name of a directory nor an absolute path",
             ),
             ("--stop-after=0 s d", "1 invalid --stop-after '0': not a number of minutes"),
             (

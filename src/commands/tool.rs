@@ -74,10 +74,20 @@ pub fn fail(
     why: &dyn std::fmt::Display,
 ) {
     let (typed, cause) = (typed.as_ref(), why.to_string());
-    let message = format!("cannot {operation} {}: {cause}", quoted(typed));
+    let message = format!("cannot {} {}: {cause}", in_messages(operation), quoted(typed));
     output::message(&message);
     if let Some(out) = json {
         out.write(&failure(operation, Path::new(typed), &cause, &message));
+    }
+}
+
+/// Returns the verb of an operation for people. JSON lines keep the names that they have always had.
+fn in_messages(operation: &str) -> &str {
+    match operation {
+        "look at" => "access",
+        "look at versioning of" => "read the versioning of",
+        "make bucket" => "create bucket",
+        same => same,
     }
 }
 

@@ -52,6 +52,21 @@ const TOPICS: &[Topic] = topics! {
     "e-cp-rsync-load" = "campaigns/e-cp-rsync-load",
 };
 
+/// Other words for topics.
+const ALIASES: &[Topic] = &[
+    ("cheat-sheet", "how-to"),
+    ("commands", "how-to"),
+    ("examples", "how-to"),
+    ("jobs", "tuning"),
+    ("performance", "tuning"),
+    ("speed", "tuning"),
+    ("bandwidth", "limits"),
+    ("bottleneck", "explain"),
+    ("bottlenecks", "explain"),
+    ("machines", "cluster-guide"),
+    ("rsync", "differences"),
+];
+
 /// The name of the topic that lists the others.
 pub const LIST: &str = "topics";
 
@@ -62,6 +77,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 
 /// Shows a topic, or the list of them; returns false if there is none of that name.
 pub fn show(name: &str) -> bool {
+    let name = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, topic)| *topic);
     let text = match TOPICS.iter().find(|(topic, _)| *topic == name) {
         Some((_, markdown)) => plain_text(markdown, topic_of),
         None if name == LIST => list(),
@@ -81,6 +97,7 @@ fn list() -> String {
             inline_text(title, topic_of).replace('`', "")
         ));
     }
+    out.push_str("\nhakobu help COMMAND shows the options of a command.\n");
     out
 }
 
@@ -315,6 +332,11 @@ mod tests {
             assert!(!text.contains("](") && !text.contains("```"), "{name} is still Markdown");
         }
         assert!(list().lines().count() >= TOPICS.len());
+        for (alias, topic) in ALIASES {
+            assert!(crate::find(alias).is_none(), "{alias} is a command");
+            assert!(names().any(|name| name == *topic), "{alias} is {topic}");
+            assert!(names().all(|name| name != *alias), "{alias} is a topic");
+        }
     }
 
     fn topic(document: &str) -> Option<&'static str> {

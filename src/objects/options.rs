@@ -294,9 +294,9 @@ const AES256: &[&str] = &["AES256"];
 /// Most bytes of a file with a key: more than any form of a key.
 const KEY_FILE_BYTES: u64 = 1024;
 
-const PAGES: &str = "pages are as large as the store makes them, and all are read";
+const PAGES: &str = "pages are as large as the server makes them, and all are read";
 const WORDS: &str = "--json is the machine-readable form";
-const CHECKED: &str = "all content is checked against what the store says of it";
+const CHECKED: &str = "all content is checked against the stored checksum";
 const PAGER: &str = "there is no pager, and no prompt";
 const TIMES: &str = "a download is left out only if the times are equal";
 const SAME: &str = "source and target of one name are always refused";
@@ -354,7 +354,7 @@ pub const UNBUILT: &[(&str, &str)] = &[
     ("--json", "this command prints no list; errors are one line each"),
     ("--dry-run", "this command handles one object"),
     ("--version-id", "cp, cat, du, head, presign and rm take one version of one object"),
-    ("--flatten", "cp and mv have it; sync keeps the folders of names"),
+    ("--flatten", "cp and mv have it; sync keeps directories"),
     ("--group", "du sums by storage class, and ls -l shows that of each object"),
     ("--version", "it is an option of hakobu itself: hakobu --version"),
     ("--debug --v2-debug", "--stat counts requests, -v prints each action"),

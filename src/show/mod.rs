@@ -142,6 +142,8 @@ pub struct ShowOptions {
     pub command: &'static str,
     /// The style of filter patterns was given.
     pub styled: bool,
+    /// Sentences that say where sources go, printed when the ends are open and work begins.
+    pub targets: Vec<String>,
     /// Verb for the totals: `copied`, `moved`.
     pub done: &'static str,
     /// Advice after an interruption.
@@ -230,6 +232,8 @@ pub struct Show {
     transfers: AtomicU64,
     progress: Progress,
     problems: Mutex<problems::ProblemGroups>,
+    /// Sentences for the beginning of the work.
+    targets: Mutex<Vec<String>>,
     control: Arc<Control>,
 }
 
@@ -281,6 +285,7 @@ impl Show {
             transfers: AtomicU64::new(0),
             progress,
             problems: Mutex::new(problems::ProblemGroups::new(wanted.command, wanted.styled)),
+            targets: Mutex::new(wanted.targets.clone()),
             control,
             wanted,
         })
@@ -598,7 +603,12 @@ impl Listener for Show {
 
     fn event(&self, event: Event<'_>) {
         match event {
-            Event::Begins(meter) => self.progress.begins(meter),
+            Event::Begins(meter) => {
+                // Once: a command may begin several times.
+                let targets = std::mem::take(&mut *self.targets.lock());
+                targets.iter().for_each(|target| output::message(target));
+                self.progress.begins(meter);
+            }
             Event::Item(item) => self.item(item),
             // Plans are written elsewhere.
             Event::Planned(_) => {}

@@ -269,12 +269,14 @@ mod tests {
         }];
         let path = [step(0, 4, Some(1e6)), step(1, 8, Some(2e6)), step(2, 4, None)];
         let text = full(&judge(&facts), &path, Language::English);
-        assert!(text.starts_with("Bottleneck: CPU, proven by experiment (throughput followed 93%"));
+        let sentence =
+            "Bottleneck: CPU, proven by experiment (half the CPUs gave 52% of the throughput";
+        assert!(text.starts_with(sentence), "{text}");
         for line in [
             "  signal                                 value  threshold  meaning\n",
             "  CPUs used                               1.98          2  uses all of its CPUs\n",
             "  runnable time spent waiting for a CPU    41%        10%  threads wait for CPUs\n",
-            "  workers writing                         100%        50%  most of the time\n",
+            "  busy workers writing                    100%        50%  most of the time\n",
             "  CPU × 0.50: 93% (85% to 102%), 6 pairs: it is the bottleneck\n",
             "\njobs: 4 → 8 → 4 (best: 1.00 MB/s, 10 entries/s with 8)\n",
         ] {
@@ -306,7 +308,7 @@ mod tests {
              time creating files and 25% writing."
         );
         let text = full(&verdict, &[], Language::English);
-        assert!(text.contains("  workers creating files    75%"), "{text}");
+        assert!(text.contains("  busy workers creating files    75%"), "{text}");
         assert!(!text.contains("CPUs used"), "{text}");
         assert!(!of(&Findings::default()).signals.iter().any(|of| of.evidence.value > 0.0));
     }

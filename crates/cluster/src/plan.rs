@@ -115,7 +115,7 @@ impl ClusterPlan {
             piece.name.bytes().all(fine) && !piece.name.starts_with('.')
         };
         if !plan.shards.iter().all(|shard| shard.pieces.iter().all(safe)) {
-            return Err(damaged("it names a file outside of the folder".into()));
+            return Err(damaged("it names a file outside of the run folder".into()));
         }
         Ok(plan)
     }

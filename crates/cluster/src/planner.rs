@@ -109,7 +109,7 @@ pub fn plan(
     if !folder.create(BEGUN, format!("{{\"id\":\"{id}\"}}\n").as_bytes()).map_err(failed)? {
         let made = folder.read(PLAN).map_err(failed)?.is_some();
         let what = if made { "a plan" } else { "a plan that is being made, or was not finished" };
-        let hint = "hint: give another folder, or remove this one when no worker needs it";
+        let hint = "hint: give another run folder, or remove this one when no worker needs it";
         let message = format!("cannot plan into {}: it holds {what}\n{hint}", folder.shown());
         return Err(Fatal::new(1, message));
     }
@@ -145,7 +145,7 @@ fn make(
         return Err(fatal);
     }
     if outcome.stopped {
-        return Err(Fatal::new(20, "interrupted: no plan was made"));
+        return Err(Fatal::new(20, "interrupted: no plan was written"));
     }
     let failed = |error: RunError| Fatal::new(11, error.message);
     planner.close_all().map_err(failed)?;

@@ -35,7 +35,7 @@ pub struct ShardSums {
     pub changed: u64,
     /// Entries that differ at both ends.
     pub differences: u64,
-    /// Shards that were done in a second try.
+    /// Shards that were done at the second attempt.
     pub redone: u64,
     /// Seconds of work.
     pub work_s: f64,
@@ -218,7 +218,7 @@ pub fn outlook(results: &RunResults, shards: u64) -> Option<String> {
         "more machines would help as long as both ends keep up: all were busy".to_owned()
     };
     Some(format!(
-        "{workers} workers were busy for {:.0} % of the time of the longest; {sentence}",
+        "{workers} workers were busy for {:.0}% of the time of the longest; {sentence}",
         busy * 100.0
     ))
 }

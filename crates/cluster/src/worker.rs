@@ -362,7 +362,7 @@ impl<'a> ShardQueue<'a> {
             Ok(entries) => match shard::outside(&entries).filter(|_| self.setup.has_paths()) {
                 Some(entry) => {
                     let name = String::from_utf8_lossy(&entry.name).into_owned();
-                    Err(format!("it names {}, outside of its folder", quoted(name)))
+                    Err(format!("it names {}, outside of the run folder", quoted(name)))
                 }
                 None => {
                     let mut by_root: BTreeMap<u32, Vec<ShardEntry>> = BTreeMap::new();
@@ -516,7 +516,7 @@ fn transfer_entries(
     if !plan.local && outcome.totals.failed > 0 && outcome.requests.succeeded == 0 {
         // The same would come of every shard, and collect would have all of them to do.
         let first = log.first().map(|what| format!(" ({what})")).unwrap_or_default();
-        let why = format!("no request to the store succeeded{first}: the rest was returned");
+        let why = format!("no request to S3 succeeded{first}: the rest was returned");
         return Err(RunError::transient(why));
     }
     let Totals { files, bytes, skipped, failed, vanished, .. } = outcome.totals;

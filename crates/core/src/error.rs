@@ -56,7 +56,7 @@ impl Operation {
         match self {
             Operation::Read => "read",
             Operation::List => "list directory",
-            Operation::Stat => "look at",
+            Operation::Stat => "access",
             Operation::Create => "create",
             Operation::MakeDir => "create directory",
             Operation::Write => "write",

@@ -1,4 +1,4 @@
-//! The I/O benchmark: fio's options, fio's answers, on an engine of its own.
+//! The I/O benchmark: fio's options and reports, on an engine of its own.
 //!
 //! `spec` turns command lines and job files into jobs (`job`). `layout` makes their files, and refuses what could harm.
 //! `run` starts one thread for each clone of a job, with an engine (`engine`), the sequence of its blocks (`pattern`) and

@@ -281,7 +281,7 @@ impl AwsHttpClient {
         match tokio::time::timeout(self.timeout, self.send(&route, request)).await {
             Ok(response) => response,
             Err(_) => {
-                let what = format!("{} did not answer in {:?}", route.url(), self.timeout);
+                let what = format!("{} did not respond in {:?}", route.url(), self.timeout);
                 Err(ConnectorError::timeout(what.into()))
             }
         }

@@ -108,7 +108,7 @@ fn in_network(network: &str, bits: &str, address: IpAddr) -> bool {
 impl Proxy {
     /// Parses `[http://][USER:PASSWORD@]HOST[:PORT]`.
     fn parse(variable: &str, url: &str) -> Result<Proxy, String> {
-        let wrong = |why: &str| format!("{variable} `{}`: {why}", without_secrets(url));
+        let wrong = |why: &str| format!("{variable} '{}': {why}", without_secrets(url));
         let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
         if !scheme.eq_ignore_ascii_case("http") {
             return Err(wrong("only proxies that are asked by http:// are built"));
@@ -163,7 +163,7 @@ impl Proxy {
         // Byte by byte, because the data after the head belong to TLS.
         while !head.ends_with(b"\r\n\r\n") {
             if head.len() >= HEAD_BYTES_MAX {
-                return Err(io::Error::other("the proxy's answer has no end"));
+                return Err(io::Error::other("the proxy's response has no end"));
             }
             head.push(tcp.read_u8().await.map_err(|error| match error.kind() {
                 io::ErrorKind::UnexpectedEof => io::Error::other("the proxy closes the connection"),
@@ -185,7 +185,7 @@ impl Proxy {
             (_, Some(status), why) => {
                 Err(io::Error::other(format!("the proxy refuses the connection: {status} {why}")))
             }
-            _ => Err(io::Error::other("the peer is not an HTTP proxy")),
+            _ => Err(io::Error::other("this is not an HTTP proxy")),
         }
     }
 }
@@ -244,7 +244,7 @@ mod tests {
     fn a_proxy_that_cannot_be_used_is_an_error_without_its_password() {
         for url in ["https://u:secret@h", "socks5://u:secret@h", "http://u:secret@", "http://h:x"] {
             let message = proxies(&[("HTTPS_PROXY", url)]).unwrap_err();
-            assert!(message.starts_with("HTTPS_PROXY `"), "{message}");
+            assert!(message.starts_with("HTTPS_PROXY '"), "{message}");
             assert!(!message.contains("secret"), "{message}");
         }
     }

@@ -112,15 +112,15 @@ pub(crate) fn check_head(
     let violation = |what| Err(violation(operation, status, what));
     if !rule.statuses.contains(&status.as_u16()) {
         let usual = rule.statuses.first().copied().unwrap_or(200);
-        return violation(format!("the server answered {operation} with {status}, not {usual}"));
+        return violation(format!("the response to {operation} has status {status}, not {usual}"));
     }
     for (name, form) in rule.headers {
         let Some(value) = headers.get(*name) else {
-            return violation(format!("the answer to {operation} has no {}", spelt(name)));
+            return violation(format!("the response to {operation} has no {}", spelt(name)));
         };
         if !form.fits(value) {
             return violation(format!(
-                "the answer to {operation} has an unreadable {}",
+                "the response to {operation} has an unreadable {}",
                 spelt(name)
             ));
         }
@@ -128,7 +128,9 @@ pub(crate) fn check_head(
     // Ignoring an unreadable checksum would leave the content unchecked.
     let mut checksums = headers.iter().filter(|_| !rule.headers.is_empty());
     match checksums.find(|(name, value)| is_checksum(name, value) == Some(false)) {
-        Some((name, _)) => violation(format!("the answer to {operation} has an unreadable {name}")),
+        Some((name, _)) => {
+            violation(format!("the response to {operation} has an unreadable {name}"))
+        }
         None => Ok(()),
     }
 }
@@ -169,10 +171,10 @@ pub(crate) fn unexpected_document(
             return Error::from_response(operation, status.as_u16(), headers, body);
         }
         XmlError::Root(name) => {
-            format!("the server answered {operation} with an unexpected <{name}>")
+            format!("the response to {operation} is an unexpected <{name}>")
         }
         XmlError::Malformed(why) => {
-            format!("the server's answer to {operation} cannot be read: {why}")
+            format!("the response to {operation} cannot be read: {why}")
         }
     };
     violation(operation, *status, what)
@@ -186,9 +188,7 @@ pub(crate) fn refusal(request: &Request, error: Error) -> Error {
     let conditional = request.headers.iter().any(|(name, _)| conditions.contains(name));
     let reading = matches!(request.method, http::Method::GET | http::Method::HEAD);
     let message = match error.status {
-        304 if !conditional || !reading => {
-            "the server answered 'not modified', which is not an answer to this request"
-        }
+        304 if !conditional || !reading => "the response 'not modified' does not fit the request",
         412 if !conditional => "the server says that a condition failed, but none was set",
         _ => return error,
     };
@@ -200,7 +200,7 @@ const COPY_IF_MATCH: &str = "x-amz-copy-source-if-match";
 fn rule_of(operation: &'static str) -> Result<&'static Rule, Error> {
     let found = RULES.iter().find(|rule| rule.operation == operation);
     found.ok_or_else(|| {
-        let what = "it is not known what a good answer to this operation is";
+        let what = "it is not known what a good response to this operation is";
         Error::new(ErrorKind::Invalid, operation, what)
     })
 }

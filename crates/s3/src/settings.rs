@@ -120,7 +120,7 @@ impl Settings {
             .or_else(|| from.text("AWS_DEFAULT_REGION", "region"))
             .unwrap_or_else(|| REGION.to_owned());
         if region.is_empty() || !region.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') {
-            return Err(format!("`{region}` is not a region"));
+            return Err(format!("'{region}' is not a region"));
         }
         // The three modes differ in details that this client handles by itself; other values are still
         // errors.
@@ -176,7 +176,7 @@ impl Settings {
             (Addressing::Auto, Some("virtual")) => Ok(Addressing::Virtual),
             (Addressing::Auto, None | Some("auto")) => Ok(Addressing::Auto),
             (Addressing::Auto, Some(odd)) => Err(format!(
-                "addressing_style `{odd}` of the profile is none of path, virtual, auto"
+                "addressing_style '{odd}' of the profile is none of path, virtual, auto"
             )),
             (said, _) => Ok(said),
         }
@@ -202,7 +202,7 @@ impl SettingSources<'_> {
         parse: impl Fn(&str) -> Option<T>,
     ) -> Result<Option<T>, String> {
         let Some(text) = self.text(variable, key) else { return Ok(None) };
-        let wrong = || format!("{variable} (or {key} of the profile) cannot be `{text}`");
+        let wrong = || format!("{variable} (or {key} of the profile) cannot be '{text}'");
         parse(&text.to_ascii_lowercase()).map(Some).ok_or_else(wrong)
     }
 

@@ -465,14 +465,14 @@ fn source_arguments(spec: &Spec) -> Result<Vec<Argument>, Fatal> {
     if spec.chosen.is_some() {
         return match spec.sources.paths() {
             [_] => Ok(Vec::new()),
-            _ => Err(Fatal::new(1, "chosen entries need exactly one source folder")),
+            _ => Err(Fatal::new(1, "chosen entries need exactly one source directory")),
         };
     }
     let Some(list) = &spec.files_from else {
         return plan::arguments(spec.sources.paths(), spec.layout);
     };
     let [folder] = spec.sources.paths() else {
-        return Err(Fatal::new(1, "--files-from needs exactly one source folder"));
+        return Err(Fatal::new(1, "--files-from needs exactly one source directory"));
     };
     Ok(plan::listed(folder, list, matches!(spec.layout, Layout::Rsync { relative: true })))
 }

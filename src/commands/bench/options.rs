@@ -186,7 +186,7 @@ static RESULTS: Group<BenchArgs> = titled("Results").with(&[
         "results",
         Some('o'),
         "DIR",
-        "the folder of results (default: a new one below ~/.local/state/hakobu)",
+        "the directory of results (default: a new one below ~/.local/state/hakobu)",
     )
     .reads(|it, arg| put(&mut it.results, Some(arg.path()))),
     value(
@@ -374,7 +374,7 @@ pub fn sink(arg: &OptArg) -> Result<OutputSink, String> {
         "pipe" => OutputSink::Pipe,
         "inherit" => OutputSink::Inherit,
         path if Path::new(path).is_dir() => {
-            return Err(arg.refuse("a folder; -o (--results) names the folder of results"));
+            return Err(arg.refuse("a directory; -o (--results) names the directory of results"));
         }
         path => OutputSink::File(
             std::path::absolute(path).map_err(|error| arg.refuse(&format!("{error}")))?,
@@ -575,7 +575,7 @@ fn parse_task(typed: &Typed, list: bool, dump: bool) -> Result<Task, String> {
     }
     if commands.is_empty() {
         return Err(
-            "give commands, or a campaign (a file that ends in .toml, or a name of --list)".into(),
+            "missing command or campaign (a file that ends in .toml, or a name of --list)".into()
         );
     }
     Ok(Task::Commands(commands))
@@ -638,7 +638,7 @@ mod tests {
     #[test]
     fn usage() {
         for (line, said) in [
-            ("", "give commands, or a campaign"),
+            ("", "missing command or campaign"),
             ("a.toml|b", "give one campaign: 'a.toml' is not the only argument"),
             ("a| ", "a command is empty"),
             ("a.toml|-n|x", "--command-name goes with commands"),

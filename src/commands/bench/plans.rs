@@ -85,7 +85,7 @@ pub fn plan_commands(commands: &[String], args: &BenchArgs) -> Result<CampaignPl
         planned.cell.id = u32::try_from(id).unwrap_or(u32::MAX);
     }
     if let Ok(here) = std::env::current_dir() {
-        plan.places.insert("working folder".into(), here);
+        plan.places.insert("working directory".into(), here);
     }
     Ok(plan)
 }
@@ -246,7 +246,9 @@ pub fn keep_only(plan: &mut CampaignPlan, wanted: &str) -> Result<(), String> {
             }
         }
         if !found {
-            return Err(format!("--only={wanted}: there is no cell '{word}'; see --dry-run"));
+            return Err(format!(
+                "--only={wanted}: no configuration '{word}'; --dry-run lists them"
+            ));
         }
     }
     for (at, planned) in plan.cells.iter().enumerate() {
@@ -255,7 +257,7 @@ pub fn keep_only(plan: &mut CampaignPlan, wanted: &str) -> Result<(), String> {
         }
     }
     if !keep.contains(&true) {
-        return Err(format!("--only={wanted}: no cell is left"));
+        return Err(format!("--only={wanted}: no configuration is left"));
     }
     let number = |old: usize| keep[..old].iter().filter(|keep| **keep).count() as u32;
     for (at, planned) in plan.cells.iter_mut().enumerate() {
@@ -482,9 +484,9 @@ mod tests {
             [one(0, "cp@4"), one(1, "rsync@4"), (2, "rsync (again)@4".to_owned(), Some(1))];
         assert_eq!(kept("rsync@4,1").unwrap(), with_control);
         assert_eq!(kept("1-2").unwrap(), [one(0, "cp@4"), one(1, "rsync@1")]);
-        assert!(kept("mv").unwrap_err().contains("there is no cell 'mv'"));
-        assert!(kept(",").unwrap_err().contains("no cell is left"));
-        assert!(kept("4").unwrap_err().contains("no cell is left"));
+        assert!(kept("mv").unwrap_err().contains("no configuration 'mv'"));
+        assert!(kept(",").unwrap_err().contains("no configuration is left"));
+        assert!(kept("4").unwrap_err().contains("no configuration is left"));
     }
     use std::path::Path;
 

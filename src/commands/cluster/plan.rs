@@ -54,7 +54,7 @@ pub fn make(
         ));
     }
     let Some(run) = args.run.as_deref().map(absolute) else {
-        return Err(refused("give the folder of the run: --run RUN".into()));
+        return Err(refused("missing run folder: --run RUN".into()));
     };
     if let Some(word) = arguments.iter().find(|word| has_secret(word)) {
         let shown = without_secrets(&word.to_string_lossy());
@@ -100,7 +100,7 @@ pub fn make(
     };
     (wanted.command, wanted.done) = ("cluster plan", "planned");
     (wanted.line, wanted.dry_run) = (Line::None, true);
-    wanted.resume = "no plan was made";
+    wanted.resume = "no plan was written";
     let json = wanted.json;
     let quiet = wanted.quiet;
     let session = Session::start(wanted, exit::of_sync)?;

@@ -203,7 +203,7 @@ fn write_textfile(path: &OsStr, now: &ClusterState) -> Result<(), String> {
     let metrics = [
         ("shards", "Shards of the plan.", now.shards as u64),
         ("shards_done", "Shards that are done.", shards),
-        ("shards_redone", "Shards that were done in a second try.", redone),
+        ("shards_redone", "Shards that were done at the second attempt.", redone),
         ("entries", "Entries of the plan.", now.planned_entries),
         ("entries_done", "Entries that are done.", entries),
         ("entries_failed", "Entries that could not be transferred.", failed),

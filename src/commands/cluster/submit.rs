@@ -29,7 +29,7 @@ pub fn run(arguments: &[OsString]) -> Result<u8, u8> {
         (_, Some(nodes)) => nodes,
         // One worker a host.
         (Engine::Parallel(hosts), None) => count_hosts(hosts).map_err(|why| usage(&why))?,
-        (_, None) => return Err(usage("say how many workers to start: --nodes N")),
+        (_, None) => return Err(usage("missing number of workers: --nodes N")),
     };
     let opened = folder::open(&run, &args.settings(), false);
     let read = opened.and_then(|folder| {

@@ -10,7 +10,7 @@ pub type Word = (String, Option<String>);
 /// The command line of `io`.
 pub static TABLE: Table<Vec<Word>> = Table {
     command: "io",
-    about: "Measure a disk, a volume or the page cache, with fio's options and job files",
+    about: "Measure a disk, a file system or the page cache, with fio's options and job files",
     description: "--name begins a job; options before the first --name apply to all jobs, and \
             without --name the options define one job. Where a comma has no other meaning, \
             an option takes a list (--numjobs 1,2,4..128), and each combination is measured. \

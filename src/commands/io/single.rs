@@ -97,7 +97,7 @@ pub fn precondition_jobs(jobs: &[Job], layout: &Layout, control: &Control) -> Re
         let percent = done * 100 / total.max(1);
         if percent >= told + 10 {
             told = percent;
-            output::message(&format!("preconditioning: {percent} %"));
+            output::message(&format!("preconditioning: {percent}%"));
         }
     };
     Ok(precondition(&layout.files, passes, &control.flag(), &mut tell)?)

@@ -39,7 +39,7 @@ const SYNC_OPTIONS: &[&str] = &[
     "--storage-class",
 ];
 const NEEDS_PREFIX: &str =
-    "the target of a folder or a wildcard must be a bucket, or a prefix that ends with a slash";
+    "the target of a directory or a wildcard must be a bucket, or a prefix that ends with a slash";
 const WILD_TARGET: &str = "the target contains a wildcard; --raw takes it literally";
 
 /// The options and the paths of a line.

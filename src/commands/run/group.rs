@@ -175,7 +175,8 @@ impl LineGroup {
     /// Runs the group, whose first transfer has this number in `together`; failures are reported with their lines.
     pub fn run(mut self, plan: &RunOptions, running: &RunState, together: (&Together, usize)) {
         let (quiet, problems) = (true, false);
-        let wanted = ShowOptions { quiet, problems, ..self.wanted.clone() };
+        let targets = Vec::new();
+        let wanted = ShowOptions { quiet, problems, targets, ..self.wanted.clone() };
         let show = match Show::new(wanted, Arc::clone(&running.control)) {
             Ok(show) => show,
             Err(message) => {

@@ -26,7 +26,10 @@ pub static TABLE: Table<SyncArgs> = Table {
             Either side may be s3://BUCKET/PREFIX.",
     usage: "hakobu sync [OPTIONS] SRC... DST\n       hakobu sync [OPTIONS] SRC     (lists SRC)",
     examples: &[
-        ("hakobu sync -aHAX --delete /srv/data/ /mnt/new/", "Mirror a tree to another volume."),
+        (
+            "hakobu sync -aHAX --delete /srv/data/ /mnt/new/",
+            "Mirror a tree to another file system.",
+        ),
         ("hakobu sync -a --exclude='*.tmp' -n -i src/ dst/", "Show what would change."),
         ("hakobu sync -a src/ s3://data/src/", "Upload a tree, with times and modes."),
         ("hakobu sync -a --delete s3://data/photos/ photos/", "Mirror a prefix to a directory."),
@@ -99,7 +102,7 @@ static TRANSFERRED: Group<SyncArgs> = titled("What is transferred").with(&[
     flag("dirs", Some('d'), "create directories without descending")
         .alias(&["old-dirs", "old-d"])
         .off(&["no-dirs", "no-d"])
-        .local("a store has no directories; --dir-markers keeps empty ones")
+        .local("S3 has no directories; --dir-markers keeps empty ones")
         .sets(|it, on| it.dirs = Some(on)),
     flag("relative", Some('R'), "keep the path as typed, from /./ on where that occurs")
         .off(&["no-relative", "no-R"])
@@ -108,7 +111,7 @@ static TRANSFERRED: Group<SyncArgs> = titled("What is transferred").with(&[
     flag("no-implied-dirs", None, "with -R: leave directories above SRC as they are")
         .alias(&["no-i-d"])
         .off(&["implied-dirs", "i-d"])
-        .local("a store has no directories")
+        .local("S3 has no directories")
         .sets(|it, on| it.policy.no_implied_dirs = on),
     flag("links", Some('l'), "copy symlinks as symlinks")
         .off(&["no-links", "no-l"])
@@ -164,7 +167,7 @@ static TRANSFERRED: Group<SyncArgs> = titled("What is transferred").with(&[
     }),
     flag("prune-empty-dirs", Some('m'), "do not create directories that contain no files")
         .off(&["no-prune-empty-dirs", "no-m"])
-        .local_target("a store has no empty directories unless --dir-markers is given")
+        .local_target("S3 has no empty directories unless --dir-markers is given")
         .sets(|it, on| it.policy.prune_empty_dirs = on),
     value("files-from", None, "FILE", "copy only the names in FILE ('-': standard input)")
         .reads(|it, arg| put(&mut it.files_from, Some(arg.value.clone()))),
@@ -219,11 +222,11 @@ static KEPT: Group<SyncArgs> = titled("What is kept").with(&[
         .sets(|it, on| it.policy.preserve.executability = on),
     flag("omit-link-times", Some('J'), "do not set the times of symlinks")
         .off(&["no-omit-link-times", "no-J"])
-        .local_target("a store keeps no times of symlinks")
+        .local_target("S3 keeps no times of symlinks")
         .sets(|it, on| it.policy.preserve.omit_link_times = on),
     flag("omit-dir-times", Some('O'), "do not set the times of directories")
         .off(&["no-omit-dir-times", "no-O"])
-        .local_target("a store keeps no times of directories")
+        .local_target("S3 keeps no times of directories")
         .sets(|it, on| it.policy.preserve.omit_dir_times = on),
     flag("acls", Some('A'), "keep ACLs (implies -p)")
         .off(&["no-acls", "no-A"])
@@ -450,7 +453,7 @@ pub static WRITTEN: Group<SyncArgs> = titled("How files are written").with(&[
         .local("")
         .reads(|it, arg| {
             if arg.value.is_empty() {
-                return Err("--backup-dir needs a folder".into());
+                return Err("--backup-dir needs a directory".into());
             }
             it.policy.backup = true;
             put(&mut it.policy.backup_dir, Some(arg.path()))
@@ -584,7 +587,7 @@ pub fn set_partial_dir(it: &mut SyncArgs, arg: &OptArg) -> Result<(), String> {
     let is_name = path.components().count() == 1
         && path.components().all(|part| matches!(part, std::path::Component::Normal(_)));
     if !path.is_absolute() && !is_name {
-        return Err(arg.refuse("neither the name of a folder nor an absolute path"));
+        return Err(arg.refuse("neither the name of a directory nor an absolute path"));
     }
     it.policy.partial = true;
     it.policy.partial_dir = Some(path);
@@ -785,7 +788,7 @@ const COMPRESS: &str = "no remote shell or daemon, so nothing is compressed on t
 const NETWORK: &str = "no remote shell or daemon";
 const WHOLE: &str = "files are copied whole between local paths";
 const CONTENT: &str = "-c compares contents";
-const LIST: &str = "there is no file list to build";
+const LIST: &str = "no file list is built";
 const STREAMS: &str = "names go to standard output, errors to standard error, both by the line";
 
 /// All of them.

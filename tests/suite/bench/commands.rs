@@ -226,11 +226,11 @@ fn exports_are_hyperfines() {
 fn usage() {
     let area = Area::tmpfs();
     for (words, said) in [
-        (&["bench"][..], "give commands, or a campaign"),
+        (&["bench"][..], "missing command or campaign"),
         (&["bench", "-r", "0", "true"], "invalid --runs '0': must be at least 1"),
         (&["bench", "none.toml"], "cannot read 'none.toml'"),
         (&["bench", "--style", "loud", "true"], "invalid --style 'loud': give auto, basic"),
-        (&["bench", "--only", "7", "true"], "there is no cell '7'"),
+        (&["bench", "--only", "7", "true"], "no configuration '7'"),
         (&["results"], "missing subcommand"),
         (&["results", "export", "--format=xml"], "none of csv, hyperfine"),
     ] {
@@ -240,9 +240,13 @@ fn usage() {
     assert_eq!(std::fs::read_dir(area.path()).unwrap().count(), 0);
     let dry = bench(&area, &["--dry-run", "-r", "3", "-L", "jobs", "1,2", "echo {jobs} > ran"]);
     dry.ok();
-    for said in
-        ["3 cells of 3 runs", "at most 9 runs", "echo 2 > ran", "the same as 1", "first block"]
-    {
+    for said in [
+        "3 configurations of 3 runs",
+        "at most 9 runs",
+        "echo 2 > ran",
+        "the same as 1",
+        "first block",
+    ] {
         assert!(dry.out().contains(said), "{said}: {dry}");
     }
     assert_eq!(std::fs::read_dir(area.path()).unwrap().count(), 0);

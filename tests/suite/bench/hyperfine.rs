@@ -157,7 +157,7 @@ fn output_goes_where_it_was_asked_to_go() {
     std::fs::create_dir(area.join("dir")).unwrap();
     run(&area, &["bench", "--output", "dir", "true"])
         .expect(2)
-        .says(&["a folder; -o (--results) names the folder of results"]);
+        .says(&["a directory; -o (--results) names the directory of results"]);
     // A failure still reports its cause.
     let _ = std::fs::remove_dir_all(area.join("out"));
     bench(&area, &["-r", "1", "--output=null", "echo no room >&2; exit 4"])

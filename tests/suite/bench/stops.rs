@@ -93,7 +93,7 @@ fn killed_and_gone_on_with() {
     // Another campaign is refused.
     bench(&area, &["-r", "8", "true"])
         .expect(1)
-        .says(&["holds other results", "give a new folder"]);
+        .says(&["holds other results", "give a new directory"]);
     bench(&area, &[&["--seed", "6"], &WORDS[..5], &WORDS[7..]].concat())
         .expect(1)
         .says(&["their seed is '5', not '6'"]);

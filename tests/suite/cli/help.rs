@@ -31,7 +31,9 @@ fn the_first_screen_is_one_screen_by_subjects_with_three_examples() {
     for subject in ["Move", "Objects", "Measure", "Many machines", "Learn"] {
         assert!(screen.lines().any(|line| line.starts_with(&format!("{subject} "))), "{subject}");
     }
-    // Without a command it is shown as well, but that is an error.
+    // Without a command it is shown in a terminal as well, but that is an error.
+    let bare = on_terminal(&Command::new(program()));
+    assert!(bare.expect(2).out().replace('\r', "").contains(&screen), "{bare}");
     let bare = run_command::<&str>(&program(), &[]);
     bare.expect(2).says(&["missing command", "hint: hakobu --help"]);
 }
@@ -207,8 +209,18 @@ fn sync_shows_where_a_directory_goes_in_a_store() {
     assert!(inside.err().contains(&format!("' -> 's3://{}/p/'", stage.bucket)), "{inside}");
     // Without a terminal and for work that is done, nothing is said.
     assert_eq!(stage.ok("sync SRC/d BKT/p").err(), "");
-    // In a terminal a local copy needs no such line: it is rsync's rule.
+    // Nothing goes anywhere without credentials.
     let area = Area::tmpfs();
+    let mut refused = Command::new(program());
+    refused.args(["sync", "-n"]).arg(stage.src().join("d")).arg("s3://bkt/p");
+    for name in ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"] {
+        refused.env_remove(name);
+    }
+    refused.env("HOME", area.path()).env("AWS_EC2_METADATA_DISABLED", "true");
+    let refused = on_terminal(&refused);
+    let told = refused.out();
+    assert!(told.contains("no credentials") && !told.contains(" -> '"), "{refused}");
+    // In a terminal a local copy needs no such line: it is rsync's rule.
     std::fs::create_dir(area.join("d")).unwrap();
     let mut local = Command::new(program());
     local.args(["sync", "-a"]).arg(area.join("d")).arg(area.join("t"));

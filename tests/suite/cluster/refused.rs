@@ -149,7 +149,7 @@ fn another_version_and_a_damaged_plan() {
     let mut plan: serde_json::Value = serde_json::from_slice(&good).unwrap();
     plan["shards"][0]["pieces"][0]["name"] = "../../src/d1".into();
     std::fs::write(&path, serde_json::to_vec(&plan).unwrap()).unwrap();
-    stage.go("cluster work RUN").expect(65).says(&["outside of the folder"]);
+    stage.go("cluster work RUN").expect(65).says(&["outside of the run folder"]);
     std::fs::remove_file(&path).unwrap();
     stage.go("cluster work RUN").expect(65).says(&["its plan was not finished"]);
     assert!(!stage.dst().exists());

@@ -150,7 +150,7 @@ fn a_place_that_does_not_do_is_named() {
     let output = stage.command("").env("TMPDIR", stage.area.join("none")).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let told = text(&output.stderr);
-    assert!(told.contains("cannot make a directory in") && told.contains("none"), "{told}");
+    assert!(told.contains("cannot create a directory in") && told.contains("none"), "{told}");
     let output = stage.run("--files=1 --large=900000T");
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("hint: fewer files"), "{}", text(&output.stderr));

@@ -225,16 +225,14 @@ fn threads_submit_where_asked_to() {
 fn what_moves_no_blocks_of_files_or_devices_is_a_named_error() {
     let area = area();
     for (engine, instead) in [
-        ("net", "fio has it"),
-        ("netsplice", "fio has it"),
+        ("net", "hakobu io measures files and block devices"),
+        ("netsplice", "hakobu io measures files and block devices"),
         ("nbd", "nbd-client(8) makes a block device"),
         ("http", "hakobu bench measures transfers with S3"),
         ("exec", "hakobu bench measures commands"),
         ("e4defrag", "e4defrag(8) defragments"),
     ] {
-        let named = format!(
-            "ioengine={engine}: is not built in: hakobu io measures files and block devices; {instead}"
-        );
+        let named = format!("ioengine={engine}: supported by fio, not by hakobu ({instead})");
         std::fs::write(area.join("a.fio"), format!("[a]\nioengine={engine}\nsize=4k\n")).unwrap();
         for line in [format!("--name=a --size=4k --ioengine={engine}"), "a.fio".to_owned()] {
             io(area.path(), &line).expect(2).says(&[&named]);

@@ -23,7 +23,7 @@ fn a_matrix_is_a_record_that_reports_read() {
     let line = "--name=io --numjobs=1,2..4 --rw=read,randread --size=256k --bs=4k --repeat=3 --output=out \
         --precondition";
     let run = io(area.path(), line);
-    run.ok().says(&["results go to 'out'", "preconditioning: 100 %"]);
+    run.ok().says(&["results go to 'out'", "preconditioning: 100%"]);
     assert!(run.out().contains("rw randread"), "{run}");
     let lines = lines(&area.join("out"));
     let header = &lines[0];
@@ -82,7 +82,7 @@ fn one_run_alone_has_its_own_options() {
     io(area.path(), &format!("{line} --status-interval=1")).expect(2).says(&["--status-interval"]);
     // And what sweeps have it has as well.
     let run = io(area.path(), "--name=a --rw=read --size=64k --precondition");
-    run.ok().says(&["preconditioning: 100 %"]);
+    run.ok().says(&["preconditioning: 100%"]);
     assert_eq!(names(area.path()), Vec::<String>::new());
 }
 

@@ -18,7 +18,7 @@ fn folder() -> Option<PathBuf> {
 
 /// Whether a message names an engine or an option.
 fn names_something(message: &str) -> bool {
-    ["ioengine=", "fio's", "no such option", "not set in the environment"]
+    ["ioengine=", "supported by fio, not by hakobu", "no such option", "not set in the environment"]
         .iter()
         .any(|word| message.contains(word))
 }

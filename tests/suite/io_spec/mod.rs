@@ -134,7 +134,7 @@ fn what_is_fios_alone_is_refused_by_name() {
         let line = case.text.lines().count() + 1;
         let last = case.text.lines().last().unwrap();
         let named = message.contains(&format!("a.fio:{line}: {last}: "));
-        let refused = message.contains("fio's") || message.contains("not supported");
+        let refused = message.contains("supported by fio, not by hakobu");
         assert!(named && refused, "{message}");
     }
 }

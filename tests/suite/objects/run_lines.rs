@@ -270,7 +270,7 @@ fn lines_of_a_removal_stand_for_what_they_name() {
     let shown = stage.fed("run -n", b"rmdir 'a b'\n").ok().out();
     assert_eq!(shown, "rmdir 'a b'\n");
     for line in ["rmdir", "rmdir -p SRC/d", "rmdir SRC/d SRC/e", "rmdir BKT/d"] {
-        typed(&stage, "", line).expect(1).says(&["rmdir takes one local folder"]);
+        typed(&stage, "", line).expect(1).says(&["rmdir takes one local directory"]);
     }
 }
 

@@ -172,7 +172,7 @@ fn failures_are_told_and_counted() {
     place.sh("mkdir -p t/closed t/open; chmod 0 t/closed; touch t/open/f");
     let out = place.run("du t nowhere");
     out.expect(1);
-    assert!(out.err().contains("hakobu: cannot look at 'nowhere': No such file or directory"));
+    assert!(out.err().contains("hakobu: cannot access 'nowhere': No such file or directory"));
     assert!(out.out().ends_with("\tt\n"));
     if have_root("an ordinary user") {
         place.sh("chmod 755 t");

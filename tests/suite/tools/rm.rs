@@ -122,10 +122,7 @@ fn the_message_says_what_and_why() {
     place.sh("mkdir d; touch d/f f");
     for (line, message) in [
         ("rm nowhere", "hakobu: cannot remove 'nowhere': No such file or directory\n"),
-        (
-            "rm d",
-            "hakobu: cannot remove 'd': it is a directory (-r removes it with everything below)\n",
-        ),
+        ("rm d", "hakobu: cannot remove 'd': is a directory (use -r)\n"),
         ("rm -d d", "hakobu: cannot remove 'd': Directory not empty\n"),
         ("rm f/", "hakobu: cannot remove 'f/': Not a directory\n"),
         ("rm -r .", "hakobu: cannot remove '.': '.' and '..' are never removed\n"),

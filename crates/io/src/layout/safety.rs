@@ -102,9 +102,8 @@ pub(super) fn permit(plan: &FilePlan<'_>, safety: &Safety) -> Result<(), String>
     match (plan.is_folder(), plan.found) {
         (_, FileState::Absent) => {}
         _ if plan.is_made() => {
-            return Err(
-                "already exists: engines that create files and folders need new names".to_owned()
-            );
+            return Err("already exists: engines that create files and directories need new names"
+                .to_owned());
         }
         (true, FileState::Folder) => return permit_folder(plan, safety),
         (true, _) => return Err("is not a directory".to_owned()),

@@ -552,7 +552,7 @@ impl Meter<'_> {
                 if let Some(wanted) = wanted.filter(|wanted| found < *wanted as f64) {
                     self.over = true;
                     self.too_slow = Some(format!(
-                        "{name}: {found:.0} {unit} a second, and at least {wanted} there have to be \
+                        "{name}: {found:.0} {unit} per second, less than the minimum of {wanted} \
                          (rate_min, rate_iops_min)"
                     ));
                 }

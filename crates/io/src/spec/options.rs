@@ -2,7 +2,7 @@
 //! command line and in job files, those of the run on the command line only. The rows are in the order of the help.
 
 use super::draft::Draft;
-use super::refused::{REFUSED, REMOVED};
+use super::refused::{FIOS_ALONE, REFUSED, REMOVED};
 use super::units::{self, BareTime, UnitBase, one_of, unless_zero};
 use super::{Eta, RunOptions, values};
 use crate::job::{Amount, Clocks, ExitWhat, LatencyTarget, StatCall};
@@ -189,14 +189,13 @@ pub(super) fn find(name: &str) -> Result<&'static IoOption, String> {
         return Ok(option);
     }
     if let Some((_, why)) = REFUSED.iter().find(|(theirs, _)| *theirs == name) {
-        let sentence = "not supported";
         return Err(match why.is_empty() {
-            true => sentence.to_owned(),
-            false => format!("{sentence}: {why}"),
+            true => FIOS_ALONE.to_owned(),
+            false => format!("{FIOS_ALONE} ({why})"),
         });
     }
     if let Some((_, why)) = REMOVED.iter().find(|(removed, _)| *removed == name) {
-        return Err(format!("is not built in: {why}"));
+        return Err(format!("not supported ({why})"));
     }
     let of_jobs = options().filter(|option| !option.is_of_run());
     let names =
@@ -373,7 +372,7 @@ const TARGET: &[IoOption] = &[
         |d, v| put(&mut d.job.name_format, values::name_format(v)),
     )
     .commas(),
-    value("directory", "DIR", "folder for the files (default: the current one)", |d, v| {
+    value("directory", "DIR", "directory for the files (default: the current one)", |d, v| {
         let names = units::names(v)?;
         put(&mut d.job.directories, Ok(names.into_iter().map(Into::into).collect()))
     })
@@ -476,9 +475,7 @@ const WORK: &[IoOption] = &[
     value("zonemode", "HOW", "none (default), or strided: zone after zone", |d, v| match v {
         "none" => put(&mut d.strided, Ok(false)),
         "strided" => put(&mut d.strided, Ok(true)),
-        "zbd" => Err("zoned block devices are not supported (none and strided \
-                      are)"
-            .to_owned()),
+        "zbd" => Err(format!("{FIOS_ALONE} (none and strided are)")),
         _ => Err("none of none, strided".to_owned()),
     }),
     value("zonesize", "SIZE", "bytes to read or write in each zone", |d, v| put(&mut d.zone_bytes[0], units::size(v, d.base))),
@@ -557,11 +554,14 @@ const PRIORITY: &[IoOption] = &[
 ];
 
 const RATE: &[IoOption] = &[
-    value("rate", "SIZE[,SIZE]", "maximum bytes a second of each clone; reads, writes", |d, v| {
-        put(&mut d.job.rate_bytes_per_s, units::rates(v, |one| units::size(one, d.base)))
-    })
+    value(
+        "rate",
+        "SIZE[,SIZE]",
+        "maximum bytes per second of each clone; reads, writes",
+        |d, v| put(&mut d.job.rate_bytes_per_s, units::rates(v, |one| units::size(one, d.base))),
+    )
     .commas(),
-    value("rate_iops", "N[,N]", "maximum blocks a second of each clone", |d, v| {
+    value("rate_iops", "N[,N]", "maximum blocks per second of each clone", |d, v| {
         let blocks = |one: &str| units::count(one, d.base, 0).map(u64::from);
         put(&mut d.job.rate_iops, units::rates(v, blocks))
     })
@@ -578,14 +578,20 @@ const RATE: &[IoOption] = &[
     value("thinktime_blocks", "N", "pause after every N blocks (default 1)", |d, v| {
         put(&mut d.job.think_blocks, units::count(v, d.base, 1))
     }),
-    value("rate_min", "SIZE[,SIZE]", "end with an error below this many bytes a second", |d, v| {
-        put(&mut d.job.least.bytes_per_s, units::rates(v, |one| units::size(one, d.base)))
-    })
+    value(
+        "rate_min",
+        "SIZE[,SIZE]",
+        "end with an error below this many bytes per second",
+        |d, v| put(&mut d.job.least.bytes_per_s, units::rates(v, |one| units::size(one, d.base))),
+    )
     .alias(&["ratemin"])
     .commas(),
-    value("rate_iops_min", "N[,N]", "end with an error below this many blocks a second", |d, v| {
-        put(&mut d.job.least.iops, units::rates(v, |one| units::size(one, d.base)))
-    })
+    value(
+        "rate_iops_min",
+        "N[,N]",
+        "end with an error below this many blocks per second",
+        |d, v| put(&mut d.job.least.iops, units::rates(v, |one| units::size(one, d.base))),
+    )
     .commas(),
     value("rate_cycle", "MS", "interval at which these are checked (default 1000)", |d, v| {
         let millis = units::count(v, UnitBase::Decimal, 1)?;

@@ -3,6 +3,9 @@
 
 use crate::job::EngineKind;
 
+/// Reason that an option, engine or value of fio is refused.
+pub(super) const FIOS_ALONE: &str = "supported by fio, not by hakobu";
+
 const NONE: &str = "";
 const TRIM: &str = "there are no trims";
 const ZONES: &str = "zoned devices are not known";
@@ -230,12 +233,12 @@ pub const REFUSED: &[(&str, &str)] = &[
 
 /// Engines of fio that move no blocks of files or block devices, with what measures those.
 const NOT_BUILT_IN: &[(&str, &str)] = &[
-    ("net", "fio has it"),
-    ("netsplice", "fio has it"),
-    ("nbd", "nbd-client(8) makes a block device of an export; fio has the engine"),
-    ("http", "hakobu bench measures transfers with S3; fio has the engine"),
-    ("exec", "hakobu bench measures commands; fio has the engine"),
-    ("e4defrag", "e4defrag(8) defragments; fio has the engine"),
+    ("net", "hakobu io measures files and block devices"),
+    ("netsplice", "hakobu io measures files and block devices"),
+    ("nbd", "nbd-client(8) makes a block device of an export"),
+    ("http", "hakobu bench measures transfers with S3"),
+    ("exec", "hakobu bench measures commands"),
+    ("e4defrag", "e4defrag(8) defragments"),
 ];
 
 /// Other engines of fio.
@@ -285,12 +288,12 @@ pub(super) const CHECKSUMS: &[&str] =
 pub(super) fn engine(text: &str) -> String {
     let name = text.split(':').next().unwrap_or(text);
     if let Some((_, instead)) = NOT_BUILT_IN.iter().find(|(known, _)| *known == name) {
-        return format!("is not built in: hakobu io measures files and block devices; {instead}");
+        return format!("{FIOS_ALONE} ({instead})");
     }
     let ours: Vec<&str> = EngineKind::NAMES.iter().map(|(name, _)| *name).collect();
     let ours = ours.join(", ");
     match ENGINES.contains(&name) {
-        true => format!("not supported (supported: {ours})"),
-        false => format!("no such engine (supported: {ours})"),
+        true => format!("{FIOS_ALONE} (engines here: {ours})"),
+        false => format!("no such engine (engines here: {ours})"),
     }
 }

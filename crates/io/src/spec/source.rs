@@ -3,6 +3,7 @@
 
 use super::draft::{self, Draft};
 use super::options::{Effect, IoOption, Takes, find};
+use super::refused::FIOS_ALONE;
 use super::{Axis, Environment, Job, Request, RunOptions, lists};
 use std::borrow::Cow;
 use std::fmt;
@@ -259,7 +260,7 @@ impl Setting {
             Effect::Only(values) if values.contains(&value) => {}
             Effect::Only(values) => {
                 let can = values.join(" or ");
-                let why = format!("of fio's values only {can} is supported here");
+                let why = format!("{FIOS_ALONE} (only {can} is)");
                 return Err(self.wrong(&why));
             }
         }
@@ -276,7 +277,7 @@ impl Setting {
         let value = self.value.as_deref();
         let value = value.filter(|value| is_in_file && lists::is_list(value));
         match value {
-            Some(value) if option.sweeps && !why.contains("fio's") => {
+            Some(value) if option.sweeps && !why.contains(FIOS_ALONE) => {
                 let name = option.name;
                 format!(
                     "{why}; a list of values to measure goes on the command line: \
@@ -337,7 +338,7 @@ impl Source {
         if !sections.iter().any(|section| section.job.is_some()) {
             let nothing = sections.iter().all(|section| section.settings.is_empty());
             if nothing || !job_files.is_empty() || !own.only.is_empty() {
-                return Err("there is no job: name a job file, or give its options".to_owned());
+                return Err("no jobs: pass a job file or --name=...".to_owned());
             }
             sections.push(Section::of(Some(UNNAMED.to_owned())));
         }

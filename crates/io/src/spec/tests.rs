@@ -230,16 +230,19 @@ fn wrong_values_are_named() {
     for (options, expected) in [
         ("bs=4q", "--bs=4q: 'q' is not a unit"),
         ("bs=0", "--bs=0: must be at least 1"),
-        ("rw=trimwrite", "--rw=trimwrite: trims together with writes are not supported"),
+        ("rw=trimwrite", "--rw=trimwrite: supported by fio, not by hakobu (trim and randtrim are)"),
         ("rw=randread:0", "x: rw: after the colon: must be at least 1"),
         ("rw=read:8q", "x: rw: the step '8q' is not a size"),
         ("rw=reed", "--rw=reed: none of"),
-        ("ioengine=rados", "--ioengine=rados: not supported"),
+        ("ioengine=rados", "--ioengine=rados: supported by fio, not by hakobu"),
         ("ioengine=foo", "--ioengine=foo: no such engine"),
-        ("verify=sha1", "--verify=sha1: not supported"),
+        ("verify=sha1", "--verify=sha1: supported by fio, not by hakobu"),
         ("sync=2", "--sync=2: none of none (0), sync (1), dsync"),
         ("fallocate=2", "--fallocate=2: none of"),
-        ("random_distribution=pareto:0.9", "--random_distribution=pareto:0.9: a distribution of"),
+        (
+            "random_distribution=pareto:0.9",
+            "--random_distribution=pareto:0.9: supported by fio, not by hakobu (random,",
+        ),
         ("random_distribution=zipf:1", "--random_distribution=zipf:1: theta"),
         ("random_distribution=zipf:1.2:0.25", "--random_distribution=zipf:1.2:0.25: a centre"),
         ("numjobs=0", "--numjobs=0: must be at least 1"),
@@ -255,18 +258,18 @@ fn wrong_values_are_named() {
         ("rw=randwrite bsrange=4k-8k verify=md5", "x: verify needs blocks of one size"),
         ("rw=randwrite:8 verify=md5", "x: verify does not go with several blocks"),
         ("filename=-", "--filename=-: standard input"),
-        ("scramble_buffers=0", "--scramble_buffers=0: of fio's values only 1"),
-        ("thread=0", "--thread=0: of fio's values only 1"),
+        ("scramble_buffers=0", "--scramble_buffers=0: supported by fio, not by hakobu (only 1 is)"),
+        ("thread=0", "--thread=0: supported by fio, not by hakobu (only 1 is)"),
         ("rate=1m rate_iops=5", "x: rate and rate_iops exclude"),
         ("io_size=50% size=50% filename=/x", "x: io_size in percent"),
         ("ioengine=mmap direct=1", "x: ioengine=mmap"),
         ("bssplit=4k/50", "--bssplit=4k/50: the percentages are 50 together"),
         ("bssplit=4k/50:8k/60", "--bssplit=4k/50:8k/60: the percentages are more than 100"),
-        ("client=host", "--client=host: not supported: nothing runs on"),
-        ("hipri", "--hipri: not supported"),
+        ("client=host", "--client=host: supported by fio, not by hakobu (nothing runs on"),
+        ("hipri", "--hipri: supported by fio, not by hakobu"),
         ("numjob=3", "--numjob=3: no such option; did you mean numjobs?"),
         ("zzzzzz", "--zzzzzz: no such option"),
-        ("output-format=terse", "--output-format=terse: not supported"),
+        ("output-format=terse", "--output-format=terse: supported by fio, not by hakobu"),
         ("output-format=normal,json", "--output-format=normal,json: several formats"),
         ("eta=sometimes", "--eta=sometimes: none of"),
         ("repeat=0", "--repeat=0: must be at least 1"),
@@ -277,8 +280,8 @@ fn wrong_values_are_named() {
         let message = wrong(options);
         assert!(message.starts_with(expected), "{options}: {message}");
     }
-    assert!(line("").unwrap_err().contains("no job"));
-    assert!(line("name=global").unwrap_err().contains("no job"));
+    assert!(line("").unwrap_err().contains("no jobs"));
+    assert!(line("name=global").unwrap_err().contains("no jobs"));
     assert!(line("name=x").unwrap_err().contains("needs size="));
     assert!(line("name=x parse-only").is_ok() && line("name=x filename=/y").is_ok());
     assert!(line("name").unwrap_err().starts_with("--name: needs a value"));
@@ -477,13 +480,13 @@ fn errors_name_file_and_line() {
             "dir/x.fio:2: size=: not a number (not set in the environment: NONE)",
         ),
         ("[a]\nnumjob=2", "dir/x.fio:2: numjob=2: no such option; did you mean numjobs?"),
-        ("[a]\n\nhipri=1", "dir/x.fio:3: hipri=1: not supported"),
+        ("[a]\n\nhipri=1", "dir/x.fio:3: hipri=1: supported by fio, not by hakobu"),
         (
             "[a]\niodepth=1,2,4",
             "dir/x.fio:2: iodepth=1,2,4: ',2,4' is not a unit (k, m, g, t, p, also with b or ib); a list of \
              values to measure goes on the command line: --sweep=iodepth=1,2,4",
         ),
-        ("[a]\nexec_prerun=ls", "dir/x.fio:2: exec_prerun=ls: not supported"),
+        ("[a]\nexec_prerun=ls", "dir/x.fio:2: exec_prerun=ls: supported by fio, not by hakobu"),
         ("[a]\nkeep", "dir/x.fio:2: keep: is an option of the command line"),
         ("[a]\noutput=x", "dir/x.fio:2: output=x: is an option of the command line"),
         ("[a]\nsize=8*$mb_memory-", "dir/x.fio:2: size=8*1024-: not a number"),
@@ -497,8 +500,8 @@ fn errors_name_file_and_line() {
         ("[a]\ninclude sections.fio", "sections.fio:1: a section in a file that is included"),
         ("[a]\ninclude loop.fio", "loop.fio:1: more than 256 files are included"),
         ("[a]\nsize=1m\0", "dir/x.fio:2: not valid UTF-8"),
-        ("", "there is no job"),
-        ("[global]\nsize=1m", "there is no job"),
+        ("", "no jobs: pass a job file or --name=..."),
+        ("[global]\nsize=1m", "no jobs: pass a job file"),
     ] {
         let message = file(text).unwrap_err();
         assert!(message.starts_with(expected), "{text:?}: {message}");
@@ -518,7 +521,7 @@ fn several_files_wait_for_each_other() {
     let request = read(&words("section=b2 section=a"), &files, &world()).unwrap();
     assert_eq!(names(&request), ["a", "b2"]);
     assert!(request.jobs[1].stonewall);
-    assert!(read(&words("section=none"), &files, &world()).unwrap_err().contains("no job"));
+    assert!(read(&words("section=none"), &files, &world()).unwrap_err().contains("no jobs"));
     // A wrong option of a section that is left out is not looked at.
     let files = [("a.fio".to_owned(), "[a]\nsize=1m\n[b]\nnosuch=1".to_owned())];
     assert!(read(&words("section=a"), &files, &world()).is_ok());

@@ -2,7 +2,7 @@
 //! function takes the text of a value, and the error goes on after `OPTION=VALUE: `.
 
 use super::options::find;
-use super::refused::{self, CHECKSUMS};
+use super::refused::{self, CHECKSUMS, FIOS_ALONE};
 use super::units::{self, BareTime, UnitBase};
 use super::{Axis, Format, lists};
 use crate::job::{
@@ -22,11 +22,10 @@ pub fn rw(text: &str) -> Result<(Rw, bool, Option<String>), String> {
     }
     Err(match name {
         "trimwrite" | "randtrimwrite" => {
-            "trims together with writes are not supported (trim and randtrim are)"
+            format!("{FIOS_ALONE} (trim and randtrim are)")
         }
-        _ => "none of read, write, randread, randwrite, rw, randrw, trim, randtrim",
-    }
-    .to_owned())
+        _ => "none of read, write, randread, randwrite, rw, randrw, trim, randtrim".to_owned(),
+    })
 }
 
 /// The step after each block of a sequence: a size with perhaps a minus before it.
@@ -197,7 +196,7 @@ pub fn verify(text: &str) -> Result<Option<VerifyKind>, String> {
         _ => {
             let ours = "crc32, crc32c, crc64, md5, sha256, sha512, xxhash, meta, pattern are";
             return Err(if CHECKSUMS.contains(&text) {
-                format!("not supported ({ours})")
+                format!("{FIOS_ALONE} ({ours})")
             } else {
                 format!("no such checksum ({ours} supported)")
             });
@@ -233,9 +232,7 @@ pub fn distribution(text: &str) -> Result<ParsedDistribution, String> {
         ("zipf", None) => plain(Distribution::Zipf(THETA)),
         ("zipf", Some(theta)) => {
             if theta.contains([':', ',']) {
-                return Err("a centre, and another theta for each side, are fio's and not \
-                            supported here"
-                    .to_owned());
+                return Err(format!("a centre, and another theta for each side, are {FIOS_ALONE}"));
             }
             let theta = theta.parse::<f64>().ok().filter(|theta| theta.is_finite());
             let theta = theta.filter(|theta| *theta > 0.0 && *theta != 1.0);
@@ -260,11 +257,9 @@ pub fn distribution(text: &str) -> Result<ParsedDistribution, String> {
             }
             Ok((Distribution::Sequence, [Vec::new(), Vec::new()], blocks))
         }
-        ("pareto" | "normal" | "gauss" | "zoned_abs", _) => {
-            Err("a distribution of fio's that is not supported here (random, zipf:THETA, \
-                 zoned:ACCESS/SIZE:... and sequence:N,N,... are)"
-                .to_owned())
-        }
+        ("pareto" | "normal" | "gauss" | "zoned_abs", _) => Err(format!(
+            "{FIOS_ALONE} (random, zipf:THETA, zoned:ACCESS/SIZE:... and sequence:N,N,... are)"
+        )),
         _ => Err("none of random, zipf:THETA, zoned:ACCESS/SIZE:..., sequence:N,N,...".to_owned()),
     }
 }
@@ -320,10 +315,10 @@ pub fn pattern(text: &str) -> Result<Vec<u8>, String> {
     let (mut bytes, mut rest) = (Vec::new(), text);
     while !rest.is_empty() {
         if rest.starts_with('%') {
-            return Err("formats such as %o are not supported".to_owned());
+            return Err(format!("formats such as %o are {FIOS_ALONE}"));
         }
         if rest.starts_with('\'') {
-            return Err("a file as pattern is not supported".to_owned());
+            return Err(format!("a file as the pattern is {FIOS_ALONE}"));
         }
         if let Some(words) = rest.strip_prefix('"') {
             let (words, after) = words.split_once('"').ok_or("a text that does not end with \"")?;
@@ -539,8 +534,8 @@ pub fn format(text: &str) -> Result<Format, String> {
         "normal" => Ok(Format::Normal),
         "json" => Ok(Format::Json),
         "json+" => Ok(Format::JsonPlus),
-        "terse" => Err("not supported (normal, json and json+ are)".to_owned()),
-        _ if text.contains(',') => Err("several formats at once are not supported".to_owned()),
+        "terse" => Err(format!("{FIOS_ALONE} (normal, json and json+ are)")),
+        _ if text.contains(',') => Err(format!("several formats at once are {FIOS_ALONE}")),
         _ => Err("none of normal, json, json+".to_owned()),
     }
 }

@@ -216,7 +216,7 @@ impl DataRecipe {
         };
         let mut about = format!("{sizes}, {content}");
         if self.depth > 0 {
-            about.push_str(&format!(", {} folders {} deep", self.leaves(), self.depth));
+            about.push_str(&format!(", {} directories {} deep", self.leaves(), self.depth));
         }
         for (links, kind) in [(self.hard_links, "hard"), (self.symlinks, "symbolic")] {
             if links > 0 {
@@ -654,7 +654,7 @@ mod tests {
         assert_eq!(
             recipe().about(),
             "lognormal, median 2 KB, sigma 1.5, at most 400 KB, incompressible, \
-             9 folders 2 deep, 5 hard links, 7 symbolic links"
+             9 directories 2 deep, 5 hard links, 7 symbolic links"
         );
         let one = DataRecipe { sizes: FileSizes::Fixed(4 << 30), ..DataRecipe::default() };
         assert_eq!(one.about(), "4 GiB each, incompressible");

@@ -72,7 +72,7 @@ impl OwnFolder {
     /// well: a run may have been killed before it wrote the mark.
     ///
     /// # Errors
-    /// The path is a symbolic link or no folder, belongs to another user, holds files but no mark, or a call
+    /// The path is a symbolic link or no directory, belongs to another user, holds files but no mark, or a call
     /// failed.
     pub fn claim(path: &Path, mark: FolderMark) -> Result<OwnFolder, FolderError> {
         let own = OwnFolder::open(path, mark)?;
@@ -82,7 +82,7 @@ impl OwnFolder {
         if !own.is_empty()? {
             return Err(refused(
                 path,
-                "holds files and was not made by hakobu: it is left alone\n\
+                "holds files and was not created by hakobu: it is left alone\n\
                  hint: move it away or remove it, or choose another place",
             ));
         }
@@ -104,12 +104,12 @@ impl OwnFolder {
         create(parent.as_fd(), &name, path)?;
         let folder = dir::open(parent.as_fd(), &name, false).map_err(|error| {
             match errno::is(&error, errno::ENOTDIR) || errno::is(&error, errno::ELOOP) {
-                true => refused(path, "is a symbolic link or no folder: left alone"),
+                true => refused(path, "is a symbolic link or no directory: left alone"),
                 false => PathError::of("open", path)(error).into(),
             }
         })?;
         let own = OwnFolder { path: path.to_owned(), parent, name, folder, mark };
-        let uid = meta::of_fd(&own.folder).map_err(PathError::of("look at", path))?.uid;
+        let uid = meta::of_fd(&own.folder).map_err(PathError::of("access", path))?.uid;
         if uid != process::euid() && uid != own.uid_of_new_files() {
             return Err(refused(path, "belongs to another user: it is left alone"));
         }
@@ -220,8 +220,8 @@ impl OwnFolder {
         let named = meta::of(self.parent.as_fd(), &self.name, false);
         let same =
             named.and_then(|named| Ok(named.identity() == meta::of_fd(&self.folder)?.identity()));
-        if !same.map_err(PathError::of("look at", &self.path))? {
-            return Err(refused(&self.path, "is another folder by now: left alone"));
+        if !same.map_err(PathError::of("access", &self.path))? {
+            return Err(refused(&self.path, "is another directory by now: left alone"));
         }
         remove(self.parent.as_fd(), &self.name, &self.path)?;
         match self.mark {
@@ -252,7 +252,7 @@ fn remove(dir: BorrowedFd<'_>, name: &CStr, path: &Path) -> Result<(), PathError
     let kind = match meta::of(dir, name, false) {
         Ok(meta) => meta.kind,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(PathError::of("look at", path)(error)),
+        Err(error) => return Err(PathError::of("access", path)(error)),
     };
     remove_tree(dir, name, kind, bytes, options, &mut problem);
     problem.0.map_or(Ok(()), Err)
@@ -330,11 +330,11 @@ mod tests {
         symlink(path("own"), path("to-own")).unwrap();
         for mark in [FolderMark::Inside, FolderMark::Beside] {
             for (name, said) in [
-                ("full", "was not made by hakobu"),
-                ("copy", "was not made by hakobu"),
-                ("link", "is a symbolic link or no folder"),
-                ("to-own", "is a symbolic link or no folder"),
-                ("file", "is a symbolic link or no folder"),
+                ("full", "was not created by hakobu"),
+                ("copy", "was not created by hakobu"),
+                ("link", "is a symbolic link or no directory"),
+                ("to-own", "is a symbolic link or no directory"),
+                ("file", "is a symbolic link or no directory"),
             ] {
                 let why = refusal(&path(name), mark);
                 assert!(why.contains(said) && why.contains(name), "{why}");
@@ -373,7 +373,7 @@ mod tests {
         fs::rename(&path, dir.path().join("moved")).unwrap();
         fs::create_dir(&path).unwrap();
         fs::write(path.join("thesis"), "mine").unwrap();
-        assert!(own.remove().unwrap_err().to_string().contains("is another folder by now"));
+        assert!(own.remove().unwrap_err().to_string().contains("is another directory by now"));
         assert!(path.join("thesis").exists());
     }
 }

@@ -87,7 +87,7 @@ impl ResultsStore {
         let path = folder.join(RUNS_FILE);
         let is_new = !path.exists();
         if is_new && let Some(other) = first_entry(folder, |_| true)? {
-            let why = format!("is not empty ({other}) and holds no results: give a new folder");
+            let why = format!("is not empty ({other}) and holds no results: give a new directory");
             return Err(refused(folder, why));
         }
         let append = |path: &Path| {
@@ -109,7 +109,7 @@ impl ResultsStore {
         // Check the folder before truncating: it may contain foreign files.
         let goes_on = !is_new && !is_begun;
         if goes_on && let Some(difference) = difference(&read(folder)?.header, header) {
-            let why = format!("holds other results: {difference}; give a new folder");
+            let why = format!("holds other results: {difference}; give a new directory");
             return Err(refused(folder, why));
         }
         let mut samples = append(&folder.join(CURVES_FILE))?;
@@ -213,16 +213,17 @@ fn difference(there: &ResultsHeader, wanted: &ResultsHeader) -> Option<String> {
         .or_else(|| differs("metric", &there.metric, &wanted.metric));
     let count = |cells: usize| cells.to_string();
     found = found.or_else(|| {
-        differs("number of cells", &count(there.cells.len()), &count(wanted.cells.len()))
+        differs("number of configurations", &count(there.cells.len()), &count(wanted.cells.len()))
     });
     for (old, new) in there.cells.iter().zip(&wanted.cells) {
-        let what = format!("command of cell {}", new.id);
+        let what = format!("command of configuration {}", new.id);
         found = found
             .or_else(|| differs(&what, &without_ports(&old.command), &without_ports(&new.command)));
         let (mut a, mut b) = (old.clone(), new.clone());
         (a.command, b.command) = (String::new(), String::new());
         if found.is_none() && a != b {
-            found = Some(format!("their cell {} has other parameters or conditions", new.id));
+            found =
+                Some(format!("their configuration {} has other parameters or conditions", new.id));
         }
     }
     let fact = |header: &ResultsHeader| {
@@ -515,12 +516,12 @@ mod tests {
         let changes: [(Change, &str); 7] = [
             (|header| header.name = "m".into(), "their name is 'n', not 'm'"),
             (|header| header.seed = 4, "their seed is '3', not '4'"),
-            (|header| header.cells.truncate(1), "their number of cells is '2', not '1'"),
+            (|header| header.cells.truncate(1), "their number of configurations is '2', not '1'"),
             (
                 |header| header.cells[1].command = "c".into(),
-                "their command of cell 1 is 'b', not 'c'",
+                "their command of configuration 1 is 'b', not 'c'",
             ),
-            (|header| header.cells[1].x = Some(4.0), "their cell 1 has other parameters"),
+            (|header| header.cells[1].x = Some(4.0), "their configuration 1 has other parameters"),
             (|header| header.machine.cpus = 8.0, "their machine is"),
             (|header| header.tools[0].sha256 = "01".into(), "a has changed since"),
         ];
@@ -571,7 +572,7 @@ mod tests {
         assert!(wrong.len() == 1 && wrong[0].contains("broken"), "{wrong:?}");
         assert_eq!(list(Path::new("/no/such")), (Vec::new(), Vec::new()));
         for (name, said) in
-            [("no-results", "holds no results"), ("broken", "line 1"), ("c", "is not a folder")]
+            [("no-results", "holds no results"), ("broken", "line 1"), ("c", "is not a directory")]
         {
             let why = remove(&top.0.join(name)).unwrap_err().to_string();
             assert!(why.contains(said), "{why}");

@@ -197,7 +197,7 @@ fn drive(driver: &mut Option<Driver>, cx: &mut Context<'_>) {
 /// hyper's message with its cause.
 fn reason(e: &hyper::Error) -> String {
     if e.is_incomplete_message() {
-        return "the server closed the connection before its answer was complete".to_owned();
+        return "the server closed the connection before its response was complete".to_owned();
     }
     match std::error::Error::source(e) {
         Some(cause) => format!("{e}: {cause}"),
@@ -380,7 +380,7 @@ impl Watchdog {
             None if bytes > 0 => self.progress(),
             None => {}
             Some(left) if left < bytes => {
-                return Err(io::Error::other("the server sends interim answers without an end"));
+                return Err(io::Error::other("the server sends interim responses without an end"));
             }
             Some(left) => self.head_bytes.set(Some(left - bytes)),
         }
@@ -480,7 +480,7 @@ pub(crate) async fn dial(
                 last = describe(&e, address);
             }
             Err(_) if dns.drop_unreachable(host, port, address) == 0 => {
-                let why = format!("no answer from {address} within {} s", timeout.as_secs_f64());
+                let why = format!("no response from {address} within {} s", timeout.as_secs_f64());
                 return Err((ErrorKind::TimedOut, cannot(&why)));
             }
             Err(_) => continue,
@@ -533,7 +533,7 @@ fn describe(e: &io::Error, address: SocketAddr) -> String {
     if let Some(tls) = e.get_ref().and_then(|e| e.downcast_ref::<rustls::Error>()) {
         return match tls {
             rustls::Error::InvalidMessage(_) => {
-                "it does not answer by TLS: give http:// in place of https://".to_owned()
+                "it does not speak TLS: give http:// in place of https://".to_owned()
             }
             rustls::Error::AlertReceived(_) => "it refuses the TLS connection".to_owned(),
             _ => "the TLS connection failed".to_owned(),

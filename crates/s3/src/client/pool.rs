@@ -101,7 +101,7 @@ impl Pool {
         }
         let route = self.session.route(bucket);
         let host = HeaderValue::from_str(&route.authority).map_err(|_| {
-            let why = format!("`{}` cannot be the name of a host", route.authority);
+            let why = format!("'{}' cannot be the name of a host", route.authority);
             Error::new(ErrorKind::Invalid, operation, why)
         })?;
         let host_pool = self.host_pool(&route);

@@ -521,7 +521,7 @@ fn broke(
         }
         ExchangeError::TimedOut => {
             let time_s = timeout.as_secs_f64();
-            (ErrorKind::TimedOut, format!("it stood still for {time_s} s"), Sent::Unknown)
+            (ErrorKind::TimedOut, format!("no data for {time_s} s"), Sent::Unknown)
         }
     };
     Failure::new(Error::new(kind, operation, format!("{url}: {what}")), sent)
@@ -566,7 +566,7 @@ async fn collect(
     operation: &'static str,
 ) -> Result<Bytes, Error> {
     let long = || {
-        let what = format!("an answer of more than {bytes_max} bytes");
+        let what = format!("a response of more than {bytes_max} bytes");
         Error::new(ErrorKind::Invalid, operation, what)
     };
     if rest.promised_bytes.is_some_and(|bytes| bytes > bytes_max) {
@@ -856,7 +856,7 @@ impl BodyReader {
                 let so_far = so_far(self);
                 let (kind, what) = match broken {
                     ExchangeError::TimedOut => {
-                        (ErrorKind::TimedOut, format!("the body stood still {so_far}"))
+                        (ErrorKind::TimedOut, format!("the body stalled {so_far}"))
                     }
                     ExchangeError::Failed(why) => {
                         (ErrorKind::Connection, format!("the body broke {so_far}: {why}"))

@@ -208,7 +208,7 @@ fn assign(
 fn unnamed(key: &[u8], version: Option<&str>) -> Error {
     let key = String::from_utf8_lossy(key);
     let of = version.map(|version| format!("version '{version}' of ")).unwrap_or_default();
-    let what = format!("the server answered about {of}'{key}', which was not named");
+    let what = format!("the response is about {of}'{key}', which was not requested");
     Error::new(ErrorKind::Corrupt, NAME, what)
 }
 

@@ -117,7 +117,7 @@ fn stretch(
         None => None,
         Some(text) => match text.trim().parse() {
             Ok(bytes) => Some(bytes),
-            Err(_) => return corrupt("the answer has an unreadable Content-Length".to_owned()),
+            Err(_) => return corrupt("the response has an unreadable Content-Length".to_owned()),
         },
     };
     // A server may respond with the whole object to a range that covers it.
@@ -147,7 +147,7 @@ fn stretch(
             return corrupt("the server sent a part of the object instead of the whole".into());
         }
         (_, Some(range)) if !takes_in(range) => {
-            let why = "the server does not answer requests for ranges with ranges";
+            let why = "the server does not support ranges";
             return Err(Error::new(ErrorKind::NotImplemented, GET, why));
         }
         _ => length.or(wanted.size).map(|size| (size, size)),

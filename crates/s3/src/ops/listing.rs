@@ -522,7 +522,7 @@ impl PageMarker {
 
 /// Error of a response that fails a check.
 pub(crate) fn untrusted(operation: &'static str, why: &str) -> Error {
-    let message = format!("the server's answer to {operation} cannot be trusted: {why}");
+    let message = format!("the response to {operation} cannot be trusted: {why}");
     Error::new(ErrorKind::Corrupt, operation, message)
 }
 

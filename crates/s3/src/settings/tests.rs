@@ -132,7 +132,7 @@ fn what_is_wrong_is_named() {
     let asked = |name: &str| Settings { profile: Some(name.into()), ..Settings::default() };
     let missing = resolve(&asked("q"), &home.0, &[]).unwrap_err();
     assert!(missing.contains("no profile 'q'") && missing.contains(".aws/config"), "{missing}");
-    assert!(resolve(&asked("p"), &home.0, &[]).unwrap_err().contains("`odd`"));
+    assert!(resolve(&asked("p"), &home.0, &[]).unwrap_err().contains("'odd'"));
     assert!(plain(&[("AWS_PROFILE", "q")]).unwrap_err().contains("no profile 'q'"));
     let credentials =
         Credentials { access_key: "A".into(), secret_key: "hush".into(), session_token: None };

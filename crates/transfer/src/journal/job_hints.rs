@@ -91,7 +91,7 @@ impl std::fmt::Display for Damaged {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "the file of remembered job numbers {} is damaged: {}; remove it, or use --no-memory",
+            "the file of learned job counts {} is damaged: {}; remove it, or use --no-memory",
             self.path.display(),
             self.cause
         )

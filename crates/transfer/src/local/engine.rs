@@ -250,7 +250,7 @@ impl<'a> LocalEngine<'a> {
 
     /// Reports that an argument is a directory and that no option asks for directories.
     pub fn argument_is_dir(&self, typed: &Path) {
-        let reason = "it is a directory (-r copies it)";
+        let reason = "is a directory (use -r)";
         let paths = (Some(typed.to_owned()), None);
         self.reports.notice(Operation::Read, paths, reason, ErrorClass::Notice);
     }

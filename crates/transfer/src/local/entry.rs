@@ -867,7 +867,7 @@ impl LocalEngine<'_> {
         let policy = self.context.policy;
         if !policy.recurse && !policy.dirs {
             worker.count_left_out();
-            let reason = "it is a directory (-r copies it)";
+            let reason = "is a directory (use -r)";
             let class = if policy.cp_targets { ErrorClass::Partial } else { ErrorClass::Notice };
             if class == ErrorClass::Partial {
                 worker.totals.failed += 1;

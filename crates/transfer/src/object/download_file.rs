@@ -567,7 +567,7 @@ impl FilePlace {
     /// Opens or creates the folder of the entry's target name.
     pub async fn of(core: &Core<'_>, moving: &Moving) -> Result<FilePlace, Failed> {
         let Root::Local { dir: root, .. } = &moving.pair.target else {
-            let why = "the target is not a local folder";
+            let why = "the target is not a local directory";
             return Err(Failed::Reason(Operation::Create, Side::Target, why));
         };
         let (above, name) = split(&moving.name)?;

@@ -195,7 +195,7 @@ impl ObjectEngine<'_> {
 // The objects at both ends of a move, and the failures of reading a source.
 
 /// Message for a source that changed since it was listed.
-pub(super) const CHANGED: &str = "it changed since it was listed; the next run moves it";
+pub(super) const CHANGED: &str = "it changed since it was listed; the next run transfers it";
 /// Message for a source that changed during its move.
 pub(super) const CHANGED_WHILE_READ: &str = "it changed while it was read";
 

@@ -109,7 +109,7 @@ pub(super) struct Rules {
 pub(super) fn split(path: &[u8]) -> Result<(&[u8], CString), Failed> {
     let good = |name: &[u8]| !matches!(name, b"" | b"." | b"..");
     if !path.split(|byte| *byte == b'/').all(good) {
-        let why = "the name would lead out of the target folder, or no file can have it";
+        let why = "the name would lead out of the target directory, or no file can have it";
         return Err(Failed::Reason(Operation::Create, Side::Target, why));
     }
     let (above, last) = paths::split(path);
@@ -325,7 +325,7 @@ fn follow(
         match paths::open_beneath(root, &path, paths::OpenPurpose::Directory) {
             Ok(fd) => return Ok((fd, false)),
             Err(error) if errno::is(&error, errno::EXDEV) || errno::is(&error, errno::ELOOP) => {
-                let why = "a symlink in place of a folder of its path leads out of the target";
+                let why = "a symlink in place of a directory of its path leads out of the target";
                 return Err(Failed::Reason(Operation::MakeDir, Side::Target, why));
             }
             Err(_) => {}
@@ -339,8 +339,8 @@ fn in_the_way(above: BorrowedFd<'_>, name: &CStr, error: io::Error) -> Failed {
     if matches!(error.raw_os_error(), Some(errno::ENOTDIR | errno::ELOOP)) {
         let symlink = meta::of(above, name, false).is_ok_and(|there| there.kind == Kind::Symlink);
         let why = match symlink {
-            true => "a symlink is in place of a folder of its path",
-            false => "a file is in place of a folder of its path",
+            true => "a symlink is in place of a directory of its path",
+            false => "a file is in place of a directory of its path",
         };
         return Failed::Reason(Operation::MakeDir, Side::Target, why);
     }

@@ -254,7 +254,7 @@ impl<'c, 'a> Reader<'c, 'a> {
         if self.head.is_none() {
             self.open().await?;
         }
-        self.head.as_ref().ok_or_else(|| broken("the answer had no headers"))
+        self.head.as_ref().ok_or_else(|| broken("the response had no headers"))
     }
 
     /// Returns the next piece; `None` after the last byte of the range.
@@ -304,13 +304,13 @@ impl<'c, 'a> Reader<'c, 'a> {
         while let Some(piece) = self.next().await? {
             let space = buffer.get_mut(filled..filled + piece.len());
             space
-                .ok_or_else(|| broken("the answer is longer than the requested range"))?
+                .ok_or_else(|| broken("the response is longer than the requested range"))?
                 .copy_from_slice(&piece);
             filled += piece.len();
         }
         match filled == room {
             true => Ok(buffer.freeze()),
-            false => Err(broken("the answer is shorter than the requested range")),
+            false => Err(broken("the response is shorter than the requested range")),
         }
     }
 

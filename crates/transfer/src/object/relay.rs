@@ -24,7 +24,7 @@ const PART_BYTES: u64 = 16 << 20;
 const TAGGING: HeaderName = HeaderName::from_static("x-amz-tagging");
 const TAGGING_COUNT: &str = "x-amz-tagging-count";
 
-const CORRUPT: &str = "what arrived is not what its store has the checksum of";
+const CORRUPT: &str = "what arrived differs from the stored checksum";
 
 /// A large object being relayed.
 pub struct LargeRelay {

@@ -151,7 +151,7 @@ pub fn compare_beside(
         }
         if spot.below(&target).is_some_and(|path| sources.provide(&path)) {
             return refused(format!(
-                "{option} is a folder of the target that is transferred: its files would count as \
+                "{option} is a directory of the target that is transferred: its files would count as \
                  parts"
             ));
         }

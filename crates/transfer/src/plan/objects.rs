@@ -103,7 +103,8 @@ fn refuse_overlaps(spec: &Spec, found: &[PlannedSource]) -> Result<(), Fatal> {
     }
     let trees = found.iter().filter(|planned| matches!(planned.what, SourceKind::Tree { .. }));
     if !have_own_targets(trees) {
-        let message = "--delete with several sources that fill one folder is not supported for S3";
+        let message =
+            "--delete with several sources that fill one directory is not supported for S3";
         return Err(Fatal::new(1, message));
     }
     Ok(())
@@ -135,7 +136,7 @@ pub fn refuse_unfit(spec: &Spec) -> Result<(), Fatal> {
         (matches!(spec.layout, Layout::Cp { parents: true, .. }), "--parents"),
     ];
     if spec.objects.flatten && spec.objects.options.dir_markers {
-        return Err(Fatal::new(1, "--flatten leaves no folders for --dir-markers"));
+        return Err(Fatal::new(1, "--flatten leaves no directories for --dir-markers"));
     }
     if let Some((_, name)) = unfit.iter().find(|(rejects, _)| *rejects) {
         let message = format!("{name} is not supported for transfers with s3:// on a side");
@@ -179,7 +180,7 @@ pub(super) fn resolve(
     let source = match &typed {
         Location::S3(url) => match store {
             Some(store) => in_store(spec, url, list.is_none(), store)?,
-            None => return Err(Fatal::new(1, "there is no store for this source")),
+            None => return Err(Fatal::new(1, "no S3 session for this source")),
         },
         Location::Local(path) => {
             // A list of names implies `relative`, but its names are below the source. A trailing slash means the
@@ -203,7 +204,7 @@ pub(super) fn resolve(
     let (name, what) = match what {
         SourceEntries::One(..) | SourceEntries::Matches(_) if list.is_some() => {
             let message =
-                "--files-from needs a source folder (for a prefix: with a slash at its end)";
+                "--files-from needs a source directory (for a prefix: with a slash at its end)";
             return Err(Fatal::new(1, message));
         }
         SourceEntries::One(entry, is_link) if !place.takes_files => {
@@ -430,7 +431,7 @@ impl ObjectTarget {
         let failed = |error: io::Error| {
             let code = if RefusedLink::is(&error) { 3 } else { 11 };
             let cause = Cause::System(error);
-            Fatal::new(code, format!("cannot use target folder {}: {cause}", quoted(path)))
+            Fatal::new(code, format!("cannot use target directory {}: {cause}", quoted(path)))
         };
         if self.real {
             self.links.make_dir(path, 0o777 & !umask, true).map_err(failed)?;
@@ -679,7 +680,7 @@ pub(super) fn object(
     match with_session(store, async |client| head_object(&client, bucket, key, version).await) {
         Ok(head) => Ok(Some(head)),
         Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(fatal("look at", bucket, key, &error)),
+        Err(error) => Err(fatal("access", bucket, key, &error)),
     }
 }
 

@@ -120,7 +120,7 @@ fn relative(typed: &Path, bytes: &[u8], slash_dot: bool) -> Result<Argument, Fat
     let parts = rest.split(|byte| *byte == b'/').filter(|part| !matches!(*part, b"" | b"."));
     let names: Vec<Vec<u8>> = parts.map(<[u8]>::to_vec).collect();
     if names.iter().any(|name| name == b"..") {
-        let hint = if slash_dot { "; write FOLDER/./PATH to say where it begins" } else { "" };
+        let hint = if slash_dot { "; write DIR/./PATH to say where it begins" } else { "" };
         let message =
             format!("{}: a path with '..' cannot be kept at the target{hint}", quoted(typed));
         return Err(Fatal::new(1, message));
@@ -449,8 +449,8 @@ fn name_in_parent(
         Ok(dir) => Some(dir),
         Err(error) if !real && errno::is(&error, errno::ENOENT) => None,
         Err(error) if errno::is(&error, errno::ENOENT) => {
-            let hint = if has_mkpath(spec) { " (--mkpath makes it)" } else { "" };
-            let message = format!("the target folder {} does not exist{hint}", quoted(open_as));
+            let hint = if has_mkpath(spec) { " (--mkpath creates it)" } else { "" };
+            let message = format!("the target directory {} does not exist{hint}", quoted(open_as));
             return Err(Fatal::new(3, message));
         }
         Err(error) => return Err(unusable(open_as, &error)),
@@ -487,7 +487,7 @@ fn make(path: &Path, spec: &Spec, umask: u32) -> Result<bool, Fatal> {
         }
         let hint = match error.kind() {
             io::ErrorKind::NotFound if !spec.mkpath && has_mkpath(spec) => {
-                " (--mkpath makes missing parents)"
+                " (--mkpath creates missing parents)"
             }
             _ => "",
         };

@@ -524,7 +524,7 @@ pub(super) fn find(
 }
 
 fn cannot(shown: &str, why: &str) -> Fatal {
-    Fatal::new(2, format!("cannot look at {shown}: {why}"))
+    Fatal::new(2, format!("cannot access {shown}: {why}"))
 }
 
 fn local(path: &Path, symlinks: Symlinks) -> io::Result<ResolvedSide> {

@@ -78,8 +78,8 @@ fn fatal(verb: &str, path: &Path, error: io::Error) -> Fatal {
 
 fn top(path: &Path) -> Result<Top, Fatal> {
     let name = CString::new(path.as_os_str().as_bytes())
-        .map_err(|_| fatal("look at", path, io::Error::from_raw_os_error(errno::EINVAL)))?;
-    let meta = meta::of(dir::cwd(), &name, false).map_err(|error| fatal("look at", path, error))?;
+        .map_err(|_| fatal("access", path, io::Error::from_raw_os_error(errno::EINVAL)))?;
+    let meta = meta::of(dir::cwd(), &name, false).map_err(|error| fatal("access", path, error))?;
     Ok((name, meta))
 }
 

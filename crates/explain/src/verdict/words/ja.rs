@@ -23,7 +23,7 @@ impl VerdictWords for Japanese {
             Resource::Source => "コピー元",
             Resource::Target => "コピー先",
             Resource::UserLimit => "レート制限",
-            Resource::Own => "hakobu のメモリー上限",
+            Resource::Own => "hakobu のメモリ上限",
             Resource::None => "不明",
         }
     }
@@ -71,9 +71,9 @@ impl VerdictWords for Japanese {
             Statement::FewTasksBlocked => "I/O でブロックされたタスクはわずか",
             Statement::IoWait => "CPU が I/O を待っている",
             Statement::LittleIoWait => "iowait はわずか",
-            Statement::MemoryPressure => "メモリー待ちのタスクあり",
-            Statement::SomeMemoryPressure => "ときどきメモリー待ちのタスクあり",
-            Statement::LittleMemoryPressure => "メモリー待ちのタスクはわずか",
+            Statement::MemoryPressure => "メモリ待ちのタスクあり",
+            Statement::SomeMemoryPressure => "ときどきメモリ待ちのタスクあり",
+            Statement::LittleMemoryPressure => "メモリ待ちのタスクはわずか",
             Statement::Traffic => "ネットワークを使用",
             Statement::NoTraffic => "通信はほとんどなし",
             Statement::WaitsForPeer => "通信相手を待っている",
@@ -144,7 +144,7 @@ impl VerdictWords for Japanese {
             "thread_used_cpus" => "最も忙しいスレッドの CPU 使用数".to_owned(),
             "blocked_share" => "スレッドがブロックされた時間".to_owned(),
             "io_pressure_share" => "I/O プレッシャー (PSI)".to_owned(),
-            "memory_pressure_share" => "メモリープレッシャー (PSI)".to_owned(),
+            "memory_pressure_share" => "メモリプレッシャー (PSI)".to_owned(),
             "io_blocked_tasks" => "I/O でブロックされたタスク".to_owned(),
             "iowait_share" => "iowait".to_owned(),
             "lock_waits_share" => "ロック待ちのあったサンプル".to_owned(),
@@ -202,7 +202,7 @@ impl VerdictWords for Japanese {
             }
             "blocked_share" => format!("スレッドのブロック {value}"),
             "io_pressure_share" => format!("I/O 待ちのタスクがある時間 {value}"),
-            "memory_pressure_share" => format!("メモリー待ちのタスクがある時間 {value}"),
+            "memory_pressure_share" => format!("メモリ待ちのタスクがある時間 {value}"),
             "io_blocked_tasks" => format!("I/O でブロックされたタスク {value}"),
             "iowait_share" => format!("iowait {value}"),
             "lock_waits_share" => format!("ロック待ちのあったサンプル {value}"),
@@ -376,7 +376,7 @@ impl VerdictWords for Japanese {
                 "並列数 (-j) を増やすか、レイテンシーを下げると速くなります".to_owned()
             }
             Help::MoreJobsThanPossible => {
-                "並列数を増やすと速くなりますが、ファイル記述子とメモリーの上限に達しています"
+                "並列数を増やすと速くなりますが、ファイル記述子とメモリの上限に達しています"
                     .to_owned()
             }
             Help::MoreIops(None) => "IOPS を増やすと速くなります".to_owned(),
@@ -395,12 +395,12 @@ impl VerdictWords for Japanese {
                 "同時に処理できる要求の多いサーバーなら速くなります".to_owned()
             }
             Help::MoreDirectories => {
-                "ファイルを複数のディレクトリーに分散すると速くなります".to_owned()
+                "ファイルを複数のディレクトリに分散すると速くなります".to_owned()
             }
             Help::FasterPeer => "サーバーまたはそこまでの経路を速くすると速くなります".to_owned(),
             Help::FasterSource => "コピー元を速くすると速くなります".to_owned(),
             Help::FasterTarget => "コピー先を速くすると速くなります".to_owned(),
-            Help::MoreMemory => "メモリーの上限 (--memory) を上げると速くなります".to_owned(),
+            Help::MoreMemory => "メモリの上限 (--memory) を上げると速くなります".to_owned(),
         };
         match useless.is_empty() {
             true => format!("{help}。"),
@@ -417,9 +417,7 @@ fn cpus(change: CpuChange, others_cpus: Option<f64>, until: Option<&NextCeiling>
         CpuChange::Quota => "CPU クォータを増やすと速くなります".to_owned(),
         CpuChange::Dedicated => "ハイパーバイザーが共有しない CPU なら速くなります".to_owned(),
         CpuChange::Affinity(all) => {
-            format!(
-                "マシンの {all:.0} CPU をもっと使えるようにすると速くなります（アフィニティー）"
-            )
+            format!("マシンの {all:.0} CPU をもっと使えるようにすると速くなります（アフィニティ）")
         }
         CpuChange::MoreWithJobs => "コアと並列数 (-j) を共に増やすと速くなります".to_owned(),
         CpuChange::More => "コアを増やすと速くなります".to_owned(),
@@ -467,7 +465,7 @@ fn doing(phase: &str) -> &str {
         "receive" => "受信",
         "limit" => "レート制限による待ち",
         "pause" => "再試行までの待ち",
-        "room" => "メモリー待ち",
+        "room" => "メモリ待ち",
         "other" => "その他",
         other => other,
     }

@@ -112,7 +112,7 @@ impl TargetContext<'_> {
                     command(&["head"], &mark),
                     command(&["rm", "-r", "-f", "-n"], &format!("{dst}/")),
                     quoted(&format!(
-                        "{dst}/ holds objects and was not made by hakobu: it is left alone"
+                        "{dst}/ holds objects and was not created by hakobu: it is left alone"
                     )),
                     command(&["pipe"], &mark),
                 );

@@ -117,7 +117,11 @@ fn a_bucket_is_emptied_and_looked_at_by_the_program_itself() {
     assert_eq!(cell.prepare[0], RunAction::Shell(empty.into()));
     // Only the campaign's own data are removed: the setup refuses objects of others.
     let guard = plan.setup.iter().find(|line| line.contains("s3://things/p/hakobu-t.made"));
-    assert!(guard.is_some_and(|line| line.contains("was not made by hakobu")), "{:?}", plan.setup);
+    assert!(
+        guard.is_some_and(|line| line.contains("was not created by hakobu")),
+        "{:?}",
+        plan.setup
+    );
     assert!(cell.conclude[0].starts_with("/bin/hakobu verify -q "), "{:?}", cell.conclude);
     assert!(cell.conclude[0].ends_with(" s3://things/p/hakobu-t/"), "{:?}", cell.conclude);
     assert!(!cell.launch.env.contains_key("AWS_SECRET_ACCESS_KEY"), "the keys are the user's");

@@ -118,7 +118,7 @@ pub fn machine(places: &BTreeMap<String, PathBuf>, instance_type: Option<String>
             };
             let (name, from) = (&disk.name, ceiling.from);
             let per_s = ceiling.per_s;
-            said.insert(format!("{per_s} {what} a second on {name} (volume {label}, {from})"));
+            said.insert(format!("{per_s} {what} per second on {name} (volume {label}, {from})"));
         }
     }
     Machine {

@@ -35,7 +35,7 @@ fn each(
 pub(super) fn cold(path: &Path, stop: &AtomicBool) -> Result<(), PrepareError> {
     let (mut stay, mut pages) = (0, 0);
     each(path, stop, |name| {
-        let (there, all) = forget(name).map_err(PathError::of("look at", name))?;
+        let (there, all) = forget(name).map_err(PathError::of("access", name))?;
         stay += there;
         pages += all;
         Ok(())
@@ -94,7 +94,7 @@ pub(super) fn cached(path: &Path, stop: &AtomicBool) -> Option<f64> {
         // A file that has vanished has no pages.
         if let Ok(file) = File::open(name) {
             let pages = cache::resident_pages(file.as_fd());
-            let pages = pages.map_err(PathError::of("look at", name))?;
+            let pages = pages.map_err(PathError::of("access", name))?;
             there += pages.0;
             all += pages.1;
         }

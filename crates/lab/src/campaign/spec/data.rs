@@ -113,7 +113,7 @@ fn parse_data_set(name: String, table: &mut TomlTable<'_>) -> Result<DataSpec, S
         symlinks,
     };
     if recipe.leaves() > LEAVES_MAX {
-        let why = format!("{fan_out} folders in each of {depth} levels are too many");
+        let why = format!("{fan_out} directories in each of {depth} levels are too many");
         return Err(table.lacks(why));
     }
     Ok(DataSpec { recipe, by, min_count, min_bytes })

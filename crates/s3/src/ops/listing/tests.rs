@@ -337,7 +337,7 @@ fn the_first_reason_is_told() {
     check.need(None::<u64>, "Key", "an object");
     let error = check.finish("ListObjectsV2").unwrap_err();
     assert_eq!((field, error.kind), (Some(1), ErrorKind::Corrupt));
-    let told = "the server's answer to ListObjectsV2 cannot be trusted: its Size '-1' cannot be \
+    let told = "the response to ListObjectsV2 cannot be trusted: its Size '-1' cannot be \
                 read";
     assert_eq!(error.to_string(), told);
 }

@@ -139,7 +139,7 @@ impl InventoryLocation {
             InventoryLocation::Local(manifest) => {
                 let places = beside(manifest, &named.key);
                 let found = places.iter().find_map(|path| File::open(path).ok());
-                found.ok_or("it is neither beside its manifest nor in a folder data there")?
+                found.ok_or("it is neither beside its manifest nor in a directory data there")?
             }
             InventoryLocation::Store { store, bucket, .. } => {
                 fetched(store, bucket, named.key.as_bytes())?

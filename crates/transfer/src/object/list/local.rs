@@ -411,7 +411,10 @@ impl<'a> ReadOptions<'a> {
             Err(error) => return Entered::Failed(NameFailure::of(Operation::List, error)),
         };
         if follow && parent.lies_in(handle.identity()) {
-            return failed("the symlink points to a folder that contains it", ErrorClass::Partial);
+            return failed(
+                "the symlink points to a directory that contains it",
+                ErrorClass::Partial,
+            );
         }
         if self.query.one_file_system && meta.dev != self.device {
             return failed("it is on another file system (--one-file-system)", ErrorClass::Notice);

@@ -494,7 +494,7 @@ fn problem(name: &[u8], path: PathBuf, cause: Cause) -> Trouble {
 
 fn looked_at(top: &OwnedFd, name: &[u8], symlinks: Symlinks) -> Result<Meta, Cause> {
     if name.split(|byte| *byte == b'/').any(|part| part == b"..") {
-        return Err(Cause::Reason("a name with '..' may leave the folder"));
+        return Err(Cause::Reason("a name with '..' may leave the directory"));
     }
     let look = || -> io::Result<Meta> {
         let follow = symlinks == Symlinks::Follow;

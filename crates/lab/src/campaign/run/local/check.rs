@@ -43,7 +43,7 @@ fn sides(source: &Path, target: &Path) -> Result<[(PathBuf, Files); 2], PathErro
         return Ok([(source.to_owned(), files(source)?), (target.to_owned(), files(target)?)]);
     }
     let name = PathBuf::from(source.file_name().unwrap_or_default());
-    let meta = source.metadata().map_err(PathError::of("look at", source))?;
+    let meta = source.metadata().map_err(PathError::of("access", source))?;
     let folder = source.parent().unwrap_or(source).to_owned();
     let wanted = (folder, Files::from([(name.clone(), meta.len())]));
     if target.is_dir() {
@@ -53,7 +53,7 @@ fn sides(source: &Path, target: &Path) -> Result<[(PathBuf, Files); 2], PathErro
         // The name of a single file may differ.
         Ok(meta) => Files::from([(name, meta.len())]),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Files::new(),
-        Err(error) => return Err(PathError::of("look at", target)(error)),
+        Err(error) => return Err(PathError::of("access", target)(error)),
     };
     Ok([wanted, (target.to_owned(), found)])
 }
