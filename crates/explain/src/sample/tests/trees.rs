@@ -47,18 +47,22 @@ fn used_s(process: &Process) -> f64 {
 
 #[test]
 fn descendants_that_ended_count_once() {
-    // In sequence, in parallel, and nested.
-    let script = format!("({BURN}); ({BURN}) & ({BURN}; ({BURN}); true); wait; {BURN}; times");
-    let child = shell(&script);
-    let mut sampler = Sampler::new(Watched::Tree(child.id()));
-    let last = watch(&mut sampler);
-    let said = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
-    let (found, expected) = (used_s(&last), seconds(&said));
-    assert!(expected > 0.05, "{said}");
-    assert!((found - expected).abs() < 0.1 + 0.1 * expected, "{found} {expected}");
-    assert!(last.minor_faults > 100 && last.rss_bytes == 0, "{last:?}");
-    // Its usage is still known after it was waited for.
-    assert_eq!(used_s(&sampler.read().process), found);
+    for of in [Watched::Tree, Watched::CpuOf] {
+        // In sequence, in parallel, and nested.
+        let script = format!("({BURN}); ({BURN}) & ({BURN}; ({BURN}); true); wait; {BURN}; times");
+        let child = shell(&script);
+        let mut sampler = Sampler::new(Watched::Machine);
+        assert_eq!(sampler.read().process, Process::default());
+        sampler.watch(of(child.id()));
+        let last = watch(&mut sampler);
+        let said = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
+        let (found, expected) = (used_s(&last), seconds(&said));
+        assert!(expected > 0.05, "{said}");
+        assert!((found - expected).abs() < 0.1 + 0.1 * expected, "{found} {expected}");
+        assert!(last.minor_faults > 100 && last.rss_bytes == 0, "{last:?}");
+        // Its usage is still known after it was waited for.
+        assert_eq!(used_s(&sampler.read().process), found);
+    }
 }
 
 #[test]
@@ -95,6 +99,9 @@ fn threads_of_a_tree_are_seen() {
         sampler.read().process.rss_bytes > 0
     });
     assert!(seen);
+    // Without any, where only CPU times are read.
+    let process = Sampler::new(Watched::CpuOf(child.id())).read().process;
+    assert!(process.processes >= 1 && process.threads.is_empty(), "{process:?}");
     child.wait().unwrap();
     assert_eq!(sampler.read().process.processes, 0);
 }

@@ -1,4 +1,4 @@
-//! Load of the machine while a command runs: means for tables, curves for charts.
+//! Load of the machine, and of a command that runs on it: means for tables, curves for charts.
 
 use crate::record::columns::{ColumnKind, RecordColumn, RecordTable};
 use crate::record::summary::RecordSummary;
@@ -19,7 +19,9 @@ pub(super) type LoadSummary = (BTreeMap<String, f64>, (Vec<f64>, BTreeMap<String
 
 /// A curve, by the names of [`crate::results::LoadCurves::values`].
 type NamedCurve = (&'static str, fn(&RecordRow) -> f64);
-const CURVES: [NamedCurve; 9] = [
+const CURVES: [NamedCurve; 11] = [
+    ("own_user", |row| of_all_cpus(row, row.rates.process.user)),
+    ("own_system", |row| of_all_cpus(row, row.rates.process.system)),
     ("user", |row| row.cpu().map_or(0.0, |cpu| cpu.user * 100.0)),
     ("system", |row| row.cpu().map_or(0.0, |cpu| cpu.system * 100.0)),
     ("iowait", |row| row.cpu().map_or(0.0, |cpu| cpu.iowait * 100.0)),
@@ -30,6 +32,11 @@ const CURVES: [NamedCurve; 9] = [
     ("iops", |row| disks(row).map(|disk| disk.read_iops + disk.write_iops).sum()),
     ("net", |row| row.network_bytes_per_s().0 + row.network_bytes_per_s().1),
 ];
+
+/// CPUs in use, in percent of all CPUs.
+fn of_all_cpus(row: &RecordRow, used: f64) -> f64 {
+    100.0 * used / row.rates.cpus.len().max(1) as f64
+}
 
 /// Physical disks: those that do not pass requests on to others.
 fn disks(row: &RecordRow) -> impl Iterator<Item = &hakobu_explain::sample::DiskRates> {
@@ -54,6 +61,12 @@ impl LoadRecording {
         LoadRecording { sampler, began_ns, recorder, kept: empty_curves() }
     }
 
+    /// Samples a command, too. To be called when it has started, after the first sample: what it used until
+    /// then is part of the next interval.
+    pub fn follow(&mut self, pid: u32) {
+        self.sampler.watch(Watched::CpuOf(pid));
+    }
+
     fn sample(&mut self) -> hakobu_explain::sample::Sample {
         let mut sample = self.sampler.read();
         sample.at_ns = sample.at_ns.saturating_sub(self.began_ns);
@@ -68,7 +81,7 @@ impl LoadRecording {
         }
     }
 
-    /// Takes the last sample and evaluates all.
+    /// Takes the last sample and evaluates all. The command has not been waited for yet.
     pub fn end(mut self) -> LoadSummary {
         let last = self.sample();
         let (rows, summary) = self.recorder.end(last);
