@@ -297,6 +297,37 @@ fn the_page_fits_wide_and_narrow() {
     }
 }
 
+/// A chart is saved by links in the page: as it is on white, also where the page is dark, and with its name.
+#[test]
+fn charts_are_saved_from_the_page() {
+    let Some(browser) = browser() else { return };
+    if !have("python3", "the report in a browser") {
+        return;
+    }
+    let area = Area::tmpfs();
+    make(&area.join("a"), &USUAL);
+    report(area.path(), &["a", "-o", "page.html"]).ok();
+    let files = area.join("files");
+    std::fs::create_dir_all(&files).unwrap();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite/report/browse.py");
+    let mut command = Command::new("python3");
+    let command = command.arg(script).arg(&browser).arg(area.join("page.html")).arg(&files);
+    let seen: serde_json::Value = serde_json::from_slice(&must(command.arg("save"))).unwrap();
+    assert_eq!(seen["names"], serde_json::json!(["small-files.svg", "small-files.png"]));
+    assert_eq!(seen["console"], serde_json::json!([]));
+    let svg = seen["svg"].as_str().unwrap();
+    assert!(svg.contains("viewBox=\"0 -44 1000 "), "{svg}");
+    assert!(svg.contains(">Small files between two volumes</text>"), "{svg}");
+    // It needs nothing of the page.
+    for word in ["var(", "currentColor", "<script", "class="] {
+        assert!(!svg.contains(word), "{word}: {svg}");
+    }
+    let number = |name: &str| seen[name].as_u64().unwrap();
+    assert!(number("width") == 2000 && number("height") > 700, "{}", number("height"));
+    assert_eq!(seen["corner"], serde_json::json!([255, 255, 255]));
+    assert!(number("colours") > 50, "{}", number("colours"));
+}
+
 #[test]
 fn names_can_be_left_out() {
     let area = stage();

@@ -73,6 +73,27 @@ pub(super) fn ratio(of: &Interval) -> String {
     format!("{} {}", digits(of.mid), range(of.low, of.high))
 }
 
+/// Formats a sensitivity with its interval, to a hundredth: `0.64 [0.61, 0.66]`.
+pub(super) fn sensitivity(of: &Interval) -> String {
+    // Adding zero turns -0 into 0.
+    let [low, mid, high] = [of.low, of.mid, of.high].map(|of| (100.0 * of).round() / 100.0 + 0.0);
+    let text = |of: f64| format!("{of:.2}").replace('-', "−");
+    match low >= high {
+        true => text(mid),
+        false => format!("{} [{}, {}]", text(mid), text(low), text(high)),
+    }
+}
+
+/// Rounds to some significant digits.
+pub(super) fn significant(number: f64, digits: i32) -> f64 {
+    if number == 0.0 || !number.is_finite() {
+        return 0.0;
+    }
+    let power = 10f64.powi(digits - 1 - number.abs().log10().floor().clamp(-300.0, 300.0) as i32);
+    let rounded = (number * power).round() / power;
+    if rounded.is_finite() { rounded } else { number }
+}
+
 /// Three significant digits; whole numbers in full, with commas between thousands.
 pub(super) fn digits(number: f64) -> String {
     if !number.is_finite() {
@@ -184,6 +205,14 @@ mod tests {
         ] {
             assert_eq!(digits(number), text, "{number}");
         }
+        let three = |number| digits(significant(number, 3));
+        assert_eq!([14_518.0, 0.0, 103.4].map(three), ["14,500", "0", "103"]);
+        assert_eq!(
+            [0.0, 12.3456, 0.000_123_456, 98765.4].map(|number| significant(number, 4)),
+            [0.0, 12.35, 0.000_123_5, 98770.0]
+        );
+        let of = Interval { low: -0.0639, mid: -0.002, high: 0.0448 };
+        assert_eq!(sensitivity(&of), "0.00 [−0.06, 0.04]");
         assert_eq!(bytes(1536.0), "1.54 kB");
         assert_eq!(bytes(0.0), "0 B");
         assert_eq!([0.0123, 0.98, 8.333, 0.05].map(percent), ["1.2%", "98%", "833%", "5%"]);

@@ -1,6 +1,7 @@
 //! Results of a bench for a terminal: the answer, one table that fits the width, caveats.
 
 use crate::analysis::Analysis;
+use crate::analysis::caveats::Caveat;
 use crate::analysis::compare::ResultsComparison;
 use crate::analysis::verdict::Finding;
 use crate::escape;
@@ -44,6 +45,15 @@ pub fn terminal(results: &Results, analysis: &Analysis, look: &TerminalOptions) 
     let say = facts.say(words);
     let mut sheet = TerminalSheet::new(look.width, look.color);
     sheet.text(facts.title(), "", BOLD);
+    let is_failure = |of: &&Caveat| matches!(of, Caveat::WithoutRuns(..));
+    let failures: Vec<Caveat> = analysis.caveats.iter().filter(is_failure).cloned().collect();
+    if analysis.verdict == [Finding::Nothing] && !failures.is_empty() {
+        // Why is all there is to say.
+        for sentence in say.caveats(&failures) {
+            sheet.text(&sentence, GAP, BOLD);
+        }
+        return sheet.out;
+    }
     for sentence in say.verdict(&analysis.verdict) {
         sheet.text(&sentence, GAP, BOLD);
     }
@@ -52,7 +62,7 @@ pub fn terminal(results: &Results, analysis: &Analysis, look: &TerminalOptions) 
         let cells: usize = facts.lines(group).iter().map(|line| line.cells.len()).sum();
         let is_long = cells > SETTINGS_MAX;
         let extent = if is_long { TimesExtent::Best } else { TimesExtent::Brief };
-        let table = times(&facts, group, words, extent);
+        let table = times(&facts, group, words, extent).without_one_name();
         if table.is_empty() {
             continue;
         }
@@ -70,7 +80,8 @@ pub fn terminal(results: &Results, analysis: &Analysis, look: &TerminalOptions) 
         // The verdict has those with an answer.
         let is_told = matches!(proof.says, Some(Conclusion::Bottleneck | Conclusion::NoEffect));
         if let Some(cell) = facts.cell(proof.cell).filter(|_| !is_told) {
-            let text = with(words.in_group, &[&grouped_label(&facts, cell), &say.proof(proof)]);
+            let text =
+                with(words.in_group, &[&grouped_label(&facts, cell, words), &say.proof(proof)]);
             notes.push((text, ""));
         }
     }
