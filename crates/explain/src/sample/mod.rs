@@ -11,6 +11,7 @@ use crate::sample::process::{OwnProcess, ProcessTree, TreeDetail};
 use hakobu_sys::disk::{self, Interface};
 use hakobu_sys::proc::{self, Counters, MachineFile};
 pub use limits::{IoCeiling, Limits, Served, usable_cpus};
+pub use process::TreeCpuTime;
 pub use rates::{CpuRates, DiskRates, LinkRates, PressureRates, ProcessRates, Rates};
 use std::time::Duration;
 
@@ -238,9 +239,6 @@ pub enum Watched {
     ThisProcess,
     /// A process and its descendants.
     Tree(u32),
-    /// The CPU time of a process and its descendants, and nothing else of them: a few system calls for each process,
-    /// so that a measured command is not disturbed.
-    CpuOf(u32),
     /// Children of this process and their descendants, living and ended, since this process began. After
     /// [`hakobu_sys::proc::adopt_orphans`] this includes orphans.
     Children,
@@ -270,22 +268,10 @@ enum Watching {
     Tree(Box<ProcessTree>),
 }
 
-impl Watching {
-    fn new(of: Watched) -> Watching {
-        let tree = |root, detail| Watching::Tree(Box::new(ProcessTree::new(root, detail)));
-        match of {
-            Watched::Machine => Watching::Nobody,
-            Watched::ThisProcess => Watching::Own(Box::new(OwnProcess::new())),
-            Watched::Tree(root) => tree(Some(root), TreeDetail::Everything),
-            Watched::CpuOf(root) => tree(Some(root), TreeDetail::CpuTime),
-            Watched::Children => tree(None, TreeDetail::Everything),
-        }
-    }
-}
-
 impl Sampler {
     /// Opens the available files. Never fails: missing files are missing in samples.
     pub fn new(of: Watched) -> Sampler {
+        let tree = |root| Watching::Tree(Box::new(ProcessTree::new(root, TreeDetail::Everything)));
         Sampler {
             began_ns: proc::now_ns(),
             buffer: Vec::new(),
@@ -303,13 +289,13 @@ impl Sampler {
             .map(Counters::machine),
             quota: limits::Limits::read().quota_counters(),
             known: LinkCache::default(),
-            watching: Watching::new(of),
+            watching: match of {
+                Watched::Machine => Watching::Nobody,
+                Watched::ThisProcess => Watching::Own(Box::new(OwnProcess::new())),
+                Watched::Tree(root) => tree(Some(root)),
+                Watched::Children => tree(None),
+            },
         }
-    }
-
-    /// Watches other processes from the next sample on, for a command that starts after the first sample.
-    pub fn watch(&mut self, of: Watched) {
-        self.watching = Watching::new(of);
     }
 
     /// Takes a sample. To include all usage of a process, sample after it has ended and before it is waited

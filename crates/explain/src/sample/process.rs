@@ -162,6 +162,29 @@ pub enum TreeDetail {
     CpuTime,
 }
 
+/// CPU time of a process and its descendants, living and ended, apart from the other counters of a sample: a few system
+/// calls for each process.
+#[derive(Debug)]
+pub struct TreeCpuTime {
+    tree: ProcessTree,
+    buffer: Vec<u8>,
+}
+
+impl TreeCpuTime {
+    /// Of the tree below a process.
+    pub fn of(root: u32) -> TreeCpuTime {
+        let tree = ProcessTree::new(Some(root), TreeDetail::CpuTime);
+        TreeCpuTime { tree, buffer: Vec::new() }
+    }
+
+    /// Nanoseconds in user space and in the kernel. To include all, read after the process has ended and before
+    /// it is waited for.
+    pub fn read(&mut self) -> (u64, u64) {
+        let process = self.tree.read(&mut self.buffer);
+        (process.user_ns, process.system_ns)
+    }
+}
+
 /// A tree of processes.
 #[derive(Debug)]
 pub struct ProcessTree {

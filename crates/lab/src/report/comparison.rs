@@ -130,7 +130,9 @@ pub(super) fn blocks(
         said.extend([ReportBlock::Heading(words.needs.to_owned()), ReportBlock::List(needs)]);
     }
     let sentences = |wanted: bool| -> Vec<String> {
-        let chosen = |change: &&ConclusionChange| change.differs == wanted;
+        // What one result alone says is no comparison.
+        let is_known = |of: &ConclusionChange| of.said.iter().flatten().count() > 1;
+        let chosen = |of: &&ConclusionChange| of.differs == wanted && is_known(of);
         let chosen = of.changes.iter().filter(chosen);
         chosen.map(|change| first.conclusion_change(change, &of.names)).collect()
     };

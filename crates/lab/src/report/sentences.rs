@@ -717,7 +717,7 @@ pub(super) fn comparison_caveat(
 ) -> String {
     match caveat {
         ComparisonCaveat::Noisy(at, noise) => {
-            let said = with(words.too_noisy, &[&percent(*noise)]);
+            let said = with(words.noisy, &[&percent(*noise)]);
             with(words.of_result, &[names.get(*at).map_or("", String::as_str), &said])
         }
         ComparisonCaveat::Metric(name, metric) => with(words.other_metric, &[name, metric]),

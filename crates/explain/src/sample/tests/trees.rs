@@ -47,22 +47,34 @@ fn used_s(process: &Process) -> f64 {
 
 #[test]
 fn descendants_that_ended_count_once() {
-    for of in [Watched::Tree, Watched::CpuOf] {
-        // In sequence, in parallel, and nested.
-        let script = format!("({BURN}); ({BURN}) & ({BURN}; ({BURN}); true); wait; {BURN}; times");
-        let child = shell(&script);
-        let mut sampler = Sampler::new(Watched::Machine);
-        assert_eq!(sampler.read().process, Process::default());
-        sampler.watch(of(child.id()));
-        let last = watch(&mut sampler);
-        let said = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
-        let (found, expected) = (used_s(&last), seconds(&said));
-        assert!(expected > 0.05, "{said}");
-        assert!((found - expected).abs() < 0.1 + 0.1 * expected, "{found} {expected}");
-        assert!(last.minor_faults > 100 && last.rss_bytes == 0, "{last:?}");
-        // Its usage is still known after it was waited for.
-        assert_eq!(used_s(&sampler.read().process), found);
-    }
+    // In sequence, in parallel, and nested.
+    let script = format!("({BURN}); ({BURN}) & ({BURN}; ({BURN}); true); wait; {BURN}; times");
+    let child = shell(&script);
+    let mut sampler = Sampler::new(Watched::Tree(child.id()));
+    // The same without the other counters.
+    let mut times = TreeCpuTime::of(child.id());
+    let reading = std::thread::spawn(move || {
+        let (mut last, mut same) = (0, 0);
+        // 50 readings without a change: it has ended.
+        while same < 50 {
+            let (user_ns, system_ns) = times.read();
+            assert!(user_ns + system_ns >= last);
+            same = if user_ns + system_ns == last { same + 1 } else { 0 };
+            last = user_ns + system_ns;
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        last as f64 / 1e9
+    });
+    let last = watch(&mut sampler);
+    let alone = reading.join().unwrap();
+    let said = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
+    let (found, expected) = (used_s(&last), seconds(&said));
+    assert!(expected > 0.05, "{said}");
+    assert!((found - expected).abs() < 0.1 + 0.1 * expected, "{found} {expected}");
+    assert!((alone - expected).abs() < 0.1 + 0.1 * expected, "{alone} {expected}");
+    assert!(last.minor_faults > 100 && last.rss_bytes == 0, "{last:?}");
+    // Its usage is still known after it was waited for.
+    assert_eq!(used_s(&sampler.read().process), found);
 }
 
 #[test]
@@ -99,9 +111,6 @@ fn threads_of_a_tree_are_seen() {
         sampler.read().process.rss_bytes > 0
     });
     assert!(seen);
-    // Without any, where only CPU times are read.
-    let process = Sampler::new(Watched::CpuOf(child.id())).read().process;
-    assert!(process.processes >= 1 && process.threads.is_empty(), "{process:?}");
     child.wait().unwrap();
     assert_eq!(sampler.read().process.processes, 0);
 }

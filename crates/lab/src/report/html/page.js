@@ -170,7 +170,8 @@
         event.preventDefault();
         make(figure.querySelector("svg.large"), function (blob) {
           one.href = URL.createObjectURL(blob);
-          one.click();
+          // Not within the click that asked for it, which would be ignored.
+          setTimeout(function () { one.click(); }, 0);
         });
       }
     });
