@@ -153,9 +153,11 @@ fn level_names(
     Ok(())
 }
 
-/// Width of the name of a dashed line: beside the chart's edge no letter may be missing in a wide font.
+/// Width of the name of a dashed line: at the chart's edge no letter may be missing in a wide font.
 pub(super) fn level_name_px(name: &str) -> i32 {
-    text_px(&printable(name, NAME_CHARS_MAX)) * 6 / 5
+    let name = printable(name, NAME_CHARS_MAX);
+    let letters = name.chars().filter(|c| *c < '\u{1100}').count();
+    text_px(&name) + i32::try_from(letters).unwrap_or(0) * 6 / 5
 }
 
 fn draw_series(series: &ChartSeries, context: &mut DrawContext<'_, '_>) -> DrawResult {

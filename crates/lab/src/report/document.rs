@@ -214,27 +214,36 @@ impl ReportTable {
     }
 
     /// Removes columns that are empty in all rows, except the first column.
-    pub(super) fn without_empty_columns(mut self) -> ReportTable {
-        let keep: Vec<bool> = (0..self.head.len())
-            .map(|at| at == 0 || self.rows.iter().any(|row| !row[at].is_empty() && row[at] != NONE))
-            .collect();
+    pub(super) fn without_empty_columns(self) -> ReportTable {
+        let says = |at: usize| {
+            at == 0 || self.rows.iter().any(|row| !row[at].is_empty() && row[at] != NONE)
+        };
+        let keep = (0..self.head.len()).map(says).collect();
+        self.with_columns(keep)
+    }
+
+    /// Removes columns by their names.
+    pub(super) fn without(self, names: &[&str]) -> ReportTable {
+        let keep = self.head.iter().map(|head| !names.contains(&head.as_str())).collect();
+        self.with_columns(keep)
+    }
+
+    fn with_columns(mut self, keep: Vec<bool>) -> ReportTable {
         for row in self.rows.iter_mut().chain([&mut self.head]) {
             let mut keep = keep.iter();
             row.retain(|_| keep.next().is_none_or(|keep| *keep));
         }
-        let numbers = self.numbers.iter().zip(&keep).filter(|(_, keep)| **keep);
-        self.numbers = numbers.map(|(number, _)| *number).collect();
+        let mut keep = keep.iter();
+        self.numbers.retain(|_| keep.next().is_none_or(|keep| *keep));
         self
     }
 
     /// Removes the first column if it has the same name in several rows, where what is above the table says it.
-    pub(super) fn without_one_name(mut self) -> ReportTable {
+    pub(super) fn without_one_name(self) -> ReportTable {
         let names: Vec<Option<&String>> = self.rows.iter().map(|row| row.first()).collect();
-        if names.len() > 1 && names.windows(2).all(|pair| pair[0] == pair[1]) {
-            self.rows.iter_mut().chain([&mut self.head]).for_each(|row| drop(row.remove(0)));
-            self.numbers.remove(0);
-        }
-        self
+        let is_one = names.len() > 1 && names.windows(2).all(|pair| pair[0] == pair[1]);
+        let keep = (0..self.head.len()).map(|at| at > 0 || !is_one).collect();
+        self.with_columns(keep)
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -342,7 +342,10 @@ fn means(pieces: &[(f64, &LoadCurves)], words: &ReportWords) -> String {
         all.and_then(|values| values.first().copied()).unwrap_or(0.0)
     };
     let cpus = |keys: &[&str]| percent(mean(keys) / 100.0);
-    let rate = |keys: &[&str]| digits(mean(keys) / 1e6);
+    let rate = |keys: &[&str]| {
+        let rate = mean(keys) / 1e6;
+        if rate < 0.05 { "0".to_owned() } else { digits(rate) }
+    };
     let [iowait, disk, net] = [cpus(&["iowait"]), rate(&["read", "write"]), rate(&["net"])];
     match pieces.iter().all(|(_, curves)| has_own(curves)) {
         true => {

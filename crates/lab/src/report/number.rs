@@ -151,7 +151,8 @@ pub(super) fn rough(number: f64) -> String {
     if !(number.is_finite() && number > 0.0) {
         return digits(number);
     }
-    let keep = if number < 10.0 { 1.0 } else { 2.0 };
+    // Of 1.4 one digit would say that there is no difference.
+    let keep = if (3.0..10.0).contains(&number) || number < 1.0 { 1.0 } else { 2.0 };
     let power = number.log10().floor() + 1.0 - keep;
     let rounded = (number / 10f64.powf(power)).round() * 10f64.powf(power);
     let places = (-power).clamp(0.0, 9.0) as usize;
@@ -217,6 +218,7 @@ mod tests {
         assert_eq!(bytes(0.0), "0 B");
         assert_eq!([0.0123, 0.98, 8.333, 0.05].map(percent), ["1.2%", "98%", "833%", "5%"]);
         assert_eq!([5.72, 1236.0, 141.0, 0.27].map(rough), ["6", "1,200", "140", "0.3"]);
+        assert_eq!([1.4, 1.0, 2.0].map(rough), ["1.4", "1.0", "2.0"]);
         assert_eq!([0.5, 3.0, 1.749, 17.34].map(times), ["0.50", "3.00", "1.75", "17.3"]);
         assert_eq!([0.1, 2.5, 738.0].map(seconds), ["100 ms", "2.50 s", "12.3 min"]);
     }
