@@ -2,6 +2,8 @@
 
 use crate::sample::*;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Shell code that uses CPU time.
@@ -53,19 +55,23 @@ fn descendants_that_ended_count_once() {
     let mut sampler = Sampler::new(Watched::Tree(child.id()));
     // The same without the other counters.
     let mut times = TreeCpuTime::of(child.id());
+    let ended = Arc::new(AtomicBool::new(false));
+    let has_ended = ended.clone();
     let reading = std::thread::spawn(move || {
-        let (mut last, mut same) = (0, 0);
-        // 50 readings without a change: it has ended.
-        while same < 50 {
+        let mut last = 0;
+        loop {
+            let is_last = has_ended.load(Ordering::Relaxed);
             let (user_ns, system_ns) = times.read();
             assert!(user_ns + system_ns >= last);
-            same = if user_ns + system_ns == last { same + 1 } else { 0 };
             last = user_ns + system_ns;
+            if is_last {
+                return last as f64 / 1e9;
+            }
             std::thread::sleep(Duration::from_millis(5));
         }
-        last as f64 / 1e9
     });
     let last = watch(&mut sampler);
+    ended.store(true, Ordering::Relaxed);
     let alone = reading.join().unwrap();
     let said = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
     let (found, expected) = (used_s(&last), seconds(&said));
