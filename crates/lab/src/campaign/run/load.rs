@@ -134,7 +134,10 @@ impl OwnCpu {
         let (user_ns, system_ns) = self.tree.read();
         if self.readings.len() >= READINGS_MAX {
             let mut is_kept = false;
-            self.readings.retain(|_| std::mem::replace(&mut is_kept, !is_kept));
+            self.readings.retain(|_| {
+                is_kept = !is_kept;
+                is_kept
+            });
         }
         self.readings.push((at.as_secs_f64(), [user_ns, system_ns].map(|ns| ns as f64 / 1e9)));
         self.due = at + began.elapsed().saturating_sub(at).saturating_mul(OWN_COST);
