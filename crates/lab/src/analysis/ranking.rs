@@ -256,8 +256,7 @@ impl Analysis {
         let gain = |cell: &Cell| {
             let base = *bases.get(&key(cell, name)).filter(|base| **base != cell.id)?;
             let mut ratio = ratio(view, cell.id, base)?;
-            if noise.is_some_and(|noise| ratio.ratio.mid.max(1.0 / ratio.ratio.mid) <= 1.0 + noise)
-            {
+            if noise.is_some_and(|noise| !ratio.exceeds(noise)) {
                 ratio.claim = SpeedClaim::Unclear;
             }
             Some(BaselineGain { cell: cell.id, base, ratio })
