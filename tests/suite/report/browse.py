@@ -4,10 +4,14 @@ requested addresses, the text of the cursor, and statistics of the pixels.
 
 Usage: browse.py BROWSER FILE FOLDER
        browse.py BROWSER FILE FOLDER layout
+       browse.py BROWSER FILE FOLDER save
 
 With `layout` the page is opened at two widths, light and dark, with all details open. Prints one JSON object for
 each: the width of the page, elements that are wider than it, and cells of tables with too little room for a
 line.
+
+With `save` the links below the first chart of the dark page are followed. Prints one JSON object: the names of the
+saved files, the text of the SVG, and the size, the corner and the number of colours of the PNG.
 """
 
 import base64
@@ -254,10 +258,50 @@ def layout(browser, url, width, dark, keep):
     return dict(found["result"]["value"], dark=dark)
 
 
+def save(browser, url, folder):
+    browser.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=folder)
+    target = browser.call("Target.createTarget", url="about:blank")["targetId"]
+    session = browser.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+    for domain in ("Page", "Runtime", "Log"):
+        browser.call(domain + ".enable", session)
+    browser.call("Emulation.setEmulatedMedia", session, media="screen",
+                 features=[{"name": "prefers-color-scheme", "value": "dark"}])
+    browser.events.clear()
+    browser.call("Page.navigate", session, url=url)
+    browser.wait("Page.loadEventFired", session)
+    names = []
+    for at in range(2):
+        name = browser.call("Runtime.evaluate", session, returnByValue=True, userGesture=True, expression=f"""
+            (function () {{
+                var link = document.querySelectorAll('figure .save a')[{at}];
+                link.click();
+                return link.download;
+            }}())""")["result"]["value"]
+        path = os.path.join(folder, name)
+        for _ in range(600):
+            if os.path.exists(path) and os.path.getsize(path) > 0:
+                break
+            time.sleep(0.1)
+        names.append(name)
+    said = [event["params"] for event in browser.events
+            if event["method"] in ("Runtime.exceptionThrown", "Log.entryAdded")]
+    with open(os.path.join(folder, names[0]), encoding="utf-8") as file:
+        svg = file.read()
+    with open(os.path.join(folder, names[1]), "rb") as file:
+        png = file.read()
+    rows, each = pixels(png)
+    colours = {bytes(row[i:i + 3]) for row in rows for i in range(0, len(row), each)}
+    return {"names": names, "console": said, "svg": svg, "width": len(rows[0]) // each, "height": len(rows),
+            "corner": list(rows[0][:3]), "colours": len(colours)}
+
+
 def main():
     program, page, folder = sys.argv[1:4]
     browser = Browser(program, os.path.join(folder, "profile"))
     try:
+        if sys.argv[4:] == ["save"]:
+            print(json.dumps(save(browser, "file://" + page, folder)))
+            return
         if sys.argv[4:] == ["layout"]:
             for width in (1280, 390):
                 for dark in (False, True):

@@ -111,6 +111,7 @@ fn curves(cell: usize, block: u32, samples: u32) -> Value {
     json!({
         "cell": cell, "block": block, "t_s": t_s,
         "values": {
+            "own_user": wave(35.0, 0), "own_system": wave(25.0, 3),
             "user": wave(40.0, 0), "system": wave(30.0, 3), "iowait": wave(20.0, 5),
             "steal": wave(0.0, 0), "busiest": wave(100.0, 1), "read": wave(1e8, 2),
             "write": wave(2e8, 4), "iops": wave(3000.0, 6), "net": wave(1e6, 8),

@@ -66,7 +66,7 @@ fn the_name_of_the_file_says_the_form() {
     let place = |text: &str| html.find(text).unwrap_or_else(|| panic!("{text} is not there"));
     let said = verdict.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     assert!(
-        place(&said.replace('"', "&quot;").replace('\'', "&#39;")) < place("<figure>"),
+        place(&said.replace('"', "&quot;").replace('\'', "&#39;")) < place("<figure "),
         "the conclusion comes first"
     );
 }
@@ -274,7 +274,7 @@ fn the_page_fits_wide_and_narrow() {
     for line in ["a", "a --lang ja", "a b --lang ja"] {
         let words: Vec<&str> = line.split(' ').chain(["-o", "page.html"]).collect();
         report(area.path(), &words).ok();
-        let shots = area.join("shots");
+        let shots = area.join(&format!("shots of {line}"));
         std::fs::create_dir_all(&shots).unwrap();
         let mut command = Command::new("python3");
         let command = command.arg(script).arg(&browser).arg(area.join("page.html")).arg(&shots);
@@ -293,8 +293,38 @@ fn the_page_fits_wide_and_narrow() {
             let is_readable = |scale: &serde_json::Value| scale.as_f64().unwrap() > 0.75;
             assert!(!scales.is_empty() && scales.iter().all(is_readable), "{one}");
         }
-        std::fs::remove_dir_all(&shots).unwrap();
     }
+}
+
+/// A chart is saved by links in the page: as it is on white, also where the page is dark, and with its name.
+#[test]
+fn charts_are_saved_from_the_page() {
+    let Some(browser) = browser() else { return };
+    if !have("python3", "the report in a browser") {
+        return;
+    }
+    let area = Area::tmpfs();
+    make(&area.join("a"), &USUAL);
+    report(area.path(), &["a", "-o", "page.html"]).ok();
+    let files = area.join("files");
+    std::fs::create_dir_all(&files).unwrap();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite/report/browse.py");
+    let mut command = Command::new("python3");
+    let command = command.arg(script).arg(&browser).arg(area.join("page.html")).arg(&files);
+    let seen: serde_json::Value = serde_json::from_slice(&must(command.arg("save"))).unwrap();
+    assert_eq!(seen["names"], serde_json::json!(["small-files.svg", "small-files.png"]));
+    assert_eq!(seen["console"], serde_json::json!([]));
+    let svg = seen["svg"].as_str().unwrap();
+    assert!(svg.contains("viewBox=\"0 -44 1000 "), "{svg}");
+    assert!(svg.contains(">Small files between two volumes</text>"), "{svg}");
+    // It needs nothing of the page.
+    for word in ["var(", "currentColor", "<script", "class="] {
+        assert!(!svg.contains(word), "{word}: {svg}");
+    }
+    let number = |name: &str| seen[name].as_u64().unwrap();
+    assert!(number("width") == 2000 && number("height") > 700, "{}", number("height"));
+    assert_eq!(seen["corner"], serde_json::json!([255, 255, 255]));
+    assert!(number("colours") > 50, "{}", number("colours"));
 }
 
 #[test]
@@ -328,7 +358,8 @@ fn the_page_in_a_browser() {
     make(&area.path().join("b"), &Recipe { machine: "other", slower: 3.0, ..USUAL });
     for line in ["a -o page.html", "a b -o page.html --lang ja"] {
         report(area.path(), &line.split(' ').collect::<Vec<_>>()).ok();
-        let shots = area.path().join("shots");
+        // A browser that is killed may still write: every line has its own.
+        let shots = area.path().join(format!("shots of {line}"));
         std::fs::create_dir_all(&shots).unwrap();
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite/report/browse.py");
         let page = area.path().join("page.html");
@@ -358,6 +389,5 @@ fn the_page_in_a_browser() {
             let reads = cursor.contains("user ") && cursor.contains(" s · ");
             assert_eq!(reads, one["scripts"] == true, "{one}");
         }
-        std::fs::remove_dir_all(&shots).unwrap();
     }
 }

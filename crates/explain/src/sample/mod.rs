@@ -7,10 +7,11 @@ mod parse;
 mod process;
 mod rates;
 
-use crate::sample::process::{OwnProcess, ProcessTree};
+use crate::sample::process::{OwnProcess, ProcessTree, TreeDetail};
 use hakobu_sys::disk::{self, Interface};
 use hakobu_sys::proc::{self, Counters, MachineFile};
 pub use limits::{IoCeiling, Limits, Served, usable_cpus};
+pub use process::TreeCpuTime;
 pub use rates::{CpuRates, DiskRates, LinkRates, PressureRates, ProcessRates, Rates};
 use std::time::Duration;
 
@@ -270,6 +271,7 @@ enum Watching {
 impl Sampler {
     /// Opens the available files. Never fails: missing files are missing in samples.
     pub fn new(of: Watched) -> Sampler {
+        let tree = |root| Watching::Tree(Box::new(ProcessTree::new(root, TreeDetail::Everything)));
         Sampler {
             began_ns: proc::now_ns(),
             buffer: Vec::new(),
@@ -290,8 +292,8 @@ impl Sampler {
             watching: match of {
                 Watched::Machine => Watching::Nobody,
                 Watched::ThisProcess => Watching::Own(Box::new(OwnProcess::new())),
-                Watched::Tree(root) => Watching::Tree(Box::new(ProcessTree::new(Some(root)))),
-                Watched::Children => Watching::Tree(Box::new(ProcessTree::new(None))),
+                Watched::Tree(root) => tree(Some(root)),
+                Watched::Children => tree(None),
             },
         }
     }

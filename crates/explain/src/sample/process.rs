@@ -153,11 +153,44 @@ struct Member {
     threads: Vec<(u32, (u64, u64))>,
 }
 
+/// Counters of a tree to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TreeDetail {
+    /// All of [`Process`].
+    Everything,
+    /// CPU times, and what comes with them in one file: faults, memory, numbers of processes and threads.
+    CpuTime,
+}
+
+/// CPU time of a process and its descendants, living and ended, apart from the other counters of a sample: a few system
+/// calls for each process.
+#[derive(Debug)]
+pub struct TreeCpuTime {
+    tree: ProcessTree,
+    buffer: Vec<u8>,
+}
+
+impl TreeCpuTime {
+    /// Of the tree below a process.
+    pub fn of(root: u32) -> TreeCpuTime {
+        let tree = ProcessTree::new(Some(root), TreeDetail::CpuTime);
+        TreeCpuTime { tree, buffer: Vec::new() }
+    }
+
+    /// Nanoseconds in user space and in the kernel. To include all, read after the process has ended and before
+    /// it is waited for.
+    pub fn read(&mut self) -> (u64, u64) {
+        let process = self.tree.read(&mut self.buffer);
+        (process.user_ns, process.system_ns)
+    }
+}
+
 /// A tree of processes.
 #[derive(Debug)]
 pub struct ProcessTree {
     /// `None` for the children of this process.
     root: Option<u32>,
+    detail: TreeDetail,
     /// Parents precede children that were found later.
     members: Vec<Member>,
     /// Totals of processes that no member of the tree waited for.
@@ -174,11 +207,12 @@ pub struct ProcessTree {
 
 impl ProcessTree {
     /// Tree below a process; `None` for the children of this process.
-    pub fn new(root: Option<u32>) -> ProcessTree {
+    pub fn new(root: Option<u32>, detail: TreeDetail) -> ProcessTree {
         let own = ProcessDir::own();
         let listed = |own: ProcessDir| children_of(&own, proc::own_thread());
         ProcessTree {
             root,
+            detail,
             members: Vec::new(),
             gone: Totals { io: Some((0, 0)), ..Totals::default() },
             gone_switches: (0, 0),
@@ -221,7 +255,7 @@ impl ProcessTree {
     /// Reads all members again; those that are gone move to `ended`.
     fn refresh(&mut self, ended: &mut Vec<Member>, buffer: &mut Vec<u8>) {
         for mut member in std::mem::take(&mut self.members) {
-            if member.read(buffer).is_some() {
+            if member.read(self.detail, buffer).is_some() {
                 self.members.push(member);
             } else {
                 ended.push(member);
@@ -298,7 +332,7 @@ impl ProcessTree {
             for pid in waiting {
                 let known = members.iter().any(|member| member.pid == pid);
                 if !known && members.len() < MEMBERS_MAX {
-                    members.extend(Member::open(pid, buffer));
+                    members.extend(Member::open(pid, self.detail, buffer));
                 }
             }
             let Some(member) = members.get(at) else { break };
@@ -327,23 +361,26 @@ impl ProcessTree {
         let mut sleepers_left = SLEEPERS_MAX;
         for member in &mut self.members {
             totals.add(&member.totals);
-            let states = member.threads(buffer, &mut process.threads);
-            process.runnable_threads += states.awake;
-            process.blocked_threads += states.blocked;
-            let asked = states.asleep.iter().take(sleepers_left);
-            let timed = asked.filter(|tid| proc::is_asleep_for_a_time(member.pid, **tid));
-            process.timed_sleepers.extend(timed);
-            sleepers_left = sleepers_left.saturating_sub(states.asleep.len());
-            asleep &= states.awake + states.blocked == 0;
-            switches.0 += member.switches.0;
-            switches.1 += member.switches.1;
+            if self.detail == TreeDetail::Everything {
+                let states = member.threads(buffer, &mut process.threads);
+                process.runnable_threads += states.awake;
+                process.blocked_threads += states.blocked;
+                let asked = states.asleep.iter().take(sleepers_left);
+                let timed = asked.filter(|tid| proc::is_asleep_for_a_time(member.pid, **tid));
+                process.timed_sleepers.extend(timed);
+                sleepers_left = sleepers_left.saturating_sub(states.asleep.len());
+                asleep &= states.awake + states.blocked == 0;
+                switches.0 += member.switches.0;
+                switches.1 += member.switches.1;
+            }
             if member.now.state != b'Z' {
                 process.processes += 1;
                 process.thread_count += member.now.threads;
                 process.rss_bytes += member.now.rss_pages.saturating_mul(proc::page_bytes());
             }
         }
-        process.awaits_peer = asleep && process.processes > 0 && self.is_connected();
+        let is_asked = self.detail == TreeDetail::Everything && process.processes > 0;
+        process.awaits_peer = is_asked && asleep && self.is_connected();
         let tick_ns = 1_000_000_000 / proc::ticks_per_s().max(1);
         process.user_ns = totals.user_ticks.saturating_mul(tick_ns) + ns(waited.user);
         process.system_ns = totals.system_ticks.saturating_mul(tick_ns) + ns(waited.sys);
@@ -367,7 +404,7 @@ struct States {
 }
 
 impl Member {
-    fn open(pid: u32, buffer: &mut Vec<u8>) -> Option<Member> {
+    fn open(pid: u32, detail: TreeDetail, buffer: &mut Vec<u8>) -> Option<Member> {
         let dir = ProcessDir::open(pid)?;
         let stat = dir.open_file(c"stat")?;
         let mut member = Member {
@@ -380,15 +417,18 @@ impl Member {
             switches: (0, 0),
             threads: Vec::new(),
         };
-        member.read(buffer)?;
+        member.read(detail, buffer)?;
         member.waited_faults = member.now.minor_faults.1;
         Some(member)
     }
 
     /// `None` if it has ended and was waited for.
-    fn read(&mut self, buffer: &mut Vec<u8>) -> Option<()> {
+    fn read(&mut self, detail: TreeDetail, buffer: &mut Vec<u8>) -> Option<()> {
         let now = parse::process_stat(self.stat.read_short(buffer)?)?;
-        let io = self.dir.open_file(c"io");
+        let io = match detail {
+            TreeDetail::Everything => self.dir.open_file(c"io"),
+            TreeDetail::CpuTime => None,
+        };
         let io = io.and_then(|io| parse::process_io(io.read_short(buffer)?));
         self.now = now;
         self.totals = Totals {

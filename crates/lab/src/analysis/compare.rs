@@ -5,6 +5,7 @@ use crate::analysis::prices::Prices;
 use crate::analysis::ranking::lead;
 use crate::analysis::statistics::{SpeedRatio, mean, unpaired_ratio};
 use crate::analysis::sweeps::others;
+use crate::analysis::verdict::too_noisy;
 use crate::analysis::view::ResultsView;
 use crate::analysis::{Analysis, Interval, Sweep, analyse, prices};
 use crate::distinct;
@@ -193,12 +194,14 @@ pub struct BestResult {
 /// A reason to distrust a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ComparisonCaveat {
+    /// A result, by its place, in which differences below this say nothing.
+    Noisy(usize, f64),
     /// A result measures another metric than the first one.
     Metric(String, String),
     /// A result has other data than the first one.
     Data(String, String),
-    /// A caveat of one result, by its place.
-    Of(usize, Caveat),
+    /// A caveat of results, by their places.
+    Of(Vec<usize>, Caveat),
 }
 
 /// Compares two or more results cell by cell. Cells match if group, series and parameters are equal; if each
@@ -339,7 +342,10 @@ fn side(
 }
 
 fn caveats(parts: &[ComparisonPart<'_>]) -> Vec<ComparisonCaveat> {
-    let mut found = Vec::new();
+    let noise = |(at, part): (usize, &ComparisonPart<'_>)| {
+        Some(ComparisonCaveat::Noisy(at, too_noisy(part.analysis.noise)?))
+    };
+    let mut found: Vec<_> = parts.iter().enumerate().filter_map(noise).collect();
     for part in parts.iter().filter(|part| !part.fits) {
         found.push(ComparisonCaveat::Metric(part.name.clone(), part.view.metric().to_owned()));
     }
@@ -353,8 +359,16 @@ fn caveats(parts: &[ComparisonPart<'_>]) -> Vec<ComparisonCaveat> {
         }
     }
     for (at, part) in parts.iter().enumerate() {
-        let own = part.analysis.caveats.iter().cloned();
-        found.extend(own.map(|caveat| ComparisonCaveat::Of(at, caveat)));
+        for caveat in &part.analysis.caveats {
+            let known = found.iter_mut().find_map(|of| match of {
+                ComparisonCaveat::Of(places, known) if known == caveat => Some(places),
+                _ => None,
+            });
+            match known {
+                Some(places) => places.push(at),
+                None => found.push(ComparisonCaveat::Of(vec![at], caveat.clone())),
+            }
+        }
     }
     found
 }
@@ -366,6 +380,13 @@ pub(super) struct ComparisonPart<'a> {
     pub name: String,
     /// True if its metric is that of the first result.
     pub fits: bool,
+}
+
+impl ComparisonPart<'_> {
+    /// Differences up to this do not count.
+    pub(super) fn noise(&self) -> f64 {
+        too_noisy(self.analysis.noise).unwrap_or(0.0)
+    }
 }
 
 /// Read/write pattern of a cell as fio names it, from its parameters or name; `None` if unknown.
@@ -436,7 +457,7 @@ fn best_tool(parts: &[ComparisonPart<'_>], group: &str, one_group: bool) -> Conc
         if are_kinds(part, group) {
             return None;
         }
-        let lead = lead(&part.view, &part.analysis.cells, group)?;
+        let lead = lead(&part.view, &part.analysis.cells, group, part.noise())?;
         let mut names = vec![lead.first.cell.series.clone()];
         names.extend(lead.tied.iter().map(|best| best.cell.series.clone()));
         Some(names)

@@ -433,6 +433,7 @@ fn fastest(parts: &[ComparisonPart<'_>], one_group: bool) -> Vec<BestResult> {
             first.view.seed(*cell, 6),
         )?;
         let kind = if alone { Default::default() } else { (group.clone(), series.clone()) };
+        let noise = first.noise().max(next.noise());
         Some(BestResult {
             need: BuyerNeed::Fastest,
             kind,
@@ -442,7 +443,7 @@ fn fastest(parts: &[ComparisonPart<'_>], one_group: bool) -> Vec<BestResult> {
             values: (*value, *other),
             series: String::new(),
             factor: ratio.ratio.mid,
-            clear: ratio.claim == SpeedClaim::Faster,
+            clear: ratio.claim == SpeedClaim::Faster && ratio.exceeds(noise),
         })
     });
     found.collect()

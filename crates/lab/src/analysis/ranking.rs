@@ -4,7 +4,7 @@
 use crate::analysis::statistics::{
     PAIRS_MIN, SpeedClaim, SpeedRatio, paired_ratio, unpaired_ratio,
 };
-use crate::analysis::verdict::{FINDINGS_MAX, Finding, NamedSetting};
+use crate::analysis::verdict::{FINDINGS_MAX, Finding, NamedSetting, too_noisy};
 use crate::analysis::view::ResultsView;
 use crate::analysis::{Analysis, CellSummary, Comparison, statistics};
 use crate::results::{Cell, Results};
@@ -114,11 +114,12 @@ pub(super) struct LeadingTool<'a> {
     pub unsure: bool,
 }
 
-/// Finds the leading tool; `None` if no tool has a value.
+/// Finds the leading tool; `None` if no tool has a value. Differences of less than `noise` do not count.
 pub(super) fn lead<'a>(
     view: &ResultsView<'a>,
     cells: &[CellSummary],
     group: &str,
+    noise: f64,
 ) -> Option<LeadingTool<'a>> {
     let mut bests = bests(view, cells, group);
     bests.sort_by(|a, b| match view.more_is_better() {
@@ -130,6 +131,7 @@ pub(super) fn lead<'a>(
     for best in rest {
         let Some(ratio) = ratio(view, first.cell.id, best.cell.id) else { continue };
         match ratio.claim {
+            SpeedClaim::Faster if !ratio.exceeds(noise) => lead.tied.push(*best),
             SpeedClaim::Faster if lead.next.is_none() => lead.next = Some((*best, ratio)),
             SpeedClaim::Faster => {}
             _ => {
@@ -250,12 +252,18 @@ impl Analysis {
             };
             return Err(format!("--baseline={}: no setting has it; {known}", baseline.text()));
         }
+        let noise = too_noisy(self.noise);
         let gain = |cell: &Cell| {
             let base = *bases.get(&key(cell, name)).filter(|base| **base != cell.id)?;
-            Some(BaselineGain { cell: cell.id, base, ratio: ratio(view, cell.id, base)? })
+            let mut ratio = ratio(view, cell.id, base)?;
+            if noise.is_some_and(|noise| !ratio.exceeds(noise)) {
+                ratio.claim = SpeedClaim::Unclear;
+            }
+            Some(BaselineGain { cell: cell.id, base, ratio })
         };
         self.gains = view.settings().filter_map(gain).collect();
         let best = self.gains.iter().max_by(|a, b| a.ratio.ratio.mid.total_cmp(&b.ratio.ratio.mid));
+        let best = best.filter(|gain| noise.is_none() || gain.ratio.claim != SpeedClaim::Unclear);
         if let Some((gain, cell)) = best.and_then(|gain| Some((gain, view.cell(gain.cell)?))) {
             let found = Finding::Gain(NamedSetting::of(cell), gain.clone(), baseline.text());
             self.verdict.insert(1.min(self.verdict.len()), found);

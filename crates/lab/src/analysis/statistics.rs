@@ -198,6 +198,13 @@ pub struct SpeedRatio {
     pub claim: SpeedClaim,
 }
 
+impl SpeedRatio {
+    /// True if the whole interval is beyond a relative difference, in either direction; 0 means none.
+    pub(super) fn exceeds(&self, noise: f64) -> bool {
+        noise <= 0.0 || self.ratio.low > 1.0 + noise || self.ratio.high < 1.0 / (1.0 + noise)
+    }
+}
+
 /// Speed of `a` relative to `b`, paired by block to cancel drift of the machine. Takes block and value of
 /// each run; values that are not above 0 are ignored. `None` without a pair.
 pub fn paired_ratio(

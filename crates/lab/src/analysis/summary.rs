@@ -3,7 +3,7 @@
 use crate::analysis::limits::LimitingResource;
 use crate::analysis::statistics::{deviation, interval, mean, median, quantile};
 use crate::analysis::view::ResultsView;
-use crate::analysis::{CellSummary, limits, statistics};
+use crate::analysis::{CellSummary, Interval, limits, statistics};
 use crate::results::{Cell, Run};
 
 /// Tukey's fence: a value this many interquartile ranges outside the quartiles is an outlier (Tukey 1977).
@@ -36,7 +36,9 @@ pub(super) fn summary(view: &ResultsView<'_>, cell: &Cell) -> CellSummary {
     };
     let interval_of = |number: fn(&Run) -> f64, seed: u32| {
         let values: Vec<f64> = view.runs(id).iter().map(|run| number(run)).collect();
-        interval(&values, view.seed(id, seed))
+        // With zeros among them the interval is not one of ratios, and could reach below zero.
+        let found = interval(&values, view.seed(id, seed))?;
+        Some(Interval { low: found.low.max(0.0), ..found })
     };
     CellSummary {
         cell: id,

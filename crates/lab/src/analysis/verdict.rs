@@ -12,10 +12,12 @@ use hakobu_explain::verdict::Conclusion;
 
 /// Most findings of a verdict.
 pub(super) const FINDINGS_MAX: usize = 4;
+/// Most groups of which a noisy machine's verdict names the differences; of more it would be a count of winners.
+const GROUPS_MAX: usize = 2;
 /// Most sweeps in a verdict.
 const SWEEPS_MAX: usize = 3;
-/// Noise from which on differences between tools say nothing.
-pub(crate) const NOISE_MAX: f64 = 0.2;
+/// Noise from which on a verdict would be one about the noise.
+const NOISE_MAX: f64 = 0.2;
 
 /// A tool, at a value of the swept number.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -85,7 +87,7 @@ pub struct SufficientJobs {
 pub enum Finding {
     /// No run counts.
     Nothing,
-    /// The same command differs from itself by more than tools that are compared usually do.
+    /// Differences below this say nothing, and those between tools are often no larger.
     Noisy(f64),
     /// The fastest tool of each group.
     Leads(Vec<GroupLead>),
@@ -112,18 +114,28 @@ pub enum Finding {
     Gain(NamedSetting, BaselineGain, String),
 }
 
-/// The verdict: one to four findings.
+/// The noise, if it is too large for a verdict.
+pub(super) fn too_noisy(noise: Option<f64>) -> Option<f64> {
+    noise.filter(|noise| *noise > NOISE_MAX)
+}
+
+/// The verdict: one to four findings. On a noisy machine only that it is, and the differences between tools that are
+/// larger than the noise.
 pub(super) fn verdict(view: &ResultsView<'_>, analysis: &Analysis) -> Vec<Finding> {
     let groups = view.groups();
-    let leads: Vec<GroupLead> =
-        groups.iter().filter_map(|group| group_lead(view, analysis, group)).collect();
+    let noise = too_noisy(analysis.noise);
+    let lead = |group: &&str| group_lead(view, analysis, group, noise.unwrap_or(0.0));
+    let leads: Vec<GroupLead> = groups.iter().filter_map(lead).collect();
     if leads.is_empty() {
         return vec![Finding::Nothing];
+    }
+    if let Some(noise) = noise {
+        let of_few = (leads.len() <= GROUPS_MAX).then_some(Finding::Leads(leads));
+        return std::iter::once(Finding::Noisy(noise)).chain(of_few).collect();
     }
     let sweeps = sweeps_to_report(view, analysis);
     let is_alone = is_one_tool(view, &sweeps);
     let mut found = Vec::new();
-    found.extend(analysis.noise.filter(|noise| *noise > NOISE_MAX).map(Finding::Noisy));
     // For one tool the sufficient number of jobs says it all.
     if !is_alone {
         found.push(Finding::Leads(leads));
@@ -155,11 +167,7 @@ pub(super) fn verdict(view: &ResultsView<'_>, analysis: &Analysis) -> Vec<Findin
         // The fastest setting may choose its own number of jobs and is then not part of a sweep.
         let is_part = |id: u32| sweeps.iter().any(|sweep| sweep.cells.contains(&id));
         let group = sweeps.first().map_or("", |of| &of.group);
-        let named = bottleneck(view, analysis, group, |id| !is_part(id));
-        found.extend(named.filter(|of| match of {
-            Finding::Bottleneck(_, limiting) => limiting.is_determined(),
-            _ => false,
-        }));
+        found.extend(bottleneck(view, analysis, group, |id| !is_part(id)));
         found.push(Finding::Jobs(jobs));
     }
     match others.first() {
@@ -179,8 +187,13 @@ pub(super) fn verdict(view: &ResultsView<'_>, analysis: &Analysis) -> Vec<Findin
     found
 }
 
-fn group_lead(view: &ResultsView<'_>, analysis: &Analysis, group: &str) -> Option<GroupLead> {
-    let lead = lead(view, &analysis.cells, group)?;
+fn group_lead(
+    view: &ResultsView<'_>,
+    analysis: &Analysis,
+    group: &str,
+    noise: f64,
+) -> Option<GroupLead> {
+    let lead = lead(view, &analysis.cells, group, noise)?;
     let measured = |best: &BestCell<'_>| MeasuredSetting {
         setting: NamedSetting::of(best.cell),
         value: best.value,
@@ -242,16 +255,17 @@ fn beyond(sweep: &Sweep, proven: Vec<Proof>) -> Option<BeyondKnee> {
     Some(BeyondKnee::Signals(last.limiting.clone()))
 }
 
-/// The bottleneck of the leading setting of a group, if it is one of those asked for.
+/// The bottleneck of the leading setting of a group, if it is known and the setting is one of those asked for.
 fn bottleneck(
     view: &ResultsView<'_>,
     analysis: &Analysis,
     group: &str,
     is_wanted: impl Fn(u32) -> bool,
 ) -> Option<Finding> {
-    let first = lead(view, &analysis.cells, group)?.first.cell;
+    let first = lead(view, &analysis.cells, group, 0.0)?.first.cell;
     let of = analysis.cells.iter().find(|of| of.cell == first.id && is_wanted(first.id))?;
-    Some(Finding::Bottleneck(NamedSetting::of(first), of.limiting.clone()))
+    let limiting = Some(&of.limiting).filter(|of| of.is_determined())?.clone();
+    Some(Finding::Bottleneck(NamedSetting::of(first), limiting))
 }
 
 /// Prediction of the first fit for twice the largest x.

@@ -15,7 +15,7 @@ pub fn each_file(
         let failed = PathError::of("read", &folder);
         for entry in fs::read_dir(&folder).map_err(&failed)? {
             let entry = entry.map_err(&failed)?;
-            let kind = entry.file_type().map_err(PathError::of("look at", entry.path()))?;
+            let kind = entry.file_type().map_err(PathError::of("access", entry.path()))?;
             if kind.is_dir() {
                 folders.push(entry.path());
             } else if kind.is_file() && !each(&entry.path())? {
@@ -28,7 +28,7 @@ pub fn each_file(
 
 /// Size of a file in bytes; not that of the target of a symlink.
 pub fn size(file: &Path) -> Result<u64, PathError> {
-    Ok(file.symlink_metadata().map_err(PathError::of("look at", file))?.len())
+    Ok(file.symlink_metadata().map_err(PathError::of("access", file))?.len())
 }
 
 /// Counts the regular files below a folder, and their bytes.

@@ -99,12 +99,13 @@ fn draw_panel(chart: &Chart, panel: &ChartPanel, is_last: bool, area: &DrawArea<
     // Each tick gets an equal share of the axis.
     let room = ((right - left) as usize / 7) / chart.ticks.len().max(1);
     let is_narrow = chart.width() < crate::chart::WIDTH_PX;
+    let tick_chars = if is_narrow { TICK_CHARS_MAX - 3 } else { TICK_CHARS_MAX };
     context
         .configure_mesh()
         .x_labels(if is_narrow { 5 } else { 11 })
         .y_labels(5)
         .x_label_formatter(&|x| tick(&chart.ticks, *x, chart.scale, x_range, room.max(3)))
-        .y_label_formatter(&|y| tick(&panel.ticks, *y, panel.scale, top, TICK_CHARS_MAX))
+        .y_label_formatter(&|y| tick(&panel.ticks, *y, panel.scale, top, tick_chars))
         .x_desc(if is_last { printable(&chart.x_label, TITLE_CHARS_MAX) } else { String::new() })
         .y_desc(printable(&panel.unit, TITLE_CHARS_MAX))
         .label_style((FONT, 13).into_font().color(&INK))
@@ -117,16 +118,18 @@ fn draw_panel(chart: &Chart, panel: &ChartPanel, is_last: bool, area: &DrawArea<
     for series in panel.series.iter().filter(|series| series.form != SeriesForm::Area) {
         draw_series(series, &mut context)?;
     }
-    level_names(panel, area, &context)
+    level_names(chart, panel, area, &context)
 }
 
-/// Names of dashed lines above their right ends, moved apart where lines are close.
+/// Names of dashed lines beside their right ends, moved apart where lines are close.
 fn level_names(
+    chart: &Chart,
     panel: &ChartPanel,
     area: &DrawArea<'_>,
     context: &DrawContext<'_, '_>,
 ) -> DrawResult {
     let (columns, rows) = area.get_pixel_range();
+    let room = chart.width() as i32 - chart.plot().1 as i32 - 6;
     let mut names: Vec<(i32, i32, &ChartSeries)> = panel
         .series
         .iter()
@@ -139,13 +142,22 @@ fn level_names(
     names.sort_by_key(|(_, y, _)| std::cmp::Reverse(*y));
     let mut free = i32::MAX;
     for (x, y, series) in names {
-        let foot = (y - 3).min(free);
-        free = foot - LEVEL_NAME_HEIGHT;
+        let middle = y.min(free);
+        free = middle - LEVEL_NAME_HEIGHT;
         let color = rgb(series.color);
-        let style = (FONT, 13).into_font().color(&color).pos(Pos::new(HPos::Right, VPos::Bottom));
-        area.draw(&Text::new(printable(&series.name, NAME_CHARS_MAX), (x - 4, foot), style))?;
+        let style = (FONT, 13).into_font().color(&color).pos(Pos::new(HPos::Left, VPos::Center));
+        let fits = |chars: &usize| level_name_px(&printable(&series.name, *chars)) <= room;
+        let chars = (1..=NAME_CHARS_MAX).rev().find(fits).unwrap_or(1);
+        area.draw(&Text::new(printable(&series.name, chars), (x + 4, middle), style))?;
     }
     Ok(())
+}
+
+/// Width of the name of a dashed line: at the chart's edge no letter may be missing in a wide font.
+pub(super) fn level_name_px(name: &str) -> i32 {
+    let name = printable(name, NAME_CHARS_MAX);
+    let letters = name.chars().filter(|c| *c < '\u{1100}').count();
+    text_px(&name) + i32::try_from(letters).unwrap_or(0) * 6 / 5
 }
 
 fn draw_series(series: &ChartSeries, context: &mut DrawContext<'_, '_>) -> DrawResult {

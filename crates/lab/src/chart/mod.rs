@@ -58,7 +58,7 @@ pub enum SeriesForm {
     Squares,
     /// A line with a cross at each point.
     Crosses,
-    /// A dashed line over the whole axis, with its name at the end instead of in the legend.
+    /// A dashed line over the whole axis, with its name beside its end instead of in the legend.
     Level,
     /// Rings around points, without a line.
     Rings,
@@ -138,7 +138,16 @@ impl Chart {
     /// Ends of the common axis, pixels.
     pub(crate) fn plot(&self) -> (u32, u32) {
         let left = if self.width() < WIDTH_PX { 62 } else { 80 };
-        (left, self.width().saturating_sub(24).max(left + 1))
+        let right = self.level_names_px().unwrap_or(0).max(24);
+        (left, self.width().saturating_sub(right).max(left + 1))
+    }
+
+    /// Room for the names of dashed lines, to the right of the axis; longer ones are cut.
+    fn level_names_px(&self) -> Option<u32> {
+        let all = self.panels.iter().flat_map(|panel| &panel.series);
+        let levels = all.filter(|of| of.form == SeriesForm::Level && !of.name.is_empty());
+        let widest = levels.map(|of| draw::level_name_px(&of.name)).max()?;
+        Some(u32::try_from(widest).unwrap_or(0).saturating_add(10).min(self.width() / 4))
     }
 }
 
@@ -416,7 +425,11 @@ mod tests {
         let mut chart = Chart {
             x: (0.0, 10.0),
             panels: vec![ChartPanel {
-                series: vec![level("cp", 5.0), level("rsync", 5.01)],
+                series: vec![
+                    level("cp", 5.0),
+                    level("rsync", 5.01),
+                    level("a tool with a name that takes much of a row", 1.0),
+                ],
                 ..ChartPanel::default()
             }],
             ..Chart::default()
@@ -426,14 +439,17 @@ mod tests {
             let picture = chart.svg().unwrap();
             // Dashes: many short lines.
             assert!(picture.matches("stroke=\"#EE6677\"").count() > 20, "{picture}");
-            // Two names at the same height would cover each other.
-            let heights: Vec<i32> = ["cp", "rsync"]
-                .map(|name| {
-                    let before = picture.split(&format!("\n{name}\n")).next().unwrap();
-                    let tag = before.rsplit("<text ").next().unwrap();
-                    tag.split(" y=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap()
-                })
-                .to_vec();
+            assert!(picture.contains("\na tool") && picture.contains("…\n"), "{picture}");
+            // Beside the axis, where no line crosses them; two at the same height would cover each other.
+            let place = |name: &str, way: &str| -> i32 {
+                let before = picture.split(&format!("\n{name}\n")).next().unwrap();
+                let tag = before.rsplit("<text ").next().unwrap();
+                tag.split(way).nth(1).unwrap().split('"').next().unwrap().parse().unwrap()
+            };
+            for name in ["cp", "rsync"] {
+                assert!(place(name, "x=\"") > chart.plot().1 as i32, "{picture}");
+            }
+            let heights = ["cp", "rsync"].map(|name| place(name, " y=\""));
             assert!((heights[0] - heights[1]).abs() >= 14, "{heights:?}");
         }
     }

@@ -2,7 +2,8 @@
 //! numbers, costs. All formats have the same content.
 
 use crate::analysis::compare::{
-    BestResult, ComparedRow, ConclusionChange, CostBasis, MachineCost, ResultsComparison,
+    BestResult, ComparedRow, ComparisonCaveat, ConclusionChange, CostBasis, MachineCost,
+    ResultsComparison,
 };
 use crate::escape::csv_line;
 use crate::report::document::{NONE, ReportBlock, ReportTable, distrust, or_none};
@@ -46,7 +47,10 @@ pub fn render_comparison(
 }
 
 /// Sentences about each result, in the unit of its metric.
-fn sentences<'a>(results: &'a [Results], words: &'static ReportWords) -> Vec<Sentences<'a>> {
+pub(super) fn sentences<'a>(
+    results: &'a [Results],
+    words: &'static ReportWords,
+) -> Vec<Sentences<'a>> {
     let each = results.iter().map(|of| {
         let metric = if of.header.metric.is_empty() { "wall_s" } else { &of.header.metric };
         Sentences { words, header: &of.header, unit: MetricUnit::of(metric) }
@@ -115,12 +119,20 @@ pub(super) fn blocks(
     let say = sentences(results, words);
     let Some(first) = say.first() else { return Vec::new() };
     let mut said = Vec::new();
+    let caveat = |of_caveat| comparison_caveat(of_caveat, &say, &of.names, words);
+    let is_noise = |of: &&ComparisonCaveat| matches!(of, ComparisonCaveat::Noisy(..));
+    let noise: Vec<String> = of.caveats.iter().filter(is_noise).map(caveat).collect();
+    if !noise.is_empty() {
+        said.extend([ReportBlock::Heading(words.verdict.to_owned()), ReportBlock::List(noise)]);
+    }
     let needs: Vec<String> = of.best.iter().map(|best| first.best(best)).collect();
     if !needs.is_empty() {
         said.extend([ReportBlock::Heading(words.needs.to_owned()), ReportBlock::List(needs)]);
     }
     let sentences = |wanted: bool| -> Vec<String> {
-        let chosen = |change: &&ConclusionChange| change.differs == wanted;
+        // What one result alone says is no comparison.
+        let is_known = |of: &ConclusionChange| of.said.iter().flatten().count() > 1;
+        let chosen = |of: &&ConclusionChange| of.differs == wanted && is_known(of);
         let chosen = of.changes.iter().filter(chosen);
         chosen.map(|change| first.conclusion_change(change, &of.names)).collect()
     };
@@ -143,8 +155,7 @@ pub(super) fn blocks(
         said.extend([ReportBlock::Heading(words.machine.to_owned()), ReportBlock::Table(machines)]);
     }
     said.push(ReportBlock::Heading(words.caveats.to_owned()));
-    let caveats =
-        of.caveats.iter().map(|of_caveat| comparison_caveat(of_caveat, &say, &of.names, words));
+    let caveats = of.caveats.iter().filter(|of| !is_noise(of)).map(caveat);
     said.push(distrust(caveats.collect(), words));
     said
 }
@@ -174,10 +185,7 @@ fn studies(of: &ResultsComparison, words: &ReportWords) -> Vec<ReportTable> {
     let groups = distinct(swept().map(|(row, _)| row.group.as_str()));
     let unit = MetricUnit::of(&of.metric);
     let name = words.metric(&of.metric);
-    let metric = match unit.name {
-        unit if unit.is_empty() || unit == name => name.to_owned(),
-        unit => with(words.unit_of, &[name, unit]),
-    };
+    let metric = words.in_unit(name, unit.name);
     let first = of.names.first().map_or(NONE, String::as_str);
     let tables = groups.into_iter().map(|group| {
         let rows: Vec<(&ComparedRow, &String)> =
@@ -217,37 +225,41 @@ fn sides_text(row: &ComparedRow, unit: &MetricUnit) -> String {
     each.collect::<Vec<_>>().join(" / ")
 }
 
-/// Table of all rows.
+/// Table of all rows: medians, then speeds with what follows from them, then means.
 fn all_rows(of: &ResultsComparison, words: &ReportWords) -> ReportTable {
     let first = of.names.first().map_or(NONE, String::as_str);
-    let mut heads = vec![words.setting.to_owned()];
-    for (at, name) in of.names.iter().enumerate() {
-        heads.push(format!("#{}", with(words.side_median, &[name])));
-        heads.push(format!("#{}", with(words.side_mean, &[name])));
-        if at > 0 {
-            heads.push(format!("#{}", with(words.side_ratio, &[name, first])));
-            heads.push(with(words.side_claim, &[name]));
-        }
-    }
-    let mut table = ReportTable::new(with(words.rows_caption, &[first]), &heads);
     let unit = MetricUnit::of(&of.metric);
+    let number = |pattern: &str, name: &String| format!("#{}", with(pattern, &[name]));
+    let others = || of.names.iter().skip(1);
+    let mut heads = vec![words.setting.to_owned()];
+    heads.extend(of.names.iter().map(|name| format!("#{name}")));
+    for name in others() {
+        heads.extend(match of.names.len() {
+            // The caption says which one.
+            2 => [format!("#{}", words.speed), words.claim.to_owned()],
+            _ => [number(words.times_as_fast, name), with(words.side_claim, &[name])],
+        });
+    }
+    heads.extend(of.names.iter().map(|name| number(words.side_mean, name)));
+    let metric = words.in_unit(words.metric(&of.metric), unit.name);
+    let mut table = ReportTable::new(with(words.rows_caption, &[&metric, first]), &heads);
     for (row, mut label) in of.rows.iter().zip(labels(&of.rows)) {
         if !row.group.is_empty() {
-            label = format!("{}: {label}", row.group);
+            label = format!("{}: {label}", words.group(&row.group));
         }
         if let Some(x) = row.x {
             label.push_str(&format!(", {}={}", of.x_name.as_deref().unwrap_or("x"), setting(x)));
         }
         let mut texts = vec![label];
-        for (at, side) in row.sides.iter().enumerate() {
-            texts.push(or_none(side.map(|side| unit.interval(&side.value))));
-            texts.push(or_none(side.map(|side| unit.text(side.mean))));
-            if at > 0 {
-                let found = side.and_then(|side| side.ratio);
-                texts.push(or_none(found.map(|found| speed(&found.ratio))));
-                texts.push(or_none(found.map(|found| claim(found.claim, words).to_owned())));
-            }
+        let medians = row.sides.iter().map(|side| side.map(|side| unit.bare(&side.value)));
+        texts.extend(medians.map(or_none));
+        for side in row.sides.iter().skip(1) {
+            let found = side.and_then(|side| side.ratio);
+            texts.push(or_none(found.map(|found| speed(&found.ratio))));
+            texts.push(or_none(found.map(|found| claim(found.claim, words).to_owned())));
         }
+        let means = row.sides.iter().map(|side| side.map(|side| digits(unit.scaled(side.mean))));
+        texts.extend(means.map(or_none));
         table.push(texts);
     }
     table.without_empty_columns()

@@ -66,7 +66,12 @@ pub(super) fn sections(
         if groups.len() > 1 {
             times.push(Heading(words.group(group)));
         }
-        times.extend(picture(facts, group, words).map(ReportBlock::Chart));
+        if let Some(of) = picture(facts, group, words) {
+            let is_first = !times.iter().any(|block| matches!(block, ReportBlock::Chart(_)));
+            let legend = is_first.then(|| Note(of.legend.clone()));
+            times.push(ReportBlock::Chart(of));
+            times.extend(legend);
+        }
         times.extend(table(tables::times(facts, group, words, TimesExtent::Full)));
         times.extend(table(tables::lines(facts, group, words)));
     }
@@ -126,7 +131,7 @@ pub(super) fn sections(
         let lines = facts.header().text.lines().map(str::to_owned).collect();
         record.push(Details(words.campaign.to_owned(), vec![ReportBlock::Code(lines)]));
     }
-    add("runs", words.raw_runs, record);
+    add("runs", words.record, record);
     found
 }
 
@@ -209,17 +214,36 @@ impl ReportTable {
     }
 
     /// Removes columns that are empty in all rows, except the first column.
-    pub(super) fn without_empty_columns(mut self) -> ReportTable {
-        let keep: Vec<bool> = (0..self.head.len())
-            .map(|at| at == 0 || self.rows.iter().any(|row| !row[at].is_empty() && row[at] != NONE))
-            .collect();
+    pub(super) fn without_empty_columns(self) -> ReportTable {
+        let says = |at: usize| {
+            at == 0 || self.rows.iter().any(|row| !row[at].is_empty() && row[at] != NONE)
+        };
+        let keep = (0..self.head.len()).map(says).collect();
+        self.with_columns(keep)
+    }
+
+    /// Removes columns by their names.
+    pub(super) fn without(self, names: &[&str]) -> ReportTable {
+        let keep = self.head.iter().map(|head| !names.contains(&head.as_str())).collect();
+        self.with_columns(keep)
+    }
+
+    fn with_columns(mut self, keep: Vec<bool>) -> ReportTable {
         for row in self.rows.iter_mut().chain([&mut self.head]) {
             let mut keep = keep.iter();
             row.retain(|_| keep.next().is_none_or(|keep| *keep));
         }
-        let numbers = self.numbers.iter().zip(&keep).filter(|(_, keep)| **keep);
-        self.numbers = numbers.map(|(number, _)| *number).collect();
+        let mut keep = keep.iter();
+        self.numbers.retain(|_| keep.next().is_none_or(|keep| *keep));
         self
+    }
+
+    /// Removes the first column if it has the same name in several rows, where what is above the table says it.
+    pub(super) fn without_one_name(self) -> ReportTable {
+        let names: Vec<Option<&String>> = self.rows.iter().map(|row| row.first()).collect();
+        let is_one = names.len() > 1 && names.windows(2).all(|pair| pair[0] == pair[1]);
+        let keep = (0..self.head.len()).map(|at| at > 0 || !is_one).collect();
+        self.with_columns(keep)
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -246,10 +270,16 @@ mod tests {
         table.push_as(vec!["y".into()], true);
         let table = table.without_empty_columns();
         assert_eq!(
-            (table.head, table.numbers),
+            (table.head.clone(), table.numbers.clone()),
             (vec!["a".into(), "c".to_owned()], vec![false, true])
         );
         assert_eq!(table.rows, [["x", "1"], ["y", ""]]);
         assert_eq!(table.strong, [false, true]);
+        // Two names stay, one goes.
+        let mut table = table.without_one_name();
+        assert_eq!(table.head, ["a", "c"]);
+        table.rows[1][0] = "x".into();
+        let table = table.without_one_name();
+        assert_eq!((table.head, table.numbers), (vec!["c".to_owned()], vec![true]));
     }
 }

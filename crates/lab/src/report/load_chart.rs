@@ -7,7 +7,7 @@ use crate::chart::{
 };
 use crate::escape;
 use crate::report::facts::ReportFacts;
-use crate::report::number::digits;
+use crate::report::number::{digits, percent, significant};
 use crate::report::sweep_chart::look;
 use crate::report::tables::grouped_label;
 use crate::report::words::{ReportWords, with};
@@ -26,45 +26,58 @@ const ROW_PX: u32 = 16;
 const ROWS_REST_PX: u32 = 60;
 const PANEL_PX: u32 = 150;
 
-type LoadKinds = &'static [LoadCurveKind];
-
-const fn kind(
-    key: &'static str,
-    unit: &'static str,
+/// A curve of a load chart.
+struct LoadCurveKind {
+    /// Names in the record; their values are added up.
+    keys: &'static [&'static str],
+    name: fn(&ReportWords) -> &'static str,
     color: ChartColor,
     form: SeriesForm,
-    per: f64,
-) -> LoadCurveKind {
-    LoadCurveKind { key, unit, color, form, per }
+    /// A curve that stays below this is left out.
+    least: f64,
 }
 
-const CPU: LoadKinds = &[
-    kind("user", "%", BLUE, SeriesForm::Area, 1.0),
-    kind("system", "%", RED, SeriesForm::Area, 1.0),
-    kind("iowait", "%", YELLOW, SeriesForm::Area, 1.0),
-    kind("steal", "%", PURPLE, SeriesForm::Area, 1.0),
-    kind("busiest", "%", BLACK, SeriesForm::Line, 1.0),
+const fn kind(
+    keys: &'static [&'static str],
+    name: fn(&ReportWords) -> &'static str,
+    color: ChartColor,
+    form: SeriesForm,
+    least: f64,
+) -> LoadCurveKind {
+    LoadCurveKind { keys, name, color, form, least }
+}
+
+type LoadKinds = &'static [LoadCurveKind];
+
+const OWN_USER: &[&str] = &["own_user"];
+/// CPU: the command's own use as areas, that of the machine as lines.
+const OWN_CPU: LoadKinds = &[
+    kind(OWN_USER, |words| words.curve_own_user, BLUE, SeriesForm::Area, 0.0),
+    kind(&["own_system"], |words| words.curve_own_system, RED, SeriesForm::Area, 0.0),
+    kind(&["iowait"], |words| words.curve_iowait, YELLOW, SeriesForm::Line, 0.5),
+    kind(&["steal"], |words| words.curve_steal, PURPLE, SeriesForm::Line, 0.5),
+    kind(&["user", "system"], |words| words.curve_all, GREEN, SeriesForm::Line, 0.0),
+    kind(&["busiest"], |words| words.curve_busiest, BLACK, SeriesForm::Thin, 0.0),
+];
+/// CPU in records that do not have the command's own.
+const MACHINE_CPU: LoadKinds = &[
+    kind(&["user"], |words| words.curve_user, BLUE, SeriesForm::Area, 0.0),
+    kind(&["system"], |words| words.curve_system, RED, SeriesForm::Area, 0.0),
+    kind(&["iowait"], |words| words.curve_iowait, YELLOW, SeriesForm::Area, 0.5),
+    kind(&["steal"], |words| words.curve_steal, PURPLE, SeriesForm::Area, 0.5),
+    kind(&["busiest"], |words| words.curve_busiest, BLACK, SeriesForm::Line, 0.0),
 ];
 const DISK: LoadKinds = &[
-    kind("read", "MB/s", BLUE, SeriesForm::Line, 1e6),
-    kind("write", "MB/s", RED, SeriesForm::Line, 1e6),
+    kind(&["read"], |words| words.curve_read, BLUE, SeriesForm::Line, 5e4),
+    kind(&["write"], |words| words.curve_write, RED, SeriesForm::Line, 5e4),
 ];
-const OPERATIONS: LoadKinds = &[kind("iops", "IOPS", GREEN, SeriesForm::Line, 1.0)];
-const NETWORK: LoadKinds = &[kind("net", "MB/s", CYAN, SeriesForm::Line, 1e6)];
+const OPERATIONS: LoadKinds =
+    &[kind(&["iops"], |words| words.curve_iops, GREEN, SeriesForm::Line, 1.0)];
+const NETWORK: LoadKinds = &[kind(&["net"], |words| words.curve_net, CYAN, SeriesForm::Line, 5e4)];
 
-/// Name of a curve.
-fn curve_name(key: &str, words: &ReportWords) -> &'static str {
-    match key {
-        "user" => words.curve_user,
-        "system" => words.curve_system,
-        "iowait" => words.curve_iowait,
-        "steal" => words.curve_steal,
-        "busiest" => words.curve_busiest,
-        "read" => words.curve_read,
-        "write" => words.curve_write,
-        "iops" => words.curve_iops,
-        _ => words.curve_net,
-    }
+/// True if the command's own use of CPUs was recorded.
+fn has_own(curves: &LoadCurves) -> bool {
+    OWN_USER.iter().all(|key| curves.values.contains_key(*key))
 }
 
 /// Data for the cursor: values at equidistant positions.
@@ -84,6 +97,8 @@ pub(super) struct LoadCursor {
 pub(super) struct LoadChart {
     pub(super) chart: Chart,
     pub(super) cursor: LoadCursor,
+    /// What it shows, for the name of a file.
+    pub(super) name: String,
     pub(super) caption: String,
     pub(super) description: String,
 }
@@ -157,7 +172,7 @@ pub(super) fn timeline(facts: &ReportFacts<'_>, words: &ReportWords) -> Option<L
         let seen = end.max(at + total / 800.0).min(total);
         rows[row].extend([(at, foot + 0.1), (seen, foot + 0.9)]);
         let label =
-            format!("{}, {} {}", grouped_label(facts, one.cell), words.block, one.run.block);
+            format!("{}, {} {}", grouped_label(facts, one.cell, words), words.block, one.run.block);
         cursor.runs.push((round(at), round(end), escape::terminal(&label)));
         at = end;
     }
@@ -178,11 +193,11 @@ pub(super) fn timeline(facts: &ReportFacts<'_>, words: &ReportWords) -> Option<L
         series: boxes.collect(),
         ..ChartPanel::default()
     });
-    let mut caption = words.load_title.to_owned();
-    if all.len() > shown.len() {
-        let parts = [shown.len().to_string(), all.len().to_string()];
-        caption = format!("{caption}. {}", with(words.load_some, &[&parts[0], &parts[1]]));
-    }
+    let [count, whole] = [shown.len(), all.len()].map(|count| count.to_string());
+    let caption = match shown.len() == all.len() {
+        true => with(words.load_title, &[&count]),
+        false => with(words.load_some, &[&count, &whole]),
+    };
     Some(LoadChart {
         chart: Chart {
             x_label: words.load_label.to_owned(),
@@ -190,7 +205,8 @@ pub(super) fn timeline(facts: &ReportFacts<'_>, words: &ReportWords) -> Option<L
             panels,
             ..Chart::default()
         },
-        description: chart_description(&cursor, shown.len(), words),
+        description: means(&pieces, words),
+        name: format!("{} load", facts.header().name),
         cursor,
         caption,
     })
@@ -225,11 +241,13 @@ fn of_run(facts: &ReportFacts<'_>, one: &RunWithCurves<'_>, words: &ReportWords)
     let total = one.length();
     let mut cursor = LoadCursor { to: round(total), ..LoadCursor::default() };
     let places = one.curves.t_s.len().clamp(1, RUN_PLACES);
-    let mut panels = panels(&[(0.0, one.curves)], total, places, words, &mut cursor);
-    own_level(facts, one, total, words, &mut panels);
-    let label = grouped_label(facts, one.cell);
+    let pieces = [(0.0, one.curves)];
+    let mut panels = panels(&pieces, total, places, words, &mut cursor);
+    if let Some(panel) = panels.first_mut() {
+        panel.series.extend(level(facts, one, total, words));
+    }
+    let label = grouped_label(facts, one.cell, words);
     let took = format!("{} s", digits(one.run.wall_s));
-    let caption = with(words.load_run, &[&label, &took]);
     LoadChart {
         chart: Chart {
             x_label: words.run_seconds.to_owned(),
@@ -237,32 +255,36 @@ fn of_run(facts: &ReportFacts<'_>, one: &RunWithCurves<'_>, words: &ReportWords)
             panels,
             ..Chart::default()
         },
-        description: chart_description(&cursor, 1, words),
+        description: means(&pieces, words),
         cursor,
-        caption,
+        name: format!("{} load {} {}", facts.header().name, one.cell.group, facts.label(one.cell)),
+        caption: with(words.load_run, &[&label, &took]),
     }
 }
 
-/// Adds what the command itself used to the panel of CPUs: the curves are those of the whole machine.
-fn own_level(
+/// Dashed line in the panel of CPUs: the CPUs that the run was confined to; in older records what it used on
+/// average, as the curves are those of the whole machine.
+fn level(
     facts: &ReportFacts<'_>,
     one: &RunWithCurves<'_>,
     total: f64,
     words: &ReportWords,
-    panels: &mut [ChartPanel],
-) {
-    let cpus = facts.header().machine.cpus_online as f64;
-    let used = 100.0 * (one.run.user_s + one.run.sys_s) / (one.run.wall_s * cpus);
-    let Some(panel) = panels.first_mut().filter(|_| used.is_finite()) else { return };
-    panel.series.push(ChartSeries {
-        name: words.curve_own.to_owned(),
-        color: GREEN,
-        form: SeriesForm::Level,
-        points: vec![(0.0, used.min(100.0)), (total, used.min(100.0))],
-    });
+) -> Option<ChartSeries> {
+    let online = facts.header().machine.cpus_online as f64;
+    let (name, cpus) = match has_own(one.curves) {
+        true => {
+            let set = one.cell.conditions.get("cpus")?;
+            let cpus = set.parse::<f64>().ok().filter(|cpus| *cpus < online)?;
+            (with(words.curve_limit, &[&words.group(&format!("{set} CPUs"))]), cpus)
+        }
+        false => (words.curve_own.to_owned(), (one.run.user_s + one.run.sys_s) / one.run.wall_s),
+    };
+    let percent = Some(100.0 * cpus / online).filter(|percent| percent.is_finite())?.min(100.0);
+    let points = vec![(0.0, percent), (total, percent)];
+    Some(ChartSeries { name, color: BLACK, form: SeriesForm::Level, points })
 }
 
-/// Panels of CPU, disk and network; their data are added to the cursor.
+/// Panels of CPU, disk and network, without those of which nothing was used; their data are added to the cursor.
 fn panels(
     pieces: &[(f64, &LoadCurves)],
     total: f64,
@@ -270,28 +292,31 @@ fn panels(
     words: &ReportWords,
     cursor: &mut LoadCursor,
 ) -> Vec<ChartPanel> {
+    let is_own = pieces.iter().all(|(_, curves)| has_own(curves));
+    let cpu = if is_own { OWN_CPU } else { MACHINE_CPU };
     let groups = [
-        (words.cpu_panel, "%", Some(100.0), CPU),
-        (words.disk_panel, "MB/s", None, DISK),
-        (words.operations_panel, "IOPS", None, OPERATIONS),
-        (words.network_panel, "MB/s", None, NETWORK),
+        (words.cpu_panel, "%", 1.0, Some(100.0), cpu),
+        (words.disk_panel, "MB/s", 1e6, None, DISK),
+        (words.operations_panel, "IOPS", 1.0, None, OPERATIONS),
+        (words.network_panel, "MB/s", 1e6, None, NETWORK),
     ];
     let mut panels = Vec::new();
-    for (title, unit, top, kinds) in groups {
+    for (title, unit, per, top, kinds) in groups {
         let mut series = Vec::new();
         for kind in kinds {
-            let Some(values) = mean_values(pieces, kind, total, places) else { continue };
-            // Omit steal time where it is zero, as on most machines.
-            if kind.key == "steal" && values.iter().all(|value| *value < 0.5) {
-                continue;
-            }
+            let values = mean_values(pieces, kind.keys, total, places);
+            let is_used = |values: &Vec<f64>| values.iter().any(|value| *value >= kind.least);
+            let Some(values) = values.filter(is_used) else { continue };
+            let values: Vec<f64> = values.into_iter().map(|value| value / per).collect();
+            let name = (kind.name)(words).to_owned();
+            let points = points(&values, total);
             series.push(ChartSeries {
-                name: curve_name(kind.key, words).to_owned(),
+                name: name.clone(),
                 color: kind.color,
                 form: kind.form,
-                points: points(&values, total),
+                points,
             });
-            cursor.names.push((curve_name(kind.key, words).to_owned(), kind.unit));
+            cursor.names.push((name, unit));
             cursor.values.push(values.into_iter().map(round).collect());
         }
         if !series.is_empty() {
@@ -308,44 +333,47 @@ fn panels(
     panels
 }
 
-/// Description of the chart with mean values.
-fn chart_description(cursor: &LoadCursor, runs: usize, words: &ReportWords) -> String {
-    let mean = |name: &str| {
-        let at = cursor.names.iter().position(|(known, _)| known == name);
-        let values = at.and_then(|at| cursor.values.get(at)).filter(|values| !values.is_empty());
-        values.map_or(0.0, |values| values.iter().sum::<f64>() / values.len() as f64)
+/// Mean loads in words.
+fn means(pieces: &[(f64, &LoadCurves)], words: &ReportWords) -> String {
+    let end = pieces.iter().filter_map(|(begin, curves)| Some(begin + curves.t_s.last()?));
+    let end = end.fold(0.0, f64::max);
+    let mean = |keys: &[&str]| {
+        let all = mean_values(pieces, keys, end, 1);
+        all.and_then(|values| values.first().copied()).unwrap_or(0.0)
     };
-    let [user, system, iowait] =
-        [words.curve_user, words.curve_system, words.curve_iowait].map(|name| digits(mean(name)));
-    let disk = digits(mean(words.curve_read) + mean(words.curve_write));
-    let network = digits(mean(words.curve_net));
-    let parts = [&runs.to_string(), &user, &system, &iowait, &disk, &network];
-    with(words.load_text, &parts.map(String::as_str))
-}
-
-/// A curve of a load chart.
-pub(super) struct LoadCurveKind {
-    /// Key in the record.
-    pub(super) key: &'static str,
-    pub(super) unit: &'static str,
-    pub(super) color: ChartColor,
-    pub(super) form: SeriesForm,
-    /// Divisor of its values.
-    pub(super) per: f64,
+    let cpus = |keys: &[&str]| percent(mean(keys) / 100.0);
+    let rate = |keys: &[&str]| {
+        let rate = mean(keys) / 1e6;
+        if rate < 0.05 { "0".to_owned() } else { digits(rate) }
+    };
+    let [iowait, disk, net] = [cpus(&["iowait"]), rate(&["read", "write"]), rate(&["net"])];
+    match pieces.iter().all(|(_, curves)| has_own(curves)) {
+        true => {
+            let own = [&["own_user", "own_system"][..], OWN_USER, &["own_system"]].map(cpus);
+            let [own, user, system] = own;
+            let all = cpus(&["user", "system"]);
+            with(words.load_text_own, &[&own, &user, &system, &all, &iowait, &disk, &net])
+        }
+        false => {
+            let [user, system] = [cpus(&["user"]), cpus(&["system"])];
+            with(words.load_text, &[&user, &system, &iowait, &disk, &net])
+        }
+    }
 }
 
 /// Points at the ends of equal parts of the axis; the first value also holds at its start.
-pub(super) fn points(values: &[f64], total: f64) -> Vec<(f64, f64)> {
+fn points(values: &[f64], total: f64) -> Vec<(f64, f64)> {
     let step = total / values.len().max(1) as f64;
     let first = values.first().map(|value| (0.0, *value));
     let rest = values.iter().enumerate().map(|(i, value)| ((i + 1) as f64 * step, *value));
     first.into_iter().chain(rest).collect()
 }
 
-/// Means over equal parts of the axis, over the time with data. `None` if no curve has this key.
-pub(super) fn mean_values(
+/// Means over equal parts of the axis, over the time with data, of curves that are added up. `None` if no piece has
+/// all of them.
+fn mean_values(
     pieces: &[(f64, &LoadCurves)],
-    kind: &LoadCurveKind,
+    keys: &[&str],
     total: f64,
     places: usize,
 ) -> Option<Vec<f64>> {
@@ -353,10 +381,14 @@ pub(super) fn mean_values(
     let step = total / sums.len() as f64;
     let mut is_there = false;
     for (begin, curves) in pieces {
-        let Some(values) = curves.values.get(kind.key) else { continue };
+        let lists: Option<Vec<_>> = keys.iter().map(|key| curves.values.get(*key)).collect();
+        let Some(lists) = lists else { continue };
         is_there = true;
         let mut from = *begin;
-        for (t, value) in curves.t_s.iter().zip(values) {
+        for (at, t) in curves.t_s.iter().enumerate() {
+            let Some(value) = lists.iter().map(|list| list.get(at)).sum::<Option<f64>>() else {
+                break;
+            };
             let to = begin + t;
             let is_interval = to.is_finite() && to > from && value.is_finite();
             if is_interval {
@@ -372,19 +404,13 @@ pub(super) fn mean_values(
         }
     }
     // Rounding errors at the edge of a gap are not data.
-    let mean =
-        |(sum, time): &(f64, f64)| if *time > step * 1e-6 { sum / time / kind.per } else { 0.0 };
+    let mean = |(sum, time): &(f64, f64)| if *time > step * 1e-6 { sum / time } else { 0.0 };
     is_there.then(|| sums.iter().map(mean).collect())
 }
 
-/// Rounds to four significant digits, enough for the cursor, to keep the page small.
-pub(super) fn round(value: f64) -> f64 {
-    if value == 0.0 || !value.is_finite() {
-        return 0.0;
-    }
-    let power = 10f64.powi(3 - value.abs().log10().floor().clamp(-300.0, 300.0) as i32);
-    let rounded = (value * power).round() / power;
-    if rounded.is_finite() { rounded } else { value }
+/// Rounds to four digits: enough for the cursor, and the page stays small.
+fn round(value: f64) -> f64 {
+    significant(value, 4)
 }
 
 #[cfg(test)]
@@ -400,9 +426,8 @@ mod tests {
     #[test]
     fn means_of_the_time_that_is_covered() {
         let (one, two) = (curves(&[10.0, 30.0]), curves(&[50.0]));
-        let kind = &CPU[0];
         let seen = |pieces: &[(f64, &LoadCurves)], total, places| {
-            let values = mean_values(pieces, kind, total, places).unwrap();
+            let values = mean_values(pieces, &["user"], total, places).unwrap();
             values.iter().map(|value| value.round()).collect::<Vec<_>>()
         };
         assert_eq!(seen(&[(0.0, &one)], 0.2, 2), [10.0, 30.0]);
@@ -411,14 +436,9 @@ mod tests {
         assert_eq!(seen(&[(0.0, &one)], 0.2, 4), [10.0, 10.0, 30.0, 30.0]);
         // A gap between two runs belongs to neither.
         assert_eq!(seen(&[(0.0, &one), (0.3, &two)], 0.4, 4), [10.0, 30.0, 0.0, 50.0]);
-        assert_eq!(mean_values(&[(0.0, &one)], &DISK[0], 0.2, 2), None);
-    }
-
-    #[test]
-    fn four_digits() {
-        assert_eq!(
-            [0.0, 12.3456, 0.000_123_456, 98765.4].map(round),
-            [0.0, 12.35, 0.000_123_5, 98770.0]
-        );
+        assert_eq!(mean_values(&[(0.0, &one)], &["read"], 0.2, 2), None);
+        // Curves that are added up.
+        assert_eq!(mean_values(&[(0.0, &one)], &["user", "user"], 0.2, 2), Some(vec![20.0, 60.0]));
+        assert_eq!(mean_values(&[(0.0, &one)], &["user", "read"], 0.2, 2), None);
     }
 }

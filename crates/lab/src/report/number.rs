@@ -73,6 +73,27 @@ pub(super) fn ratio(of: &Interval) -> String {
     format!("{} {}", digits(of.mid), range(of.low, of.high))
 }
 
+/// Formats a sensitivity with its interval, to a hundredth: `0.64 [0.61, 0.66]`.
+pub(super) fn sensitivity(of: &Interval) -> String {
+    // Adding zero turns -0 into 0.
+    let [low, mid, high] = [of.low, of.mid, of.high].map(|of| (100.0 * of).round() / 100.0 + 0.0);
+    let text = |of: f64| format!("{of:.2}").replace('-', "−");
+    match low >= high {
+        true => text(mid),
+        false => format!("{} [{}, {}]", text(mid), text(low), text(high)),
+    }
+}
+
+/// Rounds to some significant digits.
+pub(super) fn significant(number: f64, digits: i32) -> f64 {
+    if number == 0.0 || !number.is_finite() {
+        return 0.0;
+    }
+    let power = 10f64.powi(digits - 1 - number.abs().log10().floor().clamp(-300.0, 300.0) as i32);
+    let rounded = (number * power).round() / power;
+    if rounded.is_finite() { rounded } else { number }
+}
+
 /// Three significant digits; whole numbers in full, with commas between thousands.
 pub(super) fn digits(number: f64) -> String {
     if !number.is_finite() {
@@ -130,7 +151,8 @@ pub(super) fn rough(number: f64) -> String {
     if !(number.is_finite() && number > 0.0) {
         return digits(number);
     }
-    let keep = if number < 10.0 { 1.0 } else { 2.0 };
+    // Of 1.4 one digit would say that there is no difference.
+    let keep = if (3.0..10.0).contains(&number) || number < 1.0 { 1.0 } else { 2.0 };
     let power = number.log10().floor() + 1.0 - keep;
     let rounded = (number / 10f64.powf(power)).round() * 10f64.powf(power);
     let places = (-power).clamp(0.0, 9.0) as usize;
@@ -184,10 +206,19 @@ mod tests {
         ] {
             assert_eq!(digits(number), text, "{number}");
         }
+        let three = |number| digits(significant(number, 3));
+        assert_eq!([14_518.0, 0.0, 103.4].map(three), ["14,500", "0", "103"]);
+        assert_eq!(
+            [0.0, 12.3456, 0.000_123_456, 98765.4].map(|number| significant(number, 4)),
+            [0.0, 12.35, 0.000_123_5, 98770.0]
+        );
+        let of = Interval { low: -0.0639, mid: -0.002, high: 0.0448 };
+        assert_eq!(sensitivity(&of), "0.00 [−0.06, 0.04]");
         assert_eq!(bytes(1536.0), "1.54 kB");
         assert_eq!(bytes(0.0), "0 B");
         assert_eq!([0.0123, 0.98, 8.333, 0.05].map(percent), ["1.2%", "98%", "833%", "5%"]);
         assert_eq!([5.72, 1236.0, 141.0, 0.27].map(rough), ["6", "1,200", "140", "0.3"]);
+        assert_eq!([1.4, 1.0, 2.0].map(rough), ["1.4", "1.0", "2.0"]);
         assert_eq!([0.5, 3.0, 1.749, 17.34].map(times), ["0.50", "3.00", "1.75", "17.3"]);
         assert_eq!([0.1, 2.5, 738.0].map(seconds), ["100 ms", "2.50 s", "12.3 min"]);
     }

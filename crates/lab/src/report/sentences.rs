@@ -77,6 +77,16 @@ impl Sentences<'_> {
         names.join(self.words.list_comma)
     }
 
+    /// Names of the settings that a caveat is about; all of several have one name.
+    fn affected(&self, of: &[NamedSetting]) -> String {
+        let all = self.header.cells.iter().filter(|cell| cell.control_of.is_none());
+        let all = distinct(all.map(|cell| (&cell.series, cell.x.map(f64::to_bits))));
+        match of.len() > 2 && of.len() == all.len() {
+            true => self.words.whole_group.to_owned(),
+            false => self.settings(of),
+        }
+    }
+
     /// `2.76 s with 8 jobs`.
     fn value_at(&self, of: &MeasuredSetting) -> String {
         let value = self.unit.text(of.value);
@@ -103,7 +113,19 @@ impl Sentences<'_> {
 
     /// The verdict.
     pub(super) fn verdict(&self, findings: &[Finding]) -> Vec<String> {
-        findings.iter().map(|of| self.finding(of)).collect()
+        let is_lead = |of: &Finding| match of {
+            Finding::Leads(leads) => leads.iter().any(|lead| lead.next.is_some()),
+            Finding::Gain(..) => true,
+            _ => false,
+        };
+        let each = findings.iter().map(|of| match of {
+            // Some difference is larger.
+            Finding::Noisy(noise) if findings.iter().any(is_lead) => {
+                with(self.words.noisy, &[&percent(*noise)])
+            }
+            of => self.finding(of),
+        });
+        each.collect()
     }
 
     fn finding(&self, of: &Finding) -> String {
@@ -119,7 +141,10 @@ impl Sentences<'_> {
             Finding::Proven(series, proofs) => {
                 with(w.bottleneck_of_line, &[series, &self.proven(proofs)])
             }
-            Finding::NoEffect(proofs) => with(w.no_effect_line, &[&self.effects(proofs)]),
+            Finding::NoEffect(proofs) => {
+                let each: Vec<String> = proofs.iter().map(|of| self.no_effect(of)).collect();
+                with(w.no_effect_line, &[&each.join(w.list_comma)])
+            }
             Finding::Prediction { series, peak_x, x, value } => {
                 let (low, high) = (self.unit.scaled(value.low), self.unit.scaled(value.high));
                 let span = with(w.span, &[&digits(low), &digits(high)]);
@@ -447,6 +472,18 @@ impl Sentences<'_> {
         }
     }
 
+    /// `CPUs 1 → 2`, with a small change of speed `CPUs 1 → 2 (0.96×)`.
+    fn no_effect(&self, of: &Proof) -> String {
+        let change = self.change(of);
+        match (of.speed - 1.0).abs() < NOTHING {
+            true => change,
+            false => {
+                let times = with(self.words.plain_times, &[&times(of.speed)]);
+                with(self.words.no_effect_times, &[&change, &times])
+            }
+        }
+    }
+
     fn effects(&self, of: &[Proof]) -> String {
         let each: Vec<String> = of.iter().map(|of| self.effect(of)).collect();
         each.join("; ")
@@ -534,24 +571,24 @@ impl Sentences<'_> {
             Caveat::Stopped => w.stopped.to_owned(),
             Caveat::OutOfTime => w.out_of_time.to_owned(),
             Caveat::Unfinished => w.unfinished.to_owned(),
-            Caveat::OneRun(settings) => with(w.one_run, &[&self.settings(settings)]),
+            Caveat::OneRun(settings) => with(w.one_run, &[&self.affected(settings)]),
             Caveat::FewRuns(settings) => {
-                with(w.few_runs, &[&PAIRS_MIN.to_string(), &self.settings(settings)])
+                with(w.few_runs, &[&PAIRS_MIN.to_string(), &self.affected(settings)])
             }
             Caveat::ControlDiffers(settings, by) => {
                 with(w.control_differs, &[&self.settings(settings), &times(*by)])
             }
             Caveat::Outliers(count, settings) => {
-                with(w.outliers_caveat, &[&count.to_string(), &self.settings(settings)])
+                with(w.outliers_caveat, &[&count.to_string(), &self.affected(settings)])
             }
             Caveat::Stolen(share) => with(w.stolen, &[&percent(*share)]),
             Caveat::Busy(cpus) => with(w.busy, &[&times(*cpus)]),
-            Caveat::MixedCaches(settings) => with(w.mixed_caches, &[&self.settings(settings)]),
+            Caveat::MixedCaches(settings) => with(w.mixed_caches, &[&self.affected(settings)]),
             Caveat::Short(settings) => {
-                with(w.short_runs, &[&seconds(SHORT_S), &self.settings(settings)])
+                with(w.short_runs, &[&seconds(SHORT_S), &self.affected(settings)])
             }
             Caveat::Overhead(share) => with(w.overhead, &[&percent(*share)]),
-            Caveat::Scale(scale) => with(w.scale, &[&times(*scale)]),
+            Caveat::Scale(scale) => with(w.scale, &[&percent(*scale)]),
             Caveat::LeftOut(what) => with(w.left_out, &[what]),
         }
     }
@@ -679,11 +716,18 @@ pub(super) fn comparison_caveat(
     words: &ReportWords,
 ) -> String {
     match caveat {
+        ComparisonCaveat::Noisy(at, noise) => {
+            let said = with(words.noisy, &[&percent(*noise)]);
+            with(words.of_result, &[names.get(*at).map_or("", String::as_str), &said])
+        }
         ComparisonCaveat::Metric(name, metric) => with(words.other_metric, &[name, metric]),
         ComparisonCaveat::Data(name, first) => with(words.other_data, &[name, first]),
-        ComparisonCaveat::Of(at, own) => {
-            let said = of.get(*at).map_or(String::new(), |of| of.caveat(own));
-            with(words.of_result, &[names.get(*at).map_or("", String::as_str), &said])
+        ComparisonCaveat::Of(places, own) => {
+            let first = places.first().and_then(|at| of.get(*at));
+            let said = first.map_or(String::new(), |of| of.caveat(own));
+            let names: Vec<&str> =
+                places.iter().filter_map(|at| Some(names.get(*at)?.as_str())).collect();
+            with(words.of_result, &[&names.join(words.list_comma), &said])
         }
     }
 }
@@ -754,10 +798,7 @@ pub(crate) fn said_of_comparison(
     lang: crate::report::Language,
 ) -> Vec<String> {
     let words = crate::report::words::words_in(lang);
-    let all: Vec<Sentences<'_>> = results
-        .iter()
-        .map(|of| Sentences { words, header: &of.header, unit: MetricUnit::of(&of.header.metric) })
-        .collect();
+    let all = crate::report::comparison::sentences(results, words);
     let Some(say) = all.first() else { return Vec::new() };
     let best = of.best.iter().map(|best| say.best(best));
     let changes = of.changes.iter().map(|change| say.conclusion_change(change, &of.names));

@@ -32,7 +32,11 @@ pub(super) struct DescribedChart {
     pub(super) chart: Chart,
     /// Name of the chart, which is not drawn: the page has it as a heading.
     pub(super) title: String,
+    /// What it shows, for the name of a file.
+    pub(super) name: String,
     pub(super) description: String,
+    /// How to read it.
+    pub(super) legend: String,
 }
 
 /// Chart of a group. `None` if nothing was measured.
@@ -51,25 +55,22 @@ pub(super) fn picture(
     let metric = y_label(facts, words);
     let x_name = words.swept(facts.header().x_name.as_deref().unwrap_or("x"));
     let said = text_description(facts, &lines, words);
-    let description = if is_swept {
-        with(words.sweep_text, &[&metric, x_name, &said])
-    } else {
-        with(words.settings_text, &[&metric, &said])
+    let (description, legend) = match is_swept {
+        true => {
+            (with(words.sweep_text, &[&metric, x_name, &said]), with(words.sweep_legend, &[x_name]))
+        }
+        false => (with(words.settings_text, &[&metric, &said]), words.settings_legend.to_owned()),
     };
-    let title = match facts.groups().len() {
-        0 | 1 => facts.title_in(words.lang).to_owned(),
-        _ => format!("{}: {}", facts.title_in(words.lang), words.group(group)),
+    let (title, name) = (facts.title_in(words.lang), &facts.header().name);
+    let (title, name) = match facts.groups().len() {
+        0 | 1 => (title.to_owned(), name.clone()),
+        _ => (format!("{title}: {}", words.group(group)), format!("{name} {group}")),
     };
-    Some(DescribedChart { chart, title, description })
+    Some(DescribedChart { chart, title, name, description, legend })
 }
 
 fn y_label(facts: &ReportFacts<'_>, words: &'static ReportWords) -> String {
-    let (metric, unit) = (words.metric(facts.metric()), facts.unit().name);
-    match unit {
-        "" => metric.to_owned(),
-        unit if unit == metric => metric.to_owned(),
-        unit => with(words.unit_of, &[metric, unit]),
-    }
+    words.in_unit(words.metric(facts.metric()), facts.unit().name)
 }
 
 /// Description for readers who cannot see the chart.

@@ -6,7 +6,9 @@ use crate::analysis::{CellSummary, Interval};
 use crate::distinct;
 use crate::report::document::{NONE, ReportTable, or_none};
 use crate::report::facts::{ReportFacts, ToolLine};
-use crate::report::number::{MetricUnit, bytes, digits, percent, ratio, setting};
+use crate::report::number::{
+    MetricUnit, bytes, digits, percent, ratio, seconds, sensitivity, setting, significant,
+};
 use crate::report::words::{ReportWords, with};
 use crate::results::{Cell, PublishedFigure, Run};
 use hakobu_core::unit::Machine;
@@ -41,21 +43,19 @@ pub(super) fn times(
     let is_time = facts.metric() == "wall_s";
     let x_name = facts.header().x_name.as_deref();
     let is_swept = facts.has_x(&lines);
-    let in_unit = |name: &str, unit: &str| format!("#{}", with(words.unit_of, &[name, unit]));
+    let in_unit = |name: &str, unit: &str| format!("#{}", words.in_unit(name, unit));
     let first = if is_swept { words.swept(x_name.unwrap_or("x")) } else { words.setting };
     let mut heads = vec![words.tool.to_owned(), first.to_owned()];
-    if !is_time {
-        let metric = words.metric(facts.metric());
-        heads.push(match unit.name {
-            "" => format!("#{metric}"),
-            name if name == metric => format!("#{metric}"),
-            name => in_unit(metric, name),
-        });
-    }
     let is_full = extent == TimesExtent::Full;
-    heads.push(in_unit(words.real, time.name));
+    heads.push(match is_time {
+        true => in_unit(words.real, time.name),
+        false => in_unit(words.metric(facts.metric()), unit.name),
+    });
     if !is_full {
         heads.extend([format!("#{}", words.least), format!("#{}", words.most)]);
+    }
+    if !is_time {
+        heads.push(in_unit(words.real, time.name));
     }
     heads.extend([words.user, words.sys].map(|name| in_unit(name, time.name)));
     heads.extend([format!("#{}", words.speed), gain_head(facts, words)]);
@@ -86,13 +86,13 @@ pub(super) fn times(
             let mark = knee.is_some_and(|knee| Some(knee.x) == cell.x);
             let setting = if mark { format!("{setting} ◂") } else { setting };
             let mut row = vec![line.series.to_owned(), setting];
-            if !is_time {
-                row.push(or_none(of.value.as_ref().map(|value| unit.bare(value))));
-            }
-            row.push(or_none(of.wall_s.as_ref().map(|wall| time.bare(wall))));
+            row.push(or_none(of.value.as_ref().map(|value| unit.bare(value))));
             if !is_full {
-                let ends = [of.min, of.max];
+                let ends = [of.min, of.max].map(|end| end.filter(|_| of.runs > 1));
                 row.extend(ends.map(|of| or_none(of.map(|of| digits(unit.scaled(of))))));
+            }
+            if !is_time {
+                row.push(or_none(of.wall_s.as_ref().map(|wall| time.bare(wall))));
             }
             for (median, interval) in
                 [(of.user_s, of.user_interval_s), (of.sys_s, of.sys_interval_s)]
@@ -116,7 +116,12 @@ pub(super) fn times(
 
 /// Speed relative to the baseline: `36% [34, 38]`.
 pub(super) fn speed(of: &Interval) -> String {
-    let [low, mid, high] = [of.low, of.mid, of.high].map(percent);
+    // Of large ones three digits: 14,500% and not 14,518%.
+    let share = |of: f64| match of {
+        9.995.. => format!("{}%", digits(significant(100.0 * of, 3))),
+        of => percent(of),
+    };
+    let [low, mid, high] = [of.low, of.mid, of.high].map(share);
     if of.is_point() {
         return mid;
     }
@@ -211,7 +216,7 @@ pub(super) fn published(facts: &ReportFacts<'_>, words: &ReportWords) -> ReportT
     let mut caption = with(words.published_caption, &[unit.name]);
     let factor = if header.more_is_better || header.scale <= 0.0 { 1.0 } else { header.scale };
     if (factor - 1.0).abs() > 1e-9 {
-        caption = format!("{caption} {}", with(words.published_scaled, &[&percent(factor)]));
+        caption = words.sentences(&[caption, with(words.published_scaled, &[&percent(factor)])]);
     }
     let mut table = ReportTable::new(caption, &heads);
     let machines = distinct(header.published.iter().map(|of| (of.machine.as_str(), of.label())));
@@ -271,10 +276,7 @@ fn cpus_of(facts: &ReportFacts<'_>, cell: &Cell) -> Option<f64> {
 /// Table of all settings: the spread of their runs.
 pub(super) fn settings(facts: &ReportFacts<'_>, words: &'static ReportWords) -> ReportTable {
     let unit = facts.unit();
-    let number = |name: &str| match unit.name {
-        "" => format!("#{name}"),
-        sign => format!("#{}", with(words.unit_of, &[name, sign])),
-    };
+    let number = |name: &str| format!("#{}", words.in_unit(name, unit.name));
     let heads = [
         words.setting.to_owned(),
         format!("#{}", words.runs),
@@ -292,7 +294,7 @@ pub(super) fn settings(facts: &ReportFacts<'_>, words: &'static ReportWords) -> 
         let Some(of) = facts.summary(cell.id) else { continue };
         let number = |value: Option<f64>| or_none(value.map(|value| digits(unit.scaled(value))));
         let row = vec![
-            grouped_label(facts, cell),
+            grouped_label(facts, cell, words),
             of.runs.to_string(),
             if of.failed > 0 { of.failed.to_string() } else { NONE.to_owned() },
             or_none(of.value.as_ref().map(|value| unit.bare(value))),
@@ -327,10 +329,10 @@ fn join_or_none(texts: impl Iterator<Item = String>) -> String {
 }
 
 /// Label of a cell with its group, if there are several, and a mark for controls.
-pub(super) fn grouped_label(facts: &ReportFacts<'_>, cell: &Cell) -> String {
+pub(super) fn grouped_label(facts: &ReportFacts<'_>, cell: &Cell, words: &ReportWords) -> String {
     let mut label = facts.label(cell);
     if facts.groups().len() > 1 {
-        label = format!("{}: {label}", cell.group);
+        label = format!("{}: {label}", words.group(&cell.group));
     }
     if cell.control_of.is_some() { label + " (A/A)" } else { label }
 }
@@ -343,7 +345,7 @@ pub(super) fn controls(facts: &ReportFacts<'_>, words: &ReportWords) -> ReportTa
     for control in &facts.analysis.controls {
         let Some(cell) = facts.cell(control.a) else { continue };
         table.push(vec![
-            grouped_label(facts, cell),
+            grouped_label(facts, cell, words),
             ratio(&control.ratio.ratio),
             control.ratio.pairs.to_string(),
             claim(control.ratio.claim, words).to_owned(),
@@ -354,17 +356,17 @@ pub(super) fn controls(facts: &ReportFacts<'_>, words: &ReportWords) -> ReportTa
 
 /// Counter-experiments.
 pub(super) fn proofs(facts: &ReportFacts<'_>, words: &'static ReportWords) -> ReportTable {
-    let (effect, sensitivity) = (format!("#{}", words.effect), format!("#{}", words.sensitivity));
-    let heads: [&str; 5] = [words.setting, words.changed, &effect, &sensitivity, words.follows];
+    let [effect, felt] = [words.effect, words.sensitivity].map(|name| format!("#{name}"));
+    let heads: [&str; 5] = [words.setting, words.changed, &effect, &felt, words.follows];
     let say = facts.say(words);
     let mut table = ReportTable::new(words.proofs_caption, &heads);
     for proof in &facts.analysis.proofs {
         let Some(cell) = facts.cell(proof.cell) else { continue };
         table.push(vec![
-            grouped_label(facts, cell),
+            grouped_label(facts, cell, words),
             say.change(proof),
             percent(proof.speed),
-            ratio(&proof.elasticity),
+            sensitivity(&proof.elasticity),
             say.follows(proof),
         ]);
     }
@@ -379,7 +381,7 @@ pub(super) fn runs(facts: &ReportFacts<'_>, words: &ReportWords) -> (ReportTable
     let own_metric = format!("#{metric}");
     let number = |name: &str| format!("#{name}");
     let time = facts.time_unit();
-    let in_unit = |name: &str| format!("#{}", with(words.unit_of, &[name, time.name]));
+    let in_unit = |name: &str| format!("#{}", words.in_unit(name, time.name));
     let mut heads = vec![
         number(words.number),
         words.setting.to_owned(),
@@ -411,7 +413,7 @@ pub(super) fn runs(facts: &ReportFacts<'_>, words: &ReportWords) -> (ReportTable
 }
 
 fn run_row(facts: &ReportFacts<'_>, run: &Run, words: &ReportWords) -> Vec<String> {
-    let label = facts.cell(run.cell).map(|cell| grouped_label(facts, cell));
+    let label = facts.cell(run.cell).map(|cell| grouped_label(facts, cell, words));
     let checked = run.checked.as_ref().map(|checked| {
         with(words.checked_text, &[&checked.files.to_string(), &checked.compared.to_string()])
     });
@@ -442,7 +444,7 @@ fn run_row(facts: &ReportFacts<'_>, run: &Run, words: &ReportWords) -> Vec<Strin
 /// Date and program of the measurement.
 pub(super) fn origin(facts: &ReportFacts<'_>, words: &ReportWords) -> String {
     let header = facts.header();
-    let (seed, scale) = (header.seed.to_string(), digits(header.scale));
+    let (seed, scale) = (header.seed.to_string(), setting(header.scale));
     // 2026-01-02T03:04:05Z
     let start = header.start.get(..16).map(|start| start.replace('T', " ") + " UTC");
     let start = start.unwrap_or_else(|| header.start.clone());
@@ -455,9 +457,15 @@ pub(super) fn machine_line(facts: &ReportFacts<'_>, words: &ReportWords) -> Opti
     let mut parts: Vec<String> = Vec::new();
     parts.extend(machine.instance_type.clone().filter(|kind| *kind != machine.name));
     if machine.cpus_online > 0 {
-        let pattern = if machine.cpus_online == 1 { words.machine_cpu } else { words.machine_cpus };
         let model = machine.cpu_model.as_deref().unwrap_or(&machine.arch);
-        parts.push(with(pattern, &[&machine.cpus_online.to_string(), model]));
+        let count = machine.cpus_online.to_string();
+        // A machine without a name has that of its CPU.
+        parts.push(match (machine.cpus_online, model == machine.name) {
+            (1, true) => with(words.group_cpu, &[&count]),
+            (_, true) => with(words.group_cpus, &[&count]),
+            (1, false) => with(words.machine_cpu, &[&count, model]),
+            (_, false) => with(words.machine_cpus, &[&count, model]),
+        });
     }
     if machine.memory_bytes > 0 {
         parts.push(bytes(machine.memory_bytes as f64));
@@ -465,11 +473,28 @@ pub(super) fn machine_line(facts: &ReportFacts<'_>, words: &ReportWords) -> Opti
     if !machine.kernel.is_empty() {
         parts.push(format!("Linux {} {}", machine.kernel, machine.arch).trim().to_owned());
     }
-    parts.extend(machine.volumes.iter().map(|(name, volume)| format!("{name}: {volume}")));
+    let mut volumes: Vec<(String, String)> = Vec::new();
+    for (name, volume) in &machine.volumes {
+        let volume = brief_volume(volume);
+        match volumes.iter_mut().find(|(_, known)| *known == volume) {
+            Some((names, _)) => *names = with(words.list_and, &[names, name]),
+            None => volumes.push((name.clone(), volume)),
+        }
+    }
+    parts.extend(volumes.into_iter().map(|(names, volume)| format!("{names}: {volume}")));
     if !machine.name.is_empty() {
         parts.insert(0, machine.name.clone());
     }
     (!parts.is_empty()).then(|| with(words.machine_line, &[&parts.join(words.list_comma)]))
+}
+
+/// A volume without its mount options and fill: `ext4 on vda, scheduler mq-deadline`.
+fn brief_volume(volume: &str) -> String {
+    let volume = volume.split(';').next().unwrap_or(volume);
+    match volume.split_once(" (").and_then(|(kind, rest)| Some((kind, rest.split_once(") ")?.1))) {
+        Some((kind, rest)) => format!("{kind} {rest}"),
+        None => volume.to_owned(),
+    }
 }
 
 /// The command of the best setting of each tool, in the order of description.
@@ -489,10 +514,7 @@ pub(super) fn best_commands(facts: &ReportFacts<'_>) -> Vec<String> {
 pub(super) fn ending(facts: &ReportFacts<'_>, words: &ReportWords) -> String {
     match &facts.results.end {
         None => words.not_whole.to_owned(),
-        Some(end) => {
-            let (took, overhead) = (digits(end.took_s), percent(end.overhead));
-            with(words.ended, &[&end.reason, &took, &overhead])
-        }
+        Some(end) => with(words.ended, &[&seconds(end.took_s), &percent(end.overhead)]),
     }
 }
 
@@ -530,7 +552,7 @@ pub(super) fn commands(facts: &ReportFacts<'_>, words: &ReportWords) -> ReportTa
     for cell in &facts.header().cells {
         let conditions = pairs(&cell.conditions);
         table.push(vec![
-            grouped_label(facts, cell),
+            grouped_label(facts, cell, words),
             cell.command.clone(),
             cell.data.clone(),
             if conditions.is_empty() { NONE.to_owned() } else { conditions },
@@ -688,7 +710,9 @@ fn fit_text(fit: &CurveFit, facts: &ReportFacts<'_>, words: &'static ReportWords
     let curve = match fit.model {
         FitModel::Usl => with(words.usl, &[&ratio(&fit.alpha), &ratio(&fit.beta)]),
         FitModel::Cap => {
-            let at = fit.peak_x.map_or_else(String::new, |peak| say.x(peak.mid));
+            // Between two numbers that were tried: a tenth says enough.
+            let at = fit.peak_x.map(|peak| say.x((10.0 * peak.mid).round() / 10.0));
+            let at = at.unwrap_or_default();
             with(words.cap, &[&at])
         }
     };

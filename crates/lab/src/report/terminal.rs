@@ -1,6 +1,7 @@
 //! Results of a bench for a terminal: the answer, one table that fits the width, caveats.
 
 use crate::analysis::Analysis;
+use crate::analysis::caveats::Caveat;
 use crate::analysis::compare::ResultsComparison;
 use crate::analysis::verdict::Finding;
 use crate::escape;
@@ -44,6 +45,15 @@ pub fn terminal(results: &Results, analysis: &Analysis, look: &TerminalOptions) 
     let say = facts.say(words);
     let mut sheet = TerminalSheet::new(look.width, look.color);
     sheet.text(facts.title(), "", BOLD);
+    let is_failure = |of: &&Caveat| matches!(of, Caveat::WithoutRuns(..));
+    let failures: Vec<Caveat> = analysis.caveats.iter().filter(is_failure).cloned().collect();
+    if analysis.verdict == [Finding::Nothing] && !failures.is_empty() {
+        // Why is all there is to say.
+        for sentence in say.caveats(&failures) {
+            sheet.text(&sentence, GAP, BOLD);
+        }
+        return sheet.out;
+    }
     for sentence in say.verdict(&analysis.verdict) {
         sheet.text(&sentence, GAP, BOLD);
     }
@@ -52,7 +62,12 @@ pub fn terminal(results: &Results, analysis: &Analysis, look: &TerminalOptions) 
         let cells: usize = facts.lines(group).iter().map(|line| line.cells.len()).sum();
         let is_long = cells > SETTINGS_MAX;
         let extent = if is_long { TimesExtent::Best } else { TimesExtent::Brief };
-        let table = times(&facts, group, words, extent);
+        let table = times(&facts, group, words, extent).without_one_name();
+        // Rather than continue below, the table goes without the range.
+        let table = match sheet.fits(&table) {
+            true => table,
+            false => table.without(&[words.least, words.most]),
+        };
         if table.is_empty() {
             continue;
         }
@@ -70,7 +85,8 @@ pub fn terminal(results: &Results, analysis: &Analysis, look: &TerminalOptions) 
         // The verdict has those with an answer.
         let is_told = matches!(proof.says, Some(Conclusion::Bottleneck | Conclusion::NoEffect));
         if let Some(cell) = facts.cell(proof.cell).filter(|_| !is_told) {
-            let text = with(words.in_group, &[&grouped_label(&facts, cell), &say.proof(proof)]);
+            let text =
+                with(words.in_group, &[&grouped_label(&facts, cell, words), &say.proof(proof)]);
             notes.push((text, ""));
         }
     }
@@ -174,6 +190,13 @@ impl TerminalSheet {
         }
     }
 
+    /// True if a table has room for all of its columns side by side.
+    fn fits(&self, table: &ReportTable) -> bool {
+        let rows: Vec<_> = table.rows.iter().map(|row| (row.clone(), false)).collect();
+        let all = column_widths(&table.head, &rows);
+        all.iter().map(|width| width + GAP.len()).sum::<usize>() <= self.width
+    }
+
     /// Appends a table, without its caption, with minimal column widths; numbers are right-aligned.
     pub(super) fn table(&mut self, table: &ReportTable, overflow: ColumnOverflow) {
         let most = (self.width - 2) / if overflow == ColumnOverflow::Cut { 3 } else { 2 };
@@ -183,13 +206,7 @@ impl TerminalSheet {
         let (heads, rows) = (clean(&table.head), table.rows.iter().map(clean));
         let rows: Vec<(Vec<String>, bool)> = rows.zip(table.strong.iter().copied()).collect();
         let in_column = |at: usize| rows.iter().filter_map(move |(row, _)| row.get(at));
-        let widths: Vec<usize> = heads
-            .iter()
-            .enumerate()
-            .map(|(at, head)| {
-                in_column(at).map(|text| columns(text)).fold(columns(head), usize::max)
-            })
-            .collect();
+        let widths = column_widths(&heads, &rows);
         let says = |at: &usize| in_column(*at).any(|text| !text.is_empty() && text != NONE);
         let mut left: Vec<usize> = (1..heads.len()).filter(says).collect();
         left.reverse();
@@ -237,6 +254,15 @@ impl TerminalSheet {
             self.line(&line(row), if *own { GREEN } else { "" });
         }
     }
+}
+
+/// Width of each column.
+fn column_widths(heads: &[String], rows: &[(Vec<String>, bool)]) -> Vec<usize> {
+    let in_column = |at: usize| rows.iter().filter_map(move |(row, _)| row.get(at));
+    let widest = |(at, head): (usize, &String)| {
+        in_column(at).map(|text| columns(text)).fold(columns(head), usize::max)
+    };
+    heads.iter().enumerate().map(widest).collect()
 }
 
 /// Display width of a text: kana, kanji and other wide characters take two columns.

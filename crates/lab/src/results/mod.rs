@@ -240,7 +240,8 @@ pub struct LoadCurves {
     /// Ends of the intervals, seconds since the start of the run.
     pub t_s: Vec<f64>,
     /// Values by name, each list as long as `t_s`: `user`, `system`, `iowait`, `steal` (percent of all CPUs),
-    /// `busiest` (percent of one), `read`, `write` (bytes per second, all disks), `iops`, `net` (bytes per
+    /// `own_user`, `own_system` (the same of the command and its descendants; not in older results), `busiest`
+    /// (percent of one), `read`, `write` (bytes per second, all disks), `iops`, `net` (bytes per
     /// second).
     pub values: BTreeMap<String, Vec<f64>>,
 }

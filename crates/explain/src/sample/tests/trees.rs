@@ -2,6 +2,8 @@
 
 use crate::sample::*;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Shell code that uses CPU time.
@@ -51,11 +53,31 @@ fn descendants_that_ended_count_once() {
     let script = format!("({BURN}); ({BURN}) & ({BURN}; ({BURN}); true); wait; {BURN}; times");
     let child = shell(&script);
     let mut sampler = Sampler::new(Watched::Tree(child.id()));
+    // The same without the other counters.
+    let mut times = TreeCpuTime::of(child.id());
+    let ended = Arc::new(AtomicBool::new(false));
+    let has_ended = ended.clone();
+    let reading = std::thread::spawn(move || {
+        let mut last = 0;
+        loop {
+            let is_last = has_ended.load(Ordering::Relaxed);
+            let (user_ns, system_ns) = times.read();
+            assert!(user_ns + system_ns >= last);
+            last = user_ns + system_ns;
+            if is_last {
+                return last as f64 / 1e9;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    });
     let last = watch(&mut sampler);
+    ended.store(true, Ordering::Relaxed);
+    let alone = reading.join().unwrap();
     let said = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
     let (found, expected) = (used_s(&last), seconds(&said));
     assert!(expected > 0.05, "{said}");
     assert!((found - expected).abs() < 0.1 + 0.1 * expected, "{found} {expected}");
+    assert!((alone - expected).abs() < 0.1 + 0.1 * expected, "{alone} {expected}");
     assert!(last.minor_faults > 100 && last.rss_bytes == 0, "{last:?}");
     // Its usage is still known after it was waited for.
     assert_eq!(used_s(&sampler.read().process), found);

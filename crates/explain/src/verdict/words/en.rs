@@ -189,8 +189,10 @@ impl VerdictWords for English {
         let (share, limit) = against_limit(of);
         let name = &of.of;
         match &*of.signal {
-            "cpu_used_cpus" => format!("{share} of {limit} CPUs used"),
-            "machine_used_cpus" => format!("{share} of {limit} CPUs used by all processes"),
+            "cpu_used_cpus" => format!("{share} of {limit} {} used", cpu_noun(&limit)),
+            "machine_used_cpus" => {
+                format!("{share} of {limit} {} used by all processes", cpu_noun(&limit))
+            }
             "cpu_busy_share" => format!("{name} {value} busy"),
             "stolen_cpus" => format!("{value} CPUs stolen by the hypervisor"),
             "run_delay_share" => format!("runnable threads waited {value} of the time"),
@@ -504,6 +506,11 @@ fn sentence_start(text: &str) -> String {
         Some(first) if !text.starts_with("hakobu") => first.to_uppercase().chain(chars).collect(),
         _ => text.to_owned(),
     }
+}
+
+/// Noun after a number of CPUs.
+fn cpu_noun(count: &str) -> &'static str {
+    if count == "1" { "CPU" } else { "CPUs" }
 }
 
 fn list(words: impl Iterator<Item = String>, last: &str) -> String {

@@ -376,7 +376,7 @@ fn groups_that_differ_in_one_condition_are_an_experiment() {
     assert!(verdict.contains("2 CPUs were 2"), "{verdict}");
     let found = analyse(&groups("iops", ["3000", "6k"], [10.0, 10.0]));
     let sentence = proved(&found);
-    assert!(sentence.starts_with("IOPS: 3000 → 6k changed nothing: "), "{sentence}");
+    assert!(sentence.starts_with("IOPS 3000 → 6k changed nothing: "), "{sentence}");
     assert!(sentence.ends_with("is not the bottleneck."), "{sentence}");
     // Conditions without numbers, or with equal ones, are not an experiment.
     assert!(analyse(&groups("iops", ["few", "many"], [10.0, 5.0])).proofs.is_empty());

@@ -1,8 +1,10 @@
 //! Whole campaigns on simulated machines.
 
 use crate::analysis::fit::FitModel;
+use crate::analysis::ranking::Baseline;
 use crate::analysis::statistics::SpeedClaim;
 use crate::analysis::tests::{campaign, cell, near, normal, run};
+use crate::analysis::verdict::Finding;
 use crate::analysis::{analyse, tests};
 use crate::report;
 use crate::report::Language;
@@ -40,6 +42,41 @@ fn two_tools(noise: f64, seed: u64, blocks: u32) -> Results {
         }
     }
     results
+}
+
+#[test]
+fn a_noisy_machine_has_no_verdict() {
+    let (mut equal, mut apart) = (0, 0);
+    for seed in 0..8 {
+        let results = two_tools(if seed < 4 { 0.6 } else { 2.0 }, seed, 7);
+        let mut found = analyse(&results);
+        let noise = found.noise.unwrap();
+        assert!(noise > 0.2, "{noise}");
+        found.compare_with(&results, &Baseline::parse("jobs=1").unwrap()).unwrap();
+        let gains = found.gains.iter().map(|gain| gain.ratio);
+        for gain in gains.filter(|of| !of.exceeds(noise)) {
+            assert_eq!(gain.claim, SpeedClaim::Unclear, "{gain:?}");
+        }
+        let verdict = report::said(&results, &found, Language::English).verdict;
+        let expected = match verdict.iter().any(|said| said.contains(" as fast as ")) {
+            true => "This machine is noisy: differences below ",
+            false => "This machine is too noisy for a verdict: differences below ",
+        };
+        assert!(verdict[0].starts_with(expected), "{verdict:?}");
+        // No number of jobs, no bottleneck, no model; and no lead that is smaller than the noise.
+        for word in ["enough", "ottleneck", "Model of", "No effect"] {
+            assert!(!verdict.iter().any(|said| said.contains(word)), "{verdict:?}");
+        }
+        let [.., Finding::Leads(leads)] = found.verdict.as_slice() else { panic!("{verdict:?}") };
+        let [lead] = leads.as_slice() else { panic!("{leads:?}") };
+        match &lead.next {
+            Some((_, ratio)) => assert!(ratio.low > 1.0 + noise, "{lead:?}"),
+            None => assert_eq!(lead.tied.len(), 1, "{lead:?}"),
+        }
+        equal += usize::from(lead.next.is_none());
+        apart += usize::from(lead.next.is_some());
+    }
+    assert!(equal > 0 && apart > 0, "{equal} {apart}");
 }
 
 #[test]
@@ -180,7 +217,7 @@ fn machines_that_disturb_are_told() {
         "Other processes used",
         "Cold and warm runs are mixed",
         "own sampling used 5% of one CPU",
-        "0.10× the described size",
+        "10% of the described size",
         "Left out: fpsync: apt install fpart",
     ] {
         assert!(caveats.contains(part), "{part}: {caveats}");
@@ -390,12 +427,10 @@ rsync: 8 並列が最速です（5.44 s）。それ以上のボトルネック: 
 const EN_GROUPS: &str = "\
 hakobu was fastest in 3 of 4 groups, rsync in 1. In 3 of 4 groups the lead is within noise: small (rsync), \
 links (rsync, cp), large (cp).
-Bottleneck of hakobu: unknown (0.2 of 2 CPUs used).
 ";
 const JA_GROUPS: &str = "\
 4 グループ中 3 グループで hakobu、1 グループで rsync が最速です。4 グループ中 3 グループでは 1 位との差が誤差の範囲です: \
 small（rsync）、links（rsync、cp）、large（cp）。
-hakobu のボトルネック: 不明（CPU 使用 0.2 / 2）。
 ";
 const EN_TWO: &str = "\
 small: No significant difference between hakobu (1 s) and rsync (1.00 s); hakobu was 2.00× as fast as cp. \

@@ -71,12 +71,12 @@ impl fmt::Display for PlanError {
             PlanError::NoCommand(tool) => write!(out, "tool '{tool}': cannot write there"),
             PlanError::Command { of, cause } => write!(out, "{of}: {cause}"),
             PlanError::TooManyCells => {
-                write!(out, "more than {CELLS_MAX} cells: less has to be swept")
+                write!(out, "more than {CELLS_MAX} configurations: less has to be swept")
             }
             PlanError::NoPort => out.write_str("no port of this machine is free for a server"),
             PlanError::Nothing(left_out) => {
                 let why = match left_out.is_empty() {
-                    true => "the campaign has no cell",
+                    true => "the campaign has no configuration",
                     false => &left_out.join("; "),
                 };
                 write!(out, "there is nothing to run: {why}")

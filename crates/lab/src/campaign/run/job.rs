@@ -289,6 +289,9 @@ fn watch(
     let mut watched = WatchResult::default();
     // It never started.
     let Ok(WatchMessage::Began(pid, began)) = messages.recv() else { return watched };
+    if let Some(recording) = &mut recording {
+        recording.follow(pid);
+    }
     let mut kill_at: Option<Instant> = None;
     let mut next = began + TICK;
     let paused_before = child::paused_time();
@@ -504,6 +507,16 @@ mod tests {
         // The last sample is taken when the command ends, by a thread that has to wait for a CPU.
         assert!((times.last().unwrap() - measured.costs.wall_s).abs() < 1.0, "{times:?}");
         assert!(measured.costs.load.contains_key("cpu_percent"), "{:?}", measured.costs.load);
+        // The command's own curves are what it used, to a tick of the kernel's clock.
+        let stat = std::fs::read_to_string("/proc/stat").unwrap();
+        let online = stat.lines().filter(|line| line.starts_with("cpu")).count() - 1;
+        let starts = std::iter::once(&0.0).chain(times);
+        let spans = times.iter().zip(starts).map(|(end, start)| end - start);
+        let own = curves["own_user"].iter().zip(&curves["own_system"]).zip(spans);
+        let own_s = own.map(|((user, sys), span)| (user + sys) / 100.0 * online as f64 * span);
+        let own_s: f64 = own_s.sum();
+        let used_s = measured.costs.user_s + measured.costs.sys_s;
+        assert!((own_s - used_s).abs() < 0.03 + 0.1 * used_s, "{own_s} {used_s} {curves:?}");
         // Other tests of this process are counted as well, on each CPU.
         let cpus = std::thread::available_parallelism().unwrap().get() as f64;
         assert!(

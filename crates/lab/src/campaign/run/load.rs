@@ -1,9 +1,9 @@
-//! Load of the machine while a command runs: means for tables, curves for charts.
+//! Load of the machine, and CPU time of the command that runs on it: means for tables, curves for charts.
 
 use crate::record::columns::{ColumnKind, RecordColumn, RecordTable};
 use crate::record::summary::RecordSummary;
 use crate::record::{RecordRow, Recorder, columns};
-use hakobu_explain::sample::{Sampler, Watched};
+use hakobu_explain::sample::{Sampler, TreeCpuTime, Watched};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -42,6 +42,10 @@ pub(super) struct LoadRecording {
     began_ns: u64,
     recorder: Recorder,
     kept: RecordTable,
+    /// Number of CPUs of the machine.
+    cpus: usize,
+    began: Instant,
+    own: Option<OwnCpu>,
 }
 
 impl LoadRecording {
@@ -50,8 +54,15 @@ impl LoadRecording {
         let mut sampler = Sampler::new(Watched::Machine);
         let mut first = sampler.read();
         let began_ns = std::mem::take(&mut first.at_ns);
+        let cpus = first.cpus.len();
         let recorder = Recorder::new(first, INTERVAL_NS, false);
-        LoadRecording { sampler, began_ns, recorder, kept: empty_curves() }
+        let (kept, began) = (empty_curves(), Instant::now());
+        LoadRecording { sampler, began_ns, recorder, kept, cpus, began, own: None }
+    }
+
+    /// Follows a command that has just started.
+    pub fn follow(&mut self, pid: u32) {
+        self.own = Some(OwnCpu::new(pid, self.began.elapsed()));
     }
 
     fn sample(&mut self) -> hakobu_explain::sample::Sample {
@@ -62,21 +73,101 @@ impl LoadRecording {
 
     /// Takes a sample.
     pub fn tick(&mut self) {
+        if let Some(own) = &mut self.own {
+            own.tick(self.began);
+        }
         let sample = self.sample();
         if let Some(row) = self.recorder.push(sample) {
             self.kept.add(row.rates.span_s, cells(&row));
         }
     }
 
-    /// Takes the last sample and evaluates all.
+    /// Takes the last sample and evaluates all. The command has ended and was not waited for yet.
     pub fn end(mut self) -> LoadSummary {
+        if let Some(own) = &mut self.own {
+            own.read(self.began);
+        }
         let last = self.sample();
         let (rows, summary) = self.recorder.end(last);
         for row in &rows {
             self.kept.add(row.rates.span_s, cells(row));
         }
         self.kept.close();
-        (means(&summary), curves(&self.kept))
+        let (t_s, mut values) = curves(&self.kept);
+        if let Some(own) = &self.own {
+            values.extend(own.curves(&t_s, self.cpus));
+        }
+        (means(&summary), (t_s, values))
+    }
+}
+
+/// Readings of the command's CPU time cost at most this share of a CPU: the intervals between them grow with the number
+/// of its processes, so that a command of many processes is not measured slower than one of few.
+const OWN_COST: u32 = 500;
+/// Most readings; of more every second one is dropped.
+const READINGS_MAX: usize = 8192;
+
+/// CPU time of a command and its descendants over time.
+struct OwnCpu {
+    tree: TreeCpuTime,
+    /// Seconds since the recording began, and CPU seconds in user space and in the kernel so far.
+    readings: Vec<(f64, [f64; 2])>,
+    /// Time of the next reading.
+    due: Duration,
+}
+
+impl OwnCpu {
+    fn new(pid: u32, at: Duration) -> OwnCpu {
+        let readings = vec![(at.as_secs_f64(), [0.0; 2])];
+        OwnCpu { tree: TreeCpuTime::of(pid), readings, due: at }
+    }
+
+    /// Reads, if it is time to.
+    fn tick(&mut self, began: Instant) {
+        if began.elapsed() >= self.due {
+            self.read(began);
+        }
+    }
+
+    fn read(&mut self, began: Instant) {
+        let at = began.elapsed();
+        let (user_ns, system_ns) = self.tree.read();
+        if self.readings.len() >= READINGS_MAX {
+            let mut is_kept = false;
+            self.readings.retain(|_| {
+                is_kept = !is_kept;
+                is_kept
+            });
+        }
+        self.readings.push((at.as_secs_f64(), [user_ns, system_ns].map(|ns| ns as f64 / 1e9)));
+        self.due = at + began.elapsed().saturating_sub(at).saturating_mul(OWN_COST);
+    }
+
+    /// CPU seconds until a time, with an even rate between two readings.
+    fn until(&self, t_s: f64) -> [f64; 2] {
+        let after = self.readings.partition_point(|(at, _)| *at < t_s);
+        let last = self.readings.last().map_or([0.0; 2], |(_, used)| *used);
+        let Some((to, used)) = self.readings.get(after) else { return last };
+        let Some((from, before)) = after.checked_sub(1).and_then(|at| self.readings.get(at)) else {
+            return *used;
+        };
+        let share = (t_s - from) / (to - from);
+        [0, 1].map(|at| before[at] + share * (used[at] - before[at]))
+    }
+
+    /// Curves in percent of all CPUs, at the ends of these intervals.
+    fn curves(&self, t_s: &[f64], cpus: usize) -> [(String, Vec<f64>); 2] {
+        let mut before = (0.0, [0.0; 2]);
+        let mut rates = [Vec::new(), Vec::new()];
+        for t_s in t_s {
+            let (from_s, used_before) = std::mem::replace(&mut before, (*t_s, self.until(*t_s)));
+            for (at, rates) in rates.iter_mut().enumerate() {
+                let used = (before.1[at] - used_before[at]) / (t_s - from_s);
+                rates.push(finite_rounded(100.0 * used / cpus.max(1) as f64));
+            }
+        }
+        let [user, system] = rates;
+        [("own_user".to_owned(), user), ("own_system".to_owned(), system)]
     }
 }
 
@@ -177,6 +268,24 @@ mod tests {
         let wanted = (1..=count).map(|number| f64::from(number % 7)).sum::<f64>() / 10.0;
         assert!((sum - wanted).abs() < 1e-6, "{sum} {wanted}");
         assert_eq!(rows.last().unwrap()[0], 500.0);
+    }
+
+    #[test]
+    fn readings_that_are_rare_lose_no_cpu_time() {
+        let mut own = OwnCpu::new(u32::MAX, Duration::from_millis(50));
+        own.readings.extend([(0.25, [0.1, 0.0]), (1.05, [0.9, 0.4])]);
+        let t_s: Vec<f64> = (1..=11).map(|tenth| f64::from(tenth) / 10.0).collect();
+        let [(_, user), (_, system)] = own.curves(&t_s, 2);
+        // Half of one CPU, then one, of two; nothing after the end.
+        assert_eq!([user[0], user[1], user[5], user[10]], [12.5, 25.0, 50.0, 25.0]);
+        for (rates, used_s) in [(&user, 0.9), (&system, 0.4)] {
+            let sum: f64 = rates.iter().map(|percent| percent / 100.0 * 2.0 * 0.1).sum();
+            assert!((sum - used_s).abs() < 1e-3, "{sum} {rates:?}");
+        }
+        own.readings = (0..READINGS_MAX).map(|at| (at as f64, [at as f64; 2])).collect();
+        own.read(Instant::now());
+        assert_eq!(own.readings.len(), READINGS_MAX / 2 + 1);
+        assert!(own.readings.windows(2).all(|pair| pair[0].0 < pair[1].0 || pair[1].1 == [0.0; 2]));
     }
 
     #[test]

@@ -12,8 +12,9 @@ use crate::report::{ReportPart, tables};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
-/// Content security policy: no external resources.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
+/// Content security policy: no external resources. The script draws charts as images of the page's own data.
+const POLICY: &str =
+    "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
 
 /// Renders the page.
 pub(super) fn page(parts: &[ReportPart], words: &'static ReportWords) -> Result<String, String> {
@@ -240,17 +241,16 @@ impl HtmlPage {
 
     /// Chart of a group.
     fn chart(&mut self, id: &str, of: &DescribedChart) -> Result<(), String> {
-        self.body.push_str("<figure>\n");
+        self.figure(&of.name, "");
         self.drawings(id, &of.chart, &of.title, &of.description, "")?;
-        self.body
-            .push_str(&format!("<figcaption>{}</figcaption>\n</figure>\n", html(&of.description)));
+        self.body.push_str("</figure>\n");
         Ok(())
     }
 
     /// Chart of a load, with the data that the cursor reads.
     fn load(&mut self, id: &str, of: &LoadChart) -> Result<(), String> {
         let numbers = serde_json::to_string(&of.cursor).map_err(|why| why.to_string())?;
-        self.body.push_str("<figure data-cursor=\"\">\n");
+        self.figure(&of.name, " data-cursor=\"\"");
         self.drawings(id, &of.chart, &of.caption, &of.description, "data-plot")?;
         self.body.push_str(&format!(
             "<figcaption><strong>{}</strong> {}<span class=\"script\"> {}</span></figcaption>\n\
@@ -261,6 +261,13 @@ impl HtmlPage {
             json_in_script(&numbers)
         ));
         Ok(())
+    }
+
+    /// Begins a figure, whose chart the reader can save under this name.
+    fn figure(&mut self, name: &str, attributes: &str) {
+        let (name, save) = (file_name(name), html(self.words.save));
+        self.body
+            .push_str(&format!("<figure data-name=\"{name}\" data-save=\"{save}\"{attributes}>\n"));
     }
 
     /// The chart twice: for wide pages, and laid out anew for phones. Style shows one of them.
@@ -286,6 +293,14 @@ impl HtmlPage {
         }
         Ok(())
     }
+}
+
+/// Name of a file: lower-case letters and digits, with dashes between them.
+fn file_name(text: &str) -> String {
+    let text = text.to_ascii_lowercase();
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let name = words.collect::<Vec<_>>().join("-");
+    if name.is_empty() { "chart".to_owned() } else { name }
 }
 
 /// Text of a cell. The interval of a number is smaller, and may begin a line of its own.

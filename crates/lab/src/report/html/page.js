@@ -1,6 +1,6 @@
 "use strict";
-// A cursor over the charts of load: a line at a moment, and what was measured there; and buttons that copy a
-// table. The page says everything without them. Neither "less than" nor an ampersand stands here, so that the
+// A cursor over the charts of load: a line at a moment, and what was measured there; buttons that copy a table;
+// and links that save a chart. The page says everything without them. Neither "less than" nor an ampersand stands here, so that the
 // page is also well-formed XML.
 (function () {
   function show(number) {
@@ -15,6 +15,7 @@
     var length = data.to - data.from;
     var at = data.from;
     var line = document.createElementNS(svg.namespaceURI, "line");
+    line.setAttribute("class", "cursor");
     line.setAttribute("y1", "0");
     line.setAttribute("y2", String(box.height - 54));
     line.setAttribute("stroke", "currentColor");
@@ -109,6 +110,78 @@
     var table = box.querySelector("table");
     button(box, table, box.dataset.md, markdown);
     button(box, table, box.dataset.csv, csv);
+  });
+  // A chart as a document of its own: on white, with its name above it, and with colours for the page's variables.
+  function standalone(svg) {
+    var head = 44;
+    var box = svg.viewBox.baseVal;
+    var colours = document.styleSheets[0].cssRules[0].style;
+    var name = svg.querySelector("title").textContent;
+    var copy = svg.cloneNode(true);
+    copy.querySelectorAll(".cursor").forEach(function (line) { line.remove(); });
+    ["class", "tabindex", "data-left", "data-right"].forEach(function (key) { copy.removeAttribute(key); });
+    function set(one, values) {
+      Object.keys(values).forEach(function (key) { one.setAttribute(key, String(values[key])); });
+      return one;
+    }
+    var height = box.height + head;
+    set(copy, {
+      viewBox: [0, -head, box.width, height].join(" "), width: box.width, height: height,
+      "font-family": getComputedStyle(svg).fontFamily
+    });
+    var paper = set(document.createElementNS(svg.namespaceURI, "rect"), {
+      x: 0, y: -head, width: box.width, height: height, fill: "var(--paper)"
+    });
+    // Full-width characters take two places.
+    var places = name.replace(/[\u2e80-\uffff]/g, "xx").length;
+    var title = set(document.createElementNS(svg.namespaceURI, "text"), {
+      x: 16, y: -16, fill: "currentColor", "font-size": Math.min(20, (box.width - 32) / places / 0.6)
+    });
+    title.textContent = name;
+    copy.insertBefore(title, copy.firstChild);
+    copy.insertBefore(paper, title);
+    var text = new XMLSerializer().serializeToString(copy);
+    return text.replace(/currentColor/g, "var(--ink)").replace(/var\((--[a-z]+)\)/g, function (all, key) {
+      return colours.getPropertyValue(key).trim();
+    });
+  }
+  function asSvg(svg, done) {
+    done(new Blob([standalone(svg)], { type: "image/svg+xml" }));
+  }
+  function asPng(svg, done) {
+    var image = new Image();
+    image.addEventListener("load", function () {
+      var canvas = document.createElement("canvas");
+      canvas.width = 2 * image.width;
+      canvas.height = 2 * image.height;
+      canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+      canvas.toBlob(done, "image/png");
+    });
+    image.src = "data:image/svg+xml;charset=utf-8," + encodeURIComponent(standalone(svg));
+  }
+  function save(figure, label, make) {
+    var one = document.createElement("a");
+    one.href = "#";
+    one.textContent = label;
+    one.download = figure.dataset.name + "." + label.toLowerCase();
+    one.addEventListener("click", function (event) {
+      // The second time it is there.
+      if (one.protocol !== "blob:") {
+        event.preventDefault();
+        make(figure.querySelector("svg.large"), function (blob) {
+          one.href = URL.createObjectURL(blob);
+          // Not within the click that asked for it, which would be ignored.
+          setTimeout(function () { one.click(); }, 0);
+        });
+      }
+    });
+    return one;
+  }
+  document.querySelectorAll("figure[data-name]").forEach(function (figure) {
+    var line = document.createElement("p");
+    line.className = "save";
+    line.append(figure.dataset.save, save(figure, "SVG", asSvg), save(figure, "PNG", asPng));
+    figure.insertBefore(line, figure.querySelector("figcaption"));
   });
   // Paper cannot be clicked on.
   window.addEventListener("beforeprint", function () {

@@ -11,8 +11,19 @@ use std::collections::BTreeMap;
 
 pub(super) const TOOLS: [&str; 5] = ["hakobu", "rsync", "cp", "fpsync", "xcp"];
 pub(super) const JOBS: [f64; 5] = [1.0, 4.0, 8.0, 16.0, 32.0];
-const LISTS: [&str; 9] =
-    ["user", "system", "iowait", "steal", "busiest", "read", "write", "iops", "net"];
+const LISTS: [&str; 11] = [
+    "own_user",
+    "own_system",
+    "user",
+    "system",
+    "iowait",
+    "steal",
+    "busiest",
+    "read",
+    "write",
+    "iops",
+    "net",
+];
 
 /// Deterministic random numbers (a linear congruential generator; Knuth, TAOCP 3.3.4).
 struct Chance(u64);

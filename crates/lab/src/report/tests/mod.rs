@@ -45,7 +45,7 @@ fn the_page_says_everything() {
         "Load",
         "Caveats",
         "Machine",
-        "Raw runs",
+        "Record",
     ] {
         assert!(headings.contains(&expected), "{expected} is not among {headings:?}");
     }
@@ -65,13 +65,15 @@ fn the_page_says_everything() {
     assert_eq!(text.matches(">2000 files, 50 compared</td>").count(), part.results.runs.len());
     let count = |tag: &str| text.matches(tag).count();
     assert_eq!((count("<table"), count("<caption>")), (count("</table>"), count("<table")));
-    // A chart has a title and a description, is there for wide and narrow pages, and has a caption.
+    // A chart has a title and a description, is there for wide and narrow pages, and has the name of a file.
     let pictures = count("<svg ");
     assert!(pictures >= 14, "{pictures}");
     for tag in ["<title id=", "<desc id=", "role=\"img\""] {
         assert_eq!(count(tag), pictures, "{tag}");
     }
-    for tag in ["<figcaption>", "<svg class=\"large\"", "<svg class=\"small\""] {
+    for tag in
+        ["<figure data-name=\"rsync-parallel", "<svg class=\"large\"", "<svg class=\"small\""]
+    {
         assert_eq!(2 * count(tag), pictures, "{tag}");
     }
     // Every internal link has a target.
@@ -433,6 +435,35 @@ fn they_have_rows_of_the_table() {
     assert!(cells[5].contains('%'), "{row}");
     // The study's figure is in its own table.
     assert!(text.contains("| m5.large | cp | 9,000 |"), "{text}");
+}
+
+#[test]
+fn load_is_that_of_the_command() {
+    let mut part = plausible();
+    let own = page(std::slice::from_ref(&part), Language::English);
+    for name in ["user (command)", "system (command)", "all processes", "busiest CPU", "iowait"] {
+        assert!(own.contains(&format!("\n{name}\n")), "{name}");
+    }
+    assert!(own.contains("Means, in percent of all CPUs: the command ") && !own.contains("(mean)"));
+    // A setting that has one of the two CPUs, and disks and networks that did nothing.
+    for cell in &mut part.results.header.cells {
+        cell.conditions.insert("cpus".into(), "1".into());
+    }
+    for curves in &mut part.results.curves {
+        for name in ["read", "write", "iops", "net"] {
+            curves.values.get_mut(name).unwrap().fill(10.0);
+        }
+    }
+    let confined = page(std::slice::from_ref(&part), Language::English);
+    assert!(confined.contains("\n1 CPU allowed\n") && !own.contains(" allowed\n"));
+    assert!(own.contains("\nNetwork\n") && !confined.contains("\nNetwork\n"));
+    // Results of older versions do not have it.
+    for curves in &mut part.results.curves {
+        curves.values.retain(|name, _| !name.starts_with("own_"));
+    }
+    let old = page(&[part], Language::English);
+    assert!(old.contains("\ncommand (mean)\n") && !old.contains("(command)"));
+    assert!(old.contains("Means of the whole machine: user "));
 }
 
 #[test]

@@ -40,7 +40,7 @@ words! {
     report verdict caveats no_caveats machines machines_caption times_as_fast
     swept_title side_by_side contents commands commands_caption command conditions
     machine machine_caption property cpu cpus ram kernel instance volume machine_limit
-    programs_caption version path data data_caption name files bytes about campaign
+    programs_caption version path data data_caption name files bytes about campaign record
     raw_runs raw_caption raw_some number block start_at outcome ok warmup read written
     checked checked_text all_settings cells_caption runs failed mean deviation least most
     outliers gain whole_group group_cpu group_cpus tool setting
@@ -52,9 +52,11 @@ words! {
     published published_caption published_scaled published_machine published_here
     resources resources_caption concurrency cpu_gb cpu_files memory
     // Charts.
-    sweep_text settings_text from_to logarithmic load load_title load_label load_text load_some
+    sweep_text settings_text sweep_legend settings_legend from_to logarithmic load load_title load_label
+    load_text load_text_own load_some
     load_run load_more no_load run_seconds cpu_panel disk_panel operations_panel network_panel
     runs_panel cursor curve_user curve_system curve_iowait curve_steal curve_busiest curve_own
+    curve_own_user curve_own_system curve_all curve_limit
     curve_read curve_write curve_iops curve_net
     // Experiments and controls.
     proofs proofs_caption no_proofs changed effect sensitivity follows sensitivity_means
@@ -62,8 +64,8 @@ words! {
     // The facts of the record.
     made machine_line ended not_whole machine_cpus machine_cpu
     // Comparisons.
-    compared needs changed_conclusions same_conclusions study_caption rows_caption side_median
-    side_mean side_ratio side_claim costs costs_caption result price_hour per_1m_iops
+    compared needs changed_conclusions same_conclusions study_caption rows_caption
+    side_mean side_claim costs costs_caption result price_hour per_1m_iops
     per_million_ios per_gb per_million_files rated rated_reads rated_writes rated_throughput
     need_best need_tie need_of need_as fastest_need iops_need gb_need files_need why_fastest
     why_price why_price_with conclusion_same conclusion_differs conclusion_of on_result
@@ -72,10 +74,10 @@ words! {
     // Lists, intervals and names.
     list_comma list_and list_or list_more span times_span plain_times spread_times full_stop sentence_end_space x_other with_x
     // Conclusions.
-    no_result too_noisy alone fastest tied tied_next ahead_unsure in_group best_of_groups
+    no_result noisy too_noisy alone fastest tied tied_next ahead_unsure in_group best_of_groups
     all_groups all_groups_by some_groups in_count lead_noise lead_noise_group groups_few all_few value_at
     enough_one enough_many best_one best_many edge_one edge_many beyond_proven beyond_signals
-    bottleneck_of_line no_effect_line
+    bottleneck_of_line no_effect_line no_effect_times
     limit_level limit_evidence limit_unknown limit_unknown_evidence limit_open
     range_at range_to range_from range_between range_else stretch stretch_unknown
     model_flat model gain_line shorter longer more less gain_span within_noise
@@ -88,7 +90,7 @@ words! {
     failed_runs without_runs all_failed work_done stopped out_of_time unfinished one_run few_runs
     control_differs outliers_caveat stolen busy mixed_caches short_runs overhead scale left_out
     // The page.
-    copy_markdown copy_csv copied baseline_row
+    copy_markdown copy_csv copied save baseline_row
 }
 
 impl ReportWords {
@@ -117,6 +119,14 @@ impl ReportWords {
             "bw_bytes_per_s" => self.bandwidth,
             "iops" => "IOPS",
             _ => metric,
+        }
+    }
+
+    /// A name with its unit, unless it is its own: `real (s)`, `IOPS`.
+    pub(super) fn in_unit(&self, name: &str, unit: &str) -> String {
+        match unit.is_empty() || unit == name {
+            true => name.to_owned(),
+            false => with(self.unit_of, &[name, unit]),
         }
     }
 
@@ -178,7 +188,9 @@ mod tests {
     #[test]
     fn both_languages_say_everything() {
         // The same in both: intervals, names of the field.
-        const SAME: [&str; 9] = [
+        const SAME: [&str; 11] = [
+            "no_effect_times",
+            "change_from_to",
             "in_group",
             "list_comma",
             "span",
