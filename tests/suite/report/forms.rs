@@ -386,7 +386,7 @@ fn the_page_in_a_browser() {
                 continue;
             }
             let cursor = one["cursor"].as_str().unwrap();
-            let reads = cursor.contains("user ") && cursor.contains(" s · ");
+            let reads = cursor.contains("user") && cursor.contains(" s · ");
             assert_eq!(reads, one["scripts"] == true, "{one}");
         }
     }

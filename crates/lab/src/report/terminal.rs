@@ -63,6 +63,9 @@ pub fn terminal(results: &Results, analysis: &Analysis, look: &TerminalOptions) 
         let is_long = cells > SETTINGS_MAX;
         let extent = if is_long { TimesExtent::Best } else { TimesExtent::Brief };
         let table = times(&facts, group, words, extent).without_one_name();
+        // Settings that are compared with one another have no second baseline.
+        let has_gains = !analysis.gains.is_empty();
+        let table = if has_gains { table.without(&[words.speed]) } else { table };
         // Rather than continue below, the table goes without the range.
         let table = match sheet.fits(&table) {
             true => table,
@@ -73,9 +76,12 @@ pub fn terminal(results: &Results, analysis: &Analysis, look: &TerminalOptions) 
         }
         sheet.out.push('\n');
         // With one group the caption says nothing but the baseline.
-        let caption = match groups.len() {
-            1 => table.caption.split_once(". ").map_or("", |(_, baseline)| baseline),
-            _ => &table.caption,
+        let (group, baseline) = table.caption.split_once(". ").unwrap_or((&table.caption, ""));
+        let caption = match (groups.len(), has_gains) {
+            (1, true) => "",
+            (1, false) => baseline,
+            (_, true) => group,
+            (_, false) => &table.caption,
         };
         sheet.table(&table, ColumnOverflow::Below);
         sheet.text(caption, GAP, FAINT);
