@@ -227,7 +227,7 @@ fn what_moves_no_blocks_of_files_or_devices_is_a_named_error() {
     for (engine, instead) in [
         ("net", "hakobu io measures files and block devices"),
         ("netsplice", "hakobu io measures files and block devices"),
-        ("nbd", "nbd-client(8) makes a block device"),
+        ("nbd", "nbd-client(8) makes a block device of an export"),
         ("http", "hakobu bench measures transfers with S3"),
         ("exec", "hakobu bench measures commands"),
         ("e4defrag", "e4defrag(8) defragments"),

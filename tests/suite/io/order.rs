@@ -180,7 +180,7 @@ fn a_job_below_its_least_rate_fails() {
     let area = area();
     let slow = "--name=a --ioengine=null --rw=read --size=1g --rate_iops=20 --runtime=4";
     let run = io(area.path(), &format!("{slow} --rate_min=1m --output-format=json"));
-    run.expect(1).says(&["there have to be"]);
+    run.expect(1).says(&["less than the minimum of"]);
     let took = json(&run).pointer("/jobs/0/job_runtime").and_then(Value::as_u64).unwrap();
     assert!((1800..3500).contains(&took), "{took} ms");
     io(area.path(), &format!("{slow} --rate_iops_min=100 --ratecycle=500")).expect(1);
