@@ -46,7 +46,7 @@ fn silence_without_end_is_a_failure() {
     let run = server.run_with(&line, &[("AWS_MAX_ATTEMPTS", "2")]);
     run.expect(23);
     counts(&run, &[("files", 1), ("failed", 1), ("retries", 1)]);
-    assert!(run.out().contains("stood still"), "{run}");
+    assert!(run.out().contains("no data for 0.7 s"), "{run}");
     assert_eq!(stage.target_has_only_whole_files(), 1);
 }
 
