@@ -69,7 +69,13 @@ fn experiment(made: &Experiment, language: Language) -> String {
     let (mean, low, high) = made.elasticity;
     let percent = |share: f64| format!("{:.0}", share * 100.0);
     let (mean, low, high) = (percent(mean), percent(low), percent(high));
+    let is_fewer_jobs = made.resource == Resource::Latency && made.factor < 1.0;
     let says = match made.says {
+        // Fewer jobs prove nothing about more.
+        Conclusion::Bottleneck if is_fewer_jobs => language.pick(
+            "fewer jobs are slower; more were not tried",
+            "並列数を減らすと遅くなる（増やした効果は未確認）",
+        ),
         Conclusion::Bottleneck => language.pick("it is the bottleneck", "ボトルネックである"),
         Conclusion::NoEffect => language.pick("not the bottleneck", "ボトルネックではない"),
         Conclusion::Unclear => language.pick("inconclusive", "判断できない"),

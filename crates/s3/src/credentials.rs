@@ -141,8 +141,13 @@ impl CredentialCache {
 
 fn describe(why: &str) -> String {
     let why = why.trim_end_matches('.');
+    // That no place has any is what the message says anyway, in words of its own.
+    let why = match why.contains("no providers in chain") {
+        true => String::new(),
+        false => format!(" ({why})"),
+    };
     format!(
-        "no credentials ({why}); set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, choose a \
+        "no credentials{why}; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, choose a \
          --profile, or read public data with --no-sign-request"
     )
 }

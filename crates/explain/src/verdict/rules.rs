@@ -47,14 +47,23 @@ pub(crate) fn claims(v: &View<'_>) -> Vec<Claim> {
     found
 }
 
+/// Share of the busy workers' time in which they wait for a rate limit that is reached ...
+const LIMIT_WAITS: f64 = 0.3;
+/// ... and from which a limit that is nearly reached counts as well.
+const LIMIT_WAITS_MOST: f64 = 0.5;
+const NEARLY_REACHED: f64 = 0.85;
+
 /// Units wait for the user's rate limit, and it is reached.
 fn user_limit_(v: &View<'_>) -> Option<Claim> {
-    let waits = v.busy_share(Phase::Limit) >= 0.3;
-    let most = |limit: &&crate::verdict::UserLimit| limit.reached >= REACHED * limit.limit;
-    let limit = v.f.limits.iter().filter(|limit| limit.limit > 0.0).find(most)?;
-    if !waits {
+    let waits = v.busy_share(Phase::Limit);
+    if waits < LIMIT_WAITS {
         return None;
     }
+    // While the number of jobs is tried out, there may be too few of them at times. Where CPUs are short, it may be these.
+    let has_cpus = v.f.run_delay.unwrap_or(0.0) < RUN_DELAY;
+    let least = if waits >= LIMIT_WAITS_MOST && has_cpus { NEARLY_REACHED } else { REACHED };
+    let most = |limit: &&crate::verdict::UserLimit| limit.reached >= least * limit.limit;
+    let limit = v.f.limits.iter().filter(|limit| limit.limit > 0.0).find(most)?;
     let evidence = [Some(user_limit(limit)), Some(v.phase(Phase::Limit))];
     claim(Resource::UserLimit, Level::AtLimit, evidence)
 }

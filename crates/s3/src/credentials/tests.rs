@@ -213,7 +213,7 @@ fn no_keys_at_all_are_one_clear_sentence() {
     }
     let error = S3Session::open(&Settings::default()).map(|_| ()).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Credentials);
-    assert!(error.message.starts_with("no credentials ("), "{}", error.message);
+    assert!(error.message.starts_with("no credentials"), "{}", error.message);
     assert!(error.message.contains("--no-sign-request"), "{}", error.message);
 }
 

@@ -71,6 +71,9 @@ fn cpus_that_others_use() {
     (facts.cpu_used, facts.machine_used, facts.run_delay) = (0.4, Some(1.99), Some(0.6));
     facts.limits = vec![UserLimit { option: "--bwlimit", limit: 1e7, reached: 9.3e6 }];
     assert_eq!(named(&facts), UNKNOWN);
+    // With CPUs to spare it is the limit, of which the search for a number of jobs left a part.
+    (facts.machine_used, facts.run_delay) = (Some(0.6), Some(0.02));
+    assert_eq!(named(&facts), (Resource::UserLimit, Level::AtLimit));
     // A worker that rests a third of the time.
     let mut facts = local(&[(Phase::Create, 0.7)]);
     (facts.cpu_used, facts.machine_used, facts.run_delay) = (0.3, Some(1.99), Some(0.57));

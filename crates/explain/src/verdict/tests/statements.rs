@@ -178,7 +178,8 @@ proptest! {
         // Every number in it is that of a signal.
         let lower = text.to_lowercase();
         let full = found.resource == Resource::Cpu
-            && (facts.cpu_used >= 0.95 * facts.cpus || facts.machine_used.is_none());
+            && (facts.cpu_used >= 0.95 * facts.cpus
+                || !found.evidence.iter().any(|of| of.signal == "machine_used_cpus"));
         for of in found.evidence.iter().take(3) {
             let words = evidence_words(of, Language::English).to_lowercase();
             let (value, limit) = (measure(of, of.value), measure(of, of.limit));

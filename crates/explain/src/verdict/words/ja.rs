@@ -159,7 +159,7 @@ impl VerdictWords for Japanese {
             "disk_queue" => format!("{name} の処理中の要求"),
             "dirty_bytes" => "ダーティページ".to_owned(),
             "link_bytes_per_s" => "回線のスループット".to_owned(),
-            "peer_wait_share" => "接続を待って眠っていたサンプル".to_owned(),
+            "peer_wait_share" => "通信相手を待っていたサンプル".to_owned(),
             "traffic_bytes_per_s" => "通信量".to_owned(),
             "rtt_ms" => "往復時間".to_owned(),
             "handshake_ms" => "TCP ハンドシェイクの時間".to_owned(),
@@ -196,7 +196,7 @@ impl VerdictWords for Japanese {
             "stolen_cpus" => format!("ハイパーバイザーに奪われた CPU {value}"),
             "run_delay_share" => format!("実行可能なスレッドの CPU 待ち {value}"),
             "cpu_pressure_share" => format!("CPU 待ちのタスクがある時間 {value}"),
-            "quota_throttled_share" => format!("CPU クォータによる制限 {value}"),
+            "quota_throttled_share" => format!("CPU クォータの周期の {value} で制限"),
             "thread_used_cpus" => {
                 format!("最も忙しいスレッドの CPU 使用率 {}", percent(of.value))
             }
@@ -221,12 +221,12 @@ impl VerdictWords for Japanese {
             "disk_queue" => format!("{name} で処理中の要求 {value}"),
             "dirty_bytes" => format!("ダーティページ {share} / {limit}"),
             "link_bytes_per_s" => format!("回線 {share} / {limit}"),
-            "peer_wait_share" => format!("接続待ちのサンプル {value}"),
+            "peer_wait_share" => format!("通信相手を待っていたサンプル {value}"),
             "traffic_bytes_per_s" => format!("通信量 {value}"),
             "rtt_ms" => format!("往復時間 {value}、最小 {limit}"),
             "handshake_ms" => format!("TCP ハンドシェイク {value}、最小 {limit}"),
             "retransmits_share" => format!("セグメントの再送 {value}"),
-            "send_queue_full_share" => format!("送信待ちのある時間 {value}"),
+            "send_queue_full_share" => format!("送信待ちのあった時間 {value}"),
             "peer_window_full_share" => format!("サーバーのウィンドウが満杯の時間 {value}"),
             "backlog_bytes" => format!("インターフェースに {value} が滞留"),
             "answer_ms" => format!("応答時間 {value}、最速 {limit}"),
@@ -264,7 +264,7 @@ impl VerdictWords for Japanese {
             }
             Clause::Cpus { used, of, others: Some(others) } => {
                 let (used, of, others) = (short(*used), short(*of), short(*others));
-                format!("{who} {used} / {of}、他のプロセスは {others}")
+                format!("{who} {used} / {of}、ほかのプロセスは {others}")
             }
             Clause::Experiment { changed, factor, effect } => {
                 let what = match changed {
@@ -275,7 +275,7 @@ impl VerdictWords for Japanese {
                     0.5 => "半分".to_owned(),
                     factor => format!(" {factor:.1} 倍"),
                 };
-                format!("{what}を{factor}にすると速度は {}", percent(*effect))
+                format!("{what}を{factor}にすると速度は元の {}", percent(*effect))
             }
             Clause::Phases { idle, phases, .. } => {
                 let idle = idle.map(|share| format!("空き {}", percent(share)));
@@ -347,7 +347,7 @@ impl VerdictWords for Japanese {
             Help::Unknown { experiments } => {
                 let signals = match open {
                     [] if *experiments => String::new(),
-                    [] => "一つの資源に絞り込める兆候がありません。".to_owned(),
+                    [] => "1 つの資源に絞り込める根拠がありません。".to_owned(),
                     _ => {
                         let open: Vec<&str> = open.iter().map(|of| self.resource(*of)).collect();
                         format!("候補は{}ですが、絞り込めません。", spaced(&open.join("、")))
@@ -376,7 +376,7 @@ impl VerdictWords for Japanese {
                 "並列数 (-j) を増やすか、レイテンシーを下げると速くなります".to_owned()
             }
             Help::MoreJobsThanPossible => {
-                "並列数を増やすと速くなりますが、ファイル記述子とメモリの上限に達しています"
+                "並列数を増やすと速くなりますが、ファイル記述子 (ulimit -n) かメモリ (--memory) の上限に達しています"
                     .to_owned()
             }
             Help::MoreIops(None) => "IOPS を増やすと速くなります".to_owned(),
@@ -387,19 +387,19 @@ impl VerdictWords for Japanese {
             Help::MoreDiskBandwidth(Some(from)) => format!(
                 "ディスクの帯域幅を増やすと速くなります（上限は {from} で設定されています）"
             ),
-            Help::FasterPath => "サーバーまでの経路を速くすると速くなります".to_owned(),
+            Help::FasterPath => "改善するには、サーバーまでのより高速な経路が必要です".to_owned(),
             Help::ServerAllowingMore => {
                 "サーバーが毎秒の要求数の上限を上げれば速くなります".to_owned()
             }
             Help::ServerHandlingMore => {
-                "同時に処理できる要求の多いサーバーなら速くなります".to_owned()
+                "改善するには、より多くの要求を同時に処理できるサーバーが必要です".to_owned()
             }
             Help::MoreDirectories => {
                 "ファイルを複数のディレクトリに分散すると速くなります".to_owned()
             }
-            Help::FasterPeer => "サーバーまたはそこまでの経路を速くすると速くなります".to_owned(),
-            Help::FasterSource => "コピー元を速くすると速くなります".to_owned(),
-            Help::FasterTarget => "コピー先を速くすると速くなります".to_owned(),
+            Help::FasterPeer => "改善するには、より高速なサーバーか、そこまでのより高速な経路が必要です".to_owned(),
+            Help::FasterSource => "改善するには、より高速なコピー元が必要です".to_owned(),
+            Help::FasterTarget => "改善するには、より高速なコピー先が必要です".to_owned(),
             Help::MoreMemory => "メモリの上限 (--memory) を上げると速くなります".to_owned(),
         };
         match useless.is_empty() {
@@ -415,14 +415,16 @@ fn cpus(change: CpuChange, others_cpus: Option<f64>, until: Option<&NextCeiling>
             "CPU を高速にするか、CPU とプロセスを共に増やすと速くなります".to_owned()
         }
         CpuChange::Quota => "CPU クォータを増やすと速くなります".to_owned(),
-        CpuChange::Dedicated => "ハイパーバイザーが共有しない CPU なら速くなります".to_owned(),
+        CpuChange::Dedicated => {
+            "ほかの仮想マシンと共有しない（専有の）CPU にすると速くなります".to_owned()
+        }
         CpuChange::Affinity(all) => {
             format!("マシンの {all:.0} CPU をもっと使えるようにすると速くなります（アフィニティ）")
         }
         CpuChange::MoreWithJobs => "コアと並列数 (-j) を共に増やすと速くなります".to_owned(),
         CpuChange::More => "コアを増やすと速くなります".to_owned(),
     };
-    let others = others_cpus.map(|cpus| format!("（他のプロセスが {cpus:.1} CPU を使用）"));
+    let others = others_cpus.map(|cpus| format!("（ほかのプロセスが {cpus:.1} CPU を使用）"));
     let until = until.map(|NextCeiling { disk, operations, factor }| {
         let what = if *operations { "IOPS" } else { "帯域幅" };
         format!("。ただし現在の {factor:.1} 倍で {disk} の{}の上限に達します", spaced(what))

@@ -231,7 +231,7 @@ pub(super) const EN: ReportWords = ReportWords {
     with_x: "{} with {}",
     no_result: "No run succeeded, so there is no result.",
     noisy: "This machine is noisy: differences below {} are not significant.",
-    too_noisy: "This machine is too noisy for a verdict: differences below {} are not significant.",
+    too_noisy: "This machine is very noisy: differences below {} are not significant.",
     alone: "{}: {} (median of {}).",
     fastest: "{} was fastest ({}), {} as fast as {}.",
     tied: "No significant difference between {}.",
