@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the picture of README.md, docs/images/demo.svg: 12 GB in 6,000 sparse files, in memory, are uploaded to
+# Makes the picture of README.md, docs/images/demo.svg: 16 GB in 8,000 sparse files, in memory, are uploaded to
 # `hakobu serve null` on this machine, and bench/recording.py draws the terminal. Run it on a quiet machine with a
 # release build; about half a minute.
 #
@@ -8,7 +8,7 @@
 # HAKOBU names the program (default: target/dist/hakobu or target/release/hakobu).
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-files=6000 output=$here/../docs/images/demo.svg
+files=8000 output=$here/../docs/images/demo.svg
 while [[ ${1:-} == --* ]]; do
   case $1 in
     --files) files=$2 ;;
