@@ -105,7 +105,8 @@ pub static REPORT: Group<LimitArgs> = titled("Output").with(&[
 ]);
 
 /// `--lang`, for commands that report a bottleneck.
-pub const LANG: Row = value("lang", None, "LANG", "language of the bottleneck: en (default) or ja");
+pub const LANG: Row =
+    value("lang", None, "LANG", "language of the bottleneck: en (default, or $HAKOBU_LANG) or ja");
 
 /// Parses the value of `--lang`.
 ///

@@ -83,10 +83,7 @@ fn run_line(arguments: Vec<OsString>) -> (String, ExitCode) {
             exit::USAGE.into()
         }
         Ok(Some(line)) => match (&*line.command.to_string_lossy(), line.arguments.first()) {
-            ("--version" | "-V" | "version", _) => {
-                output::text(&format!("hakobu {}\n", env!("CARGO_PKG_VERSION")));
-                exit::OK.into()
-            }
+            ("--version" | "-V" | "version", _) => version(),
             ("--help" | "-h" | "help", None) => {
                 output::text(&overview::screen());
                 exit::OK.into()
@@ -312,17 +309,63 @@ pub const COMMANDS: &[Command] = &[
     row("completions", "print or install shell completions", completions::run, &completions::TABLE),
 ];
 
+fn version() -> ExitCode {
+    output::text(&format!("hakobu {}\n", env!("CARGO_PKG_VERSION")));
+    exit::OK.into()
+}
+
 /// Runs the command of a command line.
 fn run_command(line: CommandLine) -> ExitCode {
     let name = line.command.to_string_lossy();
     let Some(command) = find(&name) else { return unknown(&name) };
+    if line.arguments.iter().eq(["--version"]) {
+        return version();
+    }
     if !line.dropped.is_empty() {
         let dropped = line.dropped.join(", --");
         output::message(&format!(
             "note: without effect here: --{dropped} (hakobu {name} has none)"
         ));
     }
-    (command.run)(line.arguments)
+    match language() {
+        Ok(Some(code)) => (command.run)(with_language(command, line.arguments, code)),
+        Ok(None) => (command.run)(line.arguments),
+        Err(message) => {
+            output::message(&message);
+            exit::USAGE.into()
+        }
+    }
+}
+
+/// Variable with the language of bottlenecks and reports, where `--lang` does not name one.
+const LANGUAGE: &str = "HAKOBU_LANG";
+
+/// Returns the code of the language that the environment names.
+///
+/// # Errors
+/// It is none that is known.
+fn language() -> Result<Option<&'static str>, String> {
+    let Some(named) = std::env::var_os(LANGUAGE).filter(|named| !named.is_empty()) else {
+        return Ok(None);
+    };
+    let code = ["en", "ja"].into_iter().find(|code| named == *code);
+    let unknown = || format!("{LANGUAGE} is '{}': set it to en or ja", named.display());
+    code.map(Some).ok_or_else(unknown)
+}
+
+/// Puts `--lang` before the arguments of a command that has it; a later one replaces it.
+fn with_language(command: &Command, mut arguments: Vec<OsString>, code: &str) -> Vec<OsString> {
+    // Of the parts of `cluster`, `status` reports bottlenecks. `sync -h` alone is help.
+    let at = match (command.name, arguments.first()) {
+        ("cluster", Some(part)) if part == "status" => 1,
+        ("cluster", _) => return arguments,
+        (_, Some(only)) if arguments.len() == 1 && only == "-h" => return arguments,
+        _ => 0,
+    };
+    if command.has("lang") {
+        arguments.insert(at, format!("--lang={code}").into());
+    }
+    arguments
 }
 
 /// Runs `hakobu help COMMAND`, `hakobu help TOPIC`.
@@ -361,6 +404,20 @@ fn unknown(name: &str) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_language_is_an_option_of_those_that_have_it() {
+        let line = |command: &str, line: &str| {
+            let words = line.split(' ').map(OsString::from).collect();
+            let words = with_language(find(command).unwrap(), words, "ja");
+            words.join(OsStr::new(" ")).into_string().unwrap()
+        };
+        assert_eq!(line("sync", "-a x y"), "--lang=ja -a x y");
+        assert_eq!(line("sync", "-h"), "-h");
+        assert_eq!(line("rm", "x"), "x");
+        assert_eq!(line("cluster", "status run"), "status --lang=ja run");
+        assert_eq!(line("cluster", "plan run"), "plan run");
+    }
 
     fn parsed(line: &str) -> Result<String, String> {
         let words = line.split_whitespace().map(OsString::from).collect();

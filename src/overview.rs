@@ -1,7 +1,7 @@
 //! What people see who have not named a command yet: the first screen, and the suggestion for a word that is no command,
 //! such as one of another program.
 
-use crate::{COMMANDS, OPTIONAL, find};
+use crate::{COMMANDS, Command, OPTIONAL, find};
 
 /// What the program does.
 pub const DESCRIPTION: &str = "hakobu is a parallel rsync for local file systems and S3. It takes the options of rsync, cp, mv, \
@@ -149,10 +149,22 @@ pub fn unknown(name: &str) -> String {
     }
     let known = WORDS.iter().find(|(word, _)| *word == name).map(|(_, hint)| (*hint).to_owned());
     let near = || nearest(name).map(|near| format!("did you mean '{near}'?"));
-    let hint = known.or_else(near).unwrap_or_else(|| {
+    let hint = known.or_else(|| of_option(name)).or_else(near).unwrap_or_else(|| {
         "hakobu --help lists the commands, hakobu help topics the guides".to_owned()
     });
     format!("there is no command '{name}'\nhint: {hint}")
+}
+
+/// Returns where an option is explained, if the word is one.
+fn of_option(word: &str) -> Option<String> {
+    const NAMED_MAX: usize = 3;
+    let name = word.trim_start_matches('-');
+    let has = |command: &&Command| name.len() > 1 && command.has(name);
+    let with: Vec<&str> = COMMANDS.iter().filter(has).map(|command| command.name).collect();
+    let first = with.first()?;
+    let named = with.iter().take(NAMED_MAX).copied().collect::<Vec<_>>().join(", ");
+    let more = if with.len() > NAMED_MAX { ", ..." } else { "" };
+    Some(format!("--{name} is an option of {named}{more} (hakobu {first} --help)"))
 }
 
 /// Returns the command within two typing errors of a name.
@@ -196,6 +208,15 @@ mod tests {
             let is_known = name == "help" || find(name).is_some();
             assert!(is_known || OPTIONAL.iter().any(|(other, _)| *other == name), "{name}");
         }
+    }
+
+    #[test]
+    fn options_are_found_too() {
+        let hint = "hint: --bwlimit is an option of sync, cp, mv, ... (hakobu sync --help)";
+        for word in ["bwlimit", "--bwlimit"] {
+            assert!(unknown(word).ends_with(hint), "{}", unknown(word));
+        }
+        assert!(!unknown("frobnicate").contains("is an option"));
     }
 
     #[test]

@@ -350,7 +350,11 @@ impl<S> Table<S> {
                 message.unwrap_or_else(|| format!("--{name} is not supported")),
             ));
         }
-        Ok(self.in_order(&matches))
+        let typed = self.in_order(&matches);
+        match self.abbreviates {
+            true => self.refuse_swallowing(arguments, &typed).map(|()| typed),
+            false => Ok(typed),
+        }
     }
 }
 
@@ -517,8 +521,58 @@ impl<S> Table<S> {
         {
             return Refused::Usage(self.not_built(typed).unwrap_or_else(|| self.unknown(typed)));
         }
+        if let Some(message) = self.without_value(error) {
+            return Refused::Usage(message);
+        }
         let text = error.to_string();
         Refused::Usage(text.strip_prefix("error: ").unwrap_or(&text).trim_end().to_owned())
+    }
+
+    /// Returns the message for an option that lacks its value.
+    fn without_value(&self, error: &clap::Error) -> Option<String> {
+        let lacks = match error.kind() {
+            ErrorKind::WrongNumberOfValues => true,
+            ErrorKind::InvalidValue => {
+                let value = error.get(ContextKind::InvalidValue);
+                matches!(value, Some(ContextValue::String(value)) if value.is_empty())
+            }
+            _ => false,
+        };
+        let Some(ContextValue::String(usage)) = error.get(ContextKind::InvalidArg) else {
+            return None;
+        };
+        let name = usage.split([' ', '=']).next().unwrap_or(usage);
+        let values = if usage.matches('<').count() > 1 { "values" } else { "a value" };
+        let usage = usage.replace(['<', '>'], "");
+        let command = self.command;
+        lacks.then(|| format!("{name} needs {values}: {usage} (hakobu {command} --help)"))
+    }
+
+    /// Refuses an abbreviation of an option that would take the next word and have no effect: it rather is a typing error,
+    /// and the word an argument.
+    fn refuse_swallowing(&self, arguments: &[OsString], typed: &Typed) -> Result<(), Refused> {
+        let words = || arguments.iter().filter_map(|word| word.to_str());
+        for arg in &typed.noted {
+            let Some(row) = self.rows().find(|row| row.name == arg.name) else { continue };
+            let is_whole = |word: &str| match word.strip_prefix("--") {
+                Some(long) => {
+                    let long = long.split('=').next().unwrap_or(long);
+                    row.name == long || row.aliases.contains(&long)
+                }
+                None => row.short.is_some_and(|short| word.contains(short)),
+            };
+            let is_part = |word: &&str| {
+                let long = word.strip_prefix("--").unwrap_or_default();
+                !long.is_empty() && row.name.starts_with(long)
+            };
+            if !matches!(row.takes, Takes::Value(_)) || words().any(is_whole) {
+                continue;
+            }
+            if let Some(word) = words().find(is_part) {
+                return Err(Refused::Usage(self.unknown(word)));
+            }
+        }
+        Ok(())
     }
 
     /// Returns the message for an option of the command's model that is not supported.

@@ -144,7 +144,7 @@ fn several_words_are_one_value() {
     ] {
         assert_eq!(parsed("bench", line), expected, "{line}");
     }
-    assert!(parsed("bench", "x -L jobs").contains("2 values required"));
+    assert!(parsed("bench", "x -L jobs").contains("needs values: --parameter-list VAR VALUES"));
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn unbuilt_options_are_named() {
              mounted file system is one) or s3://",
         ),
         ("--nosuch a b", "unexpected argument '--nosuch' found (hakobu sync --help)"),
-        ("--exclude", "a value is required for '--exclude <PATTERN>' but none was supplied"),
+        ("--exclude", "--exclude needs a value: --exclude PATTERN (hakobu sync --help)"),
     ] {
         assert_eq!(parsed("sync", line), expected, "{line}");
     }
@@ -186,6 +186,34 @@ fn getopt_abbreviates() {
     let version = "--version is not supported: it is an option of hakobu itself: hakobu --version";
     assert_eq!(parsed("cp", "--version a b"), version);
     assert_eq!(parsed("cp", "--version-id=x a b"), "version-idx [a] [b]");
+    // An abbreviation of an option without effect does not take an argument away.
+    let unknown = "unexpected argument '--no-such' found (hakobu cp --help)";
+    assert_eq!(parsed("cp", "--no-such a b"), unknown);
+    assert_eq!(parsed("cp", "--no-such-upload-retry-count 3 a b"), "[a] [b]");
+}
+
+#[test]
+fn options_without_their_value() {
+    for (command, line, message) in [
+        ("sync", "-a --jobs", "--jobs needs a value: --jobs N (hakobu sync --help)"),
+        (
+            "sync",
+            "a b --exclude",
+            "--exclude needs a value: --exclude PATTERN (hakobu sync --help)",
+        ),
+        (
+            "cp",
+            "a b -t",
+            "--target-directory needs a value: --target-directory DIR (hakobu cp --help)",
+        ),
+    ] {
+        assert_eq!(parsed(command, line), message);
+    }
+    #[cfg(feature = "lab")]
+    assert_eq!(
+        parsed("bench", "-L a"),
+        "--parameter-list needs values: --parameter-list VAR VALUES (hakobu bench --help)"
+    );
 }
 
 #[test]

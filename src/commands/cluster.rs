@@ -229,8 +229,13 @@ static WATCHED: Group<ClusterArgs> = titled("Output").with(&[
     flag("json", None, "status: JSON, one object").sets(|asked, on| asked.json = on),
     flag("once", None, "status: show it once, also on a terminal")
         .sets(|asked, on| asked.once = on),
-    value("lang", None, "LANG", "status: language of the bottlenecks: en (default) or ja")
-        .reads(|asked, given| put(&mut asked.language, limits::parse_language(given)?)),
+    value(
+        "lang",
+        None,
+        "LANG",
+        "status: language of the bottlenecks: en (default, or $HAKOBU_LANG) or ja",
+    )
+    .reads(|asked, given| put(&mut asked.language, limits::parse_language(given)?)),
     value("textfile", None, "FILE", "status: write it for Prometheus' node exporter, too")
         .reads(|asked, given| put(&mut asked.textfile, Some(given.value.clone()))),
 ]);

@@ -90,7 +90,7 @@ const OPTIONS: &[Opt<CompareOptions>] = &[
         let format = format(arg.text()?).map_err(|why| arg.refuse(why))?;
         put(&mut plan.format, Some(format))
     }),
-    value("lang", None, "LANG", "language of the text: en (default) or ja").reads(|plan, arg| {
+    value("lang", None, "LANG", "language of the text: en (default, or $HAKOBU_LANG) or ja").reads(|plan, arg| {
         let known = Language::of_code(arg.text()?);
         put(&mut plan.lang, known.ok_or_else(|| arg.refuse("give en or ja"))?)
     }),
@@ -178,7 +178,12 @@ impl CompareOptions {
         let results: Vec<Results> = results.collect::<Result<_, String>>()?;
         let titles: Vec<Option<String>> =
             self.results.iter().map(|(name, _)| name.clone()).collect();
-        let names = names(&results, &titles);
+        let folder = |(_, path): &(Option<String>, OsString)| {
+            let name = Path::new(path).file_name().unwrap_or(path);
+            name.to_string_lossy().into_owned()
+        };
+        let folders: Vec<String> = self.results.iter().map(folder).collect();
+        let names = names(&results, &titles, &folders);
         let mut prices = match Prices::new(&names, &self.per_hour, &self.rated) {
             Ok(prices) => prices,
             Err(message) => return Ok(end_with(exit::USAGE, &message)),

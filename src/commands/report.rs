@@ -79,10 +79,12 @@ const OPTIONS: &[Opt<ReportOptions>] = &[
         let format = known.ok_or_else(|| arg.refuse("give html, md, csv, json, svg or png"))?;
         put(&mut it.format, Some(format))
     }),
-    value("lang", None, "LANG", "language of the text: en (default) or ja").reads(|it, arg| {
-        let known = arg.value.to_str().and_then(Language::of_code);
-        put(&mut it.lang, known.ok_or_else(|| arg.refuse("give en or ja"))?)
-    }),
+    value("lang", None, "LANG", "language of the text: en (default, or $HAKOBU_LANG) or ja").reads(
+        |it, arg| {
+            let known = arg.value.to_str().and_then(Language::of_code);
+            put(&mut it.lang, known.ok_or_else(|| arg.refuse("give en or ja"))?)
+        },
+    ),
     value(
         "baseline",
         None,

@@ -27,6 +27,10 @@ const COMMANDS: &[&str] = &["sync", "cp", "mv", "rm", "ls", "du", "verify"];
 fn version_and_help() {
     let run = run_command(&program(), &["--version"]);
     assert_eq!(run.ok().out().trim(), format!("hakobu {}", env!("CARGO_PKG_VERSION")));
+    for command in COMMANDS {
+        let one = run_command(&program(), &[command, "--version"]);
+        assert_eq!(one.ok().out(), run.out());
+    }
     let run = run_command(&program(), &["--help"]);
     for command in COMMANDS {
         assert!(run.ok().out().contains(command), "--help lacks {command}");

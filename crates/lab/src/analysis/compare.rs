@@ -194,6 +194,8 @@ pub struct BestResult {
 /// A reason to distrust a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ComparisonCaveat {
+    /// No setting was measured in two results.
+    NothingShared,
     /// A result, by its place, in which differences below this say nothing.
     Noisy(usize, f64),
     /// A result measures another metric than the first one.
@@ -209,7 +211,7 @@ pub enum ComparisonCaveat {
 pub fn compare(results: &[Results], prices: &Prices) -> ResultsComparison {
     let names = match prices.names.len() == results.len() {
         true => prices.names.clone(),
-        false => names(results, &[]),
+        false => names(results, &[], &[]),
     };
     let parts: Vec<ComparisonPart<'_>> = results
         .iter()
@@ -225,22 +227,29 @@ pub fn compare(results: &[Results], prices: &Prices) -> ResultsComparison {
     let Some(first) = results.first() else { return ResultsComparison::default() };
     let one_group = parts.iter().all(|part| part.view.groups().len() <= 1);
     let costs = prices::costs(&parts, prices, one_group);
+    let rows = rows(&parts, one_group);
+    // Results without a common setting did other work: neither is better.
+    let is_alike = rows.iter().any(|row| row.sides.iter().flatten().count() > 1);
+    let mut caveats = caveats(&parts);
+    if !is_alike {
+        caveats.insert(0, ComparisonCaveat::NothingShared);
+    }
     ResultsComparison {
         metric: parts.first().map_or(String::new(), |part| part.view.metric().to_owned()),
         more_is_better: first.header.more_is_better,
         x_name: first.header.x_name.clone(),
-        rows: rows(&parts, one_group),
-        changes: changes(&parts, prices, one_group),
-        best: prices::best(&parts, &costs, one_group),
+        rows,
+        changes: if is_alike { changes(&parts, prices, one_group) } else { Vec::new() },
+        best: if is_alike { prices::best(&parts, &costs, one_group) } else { Vec::new() },
         costs,
-        caveats: caveats(&parts),
+        caveats,
         names,
     }
 }
 
-/// Names of the results: given by the user (`given`, in the order of results), else the machine, else the
-/// campaign. Duplicates get a number.
-pub fn names(results: &[Results], given: &[Option<String>]) -> Vec<String> {
+/// Names of the results: given by the user (`given`, in the order of results), else the machine, else the folder
+/// (`folders`), else the campaign. Duplicates get a number.
+pub fn names(results: &[Results], given: &[Option<String>], folders: &[String]) -> Vec<String> {
     let differ = |names: &[String]| {
         let unique: BTreeSet<&String> = names.iter().collect();
         unique.len() == names.len() && names.iter().all(|name| !name.is_empty())
@@ -253,9 +262,12 @@ pub fn names(results: &[Results], given: &[Option<String>]) -> Vec<String> {
         each.collect()
     };
     let machines = called(&|_, of| of.header.machine.name.clone());
+    let folders = called(&|at, _| folders.get(at).cloned().unwrap_or_default());
     let campaigns = called(&|_, of| of.header.name.clone());
     if differ(&machines) {
         machines
+    } else if differ(&folders) {
+        folders
     } else if differ(&campaigns) {
         campaigns
     } else {
@@ -470,8 +482,14 @@ fn best_tool(parts: &[ComparisonPart<'_>], group: &str, one_group: bool) -> Conc
         .copied()
         .cloned()
         .reduce(|a, b| a.into_iter().filter(|name| b.contains(name)).collect());
-    let differs = known.len() > 1 && common.is_none_or(|names| names.is_empty());
-    let said = leads.into_iter().map(|names| names.map(Conclusion::Tools)).collect();
+    let common = common.unwrap_or_default();
+    let differs = known.len() > 1 && common.is_empty();
+    // Of those that agree, what they agree on.
+    let tools = |names: Vec<String>| match differs || known.len() < 2 {
+        true => Conclusion::Tools(names),
+        false => Conclusion::Tools(common.clone()),
+    };
+    let said = leads.iter().cloned().map(|names| names.map(tools)).collect();
     ConclusionChange { kind: ConclusionKind::BestTool, of: of(group, "", one_group), said, differs }
 }
 

@@ -80,7 +80,7 @@ impl Interval {
     }
 
     /// A value without an interval.
-    pub(super) fn point(value: f64) -> Interval {
+    pub(crate) fn point(value: f64) -> Interval {
         Interval { low: value, mid: value, high: value }
     }
 

@@ -343,7 +343,7 @@ mod tests {
         // A link in place of the mark.
         fs::rename(path("own/.hakobu-made"), path("mark")).unwrap();
         symlink(path("mark"), path("own/.hakobu-made")).unwrap();
-        assert!(refusal(&path("own"), FolderMark::Inside).contains("was not made"));
+        assert!(refusal(&path("own"), FolderMark::Inside).contains("was not created"));
         assert_eq!(fs::read(full.join("thesis")).unwrap(), b"mine");
         assert!(path("copy/thesis").exists() && path("own/content").exists());
         // Incomplete, from a killed run.

@@ -2,7 +2,7 @@
 
 use crate::report::facts::ReportFacts;
 use crate::report::load_chart::{LoadChart, timeline, typical};
-use crate::report::number::percent;
+use crate::report::number::smallest_difference;
 use crate::report::sweep_chart::{DescribedChart, picture};
 use crate::report::tables::{self, TimesExtent};
 use crate::report::words::{ReportWords, with};
@@ -88,20 +88,15 @@ pub(super) fn sections(
     }
     add("resources", words.resources, resources);
     let proofs = table(tables::proofs(facts, words));
-    add(
-        "proofs",
-        words.proofs,
-        match proofs {
-            Some(found) => vec![found, Note(words.sensitivity_means.to_owned())],
-            None => vec![Text(words.no_proofs.to_owned())],
-        },
-    );
+    let means = || Note(words.sensitivity_means.to_owned());
+    let proofs = proofs.map_or_else(Vec::new, |found| vec![found, means()]);
+    add("proofs", words.proofs, proofs);
     let mut controls = vec![match table(tables::controls(facts, words)) {
         Some(found) => found,
         None => Text(words.no_controls.to_owned()),
     }];
     let noise = facts.analysis.noise;
-    controls.extend(noise.map(|noise| Text(with(words.noise, &[&percent(noise)]))));
+    controls.extend(noise.map(|noise| Text(with(words.noise, &[&smallest_difference(noise)]))));
     add("controls", words.controls, controls);
     add("load", words.load, loads(facts, words, pictures));
     let caveats = say.caveats(&facts.analysis.caveats);
@@ -156,9 +151,7 @@ fn loads(
     words: &'static ReportWords,
     pictures: usize,
 ) -> Vec<ReportBlock> {
-    let Some(all) = timeline(facts, words) else {
-        return vec![ReportBlock::Text(words.no_load.to_owned())];
-    };
+    let Some(all) = timeline(facts, words) else { return Vec::new() };
     let each = typical(facts, pictures, words).into_iter().map(ReportBlock::Load);
     let note = ReportBlock::Note(words.load_more.to_owned());
     [ReportBlock::Load(all)].into_iter().chain(each).chain([note]).collect()

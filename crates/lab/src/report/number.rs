@@ -128,6 +128,14 @@ fn group_thousands(text: &str) -> String {
     out
 }
 
+/// Formats the smallest difference that noise does not hide: `36%`, and of more than the double `2.1×`.
+pub(super) fn smallest_difference(noise: f64) -> String {
+    match noise {
+        1.0.. => format!("{}×", digits(significant(1.0 + noise, 2))),
+        _ => percent(noise),
+    }
+}
+
 /// Formats bytes with a 1000-based prefix.
 pub(super) fn bytes(count: f64) -> String {
     let steps = [("B", 1.0), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("TB", 1e12)];

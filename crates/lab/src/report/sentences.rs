@@ -14,7 +14,9 @@ use crate::analysis::verdict::{
     BeyondKnee, Finding, GroupLead, MeasuredSetting, NamedSetting, SufficientJobs,
 };
 use crate::distinct;
-use crate::report::number::{MetricUnit, bytes, digits, percent, rough, seconds, setting, times};
+use crate::report::number::{
+    MetricUnit, bytes, digits, percent, rough, seconds, setting, smallest_difference, times,
+};
 use crate::report::words::{ReportWords, with};
 use crate::results::ResultsHeader;
 use hakobu_explain::verdict::{
@@ -27,6 +29,8 @@ const NAMED_MAX: usize = 3;
 const WIDE: f64 = 3.0;
 /// Smaller differences of speed are worded as no change, if the experiment found none.
 const NOTHING: f64 = 0.03;
+/// Medians that differ by this factor without a significant difference get a reason.
+const FAR: f64 = 1.25;
 /// Most stretches of a sweep that are listed one by one.
 const STRETCHES_MAX: usize = 3;
 
@@ -121,7 +125,7 @@ impl Sentences<'_> {
         let each = findings.iter().map(|of| match of {
             // Some difference is larger.
             Finding::Noisy(noise) if findings.iter().any(is_lead) => {
-                with(self.words.noisy, &[&percent(*noise)])
+                with(self.words.noisy, &[&smallest_difference(*noise)])
             }
             of => self.finding(of),
         });
@@ -132,7 +136,7 @@ impl Sentences<'_> {
         let w = self.words;
         match of {
             Finding::Nothing => w.no_result.to_owned(),
-            Finding::Noisy(noise) => with(w.too_noisy, &[&percent(*noise)]),
+            Finding::Noisy(noise) => with(w.too_noisy, &[&smallest_difference(*noise)]),
             Finding::Leads(leads) => self.leads(leads),
             Finding::Jobs(jobs) => self.jobs(jobs),
             Finding::Bottleneck(setting, limiting) => {
@@ -259,9 +263,17 @@ impl Sentences<'_> {
             .map(|of| with(w.limit_level, &[&of.setting.series, &self.unit.text(of.value)]))
             .collect();
         let each = w.list(&each, w.list_and);
-        match next {
-            Some((next, times)) => with(w.tied_next, &[&each, first, &times, next]),
-            None => with(w.tied, &[&each]),
+        match (next, lead.tied.as_slice()) {
+            (Some((next, times)), _) => with(w.tied_next, &[&each, first, &times, next]),
+            (None, [other]) => {
+                let (a, b) = (lead.first.value, other.value);
+                let apart = (a / b).max(b / a);
+                match apart >= FAR {
+                    true => with(w.tied_far, &[&each, &with(w.plain_times, &[&times(apart)])]),
+                    false => with(w.tied, &[&each]),
+                }
+            }
+            (None, _) => with(w.tied, &[&each]),
         }
     }
 
@@ -717,9 +729,10 @@ pub(super) fn comparison_caveat(
 ) -> String {
     match caveat {
         ComparisonCaveat::Noisy(at, noise) => {
-            let said = with(words.noisy, &[&percent(*noise)]);
+            let said = with(words.noisy, &[&smallest_difference(*noise)]);
             with(words.of_result, &[names.get(*at).map_or("", String::as_str), &said])
         }
+        ComparisonCaveat::NothingShared => words.nothing_shared.to_owned(),
         ComparisonCaveat::Metric(name, metric) => with(words.other_metric, &[name, metric]),
         ComparisonCaveat::Data(name, first) => with(words.other_data, &[name, first]),
         ComparisonCaveat::Of(places, own) => {

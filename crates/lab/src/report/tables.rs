@@ -1,7 +1,8 @@
 //! Tables of a report: times, sweeps, resources and runs of one campaign, facts from its record, machines side by side.
 
+use crate::analysis::caveats::Caveat;
 use crate::analysis::fit::{CurveFit, FitModel};
-use crate::analysis::statistics::{SpeedClaim, unpaired_ratio};
+use crate::analysis::statistics::{PAIRS_MIN, SpeedClaim, unpaired_ratio};
 use crate::analysis::{CellSummary, Interval};
 use crate::distinct;
 use crate::report::document::{NONE, ReportTable, or_none};
@@ -86,24 +87,26 @@ pub(super) fn times(
             let mark = knee.is_some_and(|knee| Some(knee.x) == cell.x);
             let setting = if mark { format!("{setting} ◂") } else { setting };
             let mut row = vec![line.series.to_owned(), setting];
-            row.push(or_none(of.value.as_ref().map(|value| unit.bare(value))));
+            let shown = |unit: &MetricUnit, value: &Interval| enough_runs(of.runs, unit, value);
+            row.push(or_none(of.value.as_ref().map(|value| shown(&unit, value))));
             if !is_full {
                 let ends = [of.min, of.max].map(|end| end.filter(|_| of.runs > 1));
                 row.extend(ends.map(|of| or_none(of.map(|of| digits(unit.scaled(of))))));
             }
             if !is_time {
-                row.push(or_none(of.wall_s.as_ref().map(|wall| time.bare(wall))));
+                row.push(or_none(of.wall_s.as_ref().map(|wall| shown(&time, wall))));
             }
             for (median, interval) in
                 [(of.user_s, of.user_interval_s), (of.sys_s, of.sys_interval_s)]
             {
                 row.push(match interval {
-                    Some(interval) if is_full => time.bare(&interval),
+                    Some(interval) if is_full => shown(&time, &interval),
                     _ => digits(time.scaled(median)),
                 });
             }
             row.push(match facts.ratio_of(cell.id) {
                 _ if reference == Some(cell.id) => words.baseline_row.to_owned(),
+                Some(found) if of.runs < PAIRS_MIN => speed(&Interval::point(found.ratio.mid)),
                 Some(found) => speed(&found.ratio),
                 None => NONE.to_owned(),
             });
@@ -112,6 +115,14 @@ pub(super) fn times(
         }
     }
     table.without_empty_columns()
+}
+
+/// A median with its interval, which of very few runs would say nothing.
+fn enough_runs(runs: usize, unit: &MetricUnit, of: &Interval) -> String {
+    match runs < PAIRS_MIN {
+        true => digits(unit.scaled(of.mid)),
+        false => unit.bare(of),
+    }
 }
 
 /// Speed relative to the baseline: `36% [34, 38]`.
@@ -297,7 +308,7 @@ pub(super) fn settings(facts: &ReportFacts<'_>, words: &'static ReportWords) -> 
             grouped_label(facts, cell, words),
             of.runs.to_string(),
             if of.failed > 0 { of.failed.to_string() } else { NONE.to_owned() },
-            or_none(of.value.as_ref().map(|value| unit.bare(value))),
+            or_none(of.value.as_ref().map(|value| enough_runs(of.runs, &unit, value))),
             number(of.mean),
             number(of.deviation),
             number(of.min),
@@ -514,6 +525,10 @@ pub(super) fn best_commands(facts: &ReportFacts<'_>) -> Vec<String> {
 pub(super) fn ending(facts: &ReportFacts<'_>, words: &ReportWords) -> String {
     match &facts.results.end {
         None => words.not_whole.to_owned(),
+        // A caveat says more of it.
+        Some(end) if facts.analysis.caveats.iter().any(|of| matches!(of, Caveat::Overhead(_))) => {
+            with(words.took, &[&seconds(end.took_s)])
+        }
         Some(end) => with(words.ended, &[&seconds(end.took_s), &percent(end.overhead)]),
     }
 }
@@ -671,7 +686,14 @@ pub(super) fn machine_table(
             table.push([name.to_owned()].into_iter().chain(texts).collect());
         }
     };
-    row(words.cpu, &|machine| machine.cpu_model.clone().unwrap_or_default());
+    // A machine without a name of its own is called by its CPU, in the head of its column.
+    let called =
+        |machine: &Machine| names.iter().any(|name| Some(name) == machine.cpu_model.as_ref());
+    let is_told = machines.iter().all(|machine| called(machine));
+    row(words.cpu, &|machine| match is_told {
+        true => String::new(),
+        false => machine.cpu_model.clone().unwrap_or_default(),
+    });
     // Imported results contain no facts about the machine.
     let known = |is_known: bool, text: String| if is_known { text } else { String::new() };
     row(words.cpus, &|machine| {

@@ -8,7 +8,7 @@ use crate::escape;
 use crate::report::comparison::blocks;
 use crate::report::document::{NONE, ReportBlock, ReportTable};
 use crate::report::facts::ReportFacts;
-use crate::report::number::percent;
+use crate::report::number::smallest_difference;
 use crate::report::tables::{TimesExtent, grouped_label, times};
 use crate::report::words::{Language, with, words_in};
 use crate::results::Results;
@@ -98,7 +98,7 @@ pub fn terminal(results: &Results, analysis: &Analysis, look: &TerminalOptions) 
     }
     let is_noisy = analysis.verdict.iter().any(|of| matches!(of, Finding::Noisy(_)));
     if let Some(noise) = analysis.noise.filter(|_| !is_noisy) {
-        notes.push((with(words.noise, &[&percent(noise)]), FAINT));
+        notes.push((with(words.noise, &[&smallest_difference(noise)]), FAINT));
     }
     let caveats = say.caveats(&analysis.caveats).into_iter();
     notes.extend(caveats.map(|caveat| (format!("! {caveat}"), YELLOW)));

@@ -322,7 +322,7 @@ fn look(folder: &Path) -> Result<ResultsOverview, ReadError> {
 /// It contains no results, or other files as well.
 pub fn may_remove(folder: &Path) -> Result<(), StoreError> {
     if !folder.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
-        return Err(refused(folder, "is not a folder"));
+        return Err(refused(folder, "is not a directory"));
     }
     read(folder)?;
     let known = |name: &str| {

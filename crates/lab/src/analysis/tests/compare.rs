@@ -83,7 +83,8 @@ fn cells_that_only_some_have() {
     let found = compare(&[machine("a", 1.0), rates], &Prices::default());
     assert!(found.rows.iter().all(|row| row.sides[1].is_none()));
     let metric = ComparisonCaveat::Metric("rates".to_owned(), "iops".to_owned());
-    assert_eq!(found.caveats.first(), Some(&metric));
+    assert_eq!(found.caveats[..2], [ComparisonCaveat::NothingShared, metric]);
+    assert!(found.best.is_empty() && found.changes.is_empty());
     // A different data set is reported.
     let mut data = machine("data", 1.0);
     data.header.data[0].files = 7;

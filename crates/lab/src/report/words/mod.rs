@@ -54,15 +54,15 @@ words! {
     // Charts.
     sweep_text settings_text sweep_legend settings_legend from_to logarithmic load load_title load_label
     load_text load_text_own load_some
-    load_run load_more no_load run_seconds cpu_panel disk_panel operations_panel network_panel
+    load_run load_more run_seconds cpu_panel disk_panel operations_panel network_panel
     runs_panel cursor curve_user curve_system curve_iowait curve_steal curve_busiest curve_own
     curve_own_user curve_own_system curve_all curve_limit
     curve_read curve_write curve_iops curve_net
     // Experiments and controls.
-    proofs proofs_caption no_proofs changed effect sensitivity follows sensitivity_means
+    proofs proofs_caption changed effect sensitivity follows sensitivity_means
     controls controls_caption noise no_controls ratio claim pairs faster slower same unclear
     // The facts of the record.
-    made machine_line ended not_whole machine_cpus machine_cpu
+    made machine_line took ended not_whole machine_cpus machine_cpu
     // Comparisons.
     compared needs changed_conclusions same_conclusions study_caption rows_caption
     side_mean side_claim costs costs_caption result price_hour per_1m_iops
@@ -70,11 +70,11 @@ words! {
     need_best need_tie need_of need_as fastest_need iops_need gb_need files_need why_fastest
     why_price why_price_with conclusion_same conclusion_differs conclusion_of on_result
     best_tool_kind knee_kind bottleneck_kind rating_kind knee_or_more reached not_reached
-    other_metric other_data of_result
+    nothing_shared other_metric other_data of_result
     // Lists, intervals and names.
     list_comma list_and list_or list_more span times_span plain_times spread_times full_stop sentence_end_space x_other with_x
     // Conclusions.
-    no_result noisy too_noisy alone fastest tied tied_next ahead_unsure in_group best_of_groups
+    no_result noisy too_noisy alone fastest tied tied_far tied_next ahead_unsure in_group best_of_groups
     all_groups all_groups_by some_groups in_count lead_noise lead_noise_group groups_few all_few value_at
     enough_one enough_many best_one best_many edge_one edge_many beyond_proven beyond_signals
     bottleneck_of_line no_effect_line no_effect_times
@@ -93,12 +93,15 @@ words! {
     copy_markdown copy_csv copied save baseline_row
 }
 
+/// Group of commands that were named without a campaign.
+const COMMANDS: &str = "commands";
+
 impl ReportWords {
     /// Word for a group, which may be unnamed.
     pub(super) fn group(&self, group: &str) -> String {
         let cpus = group.strip_suffix(" CPUs").or(group.strip_suffix(" CPU"));
         match cpus.filter(|count| count.parse::<u32>().is_ok()) {
-            _ if group.is_empty() => self.whole_group.to_owned(),
+            _ if group.is_empty() || group == COMMANDS => self.whole_group.to_owned(),
             Some("1") => with(self.group_cpu, &["1"]),
             Some(count) => with(self.group_cpus, &[count]),
             None => group.to_owned(),

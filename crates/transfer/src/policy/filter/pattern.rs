@@ -404,6 +404,8 @@ pub(super) enum Start {
 pub(super) struct Glob {
     tokens: Vec<Token>,
     start: Start,
+    /// Wildcards stand for whole characters, not for bytes.
+    by_character: bool,
 }
 
 impl Glob {
@@ -433,7 +435,7 @@ impl Glob {
                 _ => tokens.push(Token::Byte(byte)),
             }
         }
-        Some(Self { tokens, start })
+        Some(Self { tokens, start, by_character: false })
     }
 
     /// Compiles a pattern whose wildcards match slashes: `*`, `?` and, with `sets`, `[...]` and `[!...]` as in
@@ -457,7 +459,7 @@ impl Glob {
                 _ => tokens.push(Token::Byte(byte)),
             }
         }
-        Self { tokens, start: Start::Top }
+        Self { tokens, start: Start::Top, by_character: true }
     }
 
     /// Returns whether the pattern matches all of `text` from an allowed start.
@@ -531,8 +533,12 @@ impl Glob {
                 if from >= text.len() {
                     return false;
                 }
-                wide = Some((after, from + 1));
-                (token, at) = (after, from + 1);
+                let width = match self.by_character {
+                    true => text.character(from).map_or(1, |(_, width)| width),
+                    false => 1,
+                };
+                wide = Some((after, from + width));
+                (token, at) = (after, from + width);
                 continue;
             }
             let Some(from) = restart else { return false };

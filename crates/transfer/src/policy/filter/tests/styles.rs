@@ -78,6 +78,22 @@ proptest! {
     }
 }
 
+/// A `*` takes no part of a character.
+#[test]
+fn characters_stay_whole() {
+    let hides_of = |pattern: &str, name| hides(Style::Aws, &[(false, pattern.into())], name);
+    for (pattern, name, is_hidden) in [
+        ("*[!é]", "aé", false),
+        ("*[!é]", "éa", true),
+        ("*?", "é", true),
+        ("*[é]*", "aéb", true),
+        ("*??", "é", false),
+        ("*[!a]?", "é", false),
+    ] {
+        assert_eq!(hides_of(pattern, name), is_hidden, "{pattern} {name}");
+    }
+}
+
 #[test]
 fn folders_are_always_looked_into() {
     let mut builder = FilterBuilder::default();
