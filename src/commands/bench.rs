@@ -30,7 +30,7 @@ use hakobu_transfer::run::Control;
 pub use options::TABLE;
 use options::{BenchArgs, Source, Task};
 use parking_lot::Mutex;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal};
@@ -131,7 +131,8 @@ impl Ready {
             Some(work) => Some(OwnFolder::claim(work, FolderMark::Inside)?),
             None => None,
         };
-        let mut live = BenchProgress::new(self.args.quiet, self.args.style.progress);
+        let hint = if self.plan.header.text.is_empty() { FAILED } else { "" };
+        let mut live = BenchProgress::new(self.args.quiet, self.args.style.progress, hint);
         let how = run::SessionOptions { prove: self.args.prove, cpus: hakobu_sys::process::cpus() };
         let mut show = |event: run::CampaignEvent<'_>| live.show(&event);
         let outcome = run::run(&self.plan, &how, &mut store, &mut local, &mut show);
@@ -255,6 +256,13 @@ fn wishes(args: &BenchArgs, name: &str, own: &Path) -> Result<PlanOptions, Strin
     })
 }
 
+/// Hint for a command that was not written into a campaign.
+const FAILED: &str = "\nhint: -i counts runs with any exit code, -i=CODES those with these";
+
+/// A shell's exit code if there is no such command, and the hint then.
+const NOT_FOUND: i32 = 127;
+const UNKNOWN: &str = "\nhint: hakobu bench --list lists the campaigns";
+
 /// Interval in which the line shows how long the run under way takes.
 const TICK: Duration = Duration::from_secs(1);
 
@@ -265,6 +273,10 @@ pub struct BenchProgress {
     reported: BTreeSet<String>,
     /// Duration of the last run.
     last: String,
+    /// Duration of the last run of each setting, seconds.
+    lasted_s: BTreeMap<u32, f64>,
+    /// What a failed command may need.
+    hint: &'static str,
     line: Arc<StatusLine>,
     /// Ends the thread that renews the line, when it is dropped.
     ticks: Option<Sender<()>>,
@@ -290,19 +302,30 @@ enum ActivityKind {
     /// A setup command, a data set, an experiment.
     Text(String),
     /// A run.
-    Run { name: String, warmup: bool, done: usize, most: usize, at_s: f64, last: String },
+    Run {
+        name: String,
+        warmup: bool,
+        done: usize,
+        most: usize,
+        at_s: f64,
+        last: String,
+        /// Duration of the last run of the same setting.
+        same_s: Option<f64>,
+    },
 }
 
 impl BenchProgress {
     /// Makes an empty line; with `quiet` it stays empty. `interactive`: whether one line shows the progress; `None`:
-    /// on a terminal.
-    pub fn new(quiet: bool, interactive: Option<bool>) -> BenchProgress {
+    /// on a terminal. `hint`: a line for commands that fail, or nothing.
+    pub fn new(quiet: bool, interactive: Option<bool>, hint: &'static str) -> BenchProgress {
         let progress = Progress::start(ProgressForm::OnSignal, Language::English, |_| {});
         let interactive = !quiet && interactive.unwrap_or_else(screen::redraws);
         BenchProgress {
             quiet,
             reported: BTreeSet::new(),
             last: String::new(),
+            lasted_s: BTreeMap::new(),
+            hint,
             line: Arc::new(StatusLine { interactive, shown: Mutex::default(), progress }),
             ticks: None,
         }
@@ -326,12 +349,25 @@ impl BenchProgress {
                     most: *most,
                     at_s: *at_s,
                     last: self.last.clone(),
+                    same_s: self.lasted_s.get(&cell.id).copied(),
                 })
             }
             CampaignEvent::Ended { cell, run } => {
                 self.last = format!("last {:.3} s", run.wall_s);
+                self.lasted_s.insert(cell.id, run.wall_s);
                 if let Some(problem) = &run.problem {
-                    self.report(&format!("{}: {problem}", cell_name(cell)));
+                    // One word may be meant as the name of a campaign.
+                    let is_word = !cell.command.contains(char::is_whitespace);
+                    let hint = match run.exit_code {
+                        None | Some(0) => "",
+                        Some(NOT_FOUND) if is_word && !self.hint.is_empty() => UNKNOWN,
+                        Some(_) => self.hint,
+                    };
+                    if !hint.is_empty() {
+                        // Once is enough.
+                        self.hint = "";
+                    }
+                    self.report(&format!("{}: {problem}{hint}", cell_name(cell)));
                 }
             }
             CampaignEvent::Teardown(why) => self.report(&format!("cleanup: {why}")),
@@ -398,20 +434,25 @@ impl Activity {
     }
 }
 
-/// Returns the name of a cell in messages.
+/// Returns the name of a cell in messages: where the tool is called by a command with parameters, the command itself.
 fn cell_name(cell: &Cell) -> String {
     let swept = cell.x.map_or(String::new(), |x| format!(" @{x}"));
-    format!("{}{swept}", cell.series)
+    let name = match cell.series.contains('{') && !cell.command.is_empty() {
+        true => cell.command.clone(),
+        false => format!("{}{swept}", cell.series),
+    };
+    let control = if cell.control_of.is_some() { " (A/A test of noise)" } else { "" };
+    format!("{name}{control}")
 }
 
 impl ActivityKind {
     /// Returns the progress in one line, the most important part first; `for_s`: seconds since it began.
     fn words(&self, for_s: f64) -> String {
         let took = if for_s >= 1.0 { format!(" | {}", time_text(for_s)) } else { String::new() };
-        let (name, warmup, done, most, at_s, last) = match self {
+        let (name, warmup, done, most, at_s, last, same_s) = match self {
             ActivityKind::Text(text) => return format!("{text}{took}"),
-            ActivityKind::Run { name, warmup, done, most, at_s, last } => {
-                (name, *warmup, *done, *most, *at_s, last)
+            ActivityKind::Run { name, warmup, done, most, at_s, last, same_s } => {
+                (name, *warmup, *done, *most, *at_s, last, *same_s)
             }
         };
         let mut out = format!(
@@ -424,8 +465,12 @@ impl ActivityKind {
             let mean_s = at_s / done as f64;
             // A run that takes longer than those before it says what the later ones may take.
             let each_s = mean_s.max((at_s + for_s) / (done + 1) as f64);
-            let left_s = (mean_s - for_s).max(0.0) + each_s * after;
-            out.push_str(&format!(" | at most {} left", time_text(left_s)));
+            let own_s = (same_s.unwrap_or(mean_s) - for_s).max(0.0);
+            // Of a last run that takes longer than expected the end is not known.
+            if own_s > 0.0 || after > 0.0 {
+                let left = time_text(own_s + each_s * after);
+                out.push_str(&format!(" | at most {left} left"));
+            }
         }
         out.push_str(&format!(" | {name}"));
         if warmup {
@@ -583,7 +628,7 @@ mod tests {
     fn one_line_says_how_far_it_is() {
         let run = |warmup, done, most, at_s, last: &str| {
             let name = cell_name(&Cell { series: "rsync".into(), x: Some(4.0), ..Cell::default() });
-            ActivityKind::Run { name, warmup, done, most, at_s, last: last.into() }
+            ActivityKind::Run { name, warmup, done, most, at_s, last: last.into(), same_s: None }
         };
         assert_eq!(
             run(true, 0, 1200, 0.0, "").words(0.2),
@@ -597,6 +642,10 @@ mod tests {
         assert_eq!(
             run(false, 2, 4, 4.0, "last 2.000 s").words(596.0),
             "run 3 of at most 4 | 10 min | at most 3 min left | rsync @4 | last 2.000 s"
+        );
+        assert_eq!(
+            run(false, 3, 4, 4.0, "last 2.000 s").words(9.0),
+            "run 4 of at most 4 | 9 s | rsync @4 | last 2.000 s"
         );
         assert_eq!(ActivityKind::Text("setup: make".into()).words(42.0), "setup: make | 42 s");
         assert_eq!(

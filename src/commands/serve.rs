@@ -5,6 +5,7 @@ use crate::cli::{Group, Opt, OptArg, Table, Takes, Typed, flag, parts, push, put
 use crate::exit;
 use crate::number::{bytes, grouped, things};
 use crate::show::output;
+use hakobu_core::error::{Cause, quoted};
 use hakobu_sys::paths::Links;
 use hakobu_sys::{process, stdio};
 use hakobu_testserver::{Conditions, Fault, ServerConfig, ServerKind, ServerTotals, TestServer};
@@ -236,6 +237,9 @@ fn serve(plan: ServeOptions) -> Result<u8, String> {
                 };
                 known.map_or_else(made, Ok)
             };
+            if let Err(error) = std::fs::read_dir(&dir) {
+                return Err(format!("cannot serve {}: {}", quoted(&dir), Cause::System(error)));
+            }
             let access_key = key(plan.access_key, "AWS_ACCESS_KEY_ID")?;
             let secret_key = key(plan.secret_key, "AWS_SECRET_ACCESS_KEY")?;
             ServerKind::Folder { dir, access_key, secret_key }

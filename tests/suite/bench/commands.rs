@@ -75,6 +75,7 @@ fn what_fails_is_failed() {
         ],
     );
     ran.expect(1).says(&["ended with exit code 4; it said: no room", "took longer than 0.3 s"]);
+    assert_eq!(ran.err().matches("\nhint: ").count(), 1, "{ran}");
     for run in runs(&area) {
         let problem = run["problem"].as_str().unwrap_or_default();
         let (said, code) = [

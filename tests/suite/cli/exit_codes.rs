@@ -193,6 +193,16 @@ fn a_target_that_is_a_file_is_not_replaced_by_a_tree() {
     });
 }
 
+#[test]
+fn a_server_without_its_directory() {
+    let area = Area::tmpfs();
+    let mut command = Command::new(program());
+    command.args(["serve", "s3", "nodir"]).current_dir(area.path()).stdin(Stdio::null());
+    let ran = Run::new("serve s3 nodir".into(), command.output().unwrap());
+    ran.expect(1);
+    assert_eq!(ran.err(), "hakobu: cannot serve 'nodir': No such file or directory\n");
+}
+
 // Started by a program that ignores SIGCHLD (some daemons and wrappers of cron): children are still seen.
 
 const IGNORING: &str = "import os, signal, sys\n\
