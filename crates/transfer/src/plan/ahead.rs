@@ -365,10 +365,8 @@ mod tests {
         let mut courtesy = Courtesy::new(started, &ended);
         std::thread::sleep(Duration::from_millis(4));
         assert!(courtesy.pause().is_ok());
-        assert!(
-            started.elapsed() >= Duration::from_millis(4) * WAIT_PART,
-            "{:?}",
-            started.elapsed()
-        );
+        // CPU time, a tenth of the sleep at most, is no waiting.
+        let least = Duration::from_millis(4) * WAIT_PART * 9 / 10;
+        assert!(started.elapsed() >= least, "{:?}", started.elapsed());
     }
 }
