@@ -407,7 +407,7 @@ fn an_instance() {
     stage.lists_as("ls s3://bkt", &at, "AKINSTANCE", Some("ti"));
     // Switched off, there are none.
     let off = [at[0], ("AWS_EC2_METADATA_DISABLED", "true")];
-    stage.run("ls s3://bkt", &off).expect(2).says(&["no credentials ("]);
+    stage.run("ls s3://bkt", &off).expect(2).says(&["no credentials; set "]);
 }
 
 #[test]
