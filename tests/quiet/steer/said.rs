@@ -107,9 +107,11 @@ fn examples_of_the_tutorial_come_out_as_printed() {
             // CPUs that others use are named only where there are any.
             let said = without_numbers(said).replace(", other processes #", "");
             tries += 1;
-            // Others may be busy during one run.
-            if said == without_numbers(printed.trim()) || tries == 3 {
-                assert_eq!(said, without_numbers(printed.trim()), "{run}");
+            // Others may be busy during one run. As long as they leave no CPU idle, latency cannot be told from waiting
+            // for a CPU.
+            let full = run.err().contains("no CPU idle") && said.contains("Bottleneck: unknown.");
+            if said == without_numbers(printed.trim()) || tries == 5 {
+                assert!(full || said == without_numbers(printed.trim()), "{printed}\n{run}");
                 break;
             }
         }
