@@ -499,6 +499,7 @@ impl CpArgs {
         let concerned = Concerned::of(&sources, &target);
         let limits = self.limits.of_run(concerned.any())?;
         self.wanted.explain = self.limits.explain;
+        self.wanted.proves = self.limits.prove;
         self.wanted.language = self.limits.language;
         self.wanted.priority = self.limits.priority;
         self.wanted.stat = self.objects.stat;
@@ -517,7 +518,11 @@ impl CpArgs {
             wanted.targets = folder_targets(&sources, &target, into);
         }
         (wanted.command, wanted.done) = ("cp", "copied");
-        wanted.resume = "run the same command again to continue";
+        // What was copied is copied again, if nothing says otherwise.
+        wanted.resume = match policy.update || policy.ignore_existing {
+            true => "run the same command again to continue",
+            false => "run the same command again with -u to continue",
+        };
         wanted.dry_run = policy.dry_run;
         wanted.line = match (self.verbose || policy.dry_run, wanted.json) {
             (false, _) => Line::None,

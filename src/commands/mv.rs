@@ -283,7 +283,8 @@ impl MvArgs {
         wanted.links = std::mem::take(&mut self.links).links()?;
         (wanted.command, wanted.done) = ("mv", "moved");
         wanted.stat = self.objects.stat;
-        (wanted.explain, wanted.priority) = (self.limits.explain, self.limits.priority);
+        (wanted.explain, wanted.proves) = (self.limits.explain, self.limits.prove);
+        wanted.priority = self.limits.priority;
         wanted.resume = "each file is complete, at its source or its target; move the rest with \
                          hakobu sync -aHAX --remove-source-files";
         wanted.unfinished = UnfinishedFile::Discarded;

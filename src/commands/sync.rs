@@ -248,7 +248,8 @@ impl SyncArgs {
         Ok((spec, self.wanted, self.cluster))
     }
 
-    /// Returns the target of each directory of an upload: aws and s5cmd copy `DIR` into `p`, rsync into `p/DIR`.
+    /// Returns the target of each directory that goes to or comes from S3: aws and s5cmd copy `DIR` into `p`, rsync into
+    /// `p/DIR`.
     fn directory_targets(
         &self,
         sources: &Sources,
@@ -258,7 +259,9 @@ impl SyncArgs {
         let is_watched = self.policy.dry_run || std::io::stderr().is_terminal();
         let is_quiet = self.wanted.quiet || self.wanted.json || self.policy.list_only;
         let is_upload = target.is_s3() && !sources.are_s3();
-        match is_watched && !is_quiet && is_upload && !relative && self.policy.recurse {
+        let is_download = sources.are_s3() && !target.is_s3() && std::io::stderr().is_terminal();
+        let is_meant = is_upload || is_download;
+        match is_watched && !is_quiet && is_meant && !relative && self.policy.recurse {
             true => folder_targets(sources, target, Some(true)),
             false => Vec::new(),
         }
@@ -442,7 +445,8 @@ impl SyncArgs {
         self.doubt(&doubtful.unwrap_or_default());
         let wanted = &mut self.wanted;
         wanted.styled = self.filters.is_styled();
-        (wanted.explain, wanted.priority) = (self.limits.explain, self.limits.priority);
+        (wanted.explain, wanted.proves) = (self.limits.explain, self.limits.prove);
+        wanted.priority = self.limits.priority;
         wanted.language = self.limits.language;
         wanted.unchanged = self.itemize > 1 || verbosity > 1;
         // rsync prints names with `--progress`. On a terminal the bar shows it instead.

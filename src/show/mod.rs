@@ -170,6 +170,8 @@ pub struct ShowOptions {
     pub priority: Priority,
     /// Print the verdict at the end, with all evidence (`--explain`).
     pub explain: bool,
+    /// Print the verdict at the end in one sentence, also without a terminal (`--prove`).
+    pub proves: bool,
     /// Language of the verdict (`--lang`).
     pub language: Language,
     /// Print the totals at the end, also without a terminal.
@@ -568,7 +570,8 @@ impl Show {
             output::message(text.trim_end());
         } else if let Some(found) = &findings.verdict {
             let long = outcome.took >= VERDICT_MIN;
-            if watched && long && !self.wanted.quiet && !self.wanted.explain {
+            let asked = self.wanted.proves && !self.wanted.json;
+            if (watched && long || asked) && !self.wanted.quiet && !self.wanted.explain {
                 output::message(&verdict::sentence(found, self.wanted.language));
             }
         }

@@ -43,8 +43,10 @@ pub fn full(verdict: &Verdict, path: &[TuningStep], language: Language) -> Strin
         })
         .collect();
     if !rows.is_empty() {
-        let head = language
-            .pick(["signal", "value", "threshold", "meaning"], ["指標", "値", "基準", "意味"]);
+        let head = language.pick(
+            ["signal", "value", "threshold", "meaning"],
+            ["指標", "値", "上限・しきい値", "意味"],
+        );
         out.push('\n');
         push_table(&[vec![head.map(str::to_owned)], rows].concat(), &mut out);
     }
@@ -296,7 +298,7 @@ mod tests {
         assert!(text.starts_with("ボトルネック（実験で確認）: CPU（"), "{text}");
         assert!(
             text.contains(
-                "  CPU 使用数                     1.98     2  使用可能な CPU をすべて使用\n"
+                "  使用 CPU 数                    1.98               2  使用可能な CPU をすべて使用\n"
             ),
             "{text}"
         );

@@ -13,6 +13,7 @@ use hakobu_cluster::plan::{COLLECTED, ClusterPlan, Phase};
 use hakobu_cluster::results::{RunResults, RunVerdict, ShardSums};
 use hakobu_core::error::quoted;
 use hakobu_core::language::Language;
+use hakobu_core::number::grouped;
 use hakobu_transfer::journal;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -134,8 +135,10 @@ fn screen(now: &ClusterState, rate: f64, live: bool, language: Language) -> Stri
         (all, _) => planned_bytes as f64 / all as f64 * 100.0,
     };
     let mut out = format!(
-        "{shards} of {}, {entries} of {}, {} of {} bytes ({share:.0}%)\n",
+        "{} of {}, {} of {}, {} of {} bytes ({share:.0}%)\n",
+        grouped(shards as u64),
         things(now.shards as u64, "shard"),
+        grouped(entries),
         things(now.planned_entries, "name"),
         digits.size(planned_bytes),
         digits.size(now.planned_bytes),

@@ -83,6 +83,8 @@ pub enum CpuChange {
     Affinity(f64),
     /// More of them, with more jobs.
     MoreWithJobs,
+    /// Fewer other processes, or more CPUs.
+    FewerOthersOrMore,
     /// More of them.
     More,
 }
@@ -164,6 +166,7 @@ fn help(v: &View<'_>, resource: Resource) -> Help {
 fn cpus(v: &View<'_>) -> Help {
     let f = v.f;
     let others = f.machine_used.map_or(0.0, |all| all - f.cpu_used);
+    let others_cpus = (others >= 0.25 * v.allowed()).then_some(others);
     // A thread that never waits uses one CPU, however many there are.
     let alone = f.about == About::Command && f.thread_used.is_some_and(|used| used >= CPU_FULL);
     let change = if alone && f.run_delay.is_none_or(|delay| delay < RUN_DELAY) {
@@ -176,10 +179,11 @@ fn cpus(v: &View<'_>) -> Help {
         CpuChange::Affinity(f.machine_cpus.unwrap_or_default())
     } else if f.cpus <= 1.2 && f.jobs_fixed && f.jobs < 1.5 && !v.jobs_bring_nothing() {
         CpuChange::MoreWithJobs
+    } else if others_cpus.is_some() {
+        CpuChange::FewerOthersOrMore
     } else {
         CpuChange::More
     };
-    let others_cpus = (others >= 0.25 * v.allowed()).then_some(others);
     Help::Cpus { change, others_cpus, until: next_ceiling(v) }
 }
 

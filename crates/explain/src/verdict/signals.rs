@@ -260,6 +260,12 @@ fn step(value: f64, steps: &[(f64, Statement)], below: Statement) -> Statement {
 }
 
 impl View<'_> {
+    /// True if a rate limit that the user set holds the transfer back.
+    fn limit_reached(&self) -> bool {
+        let reached = |of: &UserLimit| of.reached >= REACHED * of.limit;
+        self.f.limits.iter().any(reached) || self.share(&[Phase::Limit]) >= 0.3
+    }
+
     /// Meaning of a signal for the limit, in a few words. What it says has to be true of the number beside it: between
     /// "always" and "never" there is a third statement.
     fn says(&self, of: &Evidence) -> Statement {
@@ -385,6 +391,10 @@ impl View<'_> {
                 &[(BACKLOG_BYTES, Statement::PacketsQueued), (1.0, Statement::FewPacketsQueued)],
                 Statement::NoPacketsQueued,
             ),
+            // A rate limit of ours holds back what is sent and received between a request and its response.
+            "answer_ms" if share >= 1.2 && self.limit_reached() => {
+                Statement::ResponsesAwaitOwnLimit
+            }
             "answer_ms" => step(
                 share,
                 &[(2.0, Statement::RequestsQueueAtServer), (1.2, Statement::ResponsesSlower)],
@@ -421,7 +431,7 @@ impl View<'_> {
             }
             _ => step(
                 value,
-                &[(0.5, Statement::MostOfTheTime), (0.005, Statement::PartOfTheTime)],
+                &[(0.5, Statement::MostOfTheTime), (0.05, Statement::PartOfTheTime)],
                 Statement::HardlyEver,
             ),
         }

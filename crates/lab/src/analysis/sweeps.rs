@@ -4,6 +4,7 @@
 use crate::analysis::fit::{CurveFit, fit};
 use crate::analysis::limits::{LimitingResource, SweepStretch};
 use crate::analysis::quantity::quantity;
+use crate::analysis::statistics::PAIRS_MIN;
 use crate::analysis::view::ResultsView;
 use crate::analysis::{CellSummary, Interval, Sweep, limits};
 use crate::results::Cell;
@@ -190,6 +191,8 @@ pub(super) fn sweep(view: &ResultsView<'_>, row: &SweepRow<'_>, cells: &[CellSum
     let work = first.and_then(|cell| view.work_for(cell));
     let limiting: Vec<(f64, &LimitingResource)> =
         row.cells.iter().filter_map(|cell| Some((cell.x?, &of(cell)?.limiting))).collect();
+    let few_runs = row.cells.iter().filter_map(|cell| of(cell)).any(|of| of.runs < PAIRS_MIN);
+    let knee = knee(&points, view.more_is_better()).map(|knee| Knee { few_runs, ..knee });
     let stretches: Vec<SweepStretch> = match view.is_parallel() {
         true => limits::stretches(&limiting),
         false => Vec::new(),
@@ -198,7 +201,7 @@ pub(super) fn sweep(view: &ResultsView<'_>, row: &SweepRow<'_>, cells: &[CellSum
         group: row.group.to_owned(),
         series: row.series.clone(),
         cells: row.cells.iter().map(|cell| cell.id).collect(),
-        knee: knee(&points, view.more_is_better()),
+        knee,
         fit: fit.map(|fit| CurveFit { work, ..fit }),
         rate_unit: first.map_or(String::new(), |cell| view.rate_unit(cell)),
         stretches,
@@ -221,6 +224,8 @@ pub struct Knee {
     pub share: f64,
     /// True if only the end of the sweep is within 3 % of the best, so that a larger x may be better.
     pub at_edge: bool,
+    /// True if a point of the sweep has too few runs for a conclusion.
+    pub few_runs: bool,
 }
 
 /// Finds the fewest x within 3 % of the best. Takes x and the measured value (> 0), in any order. `None` with
@@ -254,5 +259,12 @@ pub fn knee(points: &[(f64, Interval)], more_is_better: bool) -> Option<Knee> {
         mid >= 1.0 - WITHIN || lent
     };
     let (x, at) = *points.iter().find(|(_, of)| is_within(of))?;
-    Some(Knee { x, best_x, value: at.mid, share: share(at.mid), at_edge: x >= last })
+    Some(Knee {
+        x,
+        best_x,
+        value: at.mid,
+        share: share(at.mid),
+        at_edge: x >= last,
+        few_runs: false,
+    })
 }

@@ -270,7 +270,9 @@ fn bottleneck(
 
 /// Prediction of the first fit for twice the largest x.
 fn prediction(sweeps: &[&Sweep], is_alone: bool) -> Option<Finding> {
-    let sweep = sweeps.iter().find(|sweep| sweep.fit.is_some())?;
+    let is_sure =
+        |sweep: &&&Sweep| sweep.fit.is_some() && sweep.knee.is_none_or(|knee| !knee.few_runs);
+    let sweep = sweeps.iter().find(is_sure)?;
     let fit = sweep.fit.as_ref()?;
     Some(Finding::Prediction {
         series: if is_alone { String::new() } else { sweep.series.clone() },

@@ -285,6 +285,8 @@ impl Sentences<'_> {
             let (x, value) = (self.x(knee.x), self.unit.text(knee.value));
             let many = self.is_many(knee.x);
             let said = match (knee.at_edge, knee.x < knee.best_x) {
+                (_, true) if knee.few_runs => with(w.near_best_of_few, &[&x, &value]),
+                (_, false) if knee.few_runs => with(w.best_of_few, &[&x, &value]),
                 (true, _) if many => with(w.edge_many, &[&x, &value]),
                 (true, _) => with(w.edge_one, &[&x, &value]),
                 (false, true) => {
@@ -299,6 +301,7 @@ impl Sentences<'_> {
                     let subject = proofs.first().map_or(String::new(), |of| self.subject(of));
                     with(w.edge_proven, &[&said, &subject, &self.effects(proofs)])
                 }
+                Some(_) if knee.few_runs => said,
                 // Nothing is known beyond the end.
                 Some(_) if knee.at_edge => said,
                 Some(BeyondKnee::Proven(proofs)) => {

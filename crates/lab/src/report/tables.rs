@@ -68,7 +68,10 @@ pub(super) fn times(
     };
     let mut table = ReportTable { is_compact: true, ..ReportTable::new(caption, &heads) };
     for line in &lines {
-        let knee = line.sweep.and_then(|sweep| sweep.knee.as_ref()).filter(|knee| !knee.at_edge);
+        let knee = line
+            .sweep
+            .and_then(|sweep| sweep.knee.as_ref())
+            .filter(|knee| !knee.at_edge && !knee.few_runs);
         let best = facts.best(&line.cells).map(|cell| cell.id);
         for cell in &line.cells {
             let is_shown = extent != TimesExtent::Best || Some(cell.id) == best;

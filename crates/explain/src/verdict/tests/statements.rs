@@ -54,6 +54,7 @@ fn is_true(says: Statement, signal: &str, value: f64, limit: f64) -> Option<bool
         Statement::IsPartlyBottleneck => (0.1..0.7).contains(&value),
         Statement::IsNoBottleneck => value < 0.1,
         Statement::RequestsQueueAtServer => share >= 2.0,
+        Statement::ResponsesAwaitOwnLimit => share >= 1.2,
         Statement::ResponsesSlower => (1.2..2.0).contains(&share),
         Statement::ResponsesFast => share < 1.2,
         Statement::RoundTripsLong => share >= 3.0,
@@ -76,8 +77,8 @@ fn is_true(says: Statement, signal: &str, value: f64, limit: f64) -> Option<bool
         Statement::CpusStolen => share >= 1.0,
         Statement::FewCpusStolen => share < 1.0,
         Statement::MostOfTheTime => value >= 0.5,
-        Statement::PartOfTheTime => value > 0.0 && value < 0.5,
-        Statement::HardlyEver => value < 0.01,
+        Statement::PartOfTheTime => (0.05..0.5).contains(&value),
+        Statement::HardlyEver => value < 0.05,
         // Between the two ends of its signal.
         _ if statement_words(says, Language::English).ends_with(" at times") => {
             value > 0.0 && signal.ends_with("_share")

@@ -110,6 +110,7 @@ impl VerdictWords for English {
             Statement::FewPacketsQueued => "few packets queue at the interface",
             Statement::NoPacketsQueued => "no packets queue",
             Statement::RequestsQueueAtServer => "requests queue at the server",
+            Statement::ResponsesAwaitOwnLimit => "includes waits for the limit that was set",
             Statement::ResponsesSlower => "responses slower than the fastest",
             Statement::ResponsesFast => "latency unchanged",
             Statement::ServerThrottles => "throttling (503 or 429)",
@@ -441,6 +442,7 @@ fn cpus(change: CpuChange, others_cpus: Option<f64>, until: Option<&NextCeiling>
             format!("More of the machine's {all:.0} CPUs (affinity) would help")
         }
         CpuChange::MoreWithJobs => "More cores would help, with more jobs (-j)".to_owned(),
+        CpuChange::FewerOthersOrMore => "Fewer other processes or more cores would help".to_owned(),
         CpuChange::More => "More cores would help".to_owned(),
     };
     let others = others_cpus.map(|cpus| format!(" (other processes use {cpus:.1} CPUs)"));

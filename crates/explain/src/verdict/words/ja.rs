@@ -110,6 +110,7 @@ impl VerdictWords for Japanese {
             Statement::FewPacketsQueued => "インターフェースの滞留はわずか",
             Statement::NoPacketsQueued => "パケットの滞留なし",
             Statement::RequestsQueueAtServer => "サーバーに要求がたまっている",
+            Statement::ResponsesAwaitOwnLimit => "設定した上限による待ちを含む",
             Statement::ResponsesSlower => "最速の応答より遅い",
             Statement::ResponsesFast => "レイテンシーは変わらず",
             Statement::ServerThrottles => "スロットリングあり（503、429）",
@@ -134,28 +135,28 @@ impl VerdictWords for Japanese {
     fn signal(&self, of: &Evidence) -> String {
         let name = name(of);
         match &*of.signal {
-            "cpu_used_cpus" => "CPU 使用数".to_owned(),
-            "machine_used_cpus" => "全プロセスの CPU 使用数".to_owned(),
-            "cpu_busy_share" => format!("最も忙しい CPU（{name}）"),
+            "cpu_used_cpus" => "使用 CPU 数".to_owned(),
+            "machine_used_cpus" => "全プロセスの使用 CPU 数".to_owned(),
+            "cpu_busy_share" => format!("使用率が最も高い CPU（{name}）"),
             "stolen_cpus" => "ハイパーバイザーに奪われた CPU 数".to_owned(),
             "run_delay_share" => "実行可能時間のうちの CPU 待ち".to_owned(),
             "cpu_pressure_share" => "CPU プレッシャー (PSI)".to_owned(),
             "quota_throttled_share" => "CPU クォータで制限された周期".to_owned(),
-            "thread_used_cpus" => "最も忙しいスレッドの CPU 使用数".to_owned(),
+            "thread_used_cpus" => "使用率が最も高いスレッド（CPU 数）".to_owned(),
             "blocked_share" => "スレッドがブロックされた時間".to_owned(),
             "io_pressure_share" => "I/O プレッシャー (PSI)".to_owned(),
             "memory_pressure_share" => "メモリプレッシャー (PSI)".to_owned(),
             "io_blocked_tasks" => "I/O でブロックされたタスク".to_owned(),
             "iowait_share" => "iowait".to_owned(),
             "lock_waits_share" => "ロック待ちのあったサンプル".to_owned(),
-            "disk_read_iops" => format!("{name} の読み込み回数（毎秒）"),
-            "disk_write_iops" => format!("{name} の書き込み回数（毎秒）"),
+            "disk_read_iops" => format!("{name} の読み込み（IOPS）"),
+            "disk_write_iops" => format!("{name} の書き込み（IOPS）"),
             "disk_iops" => format!("{name} の IOPS"),
             "disk_read_bytes_per_s" => format!("{name} の読み込み速度"),
             "disk_write_bytes_per_s" => format!("{name} の書き込み速度"),
             "disk_bytes_per_s" => format!("{name} のスループット"),
             "disk_busy_share" => format!("{name} の使用率"),
-            "disks_busy_share" => "最も忙しいディスクの使用率".to_owned(),
+            "disks_busy_share" => "ディスクの最大使用率".to_owned(),
             "disk_queue" => format!("{name} の処理中の要求"),
             "dirty_bytes" => "ダーティページ".to_owned(),
             "link_bytes_per_s" => "回線のスループット".to_owned(),
@@ -198,7 +199,7 @@ impl VerdictWords for Japanese {
             "cpu_pressure_share" => format!("CPU 待ちのタスクがある時間 {value}"),
             "quota_throttled_share" => format!("CPU クォータの周期の {value} で制限"),
             "thread_used_cpus" => {
-                format!("最も忙しいスレッドの CPU 使用率 {}", percent(of.value))
+                format!("スレッドの最大 CPU 使用率 {}", percent(of.value))
             }
             "blocked_share" => format!("スレッドのブロック {value}"),
             "io_pressure_share" => format!("I/O 待ちのタスクがある時間 {value}"),
@@ -206,8 +207,8 @@ impl VerdictWords for Japanese {
             "io_blocked_tasks" => format!("I/O でブロックされたタスク {value}"),
             "iowait_share" => format!("iowait {value}"),
             "lock_waits_share" => format!("ロック待ちのあったサンプル {value}"),
-            "disk_read_iops" => format!("{name} の読み込み毎秒 {share} / {limit} 回"),
-            "disk_write_iops" => format!("{name} の書き込み毎秒 {share} / {limit} 回"),
+            "disk_read_iops" => format!("{name} の読み込み {share} / {limit} IOPS"),
+            "disk_write_iops" => format!("{name} への書き込み {share} / {limit} IOPS"),
             "disk_iops" if name.is_empty() => format!("{share} / {limit} IOPS"),
             "disk_iops" => format!("{name} で {share} / {limit} IOPS"),
             "disk_read_bytes_per_s" => format!("{name} の読み込み {share} / {limit}"),
@@ -217,7 +218,7 @@ impl VerdictWords for Japanese {
             "disk_busy_share" if name.is_empty() => format!("ディスクの使用率 {value}"),
             "disk_busy_share" => format!("{name} の使用率 {value}"),
             "disks_busy_share" if of.value < 0.05 => "ディスクは空き".to_owned(),
-            "disks_busy_share" => format!("最も忙しいディスクの使用率 {value}"),
+            "disks_busy_share" => format!("ディスクの最大使用率 {value}"),
             "disk_queue" => format!("{name} で処理中の要求 {value}"),
             "dirty_bytes" => format!("ダーティページ {share} / {limit}"),
             "link_bytes_per_s" => format!("回線 {share} / {limit}"),
@@ -231,7 +232,7 @@ impl VerdictWords for Japanese {
             "backlog_bytes" => format!("インターフェースに {value} が滞留"),
             "answer_ms" => format!("応答時間 {value}、最速 {limit}"),
             "throttled_share" => format!("スロットリングされた要求 {value}"),
-            "user_limit_per_s" => format!("{name} の毎秒 {share} / {limit} 回"),
+            "user_limit_per_s" => format!("{name} の {share} / {limit} 回/秒"),
             "user_limit_bytes_per_s" => format!("{name} の {share} / {limit}"),
             "jobs_waiting_share" => format!("各ジョブの待ち時間 {value}"),
             "jobs_elasticity" if of.value <= 0.005 => "並列数を増やしても速くならない".to_owned(),
@@ -290,7 +291,7 @@ impl VerdictWords for Japanese {
                 let (share, limit) = against_limit(of);
                 match &*of.signal {
                     "user_limit_bytes_per_s" => format!("{share} / {limit}"),
-                    _ => format!("毎秒 {share} / {limit} 回"),
+                    _ => format!("{share} / {limit} 回/秒"),
                 }
             }
             Clause::Signal(of) => self.evidence(of),
@@ -333,8 +334,7 @@ impl VerdictWords for Japanese {
     }
 
     fn advice(&self, of: &Advice, open: &[Resource]) -> String {
-        let useless: Vec<&str> = of.useless.iter().map(|of| useless(*of)).collect();
-        let useless = useless.join("、");
+        let useless = useless(&of.useless);
         let help = match &of.help {
             Help::TooLittleWork => return "処理量が少なすぎて判定できません。".to_owned(),
             Help::CommandTooShort => {
@@ -343,7 +343,10 @@ impl VerdictWords for Japanese {
             Help::CommandIdle => {
                 return "コマンドはほとんどの時間スリープしていました。".to_owned();
             }
-            Help::HigherLimit(_) => return "上げると速くなります。".to_owned(),
+            Help::HigherLimit(None) => return "上限を上げると速くなります。".to_owned(),
+            Help::HigherLimit(Some(option)) => {
+                return format!("{option} の値を上げると速くなります。");
+            }
             Help::Unknown { experiments } => {
                 let signals = match open {
                     [] if *experiments => String::new(),
@@ -353,12 +356,8 @@ impl VerdictWords for Japanese {
                         format!("候補は{}ですが、絞り込めません。", spaced(&open.join("、")))
                     }
                 };
-                let useless = match useless.is_empty() {
-                    true => String::new(),
-                    false => format!("{useless}では速くなりません。"),
-                };
                 let experiments = if *experiments {
-                    "--prove を付けると実験で確かめます。"
+                    "--prove を付けて実行すると、実験で原因を絞り込みます。"
                 } else {
                     ""
                 };
@@ -402,10 +401,7 @@ impl VerdictWords for Japanese {
             Help::FasterTarget => "改善するには、より高速なコピー先が必要です".to_owned(),
             Help::MoreMemory => "メモリの上限 (--memory) を上げると速くなります".to_owned(),
         };
-        match useless.is_empty() {
-            true => format!("{help}。"),
-            false => format!("{help}。{useless}では速くなりません。"),
-        }
+        format!("{help}。{useless}")
     }
 }
 
@@ -422,6 +418,9 @@ fn cpus(change: CpuChange, others_cpus: Option<f64>, until: Option<&NextCeiling>
             format!("マシンの {all:.0} CPU をもっと使えるようにすると速くなります（アフィニティ）")
         }
         CpuChange::MoreWithJobs => "コアと並列数 (-j) を共に増やすと速くなります".to_owned(),
+        CpuChange::FewerOthersOrMore => {
+            "ほかのプロセスを減らすか、コアを増やすと速くなります".to_owned()
+        }
         CpuChange::More => "コアを増やすと速くなります".to_owned(),
     };
     let others = others_cpus.map(|cpus| format!("（ほかのプロセスが {cpus:.1} CPU を使用）"));
@@ -432,13 +431,31 @@ fn cpus(change: CpuChange, others_cpus: Option<f64>, until: Option<&NextCeiling>
     format!("{help}{}{}", others.unwrap_or_default(), until.unwrap_or_default())
 }
 
-fn useless(of: Useless) -> &'static str {
-    match of {
-        Useless::Cpus => "CPU の追加",
-        Useless::Disks => "高速なディスク",
-        Useless::Bandwidth => "帯域幅の追加",
-        Useless::Processes => "プロセスの追加だけ",
-        Useless::Jobs => "並列数の追加",
+/// A sentence with the changes without effect; empty without any.
+fn useless(all: &[Useless]) -> String {
+    let more: Vec<&str> = all
+        .iter()
+        .filter_map(|of| match of {
+            Useless::Cpus => Some("CPU"),
+            Useless::Bandwidth => Some("帯域幅"),
+            Useless::Jobs => Some("並列数"),
+            Useless::Disks | Useless::Processes => None,
+        })
+        .collect();
+    let more = match more.as_slice() {
+        [] => None,
+        [one, other] => Some(format!("{}や{other}を増やしても", spaced_end(one))),
+        all => Some(format!("{}を増やしても", spaced_end(&all.join("、")))),
+    };
+    let disks = all.contains(&Useless::Disks).then(|| "ディスクを高速にしても".to_owned());
+    let mut parts: Vec<String> = more.into_iter().chain(disks).collect();
+    if all.contains(&Useless::Processes) {
+        let particle = if parts.is_empty() { "は" } else { "も" };
+        parts.push(format!("プロセスを増やすだけで{particle}"));
+    }
+    match parts.is_empty() {
+        true => String::new(),
+        false => format!("{}速くなりません。", parts.join("、")),
     }
 }
 
@@ -485,6 +502,12 @@ fn changed(resource: &str) -> String {
         other => other,
     };
     spaced(what)
+}
+
+/// Sets a space after a part that ends with a Latin word.
+fn spaced_end(part: &str) -> String {
+    let is_latin = part.chars().next_back().is_some_and(|c| c.is_ascii());
+    format!("{part}{}", if is_latin { " " } else { "" })
 }
 
 /// Sets spaces between Japanese text and Latin words at the ends of a part.

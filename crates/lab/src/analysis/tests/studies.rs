@@ -70,11 +70,9 @@ fn a_two_cpus_stop_gaining_and_the_disk_is_not_why() {
     // 98 % of two CPUs from 16 jobs on.
     assert_eq!(found.cells[4].limiting.level, Level::AtLimit);
     let verdict = words.verdict.join(" ");
-    for part in
-        ["3000 IOPS: 16 jobs are enough (17.2 s, 99.8% of peak)", "bottleneck beyond that: CPU ("]
-    {
-        assert!(verdict.contains(part), "{part}: {verdict}");
-    }
+    // The study has one run of each.
+    let part = "3000 IOPS: 16 jobs came within 3% of the best (17.2 s), in too few runs to be sure";
+    assert!(verdict.contains(part), "{part}: {verdict}");
     // Twice the IOPS: one run each is not proof, but the number is reported.
     let iops = found.proofs.iter().find(|of| of.changed == "iops").unwrap();
     assert!(iops.elasticity.mid.abs() < 0.1, "{iops:?}");

@@ -251,6 +251,8 @@ pub(super) const EN: ReportWords = ReportWords {
     value_at: "{} with {}",
     enough_one: "{} is enough ({}, {} of peak)",
     enough_many: "{} are enough ({}, {} of peak)",
+    near_best_of_few: "{} came within 3% of the best ({}), in too few runs to be sure",
+    best_of_few: "{} did best ({}), in too few runs to be sure",
     best_one: "{} is fastest ({})",
     best_many: "{} are fastest ({})",
     edge_one: "{} is fastest ({}) and the most that was tried; more may be faster",

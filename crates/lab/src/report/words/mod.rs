@@ -76,7 +76,7 @@ words! {
     // Conclusions.
     no_result noisy too_noisy alone fastest tied tied_far tied_next ahead_unsure in_group best_of_groups
     all_groups all_groups_by some_groups in_count lead_noise lead_noise_group groups_few all_few value_at
-    enough_one enough_many best_one best_many edge_one edge_many beyond_proven beyond_signals
+    enough_one enough_many near_best_of_few best_of_few best_one best_many edge_one edge_many beyond_proven beyond_signals
     bottleneck_of_line no_effect_line no_effect_times
     limit_level limit_evidence limit_unknown limit_unknown_evidence limit_open
     range_at range_to range_from range_between range_else stretch stretch_unknown
