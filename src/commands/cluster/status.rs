@@ -136,7 +136,7 @@ fn screen(now: &ClusterState, rate: f64, live: bool, language: Language) -> Stri
     };
     let mut out = format!(
         "{} of {}, {} of {}, {} of {} bytes ({share:.0}%)\n",
-        grouped(shards as u64),
+        grouped(shards),
         things(now.shards as u64, "shard"),
         grouped(entries),
         things(now.planned_entries, "name"),
