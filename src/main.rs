@@ -40,6 +40,7 @@ use commands::{
     bucket_version, buckets, cat, cluster, completions, cp, du, head, ls, manual, mpu, mv, pipe,
     presign, rm, run, sync, topics, verify,
 };
+use hakobu_core::language::Language;
 use objects::ObjectArgs;
 use show::output;
 use std::ffi::{OsStr, OsString};
@@ -348,7 +349,7 @@ fn language() -> Result<Option<&'static str>, String> {
     let Some(named) = std::env::var_os(LANGUAGE).filter(|named| !named.is_empty()) else {
         return Ok(None);
     };
-    let code = ["en", "ja"].into_iter().find(|code| named == *code);
+    let code = named.to_str().and_then(Language::of_code).map(Language::code);
     let unknown = || format!("{LANGUAGE} is '{}': set it to en or ja", named.display());
     code.map(Some).ok_or_else(unknown)
 }

@@ -5,6 +5,7 @@ use super::tool::{carry_out, random_key};
 use crate::cli::{Opt, OptArg, Table, Typed, flag, parts, put, value};
 use crate::exit;
 use crate::files::{Target, is_stdout, or_stdout};
+use crate::limits::parse_language;
 use crate::show::progress::{Progress, ProgressForm};
 use hakobu_core::meter::Meter;
 use hakobu_lab::analysis::ranking::Baseline;
@@ -79,12 +80,8 @@ const OPTIONS: &[Opt<ReportOptions>] = &[
         let format = known.ok_or_else(|| arg.refuse("give html, md, csv, json, svg or png"))?;
         put(&mut it.format, Some(format))
     }),
-    value("lang", None, "LANG", "language of the text: en (default, or $HAKOBU_LANG) or ja").reads(
-        |it, arg| {
-            let known = arg.value.to_str().and_then(Language::of_code);
-            put(&mut it.lang, known.ok_or_else(|| arg.refuse("give en or ja"))?)
-        },
-    ),
+    value("lang", None, "LANG", "language of the text: en (default, or $HAKOBU_LANG) or ja")
+        .reads(|it, arg| put(&mut it.lang, parse_language(arg)?)),
     value(
         "baseline",
         None,

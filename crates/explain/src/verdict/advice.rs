@@ -1,8 +1,8 @@
 //! Advice of a verdict: the change that would help, and changes without effect. Facts only; the words are elsewhere.
 
-use crate::verdict::facts::{CPU_FULL, View};
+use crate::verdict::facts::{CPU_FULL, REACHED, View};
 use crate::verdict::rules::RUN_DELAY;
-use crate::verdict::{About, Resource, UserLimit};
+use crate::verdict::{About, Resource};
 
 /// Advice of a verdict.
 #[derive(Clone, Debug, PartialEq)]
@@ -155,8 +155,8 @@ fn help(v: &View<'_>, resource: Resource) -> Help {
         Resource::Source => Help::FasterSource,
         Resource::Target => Help::FasterTarget,
         Resource::UserLimit => {
-            let most = |limit: &&UserLimit| limit.reached >= 0.95 * limit.limit;
-            Help::HigherLimit(v.f.limits.iter().find(most).map(|limit| limit.option))
+            let reached = v.f.limits.iter().find(|limit| limit.is_reached(REACHED));
+            Help::HigherLimit(reached.map(|limit| limit.option))
         }
         Resource::Own => Help::MoreMemory,
         Resource::None => Help::Unknown { experiments: false },

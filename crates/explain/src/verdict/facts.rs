@@ -238,6 +238,13 @@ pub struct UserLimit {
     pub reached: f64,
 }
 
+impl UserLimit {
+    /// Returns whether the rate is at least this share of the limit.
+    pub(crate) fn is_reached(&self, share: f64) -> bool {
+        self.limit > 0.0 && self.reached >= share * self.limit
+    }
+}
+
 /// Result of an experiment that changed one resource.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Experiment {

@@ -210,7 +210,7 @@ fn candidates(facts: &Facts, jobs: usize) -> Vec<Candidate> {
     if v.cpu_free() && jobs > 0 && other > 0 {
         add(Resource::Latency, other as f64 / jobs as f64, ProofTrial::Jobs(other));
     }
-    if facts.limits.iter().any(|limit| limit.reached >= 0.9 * limit.limit) {
+    if facts.limits.iter().any(|limit| limit.is_reached(0.9)) {
         add(Resource::UserLimit, 0.5, ProofTrial::Limits(0.5));
     }
     let cpus = v.allowed() as usize;

@@ -62,8 +62,7 @@ fn user_limit_(v: &View<'_>) -> Option<Claim> {
     // While the number of jobs is tried out, there may be too few of them at times. Where CPUs are short, it may be these.
     let has_cpus = v.f.run_delay.unwrap_or(0.0) < RUN_DELAY;
     let least = if waits >= LIMIT_WAITS_MOST && has_cpus { NEARLY_REACHED } else { REACHED };
-    let most = |limit: &&crate::verdict::UserLimit| limit.reached >= least * limit.limit;
-    let limit = v.f.limits.iter().filter(|limit| limit.limit > 0.0).find(most)?;
+    let limit = v.f.limits.iter().find(|limit| limit.is_reached(least))?;
     let evidence = [Some(user_limit(limit)), Some(v.phase(Phase::Limit))];
     claim(Resource::UserLimit, Level::AtLimit, evidence)
 }

@@ -262,8 +262,8 @@ fn step(value: f64, steps: &[(f64, Statement)], below: Statement) -> Statement {
 impl View<'_> {
     /// True if a rate limit that the user set holds the transfer back.
     fn limit_reached(&self) -> bool {
-        let reached = |of: &UserLimit| of.reached >= REACHED * of.limit;
-        self.f.limits.iter().any(reached) || self.share(&[Phase::Limit]) >= 0.3
+        self.f.limits.iter().any(|limit| limit.is_reached(REACHED))
+            || self.share(&[Phase::Limit]) >= 0.3
     }
 
     /// Meaning of a signal for the limit, in a few words. What it says has to be true of the number beside it: between

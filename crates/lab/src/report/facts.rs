@@ -30,6 +30,14 @@ pub(super) struct ToolLine<'a> {
     pub(super) sweep: Option<&'a Sweep>,
 }
 
+impl ToolLine<'_> {
+    /// x of the knee, where enough runs show it and more was tried.
+    pub(super) fn marked_x(&self) -> Option<f64> {
+        let knee = self.sweep?.knee.filter(|knee| !knee.at_edge && !knee.few_runs);
+        knee.map(|knee| knee.x)
+    }
+}
+
 impl<'a> ReportFacts<'a> {
     pub(super) fn header(&self) -> &'a ResultsHeader {
         &self.results.header

@@ -124,11 +124,8 @@ fn swept(facts: &ReportFacts<'_>, lines: &[ToolLine<'_>], words: &'static Report
         if !points.is_empty() {
             series.push(series_without_name(color, SeriesForm::Intervals, bars));
         }
-        let knee = line
-            .sweep
-            .and_then(|sweep| sweep.knee.as_ref())
-            .filter(|knee| !knee.at_edge && !knee.few_runs);
-        let at_knee = points.iter().filter(|(x, _)| knee.is_some_and(|knee| knee.x == *x));
+        let knee = line.marked_x();
+        let at_knee = points.iter().filter(|(x, _)| knee == Some(*x));
         knees.extend(at_knee.map(|(x, (_, mid, _))| (*x, *mid)));
         let points: Vec<(f64, f64)> = points.iter().map(|(x, (_, mid, _))| (*x, *mid)).collect();
         // A tool that does not depend on x is a horizontal line.

@@ -68,10 +68,7 @@ pub(super) fn times(
     };
     let mut table = ReportTable { is_compact: true, ..ReportTable::new(caption, &heads) };
     for line in &lines {
-        let knee = line
-            .sweep
-            .and_then(|sweep| sweep.knee.as_ref())
-            .filter(|knee| !knee.at_edge && !knee.few_runs);
+        let knee = line.marked_x();
         let best = facts.best(&line.cells).map(|cell| cell.id);
         for cell in &line.cells {
             let is_shown = extent != TimesExtent::Best || Some(cell.id) == best;
@@ -87,7 +84,7 @@ pub(super) fn times(
                 None if is_swept => NONE.to_owned(),
                 None => facts.setting(cell),
             };
-            let mark = knee.is_some_and(|knee| Some(knee.x) == cell.x);
+            let mark = knee.is_some() && knee == cell.x;
             let setting = if mark { format!("{setting} ◂") } else { setting };
             let mut row = vec![line.series.to_owned(), setting];
             let shown = |unit: &MetricUnit, value: &Interval| enough_runs(of.runs, unit, value);
