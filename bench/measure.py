@@ -74,11 +74,13 @@ class Contender:
 class Bench:
     """Where to work, how many rounds, and where raw numbers go."""
 
+    HEAD = "series round place contender code wall_s flushed_s user_s sys_s rss_kib"
+    TABLE = "raw.tsv"
+
     def __init__(self, work, results, rounds, scale):
         self.work, self.rounds, self.scale = work, rounds, scale
         self.results = results
-        head = "series round place contender code wall_s flushed_s user_s sys_s rss_kib"
-        self.raw = open_table(results, "raw.tsv", head)
+        self.raw = open_table(results, self.TABLE, self.HEAD)
 
     def run(self, words, flush=None):
         report = os.path.join(self.work, "report")
@@ -93,6 +95,10 @@ class Bench:
         fields = open(report).read().split()
         return Run(int(fields[0]), *map(float, fields[1:5]), int(fields[5]))
 
+    def cells(self, run):
+        """The columns of a run in the table of raw numbers, after its exit code."""
+        return [f"{x:.6f}" for x in (run.wall, run.flushed, run.user, run.system)] + [run.rss_kib]
+
     def interleave(self, series, contenders, prepare, check=None, flush=None, rounds=None):
         """Runs all contenders `rounds` times in turn, after a round -1 that only warms up and after which
         `check(contender)` says what is wrong with the result, or nothing. `prepare(contender)` comes
@@ -105,9 +111,7 @@ class Bench:
                     continue
                 prepare(contender)
                 run = self.run(contender.words, flush)
-                row = [series, number, place, contender.name, run.code]
-                row += [f"{x:.6f}" for x in (run.wall, run.flushed, run.user, run.system)]
-                row.append(run.rss_kib)
+                row = [series, number, place, contender.name, run.code, *self.cells(run)]
                 self.raw.write("\t".join(map(str, row)) + "\n")
                 wrong = f"exit code {run.code}" if run.code else None
                 if not wrong and check and number < 0:

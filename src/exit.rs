@@ -7,6 +7,8 @@ pub const OK: u8 = 0;
 
 /// `sync`: invalid command line.
 pub const SYNC_USAGE: u8 = 1;
+/// The other end does not allow it.
+pub const SYNC_UNSUPPORTED: u8 = 4;
 /// `sync`: reading or writing failed so that continuing is pointless (disk full).
 pub const SYNC_IO: u8 = 11;
 /// `sync`: interrupted by a signal (a second one ends it at once, with the same code).

@@ -43,7 +43,12 @@ pub struct Filters {
     pub nul: bool,
     /// `--filter-style`, if it was given.
     style: Option<Style>,
+    /// Names and texts of the rule files of the near end, for the agent of another machine.
+    pub told: Option<HashMap<Vec<u8>, Vec<u8>>>,
 }
+
+/// Names and texts of rule files.
+pub type RuleFiles = Vec<(Vec<u8>, Vec<u8>)>;
 
 parts!(Filters {});
 
@@ -226,6 +231,27 @@ impl Filters {
     /// # Errors
     /// A rule file that cannot be read (code 11) or an invalid rule (code 1).
     pub fn build(&self, context: &Context) -> Result<Option<Arc<Filter>>, Fatal> {
+        self.build_from(context, &mut Vec::new())
+    }
+
+    /// As [`Filters::build`]; adds the rule files that were read, for another machine.
+    pub fn build_from(
+        &self,
+        context: &Context,
+        files: &mut RuleFiles,
+    ) -> Result<Option<Arc<Filter>>, Fatal> {
+        let mut read_file = |name: &[u8]| -> std::io::Result<Vec<u8>> {
+            match &self.told {
+                Some(told) => {
+                    told.get(name).cloned().ok_or_else(|| std::io::ErrorKind::NotFound.into())
+                }
+                None => {
+                    let text = names::read(OsStr::from_bytes(name), &context.links, self.nul)?;
+                    files.push((name.to_vec(), text.clone()));
+                    Ok(text)
+                }
+            }
+        };
         let mut builder = FilterBuilder::default();
         builder.delete_excluded(context.delete_excluded);
         builder.from0(self.nul);
@@ -244,8 +270,8 @@ impl Filters {
         }
         for (rule, typed) in self.rules.iter().filter(|_| style == Style::Rsync) {
             let value = typed.as_bytes();
-            let read = || {
-                names::read(typed, &context.links, self.nul)
+            let mut read = || {
+                read_file(value)
                     .map_err(|error| Fatal::new(exit::SYNC_IO, cannot("read", typed, error)))
             };
             let origin = Escape::of_locale().path(Path::new(typed));
@@ -279,8 +305,7 @@ impl Filters {
             let rule = [b"- ", name.as_slice(), b"/"].concat();
             builder.rule(&rule).map_err(|error| wrong(&error))?;
         }
-        let mut read = |name: &[u8]| names::read(OsStr::from_bytes(name), &context.links, self.nul);
-        let filter = builder.build(&mut read).map_err(|error| wrong(&error))?;
+        let filter = builder.build(&mut read_file).map_err(|error| wrong(&error))?;
         Ok((!filter.is_empty()).then(|| Arc::new(filter)))
     }
 }

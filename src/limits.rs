@@ -200,6 +200,8 @@ impl LimitArgs {
             carried: None,
             check_space: false,
             log_file: None,
+            remote: None,
+            packing: None,
             objects: Objects::default(),
         }
     }

@@ -1,4 +1,4 @@
-//! hakobu: a parallel rsync for local file systems and S3.
+//! hakobu: a parallel rsync for local file systems, other machines and S3.
 //!
 //! The program: parses the command line, passes a description of the work to the library `hakobu_transfer`, displays
 //! its events and ends with an exit code. Every command is one file or folder in `commands`; here
@@ -34,12 +34,12 @@ use commands::demo;
 use commands::io;
 #[cfg(feature = "serve")]
 use commands::serve;
+use commands::{
+    agent, bucket_version, buckets, cat, cluster, completions, cp, du, head, ls, manual, mpu, mv,
+    pipe, presign, rm, run, sync, topics, verify,
+};
 #[cfg(feature = "lab")]
 use commands::{bench, compare, report, results, watch};
-use commands::{
-    bucket_version, buckets, cat, cluster, completions, cp, du, head, ls, manual, mpu, mv, pipe,
-    presign, rm, run, sync, topics, verify,
-};
 use hakobu_core::language::Language;
 use objects::ObjectArgs;
 use show::output;
@@ -279,6 +279,7 @@ pub const COMMANDS: &[Command] = &[
     row("presign", "create URLs that give read access to an object", presign::run, &presign::TABLE),
     row("mpu", "list or abort unfinished multipart uploads", mpu::run, &mpu::TABLE),
     row("run", "run commands of a file in parallel, one per line", run::run, &run::TABLE),
+    row("agent", "be the other end of a transfer over ssh", agent::run, &agent::TABLE),
     row("cluster", "spread one transfer over many machines", cluster::run, &cluster::TABLE),
     #[cfg(feature = "lab")]
     row("watch", "run a command and report what limited it", watch::run, &watch::TABLE),

@@ -4,17 +4,17 @@
 use crate::{COMMANDS, Command, OPTIONAL, find};
 
 /// What the program does.
-pub const DESCRIPTION: &str = "hakobu is a parallel rsync for local file systems and S3. It takes the options of rsync, cp, mv, \
+pub const DESCRIPTION: &str = "hakobu is a parallel rsync for local file systems, other machines (ssh) and S3. It takes the options of rsync, cp, mv, \
      rm, du, aws s3 and s5cmd, uses all CPUs, checks what it wrote, and reports what the bottleneck was. It also measures: \
      commands as hyperfine does, disks as fio does.";
 
 /// The first lines of the first screen.
 const OPENING: &str = "\
-hakobu: a parallel rsync for local file systems and S3
+hakobu: a parallel rsync for local file systems, other machines and S3
 
 Usage: hakobu COMMAND [OPTIONS] [PATHS]
 
-  hakobu sync -a src/ /mnt/dst/           copy what is new, as rsync does
+  hakobu sync -a src/ /mnt/dst/           copy what is new (host:dst/ by ssh)
   hakobu cp -r photos s3://bucket/        upload with all CPUs
   hakobu watch -- tar cf src.tar src      run a command, say what limited it
 
@@ -60,7 +60,13 @@ const SUBJECTS: &[(&str, &[OverviewLine])] = &[
             (&["serve"], "serve S3 for tests"),
         ],
     ),
-    ("Many machines", &[(&["cluster"], "spread one transfer over many machines")]),
+    (
+        "Many machines",
+        &[
+            (&["cluster"], "spread one transfer over many machines"),
+            (&["agent"], "be the other end of host:path, over ssh"),
+        ],
+    ),
     (
         "Learn",
         &[

@@ -13,17 +13,25 @@ pub struct Owner {
     pub gid: Option<u32>,
 }
 
+/// Splits the value of `--chown` into its halves; an empty one keeps that half of the source.
+///
+/// # Errors
+/// A sentence for the user.
+pub fn halves(text: &OsStr) -> Result<(&str, &str), String> {
+    let text = text.to_str().ok_or("--chown: names of users and groups are text")?;
+    Ok(text.split_once(':').unwrap_or((text, "")))
+}
+
 /// Parses the value of `--chown` and looks names up in the system's databases.
 ///
 /// # Errors
 /// A sentence for the user.
 pub fn parse(text: &OsStr) -> Result<Owner, String> {
-    let text = text.to_str().ok_or("--chown: names of users and groups are text")?;
-    let (user, group) = text.split_once(':').unwrap_or((text, ""));
+    let (user, group) = halves(text)?;
     let find = |name: &str, names: &Names| match name {
         "" => Ok(None),
         name => match names.id(name) {
-            None => Err(format!("--chown={text}: there is no {} '{name}'", names.what)),
+            None => Err(format!("--chown={}: there is no {} '{name}'", text.display(), names.what)),
             id => Ok(id),
         },
     };
@@ -56,11 +64,11 @@ pub const GROUPS: Names =
     Names { what: "group", id_of: process::gid_of, name_of: process::group_name };
 
 /// Parses the value of `--usermap` or `--groupmap`: comma-separated `FROM:TO`, where FROM is a name, a number, a
-/// range of numbers, `*`, or nothing for the numbers without a name.
+/// range of numbers, `*`, or nothing for the numbers without a name. `is_far`: names are those of another machine.
 ///
 /// # Errors
 /// A sentence for the user.
-pub fn map(option: &str, text: &OsStr, names: &Names) -> Result<IdMap, String> {
+pub fn map(option: &str, text: &OsStr, names: &Names, is_far: bool) -> Result<IdMap, String> {
     let text = text.to_str().ok_or_else(|| format!("--{option}: names are text"))?;
     let mut map = IdMap::default();
     for pair in text.split(',') {
@@ -84,6 +92,10 @@ pub fn map(option: &str, text: &OsStr, names: &Names) -> Result<IdMap, String> {
                 return Err(wrong(
                     "has a wildcard in a name, which is not supported; '*' alone is",
                 ));
+            }
+            (from, None) if is_far && !from.bytes().all(|byte| byte.is_ascii_digit()) => {
+                map.add_named(from, id(to)?);
+                continue;
             }
             (from, None) => {
                 let id = id(from)?;
@@ -123,7 +135,7 @@ mod tests {
 
     #[test]
     fn maps() {
-        let read = |text: &str| map("usermap", OsStr::new(text), &USERS);
+        let read = |text: &str| map("usermap", OsStr::new(text), &USERS, false);
         let found = read("root:7,10-20:root,*:5").unwrap();
         assert_eq!([found.of(0), found.of(10), found.of(20), found.of(21)], [7, 0, 0, 5]);
         let found = read("0:3,:4").unwrap();
@@ -131,5 +143,9 @@ mod tests {
         for text in ["x", ":no-such-user", "a*:5", "no-such-user:5", "0:no-such-user"] {
             assert!(read(text).unwrap_err().starts_with("--usermap="), "{text}");
         }
+        let far = map("usermap", OsStr::new("no-such-user:5,3:6,:7"), &USERS, true).unwrap();
+        let of = |id, name: &str| far.of_far(id, name.as_bytes());
+        assert_eq!([of(3, "no-such-user"), of(3, "x"), of(4, "x")], [Some(5), Some(6), None]);
+        assert_eq!(of(4, ""), Some(7));
     }
 }

@@ -163,9 +163,8 @@ fn unbuilt_options_are_named() {
             "-N is not supported: Linux cannot set birth times; rsync refuses it there as well",
         ),
         (
-            "-e ssh a b",
-            "-e is not supported: there is no remote shell and no daemon; SRC and DST are local paths (a \
-             mounted file system is one) or s3://",
+            "--password-file=p a b",
+            "--password-file is not supported: there is no rsync daemon; HOST:PATH uses ssh",
         ),
         ("--nosuch a b", "unexpected argument '--nosuch' found (hakobu sync --help)"),
         ("--exclude", "--exclude needs a value: --exclude PATTERN (hakobu sync --help)"),
@@ -395,12 +394,12 @@ fn options_without_effect_are_noted_once() {
         let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
         table("sync").parse(&words).unwrap().note()
     };
-    let note = typed("-avz --zl=3 --timeout=5 --max-alloc=1g --timeout=6 s d").unwrap();
+    let note = typed("-av --zt=3 -B9 --port=5 --max-alloc=1g --port=6 s d").unwrap();
     assert_eq!(
         note,
-        "note: without effect here: -z, --compress-level (no remote shell or daemon, so nothing is \
-         compressed on the way); --max-alloc (no file list is built); --timeout (no \
-         remote shell or daemon)"
+        "note: without effect here: --compress-threads (each sender compresses what it sends); -B \
+         (files are copied whole between local paths); --max-alloc (no file list is built); --port \
+         (no rsync daemon)"
     );
     assert_eq!(typed("-av s d"), None);
 }

@@ -1,6 +1,7 @@
 //! `hakobu cp`: cp's command line on hakobu's engine.
 
 use super::operands::{Operands, folder_targets, operands, without_slashes};
+use super::remote::{self, RemoteArgs};
 use super::session::{Session, merge_outcomes};
 use super::tool::{carry_out, end_with};
 use super::{cat, pipe};
@@ -12,13 +13,14 @@ use crate::limits::{self, LimitArgs};
 use crate::objects::{self, Concerned, ObjectArgs, is_s3, url};
 use crate::show::{Line, ShowOptions, UnfinishedFile, ask};
 use crate::{backups, exit, names};
-use hakobu_core::error::{Cause, ErrorClass, Operation, Problem};
+use hakobu_core::error::{Cause, ErrorClass, Fatal, Operation, Problem};
 use hakobu_core::event::{Event, Listener};
 use hakobu_sys::paths::Links;
-use hakobu_transfer::location::Sources;
+use hakobu_transfer::far::TaskOption;
+use hakobu_transfer::location::{Side, Sources};
 use hakobu_transfer::object::list::Pattern;
 use hakobu_transfer::policy::{ChmodRules, Content, Policy, Reflink, Sparse, Symlinks};
-use hakobu_transfer::run::{Layout, Outcome, Spec};
+use hakobu_transfer::run::{AgentTask, Layout, Outcome, Spec};
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::os::unix::ffi::OsStringExt;
@@ -56,6 +58,11 @@ pub fn parse_work(arguments: &[OsString]) -> Result<CpWork, Refused> {
         return Ok(CpWork::Stream(stream));
     }
     let (spec, wanted) = read_plan(&typed).map_err(Refused::Usage)?;
+    if spec.remote.is_some() {
+        return Err(Refused::Usage(
+            "another machine is not supported here: run the line itself".into(),
+        ));
+    }
     Ok(CpWork::Copy(typed.options, Box::new(spec), Box::new(wanted)))
 }
 
@@ -67,26 +74,35 @@ fn copy(mut spec: Spec, mut wanted: ShowOptions) -> u8 {
         Err(code) => return code,
     };
     let mut before = Outcome::default();
+    if spec.remote.as_ref().is_none_or(|remote| remote.side == Side::Target) {
+        before.totals.failed = refuse_folders(&mut spec, &session.show);
+    }
+    let outcome =
+        if spec.sources.is_empty() { before } else { merge_outcomes(before, session.run(&spec)) };
+    session.end(outcome)
+}
+
+/// Leaves out the sources that cannot be copied without `-r`. Returns their number.
+fn refuse_folders(spec: &mut Spec, listener: &dyn Listener) -> u64 {
+    let mut failed = 0;
     if let (false, Sources::Paths(paths)) = (spec.policy.recurse, &mut spec.sources) {
         let follow = spec.policy.symlinks == Symlinks::Follow || spec.policy.follow_args;
         paths.retain(|source| match needs_recursion(source, follow) {
             None => true,
             Some(reason) => {
-                session.show.event(Event::Problem(&Problem {
+                listener.event(Event::Problem(&Problem {
                     operation: Operation::Read,
                     source: Some(source.clone()),
                     target: None,
                     cause: Cause::Reason(reason),
                     class: ErrorClass::Partial,
                 }));
-                before.totals.failed += 1;
+                failed += 1;
                 false
             }
         });
     }
-    let outcome =
-        if spec.sources.is_empty() { before } else { merge_outcomes(before, session.run(&spec)) };
-    session.end(outcome)
+    failed
 }
 
 /// Returns the reason that a source cannot be copied without `-r`. Errors are left to the engine.
@@ -109,11 +125,13 @@ pub static TABLE: Table<CpArgs> = Table {
     command: "cp",
     about: "Copy SRC to DST, or several into a directory, as cp does, with all CPUs",
     description: "Existing files are replaced unless an option says otherwise. Either side may be \
-            s3://BUCKET/KEY; s3:// sources may contain '*' and '?'. With one object, '-' is \
-            standard input or standard output.",
+            s3://BUCKET/KEY, or [USER@]HOST:PATH on another machine that has hakobu, over ssh; \
+            s3:// sources may contain '*' and '?'. With one object, '-' is standard input or \
+            standard output.",
     usage: "hakobu cp [OPTIONS] SRC... DST\n       hakobu cp [OPTIONS] -t DIR SRC...",
     examples: &[
         ("hakobu cp -a src copy", "Copy a tree with everything that cp -a keeps."),
+        ("hakobu cp -r src user@host:backup/", "Copy a tree to another machine, over ssh."),
         ("hakobu cp -r s3://data/photos/ s3://copy/photos/", "Copy between buckets."),
         ("hakobu cp 's3://data/photos/2026-*.jpg' .", "Download by a wildcard."),
     ],
@@ -155,6 +173,7 @@ pub static TABLE: Table<CpArgs> = Table {
         &objects::STOP,
         &limits::TRANSFER,
         &names::LINKS,
+        &remote::OPTIONS,
     ],
     unbuilt: &[UNBUILT, objects::UNBUILT],
     abbreviates: true,
@@ -180,6 +199,7 @@ pub struct CpArgs {
     pub(super) objects: ObjectArgs,
     /// For files in option values. The target is reached through any symlink, as in cp.
     pub(super) links: names::LinkArgs,
+    pub(super) remote: RemoteArgs,
 }
 
 parts!(CpArgs {
@@ -187,7 +207,8 @@ parts!(CpArgs {
     limits: LimitArgs,
     filters: Filters,
     links: names::LinkArgs,
-    backups: backups::BackupArgs
+    backups: backups::BackupArgs,
+    remote: RemoteArgs
 });
 
 static COPIED: Group<CpArgs> = titled("What is copied").with(&[
@@ -467,7 +488,7 @@ impl CpArgs {
         let target_dir = self.target_dir.as_deref();
         let stripped = self.strips.then(|| without_slashes(&typed.paths, target_dir.is_some()));
         let typed_paths = stripped.as_ref().unwrap_or(&typed.paths);
-        let Operands { sources, target, is_dir } =
+        let Operands { sources, target, is_dir, far } =
             operands(typed_paths, listed, target_dir, self.no_target_dir, true)?;
         let policy = &mut self.policy;
         let backup = std::mem::take(&mut self.backups).backup(policy.ignore_existing)?;
@@ -537,14 +558,140 @@ impl CpArgs {
             target_is_dir: is_dir,
             parents: self.parents,
         };
+        let items = self.wanted.items();
+        let remote = match far {
+            None => {
+                self.remote.refuse_unused()?;
+                None
+            }
+            Some((side, host)) => {
+                check_remote(&self.policy, side)?;
+                check_rules(typed, side)?;
+                let mut options = remote::task_options(typed, FAR);
+                let add = |name: &str| TaskOption {
+                    name: name.to_owned(),
+                    on: true,
+                    count: 1,
+                    ..TaskOption::default()
+                };
+                // What an agent writes depends on all sources, and what it tells on what is shown here.
+                options.extend((is_dir && side == Side::Target).then(|| add("target-directory")));
+                options.extend(items.then(|| add("verbose")));
+                let end = self.remote.end((side, host), "cp", options);
+                Some(end.map_err(|fatal| fatal.message)?)
+            }
+        };
         let spec = Spec {
-            items: self.wanted.items(),
+            items,
             check_space: !self.policy.dry_run,
             objects,
+            remote,
             ..self.limits.spec(limits, (sources, target), layout, self.policy)
         };
         Ok((spec, self.wanted))
     }
+}
+
+// With an end on another machine.
+
+/// Options that the other end has to know.
+const FAR: &[&str] = &[
+    "recursive",
+    "R",
+    "archive",
+    "dereference",
+    "no-dereference",
+    "H",
+    "no-follow-symlinks",
+    "parents",
+    "one-file-system",
+    "p",
+    "d",
+    "preserve",
+    "no-preserve",
+    "no-clobber",
+    "update",
+    "size-only",
+    "force",
+    "remove-destination",
+    "target-directory",
+    "no-target-directory",
+    "sparse",
+    "b",
+    "backup",
+    "suffix",
+    "jobs",
+    "bwlimit",
+    "dry-run",
+    "verbose",
+    "exclude",
+    "include",
+];
+
+/// Refuses options that have no effect with the `side` on another machine.
+fn check_remote(policy: &Policy, side: Side) -> Result<(), String> {
+    let refused = [
+        (policy.content == Content::HardLink, "--link", "a link is to a file of its own machine"),
+        (
+            policy.content == Content::Symlink,
+            "--symbolic-link",
+            "a link is to a file of its own machine",
+        ),
+        (
+            policy.reflink == Reflink::Always,
+            "--reflink=always",
+            "extents are shared on one machine",
+        ),
+        (policy.attributes_only, "--attributes-only", "contents go with them"),
+        (
+            policy.ask.is_some() && side == Side::Target,
+            "--interactive",
+            "--no-clobber keeps existing files",
+        ),
+    ];
+    match refused.iter().find(|(is_set, ..)| *is_set) {
+        Some((_, option, why)) => {
+            Err(format!("{option} is not supported with another machine ({why})"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Refuses rules that the other end cannot know, of sources that are there.
+fn check_rules(typed: &Typed, side: Side) -> Result<(), String> {
+    let files =
+        ["exclude-from", "include-from", "filter", "F", "cvs-exclude", "filter-style", "from0"];
+    let unknown = typed.options.iter().find(|of| files.contains(&of.name));
+    match unknown.filter(|_| side == Side::Source) {
+        Some(OptArg { name, .. }) => {
+            let dashes = if name.len() == 1 { "-" } else { "--" };
+            Err(format!(
+                "{dashes}{name} is not supported with sources on another machine yet\n\
+                 hint: --exclude and --include are"
+            ))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Reads a task for the agent of another machine. Returns also the number of sources that were refused, which the
+/// listener is told of.
+///
+/// # Errors
+/// An option that this end does not know or does not take.
+pub fn read_task(task: &AgentTask, listener: &dyn Listener) -> Result<(Spec, u64), Fatal> {
+    let mut typed = remote::read_options(task, FAR, &[])?;
+    let is_dir = |of: &OptArg| of.name == "target-directory";
+    if let Some(target) = typed.options.iter_mut().find(|of| is_dir(of)).map(|of| &mut of.value) {
+        *target = "/".into();
+        typed.paths.truncate(1);
+    }
+    let read = read_plan(&typed).map_err(|message| Fatal::new(exit::USAGE, message));
+    let (spec, _) = read?;
+    let (sources, target) = remote::task_places(task, (spec.sources, spec.target))?;
+    let mut spec = Spec { sources, target, ..spec };
+    let failed = if task.reads { refuse_folders(&mut spec, listener) } else { 0 };
+    Ok((spec, failed))
 }
 
 // `-` with an `s3://` argument: standard input or standard output, handled by `pipe` and `cat` with their options.

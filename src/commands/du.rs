@@ -2,6 +2,7 @@
 
 mod s3;
 
+use super::remote;
 use super::tool::{self, carry_out};
 use crate::cli::{Group, JSON, Table, Typed, flag, parts, put, titled, value};
 use crate::filters::{self, ArgumentFilters, Filters};
@@ -334,6 +335,9 @@ fn plan(typed: Typed) -> Result<DuOptions, String> {
     }
     let mut plan = TABLE.read(&typed, DuOptions::default())?;
     TABLE.check_places(&typed, false, false)?;
+    if let Some(message) = remote::elsewhere(&typed.paths, "hakobu du") {
+        return Err(message);
+    }
     plan.run_limits = plan.limits.of_run(false)?;
     let options = &mut plan.options;
     if plan.summarize && options.files {

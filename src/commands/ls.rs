@@ -1,6 +1,7 @@
 //! `hakobu ls`: buckets, the entries of a prefix, everything below it, matches of a wildcard. Lines are written as
 //! pages arrive.
 
+use super::remote;
 use super::tool::{self, carry_out, end_with};
 use crate::cli::{JSON, Opt, Table, Typed, flag, parts};
 use crate::filters::{self, Filters};
@@ -109,6 +110,9 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
 }
 
 fn plan(typed: &Typed, is_terminal: bool) -> Result<LsOptions, String> {
+    if let Some(message) = remote::elsewhere(&typed.paths, "ls") {
+        return Err(message);
+    }
     if let Some(path) = typed.paths.iter().find(|path| !is_s3(path)) {
         return Err(format!(
             "{} is a path: hakobu ls lists buckets and objects (s3://BUCKET/PREFIX)\n\

@@ -122,7 +122,7 @@ pub fn command_page(command: &Command) -> io::Result<Vec<u8>> {
 /// Returns the page of the program.
 pub fn program_page() -> io::Result<Vec<u8>> {
     let clap = clap::Command::new("hakobu")
-        .about("a parallel rsync for local file systems and S3")
+        .about("a parallel rsync for local file systems, other machines and S3")
         .disable_help_flag(true);
     let usage = "hakobu COMMAND [OPTIONS] [PATHS]\nhakobu help [COMMAND|TOPIC]";
     let examples = find("sync").map_or(&[][..], |sync| sync.table.examples());

@@ -1,5 +1,6 @@
 //! The commands, one file or folder each. `main.rs` has their list.
 
+pub mod agent;
 #[cfg(feature = "lab")]
 pub mod bench;
 pub mod bucket_version;
@@ -9,6 +10,8 @@ pub mod cluster;
 #[cfg(feature = "lab")]
 pub mod compare;
 pub mod completions;
+mod compression;
+mod confinement;
 pub mod cp;
 #[cfg(all(feature = "lab", feature = "serve"))]
 pub mod demo;
@@ -23,6 +26,7 @@ pub mod mv;
 mod operands;
 pub mod pipe;
 pub mod presign;
+mod remote;
 #[cfg(feature = "lab")]
 pub mod report;
 #[cfg(feature = "lab")]

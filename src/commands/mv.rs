@@ -268,6 +268,11 @@ fn parse_args(typed: &Typed) -> Result<(MvArgs, Operands), String> {
     };
     let places =
         operands(paths, Vec::new(), reading.target_dir.as_deref(), reading.no_target_dir, false)?;
+    if places.far.is_some() {
+        return Err("mv does not move to or from another machine\n\
+                    hint: hakobu sync -a --remove-source-files copies, and removes each source whose copy is complete"
+            .into());
+    }
     reading.finish()?;
     Ok((reading, places))
 }

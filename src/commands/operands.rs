@@ -1,8 +1,10 @@
 //! Sources and target on the command line of cp and mv, and the targets of directories.
 
+use super::remote::{self, RemotePlaces};
 use crate::objects::{is_s3, url};
 use hakobu_core::error::{Fatal, quoted};
-use hakobu_transfer::location::{Location, Sources};
+use hakobu_remote::ssh::RemoteHost;
+use hakobu_transfer::location::{Location, Side, Sources};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -13,6 +15,8 @@ pub struct Operands {
     pub sources: Sources,
     pub target: Location,
     pub is_dir: bool,
+    /// The side that is on another machine: its paths are there.
+    pub far: Option<(Side, RemoteHost)>,
 }
 
 /// Splits paths into sources and target: `-t DIR` names the target, else it is the last path. It may be `null:` only
@@ -38,6 +42,19 @@ pub fn operands(
         },
     };
     let several = paths.len() + listed.len() > 1 || !listed.is_empty();
+    let is_dir = several || target_dir.is_some();
+    let far = remote::places(paths, target, "cp").map_err(message_of)?;
+    if let Some(RemotePlaces { side, host, sources, target }) = far.filter(|_| !paths.is_empty()) {
+        let listed: Vec<PathBuf> = listed.into_iter().map(PathBuf::from).collect();
+        if !listed.is_empty() && side == Side::Source {
+            return Err("sources are either all here or all on one other machine".into());
+        }
+        if no_target_dir && several {
+            return Err("-T takes one source".into());
+        }
+        let sources = Sources::Paths([sources.paths(), &listed].concat());
+        return Ok(Operands { sources, target, is_dir, far: Some((side, host)) });
+    }
     let sources = paths.iter().map(|source| location(source, false));
     let mut sources = sources.collect::<Result<Vec<_>, Fatal>>().map_err(message_of)?;
     let target_location = location(target, allows_null).map_err(message_of)?;
@@ -54,11 +71,11 @@ pub fn operands(
     if no_target_dir && several {
         return Err("-T takes one source".into());
     }
-    let is_dir = several || target_dir.is_some();
     Ok(Operands {
         sources: Sources::of(sources).map_err(message_of)?,
         target: target_location,
         is_dir,
+        far: None,
     })
 }
 
@@ -150,9 +167,10 @@ mod tests {
                 text.split_whitespace().map(OsString::from).collect()
             };
             match operands(&list(paths), list(more), t.map(OsStr::new), no_dir, false) {
-                Ok(Operands { sources, target, is_dir }) => {
+                Ok(Operands { sources, target, is_dir, far }) => {
                     let (sources, target) = (sources.paths(), target.as_typed());
-                    format!("{sources:?} {target:?}{}", if is_dir { " dir" } else { "" })
+                    let far = far.map_or(String::new(), |(side, _)| format!(" {side:?} there"));
+                    format!("{sources:?} {target:?}{}{far}", if is_dir { " dir" } else { "" })
                 }
                 Err(message) => message,
             }
@@ -175,13 +193,11 @@ mod tests {
                 false,
                 "'null:' is only a target of sync and cp; for a local file write './null:'",
             ),
-            (
-                "a h:b",
-                "",
-                None,
-                false,
-                "'h:b': remote locations are not supported; for a local file write './h:b'",
-            ),
+            ("a h:b", "", None, false, r#"["a"] "b" Target there"#),
+            ("h:a b", "", None, false, r#"["a"] "b" Source there"#),
+            ("a", "", Some("h:d"), false, r#"["a"] "d" dir Target there"#),
+            ("h:a h:b d", "", None, true, "-T takes one source"),
+            ("h:a d", "b", None, false, "sources are either all here or all on one other machine"),
         ] {
             assert_eq!(sorted(paths, more, t, no_dir), expected);
         }

@@ -2,6 +2,7 @@
 
 mod s3;
 
+use super::remote;
 use super::tool::{self, carry_out};
 use crate::cli::{
     Group, JSON, Noted, OptArg, Refused, Table, Takes, Typed, flag, parts, put, titled, value,
@@ -266,6 +267,10 @@ fn plan(typed: &Typed) -> Result<RmOptions, String> {
     TABLE.check_places(typed, false, false)?;
     plan.run_limits = plan.limits.of_run(false)?;
     plan.paths.clone_from(&typed.paths);
+    // With -f, names that are not there are no error.
+    if let Some(message) = remote::elsewhere(&typed.paths, "hakobu rm").filter(|_| !plan.force) {
+        return Err(message);
+    }
     if plan.paths.is_empty() && !plan.force {
         return Err("missing path".into());
     }

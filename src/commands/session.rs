@@ -127,6 +127,7 @@ pub fn merge_outcomes(mut first: Outcome, second: Outcome) -> Outcome {
         stopped: first.stopped || second.stopped,
         fatal: first.fatal.or(second.fatal),
         requests: first.requests + second.requests,
+        traffic: first.traffic.or(second.traffic),
         findings: if second.took > first.took { second.findings } else { first.findings },
     }
 }

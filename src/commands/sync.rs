@@ -5,29 +5,34 @@ mod options;
 use self::options::{check_accepted, help_of_flags, shown_digest};
 use super::cluster;
 use super::cluster::ClusterArgs;
+use super::compression::CompressionArgs;
 use super::operands::folder_targets;
+use super::remote::{self, RemoteArgs, RemotePlaces};
 use super::session::run_transfer;
 use super::tool::refuse;
-use crate::cli::{HelpLength, Refused, Syntax, Typed, parts};
+use crate::cli::{HelpLength, OptArg, Refused, Syntax, Typed, parts};
 use crate::filters::{self, Filters};
 use crate::limits::LimitArgs;
 use crate::objects::{Concerned, ObjectArgs};
 use crate::show::escape::Escape;
 use crate::show::{Line, ShowOptions, output};
-use crate::{exit, names};
+use crate::{exit, names, owner};
 use hakobu_core::error::{Fatal, quoted};
 use hakobu_core::event::Remarks;
 use hakobu_core::unit::Jobs;
-use hakobu_transfer::location::{Location, Sources};
+use hakobu_sys::paths::Links;
+use hakobu_transfer::far::TaskOption;
+use hakobu_transfer::journal::text;
+use hakobu_transfer::location::{Location, RemotePath, Side, Sources};
 use hakobu_transfer::object::list::Pattern;
 use hakobu_transfer::policy::filter::Doubtful;
 use hakobu_transfer::policy::{Append, Delete, Digest, FakeSides, Policy, Symlinks};
-use hakobu_transfer::run::{Layout, Spec};
+use hakobu_transfer::run::{AgentTask, Layout, RemoteEnd, Spec};
 pub use options::TABLE;
 use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Runs the command.
@@ -51,7 +56,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
 pub fn read(arguments: &[OsString]) -> Result<(Spec, ShowOptions, ClusterArgs), Refused> {
     let mut typed = TABLE.parse(arguments).map_err(|refused| match refused {
         // A location on another machine matters more than any option error.
-        Refused::Usage(message) => Refused::Usage(remote(arguments).unwrap_or(message)),
+        Refused::Usage(message) => Refused::Usage(not_here(arguments).unwrap_or(message)),
         other => other,
     })?;
     if let Some(text) = help_of_flags(arguments, &typed) {
@@ -70,7 +75,7 @@ pub fn read(arguments: &[OsString]) -> Result<(Spec, ShowOptions, ClusterArgs), 
 
 /// Returns the message about a location on another machine for a command line with invalid options, whose arguments
 /// are therefore unknown: checks the last word, or the one before it, if no option has such a value.
-fn remote(arguments: &[OsString]) -> Option<String> {
+fn not_here(arguments: &[OsString]) -> Option<String> {
     let mut words = arguments.iter().rev().filter(|word| !word.as_bytes().starts_with(b"-"));
     let last = words.next()?;
     let before = words.next().filter(|word| {
@@ -78,9 +83,10 @@ fn remote(arguments: &[OsString]) -> Option<String> {
         let host = text.split_once(':').map_or("", |(host, _)| host);
         host == "rsync" || host.contains('@') || text.contains("::")
     });
-    [Some(last), before].into_iter().flatten().find_map(|word| {
-        let remote = Location::parse(word).err()?;
-        Some(remote.message)
+    [Some(last), before].into_iter().flatten().find_map(|word| match RemotePath::parse(word) {
+        Ok(Some(_)) => None,
+        Ok(None) => Location::parse(word).err().map(|refused| refused.message),
+        Err(refused) => Some(refused.message),
     })
 }
 
@@ -101,10 +107,16 @@ pub struct SyncArgs {
     pub(super) fake: Fake,
     /// `--numeric-ids`: no ID has a name in `--usermap` and `--groupmap`.
     pub(super) numeric_ids: bool,
+    pub(super) owners: OwnerArgs,
+    /// `-M`, each.
+    pub(super) far_options: Vec<OptArg>,
+    /// The names of `--files-from`, for the agent of another machine.
+    pub(super) told_names: Option<Vec<Vec<u8>>>,
+    pub(super) end: End,
     /// `--drop-D`.
     pub(super) drop_specials: bool,
-    /// `--whole-file`.
-    pub(super) whole: bool,
+    /// `--whole-file`; `--no-whole-file`: false.
+    pub(super) whole: Option<bool>,
     pub(super) links: bool,
     pub(super) copy_links: bool,
     pub(super) dirs: Option<bool>,
@@ -136,6 +148,61 @@ pub struct SyncArgs {
     pub(super) objects: ObjectArgs,
     pub(super) trusted: names::LinkArgs,
     pub(super) cluster: ClusterArgs,
+    pub(super) remote: RemoteArgs,
+    compression: CompressionArgs,
+    /// The end that is on another machine.
+    pub(super) remote_end: Option<RemoteEnd>,
+}
+
+/// The end of a transfer that a process is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum End {
+    #[default]
+    Both,
+    Source,
+    Target,
+}
+
+/// Values of `--chown`, `--usermap` and `--groupmap`. Their names are looked up at the target.
+#[derive(Clone, Debug, Default)]
+pub(super) struct OwnerArgs {
+    pub owner: Option<OsString>,
+    pub users: Option<OsString>,
+    pub groups: Option<OsString>,
+}
+
+impl OwnerArgs {
+    fn halves(&self) -> (&str, &str) {
+        self.owner.as_deref().and_then(|text| owner::halves(text).ok()).unwrap_or_default()
+    }
+
+    /// Returns whether `--chown` names a user.
+    pub fn has_user(&self) -> bool {
+        !self.halves().0.is_empty()
+    }
+
+    /// Returns whether `--chown` names a group.
+    pub fn has_group(&self) -> bool {
+        !self.halves().1.is_empty()
+    }
+
+    /// Looks the names up.
+    ///
+    /// # Errors
+    /// There is no such name.
+    fn look_up(&self, policy: &mut Policy, is_far: bool) -> Result<(), String> {
+        if let Some(text) = &self.owner {
+            let owner = owner::parse(text)?;
+            (policy.chown_uid, policy.chown_gid) = (owner.uid, owner.gid);
+        }
+        if let Some(text) = &self.users {
+            policy.users = owner::map("usermap", text, &owner::USERS, is_far)?;
+        }
+        if let Some(text) = &self.groups {
+            policy.groups = owner::map("groupmap", text, &owner::GROUPS, is_far)?;
+        }
+        Ok(())
+    }
 }
 
 /// Requests for `--fake-super`.
@@ -154,7 +221,9 @@ parts!(SyncArgs {
     limits: LimitArgs,
     filters: Filters,
     trusted: names::LinkArgs,
-    cluster: ClusterArgs
+    cluster: ClusterArgs,
+    remote: RemoteArgs,
+    compression: CompressionArgs
 });
 
 // Evaluation of a `sync` command line: from options in order to a `Spec`. Reads the files and looks up the names
@@ -165,7 +234,14 @@ parts!(SyncArgs {
 /// # Errors
 /// An invalid command line or file that it names, with rsync's exit code.
 pub fn read_plan(typed: &mut Typed) -> Result<(Spec, ShowOptions, ClusterArgs), Fatal> {
-    let mut reading = SyncArgs::default();
+    read_plan_from(typed, SyncArgs::default())
+}
+
+/// As [`read_plan`], after what is known already.
+fn read_plan_from(
+    typed: &mut Typed,
+    mut reading: SyncArgs,
+) -> Result<(Spec, ShowOptions, ClusterArgs), Fatal> {
     let wanted = &mut reading.wanted;
     (wanted.command, wanted.done) = ("sync", "copied");
     wanted.resume = "run the same command again to continue";
@@ -182,6 +258,8 @@ const DELAYED_DIR: &str = ".~tmp~";
 const STORED_REMARKS: &str =
     "note: without effect with s3://: --info=backup, --info=skip, --debug=filter";
 
+const NO_MACHINE: &str = "no other machine";
+
 const UNORDERED: &str = "names are in order with -j 1 only";
 
 impl SyncArgs {
@@ -189,6 +267,7 @@ impl SyncArgs {
     fn finish(mut self, typed: &mut Typed) -> Result<(Spec, ShowOptions, ClusterArgs), Fatal> {
         check_accepted(&typed.noted).map_err(usage)?;
         let (sources, target) = self.paths(typed)?;
+        self.apply_far_options()?;
         let concerned = Concerned::of(&sources, &target);
         let links = std::mem::take(&mut self.trusted).links().map_err(usage)?;
         (self.wanted.links, self.policy.links) = (links.clone(), links.clone());
@@ -212,22 +291,37 @@ impl SyncArgs {
         TABLE.check_places(typed, concerned.any(), concerned.target).map_err(usage)?;
         let objects = objects.fit(concerned, &mut self.policy).map_err(usage)?;
         self.policy.check()?;
-        if self.whole && self.policy.append != Append::No {
+        if self.whole == Some(true) && self.policy.append != Append::No {
             return Err(usage("--append cannot be used with --whole-file".into()));
         }
-        self.policy.filter = self.filters.build(&context)?;
-        let files_from = match &self.files_from {
-            None => None,
-            Some(file) => {
-                let listed = names::read_list(file, &links, self.filters.nul, names::split);
-                Some(listed.map_err(usage)?)
+        let mut rule_files = Vec::new();
+        self.policy.filter = self.filters.build_from(&context, &mut rule_files)?;
+        self.policy.whole_file = self.whole == Some(true);
+        let packing = self.compression.packing()?;
+        match &mut self.remote_end {
+            None => self.without.extend(
+                self.compression.typed().map(|option| (option.to_owned(), options::COMPRESS)),
+            ),
+            Some(remote) => {
+                remote.rule_files = rule_files;
+                let note = self.compression.note();
+                self.wanted.notes.extend(note.filter(|_| packing.is_some()));
             }
-        };
+        }
+        if self.whole == Some(false) && self.remote_end.is_none() {
+            self.without.push(("--no-whole-file".into(), options::WHOLE));
+        }
+        self.check_remote()?;
+        let files_from = self.listed(&links)?;
         self.show(concerned);
         let (remarks, digest) = (self.remarks(concerned), self.digest(typed, concerned)?);
         let relative = self.relative.unwrap_or(files_from.is_some());
         if self.ordered && limits.jobs != Jobs::Fixed(1) {
             self.without.push(("--no-inc-recursive".into(), UNORDERED));
+        }
+        if self.remote_end.is_none() {
+            let unused = self.remote.without_effect().map(|name| (name.to_owned(), NO_MACHINE));
+            self.without.extend(unused);
         }
         typed.notes.append(&mut self.without);
         let targets = self.directory_targets(&sources, &target, relative);
@@ -243,9 +337,63 @@ impl SyncArgs {
             check_space: !self.policy.dry_run && !self.policy.list_only,
             log_file: self.wanted.log_file.as_ref().map(std::path::PathBuf::from),
             objects,
+            remote: self.remote_end,
+            packing,
             ..self.limits.spec(limits, (sources, target), Layout::Rsync { relative }, self.policy)
         };
         Ok((spec, self.wanted, self.cluster))
+    }
+
+    /// Returns the names of `--files-from`. Those of a list on the other machine are read there.
+    fn listed(&mut self, links: &Links) -> Result<Option<Vec<Vec<u8>>>, Fatal> {
+        let Some(file) = &self.files_from else { return Ok(None) };
+        if self.told_names.is_some() {
+            return Ok(self.told_names.take());
+        }
+        if let Some(remote) = &mut self.remote_end {
+            let there = match file.as_bytes().strip_prefix(b":") {
+                Some(path) => Some(PathBuf::from(OsStr::from_bytes(path))),
+                None => match RemotePath::parse(file)? {
+                    Some(there) if there.host.host != remote.host.host => {
+                        return Err(usage(
+                            "the list of --files-from is on another machine than SRC or DST".into(),
+                        ));
+                    }
+                    there => there.map(|there| there.path),
+                },
+            };
+            if let Some(path) = there {
+                if path.as_os_str().is_empty() {
+                    return Err(usage("--files-from names no file".into()));
+                }
+                // A file of that name, as no other standard input is there.
+                let is_dash = path.as_os_str() == "-";
+                let path = if is_dash { PathBuf::from("./-") } else { path };
+                // The agent reads it.
+                if remote.side == Side::Source
+                    && let Some(option) =
+                        remote.options.iter_mut().find(|of| of.name == "files-from")
+                {
+                    option.value = text(path.as_os_str().as_bytes());
+                }
+                remote.list = Some((path, self.filters.nul));
+                return Ok(Some(Vec::new()));
+            }
+        }
+        let listed = names::read_list(file, links, self.filters.nul, names::split);
+        listed.map(Some).map_err(usage)
+    }
+
+    /// Applies `-M`: to the target of a local copy, or else to the end on another machine.
+    fn apply_far_options(&mut self) -> Result<(), Fatal> {
+        if self.remote_end.is_none() {
+            return options::set_target_options(self).map_err(usage);
+        }
+        let options = options::far_options(self).map_err(usage)?;
+        if let Some(remote) = &mut self.remote_end {
+            remote.options.extend(options.iter().map(remote::task_option));
+        }
+        Ok(())
     }
 
     /// Returns the target of each directory that goes to or comes from S3: aws and s5cmd copy `DIR` into `p`, rsync into
@@ -298,6 +446,10 @@ impl SyncArgs {
     /// Determines whose entries become, and what `--fake-super` stores instead.
     fn set_owners(&mut self) -> Result<(), Fatal> {
         let policy = &mut self.policy;
+        policy.numeric_ids = self.numeric_ids;
+        if self.end != End::Source {
+            self.owners.look_up(policy, self.end == End::Target).map_err(usage)?;
+        }
         policy.preserve.owner_explicit |= self.superuser && policy.preserve.owner;
         if !policy.preserve.owner {
             policy.chown_uid = None;
@@ -311,7 +463,12 @@ impl SyncArgs {
         }
         if !self.superuser && !policy.as_user {
             let Fake { both, target, not_target } = self.fake;
-            policy.fake = FakeSides { source: both, target: (both || target) && !not_target };
+            policy.fake = match self.end {
+                End::Both => FakeSides { source: both, target: (both || target) && !not_target },
+                // As in rsync, of the end that is here.
+                End::Source => FakeSides { source: both, target: false },
+                End::Target => FakeSides { source: false, target: both },
+            };
         }
         let fakes = policy.fake != FakeSides::default();
         if fakes && policy.preserve.xattrs && !policy.preserve.hides_reserved {
@@ -343,7 +500,47 @@ impl SyncArgs {
         Ok(policy.backup && beside && deletes && !policy.delete_excluded)
     }
 
+    /// Takes the paths of another machine, if there are any.
+    fn remote_paths(&mut self, typed: &Typed) -> Result<Option<(Sources, Location)>, Fatal> {
+        let Some((target, sources)) = typed.paths.split_last() else { return Ok(None) };
+        // rsync(1), --list-only: a single argument is a source to list.
+        let lists = sources.is_empty();
+        let places = match lists {
+            true => remote::listed(target)?,
+            false => remote::places(sources, target, "sync")?,
+        };
+        let Some(RemotePlaces { side, host, sources, target }) = places else { return Ok(None) };
+        self.policy.list_only |= lists;
+        let mut options = remote::task_options(typed, FAR);
+        // A noted option chooses what `%C` shows.
+        let noted = typed.noted.iter().filter(|of| of.name == CHECKSUM_CHOICE);
+        options.extend(noted.map(remote::task_option));
+        if lists {
+            let name = "list-only".to_owned();
+            options.push(TaskOption { name, on: true, count: 1, ..TaskOption::default() });
+        }
+        self.end = if side == Side::Target { End::Source } else { End::Target };
+        self.remote_end = Some(self.remote.end((side, host), "sync", options)?);
+        Ok(Some((sources, target)))
+    }
+
+    /// Refuses options that have no meaning with another machine.
+    fn check_remote(&self) -> Result<(), Fatal> {
+        if self.remote_end.is_some() && !self.cluster.is_alone() {
+            return Err(usage(
+                "a transfer by many machines (--cluster, --run) has no end on another machine
+\
+                 hint: run it where both sides can be mounted, or without these options"
+                    .into(),
+            ));
+        }
+        Ok(())
+    }
+
     fn paths(&mut self, typed: &Typed) -> Result<(Sources, Location), Fatal> {
+        if let Some(places) = self.remote_paths(typed)? {
+            return Ok(places);
+        }
         let (sources, target) = match typed.paths.as_slice() {
             [] => return Err(usage("missing source and destination (hakobu sync --help)".into())),
             [source] => {
@@ -485,6 +682,135 @@ impl SyncArgs {
         wanted.transfers &= !wanted.dry_run;
         wanted.whole &= !wanted.dry_run;
     }
+}
+
+const CHECKSUM_CHOICE: &str = "checksum-choice";
+
+/// Options that the other end has to know.
+pub const FAR: &[&str] = &[
+    "archive",
+    "recursive",
+    "dirs",
+    "relative",
+    "no-implied-dirs",
+    "links",
+    "copy-links",
+    "copy-dirlinks",
+    "safe-links",
+    "copy-unsafe-links",
+    "D",
+    "drop-D",
+    "P",
+    "devices",
+    "specials",
+    "one-file-system",
+    "prune-empty-dirs",
+    "ignore-missing-args",
+    "max-size",
+    "min-size",
+    "hard-links",
+    "perms",
+    "owner",
+    "group",
+    "times",
+    "atimes",
+    "open-noatime",
+    "executability",
+    "omit-link-times",
+    "omit-dir-times",
+    "acls",
+    "xattrs",
+    "sparse",
+    "chmod",
+    "chown",
+    "usermap",
+    "groupmap",
+    "super",
+    "numeric-ids",
+    "checksum",
+    "update",
+    "size-or-newer",
+    "size-only",
+    "ignore-times",
+    "modify-window",
+    "existing",
+    "ignore-existing",
+    "keep-dirlinks",
+    "backup",
+    "backup-dir",
+    "suffix",
+    "link-dest",
+    "copy-dest",
+    "compare-dest",
+    "inplace",
+    "append",
+    "append-verify",
+    "copy-devices",
+    "write-devices",
+    "preallocate",
+    "delay-updates",
+    "partial-dir",
+    "partial",
+    "temp-dir",
+    "confine-root",
+    "whole-file",
+    "compress",
+    "compress-choice",
+    "compress-level",
+    "skip-compress",
+    "fsync",
+    "mkpath",
+    "dry-run",
+    "delete",
+    "delete-before",
+    "delete-during",
+    "delete-delay",
+    "delete-after",
+    "delete-excluded",
+    "delete-missing-args",
+    "max-delete",
+    "ignore-errors",
+    "remove-source-files",
+    "force",
+    "exclude",
+    "include",
+    "filter-style",
+    "exclude-from",
+    "include-from",
+    "filter",
+    "F",
+    "cvs-exclude",
+    "from0",
+    "files-from",
+    "list-only",
+    "insecure-links",
+    "verbose",
+    "quiet",
+    "debug",
+    "itemize-changes",
+    "out-format",
+    "info",
+    "jobs",
+    "bwlimit",
+];
+
+/// Those that it has by `-M` only.
+const FAR_ALONE: &[&str] = &["fake-super"];
+
+/// Reads the options of a task, for the agent of another machine.
+///
+/// # Errors
+/// An option that this end does not know or does not take.
+pub fn read_task(task: &AgentTask) -> Result<Spec, Fatal> {
+    let mut typed = remote::read_options(task, &[FAR, FAR_ALONE].concat(), &[CHECKSUM_CHOICE])?;
+    let end = if task.reads { End::Source } else { End::Target };
+    // The target end needs none of the names.
+    let told_names = task.names.clone().or_else(|| (!task.reads).then(Vec::new));
+    let mut reading = SyncArgs { end, told_names, ..SyncArgs::default() };
+    reading.filters.told = Some(task.rule_files.clone());
+    let (spec, _, _) = read_plan_from(&mut typed, reading)?;
+    let (sources, target) = remote::task_places(task, (spec.sources, spec.target))?;
+    Ok(Spec { sources, target, ..spec })
 }
 
 /// Returns the time of deletion; two different times are an error.
@@ -741,10 +1067,9 @@ mod tests {
                 "1 invalid -j 'x': not a number of jobs (examples: 8, +2, 50%, 0, auto; at most 4096)",
             ),
             (
-                "s host:d",
-                "1 'host:d': remote locations are not supported; for a local file write './host:d'",
+                "rsync://h/m d",
+                "1 'rsync://h/m': rsync:// locations are not supported; with a login there, write HOST:PATH",
             ),
-            ("rsync://h/m d", "1 'rsync://h/m': rsync:// locations are not supported"),
             ("--files-from=/no/such s d", "1 cannot read '/no/such': No such file or directory"),
             ("--exclude-from=/no/such s d", "11 cannot read '/no/such': No such file or directory"),
             ("-aXX --fake-super s d", "1 -XX cannot be used with --fake-super"),

@@ -22,6 +22,7 @@ const TOPICS: &[Topic] = topics! {
     "limits" = "limits",
     "progress" = "progress",
     "explain" = "explain",
+    "remote" = "remote",
     "cluster-guide" = "cluster",
     "scale" = "scale",
     "differences" = "differences",
@@ -50,6 +51,8 @@ const TOPICS: &[Topic] = topics! {
     "d-s3cmd-parallel" = "campaigns/d-s3cmd-parallel",
     #[cfg(feature = "lab")]
     "e-cp-rsync-load" = "campaigns/e-cp-rsync-load",
+    #[cfg(feature = "lab")]
+    "f-remote" = "campaigns/f-remote",
 };
 
 /// Other words for topics.
@@ -64,6 +67,7 @@ const ALIASES: &[Topic] = &[
     ("bottleneck", "explain"),
     ("bottlenecks", "explain"),
     ("machines", "cluster-guide"),
+    ("ssh", "remote"),
     ("rsync", "differences"),
 ];
 

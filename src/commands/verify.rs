@@ -1,5 +1,6 @@
 //! `hakobu verify`: compares two trees in selected aspects and reports the differences, as text and as JSON lines.
 
+use super::remote::{self, RemoteArgs, RemotePlaces};
 use super::session::stop_on_signals;
 use super::tool::{self, end_with, refuse};
 use crate::cli::{
@@ -14,13 +15,14 @@ use crate::show::escape::Escape;
 use crate::show::json::{self, Paths, kind_word};
 use crate::show::{Show, ShowOptions, output};
 use hakobu_core::control::Control;
-use hakobu_core::error::Fatal;
+use hakobu_core::error::{Fatal, cannot};
 use hakobu_core::limit::Limits;
-use hakobu_core::unit::{Kind, Meta, Time, Totals};
+use hakobu_core::unit::{Jobs, Kind, Meta, Time, Totals};
 use hakobu_sys::paths::Links;
 use hakobu_sys::proc::ResourceUsage;
-use hakobu_transfer::location::Location;
-use hakobu_transfer::run::{self, steered};
+use hakobu_transfer::location::{Location, Side, Sources};
+use hakobu_transfer::policy::{Policy, Preserve, Symlinks};
+use hakobu_transfer::run::{self, AgentTask, Layout, RemoteEnd, Spec, steered, verify_with_agent};
 use hakobu_transfer::verify::{
     self, Aspect, Aspects, Difference, Finding, ObjectSpec, Times, VerifyCounts, VerifySpec,
 };
@@ -46,6 +48,7 @@ pub static TABLE: Table<VerifyArgs> = Table {
             "hakobu verify photos/ s3://data/photos/",
             "Compare a directory with a prefix, by the checksums that are stored.",
         ),
+        ("hakobu verify src user@host:copy", "Compare a tree with its copy on another machine."),
         ("hakobu verify --one-way src/ same/", "Ignore entries that only DST has."),
     ],
     common: &[
@@ -80,6 +83,7 @@ pub static TABLE: Table<VerifyArgs> = Table {
         &limits::BWLIMIT,
         &limits::IOPS,
         &limits::PRIORITY,
+        &remote::OPTIONS,
     ],
     unbuilt: &[UNBUILT, objects::UNBUILT],
     abbreviates: false,
@@ -106,9 +110,10 @@ pub struct VerifyArgs {
     pub(super) limits: LimitArgs,
     pub(super) filters: Filters,
     pub(super) objects: ObjectArgs,
+    pub(super) remote: RemoteArgs,
 }
 
-parts!(VerifyArgs { limits: LimitArgs, filters: Filters, objects: ObjectArgs });
+parts!(VerifyArgs { limits: LimitArgs, filters: Filters, objects: ObjectArgs, remote: RemoteArgs });
 
 impl VerifyArgs {
     /// Returns the defaults.
@@ -249,6 +254,8 @@ struct VerifyOptions {
 #[derive(Debug)]
 enum Sides {
     Paths(VerifySpec, Limits),
+    /// One is on another machine.
+    Far(VerifySpec, Limits, Box<RemoteEnd>),
     /// At least one is in S3.
     Objects(Box<ObjectSpec>),
 }
@@ -266,13 +273,24 @@ fn plan(typed: &Typed) -> Result<VerifyOptions, String> {
     let [source, target] = typed.paths.as_slice() else {
         return Err(format!("verify takes two paths, SRC and DST, not {}", typed.paths.len()));
     };
-    let (source, target) = (place(source)?, place(target)?);
+    let message = |fatal: Fatal| fatal.message;
+    let far = remote::places(std::slice::from_ref(source), target, "verify").map_err(message)?;
+    let (source, target) = match &far {
+        Some(RemotePlaces { sources, target, .. }) => {
+            let source = sources.locations().next().unwrap_or(Location::Null);
+            (source, target.clone())
+        }
+        None => (place(source)?, place(target)?),
+    };
     let in_store = source.is_s3() || target.is_s3();
     let read = TABLE.read(typed, VerifyArgs::new(in_store))?;
     let context = Context { links: Links::Trusted, ..Context::default() };
     read.filters.note(in_store)?;
     let filter = read.filters.build(&context).map_err(|fatal| fatal.message)?;
     TABLE.check_places(typed, in_store, false)?;
+    if far.is_none() {
+        read.remote.refuse_unused()?;
+    }
     // Requests have no limit here.
     let limits = read.limits.of_run(in_store)?;
     let (times, one_way) = (read.times, read.one_way);
@@ -281,7 +299,16 @@ fn plan(typed: &Typed) -> Result<VerifyOptions, String> {
             let (aspects, open_dirs_max) = (read.aspects, 0);
             let spec =
                 VerifySpec { source, target, aspects, times, one_way, filter, open_dirs_max };
-            Sides::Paths(spec, limits)
+            match far {
+                None => Sides::Paths(spec, limits),
+                Some(RemotePlaces { side, host, .. }) => {
+                    check_far(&spec)?;
+                    // Rules are applied here, where both names of a pair are known.
+                    let options = remote::task_options(typed, FAR);
+                    let end = read.remote.end((side, host), "verify", options);
+                    Sides::Far(spec, limits, Box::new(end.map_err(message)?))
+                }
+            }
         }
         (source, target) => {
             let objects = read.objects.clone().objects()?;
@@ -301,6 +328,62 @@ fn plan(typed: &Typed) -> Result<VerifyOptions, String> {
         }
     };
     Ok(VerifyOptions { sides, read })
+}
+
+/// Options that the other end has to know.
+pub const FAR: &[&str] = &["hard-links", "acls", "xattrs", "jobs", "bwlimit"];
+
+/// Refuses what cannot be compared with another machine.
+fn check_far(spec: &VerifySpec) -> Result<(), String> {
+    let what = match &spec.filter {
+        _ if spec.aspects.has(Aspect::Holes) => "--sparse",
+        Some(filter) if filter.has_merge_files() => "a filter file in each directory",
+        _ => return Ok(()),
+    };
+    Err(format!("{what} is not supported with another machine yet"))
+}
+
+/// Reads a task for the agent of another machine, which announces its tree.
+///
+/// # Errors
+/// An option that this end does not know or does not take; a path that cannot be examined.
+pub fn read_task(task: &AgentTask) -> Result<Spec, Fatal> {
+    let usage = |message: String| Fatal::new(exit::VERIFY_TROUBLE, message);
+    let (true, [path]) = (task.reads, &*task.paths) else {
+        return Err(usage("a comparison reads one tree".into()));
+    };
+    let looked = path.symlink_metadata();
+    let cannot = |error| usage(cannot("access", path, error));
+    // A directory is compared with another one, not as a name in the one that contains it.
+    let source = match looked.map_err(cannot)?.is_dir() {
+        true => path.join("."),
+        false => path.clone(),
+    };
+    let typed = remote::read_options(task, FAR, &[])?;
+    let read = TABLE.read(&typed, VerifyArgs::new(false)).map_err(usage)?;
+    let context = Context { links: Links::Trusted, ..Context::default() };
+    let aspects = read.aspects;
+    let policy = Policy {
+        recurse: true,
+        symlinks: Symlinks::Keep,
+        devices: true,
+        specials: true,
+        hard_links: aspects.has(Aspect::HardLinks),
+        preserve: Preserve {
+            // Their names are told.
+            owner: true,
+            group: true,
+            acls: aspects.has(Aspect::Acl),
+            xattrs: aspects.has(Aspect::Xattrs),
+            ..Preserve::default()
+        },
+        links: Links::Trusted,
+        filter: read.filters.build(&context)?,
+        ..Policy::default()
+    };
+    let limits = read.limits.of_run(false).map_err(usage)?;
+    let places = (Sources::Paths(vec![source]), Location::Null);
+    Ok(read.limits.spec(limits, places, Layout::Rsync { relative: false }, policy))
 }
 
 fn place(typed: &OsStr) -> Result<Location, String> {
@@ -344,6 +427,7 @@ fn compare(mut plan: VerifyOptions) -> Result<u8, String> {
     let compared = match &mut plan.sides {
         Sides::Objects(objects) => verify::verify_objects(objects, &report, &control, &show),
         Sides::Paths(spec, limits) => verify_trees(spec, *limits, &report, &show),
+        Sides::Far(spec, limits, end) => verify_far(spec, *limits, end, &report, &show),
     };
     let (outcome, fatal) = match compared {
         Ok(outcome) => (outcome, None),
@@ -355,6 +439,25 @@ fn compare(mut plan: VerifyOptions) -> Result<u8, String> {
         (None, 0, 0) => exit::VERIFY_SAME,
     };
     Ok(end(&plan, &show, &outcome, fatal, code))
+}
+
+/// Compares a tree with one of another machine, with as many workers as there are CPUs, or a fixed number.
+fn verify_far(
+    spec: &mut VerifySpec,
+    limits: Limits,
+    end: &RemoteEnd,
+    report: &(dyn Fn(&Difference<'_>) + Sync),
+    show: &Show,
+) -> Result<verify::VerifyOutcome, Fatal> {
+    let near = if end.side == Side::Source { spec.target.clone() } else { spec.source.clone() };
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let workers = limits.jobs.fixed_or(cpus);
+    let limits = Limits { jobs: Jobs::Fixed(workers), ..limits };
+    let (compared, _) = steered(&[&near], limits, |controls, capacity| {
+        spec.open_dirs_max = capacity.open_dirs_max;
+        verify_with_agent(spec, end, (controls, workers), report, show)
+    });
+    compared
 }
 
 /// Compares two trees with a tuned or fixed number of workers.
@@ -472,7 +575,7 @@ fn device_text(rdev: u64) -> String {
 }
 
 #[derive(Serialize)]
-struct Side {
+struct ShownEntry {
     kind: &'static str,
     bytes: u64,
     mode: String,
@@ -483,9 +586,9 @@ struct Side {
     nlink: u64,
 }
 
-impl Side {
-    fn new(meta: &Meta) -> Side {
-        Side {
+impl ShownEntry {
+    fn new(meta: &Meta) -> ShownEntry {
+        ShownEntry {
             kind: kind_word(meta.kind),
             bytes: meta.size,
             mode: format!("{:04o}", meta.mode),
@@ -509,9 +612,9 @@ pub fn difference_json(difference: &Difference<'_>) -> Vec<u8> {
         #[serde(skip_serializing_if = "Vec::is_empty")]
         aspects: Vec<&'static str>,
         #[serde(skip_serializing_if = "Option::is_none")]
-        source: Option<Side>,
+        source: Option<ShownEntry>,
         #[serde(skip_serializing_if = "Option::is_none")]
-        target: Option<Side>,
+        target: Option<ShownEntry>,
         #[serde(skip_serializing_if = "Option::is_none")]
         offset: Option<u64>,
     }
@@ -525,8 +628,8 @@ pub fn difference_json(difference: &Difference<'_>) -> Vec<u8> {
         finding,
         paths: Paths(&[("path", Some(tool::path(difference.path)))]),
         aspects,
-        source: difference.source.map(Side::new),
-        target: difference.target.map(Side::new),
+        source: difference.source.map(ShownEntry::new),
+        target: difference.target.map(ShownEntry::new),
         offset: difference.offset,
     })
 }

@@ -239,6 +239,12 @@ pub struct Summary {
     max_rss_bytes: u64,
     exit_code: u8,
     requests: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    matched_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sent_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    received_bytes: Option<u64>,
     #[serde(flatten)]
     steered: Option<Steered>,
 }
@@ -287,6 +293,9 @@ impl Summary {
             max_rss_bytes: used.rss_bytes_max,
             exit_code,
             requests: outcome.requests.succeeded,
+            matched_bytes: outcome.traffic.map(|_| totals.bytes_matched),
+            sent_bytes: outcome.traffic.map(|traffic| traffic.sent),
+            received_bytes: outcome.traffic.map(|traffic| traffic.received),
             steered: Steered::of(&outcome.findings),
         }
     }

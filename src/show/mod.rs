@@ -476,7 +476,7 @@ impl Show {
             self.stdout.write_state(&line);
         }
         if self.wanted.stats {
-            let stats = stats::stats(&outcome.totals, self.wanted.digits, self.wanted.dry_run);
+            let stats = stats::stats(outcome, self.wanted.digits, self.wanted.dry_run);
             self.print_aside(&stats);
         }
         if self.wanted.ending && outcome.fatal.is_none() && !outcome.stopped {

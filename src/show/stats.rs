@@ -3,13 +3,14 @@
 use crate::number::{self, Digits};
 use hakobu_core::unit::Totals;
 use hakobu_sys::proc::ResourceUsage;
-use hakobu_transfer::run::Outcome;
+use hakobu_transfer::run::{Outcome, Traffic};
 use std::fmt::Write;
 use std::time::Duration;
 
 /// Returns rsync's statistics, with its labels. Without the lines about its file list and protocol, as there is
-/// neither; nothing is matched, as files are copied whole.
-pub fn stats(totals: &Totals, digits: Digits, dry_run: bool) -> String {
+/// neither.
+pub fn stats(outcome: &Outcome, digits: Digits, dry_run: bool) -> String {
+    let totals = &outcome.totals;
     let count = |n| digits.count(n);
     let of = |parts: &[(&str, u64)]| {
         let all: u64 = parts.iter().map(|(_, n)| n).sum();
@@ -31,6 +32,13 @@ pub fn stats(totals: &Totals, digits: Digits, dry_run: bool) -> String {
         ("dir", totals.dirs_created),
         ("link", totals.links_created),
     ]);
+    let crossed = outcome.traffic.map_or_else(String::new, |Traffic { sent, received }| {
+        format!(
+            "Total bytes sent: {}\nTotal bytes received: {}\n",
+            digits.size(sent),
+            digits.size(received)
+        )
+    });
     format!(
         "\nNumber of files: {seen}\n\
          Number of created files: {created}\n\
@@ -39,30 +47,40 @@ pub fn stats(totals: &Totals, digits: Digits, dry_run: bool) -> String {
          Total file size: {} bytes\n\
          Total transferred file size: {} bytes\n\
          Literal data: {} bytes\n\
-         Matched data: 0 bytes\n",
+         Matched data: {} bytes\n\
+         {crossed}",
         count(totals.deleted),
         count(totals.files),
         digits.size(totals.seen_bytes),
         digits.size(totals.bytes),
-        digits.size(if dry_run { 0 } else { totals.bytes }),
+        digits.size(if dry_run { 0 } else { literal(totals) }),
+        digits.size(totals.bytes_matched),
     )
 }
 
-/// Returns rsync's last two lines. Without a protocol, the content that was copied counts as sent, and nothing as
-/// received.
+/// Returns the bytes of content that were sent.
+fn literal(totals: &Totals) -> u64 {
+    totals.bytes.saturating_sub(totals.bytes_matched)
+}
+
+/// Returns rsync's last two lines. Where both ends are on this machine, the content that was copied counts as sent, and
+/// nothing as received.
 pub fn ending(outcome: &Outcome, digits: Digits, dry_run: bool) -> String {
     let totals = &outcome.totals;
-    let sent = if dry_run { 0 } else { totals.bytes };
+    let copied = Traffic { sent: if dry_run { 0 } else { literal(totals) }, received: 0 };
+    let Traffic { sent, received } = outcome.traffic.unwrap_or(copied);
+    let crossed = sent + received;
     let ratio = |whole: u64, part: f64| if part > 0.0 { whole as f64 / part } else { 0.0 };
-    let rate = digits.decimal(ratio(sent, outcome.took.as_secs_f64()));
+    let rate = digits.decimal(ratio(crossed, outcome.took.as_secs_f64()));
     let speedup = match digits {
         Digits::Plain => digits,
         _ => Digits::Grouped,
     }
-    .decimal(ratio(totals.seen_bytes, sent as f64));
+    .decimal(ratio(totals.seen_bytes, crossed as f64));
     format!(
-        "\nsent {} bytes  received 0 bytes  {rate} bytes/sec\ntotal size is {}  speedup is {speedup}{}\n",
+        "\nsent {} bytes  received {} bytes  {rate} bytes/sec\ntotal size is {}  speedup is {speedup}{}\n",
         digits.size(sent),
+        digits.size(received),
         digits.size(totals.seen_bytes),
         if dry_run { " (DRY RUN)" } else { "" },
     )
@@ -153,6 +171,9 @@ fn counts(totals: &Totals, terms: &SummaryTerms<'_>) -> Vec<String> {
         0 => format!("{files} {done}"),
         bytes => format!("{files} and {} {done}", number::bytes(bytes)),
     }];
+    if totals.bytes_matched > 0 {
+        parts.push(format!("{} of it matched", number::bytes(totals.bytes_matched)));
+    }
     let plural = |count: u64, one: &'static str, many: &'static str| match count {
         1 => one,
         _ => many,
@@ -231,10 +252,29 @@ mod tests {
         }
     }
 
+    fn done(totals: Totals) -> Outcome {
+        Outcome { totals, ..Outcome::default() }
+    }
+
+    #[test]
+    fn bytes_of_a_link_are_true_bytes() {
+        let traffic = Some(Traffic { sent: 1_000, received: 500 });
+        let took = Duration::from_secs(3);
+        let outcome = Outcome { totals: totals(), traffic, took, ..Outcome::default() };
+        let text = stats(&outcome, Digits::Grouped, true);
+        let lines = "Total bytes sent: 1,000\nTotal bytes received: 500\n";
+        assert!(text.ends_with(lines), "{text}");
+        assert_eq!(
+            ending(&outcome, Digits::Grouped, true),
+            "\nsent 1,000 bytes  received 500 bytes  500.00 bytes/sec\n\
+             total size is 9,000,000  speedup is 6,000.00 (DRY RUN)\n"
+        );
+    }
+
     #[test]
     fn rsync_labels() {
         assert_eq!(
-            stats(&totals(), Digits::Grouped, false),
+            stats(&done(totals()), Digits::Grouped, false),
             "\nNumber of files: 2,010 (reg: 2,007, dir: 3)\n\
              Number of created files: 2,002 (reg: 1,999, dir: 3)\n\
              Number of deleted files: 0\n\
@@ -244,8 +284,13 @@ mod tests {
              Literal data: 8,192,000 bytes\n\
              Matched data: 0 bytes\n"
         );
-        assert!(stats(&Totals::default(), Digits::Plain, false).contains("created files: 0\n"));
-        assert!(stats(&totals(), Digits::Thousands, false).contains("Literal data: 8.19M bytes\n"));
+        assert!(
+            stats(&done(Totals::default()), Digits::Plain, false).contains("created files: 0\n")
+        );
+        assert!(
+            stats(&done(totals()), Digits::Thousands, false)
+                .contains("Literal data: 8.19M bytes\n")
+        );
     }
 
     #[test]
@@ -266,7 +311,7 @@ mod tests {
 
     #[test]
     fn nothing_is_sent_in_a_dry_run() {
-        let text = stats(&totals(), Digits::Grouped, true);
+        let text = stats(&done(totals()), Digits::Grouped, true);
         assert!(text.contains("file size: 8,192,000 bytes\nLiteral data: 0 bytes\n"), "{text}");
     }
 

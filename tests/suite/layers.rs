@@ -11,7 +11,7 @@ const FLOORS: &[&[&str]] = &[
     &["policy"],
     &["publish", "compare"],
     &["local"],
-    &["object"],
+    &["object", "far"],
     &["plan", "verify"],
     &["run"],
 ];

@@ -28,6 +28,7 @@ mod layers;
 mod merged;
 mod objects;
 mod oracle;
+mod remote;
 mod report;
 // Some fuzz targets call parsers of the lab and of io.
 #[cfg(all(feature = "lab", feature = "io"))]

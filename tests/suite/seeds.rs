@@ -10,6 +10,8 @@ mod filter_rules;
 mod job_file;
 #[path = "../../fuzz/checks/journal.rs"]
 mod journal;
+#[path = "../../fuzz/checks/message.rs"]
+mod message;
 #[path = "../../fuzz/checks/results.rs"]
 mod results;
 #[path = "../../fuzz/checks/run_file.rs"]
@@ -113,6 +115,11 @@ fn campaigns() {
 fn journals() {
     vary("journal", &[], journal::check);
     journal::end();
+}
+
+#[test]
+fn messages_between_two_ends() {
+    vary("message", &[], message::check);
 }
 
 #[test]

@@ -153,21 +153,34 @@ pub fn without_number(text: &str) -> Cow<'_, str> {
 /// something to a terminal as `\#012`, as rsync writes them.
 pub fn quoted(name: impl AsRef<OsStr>) -> String {
     let mut text = String::from("'");
-    let octal = |text: &mut String, bytes: &[u8]| {
-        for byte in bytes {
-            text.push_str(&format!("\\#{byte:03o}"));
-        }
-    };
     for chunk in name.as_ref().as_bytes().utf8_chunks() {
         for c in chunk.valid().chars() {
             match c.is_control() {
-                true => octal(&mut text, c.encode_utf8(&mut [0; 4]).as_bytes()),
+                true => push_octal(c.encode_utf8(&mut [0; 4]).as_bytes(), &mut text),
                 false => text.push(c),
             }
         }
-        octal(&mut text, chunk.invalid());
+        push_octal(chunk.invalid(), &mut text);
     }
     text.push('\'');
+    text
+}
+
+fn push_octal(bytes: &[u8], text: &mut String) {
+    for byte in bytes {
+        text.push_str(&format!("\\#{byte:03o}"));
+    }
+}
+
+/// A text of another machine as messages show it: on its lines, and without doing anything else to a terminal.
+pub fn foreign(said: &str) -> String {
+    let mut text = String::new();
+    for c in said.chars() {
+        match c.is_control() && c != '\n' {
+            true => push_octal(c.encode_utf8(&mut [0; 4]).as_bytes(), &mut text),
+            false => text.push(c),
+        }
+    }
     text
 }
 

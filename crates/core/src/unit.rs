@@ -34,12 +34,15 @@ pub enum Side {
 }
 
 /// Counts of what a run, a unit or a worker did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Totals {
     /// Regular files whose content was transferred.
     pub files: u64,
     /// Bytes of content transferred.
     pub bytes: u64,
+    /// Those of them that the target had in the file that was replaced.
+    pub bytes_matched: u64,
     /// Directories created.
     pub dirs_created: u64,
     /// Symlinks, nodes, and hard links created.
@@ -92,7 +95,7 @@ macro_rules! add_fields {
         }
     };
 }
-add_fields!(files bytes dirs_created links_created files_created skipped left_out bytes_skipped metadata
+add_fields!(files bytes bytes_matched dirs_created links_created files_created skipped left_out bytes_skipped metadata
     deleted removed_sources failed vanished deletes_held unprivileged seen_files seen_dirs
     seen_links seen_nodes seen_bytes);
 

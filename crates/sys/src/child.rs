@@ -192,6 +192,28 @@ pub fn lead_session(command: &mut std::process::Command, dies: bool) {
     unsafe { command.pre_exec(prepare) };
 }
 
+/// Asks a child that was not waited for to end (SIGTERM), and kills it if it has not ended after `patience`.
+///
+/// # Errors
+/// Those of kill(2) and wait(2).
+pub fn end(child: &mut std::process::Child, patience: Duration) -> io::Result<()> {
+    const LOOK: Duration = Duration::from_millis(5);
+    let begun = Instant::now();
+    let id = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
+    let id = id.ok_or(io::ErrorKind::InvalidInput)?;
+    if child.try_wait()?.is_some() {
+        return Ok(());
+    }
+    rustix::process::kill_process(id, rustix::process::Signal::TERM)?;
+    while child.try_wait()?.is_none() {
+        if begun.elapsed() >= patience {
+            return child.kill();
+        }
+        std::thread::sleep(LOOK);
+    }
+    Ok(())
+}
+
 /// Sends a signal to all processes of a session: to the group of its leader, and to those that job control made. The
 /// leader must not be reaped yet.
 ///

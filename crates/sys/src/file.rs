@@ -118,6 +118,15 @@ pub fn proc_path(fd: impl AsFd) -> CString {
     CString::new(format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd())).unwrap_or_default()
 }
 
+/// Opens an open file again, for reading.
+///
+/// # Errors
+/// Those of opening; ENOENT without `/proc`.
+pub fn reopen_read(file: BorrowedFd<'_>) -> Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(proc_path(file).as_c_str(), flags, Mode::empty())?)
+}
+
 /// Reads into the initialised buffer at the file's position; 0 at the end. EINTR is retried.
 pub fn read(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<usize> {
     errno::until_uninterrupted(|| rustix::io::read(fd, &mut *buffer))

@@ -14,6 +14,13 @@ pub fn host_id() -> u32 {
     hasher.finish() as u32
 }
 
+/// The random name of this boot of the kernel, by which processes know that devices and inodes have the same numbers for both; empty if
+/// it is not known.
+pub fn boot_name() -> String {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    text.trim().to_owned()
+}
+
 /// Id of this boot of the kernel.
 pub fn boot_id() -> u32 {
     let mut hasher = DefaultHasher::new();
@@ -39,6 +46,12 @@ pub fn name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
+/// System and architecture, as `uname -sm` prints them: `Linux x86_64`.
+pub fn system() -> String {
+    let name = rustix::system::uname();
+    format!("{} {}", name.sysname().to_string_lossy(), name.machine().to_string_lossy())
+}
+
 /// Kernel release and architecture, uname(2): `6.12.1`, `x86_64`.
 pub fn kernel() -> (String, String) {
     let name = rustix::system::uname();
@@ -51,6 +64,18 @@ pub fn cpu_model() -> Option<String> {
     let info = std::fs::read_to_string("/proc/cpuinfo").ok()?;
     let line = info.lines().find_map(|line| line.strip_prefix("model name"))?;
     Some(line.trim_start().strip_prefix(':')?.trim().to_owned())
+}
+
+/// True if this CPU computes AES in hardware, with the multiplication that GCM needs.
+pub fn has_aes() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return std::arch::is_x86_feature_detected!("aes")
+        && std::arch::is_x86_feature_detected!("pclmulqdq");
+    #[cfg(target_arch = "aarch64")]
+    return std::arch::is_aarch64_feature_detected!("aes")
+        && std::arch::is_aarch64_feature_detected!("pmull");
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    return false;
 }
 
 /// Instance type from the firmware (DMI: Amazon's `m5.large`); `None` elsewhere.
@@ -187,6 +212,14 @@ pub fn disk(path: &Path) -> Option<DiskKind> {
 fn chosen(list: &str) -> &str {
     let inside = list.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     inside.map_or(list, |(name, _)| name)
+}
+
+/// Opens the program that runs, also after its file was replaced or removed (proc_pid_exe(5)).
+///
+/// # Errors
+/// Those of open(2).
+pub fn open_program() -> std::io::Result<std::fs::File> {
+    std::fs::File::open("/proc/self/exe")
 }
 
 #[cfg(test)]

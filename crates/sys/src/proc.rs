@@ -269,6 +269,51 @@ fn waits_for_no_descriptor(call: &str) -> bool {
     }
 }
 
+/// A process as proc_pid_stat(5) shows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProcessStat {
+    /// Name of its program, at most 15 bytes.
+    pub name: Vec<u8>,
+    pub parent: u32,
+    /// CPU time of its threads.
+    pub cpu: Duration,
+}
+
+impl ProcessStat {
+    /// Reads the state of a process; `None` if it does not exist.
+    pub fn of(pid: u32) -> Option<ProcessStat> {
+        ProcessStat::parse(&std::fs::read(format!("/proc/{pid}/stat")).ok()?, ticks_per_s())
+    }
+
+    /// Returns the nearest process above this one whose program's name begins so.
+    pub fn above(begins: &[u8]) -> Option<u32> {
+        let mut pid = std::os::unix::process::parent_id();
+        // A session has few: a shell or two, and the server.
+        for _ in 0..8 {
+            let of = ProcessStat::of(pid)?;
+            if of.name.starts_with(begins) {
+                return Some(pid);
+            }
+            pid = of.parent;
+        }
+        None
+    }
+
+    fn parse(text: &[u8], ticks_per_s: u64) -> Option<ProcessStat> {
+        // The name may hold anything, also parentheses.
+        let start = text.iter().position(|byte| *byte == b'(')?;
+        let end = text.iter().rposition(|byte| *byte == b')')?;
+        let name = text.get(start + 1..end)?.to_vec();
+        let fields = std::str::from_utf8(text.get(end + 1..)?).ok()?;
+        let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
+        // The third field is the first one here.
+        let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
+        let ticks = field(14)?.saturating_add(field(15)?);
+        let cpu = Duration::from_secs_f64(ticks as f64 / ticks_per_s.max(1) as f64);
+        Some(ProcessStat { name, parent: u32::try_from(field(4)?).ok()?, cpu })
+    }
+}
+
 /// Inaccuracy of the kernel's counter of resident memory.
 const RSS_SLACK_BYTES: u64 = 256 * 1024;
 
@@ -407,6 +452,20 @@ fn established(table: &str) -> HashSet<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn processes_and_those_above_them() {
+        let text = b"7 (a) b (c) S 3 7 7 0 -1 4194304 1 0 0 0 150 50 0 0 20 0 1 0";
+        let of = ProcessStat::parse(text, 100).unwrap();
+        let expected = (&b"a) b (c"[..], 3, Duration::from_secs(2));
+        assert_eq!((&*of.name, of.parent, of.cpu), expected);
+        assert_eq!(ProcessStat::parse(b"7 (a) S", 100), None);
+        let parent = std::os::unix::process::parent_id();
+        assert_eq!(ProcessStat::of(std::process::id()).unwrap().parent, parent);
+        let name = ProcessStat::of(parent).unwrap().name;
+        assert_eq!(ProcessStat::above(&name), Some(parent));
+        assert_eq!(ProcessStat::above(b"no such program"), None);
+    }
 
     #[test]
     fn threads_can_be_looked_at_and_bound() {

@@ -1,8 +1,13 @@
 //! Socket calls that the standard library lacks.
 
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fd::{AsFd, AsRawFd};
-use std::io;
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, Shutdown, recvmsg, sendmsg, shutdown, sockopt,
+};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
 use std::time::Duration;
 
 /// Discards up to `bytes_max` received bytes of a TCP socket inside the kernel, without copying them: recv(2)
@@ -22,6 +27,64 @@ pub fn discard(socket: impl AsFd, bytes_max: usize) -> io::Result<usize> {
         )
     };
     usize::try_from(taken).map_err(|_| io::Error::last_os_error())
+}
+
+/// Sends a message and two descriptors over a Unix socket: `SCM_RIGHTS`, unix(7).
+///
+/// # Errors
+/// Those of sendmsg(2).
+pub fn send_with_descriptors(
+    socket: impl AsFd,
+    message: &[u8],
+    descriptors: [BorrowedFd<'_>; 2],
+) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    if !ancillary.push(SendAncillaryMessage::ScmRights(&descriptors)) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let sent = sendmsg(socket, &[IoSlice::new(message)], &mut ancillary, SendFlags::NOSIGNAL)?;
+    if sent == message.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
+}
+
+/// Receives what [`send_with_descriptors`] has sent. Returns the length of the message and the descriptors, which programs
+/// that this one starts do not get.
+///
+/// # Errors
+/// Those of recvmsg(2); `InvalidData` if there are not two descriptors.
+pub fn receive_with_descriptors(
+    socket: impl AsFd,
+    message: &mut [u8],
+) -> io::Result<(usize, [OwnedFd; 2])> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let received =
+        recvmsg(socket, &mut [IoSliceMut::new(message)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+    let mut descriptors = Vec::new();
+    for of in ancillary.drain() {
+        if let RecvAncillaryMessage::ScmRights(fds) = of {
+            descriptors.extend(fds);
+        }
+    }
+    let descriptors = descriptors.try_into();
+    let descriptors = descriptors.map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
+    Ok((received.bytes, descriptors))
+}
+
+/// Returns the user of the process at the other end of a Unix socket: `SO_PEERCRED`, unix(7).
+///
+/// # Errors
+/// Those of getsockopt(2).
+pub fn peer_uid(socket: impl AsFd) -> io::Result<u32> {
+    Ok(sockopt::socket_peercred(socket)?.uid.as_raw())
+}
+
+/// Makes accept(2) of another thread return an error, as of now.
+///
+/// # Errors
+/// Those of shutdown(2).
+pub fn stop_listening(socket: impl AsFd) -> io::Result<()> {
+    Ok(shutdown(socket, Shutdown::Both)?)
 }
 
 /// Waits at most `limit` until a descriptor has one of these states, or a signal arrives: poll(2).

@@ -143,6 +143,14 @@ fn until(fd: impl AsFd, states: PollFlags, stop: &dyn Fn() -> bool) -> Result<()
     Ok(())
 }
 
+/// Returns whether bytes, the end or an error can be read within `limit`. A signal ends the wait.
+///
+/// # Errors
+/// Those of poll(2).
+pub fn is_readable(fd: impl AsFd, limit: Duration) -> Result<bool> {
+    is_ready(fd, PollFlags::IN, limit)
+}
+
 /// Returns whether a descriptor has one of these states, or has ended, within `limit`. A signal ends the wait.
 fn is_ready(fd: impl AsFd, states: PollFlags, limit: Duration) -> Result<bool> {
     let limit = limit.try_into().ok();

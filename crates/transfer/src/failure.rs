@@ -60,6 +60,8 @@ pub enum Stop {
     Changed,
     /// The run was asked to stop.
     Asked,
+    /// The other end cannot read the source, and has reported it.
+    Reported,
 }
 
 impl From<Failure> for Stop {

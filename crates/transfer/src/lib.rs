@@ -2,11 +2,12 @@
 //!
 //! The modules, in the order in which they may import each other (ARCHITECTURE.md has the details): `location` and
 //! `journal`; `policy` decides what happens to an entry; `publish` gives files their names, and `compare`
-//! contents by stored checksums; `local` and `object` carry transfers out; `plan` and `verify` choose where to begin and compare the
+//! contents by stored checksums; `local` and `object` carry transfers out, `far` connects the engines of two machines; `plan` and `verify` choose where to begin and compare the
 //! result; `run` combines all of it and is the entry point for programs.
 
 mod compare;
 mod failure;
+pub mod far;
 pub mod journal;
 pub mod local;
 pub mod location;

@@ -2,6 +2,7 @@
 //! these types.
 
 use hakobu_core::error::{Fatal, quoted};
+use hakobu_remote::ssh::RemoteHost;
 use hakobu_s3::AccessPoint;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -56,10 +57,17 @@ impl Location {
                     format!("{shown}: an object is written s3://BUCKET/KEY")
                 }
                 true => {
-                    format!("{shown}: {}:// locations are not supported", scheme.escape_ascii())
+                    let hint = match scheme {
+                        b"rsync" => "; with a login there, write HOST:PATH",
+                        _ => "",
+                    };
+                    let scheme = scheme.escape_ascii();
+                    format!("{shown}: {scheme}:// locations are not supported{hint}")
                 }
                 false => format!(
-                    "{shown}: remote locations are not supported; for a local file write {}",
+                    "{shown}: another machine is not supported here (ssh {} hakobu ... works there); for a local file \
+                     write {}",
+                    scheme.escape_ascii(),
                     quoted(as_local(text))
                 ),
             },
@@ -131,6 +139,110 @@ impl Location {
 /// Returns the spelling of a local file whose name looks like another kind of location.
 fn as_local(text: &OsStr) -> PathBuf {
     PathBuf::from(".").join(text)
+}
+
+// `[USER@]HOST:PATH`: a path on another machine.
+
+/// A path on another machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemotePath {
+    pub host: RemoteHost,
+    /// As typed; empty: the home directory there.
+    pub path: PathBuf,
+}
+
+/// Prefix of URLs of paths on other machines.
+const SSH: &[u8] = b"ssh://";
+
+impl RemotePath {
+    /// Parses `[USER@]HOST:PATH`, `[USER@][ADDRESS]:PATH` or `ssh://[USER@]HOST[:PORT]/PATH`; `None` for another
+    /// location.
+    ///
+    /// # Errors
+    /// Code 1: no host; a port that is none; `HOST::MODULE`.
+    pub fn parse(text: &OsStr) -> Result<Option<RemotePath>, Fatal> {
+        let bytes = text.as_bytes();
+        let refused = |why: &str| Err(Fatal::new(1, format!("{}: {why}", quoted(text))));
+        if let Some(rest) = bytes.strip_prefix(SSH) {
+            let slash = rest.iter().position(|byte| *byte == b'/').unwrap_or(rest.len());
+            let (login, path) = rest.split_at(slash);
+            let (user, host) = split_user(login);
+            let (host, port) = match host {
+                [b'[', inner @ ..] => match inner.iter().position(|byte| *byte == b']') {
+                    Some(end) => (&inner[..end], &inner[end + 1..]),
+                    None => return refused("an address has no ']'"),
+                },
+                _ => {
+                    host.split_at(host.iter().position(|byte| *byte == b':').unwrap_or(host.len()))
+                }
+            };
+            let port = match port.strip_prefix(b":") {
+                None if port.is_empty() => None,
+                Some(digits) => match str::from_utf8(digits).ok().and_then(|it| it.parse().ok()) {
+                    Some(port) => Some(port),
+                    None => return refused("a port is a number"),
+                },
+                None => return refused("a port is a number"),
+            };
+            return RemotePath::of(text, user, host, (port, path)).map(Some);
+        }
+        let (user, rest) = split_user(bytes);
+        let (host, path) = match rest {
+            [b'[', inner @ ..] if inner.contains(&b']') => {
+                let end = inner.iter().position(|byte| *byte == b']').unwrap_or_default();
+                match inner[end + 1..].strip_prefix(b":") {
+                    Some(path) => (&inner[..end], path),
+                    None => return Ok(None),
+                }
+            }
+            _ => {
+                let end = bytes.iter().position(|byte| matches!(byte, b':' | b'/'));
+                let Some(end) = end.filter(|end| bytes.get(*end) == Some(&b':')) else {
+                    return Ok(None);
+                };
+                let end = end - (bytes.len() - rest.len());
+                (&rest[..end], &rest[end + 1..])
+            }
+        };
+        let is_other = text == NULL || path.starts_with(b"//");
+        if is_other {
+            return Ok(None);
+        }
+        if path.starts_with(b":") {
+            let message =
+                "modules of an rsync daemon are not supported: with a login there, write HOST:PATH";
+            return refused(message);
+        }
+        RemotePath::of(text, user, host, (None, path)).map(Some)
+    }
+
+    fn of(
+        text: &OsStr,
+        user: Option<&[u8]>,
+        host: &[u8],
+        (port, path): (Option<u16>, &[u8]),
+    ) -> Result<RemotePath, Fatal> {
+        // ssh would take them for options.
+        let is_option = |word: &[u8]| word.starts_with(b"-");
+        if host.is_empty()
+            || is_option(host)
+            || user.is_some_and(|user| user.is_empty() || is_option(user))
+        {
+            return Err(Fatal::new(1, format!("{}: a host or user has no name", quoted(text))));
+        }
+        let own = |bytes: &[u8]| OsStr::from_bytes(bytes).to_owned();
+        let host = RemoteHost { user: user.map(own), host: own(host), port };
+        Ok(RemotePath { host, path: own(path).into() })
+    }
+}
+
+/// Splits `USER@` off.
+fn split_user(login: &[u8]) -> (Option<&[u8]>, &[u8]) {
+    let end = login.iter().position(|byte| matches!(byte, b'@' | b'/' | b':'));
+    match end.filter(|end| login.get(*end) == Some(&b'@')) {
+        Some(at) => (login.get(..at), login.get(at + 1..).unwrap_or_default()),
+        None => (None, login),
+    }
 }
 
 // `s3://BUCKET/KEY`: a bucket, and a key or key prefix, as bytes.
@@ -283,6 +395,49 @@ mod tests {
     }
 
     #[test]
+    fn paths_on_other_machines() {
+        let of = |text: &str| match RemotePath::parse(OsStr::new(text)) {
+            Ok(None) => "none".to_owned(),
+            Ok(Some(RemotePath { host, path })) => {
+                let shown = |word: &OsStr| word.to_str().unwrap().to_owned();
+                let user = host.user.as_deref().map_or("-".to_owned(), shown);
+                let port = host.port.map_or("-".to_owned(), |port| port.to_string());
+                format!("{user} {} {port} {}", shown(&host.host), path.display())
+            }
+            Err(fatal) => format!("{} {}", fatal.code, fatal.message),
+        };
+        for (text, expected) in [
+            ("host:path", "- host - path"),
+            ("host:", "- host - "),
+            ("user@host:/a b/c", "user host - /a b/c"),
+            ("[::1]:x", "- ::1 - x"),
+            ("u@[fe80::1%eth0]:x", "u fe80::1%eth0 - x"),
+            ("ssh://host/a", "- host - /a"),
+            ("ssh://u@host:2222/~/a", "u host 2222 /~/a"),
+            ("ssh://[::1]:22/a", "- ::1 22 /a"),
+            ("ssh://host", "- host - "),
+            ("./host:path", "none"),
+            ("/a:b", "none"),
+            ("a/b:c", "none"),
+            ("path", "none"),
+            ("null:", "none"),
+            ("s3://bucket/key", "none"),
+            ("rsync://host/m", "none"),
+            ("a@b/c:d", "none"),
+            ("[x]", "none"),
+            ("ssh://host:x/a", "1 'ssh://host:x/a': a port is a number"),
+            ("ssh://[::1/a", "1 'ssh://[::1/a': an address has no ']'"),
+            (":path", "1 ':path': a host or user has no name"),
+            ("@host:path", "1 '@host:path': a host or user has no name"),
+            ("-oProxyCommand=x:path", "1 '-oProxyCommand=x:path': a host or user has no name"),
+            ("ssh://-x/a", "1 'ssh://-x/a': a host or user has no name"),
+        ] {
+            assert_eq!(of(text), expected, "{text}");
+        }
+        assert!(of("host::module").contains("modules of an rsync daemon are not supported"));
+    }
+
+    #[test]
     fn a_colon_before_the_first_slash_is_a_host() {
         for local in ["a", "a/b", "/a:b", "./a:b", "a/b:c", "../x:", "./null:"] {
             assert_eq!(parse(local), Ok(Location::Local(local.into())));
@@ -295,8 +450,8 @@ mod tests {
         assert_eq!(
             parse("host:a\nb").err().as_deref(),
             Some(
-                "'host:a\\#012b': remote locations are not supported; for a local file write \
-                 './host:a\\#012b'"
+                "'host:a\\#012b': another machine is not supported here (ssh host hakobu ... works \
+                 there); for a local file write './host:a\\#012b'"
             )
         );
         assert_eq!(

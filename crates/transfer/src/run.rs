@@ -1,6 +1,8 @@
 //! One transfer from its description to its outcome: the only module that uses all others.
 
 mod evidence;
+mod far;
+mod lanes;
 mod objects;
 mod remove;
 mod steer;
@@ -8,15 +10,20 @@ mod steer;
 use self::objects::{ObjectTransfer, StoreSession, feed};
 use self::steer::{Configuration, RunHints, Terms};
 use crate::failure::c_string;
+use crate::far::{LaneEnd, SourceEnd, TargetEnd};
 use crate::journal::{Journal, Ledger, LedgerScope, LedgerTarget};
 use crate::local::guard::{Guard, GuardedSources};
-use crate::local::{LocalEngine, LocalSetup, Pass, SEGMENT_BYTES_MAX, SourceRemoval, TargetMode};
+use crate::local::{
+    FarOwners, FarTarget, LocalEngine, LocalSetup, Pass, Receiving, SEGMENT_BYTES_MAX, SourceFacts,
+    SourceRemoval, TargetMode,
+};
 use crate::location::Location;
 use crate::object::{ObjectEngine, Root};
 use crate::plan::objects::{Claims, PlannedSource, Stores, refuse_unfit, resolve_sources};
 use crate::plan::{self, Argument, Lines, TargetPlace};
-pub use crate::plan::{Layout, Objects, Spec};
+pub use crate::plan::{Layout, Objects, RemoteEnd, Spec};
 use crate::policy::{Delete, Policy, Symlinks};
+pub use far::{Agent, AgentTask, verify_with_agent};
 pub use hakobu_core::control::Control;
 use hakobu_core::error::{Cause, Fatal, quoted};
 use hakobu_core::event::{Event, Listener, Remark};
@@ -26,6 +33,7 @@ use hakobu_core::threads::for_each;
 use hakobu_core::unit::{Jobs, Kind, Totals};
 use hakobu_explain::tune::TuningStep;
 use hakobu_explain::verdict::Verdict;
+pub use hakobu_remote::link::Traffic;
 pub use hakobu_s3::RequestCounts;
 use hakobu_sys::paths::{RefusedLink, ancestors};
 use hakobu_sys::{AsFd, OwnedFd, dir, disk, errno, meta, process};
@@ -48,8 +56,11 @@ pub use steer::steered;
 /// argument is not among these: it is a `Problem` and the others continue.
 pub fn transfer(spec: &Spec, control: &Control, listener: &dyn Listener) -> Result<Outcome, Fatal> {
     let run = Run::of(spec, control, listener)?;
+    if let Some(remote) = &spec.remote {
+        return far::with_agent(spec, remote, run);
+    }
     if !spec.has_store() {
-        let job = PathTransfer::open(spec, &run)?;
+        let job = PathTransfer::open(spec, &run, RunEnd::Both)?;
         return run.carry_out(&job);
     }
     match ObjectTransfer::open(spec, &run) {
@@ -75,6 +86,8 @@ pub struct Outcome {
     pub fatal: Option<Fatal>,
     /// Requests to the stores of both sides; none between local paths.
     pub requests: RequestCounts,
+    /// Bytes of the link to another machine.
+    pub traffic: Option<Traffic>,
     /// Findings of the controller.
     pub findings: Findings,
 }
@@ -131,6 +144,9 @@ struct Resources {
     pub ledger: Arc<Ledger>,
 }
 
+/// Totals of all passes, and the error that made all further work pointless.
+type PassesResult = Result<(Totals, Option<Fatal>), Fatal>;
+
 /// A run that is about to begin.
 struct Run<'a> {
     pub control: &'a Control,
@@ -174,6 +190,15 @@ impl<'a> Run<'a> {
     }
 
     pub fn carry_out(self, job: &impl Job) -> Result<Outcome, Fatal> {
+        self.carry_out_with(job, |_, work| work())
+    }
+
+    /// As `carry_out`; `beside` calls the work, and does something beside it.
+    fn carry_out_with(
+        self,
+        job: &impl Job,
+        beside: impl FnOnce(&Arc<Controls>, &dyn Fn() -> PassesResult) -> PassesResult,
+    ) -> Result<Outcome, Fatal> {
         let Run { control, listener, started, hints } = self;
         let configuration = Configuration::new(job.terms(), hints);
         let ledger = Arc::new(job.ledger());
@@ -184,16 +209,20 @@ impl<'a> Run<'a> {
         };
         listener.event(Event::Begins(&resources.controls.meter));
         let controller = configuration.begin(&resources.ledger);
-        let (mut totals, mut fatal) = (Totals::default(), None);
-        for pass in job.passes() {
-            let (more, stopped_by) = job.pass(*pass, &resources)?;
-            totals += more;
-            fatal = fatal.take().or(stopped_by);
-            // Never delete targets after an incomplete transfer.
-            if fatal.is_some() || control.is_stopped() {
-                break;
+        let work = || {
+            let (mut totals, mut fatal) = (Totals::default(), None);
+            for pass in job.passes() {
+                let (more, stopped_by) = job.pass(*pass, &resources)?;
+                totals += more;
+                fatal = fatal.take().or(stopped_by);
+                // Never delete targets after an incomplete transfer.
+                if fatal.is_some() || control.is_stopped() {
+                    break;
+                }
             }
-        }
+            Ok((totals, fatal))
+        };
+        let (totals, fatal) = beside(&resources.controls, &work)?;
         let ended = !control.is_stopped() && fatal.is_none();
         let findings = controller.end(ended);
         let whole = totals.failed == 0 && totals.vanished == 0;
@@ -208,6 +237,7 @@ impl<'a> Run<'a> {
             stopped: control.is_stopped() && fatal.is_none(),
             fatal,
             requests: job.requests(),
+            traffic: None,
             findings,
         })
     }
@@ -247,6 +277,17 @@ struct PathTransfer<'a> {
     guard: Guard,
     /// The need for space that is counted beside the transfer.
     space: Mutex<Option<plan::Count>>,
+    end: RunEnd<'a>,
+}
+
+/// The ends of a transfer that are on this machine.
+#[derive(Clone, Copy)]
+enum RunEnd<'a> {
+    Both,
+    /// The source.
+    Source(&'a SourceEnd<'a>),
+    /// The target, and what the sources are.
+    Target(&'a TargetEnd<'a>, &'a SourceFacts),
 }
 
 impl<'a> PathTransfer<'a> {
@@ -254,44 +295,73 @@ impl<'a> PathTransfer<'a> {
     ///
     /// # Errors
     /// Bad arguments, an unusable target.
-    pub fn open(spec: &'a Spec, run: &Run<'a>) -> Result<PathTransfer<'a>, Fatal> {
+    pub fn open(spec: &'a Spec, run: &Run<'a>, end: RunEnd<'a>) -> Result<PathTransfer<'a>, Fatal> {
         let (control, listener) = (run.control, run.listener);
-        let target = spec.target.local().filter(|_| !spec.policy.list_only);
+        let is_sent = matches!(end, RunEnd::Source(_));
+        let target = spec.target.local().filter(|_| !spec.policy.list_only && !is_sent);
         let mode = match target {
+            _ if is_sent => TargetMode::Sent,
             _ if spec.policy.list_only => TargetMode::Told,
             None => TargetMode::Null,
             Some(_) if spec.policy.dry_run => TargetMode::Told,
             Some(_) => TargetMode::Real,
         };
         let is_real = mode == TargetMode::Real;
-        let arguments = without_repeats(source_arguments(spec)?, spec, listener);
+        let arguments = match end {
+            RunEnd::Target(..) => Vec::new(),
+            _ => without_repeats(source_arguments(spec)?, spec, listener),
+        };
         let umask = Umask(process::set_umask(0));
         let place = match target {
             None => TargetPlace::nowhere(&spec.target.as_typed()),
-            Some(target) => plan::place(spec, target, &arguments, is_real, umask.0)?,
+            Some(target) => {
+                let own;
+                let facts = match end {
+                    RunEnd::Target(_, facts) => facts,
+                    _ => {
+                        own = plan::source_facts(spec, &arguments);
+                        &own
+                    }
+                };
+                plan::place(spec, target, facts, is_real, umask.0)?
+            }
         };
         if spec.remarks.made && place.made > 0 {
             let dirs = spec.mkpath.then_some(place.made);
             listener.event(Event::Remark(&Remark::Made { path: &place.path, dirs }));
         }
-        let checks_space = spec.check_space && is_real;
+        let is_here = matches!(end, RunEnd::Both);
+        let checks_space = spec.check_space && is_real && is_here;
         let space =
             checks_space.then(|| plan::warn_of_space(&place, &arguments, listener)).flatten();
-        let bases_failed = check_bases(spec, &place, listener)?;
+        let bases_failed = if is_sent { 0 } else { check_bases(spec, &place, listener)? };
         let mut policy = spec.policy.clone();
+        if matches!(end, RunEnd::Target(..)) {
+            // What is announced has its owners already.
+            (policy.users, policy.groups) = Default::default();
+        }
         if policy.keep_dirlinks && policy.delete != Delete::No {
             // A kept link may lead to an extraneous directory, which must be removed before anything is written
             // through the link.
             policy.delete = Delete::Before;
         }
-        let sources = Arc::new(plan::compare_beside(spec, &place, &arguments, &mut policy)?);
+        // What is beside the target is at the other end.
+        let sources = match is_sent {
+            true => GuardedSources::default(),
+            false => plan::compare_beside(spec, &place, &arguments, &mut policy)?,
+        };
+        let sources = Arc::new(sources);
         // Each name of a list is resolved, so only where something depends on it.
-        let guards = policy.delete != Delete::No
-            || policy.force
-            || policy.remove_source_files
-            || spec.files_from.is_none();
+        let guards = is_here
+            && (policy.delete != Delete::No
+                || policy.force
+                || policy.remove_source_files
+                || spec.files_from.is_none());
         let guard = Guard::default();
-        let inside_source = guards && protect(&guard, &policy, &place, &arguments);
+        let inside_source = match end {
+            RunEnd::Target(_, facts) => protect_roots(&guard, &facts.roots, &place),
+            _ => guards && protect(&guard, &policy, &place, &arguments),
+        };
         if policy.delete == Delete::After {
             guard.keep_claims();
         }
@@ -311,11 +381,43 @@ impl<'a> PathTransfer<'a> {
             removals,
             guard,
             space: Mutex::new(space),
+            end,
         })
     }
 }
 
 impl PathTransfer<'_> {
+    /// Returns what receives from the other end.
+    fn receiving(&self) -> Receiving {
+        let place = &self.place;
+        let again = |fd: &OwnedFd| fd.as_fd().try_clone_to_owned().ok();
+        let host = self.spec.remote.as_ref().map(|remote| {
+            let mut host = remote.host.host.clone();
+            host.push(":");
+            host
+        });
+        let links = &self.policy.links;
+        let bases = plan::basis_dirs(&self.policy, place).filter_map(|path| {
+            // What cannot be opened was reported before the start.
+            links.open_dir(dir::cwd(), &c_string(path.as_os_str().as_bytes()).ok()?).ok()
+        });
+        Receiving::new(FarTarget {
+            dir: place.dir.as_ref().and_then(again),
+            path: place.path.clone(),
+            created: place.created,
+            name: place.name.clone(),
+            bases: bases.collect(),
+            owners: FarOwners::new(self.spec.policy.users.clone(), self.spec.policy.groups.clone()),
+            host: host.unwrap_or_default(),
+        })
+    }
+
+    /// Returns device and inode of the target directory, if it exists.
+    fn place_identity(&self) -> Option<(u64, u64)> {
+        let fd = self.place.dir.as_ref()?;
+        meta::of_fd(fd).ok().map(|there| there.identity())
+    }
+
     /// Returns the folder of backups, and the top of the target, whose attributes its folders get.
     fn backup_dir(&self) -> Option<(PathBuf, Option<OwnedFd>)> {
         let path = self.place.path.join(self.policy.backup_dir.as_ref()?);
@@ -326,7 +428,15 @@ impl PathTransfer<'_> {
 
 impl Job for PathTransfer<'_> {
     fn terms(&self) -> Terms {
-        Terms::of(self.spec, &Stores::default())
+        let lanes_beside = if self.mode == TargetMode::Sent { far::SENDERS } else { 0 };
+        let far = match self.end {
+            RunEnd::Both => None,
+            RunEnd::Source(end) => Some(Arc::clone(end.link())),
+            RunEnd::Target(end, _) => Some(Arc::clone(end.link())),
+        };
+        // The near end judges.
+        let judges = far.is_none() || self.spec.remote.is_some();
+        Terms { lanes_beside, judges, far, ..Terms::of(self.spec, &Stores::default()) }
     }
 
     fn ledger(&self) -> Ledger {
@@ -334,7 +444,9 @@ impl Job for PathTransfer<'_> {
     }
 
     fn passes(&self) -> &'static [Pass] {
-        passes(self.policy.delete, self.place.dir.is_some() && !self.inside_source)
+        // Both ends of a transfer with another machine have the same ones.
+        let may_delete = self.place.dir.is_some() && !self.inside_source;
+        passes(self.policy.delete, may_delete || !matches!(self.end, RunEnd::Both))
     }
 
     fn pass(&self, pass: Pass, resources: &Resources) -> Result<(Totals, Option<Fatal>), Fatal> {
@@ -371,6 +483,14 @@ impl Job for PathTransfer<'_> {
             ledger: &resources.ledger,
             guard: &self.guard,
             carried: spec.carried.as_deref(),
+            announcer: match self.end {
+                RunEnd::Source(end) => Some(end),
+                _ => None,
+            },
+            arrivals: match self.end {
+                RunEnd::Target(end, _) => Some(end),
+                _ => None,
+            },
         });
         if *mode == TargetMode::Real {
             engine.clear_temp_dir();
@@ -384,6 +504,7 @@ impl Job for PathTransfer<'_> {
             self.guard.record_arguments();
         }
         let units = |batch: &[Argument]| match (&spec.chosen, spec.sources.paths()) {
+            _ if matches!(self.end, RunEnd::Target(..)) => vec![self.receiving().unit()],
             (Some(chosen), [folder]) => {
                 plan::chosen_roots(&engine, &self.policy, place, folder, chosen)
             }
@@ -396,6 +517,7 @@ impl Job for PathTransfer<'_> {
         // What is written into a source would be counted, too.
         let counts_ahead = counts
             && *mode != TargetMode::Told
+            && !matches!(self.end, RunEnd::Target(..))
             && !self.inside_source
             && self.listener.shows_totals();
         let ahead = counts_ahead
@@ -429,6 +551,7 @@ impl Job for PathTransfer<'_> {
             }
             ended.store(true, Ordering::Relaxed);
         });
+        engine.check_received();
         let mut removals = std::mem::take(&mut *self.removals.lock());
         removals.extend(engine.name_delayed());
         // A later pass still has to look up the sources.
@@ -438,6 +561,11 @@ impl Job for PathTransfer<'_> {
         }
         if let Some(carried) = &spec.carried {
             engine.hand_over_groups(carried);
+        }
+        if let RunEnd::Source(end) = self.end
+            && self.passes().last() != Some(&pass)
+        {
+            end.turn();
         }
         let mut totals = engine.totals();
         if pass == Pass::Transfer {
@@ -579,6 +707,18 @@ fn protect(guard: &Guard, policy: &Policy, place: &TargetPlace, arguments: &[Arg
         Some(above) => guard.is_any_source(&above),
         None => lies_inside(place, arguments),
     };
+    if inside {
+        guard.target_is_inside();
+    }
+    inside
+}
+
+/// As [`protect`], for sources of the other end of this machine: device and inode, and whether each is no directory.
+fn protect_roots(guard: &Guard, roots: &[(u64, u64, bool)], place: &TargetPlace) -> bool {
+    roots.iter().for_each(|(dev, ino, is_file)| guard.add_source((*dev, *ino), *is_file));
+    let above = place.dir.as_ref().filter(|_| !roots.is_empty());
+    let above = above.and_then(|dir| ancestors(dir.as_fd()).ok());
+    let inside = above.is_some_and(|above| guard.is_any_source(&above));
     if inside {
         guard.target_is_inside();
     }

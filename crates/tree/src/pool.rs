@@ -113,6 +113,18 @@ impl<U> Queue<'_, U> {
         self.call();
     }
 
+    /// Adds a unit that runs when this worker has no other, or an idle one comes.
+    pub fn push_last(&self, unit: U) {
+        self.shared.alive.fetch_add(1, Ordering::Relaxed);
+        self.shared.common[self.shared.place(&unit)].units.push(unit);
+        self.call();
+    }
+
+    /// Returns whether this worker has queued units of its own.
+    pub fn has_own(&self) -> bool {
+        !self.own.is_empty()
+    }
+
     /// Returns whether a producer should continue; if not, it calls [`Queue::put_aside`] and returns.
     pub fn has_room(&self) -> bool {
         match self.here.get() {

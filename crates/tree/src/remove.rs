@@ -184,7 +184,9 @@ pub(crate) fn open_to_empty(
         other => other?,
     };
     let meta = meta::of_fd(&fd)?;
-    if make_writable && meta.mode & 0o300 != 0o300 {
+    // Of a directory that stays nothing is changed without need.
+    let is_closed = || meta.mode & 0o300 != 0o300 && !dir::may_write(fd.as_fd(), c".");
+    if make_writable && is_closed() {
         // If this fails, removing the names fails and reports the cause.
         let _ = meta::set_mode_fd(&fd, meta.mode | 0o700);
     }

@@ -306,6 +306,7 @@ pub const BUILTINS: &[Builtin] = campaigns![
     "c-fio-numjobs",
     "d-s3cmd-parallel",
     "e-cp-rsync-load",
+    "f-remote",
 ];
 
 /// Returns the campaign of this name.

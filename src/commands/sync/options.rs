@@ -1,11 +1,12 @@
 //! The options of `hakobu sync`: rsync's names with rsync's meaning, and hakobu's own (`-j`, `--joblog`, `--json`).
 
 use crate::cli::{
-    Group, JSON, Noted, OptArg, Row, Table, Takes, Typed, flag, put, titled, value, values,
+    Group, JSON, Noted, OptArg, Row, Table, Takes, Typed, flag, push, put, titled, value, values,
 };
 use crate::commands::cluster;
 use crate::commands::cp::NO_FOLLOW;
 use crate::commands::sync::SyncArgs;
+use crate::commands::{compression, remote};
 use crate::number::Digits;
 use crate::show::lines::OutFormat;
 use crate::{filters, limits, names, objects, owner};
@@ -23,16 +24,17 @@ pub static TABLE: Table<SyncArgs> = Table {
     description: "Copies what is new or differs by size or time, from one or more sources to a \
             directory or to a prefix in S3. SRC/ stands for the contents of SRC; without the \
             slash, SRC itself is created below DST. Nothing is removed without --delete. \
-            Either side may be s3://BUCKET/PREFIX.",
+            Either side may be s3://BUCKET/PREFIX, or [USER@]HOST:PATH on another machine that \
+            has hakobu, over ssh.",
     usage: "hakobu sync [OPTIONS] SRC... DST\n       hakobu sync [OPTIONS] SRC     (lists SRC)",
     examples: &[
+        ("hakobu sync -a src/ user@host:dst/", "Copy to another machine, over ssh; and back."),
         (
             "hakobu sync -aHAX --delete /srv/data/ /mnt/new/",
             "Mirror a tree to another file system.",
         ),
         ("hakobu sync -a --exclude='*.tmp' -n -i src/ dst/", "Show what would change."),
         ("hakobu sync -a src/ s3://data/src/", "Upload a tree, with times and modes."),
-        ("hakobu sync -a --delete s3://data/photos/ photos/", "Mirror a prefix to a directory."),
     ],
     common: &[
         "archive",
@@ -54,7 +56,8 @@ pub static TABLE: Table<SyncArgs> = Table {
             and a final +1 or -1.\n\
             Exit codes: 0 done, 1 usage, 3 file selection, 11 file I/O, 20 interrupted, 23 some \
             entries failed, 24 some sources vanished, 25 --max-delete held deletions back, \
-            30 --stop-after or --stop-at ended it.",
+            30 --stop-after, --stop-at or --timeout ended it; with another machine also 2 \
+            protocol, 12 the connection broke, 35 --contimeout, 127 no hakobu there, 255 ssh.",
     options: &[
         &TRANSFERRED,
         &KEPT,
@@ -64,6 +67,8 @@ pub static TABLE: Table<SyncArgs> = Table {
         &REMOVED,
         &WRITTEN,
         &WORK,
+        &remote::OPTIONS,
+        &compression::OPTIONS,
         &OUTPUT,
         &objects::COMMON,
         &objects::SIDES,
@@ -259,37 +264,41 @@ static KEPT: Group<SyncArgs> = titled("What is kept").with(&[
     value("usermap", None, "MAP", "map owners: FROM:TO,... with names, numbers, LOW-HIGH, *")
         .local("")
         .reads(|it, arg| {
-            if it.policy.chown_uid.is_some() {
+            if it.owners.has_user() {
                 return Err("--usermap conflicts with --chown".into());
             }
             let keep = &mut it.policy.preserve;
             (keep.owner, keep.owner_explicit) = (true, true);
-            put(&mut it.policy.users, owner::map(arg.name, &arg.value, &owner::USERS)?)
+            put(&mut it.owners.users, Some(arg.value.clone()))
         }),
     value("groupmap", None, "MAP", "map groups, in the syntax of --usermap").local("").reads(
         |it, arg| {
-            if it.policy.chown_gid.is_some() {
+            if it.owners.has_group() {
                 return Err("--groupmap conflicts with --chown".into());
             }
             it.policy.preserve.group = true;
-            put(&mut it.policy.groups, owner::map(arg.name, &arg.value, &owner::GROUPS)?)
+            put(&mut it.owners.groups, Some(arg.value.clone()))
         },
     ),
     flag("super", None, "fail if an owner cannot be kept, even as an ordinary user")
         .off(&["no-super"])
         .sets(|it, on| (it.superuser, it.policy.as_user) = (on, !on)),
-    flag("fake-super", None, "store owners and devices in user.rsync.* attributes, on both sides")
-        .off(&["no-fake-super"])
-        .local("objects keep owners in their metadata")
-        .sets(|it, on| it.fake.both = on),
+    flag(
+        "fake-super",
+        None,
+        "store owners and devices in user.rsync.* attributes, at the sides that are here",
+    )
+    .off(&["no-fake-super"])
+    .local("objects keep owners in their metadata")
+    .sets(|it, on| it.fake.both = on),
     values(
         "remote-option",
         Some('M'),
         "OPTION",
-        "apply OPTION (--fake-super, --super) to DST only",
+        "apply OPTION (such as --fake-super) to the other machine only; without one to DST",
     )
     .local("")
-    .reads(set_remote),
+    .reads(|it, arg| push(&mut it.far_options, arg.clone())),
     // Names and numbers are of one machine: they stay unchanged.
     flag("numeric-ids", None, "keep numeric IDs (always so between local paths)")
         .off(&["no-numeric-ids"])
@@ -506,8 +515,9 @@ pub static WRITTEN: Group<SyncArgs> = titled("How files are written").with(&[
     values("compare-dest", None, "DIR", "skip files that are unchanged in DIR")
         .local("")
         .reads(|it, arg| add_basis(it, arg, Basis::Compare)),
-    // rsync's default between local paths, and the only way here.
-    flag("whole-file", Some('W'), "copy whole files (always so here)").sets(|it, on| it.whole = on),
+    flag("whole-file", Some('W'), "send changed files whole (between local paths always so)")
+        .off(&["no-whole-file", "no-W"])
+        .sets(|it, on| it.whole = Some(on)),
     flag("fsync", None, "flush every file to disk before it gets its name")
         .local("")
         .sets(|it, on| it.policy.fsync = on),
@@ -545,23 +555,22 @@ pub fn add_chmod(it: &mut SyncArgs, arg: &OptArg) -> Result<(), String> {
 /// # Errors
 /// An unknown user or group.
 pub fn set_owner(it: &mut SyncArgs, arg: &OptArg) -> Result<(), String> {
-    let owner = owner::parse(&arg.value)?;
+    let (user, group) = owner::halves(&arg.value)?;
     let maps = [
-        (owner.uid.is_some(), &it.policy.users, "--usermap"),
-        (owner.gid.is_some(), &it.policy.groups, "--groupmap"),
+        (!user.is_empty(), &it.owners.users, "--usermap"),
+        (!group.is_empty(), &it.owners.groups, "--groupmap"),
     ];
-    if let Some((_, _, map)) = maps.iter().find(|(on, map, _)| *on && !map.is_empty()) {
+    if let Some((_, _, map)) = maps.iter().find(|(on, map, _)| *on && map.is_some()) {
         return Err(format!("--chown conflicts with {map}"));
     }
-    (it.policy.chown_uid, it.policy.chown_gid) = (owner.uid, owner.gid);
     let keep = &mut it.policy.preserve;
-    if owner.uid.is_some() {
+    if !user.is_empty() {
         (keep.owner, keep.owner_explicit) = (true, true);
     }
-    if owner.gid.is_some() {
+    if !group.is_empty() {
         (keep.group, keep.owner_explicit) = (true, true);
     }
-    Ok(())
+    put(&mut it.owners.owner, Some(arg.value.clone()))
 }
 
 /// Applies `--link-dest` and similar options.
@@ -634,19 +643,58 @@ pub fn stop_at(it: &mut SyncArgs, arg: &OptArg) -> Result<(), String> {
     Ok(())
 }
 
-/// Applies one `-M`: an option for the other side, which is the target of a local copy.
+/// Applies the `-M` of a local copy: options for the other side, which is the target.
 ///
 /// # Errors
 /// An option that is the same on both sides, or that has no meaning between local paths.
-pub fn set_remote(it: &mut SyncArgs, arg: &OptArg) -> Result<(), String> {
-    match arg.text()? {
-        "--fake-super" => it.fake.target = true,
-        "--super" => it.fake.not_target = true,
-        _ => {
-            return Err(arg.refuse("only --fake-super and --super, as there is no other machine"));
+pub fn set_target_options(it: &mut SyncArgs) -> Result<(), String> {
+    for arg in &it.far_options {
+        match arg.text()? {
+            "--fake-super" => it.fake.target = true,
+            "--super" => it.fake.not_target = true,
+            _ => {
+                let why = "only --fake-super and --super, as there is no other machine";
+                return Err(arg.refuse(why));
+            }
         }
     }
     Ok(())
+}
+
+/// Options that may differ at the other end.
+const ALONE: &[&str] = &[
+    "fake-super",
+    "super",
+    "fsync",
+    "preallocate",
+    "sparse",
+    "bwlimit",
+    "jobs",
+    "open-noatime",
+    "temp-dir",
+    "insecure-links",
+];
+
+/// Returns the options that `-M` gives the end on another machine.
+///
+/// # Errors
+/// One that has to be the same at both ends, or is none.
+pub fn far_options(it: &SyncArgs) -> Result<Vec<OptArg>, String> {
+    let mut options = Vec::new();
+    for arg in &it.far_options {
+        let typed = super::TABLE.parse(std::slice::from_ref(&arg.value));
+        let typed =
+            typed.map_err(|_| arg.refuse("it is no option with its value, as in --fsync"))?;
+        let is_alone = |of: &OptArg| ALONE.contains(&of.name);
+        if typed.options.is_empty()
+            || !typed.paths.is_empty()
+            || !typed.options.iter().all(is_alone)
+        {
+            return Err(arg.refuse("it is the same at both ends, or has no meaning there"));
+        }
+        options.extend(typed.options);
+    }
+    Ok(options)
 }
 
 // rsync's `--info=FLAGS` and `--debug=FLAGS`, and the texts of `--info=help` and `--debug=help`.
@@ -784,9 +832,10 @@ pub fn help_of_flags(arguments: &[OsString], typed: &Typed) -> Option<String> {
 // The options of rsync that have no effect on a copy between local paths or with `s3://`, in rsync as well: accepted
 // with a note, so that scripts run unchanged. Those that are refused stand below.
 
-const COMPRESS: &str = "no remote shell or daemon, so nothing is compressed on the way";
-const NETWORK: &str = "no remote shell or daemon";
-const WHOLE: &str = "files are copied whole between local paths";
+pub(super) const COMPRESS: &str = "nothing is compressed on the way";
+const THREADS: &str = "each sender compresses what it sends";
+const NETWORK: &str = "no rsync daemon";
+pub(super) const WHOLE: &str = "files are copied whole between local paths";
 const CONTENT: &str = "-c compares contents";
 const LIST: &str = "no file list is built";
 const STREAMS: &str = "names go to standard output, errors to standard error, both by the line";
@@ -828,14 +877,7 @@ fn last<'a>(noted: &'a [OptArg], name: &str) -> Option<&'a OptArg> {
 }
 
 const ROWS: &[Row] = &[
-    flag("compress", Some('z'), "compress data in transit")
-        .alias(&["old-compress", "new-compress"])
-        .off(&["no-compress", "no-z"])
-        .noted(COMPRESS),
-    value("compress-choice", None, "NAME", "compression algorithm").alias(&["zc"]).noted(COMPRESS),
-    value("compress-level", None, "N", "compression level").alias(&["zl"]).noted(COMPRESS),
-    value("compress-threads", None, "N", "compression threads").alias(&["zt"]).noted(COMPRESS),
-    value("skip-compress", None, "LIST", "suffixes that are not compressed").noted(COMPRESS),
+    value("compress-threads", None, "N", "compression threads").alias(&["zt"]).noted(THREADS),
     flag("secluded-args", Some('s'), "send arguments by the protocol")
         .alias(&["protect-args"])
         .off(&["no-secluded-args", "no-protect-args", "no-s"])
@@ -843,25 +885,15 @@ const ROWS: &[Row] = &[
     flag("old-args", None, "let the remote shell split arguments")
         .off(&["no-old-args"])
         .noted(NETWORK),
-    value("timeout", None, "SECONDS", "I/O timeout of a connection")
-        .off(&["no-timeout"])
-        .noted(NETWORK),
-    value("contimeout", None, "SECONDS", "connection timeout of a daemon")
-        .off(&["no-contimeout"])
-        .noted(NETWORK),
     flag("blocking-io", None, "blocking I/O for the remote shell")
         .off(&["no-blocking-io"])
         .noted(NETWORK),
-    flag("ipv4", Some('4'), "prefer IPv4").noted(NETWORK),
-    flag("ipv6", Some('6'), "prefer IPv6").noted(NETWORK),
     value("address", None, "ADDRESS", "local address of the connection").noted(NETWORK),
     value("port", None, "PORT", "port of the daemon").noted(NETWORK),
     value("sockopts", None, "OPTIONS", "socket options").noted(NETWORK),
-    value("rsync-path", None, "PROGRAM", "rsync on the other machine").noted(NETWORK),
     value("protocol", None, "N", "protocol version").noted(NETWORK),
     flag("no-motd", None, "suppress the greeting of a daemon").alias(&["motd"]).noted(NETWORK),
     flag("trust-sender", None, "trust the file list of the other side").noted(NETWORK),
-    flag("no-whole-file", None, "send only differences").alias(&["no-W"]).noted(WHOLE),
     value("block-size", Some('B'), "SIZE", "block size of differences")
         .off(&["no-block-size"])
         .noted(WHOLE),
@@ -880,8 +912,7 @@ const ROWS: &[Row] = &[
         .noted(STREAMS),
 ];
 
-const REMOTE: &str = "there is no remote shell and no daemon; SRC and DST are local paths (a mounted \
-                      file system is one) or s3://";
+const REMOTE: &str = "there is no rsync daemon; HOST:PATH uses ssh";
 const BATCH: &str = "runs cannot be replayed; -n with s3:// prints a file for hakobu run";
 const ICONV: &str = "names are bytes and stay what they are; convmv(1) converts them";
 const VERSION: &str = "the version is an option of hakobu itself: hakobu --version";
@@ -889,7 +920,7 @@ const VERSION: &str = "the version is an option of hakobu itself: hakobu --versi
 /// The options of rsync 3.5 that are refused, each with a reason or "".
 pub const UNBUILT: &[(&str, &str)] = &[
     (
-        "--rsh -e --daemon --server --sender --config --dparam --detach \
+        "--daemon --server --sender --config --dparam --detach \
          --password-file --early-input",
         REMOTE,
     ),

@@ -61,6 +61,7 @@ fn manual_pages_are_installed_for_man() {
     let pages = std::fs::read_dir(root.join("man1")).unwrap().count();
     let listed = run_command(&program(), &["--help"]).ok().out();
     let commands = super::features::commands(&listed).len();
+    // The program has one, too.
     assert_eq!(pages, commands + 1);
     let page = std::fs::read_to_string(root.join("man1/hakobu-sync.1")).unwrap();
     assert_eq!(page, run_command(&program(), &["man", "sync"]).ok().out());

@@ -349,6 +349,12 @@ pub fn on_terminal(command: &Command) -> Run {
 /// and the program, and an empty directory to work in.
 #[track_caller]
 pub fn terminal_scenario(script: &str, name: &str) {
+    terminal_scenario_with(script, name, &[]);
+}
+
+/// As [`terminal_scenario`], with variables of its environment.
+#[track_caller]
+pub fn terminal_scenario_with(script: &str, name: &str, variables: &[(&str, &Path)]) {
     if !have("python3", "commands on a terminal") || !have("bash", "commands on a terminal") {
         return;
     }
@@ -367,5 +373,6 @@ pub fn terminal_scenario(script: &str, name: &str) {
     for name in ["AWS_PROFILE", "AWS_ENDPOINT_URL", "NO_COLOR"] {
         python.env_remove(name);
     }
+    python.envs(variables.iter().copied());
     Run::new(format!("{script} {name}"), python.output().unwrap()).ok();
 }

@@ -43,7 +43,10 @@ sed -i 's/4GiB/64KiB/; s/64MiB/64KiB/' FILE.toml
 echo : >hosts.txt
 printf '#!/bin/bash\ncat >script.$$; bash script.$$ >&2; echo 1\n' >"$area/bin/sbatch"
 printf '#!/bin/sh\n' >"$area/bin/squeue"
-printf '#!/bin/sh\nshift; exec "$@"\n' >"$area/bin/ssh"
+printf '#!/bin/sh\nwhile :; do case $1 in -G) exit;; -l|-p|-o|-S|-F) shift 2;; -*) shift;; *) break;; esac; done\nshift; case $* in *agent*) cd;; esac; exec sh -c "$*"\n' >"$area/bin/ssh"
+cp -a src same "$HOME"
+cp -a src "$HOME/copy"
+mkdir -p "$HOME"/{dst,path}
 printf '#!/bin/sh\ngrep -v "^#" "$3" | python3 -m json.tool >/dev/null\n' >"$area/bin/kubectl"
 chmod +x "$area"/bin/{sbatch,squeue,ssh,kubectl}
 

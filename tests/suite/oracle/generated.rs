@@ -1,5 +1,5 @@
 //! Random option sets on random pairs of trees, compared with rsync: exit code and trees must be equal. Seeds
-//! are fixed; `HAKOBU_GENERATED=all` runs all thousand of them, `HAKOBU_SEED` one. Intended differences
+//! are fixed; `HAKOBU_GENERATED=all` runs all thousand of them (`500` so many), `HAKOBU_SEED` one. Intended differences
 //! (docs/differences.md) are not generated.
 
 use crate::common::area::Area;
@@ -131,8 +131,29 @@ fn copy(from: &Path, to: &Path) {
     must(Command::new("cp").arg("-a").arg(from).arg(to));
 }
 
+/// Where the ends of a transfer are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ends {
+    Here,
+    /// The source is on another machine.
+    SourceThere,
+    TargetThere,
+}
+
+impl Ends {
+    /// The line as the program under test gets it.
+    fn line(self, line: &str, shell: &str) -> String {
+        let there = match self {
+            Ends::Here => return line.to_owned(),
+            Ends::SourceThere => line.replace(" SRC", " h:SRC"),
+            Ends::TargetThere => line.replace(" DST", " h:DST"),
+        };
+        there.replacen("sync", &format!("sync -e {shell}"), 1)
+    }
+}
+
 /// Grows the trees of a seed, and runs both programs. What differs comes back as text.
-fn differs(seed: u64) -> Option<String> {
+pub fn differs(seed: u64, ends: Ends) -> Option<String> {
     let mut rng = Rng::with_seed(seed);
     let line = loop {
         let line = line(&mut rng);
@@ -141,6 +162,8 @@ fn differs(seed: u64) -> Option<String> {
         }
     };
     let case = Case::new(&line, Area::tmpfs(), Area::tmpfs());
+    let beside = Area::tmpfs();
+    let shell = crate::remote::shell(&beside, "");
     // rsync is not an oracle for ACLs (see `random.rs`).
     let (user, trusted, capability, acl) = (false, false, false, false);
     let features = Features { user, trusted, capability, acl, nodes: true, owners: true };
@@ -155,7 +178,7 @@ fn differs(seed: u64) -> Option<String> {
     let saved = case.place("saved");
     copy(&case.src(), &saved);
     let recent_s = now() - 1;
-    let ours = case.run();
+    let ours = case.run_line(&ends.line(&line, &shell.display().to_string()));
     let source = Snapshot::of(&case.src());
     if line.contains("--remove-source-files") {
         remove_tree(&case.src());
@@ -194,24 +217,35 @@ fn differs(seed: u64) -> Option<String> {
     }
     let left = diff(&Snapshot::of(&case.src()), &source, &Fields { groups: false, ..fields }, 5);
     wrong.extend(left.iter().map(|text| format!("source: {text}")));
-    (!wrong.is_empty()).then(|| format!("seed {seed}: {line}\n    {}", wrong.join("\n    ")))
+    (!wrong.is_empty())
+        .then(|| format!("seed {seed}, {ends:?}: {line}\n    {}", wrong.join("\n    ")))
+}
+
+/// The seeds that are wanted: `few` without the variables of the environment.
+pub fn seeds(few: u64) -> std::ops::Range<u64> {
+    let of = |name| std::env::var(name).ok();
+    let count = match of("HAKOBU_GENERATED").as_deref() {
+        Some("all") => 1000,
+        Some(count) => count.parse().unwrap(),
+        None => few,
+    };
+    match of("HAKOBU_SEED").and_then(|text| text.parse().ok()) {
+        Some(only) => only..only + 1,
+        None => 0..count,
+    }
 }
 
 fn part(number: u64) {
     if !have("rsync", "random options beside rsync") {
         return;
     }
-    let all = std::env::var("HAKOBU_GENERATED").is_ok_and(|text| text == "all");
-    let seeds = if all { 1000 } else { 100 };
-    let only: Option<u64> = std::env::var("HAKOBU_SEED").ok().and_then(|text| text.parse().ok());
-    let mine = (0..seeds).filter(|seed| seed % PARTS == number);
-    let failed: Vec<_> =
-        mine.filter(|seed| only.is_none_or(|only| only == *seed)).filter_map(differs).collect();
+    let mine: Vec<u64> = seeds(100).filter(|seed| seed % PARTS == number).collect();
+    let failed: Vec<_> = mine.iter().filter_map(|seed| differs(*seed, Ends::Here)).collect();
     assert!(
         failed.is_empty(),
         "{} of {} differ from rsync:\n  {}",
         failed.len(),
-        seeds / PARTS,
+        mine.len(),
         failed.join("\n  ")
     );
 }

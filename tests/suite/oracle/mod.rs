@@ -7,7 +7,7 @@ mod devices;
 mod fake;
 mod filters;
 mod folders;
-mod generated;
+pub mod generated;
 mod itemize;
 mod layout;
 mod links;

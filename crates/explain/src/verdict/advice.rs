@@ -52,6 +52,14 @@ pub enum Help {
     MoreDiskBandwidth(Option<&'static str>),
     /// A faster path to the server.
     FasterPath,
+    /// A faster link to another machine.
+    FasterLink,
+    /// A shorter round trip, or more channels of one login.
+    MoreChannels,
+    /// More CPUs of another machine.
+    CpusOf(String),
+    /// A cipher that takes less CPU time.
+    QuickerCipher,
     /// A server that allows more requests per second.
     ServerAllowingMore,
     /// A server that handles more requests at once.
@@ -134,8 +142,14 @@ impl Advice {
 }
 
 fn help(v: &View<'_>, resource: Resource) -> Help {
+    if let (Some(far), Resource::Cpu) = (v.far_cpus_full(), resource) {
+        return Help::CpusOf(far.host.clone());
+    }
     match resource {
         Resource::Cpu => cpus(v),
+        Resource::Thread if v.ssh_full().is_some() => Help::QuickerCipher,
+        Resource::Network if v.f.far.is_some() && v.windows_are_full() => Help::MoreChannels,
+        Resource::Network if v.f.far.is_some() => Help::FasterLink,
         Resource::Thread if v.f.jobs_fixed && v.f.jobs < 1.5 && !v.jobs_bring_nothing() => {
             Help::MoreJobs
         }

@@ -2,7 +2,7 @@
 //! use, effect of more jobs, congestion. Unknown facts are `None` and lower the level of the verdict.
 
 use crate::verdict::rules::{BLOCKED, IOWAIT, PRESSURE, RUNNABLE};
-use crate::verdict::{Evidence, Level, Resource};
+use crate::verdict::{Evidence, FarFacts, Level, Resource};
 use hakobu_core::meter::{PHASES, Phase};
 
 /// Kind of work.
@@ -54,6 +54,8 @@ pub struct Facts {
     pub disks: Vec<DiskFacts>,
     /// Network path to the servers.
     pub network: Option<NetworkFacts>,
+    /// The other end of a transfer over a remote shell, and the link to it.
+    pub far: Option<FarFacts>,
     /// States of a command's threads.
     pub threads: Option<ThreadFacts>,
     /// Mean number of units in each phase of a transfer, by [`hakobu_core::meter::Phase`].

@@ -2,6 +2,7 @@
 
 mod advice;
 mod facts;
+mod far;
 mod proof;
 mod rules;
 mod signals;
@@ -12,6 +13,7 @@ use crate::verdict::facts::View;
 use crate::verdict::rules::Claim;
 pub use advice::{Advice, CpuChange, Help, NextCeiling, Useless};
 pub use facts::*;
+pub use far::FarFacts;
 pub use proof::{Progress, ProofTrial, Prover};
 pub use statement::Statement;
 use std::borrow::Cow;
@@ -178,6 +180,12 @@ pub enum BottleneckName {
     CommandThread,
     /// The option that sets a rate limit.
     Option(String),
+    /// The link to another machine.
+    Link,
+    /// The CPUs of another machine.
+    CpuOf(String),
+    /// The encryption of ssh, on another machine or, without a name, on this one.
+    Ssh(String),
 }
 
 /// Shorter transfers have no steady part.
@@ -253,7 +261,14 @@ impl Verdict {
 /// Name of an identified bottleneck.
 fn name(v: &View<'_>, resource: Resource, evidence: &[Evidence]) -> BottleneckName {
     let option = evidence.iter().find(|of| of.signal.starts_with("user_limit_"));
+    if let (Some(far), Resource::Cpu) = (v.far_cpus_full(), resource) {
+        return BottleneckName::CpuOf(far.host.clone());
+    }
+    if let (Some((place, _)), Resource::Thread) = (v.ssh_full(), resource) {
+        return BottleneckName::Ssh(place);
+    }
     match (resource, option) {
+        (Resource::Network, _) if v.f.far.is_some() => BottleneckName::Link,
         (Resource::Cpu, _) if v.f.about == About::Command && v.is_one_cpu() => {
             BottleneckName::OneCpu
         }

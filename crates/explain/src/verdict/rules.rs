@@ -2,6 +2,7 @@
 //! have to come from different counters.
 
 use crate::verdict::facts::{CPU_FULL, CPU_NEED, CPU_PART, FLAT, REACHED, READS, View, WRITES};
+use crate::verdict::far;
 use crate::verdict::signals::{busy, ceiling, dirty, queue, user_limit};
 use crate::verdict::{About, Direction, DiskFacts, Evidence, Level, OwnVerdict, Resource, Side};
 use hakobu_core::meter::Phase;
@@ -36,6 +37,7 @@ pub(crate) fn claims(v: &View<'_>) -> Vec<Claim> {
     let capped = disk.as_ref().is_some_and(|claim| claim.level == Level::AtLimit);
     found.extend(disk);
     found.extend([network(v), link(v), server(v), peer(v), lock(v)].into_iter().flatten());
+    found.extend([far::cpu(v), far::cipher(v), far::path(v)].into_iter().flatten());
     found.extend(latency(v).filter(|_| !capped));
     // General claims count only without specific ones.
     if found.is_empty() {

@@ -171,6 +171,7 @@ impl View<'_> {
             all.extend(queue(disk));
             all.extend(dirty(disk));
         }
+        all.extend(self.far());
         all.extend(self.link());
         all.extend(self.round_trip());
         all.extend(self.retransmits());
@@ -307,7 +308,15 @@ impl View<'_> {
                 Statement::QuotaFree,
             ),
             "stolen_cpus" => step(share, &[(1.0, Statement::CpusStolen)], Statement::FewCpusStolen),
-            "thread_used_cpus" => {
+            "far_used_cpus" => step(
+                share,
+                &[(REACHED, Statement::NoCpuIdle), (CPU_FREE, Statement::CpusHardlyIdle)],
+                Statement::CpusIdle,
+            ),
+            "far_link_bytes_per_s" => {
+                step(share, &[(REACHED, Statement::CeilingReached)], Statement::BelowCeiling)
+            }
+            "thread_used_cpus" | "ssh_used_cpus" => {
                 step(value, &[(REACHED, Statement::ThreadFull)], Statement::NoThreadFull)
             }
             "blocked_share" => step(

@@ -5,6 +5,7 @@
 use super::engine::{Context, Station};
 use super::fake_super as fake;
 use super::fake_super::{AttributeHandle, XattrNames};
+use super::source::{SourceName, attributes_of};
 use super::target_dir::TargetDir;
 use crate::failure::Failure;
 use crate::policy::filter::{SidedRules, XattrSides};
@@ -14,6 +15,7 @@ use hakobu_core::error::Operation;
 use hakobu_core::event::Change;
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Kind, Meta, Time};
+use hakobu_remote::message::Xattr;
 use hakobu_sys::{BorrowedFd, disk, errno, meta, xattr};
 use parking_lot::Mutex;
 use std::ffi::CStr;
@@ -312,7 +314,7 @@ impl<'a> Attributes<'a> {
     pub(super) fn settle(
         &mut self,
         at: &Station<'_>,
-        from: Option<BorrowedFd<'_>>,
+        from: Option<AttributeHandle<'_>>,
         to: BorrowedFd<'_>,
         want: &Want,
         have: Have,
@@ -321,14 +323,12 @@ impl<'a> Attributes<'a> {
         let (wanted, opens) = (self.wants_xattrs(), from.is_some() && self.lends_write());
         let remasks = self.remasks();
         let kept = &mut self.xattrs;
+        let remasks = from.is_some() && remasks;
         let xattrs = || match from.filter(|_| wanted) {
-            Some(from) => {
-                kept.copy(AttributeHandle::Open(from), AttributeHandle::Open(to), fresh).map(drop)
-            }
+            Some(from) => kept.copy(from, AttributeHandle::Open(to), fresh).map(drop),
             None => Ok(()),
         };
         at.step(Phase::Settle, 1);
-        let remasks = from.is_some() && remasks;
         if self.context.policy.fake.target {
             let place = AttributeHandle::Open(to);
             return settle_fake(&place, &Subject::Open(to), None, want, have, xattrs);
@@ -341,7 +341,7 @@ impl<'a> Attributes<'a> {
     pub(super) fn settle_named(
         &mut self,
         at: &Station<'_>,
-        (from, (dir, name)): (DirName<'_>, DirName<'_>),
+        (from, (dir, name)): (SourceName<'_>, DirName<'_>),
         kind: Kind,
         want: &Want,
         have: Have,
@@ -354,8 +354,7 @@ impl<'a> Attributes<'a> {
             if !sets_xattrs {
                 return Ok(());
             }
-            let source =
-                AttributeHandle::named(from.0, from.1).map_err(Failure::of(Operation::Stat))?;
+            let source = attributes_of(from).map_err(Failure::of(Operation::Stat))?;
             let target =
                 AttributeHandle::named(dir, name).map_err(Failure::of(Operation::SetXattr))?;
             kept.copy(source, target, false).map(drop)
@@ -377,7 +376,7 @@ impl<'a> Attributes<'a> {
     /// equal. ACLs and extended attributes are compared if they are kept.
     pub(super) fn changes(
         &mut self,
-        (from, to): (DirName<'_>, DirName<'_>),
+        (from, to): (SourceName<'_>, DirName<'_>),
         target: &Meta,
         want: &Want,
         grain: Grain,
@@ -391,8 +390,7 @@ impl<'a> Attributes<'a> {
             ..want.change_of(target)
         };
         if self.wants_xattrs() {
-            let from =
-                AttributeHandle::named(from.0, from.1).map_err(Failure::of(Operation::Stat))?;
+            let from = attributes_of(from).map_err(Failure::of(Operation::Stat))?;
             let to = AttributeHandle::named(to.0, to.1).map_err(Failure::of(Operation::Compare))?;
             (change.acl, change.xattr) = self.xattrs.compare(from, to)?;
         }
@@ -562,6 +560,30 @@ impl<'a> Xattrs<'a> {
         std::mem::take(&mut self.unprivileged)
     }
 
+    /// Returns names and values of the attributes of a source that are kept.
+    pub(super) fn told(&mut self, place: AttributeHandle<'_>) -> Result<Vec<Xattr>, Failure> {
+        let (context, mut list, mut value) = (self.context, Vec::new(), Vec::new());
+        let of = Handle { place, names: context.source_names() };
+        let reads_as_root = context.reads_as_root();
+        let list = match of.list(&mut list) {
+            Ok(list) => list,
+            Err(error) if xattr::is_unsupported(&error) => return Ok(Vec::new()),
+            Err(error) => return Err(Failure { operation: Operation::Read, error }),
+        };
+        let mut told = Vec::new();
+        for name in names(list) {
+            if !context.policy.copies_xattr(name.to_bytes(), reads_as_root, &self.rules) {
+                continue;
+            }
+            match of.get(name, &mut value) {
+                Ok(value) => told.push((name.to_bytes().to_vec(), value.to_vec())),
+                Err(error) if xattr::is_absent(&error) => {}
+                Err(error) => return Err(Failure { operation: Operation::Read, error }),
+            }
+        }
+        Ok(told)
+    }
+
     /// Makes the kept attributes of `to` equal to those of `from`; `fresh`: `to` has none. Returns whether ACLs and
     /// whether xattrs differed.
     pub(super) fn copy(
@@ -689,7 +711,7 @@ impl<'a> Xattrs<'a> {
     }
 }
 
-fn is_acl(name: &CStr) -> bool {
+pub(super) fn is_acl(name: &CStr) -> bool {
     name == xattr::ACL_ACCESS || name == xattr::ACL_DEFAULT
 }
 
@@ -760,7 +782,11 @@ pub(super) fn mode_bits(value: &[u8]) -> u32 {
 }
 
 /// Replaces the user and group IDs in an ACL. Entries stay in the order that the kernel requires.
-pub(super) fn map_ids(value: &mut [u8], user: impl Fn(u32) -> u32, group: impl Fn(u32) -> u32) {
+pub(super) fn map_ids(
+    value: &mut [u8],
+    mut user: impl FnMut(u32) -> u32,
+    mut group: impl FnMut(u32) -> u32,
+) {
     let mut all: Vec<AttributeEntry> = entries(value).collect();
     for entry in &mut all {
         match entry.tag {
@@ -772,6 +798,14 @@ pub(super) fn map_ids(value: &mut [u8], user: impl Fn(u32) -> u32, group: impl F
     // IDs of the other tags have no meaning and are all equal.
     all.sort_by_key(|entry| (entry.tag, entry.id));
     value.iter_mut().zip(value_of(&all)).skip(HEAD_BYTES).for_each(|(to, from)| *to = from);
+}
+
+/// Returns the users and groups that an extended attribute names, if it is an ACL: whether it is a group, and its number.
+pub fn ids_of_acl((name, value): &Xattr) -> impl Iterator<Item = (bool, u32)> {
+    let names = [xattr::ACL_ACCESS, xattr::ACL_DEFAULT];
+    let is_acl = names.iter().any(|acl| acl.to_bytes() == name.as_slice());
+    let named = entries(value).filter(move |entry| is_acl && matches!(entry.tag, USER | GROUP));
+    named.map(|entry| (entry.tag == GROUP, entry.id))
 }
 
 #[cfg(test)]

@@ -197,7 +197,7 @@ impl<'a> Backups<'a> {
 
     /// Keeps the current entry of a name, which is about to be replaced, under its backup name as well. Symlinks that
     /// `--safe-links` would not copy are not kept. `caseless`: the directory, if it ignores case: no name of this run may
-    /// be taken for that of a backup there.
+    /// be taken for that of a backup there. `named` gets the name of a backup beside, before anything has it.
     ///
     /// # Errors
     /// The name has no backup, and must not be replaced.
@@ -207,6 +207,7 @@ impl<'a> Backups<'a> {
         path: &dyn Fn() -> Vec<u8>,
         temp_names: &TempNames,
         caseless: Option<(&Guard, FileId)>,
+        named: &dyn Fn(&CStr),
     ) -> Result<(), Failure> {
         if !self.policy.backup || self.is_unsafe(place, path) {
             return Ok(());
@@ -221,6 +222,7 @@ impl<'a> Backups<'a> {
                     return Err(Failure::reason(Operation::Rename, reason));
                 }
             }
+            named(&backup);
             publish::back_up_as(self.policy, place.0, place.1, &backup)?;
             if let Some((guard, directory)) = caseless
                 && let Ok(there) = meta::of(place.0, &backup, false)

@@ -3,6 +3,7 @@
 
 use super::engine::{LocalEngine, Worker};
 use super::entry::{Decided, EntryResult};
+use super::source::{SourceDir, SourceFile};
 use crate::failure::{Failure, Stop};
 use crate::policy::{Action, Basis, compare};
 use crate::publish::{self, DirName};
@@ -56,6 +57,9 @@ impl LocalEngine<'_> {
         if target.as_ref().is_some_and(|there| there.kind == Kind::Dir || !may_go(there)) {
             return Ok(false);
         }
+        // Content of the other end is taken from here wherever it is.
+        let is_far = matches!(entry.source()?.0, SourceDir::Far(_));
+        let mut content = None;
         for basis in &entry.fds.bases {
             let basis = ((**basis).as_fd(), entry.target_name);
             worker.at.step(Phase::Look, 1);
@@ -69,13 +73,55 @@ impl LocalEngine<'_> {
                 decided.beside = self.change_beside(worker, decided, &there, has);
             }
             match (has, policy.basis) {
-                (Has::All, Basis::Link) => return self.link_basis(worker, decided, basis, text),
+                (Has::All, Basis::Link) => {
+                    let is_linked = self.link_basis(worker, decided, basis, text)?;
+                    if is_far && !is_linked && decided.source.kind == Kind::File {
+                        self.read_basis(worker, decided, basis)?;
+                    }
+                    return Ok(is_linked);
+                }
                 (Has::All, Basis::Compare) => return self.leave_to_basis(worker, decided, text),
                 (Has::All | Has::Content(_), Basis::Copy) if decided.source.kind == Kind::File => {
                     self.read_basis(worker, decided, basis)?;
                     return Ok(false);
                 }
+                (Has::Content(_), _) if is_far && decided.source.kind == Kind::File => {
+                    content = content.or(Some(basis));
+                }
                 _ => {}
+            }
+        }
+        if let Some(basis) = content {
+            self.read_basis(worker, decided, basis)?;
+        }
+        Ok(false)
+    }
+
+    /// Returns whether the content of a file of the other end is in a tree beside the target: it need not be sent.
+    pub(super) fn basis_has_content(
+        &self,
+        worker: &mut Worker<'_>,
+        decided: &Decided<'_>,
+    ) -> Result<bool, Stop> {
+        let (entry, target) = (decided.entry, decided.target);
+        let stays = |there: &Meta| match self.context.policy.basis {
+            Basis::Compare => there.kind != Kind::File,
+            Basis::Link | Basis::Copy => there.kind == Kind::Dir,
+        };
+        if target.as_ref().is_some_and(stays) {
+            return Ok(false);
+        }
+        for basis in &entry.fds.bases {
+            let basis = ((**basis).as_fd(), entry.target_name);
+            worker.at.step(Phase::Look, 1);
+            let Ok(there) = self.context.target_of(basis, false) else { continue };
+            if target.is_some_and(|target| target.identity() == there.identity()) {
+                return Ok(false);
+            }
+            if self.compare_basis(worker, decided, (basis, &there), None)? != Has::Nothing
+                && file::open_read(basis.0, basis.1, false).is_ok()
+            {
+                return Ok(true);
             }
         }
         Ok(false)
@@ -91,16 +137,22 @@ impl LocalEngine<'_> {
         let Decided { entry, source, .. } = decided;
         let (policy, from) = (self.context.policy, entry.source()?);
         // Nothing is written below a basis, not even to measure its granularity.
-        let ends = ((source, Some(from.0)), (there, Some(basis.0)));
+        let ends = ((source, from.0.fd()), (there, Some(basis.0)));
         let (grain, _) = self.grains.of(policy, ends.0, ends.1, None);
         let has = match compare(source, there, policy, grain) {
             Action::Metadata => true,
             Action::Compare => match text {
                 Some(text) => self.context.target_text(basis).is_ok_and(|other| *other == *text),
-                None => {
-                    let from = (from.0, from.1, entry.follow);
-                    worker.mover.is_same(&worker.at, from, basis, source.size)?
-                }
+                None => match from.0 {
+                    SourceDir::Here(dir) => {
+                        let from = (dir, from.1, entry.follow);
+                        worker.mover.is_same(&worker.at, from, basis, source.size)?
+                    }
+                    SourceDir::Far(dir) => {
+                        let told = dir.get(from.1).map_err(Failure::of(Operation::Compare))?;
+                        worker.mover.has_hash(&worker.at, basis, source.size, told.hash)?
+                    }
+                },
             },
             _ => false,
         };
@@ -205,14 +257,16 @@ impl LocalEngine<'_> {
         Ok(true)
     }
 
-    /// Reads the content from there. If more than content is kept or verified, only the source will do.
+    /// Reads the content from there. If more than content is kept or verified, only a source that is here will do.
     fn read_basis(
         &self,
         worker: &mut Worker<'_>,
         decided: &mut Decided<'_>,
         basis: DirName<'_>,
     ) -> Result<(), Stop> {
-        if worker.attributes.wants_xattrs() || self.context.policy.remove_source_files {
+        let is_here = decided.entry.source()?.0.fd().is_some();
+        if is_here && (worker.attributes.wants_xattrs() || self.context.policy.remove_source_files)
+        {
             return Ok(());
         }
         worker.at.step(Phase::Look, 1);
@@ -220,7 +274,7 @@ impl LocalEngine<'_> {
             && let Ok(fd) = file::open_read(basis.0, basis.1, false)
             && meta::of_fd(&fd).is_ok_and(|there| there.size == decided.source.size)
         {
-            decided.opened = Some(fd);
+            decided.opened = Some(SourceFile::Here(fd));
         }
         Ok(())
     }

@@ -1,10 +1,12 @@
 //! The content of regular files: moves bytes from an open source to an open target.
 
+use super::delta::Patched;
 use super::engine::{Context, Station, TargetMode};
 use super::shared_copy::Helpers;
+use super::source::{FarContent, FarFile, FarPieces, Piece};
 use crate::failure::{Failure, Stop, reading, writing};
 use crate::policy::{Reflink, Sparse};
-use crate::publish::{reserve, reserve_ahead};
+use crate::publish::{DirName, reserve, reserve_ahead};
 use hakobu_core::buffer::AlignedBytes;
 use hakobu_core::error::Operation;
 use hakobu_core::meter::Phase;
@@ -17,6 +19,7 @@ use std::ffi::CStr;
 use std::io;
 use std::ops::{Deref, DerefMut};
 use std::time::{Duration, Instant};
+use xxhash_rust::xxh3::Xxh3;
 
 // Copies the bytes of one file, from an open source to an open target, by the cheapest method of this pair of file
 // systems: shared extents, a copy inside the kernel, or reads and writes.
@@ -49,6 +52,14 @@ pub(super) struct FileContent<'a> {
     pub onto: Onto,
     /// Workers that may help with a large file; `None` if none may.
     pub helpers: Option<&'a dyn Helpers>,
+}
+
+/// What was written of a file of the other end.
+pub(super) struct Received {
+    /// From where its content began.
+    pub bytes: u64,
+    /// Those of them that were here.
+    pub matched: u64,
 }
 
 /// A copy in progress: the worker's station, the open source and the open target.
@@ -177,6 +188,116 @@ impl Mover<'_> {
             file::set_len(to, size).map_err(writing)?;
         }
         self.copy_beyond(copying, source)
+    }
+
+    /// Writes the content of a file of the other end from where it begins. `basis`: the place of the file that it replaces,
+    /// if only differences from that were asked for.
+    ///
+    /// # Errors
+    /// [`Stop`]; the target then holds a part. `Changed` is reported by the other end.
+    pub(super) fn receive(
+        &mut self,
+        at: &Station<'_>,
+        file: &FarFile,
+        (to, onto): (BorrowedFd<'_>, Onto),
+        basis: Option<DirName<'_>>,
+    ) -> Result<Received, Stop> {
+        let bytes = file.entry.meta.size - file.entry.begins_at();
+        let outstanding = at.lane.outstanding();
+        at.lane.ahead(bytes);
+        let result = match &file.content {
+            FarContent::Pieces(pieces) if pieces.is_delta() => {
+                self.receive_delta(at, file, pieces, (to, onto), basis)
+            }
+            _ => self.receive_content(at, file, to, onto).map(|()| 0),
+        };
+        at.lane.settle_to(outstanding);
+        result.map(|matched| Received { bytes, matched })
+    }
+
+    /// Returns the bytes that were taken from the basis.
+    fn receive_delta(
+        &mut self,
+        at: &Station<'_>,
+        file: &FarFile,
+        pieces: &FarPieces,
+        (to, onto): (BorrowedFd<'_>, Onto),
+        basis: Option<DirName<'_>>,
+    ) -> Result<u64, Stop> {
+        match self.patch(at, (&file.entry, pieces), (to, onto), basis)? {
+            Patched::Right { matched } => Ok(matched),
+            Patched::Wrong => {
+                at.lane.ahead(file.entry.meta.size);
+                self.receive_content(at, file, to, onto).map(|()| 0)
+            }
+        }
+    }
+
+    fn receive_content(
+        &mut self,
+        at: &Station<'_>,
+        file: &FarFile,
+        to: BorrowedFd<'_>,
+        onto: Onto,
+    ) -> Result<(), Stop> {
+        let size = file.entry.meta.size;
+        let policy = self.context.policy;
+        let sparse = policy.sparse == Sparse::Always;
+        if policy.preallocate && onto == Onto::New && !sparse && size > 0 {
+            at.step(Phase::Write, 1);
+            reserve(to, size).map_err(writing)?;
+        } else if onto == Onto::New && !sparse && size >= RESERVE_BYTES_MIN {
+            at.step(Phase::Write, 1);
+            reserve_ahead(to, size).map_err(writing)?;
+        }
+        let mut offset = file.entry.begins_at();
+        let mut put = |piece: &[u8]| -> Result<(), Stop> {
+            if piece.len() as u64 > size - offset {
+                // More than was announced.
+                return Err(Stop::Changed);
+            }
+            at.step(Phase::Write, 1);
+            let written = match onto {
+                Onto::Stream => stdio::write_all(to, piece, &|| at.is_over()),
+                _ if sparse => write_without_zeroes(to, piece, offset, onto == Onto::Existing),
+                _ => file::write_all_at(to, piece, offset, false),
+            };
+            written.map_err(writing)?;
+            at.lane.bytes(piece.len() as u64);
+            offset += piece.len() as u64;
+            Ok(())
+        };
+        match &file.content {
+            FarContent::Whole(content) => {
+                if !content.is_empty() {
+                    put(content)?;
+                }
+            }
+            FarContent::Pieces(pieces) => {
+                pieces.begin();
+                loop {
+                    at.turn(Phase::Receive);
+                    match pieces.next(|| at.is_over()) {
+                        None => return Err(Stop::Asked),
+                        Some(Piece::Lost) => return Err(Stop::Reported),
+                        Some(Piece::Changed | Piece::Patch(_)) => return Err(Stop::Changed),
+                        Some(Piece::Complete) => break,
+                        Some(Piece::Bytes(bytes)) => {
+                            put(&bytes)?;
+                            pieces.taken(bytes.len() as u64);
+                        }
+                    }
+                }
+            }
+        }
+        if offset != size {
+            return Err(Stop::Changed);
+        }
+        if sparse && onto == Onto::New {
+            at.step(Phase::Write, 1);
+            file::set_len(to, size).map_err(writing)?;
+        }
+        Ok(())
     }
 
     /// Shares all extents; returns `false` if this pair cannot.
@@ -584,6 +705,56 @@ impl Mover<'_> {
             Err(Stop::Failed(Failure { operation: Operation::Compare, .. })) => Ok(false),
             other => other,
         }
+    }
+
+    /// Returns whether a file of the target has the size and the hash of a source of the other end. A target that cannot
+    /// be read counts as different.
+    pub(super) fn has_hash(
+        &mut self,
+        at: &Station<'_>,
+        target: (BorrowedFd<'_>, &CStr),
+        size: u64,
+        hash: Option<u128>,
+    ) -> Result<bool, Stop> {
+        if size == 0 {
+            return Ok(true);
+        }
+        let Some(hash) = hash else { return Ok(false) };
+        at.step(Phase::Look, 1);
+        let Ok(fd) = file::open_read(target.0, target.1, false) else {
+            return Ok(false);
+        };
+        match self.hash_of(at, fd.as_fd(), size) {
+            Err(Stop::Failed(_)) => Ok(false),
+            other => Ok(other? == Some(hash)),
+        }
+    }
+
+    /// Returns the hash of the first `size` bytes of a file; `None` if it has fewer.
+    ///
+    /// # Errors
+    /// It cannot be read; the run was asked to stop.
+    pub(super) fn hash_of(
+        &mut self,
+        at: &Station<'_>,
+        fd: BorrowedFd<'_>,
+        size: u64,
+    ) -> Result<Option<u128>, Stop> {
+        let (mut hash, mut offset) = (Xxh3::new(), 0);
+        while offset < size {
+            if at.is_over() {
+                return Err(Stop::Asked);
+            }
+            at.step(Phase::Read, 1);
+            let len = usize::try_from(size - offset).unwrap_or(usize::MAX).min(BUFFER_BYTES);
+            let Some(space) = self.buffer.get_mut(..len) else { return Ok(None) };
+            if file::read_full_at(fd, space, offset).map_err(reading)? < len {
+                return Ok(None);
+            }
+            hash.update(space);
+            offset += len as u64;
+        }
+        Ok(Some(hash.digest128()))
     }
 
     /// Returns whether the first `size` bytes of two files are equal.

@@ -1,5 +1,6 @@
 //! The engine: the state that all workers of a run share, and the state of each worker.
 
+use super::announce::Announcer;
 use super::attributes::{Attributes, Grains};
 use super::backup::{BackupDir, Backups};
 use super::content::Mover;
@@ -8,16 +9,17 @@ use super::fake_super::XattrNames;
 use super::file::{FileCopier, Publisher, Specials};
 use super::guard::{Guard, GuardedSources};
 use super::links::{Carried, LinkGroups};
-use super::prune::{Pruning, SourceRemoval};
+use super::proof;
+use super::prune::{Extra, Pruning, SourceRemoval};
+use super::receive::{Arrivals, ReceivedChunk, Receiving};
 use super::report::{PathPair, Reports};
 use super::shared_copy::SharedCopy;
+use super::source::{FarDir, SourceDir, SourceFile, SourceName};
 use super::target_dir::{DirFds, Node};
 use super::unchanged::Unchanged;
 use crate::failure::Failure;
 use crate::journal::Ledger;
-use crate::policy::{
-    Content, Digest, EntrySelection, MissingArgs, Policy, Symlinks, is_unsafe_link,
-};
+use crate::policy::{Content, Digest, EntrySelection, MissingArgs, Policy};
 use crate::publish::Direct;
 use hakobu_core::control::Control;
 use hakobu_core::error::{ErrorClass, Fatal, Operation};
@@ -25,8 +27,8 @@ use hakobu_core::event::{Listener, Remarks};
 use hakobu_core::limit::{Controls, Limiter};
 use hakobu_core::meter::{Lane, Phase};
 use hakobu_core::unit::{Jobs, Kind, Meta, Time, Totals};
-use hakobu_sys::dir::{self, Reader};
-use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, errno, file, meta};
+use hakobu_sys::dir::Reader;
+use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, errno, file};
 use hakobu_tree::handle::HandleBudget;
 use hakobu_tree::names::{Cursor, NameList};
 use hakobu_tree::pool::Queue;
@@ -88,6 +90,10 @@ pub struct LocalSetup<'a> {
     pub guard: &'a Guard,
     /// Groups of hard links that earlier runs left open.
     pub carried: Option<&'a Carried>,
+    /// Takes what is found, for the other end; nothing is written here then.
+    pub announcer: Option<&'a dyn Announcer>,
+    /// Brings what the other end has found.
+    pub arrivals: Option<&'a dyn Arrivals>,
 }
 
 /// Walks two trees at once and decides about each entry. Shared by all workers of one run; its parts apply the
@@ -116,6 +122,12 @@ pub struct LocalEngine<'a> {
     pub(super) making: Mutex<()>,
     /// See [`LocalSetup::digest`].
     pub(super) digest: Option<Digest>,
+    /// See [`LocalSetup::announcer`].
+    pub(super) announcer: Option<&'a dyn Announcer>,
+    /// See [`LocalSetup::arrivals`].
+    pub(super) arrivals: Option<&'a dyn Arrivals>,
+    /// Chunks of the other end that were not finished when nothing more came.
+    pub(super) unfinished: Mutex<Vec<ReceivedChunk>>,
     controls: &'a Controls,
     jobs_per_file: Jobs,
     segment_bytes_max: u64,
@@ -149,7 +161,7 @@ impl<'a> LocalEngine<'a> {
             unchanged: Unchanged::new(&context, &reports),
             grains: Grains::default(),
             groups,
-            pruning: Pruning::new(parts(), Arc::clone(&reports), setup.deletes),
+            pruning: Pruning::new(parts(), Arc::clone(&reports), setup.deletes, setup.arrivals),
             reports,
             publisher,
             budget: HandleBudget::new(setup.open_dirs_max),
@@ -160,6 +172,9 @@ impl<'a> LocalEngine<'a> {
             removals: Mutex::default(),
             making: Mutex::default(),
             digest: setup.digest,
+            announcer: setup.announcer,
+            arrivals: setup.arrivals,
+            unfinished: Mutex::default(),
             controls,
             jobs_per_file: setup.jobs_per_file,
             segment_bytes_max: setup.segment_bytes_max,
@@ -276,6 +291,8 @@ pub enum TargetMode {
     Told,
     /// Contents are read and discarded (`null:`).
     Null,
+    /// Entries are announced to the other end.
+    Sent,
 }
 
 /// The parameters of a run; each part has a copy.
@@ -320,14 +337,7 @@ impl Context<'_> {
         kind: Kind,
         path: impl FnOnce() -> Vec<u8>,
     ) -> bool {
-        if !matches!(kind, Kind::Symlink | Kind::Unknown) {
-            return false;
-        }
-        let follows = self.policy.copy_dirlinks
-            || self.policy.symlinks == Symlinks::Follow
-            || self.is_unsafe_followed(dir_fd, name, path);
-        (follows || kind == Kind::Unknown)
-            && meta::of(dir_fd, name, follows).is_ok_and(|meta| meta.kind == Kind::Dir)
+        proof::is_followed_dir(self.policy, (dir_fd, name), kind, path)
     }
 
     /// Returns whether a symlink points out of the tree and is replaced by its referent.
@@ -337,21 +347,24 @@ impl Context<'_> {
         name: &CStr,
         path: impl FnOnce() -> Vec<u8>,
     ) -> bool {
-        self.policy.copy_unsafe_links
-            && dir::read_link(dir_fd, name)
-                .is_ok_and(|text| is_unsafe_link(text.to_bytes(), &path()))
+        proof::is_unsafe_followed(self.policy, (dir_fd, name), path)
     }
 
     /// Opens a source for reading.
     pub(super) fn open_source(
         &self,
-        (dir_fd, name): (BorrowedFd<'_>, &CStr),
+        (dir, name): SourceName<'_>,
         follow: bool,
-    ) -> std::io::Result<OwnedFd> {
-        match self.policy.open_noatime {
+    ) -> std::io::Result<SourceFile> {
+        let dir_fd = match dir {
+            SourceDir::Here(fd) => fd,
+            SourceDir::Far(dir) => return dir.get(name)?.take().map(SourceFile::Far),
+        };
+        let opened = match self.policy.open_noatime {
             true => file::open_read_quietly(dir_fd, name, follow),
             false => file::open_read(dir_fd, name, follow),
-        }
+        };
+        opened.map(SourceFile::Here)
     }
 
     /// Returns whether root-only operations are performed at the target, or kept there for `--fake-super`.
@@ -365,11 +378,11 @@ impl Context<'_> {
     }
 
     /// Returns the metadata of an entry of a source; `follow` resolves a symlink.
-    pub(super) fn source_of(
-        &self,
-        (dir, name): (BorrowedFd<'_>, &CStr),
-        follow: bool,
-    ) -> io::Result<Meta> {
+    pub(super) fn source_of(&self, (dir, name): SourceName<'_>, follow: bool) -> io::Result<Meta> {
+        let dir = match dir {
+            SourceDir::Here(fd) => fd,
+            SourceDir::Far(_) => return dir.look(name, follow),
+        };
         let looked = fake::of(self.policy.fake.source, (dir, name), follow)?;
         match self.reads_device(&looked) {
             true => content_of(looked, file::open_read(dir, name, follow)?),
@@ -383,6 +396,14 @@ impl Context<'_> {
         match self.reads_device(&looked) {
             true => content_of(looked, fd),
             false => Ok(looked),
+        }
+    }
+
+    /// Returns the metadata of a file of a source.
+    pub(super) fn source_of_file(&self, file: &SourceFile) -> io::Result<Meta> {
+        match file {
+            SourceFile::Here(fd) => self.source_of_fd(fd),
+            SourceFile::Far(file) => Ok(file.entry.meta),
         }
     }
 
@@ -406,8 +427,11 @@ impl Context<'_> {
     }
 
     /// Returns the text of a symlink of a source.
-    pub(super) fn source_text(&self, place: (BorrowedFd<'_>, &CStr)) -> io::Result<CString> {
-        fake::link_text(self.policy.fake.source, place)
+    pub(super) fn source_text(&self, (dir, name): SourceName<'_>) -> io::Result<CString> {
+        match dir {
+            SourceDir::Here(fd) => fake::link_text(self.policy.fake.source, (fd, name)),
+            SourceDir::Far(dir) => Ok(dir.get(name)?.text()),
+        }
     }
 
     /// Returns the text of a symlink of the target or of a tree beside it.
@@ -496,8 +520,12 @@ pub enum Unit {
     Chunk(Chunk),
     /// A target directory to prune.
     Prune(Arc<Node>),
+    /// Names of a target directory that the other end has looked up.
+    Remove(Box<Extra>),
     /// A large file that another worker copies, to help with.
     Help(Arc<SharedCopy>),
+    /// What the other end sends.
+    Receive(Box<Receiving>),
 }
 
 impl Unit {
@@ -508,7 +536,9 @@ impl Unit {
             Unit::List(listing) => (&listing.node, listing.side),
             Unit::Chunk(chunk) => (&chunk.node, chunk.side),
             Unit::Prune(node) => (node, 0),
+            Unit::Remove(extra) => (&extra.node, 0),
             Unit::Help(shared_copy) => return shared_copy.source_device(),
+            Unit::Receive(_) => return 0,
         };
         node.sides.get(side).map_or(0, |side| side.volume)
     }
@@ -529,6 +559,8 @@ pub struct OpenDir {
     pub implied: bool,
     /// Its content is listed even without recursion: an argument with a slash at its end.
     pub lists: bool,
+    /// It is a directory of the other end.
+    pub far: Option<Arc<FarDir>>,
 }
 
 /// The state of listing one directory.

@@ -8,6 +8,7 @@ use super::links::{Home, Leader, Member, Role};
 use super::prune::{SourceRemoval, remove_source};
 use super::report::{BeginTime, PathPair, Report, link_path};
 use super::shared_copy::Helpers;
+use super::source::{SourceDir, SourceFile, SourceName, Wish};
 use super::target_dir::{DirFds, Node, TargetDir};
 use crate::failure::{Failure, Stop, c_string};
 use crate::policy::{
@@ -19,7 +20,7 @@ use hakobu_core::error::{DIRECTORY_STAYS, ErrorClass, Operation};
 use hakobu_core::event::{Change, EntryPaths, Planned, Skip};
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Kind, Meta, Time};
-use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, errno, meta};
+use hakobu_sys::{AsFd, BorrowedFd, dir, errno, file, meta};
 use hakobu_tree::pool::Queue;
 use std::ffi::{CStr, CString};
 use std::ops::ControlFlow::{self, Break, Continue};
@@ -55,9 +56,9 @@ impl<'a> DirEntry<'a> {
     ///
     /// # Errors
     /// The directory is not open.
-    pub(super) fn source(&self) -> Result<DirName<'a>, Failure> {
+    pub(super) fn source(&self) -> Result<SourceName<'a>, Failure> {
         match self.fds.sources.get(self.side) {
-            Some(dir) => Ok(((**dir).as_fd(), self.name)),
+            Some(dir) => Ok((dir.dir(), self.name)),
             None => Err(Failure::code(Operation::Read, errno::EBADF)),
         }
     }
@@ -109,7 +110,8 @@ impl<'a> DirEntry<'a> {
     pub(super) fn is_one_name(&self) -> bool {
         let Ok((dir, name)) = self.source() else { return false };
         let same = |info: &TargetDir| {
-            meta::of_fd(dir).is_ok_and(|own| own.identity() == info.meta.identity())
+            let own = dir.fd().map(meta::of_fd);
+            own.is_some_and(|own| own.is_ok_and(|own| own.identity() == info.meta.identity()))
         };
         name == self.target_name && self.target.is_some_and(|(_, info)| same(info))
     }
@@ -124,6 +126,7 @@ impl<'a> DirEntry<'a> {
             follow: self.follow,
             implied: false,
             lists: self.rest.is_some_and(|rest| rest.chunk.is_root && rest.chunk.follow),
+            far: None,
         }
     }
 }
@@ -135,7 +138,7 @@ pub(super) struct Decided<'a> {
     /// The entry at the source, once it was examined.
     pub source: Meta,
     /// The source's descriptor, if it is open already.
-    pub opened: Option<OwnedFd>,
+    pub opened: Option<SourceFile>,
     /// The entry at the target.
     pub target: Option<Meta>,
     pub action: Action,
@@ -175,6 +178,8 @@ pub(super) enum EntryState {
 pub(super) struct EntryResult {
     /// Content bytes moved.
     pub bytes: u64,
+    /// Those of them that were at the target already.
+    pub matched: u64,
     /// The target is complete and the source unchanged: the source may be removed.
     pub checked: bool,
     /// Reason that the source is kept, unless something else reports it.
@@ -236,8 +241,15 @@ impl LocalEngine<'_> {
         outcome: Result<EntryState, Stop>,
     ) {
         match outcome {
-            Ok(EntryState::HandedOn) | Err(Stop::Asked) => return,
+            Ok(EntryState::HandedOn) => {
+                if let Ok((SourceDir::Far(dir), name)) = entry.source() {
+                    dir.handed_on(name);
+                }
+                return;
+            }
+            Err(Stop::Asked) => return,
             Ok(EntryState::Finished) => {}
+            Err(Stop::Reported) => entry.node.keep_source(),
             Err(Stop::Failed(failure)) => {
                 entry.node.keep_source();
                 self.fail(worker, failure, entry.paths());
@@ -250,6 +262,9 @@ impl LocalEngine<'_> {
             }
         }
         worker.at.finished_name();
+        if let Ok((SourceDir::Far(dir), name)) = entry.source() {
+            dir.finished(name);
+        }
     }
 
     /// Examines a source; directories continue as units of their own.
@@ -267,7 +282,13 @@ impl LocalEngine<'_> {
         // A regular file that is certain to be copied is opened first and examined through its descriptor: one call
         // fewer, and no race between examining and copying.
         let certain = !policy.existing && policy.max_size.or(policy.min_size).is_none();
-        let opens = kind == Kind::File && fresh && certain && self.context.mode != TargetMode::Told;
+        // Content of the other end comes when it is asked for.
+        let is_here = source_dir.fd().is_some();
+        let opens = kind == Kind::File
+            && fresh
+            && certain
+            && is_here
+            && self.context.mode != TargetMode::Told;
         let opening = match opens.then(|| self.context.open_source((source_dir, name), false)) {
             // A symlink took the place of the file since its directory was read: it is examined as one.
             Some(Err(error)) if errno::is(&error, errno::ELOOP) => None,
@@ -277,7 +298,7 @@ impl LocalEngine<'_> {
         *source = match opening {
             Some(fd) => {
                 let looked =
-                    self.context.source_of_fd(&fd).map_err(Failure::of(Operation::Stat))?;
+                    self.context.source_of_file(&fd).map_err(Failure::of(Operation::Stat))?;
                 *opened = (looked.kind == Kind::File).then_some(fd);
                 looked
             }
@@ -294,7 +315,10 @@ impl LocalEngine<'_> {
             }
         }
         let path = || entry.node.path_of(entry.target_name);
-        if source.kind == Kind::Symlink && self.context.is_unsafe_followed(source_dir, name, path) {
+        if source.kind == Kind::Symlink
+            && let Some(fd) = source_dir.fd()
+            && self.context.is_unsafe_followed(fd, name, path)
+        {
             *source = self
                 .context
                 .source_of((source_dir, name), true)
@@ -314,7 +338,13 @@ impl LocalEngine<'_> {
         if source.kind == Kind::Dir {
             return Ok(Break(self.push_dir(worker, entry)));
         }
-        see(worker, source);
+        let is_again = match source_dir {
+            SourceDir::Here(_) => false,
+            SourceDir::Far(dir) => dir.get(name).is_ok_and(|entry| entry.is_looked_at()),
+        };
+        if !is_again {
+            see(worker, source);
+        }
         self.is_no_dir(entry.rest);
         Ok(Continue(()))
     }
@@ -492,11 +522,18 @@ impl LocalEngine<'_> {
             self.hand_over(rest);
         }
         if *action == Action::Compare && source.kind == Kind::File {
-            let (dir, name) = entry.source()?;
-            let from = (dir, name, entry.follow);
-            *compared = match entry.place() {
-                Some(to) => !worker.mover.is_same(&worker.at, from, to, source.size)?,
-                None => true,
+            *compared = match (entry.place(), entry.source()?) {
+                (Some(to), (SourceDir::Here(dir), name)) => {
+                    let from = (dir, name, entry.follow);
+                    !worker.mover.is_same(&worker.at, from, to, source.size)?
+                }
+                (Some(to), (SourceDir::Far(dir), name)) => {
+                    let told = dir.get(name).map_err(Failure::of(Operation::Compare))?;
+                    // Content that has come was asked for because the two differ.
+                    told.has_come()
+                        || !worker.mover.has_hash(&worker.at, to, source.size, told.hash)?
+                }
+                (None, _) => true,
             };
             *action = if *compared { Action::Update } else { Action::Metadata };
         }
@@ -512,12 +549,65 @@ impl LocalEngine<'_> {
         Ok(Continue(()))
     }
 
+    /// Asks the other end for the content of an entry that needs it and lacks it; it is handled again when that comes.
+    fn asks_for_content(
+        &self,
+        worker: &mut Worker<'_>,
+        decided: &Decided<'_>,
+    ) -> Result<bool, Stop> {
+        let (SourceDir::Far(dir), name) = decided.entry.source()? else { return Ok(false) };
+        let policy = self.context.policy;
+        let needs = decided.source.kind == Kind::File
+            && matches!(decided.action, Action::Create | Action::Update)
+            && self.context.is_real()
+            && !policy.attributes_only;
+        if !needs {
+            return Ok(false);
+        }
+        let entry = dir.get(name).map_err(Failure::of(Operation::Read))?;
+        if !entry.lacks_content() || self.basis_has_content(worker, decided)? {
+            return Ok(false);
+        }
+        if entry.is_looked_at() {
+            // It was in a tree beside the target, which has changed since.
+            return Err(Failure::code(Operation::Read, errno::EAGAIN).into());
+        }
+        if let (Some(there), Some((dir, name))) = (decided.target, decided.entry.place())
+            && policy.appends(&decided.source, &there)
+            && there.size > 0
+        {
+            // A source is removed only if all of its target was compared or written.
+            let prefix = match policy.append == Append::Verified || policy.remove_source_files {
+                true => {
+                    worker.at.step(Phase::Look, 1);
+                    let fd = file::open_read(dir, name, false);
+                    let fd = fd.map_err(Failure::of(Operation::Compare))?;
+                    worker.mover.hash_of(&worker.at, fd.as_fd(), there.size)?
+                }
+                false => None,
+            };
+            let is_known =
+                prefix.is_some() || policy.append == Append::Blindly && !policy.remove_source_files;
+            if is_known {
+                entry.asks_from(there.size, prefix);
+            }
+        }
+        // Until the content comes; the unit that is made then takes the hold over.
+        decided.entry.node.hold();
+        self.ask_for_delta(decided, &entry);
+        entry.looked_at(Wish::Content);
+        Ok(true)
+    }
+
     /// Applies the decision, or links the entry if another name of its file is copied.
     pub(super) fn carry_out(
         &self,
         worker: &mut Worker<'_>,
         decided: &mut Decided<'_>,
     ) -> Result<EntryState, Stop> {
+        if self.asks_for_content(worker, decided)? {
+            return Ok(EntryState::HandedOn);
+        }
         if !self.is_grouped(&decided.entry, &decided.source) {
             return self.apply(worker, decided).map(|()| EntryState::Finished);
         }
@@ -666,7 +756,7 @@ impl LocalEngine<'_> {
     fn is_in_source(&self, (node, fds): (&Node, &DirFds), name: &CStr) -> bool {
         (0..fds.sources.len()).any(|side| {
             node.selects(side, name)
-                && fds.source(side).is_ok_and(|dir| meta::of(dir, name, false).is_ok())
+                && fds.source(side).is_ok_and(|dir| dir.look(name, false).is_ok())
         })
     }
 
@@ -718,8 +808,9 @@ impl LocalEngine<'_> {
     /// `--remove-destination` make a file of its own of one of two names.
     fn parts_names(&self, worker: &mut Worker<'_>, entry: &DirEntry<'_>, source: &Meta) -> bool {
         let policy = self.context.policy;
-        let is_link =
-            |(dir, name)| meta::of(dir, name, false).is_ok_and(|own| own.kind == Kind::Symlink);
+        let is_link = |(dir, name): SourceName<'_>| {
+            dir.look(name, false).is_ok_and(|own| own.kind == Kind::Symlink)
+        };
         let copies = policy.cp_targets && policy.content != Content::HardLink;
         let is_symlink = source.kind == Kind::Symlink;
         let parts = copies
@@ -883,7 +974,7 @@ impl LocalEngine<'_> {
 
     /// Returns the coarser granularity of the times of an entry's two ends, where it matters.
     pub(super) fn grain(&self, entry: &DirEntry<'_>, source: &Meta, target: &Meta) -> Grain {
-        let from = (source, entry.source().ok().map(|(dir, _)| dir));
+        let from = (source, entry.source().ok().and_then(|(dir, _)| dir.fd()));
         let to = (target, entry.target.map(|(dir, _)| dir));
         let (policy, probes) = (self.context.policy, self.publisher.probes());
         let (grain, named) = self.grains.of(policy, from, to, probes);
@@ -905,7 +996,7 @@ pub(super) fn there(looked: std::io::Result<Meta>) -> Result<Option<Meta>, Failu
 
 /// Returns the failure to examine a source. A dangling symlink that is followed is not a vanished file.
 fn no_referent(entry: &DirEntry<'_>, error: std::io::Error) -> Failure {
-    let is_link = |(dir, name)| meta::of(dir, name, false).is_ok();
+    let is_link = |(dir, name): SourceName<'_>| dir.look(name, false).is_ok();
     if errno::is(&error, errno::ENOENT) && entry.source().is_ok_and(is_link) {
         return Failure::reason(Operation::Read, "symlink has no referent");
     }
@@ -934,6 +1025,7 @@ fn see(worker: &mut Worker<'_>, source: &Meta) {
 /// replace.
 pub(super) fn leads_to(entry: &DirEntry<'_>, there: &Meta) -> bool {
     let Ok((dir, name)) = entry.source() else { return false };
+    let Some(dir) = dir.fd() else { return false };
     let is_it = |looked: std::io::Result<Meta>| {
         looked.is_ok_and(|looked| looked.identity() == there.identity())
     };
@@ -1001,7 +1093,9 @@ impl LocalEngine<'_> {
             _ if self.context.mode == TargetMode::Told => EntryResult::content(source.size),
             _ if policy.content == Content::HardLink => {
                 if let Some(place) = entry.place() {
-                    let from = (entry.source()?, entry.follow);
+                    let (dir, name) = entry.source()?;
+                    let dir = dir.here().map_err(Failure::of(Operation::Link))?;
+                    let from = ((dir, name), entry.follow);
                     self.publisher.link(&worker.at, from, place, target, Some(entry.node))?;
                 }
                 EntryResult::checked(true)
@@ -1021,7 +1115,7 @@ impl LocalEngine<'_> {
             },
             _ => self.specials.make(worker, &entry, source, target, None)?,
         };
-        let (bytes_moved, link) = (done.bytes, text.as_deref().map(link_path));
+        let (bytes_moved, link) = (done.bytes - done.matched, text.as_deref().map(link_path));
         let change = match decided.beside {
             Some(beside) => Change { created: change.created, ..beside },
             None => change,
@@ -1122,6 +1216,7 @@ impl LocalEngine<'_> {
             totals.files += 1;
             totals.files_created += u64::from(report.change.created);
             totals.bytes += done.bytes;
+            totals.bytes_matched += done.matched;
         } else {
             totals.links_created += 1;
         }
@@ -1240,15 +1335,33 @@ impl LocalEngine<'_> {
         if !done.checked {
             return entry.node.keep_source();
         }
-        // Of a name that several sources have, the first one keeps the others from being taken as long as it is there.
-        if self.context.policy.removes_sources_late() || entry.node.sides.len() > 1 {
+        if let Ok((SourceDir::Far(dir), name)) = entry.source() {
+            // The other end removes it, at once or when nothing needs it there any more.
+            let Ok(far) = dir.get(name) else { return };
+            if !self.context.policy.delay_updates {
+                return far.arrived();
+            }
+            far.arrives_later();
             entry.node.hold();
             let (member, source, follow) = (entry.member(), decided.source, entry.follow);
-            return self.removals.lock().push(SourceRemoval { member, source, follow });
+            let removal = SourceRemoval { member, source, follow, far: Some(far) };
+            return self.removals.lock().push(removal);
+        }
+        // Of a name that several sources have, the first one keeps the others from being taken as long as it is there.
+        // So do the further names of a file, whose links are kept. A directory that is removed as well waits for none of them.
+        let is_linked = self.context.policy.hard_links
+            && decided.source.nlink > 1
+            && !self.context.policy.remove_source_dirs;
+        if self.context.policy.removes_sources_late() || entry.node.sides.len() > 1 || is_linked {
+            entry.node.hold();
+            let (member, source, follow) = (entry.member(), decided.source, entry.follow);
+            return self.removals.lock().push(SourceRemoval { member, source, follow, far: None });
         }
         worker.at.step(Phase::Remove, 2);
-        let removed =
-            entry.source().and_then(|place| remove_source(place, entry.follow, &decided.source));
+        let removed = entry.source().and_then(|(dir, name)| {
+            let dir = dir.here().map_err(Failure::of(Operation::Remove))?;
+            remove_source((dir, name), entry.follow, &decided.source)
+        });
         match removed {
             Ok(()) => worker.totals.removed_sources += 1,
             Err(failure) => {

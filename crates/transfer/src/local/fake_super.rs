@@ -7,11 +7,13 @@
 use super::attributes::{
     AttributeEntry, GROUP, GROUP_OBJ, MASK, OTHER, USER, USER_OBJ, entries, value_of,
 };
+use super::source::FarEntry;
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, errno, file, meta, xattr};
 use std::borrow::Cow;
 use std::ffi::{CStr, CString};
 use std::io::{Error, Result};
+use std::sync::Arc;
 
 /// Attribute that holds mode, device number and owner.
 const STAT: &CStr = c"user.rsync.%stat";
@@ -87,6 +89,8 @@ pub(super) enum AttributeHandle<'a> {
     Open(BorrowedFd<'a>),
     /// A name in a directory.
     Named(xattr::Named<'a>),
+    /// An entry of the other end, with what it has told.
+    Told(Arc<FarEntry>),
 }
 
 impl<'a> AttributeHandle<'a> {
@@ -100,6 +104,7 @@ impl<'a> AttributeHandle<'a> {
         match self {
             AttributeHandle::Open(fd) => meta::of_fd(fd),
             AttributeHandle::Named(named) => named.meta(),
+            AttributeHandle::Told(entry) => Ok(entry.meta),
         }
     }
 
@@ -142,6 +147,12 @@ impl<'a> AttributeHandle<'a> {
         match self {
             AttributeHandle::Open(fd) => xattr::list(*fd, buffer),
             AttributeHandle::Named(named) => named.list(buffer),
+            AttributeHandle::Told(entry) => {
+                buffer.clear();
+                let names = entry.xattrs.iter().map(|(name, _)| name.as_bytes_with_nul());
+                names.for_each(|name| buffer.extend_from_slice(name));
+                Ok(buffer)
+            }
         }
     }
 
@@ -150,6 +161,13 @@ impl<'a> AttributeHandle<'a> {
         match self {
             AttributeHandle::Open(fd) => xattr::get(*fd, name, buffer),
             AttributeHandle::Named(named) => named.get(name, buffer),
+            AttributeHandle::Told(entry) => {
+                let found = entry.xattrs.iter().find(|(own, _)| **own == *name);
+                let (_, value) = found.ok_or_else(|| Error::from_raw_os_error(errno::ENODATA))?;
+                buffer.clear();
+                buffer.extend_from_slice(value);
+                Ok(buffer)
+            }
         }
     }
 
@@ -158,6 +176,7 @@ impl<'a> AttributeHandle<'a> {
         match self {
             AttributeHandle::Open(fd) => xattr::set(*fd, name, value),
             AttributeHandle::Named(named) => named.set(name, value),
+            AttributeHandle::Told(_) => Err(Error::from_raw_os_error(errno::EREMOTE)),
         }
     }
 
@@ -166,6 +185,7 @@ impl<'a> AttributeHandle<'a> {
         match self {
             AttributeHandle::Open(fd) => xattr::remove(*fd, name),
             AttributeHandle::Named(named) => named.remove(name),
+            AttributeHandle::Told(_) => Err(Error::from_raw_os_error(errno::EREMOTE)),
         }
     }
 }

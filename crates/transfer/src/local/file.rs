@@ -9,7 +9,9 @@ use super::backup::Backups;
 use super::content::{FileContent, Onto};
 use super::engine::{Chunk, Context, LocalEngine, Pass, Rest, Station, TargetMode, Worker};
 use super::entry::{CLASH, Decided, DirEntry, EntryResult, EntryState};
+use super::fake_super::AttributeHandle;
 use super::report::Report;
+use super::source::{SourceDir, SourceFile, attributes_of};
 use super::target_dir::{Node, TargetDir};
 use super::{fake_super as fake, guard};
 use crate::failure::{Failure, Stop, c_string};
@@ -49,7 +51,7 @@ struct Shape {
 /// A file between two steps of its copy.
 pub(super) struct Copying<'a> {
     entry: DirEntry<'a>,
-    from: OwnedFd,
+    from: SourceFile,
     source: Meta,
     existing: Option<Meta>,
     dir_info: &'a TargetDir,
@@ -85,7 +87,7 @@ impl<'a> FileCopier<'a> {
         &self,
         worker: &mut Worker<'_>,
         entry: &DirEntry<'_>,
-        opened: Option<OwnedFd>,
+        opened: Option<SourceFile>,
         source: &Meta,
         existing: Option<&Meta>,
     ) -> Result<EntryResult, Stop> {
@@ -100,15 +102,16 @@ impl<'a> FileCopier<'a> {
                     let opening = self.context.open_source((dir, name), entry.follow);
                     let fd = opening.map_err(Failure::of(Operation::Read))?;
                     source =
-                        self.context.source_of_fd(&fd).map_err(Failure::of(Operation::Stat))?;
+                        self.context.source_of_file(&fd).map_err(Failure::of(Operation::Stat))?;
                     if source.kind != Kind::File {
                         return Err(Stop::Changed);
                     }
                     fd
                 }
             };
+            let is_far = matches!(from, SourceFile::Far(_));
             match self.copy_once(worker, entry, from, &source, existing) {
-                Err(Stop::Changed) => {}
+                Err(Stop::Changed) if !is_far => {}
                 other => return other,
             }
         }
@@ -119,12 +122,12 @@ impl<'a> FileCopier<'a> {
         &self,
         worker: &mut Worker<'_>,
         entry: &DirEntry<'_>,
-        from: OwnedFd,
+        from: SourceFile,
         source: &Meta,
         existing: Option<&Meta>,
     ) -> Result<EntryResult, Stop> {
         if self.context.mode == TargetMode::Null {
-            let (from, helpers) = (from.as_fd(), entry.helpers());
+            let (from, helpers) = (from.here()?, entry.helpers());
             let (to, target_dev, onto) = (from, 0, Onto::New);
             let content = FileContent { from, to, source, target_dev, onto, helpers };
             return Ok(EntryResult::content(worker.mover.copy(&worker.at, content)?));
@@ -135,7 +138,7 @@ impl<'a> FileCopier<'a> {
             policy.inplace && there.kind == Kind::File || policy.appends(source, there)
         };
         if policy.backup && existing.is_some_and(into) {
-            self.back_up_copy(worker, place, &entry.node.path_of(place.1))?;
+            self.back_up_copy(worker, place, entry.node)?;
         }
         worker.at.step(Phase::Create, 1);
         let Some(copying) = self.create(worker, entry, from, source, existing)? else {
@@ -158,7 +161,7 @@ impl<'a> FileCopier<'a> {
         &'e self,
         worker: &Worker<'_>,
         entry: &DirEntry<'e>,
-        from: OwnedFd,
+        from: SourceFile,
         source: &Meta,
         existing: Option<&Meta>,
     ) -> Result<Option<Copying<'e>>, Failure> {
@@ -213,21 +216,39 @@ impl<'a> FileCopier<'a> {
             (false, false) => Onto::New,
         };
         let (target_dev, helpers) = (dir_info.meta.dev, entry.helpers());
-        let content = FileContent { from: from.as_fd(), to, source, target_dev, onto, helpers };
+        let is_here = matches!(from, SourceFile::Here(_));
         let start = existing
             .as_ref()
-            .filter(|there| overwrite && self.context.policy.appends(source, there));
+            .filter(|there| is_here && overwrite && self.context.policy.appends(source, there));
         let start = start.map_or(Ok(None), |there| self.appends_from(worker, copying, there))?;
+        let mut matched = 0;
         let (bytes, moved) = match start {
             _ if self.context.policy.attributes_only => (0, 0),
             Some(start) => {
-                let (ends, range) = ((from.as_fd(), to), (start, source.size));
+                let (ends, range) = ((from.here()?, to), (start, source.size));
                 (source.size, worker.mover.append(&worker.at, ends, range)?)
             }
-            None => {
-                let bytes = worker.mover.copy(&worker.at, content)?;
-                (bytes, bytes)
-            }
+            None => match from {
+                SourceFile::Here(fd) => {
+                    let from = fd.as_fd();
+                    let content = FileContent { from, to, source, target_dev, onto, helpers };
+                    let bytes = worker.mover.copy(&worker.at, content)?;
+                    (bytes, bytes)
+                }
+                SourceFile::Far(file) => {
+                    let begins = file.entry.begins_at();
+                    let holds = |there: &Meta| overwrite && !device && there.size >= begins;
+                    if begins > 0 && !existing.as_ref().is_some_and(holds) {
+                        // What it was to be appended to is gone.
+                        return Err(Stop::Changed);
+                    }
+                    let place = entry.place();
+                    let basis = file.entry.delta().zip(place).map(|(_, place)| place);
+                    let received = worker.mover.receive(&worker.at, file, (to, onto), basis)?;
+                    matched = received.matched;
+                    (source.size, received.bytes)
+                }
+            },
         };
         if overwrite && !device {
             file::set_len(to, bytes).map_err(Failure::of(Operation::Write))?;
@@ -259,14 +280,25 @@ impl<'a> FileCopier<'a> {
         let attributes = match device {
             true => Ok(()),
             false => {
+                // The content may be from a tree beside the target.
+                let told = match entry.source()? {
+                    (SourceDir::Far(_), _) => {
+                        attributes_of(entry.source()?).map_err(Failure::of(Operation::Stat))?
+                    }
+                    (SourceDir::Here(_), _) => from.attributes(),
+                };
                 let attributes = worker.attributes.within(entry.node.rules.as_ref());
-                attributes.settle(&worker.at, Some(from.as_fd()), to, &want, have, fresh)
+                attributes.settle(&worker.at, Some(told), to, &want, have, fresh)
             }
         };
         let unprivileged = worker.attributes.count_unprivileged(source, &shape.want);
         let settled = attributes.is_ok() && !unprivileged;
         let checked = match self.context.policy.remove_source_files && settled {
-            true => still_copied(from, source, to, bytes).map(|()| true),
+            true => match from {
+                SourceFile::Here(fd) => still_copied(fd, source, to, bytes).map(|()| true),
+                // The other end looks at it before it removes it.
+                SourceFile::Far(_) => Ok(true),
+            },
             false => Ok(false),
         };
         if self.context.policy.fsync && !device {
@@ -277,7 +309,8 @@ impl<'a> FileCopier<'a> {
             Ok(checked) => (checked, None),
             Err(failure) => (false, Some(failure)),
         };
-        Ok(EntryResult { bytes: moved, checked, kept, attributes: attributes.err(), unprivileged })
+        let attributes = attributes.err();
+        Ok(EntryResult { bytes: moved, matched, checked, kept, attributes, unprivileged })
     }
 
     /// Returns the offset where appending to a target begins; `None` if it is rewritten.
@@ -293,7 +326,7 @@ impl<'a> FileCopier<'a> {
             let Some((dir, name)) = copying.entry.place() else { return Ok(None) };
             worker.at.step(Phase::Look, 1);
             let fd = file::open_read(dir, name, false).map_err(Failure::of(Operation::Compare))?;
-            let ends = (copying.from.as_fd(), fd.as_fd());
+            let ends = (copying.from.here()?, fd.as_fd());
             if !worker.mover.begins_like(&worker.at, ends, there.size)? {
                 return Ok(None);
             }
@@ -322,9 +355,13 @@ impl<'a> FileCopier<'a> {
         &self,
         worker: &mut Worker<'_>,
         (dir_fd, name): DirName<'_>,
-        path: &[u8],
+        node: &Node,
     ) -> Result<(), Stop> {
-        let (folder, backup) = self.publisher.backups.place(name, path)?;
+        let path = node.path_of(name);
+        let (folder, backup) = self.publisher.backups.place(name, &path)?;
+        if folder.is_none() {
+            node.provides(&backup);
+        }
         let folder_fd = folder.as_ref().map_or(dir_fd, |folder| folder.as_fd());
         worker.at.step(Phase::Create, 2);
         let from = file::open_read(dir_fd, name, false).map_err(Failure::of(Operation::Compare))?;
@@ -348,12 +385,13 @@ impl<'a> FileCopier<'a> {
             let times = Some((None, Some(old.mtime)));
             let want = Want { mode: old.mode, uid, gid, times, rdev: 0 };
             let (attributes, have) = (worker.attributes.within(None), Have::from(&made));
-            attributes.settle(&worker.at, Some(from), to, &want, have, false)?;
+            let handle = AttributeHandle::Open(from);
+            attributes.settle(&worker.at, Some(handle), to, &want, have, false)?;
         }
         file::close(to).map_err(Failure::of(Operation::Write))?;
         worker.at.step(Phase::Create, 1);
         entry.rename((folder_fd, &backup), false).map_err(Failure::of(Operation::Rename))?;
-        self.publisher.backups.report(&|| path.to_vec());
+        self.publisher.backups.report(&|| path.clone());
         Ok(())
     }
 }
@@ -545,7 +583,7 @@ impl LocalEngine<'_> {
         let anew = match &stop {
             Stop::Changed => true,
             Stop::Failed(failure) => errno::is(&failure.error, errno::EEXIST),
-            Stop::Asked => false,
+            Stop::Asked | Stop::Reported => false,
         };
         let outcome = match anew {
             true => self.transfer_again(worker, decided, &stop),
@@ -866,7 +904,8 @@ impl<'a> Publisher<'a> {
     pub(super) fn back_up(&self, place: DirName<'_>, node: &Node) -> Result<(), Failure> {
         let info = node.target_dir().filter(|info| info.caseless);
         let caseless = info.map(|info| (self.context.guard, info.meta.identity()));
-        self.backups.keep(place, &|| node.path_of(place.1), &self.drafts.temp_names, caseless)
+        let (path, temp_names) = (|| node.path_of(place.1), &self.drafts.temp_names);
+        self.backups.keep(place, &path, temp_names, caseless, &|backup| node.provides(backup))
     }
 
     /// Takes all files that wait for their names.

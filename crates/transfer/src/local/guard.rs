@@ -97,7 +97,7 @@ impl Guard {
     }
 
     /// Adds a target directory of an argument.
-    pub(super) fn add_target(&self, identity: FileId) {
+    pub fn add_target(&self, identity: FileId) {
         self.targets.lock().insert(identity);
     }
 

@@ -14,21 +14,28 @@
 //! | `file` | a regular file, from the three above |
 //! | `special` | symlinks, devices, FIFOs |
 //! | `links` | groups of hard links |
+//! | `proof` | whether a source has a name that the target has |
 //! | `prune` | leftovers and extraneous entries |
 
+mod announce;
 pub(crate) mod attributes;
 mod backup;
 mod basis;
 mod content;
+mod delta;
 mod engine;
 mod entry;
 mod fake_super;
 mod file;
 pub mod guard;
 mod links;
+mod owners;
+mod proof;
 mod prune;
+mod receive;
 mod report;
 mod shared_copy;
+pub mod source;
 pub mod target_dir;
 #[cfg(test)]
 mod tests;
@@ -36,8 +43,17 @@ mod unchanged;
 mod walk;
 
 pub use crate::local::walk::ArgumentEnds;
+pub(crate) use announce::BATCH_BYTES_MAX;
+pub use announce::{
+    Announced, AnnouncedChunk, AnnouncedReader, Announcer, HASH_BYTES, Opening, hash_of_file,
+};
+pub use attributes::ids_of_acl;
 pub(crate) use content::SEGMENT_BYTES_MAX;
 pub use engine::{LocalEngine, LocalSetup, Pass, TargetMode, Unit};
 pub use links::Carried;
-pub use prune::SourceRemoval;
+pub use owners::FarOwners;
+pub use proof::absent;
+pub use prune::{QUESTIONS_BYTES_MAX, SourceRemoval, question_bytes, remove_sources};
+pub use receive::{Arrival, Arrivals, Coming, FarTarget, Receiving, SourceFacts};
+pub use source::SourceDir;
 pub(crate) use walk::read_merge_file;

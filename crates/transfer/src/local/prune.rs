@@ -1,14 +1,17 @@
 //! The target side of a directory: removes leftovers of killed runs and extraneous entries.
 //!
-//! Nothing is removed unless the source returns ENOENT for that name, and never in a directory whose source could not
-//! be listed to its end.
+//! Nothing is removed unless the source returns ENOENT for that name (`proof`), and never in a directory whose source could
+//! not be listed to its end. A source on another machine is asked there: the directory is handed on until the answer comes.
 
 use super::engine::{Context, LocalEngine, Pass, Worker};
 use super::file::Publisher;
 use super::guard::Overlap;
 use super::links::Member;
+use super::proof;
+use super::receive::Arrivals;
 use super::report::{PathPair, Report, Reports};
-use super::target_dir::{Base, DirFds, Node};
+use super::source::{FarEntry, SourceDir};
+use super::target_dir::{DirFds, Node};
 use super::walk::{filter_failure, read_merge_file};
 use crate::failure::Failure;
 use crate::policy::Delete;
@@ -18,12 +21,15 @@ use hakobu_core::error::{Cause, ErrorClass, Operation};
 use hakobu_core::event::Change;
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Kind, Meta};
+use hakobu_remote::message::{ASKED_BYTES_MAX, ASKED_NAMES_MAX, ProtocolError};
 use hakobu_sys::{AsFd, BorrowedFd, dir, disk, errno, meta};
-use hakobu_tree::names::push_name;
+use hakobu_tree::names::{NameList, push_name};
 use hakobu_tree::remove::{self, Removal, RemovalOutcome, remove_tree};
-use std::collections::HashSet;
+use parking_lot::Mutex;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::ffi::{CStr, CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -38,6 +44,9 @@ pub(super) struct Pruning<'a> {
     deletes_left: AtomicU64,
     /// An argument could not be opened: its content is unknown.
     argument_failed: AtomicBool,
+    /// The end that has the sources, where that is another machine.
+    arrivals: Option<&'a dyn Arrivals>,
+    questions: Mutex<Questions>,
 }
 
 impl<'a> Pruning<'a> {
@@ -45,10 +54,20 @@ impl<'a> Pruning<'a> {
         (context, publisher): (Context<'a>, Arc<Publisher<'a>>),
         reports: Arc<Reports<'a>>,
         deletes: bool,
+        arrivals: Option<&'a dyn Arrivals>,
     ) -> Pruning<'a> {
         let deletes_left = AtomicU64::new(context.policy.max_delete.unwrap_or(u64::MAX));
-        let argument_failed = AtomicBool::new(false);
-        Pruning { context, publisher, reports, deletes, deletes_left, argument_failed }
+        let (argument_failed, questions) = Default::default();
+        Pruning {
+            context,
+            publisher,
+            reports,
+            deletes,
+            deletes_left,
+            argument_failed,
+            arrivals,
+            questions,
+        }
     }
 
     /// Returns whether the target's own rule files are read: something may be deleted there.
@@ -61,32 +80,51 @@ impl<'a> Pruning<'a> {
         self.argument_failed.store(true, Ordering::Relaxed);
     }
 
-    fn deletes_now(&self, node: &Node) -> bool {
-        let policy = self.context.policy;
-        let due = match self.context.pass {
-            Pass::Transfer => policy.delete == Delete::During,
+    /// Returns whether this pass removes extraneous entries.
+    pub(super) fn is_due(&self) -> bool {
+        match self.context.pass {
+            Pass::Transfer => self.context.policy.delete == Delete::During,
             Pass::Delete => true,
-        };
-        let failed = self.argument_failed.load(Ordering::Relaxed)
-            || self.context.guard.has_left_unread()
-            || node.list_failed.load(Ordering::Relaxed);
-        let trusted = policy.ignore_errors || !failed;
-        let here = !policy.one_file_system || node.target_dev() == node.top().target_dev();
-        // What lies in a source is not extraneous.
-        let apart = node.overlap == Overlap::No;
-        self.deletes && here && due && trusted && apart && node.listed.load(Ordering::Relaxed)
-    }
-
-    /// Searches the target directory for leftovers and, if due, for extraneous entries.
-    pub(super) fn prune(&self, worker: &mut Worker<'_>, node: &Arc<Node>) {
-        let result = self.try_prune(worker, node);
-        if let Err(failure) = result {
-            let paths = (None, Some(node.target_path(c"")));
-            self.reports.fail(&mut worker.totals, failure, paths);
         }
     }
 
-    fn try_prune(&self, worker: &mut Worker<'_>, node: &Arc<Node>) -> Result<(), Failure> {
+    /// Returns whether all of a source directory is known, so that what it lacks may be extraneous at the target.
+    pub(super) fn is_known(&self, node: &Node) -> bool {
+        let failed = self.argument_failed.load(Ordering::Relaxed)
+            || self.context.guard.has_left_unread()
+            || node.list_failed.load(Ordering::Relaxed);
+        node.listed.load(Ordering::Relaxed) && (self.context.policy.ignore_errors || !failed)
+    }
+
+    fn deletes_now(&self, node: &Node) -> bool {
+        let policy = self.context.policy;
+        let here = !policy.one_file_system || node.target_dev() == node.top().target_dev();
+        // What lies in a source is not extraneous.
+        let apart = node.overlap == Overlap::No;
+        self.deletes && here && self.is_due() && self.is_known(node) && apart
+    }
+
+    /// Searches the target directory for leftovers and, if due, for extraneous entries. Returns whether the other end is
+    /// asked for names: the node is held until it has answered.
+    pub(super) fn prune(&self, worker: &mut Worker<'_>, node: &Arc<Node>) -> bool {
+        let mut unseen = Batches::default();
+        let result = self.try_prune(worker, node, &mut unseen);
+        if let Err(failure) = result {
+            unseen = Batches::default();
+            let paths = (None, Some(node.target_path(c"")));
+            self.reports.fail(&mut worker.totals, failure, paths);
+        }
+        self.ask(node, unseen)
+    }
+
+    /// `unseen` gets the names that the other end has to be asked for.
+    fn try_prune(
+        &self,
+        worker: &mut Worker<'_>,
+        node: &Arc<Node>,
+        unseen: &mut Batches,
+    ) -> Result<(), Failure> {
+        let far = node.far();
         let fds = node.fds().map_err(Failure::of(Operation::List))?;
         let Some(target_dir) = fds.target() else { return Ok(()) };
         let deletes = self.deletes_now(node) && !worker.at.is_over();
@@ -112,6 +150,11 @@ impl<'a> Pruning<'a> {
                         let (operation, class) = (Operation::Remove, ErrorClass::Notice);
                         let paths = (None, Some(node.target_path(name)));
                         self.reports.notice(operation, paths, LEFT_OUT, class);
+                    }
+                } else if let Some(far) = far.filter(|_| deletes) {
+                    let is_kept = self.context.policy.backup_dir_is_target && self.is_backup(name);
+                    if !is_kept && !far.has_seen(name) {
+                        unseen.push(name, kind);
                     }
                 } else if deletes {
                     removals.push((name.to_owned(), kind));
@@ -146,49 +189,36 @@ impl<'a> Pruning<'a> {
         name: &CStr,
         kind: Kind,
     ) -> Result<Option<Kind>, Failure> {
-        let Some(target_dir) = fds.target() else { return Ok(None) };
-        let provided = |base: &Base| base.provided.iter().any(|other| **other == *name);
-        if node.base.as_deref().is_some_and(provided) {
-            return Ok(None);
-        }
-        let rules = node.rules.as_ref();
-        worker.path.clear();
         let policy = self.context.policy;
         if policy.backup_dir_is_target && self.is_backup(name) {
             return Ok(None);
         }
-        if rules.is_some() || policy.prune_empty_dirs || policy.copy_unsafe_links {
+        self.note_path(worker, node, name);
+        let Worker { path, at, .. } = worker;
+        if proof::is_provided(policy, (node, fds), (name, path), || at.step(Phase::Look, 1))? {
+            return Ok(None);
+        }
+        self.unprotected(worker, node, fds, (name, kind))
+    }
+
+    /// Makes the path of a name in the transfer that of the worker, if anything depends on it.
+    fn note_path(&self, worker: &mut Worker<'_>, node: &Node, name: &CStr) {
+        worker.path.clear();
+        if proof::needs_path(self.context.policy, node) {
             node.push_path(&mut worker.path);
             push_name(&mut worker.path, name.to_bytes());
         }
-        for side in (0..fds.sources.len()).filter(|side| node.selects(*side, name)) {
-            let source_dir = fds.source(side).map_err(Failure::of(Operation::Stat))?;
-            worker.at.step(Phase::Look, 1);
-            match meta::of(source_dir, name, false) {
-                Ok(source) => {
-                    let is_dir = source.kind == Kind::Dir
-                        || self
-                            .context
-                            .is_followed_dir(source_dir, name, source.kind, || worker.path.clone());
-                    let hidden = rules.is_some_and(|rules| rules.hides(&worker.path, is_dir));
-                    let pruned = is_dir
-                        && self.context.policy.prune_empty_dirs
-                        && !self.has_content(node, source_dir, name, &worker.path)?;
-                    if !hidden && !pruned {
-                        return Ok(None);
-                    }
-                }
-                Err(error) if errno::is(&error, errno::ENOENT) => {
-                    // In a directory that was removed meanwhile every lookup returns ENOENT.
-                    let source = meta::of_fd(source_dir).map_err(Failure::of(Operation::List))?;
-                    if source.nlink == 0 {
-                        return Err(Failure::code(Operation::List, errno::ESTALE));
-                    }
-                }
-                // An error does not prove that the name is gone.
-                Err(error) => return Err(Failure { operation: Operation::Stat, error }),
-            }
-        }
+    }
+
+    /// Returns the type of a target entry that no source provides, unless something at the target protects it.
+    fn unprotected(
+        &self,
+        worker: &Worker<'_>,
+        node: &Node,
+        fds: &DirFds,
+        (name, kind): (&CStr, Kind),
+    ) -> Result<Option<Kind>, Failure> {
+        let Some(target_dir) = fds.target() else { return Ok(None) };
         if let Some(info) = node.target_dir().filter(|info| info.caseless) {
             let directory = info.meta.identity();
             match meta::of(target_dir, name, false) {
@@ -211,6 +241,7 @@ impl<'a> Pruning<'a> {
             kind => kind,
         };
         let is_dir = kind == Kind::Dir;
+        let rules = node.rules.as_ref();
         let protected =
             rules.is_some_and(|rules| self.is_protected(rules, &worker.path, is_dir, false));
         Ok((!protected).then_some(kind))
@@ -230,62 +261,6 @@ impl<'a> Pruning<'a> {
             self.reports.ruled(path, is_dir, true, rule);
         }
         rules.protects(path, is_dir, in_deleted_dir)
-    }
-
-    /// Returns whether anything but directories is transferred from below a source directory (`--prune-empty-dirs`
-    /// skips it otherwise). Stops at the first hit.
-    fn has_content(
-        &self,
-        node: &Node,
-        source_dir: BorrowedFd<'_>,
-        name: &CStr,
-        path: &[u8],
-    ) -> Result<bool, Failure> {
-        let mut reader = dir::Reader::default();
-        // A symlink that is treated as a directory is followed, as in the walk.
-        let follows = self.context.policy.follows_dirs();
-        let open = dir::open(source_dir, name, follows).map_err(Failure::of(Operation::List))?;
-        let filter = self.context.policy.filter.as_deref();
-        let rules = node.rules.as_ref().map(|rules| Arc::clone(rules.source()));
-        let mut waiting = vec![(open, path.to_vec(), rules)];
-        while let Some((fd, path, rules)) = waiting.pop() {
-            let rules = match (filter, rules) {
-                (Some(filter), Some(rules)) => {
-                    let read = &mut |name: &[u8]| {
-                        read_merge_file(&self.context.policy.links, fd.as_fd(), name)
-                    };
-                    let entered = filter.enter(&rules, &path, read);
-                    Some(entered.map_err(filter_failure)?)
-                }
-                (_, rules) => rules,
-            };
-            let mut found = false;
-            let listed = reader.for_each(fd.as_fd(), |name, kind, _| {
-                let mut path = path.clone();
-                push_name(&mut path, name.to_bytes());
-                let is_dir = kind == Kind::Dir
-                    || self.context.is_followed_dir(fd.as_fd(), name, kind, || path.clone());
-                let hidden = filter
-                    .zip(rules.as_deref())
-                    .is_some_and(|(filter, rules)| filter.check(rules, &path, is_dir, false).hide);
-                match (hidden, is_dir) {
-                    (true, _) => {}
-                    (false, false) => found = true,
-                    // A directory that cannot be opened may contain anything: it counts as content.
-                    (false, true) => match dir::open(fd.as_fd(), name, follows) {
-                        Ok(below) if waiting.len() < 500 => {
-                            waiting.push((below, path, rules.clone()));
-                        }
-                        _ => found = true,
-                    },
-                }
-            });
-            listed.map_err(Failure::of(Operation::List))?;
-            if found {
-                return Ok(true);
-            }
-        }
-        Ok(false)
     }
 
     /// Returns whether an entry is itself a backup of another one: it gets none of its own.
@@ -315,6 +290,201 @@ impl<'a> Pruning<'a> {
         if left == RemovalOutcome::Nothing || kind == Kind::Dir {
             node.touch();
         }
+    }
+}
+
+// Names that the end with the sources is asked for. One question of a directory is open at a time, and of all directories no
+// more than it has room for.
+
+/// Names for one question each.
+#[derive(Default)]
+struct Batches {
+    lists: VecDeque<NameList>,
+    /// Bytes of the names of the last list.
+    bytes: usize,
+}
+
+impl Batches {
+    fn push(&mut self, name: &CStr, kind: Kind) {
+        let bytes = name.to_bytes().len();
+        let is_full =
+            |list: &NameList| list.len() >= ASKED_NAMES_MAX || self.bytes + bytes > ASKED_BYTES_MAX;
+        if self.lists.back().is_none_or(is_full) {
+            self.lists.push_back(NameList::default());
+            self.bytes = 0;
+        }
+        self.bytes += bytes;
+        if let Some(list) = self.lists.back_mut() {
+            list.push(name, kind);
+        }
+    }
+}
+
+/// Room for questions at the other end, in bytes of names and their ends. A single question may take more.
+pub const QUESTIONS_BYTES_MAX: usize = 4 << 20;
+
+/// Returns the room that a question takes.
+pub fn question_bytes(names: &[Vec<u8>]) -> usize {
+    names.iter().map(|name| name.len() + size_of::<Vec<u8>>()).sum()
+}
+
+#[derive(Default)]
+struct Questions {
+    /// Directories with names that were not answered, by the numbers that the other end has given them.
+    dirs: HashMap<u64, Asked>,
+    /// Those whose next question waits for room.
+    waiting: VecDeque<u64>,
+    bytes: usize,
+}
+
+struct Asked {
+    node: Arc<Node>,
+    /// The first one is asked for.
+    lists: VecDeque<NameList>,
+    bytes: usize,
+}
+
+/// Names of a target directory, and a bit for each that no source has.
+pub struct Extra {
+    pub(super) node: Arc<Node>,
+    names: NameList,
+    absent: Vec<u8>,
+}
+
+impl Pruning<'_> {
+    /// Begins to ask for names of a directory; tells the other end of one that has none that it need not be remembered.
+    fn ask(&self, node: &Arc<Node>, unseen: Batches) -> bool {
+        let Some(far) = node.far() else { return false };
+        if !self.is_due() || !node.listed.load(Ordering::Relaxed) || self.context.is_over() {
+            return false;
+        }
+        if unseen.lists.is_empty() {
+            self.ask_nothing(far.number);
+            return false;
+        }
+        node.hold();
+        let asked = Asked { node: Arc::clone(node), lists: unseen.lists, bytes: 0 };
+        let mut questions = self.questions.lock();
+        let before = questions.dirs.insert(far.number, asked);
+        questions.waiting.push_back(far.number);
+        drop(questions);
+        if let (Some(_), Some(arrivals)) = (before, self.arrivals) {
+            arrivals.refuse(ProtocolError("a number of a directory was used again"));
+        }
+        self.ask_waiting();
+        true
+    }
+
+    /// Tells the other end that no name of a directory, or no further one, is asked for.
+    pub(super) fn ask_nothing(&self, dir: u64) {
+        if let Some(arrivals) = self.arrivals.filter(|_| self.is_due()) {
+            arrivals.ask(dir, Vec::new(), true);
+        }
+    }
+
+    /// Asks the questions that there is room for.
+    fn ask_waiting(&self) {
+        let Some(arrivals) = self.arrivals else { return };
+        loop {
+            let mut questions = self.questions.lock();
+            let Questions { dirs, waiting, bytes } = &mut *questions;
+            let Some(dir) = waiting.front().copied() else { return };
+            let Some(asked) = dirs.get_mut(&dir) else {
+                waiting.pop_front();
+                continue;
+            };
+            let mut names = Vec::new();
+            if let Some(list) = asked.lists.front() {
+                let cursor = list.cursor();
+                while let Some((name, _)) = cursor.take() {
+                    names.push(name.to_bytes().to_vec());
+                }
+            }
+            asked.bytes = question_bytes(&names);
+            if *bytes > 0 && *bytes + asked.bytes > QUESTIONS_BYTES_MAX {
+                return;
+            }
+            *bytes += asked.bytes;
+            let is_last = asked.lists.len() == 1;
+            waiting.pop_front();
+            drop(questions);
+            arrivals.ask(dir, names, is_last);
+        }
+    }
+
+    /// Takes an answer. Returns what is to be removed, and whether that is all of the directory, which is held no longer
+    /// then.
+    ///
+    /// # Errors
+    /// It answers no question.
+    pub(super) fn answered(
+        &self,
+        dir: u64,
+        absent: Vec<u8>,
+        is_known: bool,
+    ) -> Result<(Extra, bool), ProtocolError> {
+        let mut questions = self.questions.lock();
+        let Questions { dirs, waiting, bytes } = &mut *questions;
+        let asked = dirs.get_mut(&dir).filter(|asked| asked.bytes > 0);
+        let asked = asked.ok_or(ProtocolError("names were answered that were not asked for"))?;
+        *bytes = bytes.saturating_sub(std::mem::take(&mut asked.bytes));
+        let names = asked.lists.pop_front().unwrap_or_default();
+        if absent.len() != names.len().div_ceil(8) {
+            return Err(ProtocolError("another number of names is answered than was asked for"));
+        }
+        let extra = Extra { node: Arc::clone(&asked.node), names, absent };
+        let has_more = !asked.lists.is_empty();
+        let is_last = !has_more || !is_known;
+        match is_last {
+            true => drop(dirs.remove(&dir)),
+            false => waiting.push_back(dir),
+        }
+        drop(questions);
+        if has_more && is_last {
+            self.ask_nothing(dir);
+        }
+        self.ask_waiting();
+        Ok((extra, is_last))
+    }
+
+    /// Gives up what was not answered. Returns the directories, which were held.
+    pub(super) fn take_unanswered(&self) -> Vec<Arc<Node>> {
+        let questions = std::mem::take(&mut *self.questions.lock());
+        questions.dirs.into_values().map(|asked| asked.node).collect()
+    }
+
+    /// Removes the names that no source has.
+    pub(super) fn remove_extra(&self, worker: &mut Worker<'_>, extra: &Extra) {
+        let result = self.try_remove_extra(worker, extra);
+        if let Err(failure) = result {
+            let paths = (None, Some(extra.node.target_path(c"")));
+            self.reports.fail(&mut worker.totals, failure, paths);
+        }
+    }
+
+    fn try_remove_extra(&self, worker: &mut Worker<'_>, extra: &Extra) -> Result<(), Failure> {
+        let Extra { node, names, absent } = extra;
+        if !self.deletes_now(node) {
+            return Ok(());
+        }
+        let fds = node.fds().map_err(Failure::of(Operation::List))?;
+        let (cursor, mut at) = (names.cursor(), 0);
+        while let Some((name, kind)) = cursor.take() {
+            if worker.at.is_over() {
+                return Ok(());
+            }
+            let is_absent = absent.get(at / 8).is_some_and(|bits| bits >> (at % 8) & 1 == 1);
+            at += 1;
+            // A backup may have got the name since it was asked for.
+            if !is_absent || node.far().is_some_and(|far| far.has_seen(name)) {
+                continue;
+            }
+            self.note_path(worker, node, name);
+            if let Some(kind) = self.unprotected(worker, node, &fds, (name, kind))? {
+                self.remove(worker, node, &fds, name, kind);
+            }
+        }
+        Ok(())
     }
 }
 
@@ -441,7 +611,7 @@ impl Removal for Extraneous<'_, '_, '_> {
         if self.pruning.context.is_real() && !backups.are_beside() {
             // With `--backup-dir` the backup is elsewhere: removals here do not affect it.
             let temp_names = &publisher.drafts.temp_names;
-            let kept = backups.keep(place, &|| entry.path.to_vec(), temp_names, None);
+            let kept = backups.keep(place, &|| entry.path.to_vec(), temp_names, None, &|_| ());
             let is_there = || meta::of(entry.dir, entry.name, false).is_ok();
             if let Err(Failure { operation, error }) = kept {
                 if errno::is_gone(&error) && !is_there() {
@@ -511,9 +681,27 @@ pub struct SourceRemoval {
     pub(super) member: Member,
     pub(super) source: Meta,
     pub(super) follow: bool,
+    /// The entry, where the other end removes it.
+    pub(super) far: Option<Arc<FarEntry>>,
 }
 
 impl SourceRemoval {
+    /// Makes the removal of an announced entry; the other end has a complete copy of it.
+    pub fn announced(
+        (node, side): (&Arc<Node>, usize),
+        name: CString,
+        source: Meta,
+        follow: bool,
+    ) -> SourceRemoval {
+        let member = Member { node: Arc::clone(node), side, name, target_name: None, follow };
+        SourceRemoval { member, source, follow, far: None }
+    }
+
+    /// Returns the path of the source, starting as the user typed it.
+    pub fn path(&self) -> PathBuf {
+        self.member.node.source_path(self.member.side, &self.member.name)
+    }
+
     /// Calls `call` with directory and name of the source.
     fn at<T>(
         &self,
@@ -521,7 +709,8 @@ impl SourceRemoval {
         call: impl FnOnce(DirName<'_>) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         let fds = self.member.node.fds().map_err(Failure::of(operation))?;
-        let dir = fds.source(self.member.side).map_err(Failure::of(operation))?;
+        let dir = fds.source(self.member.side).and_then(SourceDir::here);
+        let dir = dir.map_err(Failure::of(operation))?;
         call((dir, &self.member.name))
     }
 
@@ -540,7 +729,11 @@ impl SourceRemoval {
         self.at(Operation::Remove, unlink)
     }
 
-    pub(super) fn remove(&self) -> Result<(), Failure> {
+    /// Removes it, if it is still the copied entry.
+    ///
+    /// # Errors
+    /// It is not, or cannot be removed.
+    pub fn remove(&self) -> Result<(), Failure> {
         self.at(Operation::Remove, |place| remove_source(place, self.follow, &self.source))
     }
 }
@@ -563,6 +756,9 @@ fn unlink((dir, name): DirName<'_>) -> Result<(), Failure> {
 fn check_copied((dir, name): DirName<'_>, follow: bool, source: &Meta) -> Result<(), Failure> {
     // No cache answers: the name may be another view of the target, which has just been written.
     let now = meta::of_now(dir, name, follow).map_err(Failure::of(Operation::Stat))?;
+    if now.kind.is_device() && source.kind == Kind::File {
+        return Err(Failure::reason(Operation::Remove, "it is a device, which is kept"));
+    }
     // Removing another name of the file changes the change time, too.
     let same = now.size == source.size
         && now.mtime == source.mtime
@@ -612,30 +808,36 @@ impl LocalEngine<'_> {
             return;
         }
         let mut worker = self.worker(0);
-        // Links last: a symlink can be followed only while its referent exists.
-        let (links, others): (Vec<SourceRemoval>, Vec<SourceRemoval>) =
-            removals.into_iter().partition(SourceRemoval::is_link);
-        let looked: Vec<_> = links.iter().map(SourceRemoval::look).collect();
-        for (removal, looked) in links.iter().zip(looked) {
-            let done = looked.and_then(|()| removal.unlink());
-            self.removed(&mut worker, removal, done);
-        }
-        for removal in &others {
-            self.removed(&mut worker, removal, removal.remove());
-        }
+        remove_sources(removals, |removal, done| match done {
+            Ok(()) => worker.totals.removed_sources += 1,
+            Err(failure) => self.fail(&mut worker, failure, (Some(removal.path()), None)),
+        });
         self.flush(&mut worker);
     }
+}
 
-    fn removed(&self, worker: &mut Worker<'_>, removal: &SourceRemoval, done: Result<(), Failure>) {
-        let node = &removal.member.node;
-        match done {
-            Ok(()) => worker.totals.removed_sources += 1,
-            // Removed already through another name that leads to it.
-            Err(failure) if errno::is(&failure.error, errno::ENOENT) => {}
-            Err(failure) => {
-                let source = node.source_path(removal.member.side, &removal.member.name);
-                self.fail(worker, failure, (Some(source), None));
-            }
-        }
+/// Removes sources whose targets are complete, and tells the result of each; what the other end has is removed there.
+pub fn remove_sources(
+    removals: Vec<SourceRemoval>,
+    mut tell: impl FnMut(&SourceRemoval, Result<(), Failure>),
+) {
+    let (far, here): (Vec<_>, Vec<_>) =
+        removals.into_iter().partition(|removal| removal.far.is_some());
+    far.iter().filter_map(|removal| removal.far.as_ref()).for_each(|entry| entry.arrived());
+    // Links last: a symlink can be followed only while its referent exists.
+    let (links, others): (Vec<SourceRemoval>, Vec<SourceRemoval>) =
+        here.into_iter().partition(SourceRemoval::is_link);
+    let looked: Vec<_> = links.iter().map(SourceRemoval::look).collect();
+    let mut removed = |removal: &SourceRemoval, done: Result<(), Failure>| match done {
+        // Removed already through another name that leads to it.
+        Err(failure) if errno::is(&failure.error, errno::ENOENT) => {}
+        done => tell(removal, done),
+    };
+    for (removal, looked) in links.iter().zip(looked) {
+        let done = looked.and_then(|()| removal.unlink());
+        removed(removal, done);
+    }
+    for removal in &others {
+        removed(removal, removal.remove());
     }
 }

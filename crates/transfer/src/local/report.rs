@@ -2,6 +2,7 @@
 
 use super::engine::LocalEngine;
 use super::entry::DirEntry;
+use super::source::{SourceDir, SourceFile};
 use crate::failure::Failure;
 use crate::policy::Digest;
 use crate::policy::filter::Deciding;
@@ -241,16 +242,37 @@ impl LocalEngine<'_> {
             return None;
         }
         let (dir, name) = entry.source().ok()?;
+        if let SourceDir::Far(dir) = dir {
+            return self.digest_of_far(entry, dir.get(name).ok()?.hash, digest);
+        }
         let opened = self.context.open_source((dir, name), entry.follow);
         // A device without a size may have no end.
         let limit = if self.context.policy.copy_devices { source.size } else { u64::MAX };
-        let read = opened.and_then(|fd| of(fd.as_fd(), digest, limit));
+        let read = opened.and_then(|file| match file {
+            SourceFile::Here(fd) => of(fd.as_fd(), digest, limit),
+            SourceFile::Far(_) => Err(io::Error::from_raw_os_error(errno::EREMOTE)),
+        });
         if read.is_err() {
             let reason = "its checksum cannot be shown: it cannot be read again";
             let paths = (Some(entry.source_path()), None);
             self.reports.notice(Operation::Read, paths, reason, ErrorClass::Notice);
         }
         read.ok()
+    }
+
+    /// Returns the checksum of a file of the other end: that which it has told, or that of the target.
+    fn digest_of_far(
+        &self,
+        entry: &DirEntry<'_>,
+        hash: Option<u128>,
+        digest: Digest,
+    ) -> Option<String> {
+        if let (Some(hash), Digest::Xxh128) = (hash, digest) {
+            return Some(format!("{hash:032x}"));
+        }
+        let (dir, name) = entry.place().filter(|_| self.context.is_real())?;
+        let fd = file::open_read(dir, name, false).ok()?;
+        of(fd.as_fd(), digest, u64::MAX).ok()
     }
 }
 

@@ -5,6 +5,7 @@ use super::engine::{LocalEngine, Pass, Worker};
 use super::entry::{CLASH, IS_SOURCE, LOOKS_MAX};
 use super::guard::{Overlap, path_below};
 use super::report::Report;
+use super::source::{FarDir, OpenSource, SourceDir, SourceHandle};
 use crate::failure::{Failure, c_string};
 use crate::policy::filter::SidedRules;
 use crate::policy::same_time;
@@ -130,8 +131,12 @@ impl LocalEngine<'_> {
         let names: Vec<&[u8]> = path.iter().map(|name| name.to_bytes()).collect();
         let whole = c_string(&names.join(&b'/')).map_err(look())?;
         for side in (0..top.sides.len()).filter(|side| top.selects(*side, first)) {
-            let fd = top.sides.get(side).map(|side| side.handle.fd());
-            let Some(fd) = fd.transpose().map_err(look())? else { continue };
+            // What another machine has it only tells later. rsync follows such a symlink in any case.
+            let Some(SourceHandle::Here(handle)) = top.sides.get(side).map(|side| &side.handle)
+            else {
+                continue;
+            };
+            let fd = handle.fd().map_err(look())?;
             if meta::of((*fd).as_fd(), &whole, false).is_ok() {
                 return Ok(true);
             }
@@ -547,7 +552,7 @@ impl LocalEngine<'_> {
 pub struct DirFds {
     /// The source directories; the first that has a name provides it (several if sources are merged: `sync a/ b/
     /// DST`).
-    pub sources: Vec<Arc<OwnedFd>>,
+    pub sources: Vec<OpenSource>,
     target: Option<Arc<OwnedFd>>,
     /// The same directory in each `--link-dest` (`--copy-dest`, `--compare-dest`) tree that has it.
     pub bases: Vec<Arc<OwnedFd>>,
@@ -555,9 +560,9 @@ pub struct DirFds {
 
 impl DirFds {
     /// Returns source directory `side`.
-    pub fn source(&self, side: usize) -> io::Result<BorrowedFd<'_>> {
-        let fd = self.sources.get(side).map(|fd| (**fd).as_fd());
-        fd.ok_or_else(|| io::Error::from_raw_os_error(errno::EBADF))
+    pub fn source(&self, side: usize) -> io::Result<SourceDir<'_>> {
+        let dir = self.sources.get(side).map(OpenSource::dir);
+        dir.ok_or_else(|| io::Error::from_raw_os_error(errno::EBADF))
     }
 
     /// Returns the target directory, if there is one.
@@ -572,7 +577,7 @@ pub struct DirSide {
     pub parent_side: usize,
     pub name: Box<CStr>,
     /// The directory itself.
-    pub handle: Arc<DirectoryHandle>,
+    pub handle: SourceHandle,
     /// The names in it that are transferred; `None` means all.
     pub selection: Option<Arc<Selection>>,
     /// The device that `-x` stays on.
@@ -650,9 +655,9 @@ pub struct Base {
     pub owner: Option<Arc<Node>>,
 }
 
-/// Returns a number that no other node of this process has.
+/// Returns a number, not 0, that no other node of this process has.
 pub fn next_id() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
+    static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
@@ -739,7 +744,8 @@ impl Node {
     /// # Errors
     /// Those of opening; ESTALE if a directory is no longer the same.
     pub fn fds(&self) -> io::Result<DirFds> {
-        let sources = self.sides.iter().map(|side| side.handle.fd()).collect::<io::Result<_>>()?;
+        let sources =
+            self.sides.iter().map(|side| side.handle.open()).collect::<io::Result<_>>()?;
         let target = self.target_handle().map(|handle| handle.fd()).transpose()?;
         // A basis that cannot be reopened provides nothing.
         let bases = self.bases.iter().filter_map(|handle| handle.fd().ok()).collect();
@@ -760,8 +766,9 @@ impl Node {
         let Some(parent) = &self.parent else { return };
         let is_last = parent.pending.load(Ordering::Relaxed) == 1;
         for side in &self.sides {
+            let Ok(handle) = side.handle.here() else { continue };
             let above = parent.sides.get(side.parent_side).filter(|_| is_last);
-            side.handle.close_below(above.map(|above| &above.handle));
+            handle.close_below(above.and_then(|above| above.handle.here().ok()));
         }
         if let Some(handle) = self.target_handle() {
             handle.close_below(parent.target_handle().filter(|_| is_last).as_ref());
@@ -842,6 +849,21 @@ impl Node {
 
     pub fn target_handle(&self) -> Option<Arc<DirectoryHandle>> {
         self.target.lock().as_ref().map(|(_, handle)| Arc::clone(handle))
+    }
+
+    /// Records that the run itself puts a name into the target: it is not extraneous, although the other end has none.
+    pub fn provides(&self, name: &CStr) {
+        if let Some(far) = self.far() {
+            far.saw(name);
+        }
+    }
+
+    /// Returns its source, if that is a directory of the other end.
+    pub fn far(&self) -> Option<&FarDir> {
+        match &self.sides.first()?.handle {
+            SourceHandle::Far(dir) => Some(dir),
+            SourceHandle::Here(_) => None,
+        }
     }
 
     fn selection(&self, side: usize) -> Option<&Selection> {

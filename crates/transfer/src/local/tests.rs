@@ -88,6 +88,8 @@ fn copy(area: &Area, controls: &Controls, control: &Control, target: TargetMode)
     let guard = Guard::default();
     let engine = LocalEngine::new(LocalSetup {
         carried: None,
+        announcer: None,
+        arrivals: None,
         guard: &guard,
         policy: &policy,
         pass: Pass::Transfer,

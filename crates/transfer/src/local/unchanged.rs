@@ -66,6 +66,7 @@ mod tests {
     use crate::local::attributes::Attributes;
     use crate::local::engine::{Pass, TargetMode};
     use crate::local::guard::Guard;
+    use crate::local::source::SourceDir;
     use crate::policy::{Action, ChmodRules, Grain, Preserve, Symlinks, decide};
     use hakobu_core::control::Control;
     use hakobu_core::unit::Time;
@@ -191,7 +192,7 @@ mod tests {
             let mut attributes = Attributes::new(context);
             let want = attributes.want(&source, Some(&target), None);
             let nowhere = (dir::cwd(), c"");
-            let change = attributes.changes((nowhere, nowhere), &target, &want, Grain::NS).unwrap();
+            let change = attributes.changes(((SourceDir::Here(nowhere.0), nowhere.1), nowhere), &target, &want, Grain::NS).unwrap();
             prop_assert!(!change.any(), "{:?} {:?}", change, want);
             prop_assert!(!attributes.count_unprivileged(&source, &want));
             prop_assert_eq!(attributes.take_unprivileged(), 0);

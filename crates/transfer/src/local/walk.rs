@@ -7,6 +7,7 @@ use super::entry::DirEntry;
 use super::fake_super::AttributeHandle;
 use super::guard::{self, Listed};
 use super::shared_copy::{Helpers, SharedCopy};
+use super::source::{SourceDir, SourceHandle};
 use super::target_dir::{Base, DirFds, DirSide, Node, OpenResult, Selection, TargetDir};
 use crate::failure::{Failure, c_string};
 use crate::policy::filter::{FilterError, Origin, SidedRules};
@@ -16,7 +17,7 @@ use hakobu_core::error::{ErrorClass, Operation};
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_sys::dir::{self, Reader};
-use hakobu_sys::paths::{Links, RefusedLink};
+use hakobu_sys::paths::{Links, RefusedLink, ancestors};
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, errno, file, meta};
 use hakobu_tree::handle::DirectoryHandle;
 use hakobu_tree::names::push_name;
@@ -27,7 +28,7 @@ use std::ffi::{CStr, CString, OsStr};
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -72,6 +73,13 @@ impl LocalEngine<'_> {
         self.listed();
         let node = listing.node;
         drop(listing.fds);
+        self.sweep(&node, queue);
+        self.release(worker, &node);
+    }
+
+    /// Has a target directory pruned, if there may be anything to remove, now that all names of its source are known.
+    /// Returns whether it is.
+    pub(super) fn sweep(&self, node: &Arc<Node>, queue: &Queue<'_, Unit>) -> bool {
         let prunes = match (self.context.pass, node.target_dir()) {
             // Leftovers of a killed run can only be in a directory that existed before this run.
             (Pass::Transfer, Some(info)) => {
@@ -87,9 +95,9 @@ impl LocalEngine<'_> {
             node.prunes_last.store(true, Ordering::Relaxed);
         } else if prunes {
             node.hold();
-            queue.push(Unit::Prune(Arc::clone(&node)));
+            queue.push(Unit::Prune(Arc::clone(node)));
         }
-        self.release(worker, &node);
+        prunes
     }
 
     fn list_batch(
@@ -99,7 +107,7 @@ impl LocalEngine<'_> {
         queue: &Queue<'_, Unit>,
     ) -> std::io::Result<bool> {
         let DirListing { node, fds, side, chunk } = listing;
-        let source_dir = fds.source(*side)?;
+        let source_dir = fds.source(*side)?.here()?;
         let Worker { reader, path, at, .. } = worker;
         at.step(Phase::List, 1);
         let rules = node.rules.as_ref();
@@ -140,7 +148,10 @@ impl LocalEngine<'_> {
                 }
                 looked => !looked.is_err_and(lacks),
             };
-            let earlier = |side| node.selects(side, name) && fds.source(side).is_ok_and(has);
+            let earlier = |side| {
+                node.selects(side, name)
+                    && fds.source(side).and_then(SourceDir::here).is_ok_and(has)
+            };
             if *side > 0 && (0..*side).any(earlier) {
                 return;
             }
@@ -154,6 +165,7 @@ impl LocalEngine<'_> {
                         follow: false,
                         implied: false,
                         lists: false,
+                        far: None,
                     };
                     self.push_open_dir(queue, dir);
                 }
@@ -246,6 +258,9 @@ impl LocalEngine<'_> {
     fn chunk(&self, worker: &mut Worker<'_>, rest: &Rest<'_>) {
         let chunk = rest.chunk;
         let node = &chunk.node;
+        if let Some(announcer) = self.announcer.filter(|_| self.context.pass == Pass::Transfer) {
+            return self.announce(worker, rest, announcer);
+        }
         let count = chunk.names.len() as u64;
         if self.context.policy.prune_empty_dirs
             && self.context.pass == Pass::Transfer
@@ -327,7 +342,8 @@ impl LocalEngine<'_> {
 
     /// Handles a name in the pass that only deletes: only directories matter.
     fn delete_pass_name(&self, entry: &DirEntry<'_>) {
-        let Ok((dir_fd, name)) = entry.source() else { return };
+        let Ok((dir, name)) = entry.source() else { return };
+        let Some(dir_fd) = dir.fd() else { return };
         let policy = self.context.policy;
         let path = || entry.node.path_of(entry.target_name);
         let follow = entry.follow
@@ -439,9 +455,14 @@ impl<'a> Work for LocalEngine<'a> {
                 self.release(worker, &chunk.node);
             }
             Unit::Help(shared_copy) => worker.mover.help(&worker.at, &shared_copy, queue),
+            Unit::Receive(receiving) => self.receive(worker, receiving, queue),
             Unit::Prune(node) => {
                 self.pruning.prune(worker, &node);
                 self.release(worker, &node);
+            }
+            Unit::Remove(extra) => {
+                self.pruning.remove_extra(worker, &extra);
+                self.release(worker, &extra.node);
             }
         }
         self.flush(worker);
@@ -466,6 +487,19 @@ const LEADS_BACK: &str = "it leads back to a directory above";
 /// Reason that a target directory is not copied.
 const INTO_ITSELF: &str = "the target is inside the source; it is not copied into itself";
 
+/// Checks that a directory is `root` or in it.
+///
+/// # Errors
+/// EXDEV: it is not; those of looking at the directories above.
+fn check_inside(fd: &OwnedFd, root: &Path) -> std::io::Result<()> {
+    let root = dir::open_root(&c_string(root.as_os_str().as_bytes())?)?;
+    let root = meta::of_fd(&root)?.identity();
+    match ancestors(fd.as_fd())?.contains(&root) {
+        true => Ok(()),
+        false => Err(std::io::Error::from_raw_os_error(errno::EXDEV)),
+    }
+}
+
 /// Returns whether a name is a symlink to a directory that it is in: following it would never end. A directory itself
 /// may be a source of its own below another one.
 fn is_loop(
@@ -475,7 +509,7 @@ fn is_loop(
     identity: (u64, u64),
 ) -> bool {
     let is_link = || {
-        let own = fds.source(side).and_then(|dir| meta::of(dir, name, false));
+        let own = fds.source(side).and_then(|dir| dir.look(name, false));
         own.map_or(true, |own| own.kind == Kind::Symlink)
     };
     parent.is_inside(identity) && is_link()
@@ -535,8 +569,12 @@ impl LocalEngine<'_> {
         let mut files = SourceFiles::new(self.context.policy);
         let rules = match (&self.context.policy.filter, &parent.rules) {
             (Some(filter), Some(rules)) => {
-                let first = sides.first().map(|side| side.handle.fd());
-                let first = first.transpose().map_err(Failure::of(Operation::List))?;
+                // Those of the other end are read there.
+                let first = sides.first().and_then(|side| side.handle.here().ok());
+                let first = first
+                    .map(|handle| handle.fd())
+                    .transpose()
+                    .map_err(Failure::of(Operation::List))?;
                 let rules = filter.enter(rules.source(), &path, &mut |name| match &first {
                     Some(fd) => files.read((**fd).as_fd(), name),
                     None => Ok(None),
@@ -590,8 +628,11 @@ impl LocalEngine<'_> {
                 OpenResult::Later => {}
                 OpenResult::LeftOut => return Ok(None),
             },
-            None if self.context.pass == Pass::Delete => return Ok(None),
-            None => self.report_missing_dir(worker, &node),
+            None => match self.announcer {
+                Some(announcer) => self.announce_dir(&node, dir.implied, announcer)?,
+                None if self.context.pass == Pass::Delete => return Ok(None),
+                None => self.report_missing_dir(worker, &node),
+            },
         }
         worker.path = path;
         // Absent ones are skipped.
@@ -637,15 +678,25 @@ impl LocalEngine<'_> {
         dir: &OpenDir,
     ) -> Result<(Vec<DirSide>, Meta, bool), Failure> {
         let OpenDir { side: first, name, follow, .. } = dir;
+        if let Some(far) = &dir.far {
+            let (handle, volume) = (SourceHandle::Far(Arc::clone(far)), far.own.meta.dev);
+            let (name, selection) = (name.clone(), None);
+            let side = DirSide { parent_side: 0, name, handle, selection, volume };
+            return Ok((vec![side], far.own.meta, parent.incomplete));
+        }
         let open = |side: usize, follow: bool| -> std::io::Result<(DirSide, Meta)> {
-            let fd = dir::open(parent_fds.source(side)?, name, follow)?;
+            let fd = dir::open(parent_fds.source(side)?.here()?, name, follow)?;
+            if follow && let Some(root) = &self.context.policy.root {
+                check_inside(&fd, root)?;
+            }
             let meta = self.context.source_of_fd(&fd)?;
             let above = parent.sides.get(side).map(|side| &side.handle);
             let above = above.ok_or_else(|| std::io::Error::from_raw_os_error(errno::EBADF))?;
+            let handle = above.here()?.join(name, fd, meta.identity(), follow);
             let side = DirSide {
                 parent_side: side,
                 name: name.clone(),
-                handle: above.join(name, fd, meta.identity(), follow),
+                handle: SourceHandle::Here(handle),
                 selection: parent.selection_below(side, name),
                 volume: parent.volume_below(side, meta.dev),
             };
@@ -706,6 +757,10 @@ impl LocalEngine<'_> {
     pub(super) fn release(&self, worker: &mut Worker<'_>, node: &Arc<Node>) {
         let mut node = Arc::clone(node);
         while node.pending.fetch_sub(1, Ordering::AcqRel) == 1 {
+            if node.prunes_last.swap(false, Ordering::Relaxed) && self.pruning.prune(worker, &node)
+            {
+                return;
+            }
             self.close_dir(worker, &node);
             let owner = || {
                 let owner = node.base.as_ref()?.owner.as_ref()?;
@@ -723,8 +778,9 @@ impl LocalEngine<'_> {
 
     /// Sets the attributes of a directory, now that nothing in it will change any more.
     fn close_dir(&self, worker: &mut Worker<'_>, node: &Arc<Node>) {
-        if node.prunes_last.swap(false, Ordering::Relaxed) {
-            self.pruning.prune(worker, node);
+        if let Some(announcer) = self.announcer {
+            announcer.end(node, self.pruning.is_known(node), self.pruning.is_due());
+            return node.close();
         }
         if let Some(info) = node.target_dir().filter(|info| info.caseless) {
             self.context.guard.forget(info.meta.identity());
@@ -786,11 +842,11 @@ impl LocalEngine<'_> {
         let above = node.parent.as_ref().and_then(|parent| parent.rules.as_ref());
         worker.attributes.within(above);
         if !changes {
-            let (from, to) = (AttributeHandle::Open(from), AttributeHandle::Open(to));
+            let (from, to) = (from.attributes(), AttributeHandle::Open(to));
             return worker.attributes.xattrs.copy(from, to, false).map(drop);
         }
         let fresh = info.created && info.default_bits.is_none();
-        worker.attributes.settle(&worker.at, Some(from), to, &want, have, fresh)?;
+        worker.attributes.settle(&worker.at, Some(from.attributes()), to, &want, have, fresh)?;
         if self.context.policy.fsync {
             worker.at.step(Phase::Settle, 1);
             file::sync(to).map_err(Failure::of(Operation::Sync))?;
@@ -825,7 +881,7 @@ impl LocalEngine<'_> {
         let removed = || {
             let fds = parent.fds()?;
             let Some(side) = node.sides.first() else { return Ok(()) };
-            dir::rmdir(fds.source(side.parent_side)?, &side.name)
+            dir::rmdir(fds.source(side.parent_side)?.here()?, &side.name)
         };
         worker.at.step(Phase::Remove, 1);
         if let Err(error) = removed() {
@@ -949,7 +1005,7 @@ pub struct ArgumentEnds {
 ///
 /// # Errors
 /// The working directory is not known.
-fn absolute(path: Option<&PathBuf>) -> Result<Vec<u8>, Failure> {
+pub(super) fn absolute(path: Option<&PathBuf>) -> Result<Vec<u8>, Failure> {
     let path = path.filter(|path| !path.as_os_str().is_empty());
     let path = path.map_or_else(std::env::current_dir, std::path::absolute);
     let path = path.map_err(Failure::of(Operation::Filter))?;
@@ -987,7 +1043,7 @@ impl LocalEngine<'_> {
             sides.push(DirSide {
                 parent_side: 0,
                 name: c"".into(),
-                handle: DirectoryHandle::pin(&self.budget, fd, meta.identity()),
+                handle: SourceHandle::Here(DirectoryHandle::pin(&self.budget, fd, meta.identity())),
                 selection,
                 volume: meta.dev,
             });
@@ -998,32 +1054,17 @@ impl LocalEngine<'_> {
             return Err(stat()(std::io::Error::from_raw_os_error(errno::EINVAL)));
         };
         let target = match &ends.target {
-            Some(fd) => {
-                let meta = self.context.target_of_fd(fd).map_err(stat())?;
-                let guard = self.context.guard;
-                guard.add_target(meta.identity());
-                let (fresh, swept) = match whole && !ends.created {
-                    true => self.glance(&mut worker, fd)?,
-                    false => (whole, whole),
-                };
-                let mut default_bits = worker.attributes.xattrs.default_bits(fd.as_fd())?;
-                if ends.created && worker.attributes.disinherit(fd.as_fd())? {
-                    default_bits = None;
-                }
-                let (created, follow) = (ends.created, true);
-                let caseless = guard.ignores_case(fd.as_fd(), meta.dev);
-                if !fresh && !created {
-                    self.groups.park();
-                }
-                Some(TargetDir { fresh, swept, created, meta, default_bits, follow, caseless })
-            }
+            Some(fd) => Some(self.look_at_base(&mut worker, fd, whole, ends.created)?),
             None => None,
         };
         let names = target_names(ends.target.as_ref().zip(target.as_ref()))?;
         let (from, to) = (absolute(paths.first())?, absolute(Some(&ends.target_path))?);
         let origin = Origin { source: &from, target: &to, first: &ends.first };
-        let first =
-            sides.first().map(|side: &DirSide| side.handle.fd()).transpose().map_err(stat())?;
+        let first = sides
+            .first()
+            .map(|side: &DirSide| side.handle.here().and_then(DirectoryHandle::fd))
+            .transpose()
+            .map_err(stat())?;
         let ends_of = (first.as_deref(), ends.target.as_ref());
         let inside = whole.then_some(&*ends.path);
         let (rules, incomplete) = self.base_rules(&mut worker, &origin, inside, ends_of)?;
@@ -1048,16 +1089,46 @@ impl LocalEngine<'_> {
             bases,
             ..Node::new(sides, source, rules, incomplete)
         });
-        if whole {
-            self.report_base(&mut worker, &node, 1);
+        match self.announcer {
+            Some(announcer) => self.announce_dir(&node, false, announcer)?,
+            None if whole => self.report_base(&mut worker, &node, 1),
+            None => {}
         }
         self.flush(&mut worker);
         Ok(node)
     }
 
+    /// Looks at the target directory of an argument. `whole`: the directory is copied with its attributes; `created`: by
+    /// this run.
+    pub(super) fn look_at_base(
+        &self,
+        worker: &mut Worker<'_>,
+        fd: &OwnedFd,
+        whole: bool,
+        created: bool,
+    ) -> Result<TargetDir, Failure> {
+        let meta = self.context.target_of_fd(fd).map_err(Failure::of(Operation::Stat))?;
+        let guard = self.context.guard;
+        guard.add_target(meta.identity());
+        let (fresh, swept) = match whole && !created {
+            true => self.glance(worker, fd)?,
+            false => (whole, whole),
+        };
+        let mut default_bits = worker.attributes.xattrs.default_bits(fd.as_fd())?;
+        if created && worker.attributes.disinherit(fd.as_fd())? {
+            default_bits = None;
+        }
+        let follow = true;
+        let caseless = guard.ignores_case(fd.as_fd(), meta.dev);
+        if !fresh && !created {
+            self.groups.park();
+        }
+        Ok(TargetDir { fresh, swept, created, meta, default_bits, follow, caseless })
+    }
+
     /// Returns the rules of a base with this first source and target, and whether a file of the source was refused, so
     /// that nothing may be deleted. `inside`: its path in the transfer, if the directories are copied as a whole.
-    fn base_rules(
+    pub(super) fn base_rules(
         &self,
         worker: &mut Worker<'_>,
         origin: &Origin<'_>,
@@ -1182,7 +1253,23 @@ impl LocalEngine<'_> {
         if self.context.pass == Pass::Delete {
             return Ok(());
         }
+        if let Some(announcer) = self.announcer {
+            self.announce_missing(node, name, announcer);
+            return Ok(());
+        }
         let mut worker = self.worker(0);
+        let removed = self.remove_missing_target(&mut worker, node, name);
+        self.flush(&mut worker);
+        removed
+    }
+
+    /// Removes the target of an argument that does not exist.
+    pub(super) fn remove_missing_target(
+        &self,
+        worker: &mut Worker<'_>,
+        node: &Arc<Node>,
+        name: &CStr,
+    ) -> Result<(), Failure> {
         let fds = node.fds().map_err(Failure::of(Operation::Remove))?;
         let Some(target) = fds.target() else { return Ok(()) };
         let there = match meta::of(target, name, false) {
@@ -1193,16 +1280,15 @@ impl LocalEngine<'_> {
         let empties = policy.force || policy.delete != Delete::No;
         let is_full = there.kind == Kind::Dir && !empties && {
             let fd = dir::open(target, name, false).map_err(Failure::of(Operation::Remove))?;
-            !self.glance(&mut worker, &fd)?.0
+            !self.glance(worker, &fd)?.0
         };
         if is_full {
             let reason = "it is a directory that is not empty (--force removes it)";
             let paths = (None, Some(node.target_path(name)));
             self.reports.notice(Operation::Remove, paths, reason, ErrorClass::Notice);
         } else {
-            self.pruning.remove(&mut worker, node, &fds, name, there.kind);
+            self.pruning.remove(worker, node, &fds, name, there.kind);
         }
-        self.flush(&mut worker);
         Ok(())
     }
 
@@ -1246,6 +1332,7 @@ impl LocalEngine<'_> {
             follow: true,
             implied: self.context.policy.no_implied_dirs,
             lists: false,
+            far: None,
         };
         let entered = self.try_open_dir(&mut worker, &dir);
         worker.at.finished();

@@ -68,7 +68,7 @@ impl Spot {
 
 /// Returns what the sources hold, as far as options need it.
 fn sources_of(spec: &Spec, place: &TargetPlace, arguments: &[Argument]) -> GuardedSources {
-    let mut sources = GuardedSources::default();
+    let mut sources = GuardedSources { roots: place.roots.clone(), ..GuardedSources::default() };
     let mut folders = HashSet::new();
     let rsync = matches!(spec.layout, Layout::Rsync { .. });
     for argument in arguments {

@@ -10,8 +10,9 @@ pub mod objects;
 mod paths;
 mod space;
 
+use crate::far::TaskOption;
 use crate::local::Carried;
-use crate::location::{Location, Sources};
+use crate::location::{Location, Side, Sources};
 use crate::object::ObjectOptions;
 use crate::object::list::Inventory;
 use crate::policy::{Digest, Policy};
@@ -21,15 +22,19 @@ pub use beside::compare_beside;
 use hakobu_core::event::Remarks;
 use hakobu_core::limit::Limits;
 use hakobu_core::unit::{Meta, Time};
+use hakobu_remote::packing::Packing;
+use hakobu_remote::ssh::{RemoteHost, RemoteShell};
 use hakobu_s3::Settings;
 pub use meeting::Lines;
 pub use paths::{
-    Argument, TargetPlace, arguments, basis_dirs, batches, chosen_roots, listed, place, roots,
+    Argument, TargetPlace, arguments, basis_dirs, batches, chosen_roots, far_facts, listed, place,
+    roots, source_facts,
 };
 pub use space::{Count, warn_of_space};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Rule by which source arguments become names at the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +100,44 @@ pub struct Spec {
     pub log_file: Option<PathBuf>,
     /// Settings of a transfer with S3 on a side.
     pub objects: Objects,
+    /// The end that is on another machine: its paths are there.
+    pub remote: Option<RemoteEnd>,
+    /// How messages to an end on another machine are compressed (`-z`).
+    pub packing: Option<Packing>,
+}
+
+/// An end of a transfer on another machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemoteEnd {
+    /// Which one.
+    pub side: Side,
+    pub host: RemoteHost,
+    pub shell: RemoteShell,
+    /// The command, which the agent there is a part of.
+    pub command: &'static str,
+    /// Its options, for the agent.
+    pub options: Vec<TaskOption>,
+    /// This program is copied there first, if it is not there (`--install-agent`).
+    pub installs: bool,
+    /// Names and texts of rule files that are here.
+    pub rule_files: Vec<(Vec<u8>, Vec<u8>)>,
+    /// The list of names is there, and whether its names end with zero bytes.
+    pub list: Option<(PathBuf, bool)>,
+    /// How long either end may be silent.
+    pub silence: Option<Duration>,
+    /// How long the agent may take to greet.
+    pub connecting: Option<Duration>,
+}
+
+impl RemoteEnd {
+    /// Returns the name of the host for what is stored about it.
+    pub fn name(&self) -> String {
+        let RemoteHost { user, host, port } = &self.host;
+        let user = user.as_ref().map(|user| format!("{}@", user.to_string_lossy()));
+        let port = port.map(|port| format!(":{port}"));
+        let host = host.to_string_lossy();
+        format!("ssh://{}{host}{}", user.unwrap_or_default(), port.unwrap_or_default())
+    }
 }
 
 impl Spec {

@@ -4,14 +4,14 @@
 use super::{EntrySelection, Layout, Spec};
 use crate::failure::{Failure, c_string};
 use crate::local::target_dir::{Node, Selection};
-use crate::local::{ArgumentEnds, LocalEngine, Unit};
+use crate::local::{ArgumentEnds, LocalEngine, SourceDir, SourceFacts, Unit};
 use crate::policy::{MissingArgs, Policy, Symlinks};
 use hakobu_core::error::{Cause, Fatal, Operation, quoted};
 use hakobu_core::unit::{Kind, Meta};
-use hakobu_sys::paths::{Links, RefusedLink};
+use hakobu_sys::paths::{self, Links, RefusedLink};
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, errno, meta, xattr};
 use hakobu_tree::names::push_name;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, CString, OsStr};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -275,12 +275,15 @@ pub struct TargetPlace {
     pub made: usize,
     /// The single argument gets this name in it.
     pub name: Option<CString>,
+    /// Device and inode of the sources that the other end of a transfer has on this machine.
+    pub roots: Vec<(u64, u64)>,
 }
 
 impl TargetPlace {
     /// Returns a place for runs without a target: `null:`, lists.
     pub fn nowhere(path: &Path) -> TargetPlace {
-        TargetPlace { dir: None, path: path.to_owned(), created: false, made: 0, name: None }
+        let (path, roots) = (path.to_owned(), Vec::new());
+        TargetPlace { dir: None, path, created: false, made: 0, name: None, roots }
     }
 }
 
@@ -316,7 +319,7 @@ fn open(path: &Path, policy: &Policy) -> io::Result<OwnedFd> {
 pub fn place(
     spec: &Spec,
     target: &Path,
-    arguments: &[Argument],
+    facts: &SourceFacts,
     real: bool,
     umask: u32,
 ) -> Result<TargetPlace, Fatal> {
@@ -330,15 +333,15 @@ pub fn place(
     };
     let slash = target.as_os_str().as_bytes().ends_with(b"/");
     let is_dir = there.is_some_and(|there| there.kind == Kind::Dir);
-    let content = arguments.iter().any(Argument::is_content);
+    let content = facts.has_content;
     let as_name = match spec.layout {
-        Layout::Rsync { .. } => rsync_wants_name(spec, target, arguments, there.as_ref(), slash)?,
+        Layout::Rsync { .. } => rsync_wants_name(target, facts, there.as_ref(), slash)?,
         // `cp -rT a/. b` fills `b`, as without -T.
         Layout::Cp { no_target_dir: true, .. } => !content,
         Layout::Cp { target_is_dir, parents, .. } => {
             if (target_is_dir || parents || (slash && !content))
                 && !is_dir
-                && !(slash && copies_dir(spec, arguments))
+                && !(slash && spec.policy.recurse && facts.is_dir)
             {
                 let reason = if there.is_some() { "is not a directory" } else { "does not exist" };
                 let message = format!("target {} {reason}", quoted(target));
@@ -348,13 +351,12 @@ pub fn place(
         }
     };
     if as_name {
-        return name_in_parent(spec, target, arguments, real, umask);
+        return name_in_parent(spec, target, facts, real, umask);
     }
     let (mut created, mut made) = (false, 0);
     if there.is_none() {
         // Nothing is created if no source exists.
-        let exists = |argument: &Argument| look(&argument.path(), false).is_ok();
-        let exists = spec.chosen.is_some() || arguments.iter().any(exists);
+        let exists = spec.chosen.is_some() || facts.exists;
         made = if exists { missing(target) } else { 0 };
         if !real || !exists {
             return Ok(TargetPlace { made, ..TargetPlace::nowhere(target) });
@@ -368,20 +370,21 @@ pub fn place(
         created = make(target, spec, umask)? && !spec.mkpath;
     }
     let dir = open(target, &spec.policy).map_err(|error| unusable(target, &error))?;
-    Ok(TargetPlace { dir: Some(dir), path: target.to_owned(), created, made, name: None })
+    let (path, roots) = (target.to_owned(), facts.identities());
+    Ok(TargetPlace { dir: Some(dir), path, created, made, name: None, roots })
 }
 
-/// Applies rsync's rule: a target that is not a directory is a file's name only for one single file.
-fn rsync_wants_name(
-    spec: &Spec,
-    target: &Path,
-    arguments: &[Argument],
-    there: Option<&meta::Meta>,
-    slash: bool,
-) -> Result<bool, Fatal> {
-    let single = match arguments {
-        _ if spec.files_from.is_some() => !slash && is_one_listed(spec, arguments, there.is_none()),
-        [one] if !one.is_content() && !one.relative => {
+/// Looks at the arguments, as far as the place of the target depends on them.
+pub fn source_facts(spec: &Spec, arguments: &[Argument]) -> SourceFacts {
+    let one = match arguments {
+        [one] => Some(one),
+        _ => None,
+    };
+    let looked = one.map(|one| look(&one.path(), false));
+    let exists = |argument: &Argument| look(&argument.path(), false).is_ok();
+    let takes = |is_new: bool| match one {
+        _ if spec.files_from.is_some() => is_one_listed(spec, arguments, is_new),
+        Some(one) if !one.is_content() && !one.relative => {
             let path = one.path();
             let follow = spec.policy.symlinks == Symlinks::Follow || one.follow;
             look(&path, follow).is_ok_and(|source| {
@@ -390,11 +393,61 @@ fn rsync_wants_name(
         }
         _ => false,
     };
+    SourceFacts {
+        has_content: arguments.iter().any(Argument::is_content),
+        exists: match &looked {
+            Some(looked) => looked.is_ok(),
+            None => arguments.iter().any(exists),
+        },
+        is_missing: one.is_some_and(|one| !one.is_content())
+            && matches!(&looked, Some(Err(error)) if errno::is(error, errno::ENOENT)),
+        takes_new_name: takes(true),
+        takes_name: takes(false),
+        is_dir: one.is_some_and(|one| is_dir(&one.path())),
+        is_link: matches!(&looked, Some(Ok(source)) if source.kind == Kind::Symlink),
+        roots: Vec::new(),
+    }
+}
+
+/// Most sources that are told apart; of more the folders are told.
+const ROOTS_MAX: usize = 4096;
+
+/// As [`source_facts`], for the target on another machine, which may turn out to be this one.
+pub fn far_facts(spec: &Spec, arguments: &[Argument]) -> SourceFacts {
+    let mut roots = HashSet::new();
+    let is_many = arguments.len() > ROOTS_MAX || spec.files_from.is_some();
+    let mut folders = HashSet::new();
+    for argument in arguments {
+        if is_many && !folders.insert(&argument.folder) {
+            continue;
+        }
+        let path = if is_many { or_here(&argument.folder).to_owned() } else { argument.path() };
+        for follow in [false, true] {
+            if let Ok(source) = look(&path, follow) {
+                let (dev, ino) = source.identity();
+                roots.insert((dev, ino, source.kind != Kind::Dir));
+            }
+        }
+    }
+    SourceFacts { roots: roots.into_iter().collect(), ..source_facts(spec, arguments) }
+}
+
+/// Applies rsync's rule: a target that is not a directory is a file's name only for one single file.
+fn rsync_wants_name(
+    target: &Path,
+    facts: &SourceFacts,
+    there: Option<&meta::Meta>,
+    slash: bool,
+) -> Result<bool, Fatal> {
+    let single = match there {
+        None => facts.takes_new_name,
+        Some(_) => facts.takes_name,
+    };
     match there {
         Some(there) if there.kind == Kind::Dir => Ok(false),
         None => Ok(single && !slash),
         // A missing source is reported, whatever the target is.
-        Some(_) if (single || is_missing(arguments)) && !slash => Ok(true),
+        Some(_) if (single || facts.is_missing) && !slash => Ok(true),
         Some(_) => {
             let message = format!(
                 "the target {} must be a directory: more than one file is copied",
@@ -418,20 +471,15 @@ fn is_one_listed(spec: &Spec, arguments: &[Argument], is_new: bool) -> bool {
     one.names.len() == 1 && !(is_dir && (spec.policy.recurse || one.follow || !is_new))
 }
 
-fn copies_dir(spec: &Spec, arguments: &[Argument]) -> bool {
-    spec.policy.recurse && matches!(arguments, [one] if is_dir(&one.path()))
-}
-
 /// Resolves the target as a name in its parent directory.
 fn name_in_parent(
     spec: &Spec,
     target: &Path,
-    arguments: &[Argument],
+    facts: &SourceFacts,
     real: bool,
     umask: u32,
 ) -> Result<TargetPlace, Fatal> {
-    let keeps = |argument: &Argument| is_link(&argument.path()) && !spec.policy.follow_args;
-    let links = arguments.iter().any(keeps);
+    let links = facts.is_link && !spec.policy.follow_args;
     let target = written_through(target, links, &spec.policy)?;
     let Some(name) = target.file_name().filter(|_| !target.as_os_str().is_empty()) else {
         let message = format!("{} cannot be the name of a file", quoted(target));
@@ -455,7 +503,8 @@ fn name_in_parent(
         }
         Err(error) => return Err(unusable(open_as, &error)),
     };
-    Ok(TargetPlace { dir, path: parent.to_owned(), created, made, name: Some(name) })
+    let (path, roots) = (parent.to_owned(), facts.identities());
+    Ok(TargetPlace { dir, path, created, made, name: Some(name), roots })
 }
 
 /// Resolves a symlink that cp is given as the target: cp writes through it, unless the source is a symlink, too, and
@@ -500,11 +549,6 @@ fn make(path: &Path, spec: &Spec, umask: u32) -> Result<bool, Fatal> {
 /// Returns whether the command of a transfer has `--mkpath`.
 fn has_mkpath(spec: &Spec) -> bool {
     matches!(spec.layout, Layout::Rsync { .. })
-}
-
-/// Returns whether the only argument does not exist.
-fn is_missing(arguments: &[Argument]) -> bool {
-    matches!(arguments, [one] if !one.is_content() && is_gone(&one.path(), false))
 }
 
 /// Returns whether a new directory inherits an ACL from its parent, whose mask then replaces the umask (acl(5)).
@@ -852,7 +896,7 @@ impl Roots<'_, '_> {
         }
         let mut sources = Vec::new();
         for (number, folder, lent) in lenders {
-            let fd = open_folder(folder).map_err(read())?;
+            let fd = self.open_source(folder).map_err(read())?;
             sources.push((number, (fd, folder.to_owned(), Some(Arc::new(lent)))));
         }
         // The first one sets the attributes of the target; only contents do.
@@ -903,7 +947,8 @@ impl Roots<'_, '_> {
         }
         let mut sources = Vec::new();
         for (folder, lent) in folders.into_iter().zip(lent) {
-            sources.push((open_folder(&folder).map_err(read())?, folder, Some(Arc::new(lent))));
+            let fd = self.open_source(&folder).map_err(read())?;
+            sources.push((fd, folder, Some(Arc::new(lent))));
         }
         let ends = ArgumentEnds {
             sources,
@@ -1051,7 +1096,7 @@ impl Roots<'_, '_> {
         }
         let name = c(last)?;
         let fds = node.fds().map_err(read())?;
-        let source_dir = fds.source(0).map_err(read())?;
+        let source_dir = fds.source(0).and_then(SourceDir::here).map_err(read())?;
         let source = self.look_at(source_dir, &name, argument).map_err(read())?;
         let follow = self.policy.follow_args || argument.follow && source.kind == Kind::Dir;
         let target_name = self.place.name.as_deref();
@@ -1097,7 +1142,7 @@ impl Roots<'_, '_> {
             return Ok(node.clone());
         }
         let fds = parent.fds().map_err(Failure::of(Operation::Read))?;
-        let checked = fds.source(0).and_then(|dir| self.check_link(argument, dir, name));
+        let checked = fds.source(0).and_then(|dir| self.check_link(argument, dir.here()?, name));
         checked.map_err(Failure::of(Operation::Read))?;
         let node = self.engine.enter_implied(parent, name)?;
         if let Some(node) = &node {
@@ -1216,6 +1261,13 @@ impl Roots<'_, '_> {
 // (`--delete-missing-args`).
 
 impl Roots<'_, '_> {
+    /// Opens a directory of the sources by its path.
+    fn open_source(&self, path: &Path) -> io::Result<OwnedFd> {
+        let Some(root) = &self.policy.root else { return open_folder(path) };
+        let path = c_path(or_here(path))?;
+        paths::open_beneath(open_folder(root)?.as_fd(), &path, paths::OpenPurpose::Directory)
+    }
+
     pub(super) fn open_folder(&self, argument: &Argument) -> io::Result<OwnedFd> {
         let below = argument
             .top
@@ -1223,13 +1275,15 @@ impl Roots<'_, '_> {
             .and_then(|top| Some((top, argument.folder.strip_prefix(top).ok()?)));
         match (below, &self.policy.links) {
             (Some((top, below)), links)
-                if *links != Links::Any && !below.as_os_str().is_empty() =>
+                if *links != Links::Any
+                    && self.policy.root.is_none()
+                    && !below.as_os_str().is_empty() =>
             {
                 let below = c_path(below)?;
                 // Sources are not confined.
-                Links::Trusted.open_dir(open_folder(top)?.as_fd(), &below)
+                Links::Trusted.open_dir(self.open_source(top)?.as_fd(), &below)
             }
-            _ => open_folder(&argument.folder),
+            _ => self.open_source(&argument.folder),
         }
     }
 

@@ -286,6 +286,8 @@ pub struct Policy {
     pub users: IdMap,
     /// Mapping of groups (`--groupmap`).
     pub groups: IdMap,
+    /// Numbers of another machine's users and groups are kept, not their names (`--numeric-ids`).
+    pub numeric_ids: bool,
     /// Creation of holes.
     pub sparse: Sparse,
     /// Shared extents.
@@ -340,6 +342,8 @@ pub struct Policy {
     pub min_size: Option<u64>,
     /// Existing files are written in place, without a temporary name.
     pub inplace: bool,
+    /// Changed files of another machine are sent as a whole, not as differences.
+    pub whole_file: bool,
     /// Missing data is appended to shorter existing files.
     pub append: Append,
     /// Devices of the source are read as files (`--copy-devices`).
@@ -395,6 +399,8 @@ pub struct Policy {
     pub list_only: bool,
     /// Symlinks on the path to the target, to `--temp-dir` and `--link-dest`, and to rule files.
     pub links: Links,
+    /// The directory that sources, too, must not lead out of (`hakobu agent --root`); paths are relative to it.
+    pub root: Option<PathBuf>,
     /// Filter rules; `None` for none.
     pub filter: Option<Arc<filter::Filter>>,
 }
@@ -450,6 +456,11 @@ impl Policy {
         let backs_up = self.backup && !self.remove_source_dirs;
         self.remove_source_files
             && (self.follows_dirs() || self.delay_updates || asks_sources || backs_up)
+    }
+
+    /// Returns whether the end that has the sources is told when the other one has a complete copy of each.
+    pub fn tells_arrivals(&self) -> bool {
+        self.remove_source_files && !self.dry_run
     }
 
     /// Returns whether users or groups are mapped.
@@ -571,6 +582,8 @@ enum IdSet {
     Range(RangeInclusive<u32>),
     /// Those for which the system has no name, which the function looks up.
     Nameless(fn(u32) -> Option<String>),
+    /// That which has this name at the other end.
+    Named(String),
 }
 
 impl IdSet {
@@ -578,6 +591,16 @@ impl IdSet {
         match self {
             IdSet::Range(range) => range.contains(&id),
             IdSet::Nameless(name_of) => name_of(id).is_none(),
+            IdSet::Named(_) => false,
+        }
+    }
+
+    /// As [`IdSet::contains`], for an ID of the other end, which has this name there, or none.
+    fn contains_far(&self, id: u32, name: &[u8]) -> bool {
+        match self {
+            IdSet::Range(range) => range.contains(&id),
+            IdSet::Nameless(_) => name.is_empty(),
+            IdSet::Named(own) => own.as_bytes() == name,
         }
     }
 }
@@ -598,6 +621,11 @@ impl IdMap {
         self.sets.push((IdSet::Nameless(name_of), to));
     }
 
+    /// Appends the ID that has a name at the other end.
+    pub fn add_named(&mut self, name: &str, to: u32) {
+        self.sets.push((IdSet::Named(name.to_owned()), to));
+    }
+
     /// Treats all IDs as nameless (`--numeric-ids`).
     pub fn forget_names(&mut self) {
         for (set, _) in &mut self.sets {
@@ -610,6 +638,12 @@ impl IdMap {
     /// Returns the mapped ID; unmapped IDs are returned as they are.
     pub fn of(&self, id: u32) -> u32 {
         self.sets.iter().find(|(from, _)| from.contains(id)).map_or(id, |(_, to)| *to)
+    }
+
+    /// Returns the mapped ID of an ID of the other end, which has this name there, or none.
+    pub fn of_far(&self, id: u32, name: &[u8]) -> Option<u32> {
+        let found = self.sets.iter().find(|(from, _)| from.contains_far(id, name));
+        found.map(|(_, to)| *to)
     }
 }
 

@@ -1,7 +1,9 @@
 //! Converts the record of a run to the facts for its verdict.
 
+use super::lanes::WINDOW_BYTES;
 use super::steer as conditions;
 use super::steer::{RunEnd, RunEnds};
+use crate::far::{FarLink, FarMark};
 use crate::journal::{JobHints, Journal, Key};
 use crate::plan::Spec;
 use hakobu_core::error::Fatal;
@@ -12,8 +14,8 @@ use hakobu_explain::observer::{Ceilings, ServedByDisk};
 use hakobu_explain::sample::{Rates, Sample};
 use hakobu_explain::tune::Medium;
 use hakobu_explain::verdict::{
-    DiskFacts, Experiment, Facts, NetworkFacts, Point, Progress, ProofTrial, Prover, Side,
-    UserLimit,
+    DiskFacts, Experiment, Facts, FarFacts, NetworkFacts, Point, Progress, ProofTrial, Prover,
+    Side, UserLimit,
 };
 use hakobu_sys::dir::paths_in;
 use hakobu_sys::disk::{self, BlockDevice};
@@ -23,10 +25,12 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 /// The constant facts of a run.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Subject {
     pub ends: RunEnds,
     pub limits: Limits,
+    /// The link to another machine.
+    pub far: Option<Arc<FarLink>>,
 }
 
 impl Subject {
@@ -71,6 +75,7 @@ pub(super) fn facts(
         quota_throttled: rates.quota_throttled,
         disks: disks(ends, ceilings, &rates, (from, to), samples),
         network: ends.has_store().then(|| network(ends, &rates, &from.wire, &to.wire)),
+        far: subject.far.as_ref().and_then(|link| far(link, from, to)),
         phases,
         jobs: to.sums.jobs.saturating_sub(from.sums.jobs) as f64 / ticks,
         jobs_fixed: subject.jobs_fixed(),
@@ -183,6 +188,36 @@ fn network(
         send_queue_full: share(grown(from.unsent, to.unsent), looks),
         ..NetworkFacts::default()
     }
+}
+
+/// Returns the link to another machine, and what is known of that; `None`: too little.
+fn far(link: &FarLink, from: &Mark, to: &Mark) -> Option<FarFacts> {
+    let (peer, round_trip) = (link.peer()?, link.round_trip()?);
+    let (before, after) = (from.far?, to.far?);
+    let seconds = |from: Duration, to: Duration| to.saturating_sub(from).as_secs_f64();
+    let source_s = seconds(before.source.at, after.source.at);
+    let agent_s = seconds(before.agent.at, after.agent.at);
+    if source_s <= 0.0 || agent_s <= 0.0 {
+        return None;
+    }
+    let lanes = f64::from(after.source.lanes.max(1));
+    let cpus = f64::from(after.agent.cpus);
+    let sent = after.source.sent.saturating_sub(before.source.sent);
+    let idle = seconds(before.agent.idle, after.agent.idle) / agent_s;
+    let waits = seconds(before.source.writing, after.source.writing) / (source_s * lanes);
+    let ssh_s = before.ssh.zip(after.ssh).map(|(before, after)| seconds(before, after));
+    let far_ssh = after.agent.ssh > Duration::ZERO;
+    Some(FarFacts {
+        host: peer.host.clone(),
+        same_machine: peer.same_machine,
+        bytes_per_s: sent as f64 / source_s,
+        windows_bytes_per_s: lanes * WINDOW_BYTES / round_trip.as_secs_f64().max(1e-6),
+        waits: waits.min(1.0),
+        cpus,
+        machine_used: cpus * (1.0 - idle).clamp(0.0, 1.0),
+        ssh_used: ssh_s.map(|ssh_s| ssh_s / (to.at - from.at).as_secs_f64()),
+        far_ssh_used: far_ssh.then(|| seconds(before.agent.ssh, after.agent.ssh) / agent_s),
+    })
 }
 
 /// Returns whether an endpoint is on this machine: by its name, without a request.
@@ -371,6 +406,8 @@ pub(super) struct Mark {
     pub sample: Sample,
     /// Work admitted by cgroups, by limit.
     pub served: ServedByDisk,
+    /// The link to another machine.
+    pub far: Option<FarMark>,
 }
 
 /// Marks of a run; see the module.

@@ -2,6 +2,7 @@
 
 pub(super) use super::evidence::RunHints;
 use super::evidence::{Mark, ProofExperiments, SampleMarks, Subject, Sums, facts};
+use crate::far::FarLink;
 use crate::journal::Ledger;
 use crate::location::Location;
 use crate::object::JOBS_SEED;
@@ -36,8 +37,12 @@ pub(super) struct Terms {
     pub proves: bool,
     /// Number of counting threads; `None` for one per job.
     pub lanes: Option<usize>,
+    /// Counting threads beside those of jobs.
+    pub lanes_beside: usize,
     /// A verdict is requested, so the machine is sampled.
     pub judges: bool,
+    /// The link to another machine.
+    pub far: Option<Arc<FarLink>>,
 }
 
 impl Terms {
@@ -51,7 +56,9 @@ impl Terms {
             limits: spec.limits,
             proves: spec.prove,
             lanes: with_store.then(process::cpus),
+            lanes_beside: 0,
             judges: true,
+            far: None,
         }
     }
 
@@ -69,7 +76,16 @@ impl Terms {
 
     /// Returns the parameters of work without limits and without a verdict.
     fn of_work(work: WorkKind, ends: RunEnds) -> Terms {
-        Terms { work, ends, limits: Limits::default(), proves: false, lanes: None, judges: false }
+        Terms {
+            work,
+            ends,
+            limits: Limits::default(),
+            proves: false,
+            lanes: None,
+            lanes_beside: 0,
+            judges: false,
+            far: None,
+        }
     }
 }
 
@@ -124,11 +140,13 @@ impl Configuration {
         let limiter = |per_s: Option<u64>| per_s.map(|per_s| Arc::new(Limiter::new(per_s)));
         let controls = Controls {
             gate: Gate::new(seed, capacity.jobs_max),
-            meter: Arc::new(Meter::new(terms.lanes.unwrap_or(capacity.jobs_max))),
+            meter: Arc::new(Meter::new(
+                terms.lanes.unwrap_or(capacity.jobs_max) + terms.lanes_beside,
+            )),
             bytes: limiter(limits.bytes_per_s_max),
             operations: limiter(limits.operations_per_s_max),
         };
-        let subject = Subject { ends, limits };
+        let subject = Subject { ends, limits, far: terms.far };
         Configuration {
             controls: Arc::new(controls),
             capacity,
@@ -372,7 +390,8 @@ impl Controller {
         }
         let (sums, wire) = (self.sums, controls.meter.wire());
         let served = self.ceilings.served();
-        self.record.push(Mark { at: now, counts, wire, sums, sample, served });
+        let far = subject.far.as_ref().and_then(|far| far.mark());
+        self.record.push(Mark { at: now, counts, wire, sums, sample, served, far });
     }
 
     /// Samples what some of the threads wait for, different ones each time.
@@ -673,10 +692,22 @@ impl RunEnds {
     /// Determines the ends of a description. Ends that cannot be examined are left out.
     pub(in super::super) fn of(spec: &Spec, stores: &Stores) -> RunEnds {
         let mut ends: Vec<RunEnd> = Vec::new();
-        for source in spec.sources.locations().take(SOURCES_MAX) {
+        // Paths of another machine say nothing here.
+        let far = spec.remote.as_ref();
+        let is_here = |side: Side| far.is_none_or(|far| far.side != side);
+        ends.extend(far.map(|far| RunEnd {
+            side: far.side,
+            is_store: false,
+            dev: None,
+            medium: Medium::Memory,
+            name: far.name(),
+        }));
+        for source in spec.sources.locations().take(SOURCES_MAX).filter(|_| is_here(Side::Source)) {
             ends.extend(end(Side::Source, &source, stores.source.as_deref()));
         }
-        ends.extend(end(Side::Target, &spec.target, stores.target.as_deref()));
+        if is_here(Side::Target) {
+            ends.extend(end(Side::Target, &spec.target, stores.target.as_deref()));
+        }
         ends.dedup_by(|a, b| a.side == b.side && a.name == b.name);
         RunEnds(ends)
     }

@@ -6,11 +6,13 @@
 //! groups cost an entry each while they are incomplete.
 
 mod aspects;
+mod far;
 mod objects;
 mod paths;
 
 pub use crate::verify::aspects::{Difference, Finding, VerifyCounts, VerifyOutcome, VerifySpec};
 pub use aspects::{Aspect, Aspects, Times, differences};
+pub use far::{FarComparison, FarSide};
 pub use objects::{ObjectSpec, verify_named_objects, verify_objects};
 
 use hakobu_core::control::Control;

@@ -15,6 +15,7 @@ use hakobu_core::event::{Event, Listener};
 use hakobu_core::limit::{Controls, Limiter};
 use hakobu_core::meter::{Activity, Phase};
 use hakobu_core::unit::{Kind, Meta};
+use hakobu_remote::message::Xattr;
 use hakobu_sys::xattr::{self, Named};
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, errno, file, meta, process};
 use hakobu_tree::compare::{Buffers, same_holes};
@@ -72,11 +73,12 @@ pub fn run(
     Ok(comparison.carry_out(controls, trees, [Task::Tops]))
 }
 
-fn fatal(verb: &str, path: &Path, error: io::Error) -> Fatal {
+pub(super) fn fatal(verb: &str, path: &Path, error: io::Error) -> Fatal {
     Fatal::new(2, cannot(verb, path, error))
 }
 
-fn top(path: &Path) -> Result<Top, Fatal> {
+/// Examines an argument.
+pub(super) fn top(path: &Path) -> Result<Top, Fatal> {
     let name = CString::new(path.as_os_str().as_bytes())
         .map_err(|_| fatal("access", path, io::Error::from_raw_os_error(errno::EINVAL)))?;
     let meta = meta::of(dir::cwd(), &name, false).map_err(|error| fatal("access", path, error))?;
@@ -149,7 +151,7 @@ struct State {
 }
 
 /// An argument and its metadata.
-type Top = (CString, Meta);
+pub(super) type Top = (CString, Meta);
 
 /// The two trees of a list of names, open.
 struct Roots<'a> {
@@ -553,7 +555,7 @@ impl Comparison<'_> {
 }
 
 /// Returns a path, starting as the user typed it.
-fn shown(root: &Path, below: &[u8]) -> PathBuf {
+pub(super) fn shown(root: &Path, below: &[u8]) -> PathBuf {
     let end = below.strip_suffix(b"/").unwrap_or(below);
     if end.is_empty() { root.to_path_buf() } else { root.join(OsStr::from_bytes(end)) }
 }
@@ -927,6 +929,42 @@ impl<'a> AttributePair<'a> {
         }
         Ok(true)
     }
+}
+
+/// Compares the attributes of an entry with those that another machine has told of, ACLs and the others as far as they are
+/// wanted. Returns whether the ACLs, and whether the other attributes are equal.
+///
+/// # Errors
+/// The entry's cannot be read.
+pub(super) fn own_attributes(
+    (dir, name): Name<'_>,
+    (acls, xattrs): (bool, bool),
+    told: &[Xattr],
+    scratch: &mut AttributeBuffers,
+) -> io::Result<(bool, bool)> {
+    let kept = Preserve { acls, xattrs, ..Preserve::default() };
+    let is_root = process::euid() == 0;
+    let named = Named::new(dir, name)?;
+    let list = match named.list(&mut scratch.source) {
+        Err(error) if xattr::is_unsupported(&error) => &[],
+        list => list?,
+    };
+    let mut own: BTreeSet<Xattr> = BTreeSet::new();
+    for name in list.split(|&byte| byte == 0).filter(|name| !name.is_empty()) {
+        let text = CString::new(name).unwrap_or_default();
+        if kept.keeps_xattr(name, is_root)
+            && let Some(value) = value(&named, &text, &mut scratch.target)?
+        {
+            own.insert((name.to_vec(), value.to_vec()));
+        }
+    }
+    let told = told.iter().filter(|(name, _)| kept.keeps_xattr(name, is_root)).cloned();
+    let told: BTreeSet<Xattr> = told.collect();
+    let is_acl = |(name, _): &&Xattr| name.starts_with(b"system.posix_acl_");
+    let same = |acl: bool| {
+        own.iter().filter(|one| is_acl(one) == acl).eq(told.iter().filter(|one| is_acl(one) == acl))
+    };
+    Ok((same(true), same(false)))
 }
 
 fn value<'a>(

@@ -2,6 +2,7 @@
 
 mod catalogue;
 mod commands;
+mod far;
 mod local;
 mod slack;
 mod statements;

@@ -1,6 +1,8 @@
 //! Verdicts in English.
 
-use crate::verdict::words::{Clause, VerdictWords, against_limit, measure, percent, short};
+use crate::verdict::words::{
+    Clause, VerdictWords, WINDOWS_TOLD, against_limit, measure, percent, short,
+};
 use crate::verdict::{
     About, Advice, BottleneckName, CpuChange, Evidence, Help, Level, NextCeiling, Resource,
     Statement, Useless, Verdict,
@@ -159,7 +161,11 @@ impl VerdictWords for English {
             "disks_busy_share" => "utilization of the busiest disk".to_owned(),
             "disk_queue" => format!("requests in flight, {name}"),
             "dirty_bytes" => "dirty pages".to_owned(),
-            "link_bytes_per_s" => "link throughput".to_owned(),
+            "link_bytes_per_s" | "far_link_bytes_per_s" => "link throughput".to_owned(),
+            "link_wait_share" => "time of the sending end waiting for the link".to_owned(),
+            "far_used_cpus" => format!("CPUs used on {name}"),
+            "ssh_used_cpus" if name.is_empty() => "CPUs used by ssh".to_owned(),
+            "ssh_used_cpus" => format!("CPUs used by ssh on {name}"),
             "peer_wait_share" => "samples asleep on a connection".to_owned(),
             "traffic_bytes_per_s" => "network traffic".to_owned(),
             "rtt_ms" => "round-trip time".to_owned(),
@@ -223,6 +229,18 @@ impl VerdictWords for English {
             "disk_queue" => format!("{value} requests in flight on {name}"),
             "dirty_bytes" => format!("{share} of {limit} of dirty pages"),
             "link_bytes_per_s" => format!("link at {share} of {limit}"),
+            "far_link_bytes_per_s" if of.value < WINDOWS_TOLD * of.limit => {
+                format!("{value} over the link")
+            }
+            "far_link_bytes_per_s" => {
+                format!("{share} of {limit} that ssh's windows allow in the round trip")
+            }
+            "link_wait_share" => format!("the sending end waited for it {value} of the time"),
+            "far_used_cpus" => format!("{share} of {limit} {} used on {name}", cpu_noun(&limit)),
+            "ssh_used_cpus" if name.is_empty() => {
+                format!("ssh used {} of a CPU", percent(of.value))
+            }
+            "ssh_used_cpus" => format!("ssh on {name} used {} of a CPU", percent(of.value)),
             "peer_wait_share" => format!("asleep on a connection in {value} of samples"),
             "traffic_bytes_per_s" => format!("{value} of network traffic"),
             "rtt_ms" => format!("round trips took {value}, minimum {limit}"),
@@ -314,6 +332,10 @@ impl VerdictWords for English {
             BottleneckName::OneCpu => "one CPU".to_owned(),
             BottleneckName::CommandThread => "one thread of the command".to_owned(),
             BottleneckName::Option(option) => option.clone(),
+            BottleneckName::Link => "network link".to_owned(),
+            BottleneckName::CpuOf(host) => format!("CPU of {host}"),
+            BottleneckName::Ssh(place) if place.is_empty() => "encryption by ssh".to_owned(),
+            BottleneckName::Ssh(host) => format!("encryption by ssh on {host}"),
         }
     }
 
@@ -332,6 +354,7 @@ impl VerdictWords for English {
                         | Resource::Target
                         | Resource::UserLimit,
                     ) => "the ",
+                    BottleneckName::Link | BottleneckName::Ssh(_) => "the ",
                     BottleneckName::Resource(Resource::Lock) => "a ",
                     _ => "",
                 };
@@ -410,6 +433,14 @@ impl VerdictWords for English {
                 format!("More disk bandwidth would help (limit set in {from})")
             }
             Help::FasterPath => "A faster path to the server would help".to_owned(),
+            Help::FasterLink => "A faster link would help".to_owned(),
+            Help::MoreChannels => {
+                "A shorter round trip would help, or a server that allows more channels (MaxSessions)".to_owned()
+            }
+            Help::CpusOf(host) => format!("More CPUs on {host} would help"),
+            Help::QuickerCipher => {
+                "A cipher that takes less CPU time would help (-e 'ssh -c CIPHER')".to_owned()
+            }
             Help::ServerAllowingMore => {
                 "A server that allows more requests per second would help".to_owned()
             }

@@ -1,6 +1,8 @@
 //! Verdicts in Japanese.
 
-use crate::verdict::words::{Clause, VerdictWords, against_limit, measure, percent, short};
+use crate::verdict::words::{
+    Clause, VerdictWords, WINDOWS_TOLD, against_limit, measure, percent, short,
+};
 use crate::verdict::{
     About, Advice, BottleneckName, CpuChange, Evidence, Help, Level, NextCeiling, Resource,
     Statement, Useless, Verdict,
@@ -159,7 +161,11 @@ impl VerdictWords for Japanese {
             "disks_busy_share" => "ディスクの最大使用率".to_owned(),
             "disk_queue" => format!("{name} の処理中の要求"),
             "dirty_bytes" => "ダーティページ".to_owned(),
-            "link_bytes_per_s" => "回線のスループット".to_owned(),
+            "link_bytes_per_s" | "far_link_bytes_per_s" => "回線のスループット".to_owned(),
+            "link_wait_share" => "送信側が回線を待っていた時間".to_owned(),
+            "far_used_cpus" => format!("{name} の使用 CPU 数"),
+            "ssh_used_cpus" if name.is_empty() => "ssh の使用 CPU 数".to_owned(),
+            "ssh_used_cpus" => format!("{name} の ssh の使用 CPU 数"),
             "peer_wait_share" => "通信相手を待っていたサンプル".to_owned(),
             "traffic_bytes_per_s" => "通信量".to_owned(),
             "rtt_ms" => "往復時間".to_owned(),
@@ -222,6 +228,18 @@ impl VerdictWords for Japanese {
             "disk_queue" => format!("{name} で処理中の要求 {value}"),
             "dirty_bytes" => format!("ダーティページ {share} / {limit}"),
             "link_bytes_per_s" => format!("回線 {share} / {limit}"),
+            "far_link_bytes_per_s" if of.value < WINDOWS_TOLD * of.limit => {
+                format!("回線 {value}")
+            }
+            "far_link_bytes_per_s" => {
+                format!("回線 {share} / {limit}（往復時間と ssh のウィンドウによる上限）")
+            }
+            "link_wait_share" => format!("送信側の回線待ち {value}"),
+            "far_used_cpus" => format!("{name} の CPU 使用 {share} / {limit}"),
+            "ssh_used_cpus" if name.is_empty() => {
+                format!("ssh の CPU 使用率 {}", percent(of.value))
+            }
+            "ssh_used_cpus" => format!("{name} の ssh の CPU 使用率 {}", percent(of.value)),
             "peer_wait_share" => format!("通信相手を待っていたサンプル {value}"),
             "traffic_bytes_per_s" => format!("通信量 {value}"),
             "rtt_ms" => format!("往復時間 {value}、最小 {limit}"),
@@ -304,6 +322,10 @@ impl VerdictWords for Japanese {
             BottleneckName::OneCpu => "1 つの CPU".to_owned(),
             BottleneckName::CommandThread => "コマンドの単一スレッド".to_owned(),
             BottleneckName::Option(option) => option.clone(),
+            BottleneckName::Link => "ネットワーク回線".to_owned(),
+            BottleneckName::CpuOf(host) => format!("{host} の CPU"),
+            BottleneckName::Ssh(place) if place.is_empty() => "ssh の暗号化".to_owned(),
+            BottleneckName::Ssh(host) => format!("{host} の ssh の暗号化"),
         }
     }
 
@@ -386,6 +408,14 @@ impl VerdictWords for Japanese {
             Help::MoreDiskBandwidth(Some(from)) => format!(
                 "ディスクの帯域幅を増やすと速くなります（上限は {from} で設定されています）"
             ),
+            Help::FasterLink => "改善するには、より高速な回線が必要です".to_owned(),
+            Help::MoreChannels => {
+                "改善するには、往復時間の短縮か、より多くのチャネルを許すサーバー（MaxSessions）が必要です".to_owned()
+            }
+            Help::CpusOf(host) => format!("{host} の CPU を増やすと速くなります"),
+            Help::QuickerCipher => {
+                "CPU 時間の少ない暗号を選ぶと速くなります（-e 'ssh -c CIPHER'）".to_owned()
+            }
             Help::FasterPath => "改善するには、サーバーまでのより高速な経路が必要です".to_owned(),
             Help::ServerAllowingMore => {
                 "サーバーが毎秒の要求数の上限を上げれば速くなります".to_owned()

@@ -17,6 +17,9 @@ const CLAUSES_MAX: usize = 3;
 /// Share of the time from which a sentence says that threads were blocked.
 const BLOCKED_TOLD: f64 = 0.05;
 
+/// Share of what the windows of channels allow from which a sentence compares the rate with it.
+const WINDOWS_TOLD: f64 = 0.5;
+
 /// Texts of one language.
 trait VerdictWords {
     /// Name of a bottleneck: `CPU`.

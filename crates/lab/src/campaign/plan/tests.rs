@@ -44,8 +44,10 @@ fn options() -> PlanOptions {
     }
 }
 
+/// Those that are known, and those that a campaign names itself.
 fn all_programs() -> Vec<&'static str> {
-    PROGRAMS.iter().map(|program| program.name).collect()
+    let named = ["ssh", "ssh-keygen", "scp", "python3", "tar"];
+    PROGRAMS.iter().map(|program| program.name).chain(named).collect()
 }
 
 fn planned(text: &str, programs: &[&str]) -> Result<CampaignPlan, String> {
@@ -276,7 +278,8 @@ fn every_campaign_plans_with_all_programs() {
         let plan = planned(&text, &all_programs()).unwrap();
         assert_eq!(plan.header.name, name);
         assert_eq!(plan.header.text, text);
-        assert!(!plan.header.published.is_empty(), "{name}");
+        let study = CampaignSpec::parse("", &text).unwrap().study;
+        assert_eq!(plan.header.published.is_empty(), study.is_none(), "{name}");
         let missing = plan.header.left_out.iter().filter(|line| line.contains("not installed"));
         assert_eq!(missing.count(), 0, "{name}: {:?}", plan.header.left_out);
         for (number, planned) in plan.cells.iter().enumerate() {
@@ -295,8 +298,7 @@ fn every_campaign_plans_with_all_programs() {
         let page = format!("{}/../../docs/campaigns/{name}.md", env!("CARGO_MANIFEST_DIR"));
         let page = std::fs::read_to_string(&page).unwrap();
         assert!(page.contains(&format!("hakobu bench campaigns/{name}.toml")), "{name}");
-        let study = CampaignSpec::parse("", &text).unwrap().study.unwrap();
-        assert!(page.contains(&study), "{name}: {study}");
+        assert!(page.contains(&study.unwrap_or_default()), "{name}");
     }
 }
 
