@@ -13,7 +13,8 @@ import threading
 import time
 
 EDIT, DIRECTION, KIND, NTH, AT, NOTES, FOLDER = "", 0, 0, 0, 0, "", ""
-GREETING, ALIVE, FLOOD_BYTES, SILENCE_S = 16, 23, 128 << 20, 2.5
+# What an agent says of its machine comes whatever it waits for.
+GREETING, SAID, ALIVE, FLOOD_BYTES, SILENCE_S = 16, 9, 23, 128 << 20, 2.5
 HUGE, OVER = b"\xff" * 9 + b"\x01", b"\xff" * 10 + b"\x01"
 
 words = sys.argv[1:]
@@ -84,7 +85,7 @@ def pass_on(source, to, first, direction):
         to.flush()
         while head := source.read(5):
             kind, body = head[4], source.read(int.from_bytes(head[:4], "little"))
-            if kind != ALIVE:
+            if kind not in (SAID, ALIVE):
                 heard = time.monotonic()
             lengths = seen[f"{direction} {kind}"]
             lengths.append(len(body))

@@ -121,10 +121,11 @@ fn lanes(calls: &Path) -> usize {
     text.lines().filter(|line| line.contains("ControlMaster=no")).count()
 }
 
-/// What takes long goes over further channels of the same login, in both directions; what does not is left alone.
+/// What takes long goes over further channels of the same login, in both directions; what does not is left alone. A pass
+/// that deletes begins when all of them are through with the one before.
 #[test]
 fn channels_of_one_login_are_added() {
-    for line in ["sync -a SRC/ h:DST", "sync -a h:SRC/ DST"] {
+    for line in ["sync -a --delete-after SRC/ h:DST", "sync -a --delete-after h:SRC/ DST"] {
         far_away(line, 50, ":", |c, calls| {
             fs::write(c.src().join("small"), "content").unwrap();
             c.run().ok();
@@ -133,6 +134,8 @@ fn channels_of_one_login_are_added() {
             for at in 0..6 {
                 fs::write(c.src().join(format!("f{at}")), content((1 << 20) + at)).unwrap();
             }
+            fs::create_dir(c.dst().join("old")).unwrap();
+            fs::write(c.dst().join("old/file"), "extraneous").unwrap();
             let run = c.run();
             assert_eq!(run.ok().err(), "", "{run}");
             c.target_is_source(&Fields::ALL);
@@ -220,7 +223,8 @@ fn few_round_trips() {
             };
             let new = took();
             c.target_is_source(&Fields::ALL);
-            assert!(new <= 9 * round_trip, "new: {new:?}");
+            // Eight, and the time of two for the work on a busy machine.
+            assert!(new <= 10 * round_trip, "new: {new:?}");
             // Others may use this machine, too.
             let again = (0..3).map(|_| took()).min().unwrap();
             assert!(again <= 4 * round_trip, "unchanged: {again:?}");

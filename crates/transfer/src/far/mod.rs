@@ -46,6 +46,8 @@ pub struct Hello {
     /// Both ends are on one machine. Of the target end there: device and inode of its directory.
     pub is_here: bool,
     pub place: Option<(u64, u64)>,
+    /// Of an agent: it is the target end. Two of them would wait for each other.
+    pub writes: bool,
     /// Of the agent: why it does not do it.
     pub refused: Option<Refusal>,
     /// Parts of files that options name.

@@ -21,7 +21,7 @@ use hakobu_explain::sample::IdleTime;
 use hakobu_remote::install::{InstallError, ProgramCopy};
 use hakobu_remote::join::{self, LaneListener};
 use hakobu_remote::link::{Incoming, LinkError, Outgoing, Patience, Patient, Traffic};
-use hakobu_remote::message::Message;
+use hakobu_remote::message::{Message, ProtocolError};
 use hakobu_remote::session::{SshSession, pass_on};
 use hakobu_remote::ssh::{GREETING, RemoteShell};
 use hakobu_s3::RequestCounts;
@@ -49,7 +49,7 @@ const CONNECT_TIMEOUT: u8 = 35;
 /// Time between two looks at a stop while the other end is not there.
 const LOOK: Duration = Duration::from_millis(100);
 /// Time in which a remote shell ends that is asked to.
-const SHELL_ENDS: Duration = Duration::from_secs(5);
+const SHELL_ENDS: Duration = Duration::from_secs(10);
 /// Messages that tell that an end is alive, in the time that it may be silent.
 const BEATS: u32 = 4;
 /// Bytes that are read at once.
@@ -279,6 +279,7 @@ impl<R: Read + AsFd + Send> Agent<R> {
             facts,
             is_here: task.is_here,
             place,
+            writes: !task.reads,
             ..Hello::default()
         };
         if let Some(packing) = &spec.packing {
@@ -385,7 +386,6 @@ impl Beside<'_> {
             if *is_over {
                 return;
             }
-            drop(is_over);
             let server = server.and_then(ProcessStat::of);
             let sample = LinkSample {
                 cpus: process::cpus() as u32,
@@ -397,8 +397,13 @@ impl Beside<'_> {
                 // A lost end is noticed by the reader.
                 let _ = out.send(Message::Said(json));
             }
-            is_over = self.is_over.lock();
         }
+    }
+
+    /// Says nothing more: nobody reads what comes behind an end's last message.
+    fn be_silent(&self) {
+        *self.is_over.lock() = true;
+        self.ended.notify_all();
     }
 }
 
@@ -407,8 +412,7 @@ struct BesideGuard<'a>(&'a Beside<'a>);
 
 impl Drop for BesideGuard<'_> {
     fn drop(&mut self) {
-        *self.0.is_over.lock() = true;
-        self.0.ended.notify_all();
+        self.0.be_silent();
         self.0.lanes.end();
     }
 }
@@ -465,6 +469,7 @@ fn send<'a>(
             Outcome { fatal: Some(fatal), ..Outcome::default() }
         });
         outcome.totals += end.totals();
+        beside.be_silent();
         end.end(&bye_of(&outcome, control));
         let far = end.wait()?;
         Ok((outcome, far))
@@ -481,17 +486,18 @@ fn receive<'a>(
     let control = run.control;
     let outcome = std::thread::scope(|scope| {
         scope.spawn(|| end.read(incoming));
-        let beside = beside.begin(scope, end);
+        let guard = beside.begin(scope, end);
         let outcome = run.carry_out(job);
         let outcome =
             outcome.unwrap_or_else(|fatal| Outcome { fatal: Some(fatal), ..Outcome::default() });
         if outcome.fatal.is_some() || control.is_stopped() {
             end.give_up();
         }
+        beside.be_silent();
         end.end(&bye_of(&outcome, control));
         // The other end may have something to do for what has arrived.
         end.wait();
-        drop(beside);
+        drop(guard);
         outcome
     });
     Ok((outcome, end.ended()?))
@@ -545,7 +551,8 @@ pub fn verify_with_agent(
         let (out, paths) = (link.out, vec![text(path.as_os_str().as_bytes())]);
         let task = task_of(remote, (true, paths), SourceFacts::default());
         let hello = Hello { task: Some(task), ..Hello::default() };
-        let (near_end, _, _) = introduce(link, listener, hello, (&[], None))?;
+        let (near_end, answer, _) = introduce(link, listener, hello, (&[], None))?;
+        check_role(true, &answer)?;
         near.run((near_end.incoming, out.clone()), workers).map_err(Lost::Fatal)
     })?;
     let (counts, _) = done.unwrap_or_default();
@@ -733,6 +740,7 @@ fn talk(spec: &Spec, run: Run<'_>, link: AgentLink<'_>) -> Result<Outcome, Lost>
     };
     let beside = Beside { lanes, ..Beside::default() };
     let host = remote.host.host.to_string_lossy().into_owned();
+    check_role(reads, &answer)?;
     let peer = FarPeer { host, same_machine: answer.is_here, shell };
     let (mut outcome, far) = match reads {
         false => {
@@ -758,11 +766,11 @@ fn talk(spec: &Spec, run: Run<'_>, link: AgentLink<'_>) -> Result<Outcome, Lost>
             let job = PathTransfer::open(spec, &run, RunEnd::Target(&end, &facts));
             let job = job.map_err(Lost::Fatal)?;
             let is_known = place.is_some() && place == job.place_identity();
-            match answer.is_here {
-                true if is_known => {}
-                true if place.is_some() => return Err(Lost::Fatal(replaced(target.as_deref()))),
-                true => end.tell_place(job.place_identity().unwrap_or_default()),
-                false => {}
+            if answer.is_here && place.is_some() && !is_known {
+                return Err(Lost::Fatal(replaced(target.as_deref())));
+            }
+            if answer.is_here {
+                end.tell_place(job.place_identity().unwrap_or_default());
             }
             end.link().set_peer(peer);
             end.link().ping(out);
@@ -791,6 +799,14 @@ fn add(crossed: &Mutex<Traffic>, more: Traffic) {
     let mut crossed = crossed.lock();
     crossed.sent += more.sent;
     crossed.received += more.received;
+}
+
+/// Checks that an agent is the end that it was asked to be.
+fn check_role(reads: bool, answer: &Hello) -> Result<(), Lost> {
+    match reads && answer.writes {
+        true => Err(Lost::Link(LinkError::Protocol(ProtocolError("it does another task")))),
+        false => Ok(()),
+    }
 }
 
 /// Returns device and inode of a directory; `None`: there is none.
