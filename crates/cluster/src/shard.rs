@@ -28,17 +28,6 @@ pub struct ShardEntry {
     pub name: Vec<u8>,
 }
 
-/// Types by their numbers.
-const KINDS: [Kind; 7] = [
-    Kind::File,
-    Kind::Dir,
-    Kind::Symlink,
-    Kind::Fifo,
-    Kind::Socket,
-    Kind::BlockDevice,
-    Kind::CharDevice,
-];
-
 /// The bits of a record's first byte that are the number of its type.
 const KIND_BITS: u8 = 7;
 /// The record has the time of the one before it.
@@ -61,7 +50,8 @@ impl ShardFrame {
     pub fn push(&mut self, (kind, size, mtime): (Kind, u64, Time), root: u32, name: [&[u8]; 2]) {
         self.next_name.clear();
         name.iter().for_each(|part| self.next_name.extend_from_slice(part));
-        let mut first = KINDS.iter().position(|known| *known == kind).unwrap_or_default() as u8;
+        let mut first =
+            Kind::KNOWN.iter().position(|known| *known == kind).unwrap_or_default() as u8;
         let common = match self.last {
             Some((last, last_root)) => {
                 first |= if last == mtime { SAME_TIME } else { 0 };
@@ -154,7 +144,7 @@ impl<R: BufRead> Records<R> {
             return Ok(None);
         }
         let first = self.byte()?;
-        let kind = KINDS.get(usize::from(first & KIND_BITS)).copied();
+        let kind = Kind::KNOWN.get(usize::from(first & KIND_BITS)).copied();
         let kind = kind.filter(|_| first < 2 * SAME_ROOT).ok_or("a record has no type")?;
         let size = self.number()?;
         let known = self.last;
@@ -263,13 +253,13 @@ mod tests {
         fn entries_survive(
             names in proptest::collection::vec(proptest::collection::vec(1..=255_u8, 1..40), 1..40),
             numbers in proptest::collection::vec((0..2_u64, proptest::num::i64::ANY, 0..3_u32), 40),
-            size: u64, ns in 0..1_000_000_000_u32, kind in 0..KINDS.len(),
+            size: u64, ns in 0..1_000_000_000_u32, kind in 0..Kind::KNOWN.len(),
         ) {
             let of = |(name, (same, s, root)): (Vec<u8>, &(u64, i64, u32))| {
                 let mtime = if *same == 0 { Time { s: *s, ns } } else { Time { s: -1, ns: 7 } };
                 // Names of a folder share its beginning.
                 let name = if *root == 0 { name } else { [b"folder/", &*name].concat() };
-                ShardEntry { kind: KINDS[kind], size: size >> (s & 63), mtime, root: *root, name }
+                ShardEntry { kind: Kind::KNOWN[kind], size: size >> (s & 63), mtime, root: *root, name }
             };
             let entries: Vec<ShardEntry> = names.into_iter().zip(&numbers).map(of).collect();
             let (mut content, mut frame) = (Vec::new(), ShardFrame::default());

@@ -755,14 +755,19 @@ mod tests {
         }
     }
 
+    /// Reads of a file in memory.
+    fn read_at(file: &[u8], offset: u64, space: &mut [u8]) -> usize {
+        let rest = &file[file.len().min(offset as usize)..];
+        let count = rest.len().min(space.len());
+        space[..count].copy_from_slice(&rest[..count]);
+        count
+    }
+
     impl ScanEnds for Ends<'_> {
         type Error = Infallible;
 
         fn read(&mut self, offset: u64, space: &mut [u8]) -> Result<usize, Infallible> {
-            let rest = &self.new[self.new.len().min(offset as usize)..];
-            let count = rest.len().min(space.len());
-            space[..count].copy_from_slice(&rest[..count]);
-            Ok(count)
+            Ok(read_at(self.new, offset, space))
         }
 
         fn wait(&mut self, signatures: &mut Signatures) -> Result<(), Infallible> {
@@ -975,10 +980,7 @@ mod tests {
         type Error = Infallible;
 
         fn read(&mut self, offset: u64, space: &mut [u8]) -> Result<usize, Infallible> {
-            let rest = &self.new[self.new.len().min(offset as usize)..];
-            let count = rest.len().min(space.len());
-            space[..count].copy_from_slice(&rest[..count]);
-            Ok(count)
+            Ok(read_at(self.new, offset, space))
         }
 
         fn wait(&mut self, signatures: &mut Signatures) -> Result<(), Infallible> {

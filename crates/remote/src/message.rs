@@ -869,19 +869,8 @@ fn check_name(name: &[u8]) -> Result<(), ProtocolError> {
     }
 }
 
-/// Types by their numbers. The last one is that of an argument that does not exist, whose target is to be removed.
-const KINDS: [Kind; 8] = [
-    Kind::File,
-    Kind::Dir,
-    Kind::Symlink,
-    Kind::Fifo,
-    Kind::Socket,
-    Kind::BlockDevice,
-    Kind::CharDevice,
-    Kind::Unknown,
-];
-
-/// Bits of an entry's first byte: the number of its type; what it has in common with the entry before it; more.
+/// Bits of an entry's first byte: the number of its type ([`Kind::Unknown`] is an argument that does not exist, whose target is
+/// to be removed); what it has in common with the entry before it; more.
 const KIND_BITS: u8 = 7;
 const SAME_TIME: u8 = 8;
 const SAME_OWNER: u8 = 16;
@@ -913,7 +902,7 @@ struct EntryEncoder(LastEntry);
 impl EntryEncoder {
     fn push(&mut self, entry: &EntryRecord, out: &mut Vec<u8>) {
         let EntryRecord { name, meta, text, xattrs, content, hash } = entry;
-        let mut first = KINDS.iter().position(|kind| *kind == meta.kind).unwrap_or(0) as u8;
+        let mut first = meta.kind.number();
         if let Some((time, owner, mode)) = self.0.meta {
             first |= if time == meta.mtime { SAME_TIME } else { 0 };
             first |= if owner == (meta.uid, meta.gid) { SAME_OWNER } else { 0 };
@@ -987,7 +976,7 @@ struct EntryDecoder(LastEntry);
 impl EntryDecoder {
     fn next(&mut self, fields: &mut Fields<'_>) -> Result<EntryRecord, ProtocolError> {
         let first = fields.byte()?;
-        let kind = KINDS.get(usize::from(first & KIND_BITS)).copied();
+        let kind = Kind::of_number(first & KIND_BITS);
         let kind = kind.ok_or(ProtocolError("an entry has no type"))?;
         let more = if first & HAS_MORE == 0 { 0 } else { fields.byte()? };
         let last = self.0.meta;
@@ -1095,13 +1084,13 @@ mod tests {
 
     prop_compose! {
         fn entry()(
-            name in name(), kind in 0..KINDS.len(), numbers in any::<(u32, u32, u64, u64)>(),
+            name in name(), kind in 0..=Kind::Unknown.number(), numbers in any::<(u32, u32, u64, u64)>(),
             times in (time(), time()), same: bool, mode in 0..=0o7777_u32,
             content in proptest::collection::vec(any::<u8>(), 0..30), size in 0..=i64::MAX as u64,
             xattrs in proptest::collection::vec((name_of_attribute(), proptest::collection::vec(any::<u8>(), 0..9)), 0..3),
             pushed: bool, linked: bool,
         ) -> EntryRecord {
-            let kind = KINDS[kind];
+            let kind = Kind::of_number(kind).unwrap();
             let content = (kind == Kind::File && pushed).then_some(content);
             let size = content.as_ref().map_or(size, |it| it.len() as u64);
             let (uid, gid, a, b) = numbers;

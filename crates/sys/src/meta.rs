@@ -259,6 +259,29 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Those that an entry can have, in the order of their numbers in records that are stored or sent.
+    pub const KNOWN: [Kind; 7] = [
+        Kind::File,
+        Kind::Dir,
+        Kind::Symlink,
+        Kind::Fifo,
+        Kind::Socket,
+        Kind::BlockDevice,
+        Kind::CharDevice,
+    ];
+
+    /// Returns its number in records; [`Kind::Unknown`] has the one behind [`Kind::KNOWN`].
+    pub fn number(self) -> u8 {
+        Kind::KNOWN.iter().position(|known| *known == self).unwrap_or(Kind::KNOWN.len()) as u8
+    }
+
+    /// Returns the type of a number; `None`: it is that of none.
+    pub fn of_number(number: u8) -> Option<Kind> {
+        let is_unknown = usize::from(number) == Kind::KNOWN.len();
+        let known = Kind::KNOWN.get(usize::from(number)).copied();
+        known.or_else(|| is_unknown.then_some(Kind::Unknown))
+    }
+
     /// True for a device node.
     pub fn is_device(self) -> bool {
         matches!(self, Kind::CharDevice | Kind::BlockDevice)

@@ -86,16 +86,6 @@ const OPERATIONS: [Operation; 19] = [
 ];
 const CLASSES: [ErrorClass; 4] =
     [ErrorClass::Vanished, ErrorClass::Partial, ErrorClass::Fatal, ErrorClass::Notice];
-const KINDS: [Kind; 8] = [
-    Kind::File,
-    Kind::Dir,
-    Kind::Symlink,
-    Kind::Fifo,
-    Kind::Socket,
-    Kind::BlockDevice,
-    Kind::CharDevice,
-    Kind::Unknown,
-];
 const SKIPS: [Skip; 5] =
     [Skip::NotExisting, Skip::Existing, Skip::Newer, Skip::TooLarge, Skip::TooSmall];
 
@@ -180,7 +170,7 @@ impl Said {
             },
             Event::Item(item) => Said::Item(Box::new(SaidItem {
                 change: bits(&item.change),
-                kind: number(&item.kind, &KINDS) as u8,
+                kind: item.kind.number(),
                 path: path(item.path),
                 source: item.source.as_deref().map(path),
                 target: item.target.as_deref().map(path),
@@ -202,7 +192,7 @@ impl Said {
             }
             Event::Remark(Remark::Skipped { path: of, kind, why }) => Said::Skipped {
                 path: path(of),
-                kind: number(kind, &KINDS) as u8,
+                kind: kind.number(),
                 why: number(why, &SKIPS) as u8,
             },
             Event::Remark(Remark::Filtered { .. }) => return None,
@@ -229,7 +219,7 @@ impl Said {
                 }));
             }
             Said::Item(item) => {
-                let kind = KINDS.get(usize::from(item.kind)).copied().unwrap_or(Kind::Unknown);
+                let kind = Kind::of_number(item.kind).unwrap_or(Kind::Unknown);
                 let (s, ns) = item.mtime;
                 let (uid, gid) = item.owner;
                 let bare = Meta::bare(kind, item.bytes, Time { s, ns });
@@ -260,7 +250,7 @@ impl Said {
                 to.event(Event::Remark(&Remark::Made { path: &unpath(&path), dirs }));
             }
             Said::Skipped { path, kind, why } => {
-                let kind = KINDS.get(usize::from(kind)).copied().unwrap_or(Kind::Unknown);
+                let kind = Kind::of_number(kind).unwrap_or(Kind::Unknown);
                 let why = SKIPS.get(usize::from(why)).copied().unwrap_or(Skip::Existing);
                 to.event(Event::Remark(&Remark::Skipped { path: &unpath(&path), kind, why }));
             }

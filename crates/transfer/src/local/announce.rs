@@ -355,21 +355,11 @@ impl AnnouncedReader {
             self.offset = offset;
             return Ok(Some(offset));
         };
-        let mut hash = Xxh3::new();
-        while self.offset < offset {
-            if is_over() {
-                return Ok(None);
-            }
-            let left = usize::try_from(offset - self.offset).unwrap_or(usize::MAX);
-            let piece = self.read(left.min(CONTENT_BYTES_MAX))?;
-            if piece.is_empty() {
-                break;
-            }
-            hash.update(&piece);
+        let hash = hash_of_file(self.fd.as_fd(), offset, |_| !is_over())?;
+        if is_over() {
+            return Ok(None);
         }
-        if self.offset < offset || hash.digest128() != prefix {
-            self.offset = 0;
-        }
+        self.offset = if hash == Some(prefix) { offset } else { 0 };
         Ok(Some(self.offset))
     }
 

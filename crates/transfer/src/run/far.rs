@@ -765,12 +765,12 @@ fn talk(spec: &Spec, run: Run<'_>, link: AgentLink<'_>) -> Result<Outcome, Lost>
             }
             let job = PathTransfer::open(spec, &run, RunEnd::Target(&end, &facts));
             let job = job.map_err(Lost::Fatal)?;
-            let is_known = place.is_some() && place == job.place_identity();
-            if answer.is_here && place.is_some() && !is_known {
-                return Err(Lost::Fatal(replaced(target.as_deref())));
-            }
             if answer.is_here {
-                end.tell_place(job.place_identity().unwrap_or_default());
+                let opened = job.place_identity();
+                if place.is_some() && place != opened {
+                    return Err(Lost::Fatal(replaced(target.as_deref())));
+                }
+                end.tell_place(opened.unwrap_or_default());
             }
             end.link().set_peer(peer);
             end.link().ping(out);
