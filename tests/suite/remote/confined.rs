@@ -288,7 +288,10 @@ fn a_hostile_near_end_does_not_what_its_key_may_not() {
         let mut words = vec![program().display().to_string(), "agent".into(), "--root".into()];
         words.push(key.root.display().to_string());
         words.extend(options.split(' ').map(str::to_owned));
-        let script = NEAR.replace("AGENT", &format!("{words:?}")).replace("SEND", send);
+        let script = NEAR
+            .replace("WIRE", super::WIRE)
+            .replace("AGENT", &format!("{words:?}"))
+            .replace("SEND", send);
         let output =
             Command::new("timeout").args(["30", "python3", "-c", &script]).output().unwrap();
         let run = Run::new(format!("agent {options} < {send}"), output.clone());
@@ -326,19 +329,7 @@ out, back = agent.stdin, agent.stdout
 def frame(kind, body=b''):
     try: out.write(len(body).to_bytes(4, 'little') + bytes([kind]) + body); out.flush()
     except BrokenPipeError: pass
-def number(n):
-    parts = bytearray()
-    while n > 0x7f: parts.append(n & 0x7f | 0x80); n >>= 7
-    return bytes(parts) + bytes([n])
-def text(t): return number(len(t)) + t
-def entry(name, kind=0, size=0, content=None, link=b''):
-    first = kind | (64 if content is not None else 0)
-    body = bytes([first]) + number(0) + text(name) + number(size) + number(2) + number(0) + number(0) + number(0) + number(0o644)
-    if kind == 2: body += text(link)
-    return body + (text(content) if content is not None else b'')
-def directory(n, parent=0, name=b'', path=b''):
-    return number(n) + number(parent) + bytes([1]) + text(name) + text(path) + text(b'src') + entry(b'd', 1)
-def entries(dir, chunk, *of): return number(dir) + number(chunk) + b''.join(of)
+WIRE
 def option(name, value='', on=True): return {'name': name, 'on': on, 'count': 1, 'value': value}
 facts = {'has_content': True, 'exists': True, 'is_missing': False, 'takes_new_name': False, 'takes_name': False, 'is_dir': True, 'is_link': False, 'roots': []}
 def task(reads, paths, *options, **more):
@@ -416,6 +407,7 @@ fn a_hostile_near_end_stays_inside() {
         let words =
             format!("['{}', 'agent', '--root', '{}']", program().display(), key.root.display());
         let script = NEAR
+            .replace("WIRE", super::WIRE)
             .replace("AGENT", &words)
             .replace("SEND", send)
             .replace("OUT", &area.join("made").display().to_string());

@@ -233,22 +233,15 @@ const END: &str = r#"#!/usr/bin/env python3
 import json, sys
 out, into = sys.stdout.buffer, sys.stdin.buffer
 def frame(kind, body): out.write(len(body).to_bytes(4, 'little') + bytes([kind]) + body); out.flush()
-def number(n):
-    parts = bytearray()
-    while n > 0x7f: parts.append(n & 0x7f | 0x80); n >>= 7
-    return bytes(parts) + bytes([n])
-def text(t): return number(len(t)) + t
+WIRE
 def until(wanted):
     while True:
         head = into.read(5)
         if len(head) < 5: sys.exit(0)
         body = into.read(int.from_bytes(head[:4], 'little'))
         if head[4] == wanted: return body
-def entry(name, kind, size):
-    return bytes([kind]) + number(0) + text(name) + number(size) + number(2) + number(0) * 3 + number(0o644)
 def source(size):
-    frame(2, number(1) + number(0) + b'\1' + text(b'') + text(b'') + text(b'src') + entry(b'd', 1, 0))
-    frame(3, number(1) + number(1) + entry(b'f', 0, size))
+    frame(2, directory(1)); frame(3, entries(1, 1, entry(b'f', 0, size)))
     until(6)
 def patch(state, *ops, hash=None): frame(21, number(1) + bytes([0, state]) + (hash or b'') + b''.join(ops))
 def same(at, length): return number(length << 1 | 1) + number(at)
@@ -272,7 +265,11 @@ fn against(places: &str, send: &str) -> (Run, Vec<u8>) {
     let (from, to) = (Area::tmpfs(), Area::tmpfs());
     let agent = from.join("agent.py");
     let protocol = hakobu_transfer::far::PROTOCOL.to_string();
-    fs::write(&agent, END.replace("SEND", send).replace("PROTOCOL", &protocol)).unwrap();
+    fs::write(
+        &agent,
+        END.replace("WIRE", super::WIRE).replace("SEND", send).replace("PROTOCOL", &protocol),
+    )
+    .unwrap();
     fs::set_permissions(&agent, fs::Permissions::from_mode(0o755)).unwrap();
     let shell = shell(&from, "");
     let (shell, agent) = (shell.display(), agent.display());

@@ -12,19 +12,7 @@ const AGENT: &str = r#"#!/usr/bin/env python3
 import json, sys
 out = sys.stdout.buffer
 def frame(kind, body): out.write(len(body).to_bytes(4, 'little') + bytes([kind]) + body); out.flush()
-def number(n):
-    parts = bytearray()
-    while n > 0x7f: parts.append(n & 0x7f | 0x80); n >>= 7
-    return bytes(parts) + bytes([n])
-def text(t): return number(len(t)) + t
-def entry(name, kind=0, size=0, content=None, link=b''):
-    first = kind | (64 if content is not None else 0)
-    body = bytes([first]) + number(0) + text(name) + number(size) + number(2) + number(0) + number(0) + number(0) + number(0o644)
-    if kind == 2: body += text(link)
-    return body + (text(content) if content is not None else b'')
-def directory(n, parent=0, name=b'', path=b''):
-    return number(n) + number(parent) + bytes([1]) + text(name) + text(path) + text(b'src') + entry(b'd', 1)
-def entries(dir, chunk, *of): return number(dir) + number(chunk) + b''.join(of)
+WIRE
 out.write(b'\0hakobu agent\r\n\0'); out.flush()
 head = sys.stdin.buffer.read(5)
 sys.stdin.buffer.read(int.from_bytes(head[:4], 'little'))
@@ -81,17 +69,21 @@ const CASES: &[&str] = &[
     "frame(2, directory(1)); frame(3, entries(1, 1, entry(b'out', 2, 3, None, b'/dev'))); frame(2, directory(2, 1, b'out')); frame(3, entries(2, 2, entry(b'shm-hakobu-hostile', 0, 1, b'x'))); sys.exit(0)",
 ];
 
+/// A case whose `h:` is this script.
+fn before(script: &str, line: &str) -> Case {
+    let (from, to) = (Area::tmpfs(), Area::tmpfs());
+    let agent = from.join("agent.py");
+    fs::write(&agent, script.replace("WIRE", super::WIRE)).unwrap();
+    fs::set_permissions(&agent, fs::Permissions::from_mode(0o755)).unwrap();
+    let shell = super::shell(&from, "");
+    let options = format!("sync -e {} --rsync-path={}", shell.display(), agent.display());
+    Case::new(&line.replacen("sync", &options, 1), from, to)
+}
+
 #[test]
 fn nothing_leaves_the_target() {
     for send in CASES {
-        let (from, to) = (Area::tmpfs(), Area::tmpfs());
-        let agent = from.join("agent.py");
-        fs::write(&agent, AGENT.replace("SEND", send)).unwrap();
-        fs::set_permissions(&agent, fs::Permissions::from_mode(0o755)).unwrap();
-        let shell = super::shell(&from, "");
-        let line =
-            format!("sync -a -e {} --rsync-path={} h:SRC/ DST/", shell.display(), agent.display());
-        let case = Case::new(&line, from, to);
+        let case = before(&AGENT.replace("SEND", send), "sync -a h:SRC/ DST/");
         fs::create_dir(case.dst()).unwrap();
         fs::write(case.place("beside"), "beside").unwrap();
         let run = case.run();
@@ -116,14 +108,7 @@ fn content_has_its_size() {
         "frame(2, directory(1)); frame(3, entries(1, 1, entry(b'x', 0, 3))); sys.stdin.buffer.read(19); frame(7, number(1) + bytes([0, 1]) + b'four'); frame(4, number(1) + b'\\1'); frame(11, bye)",
         "frame(2, directory(1)); frame(3, entries(1, 1, entry(b'x', 0, 5))); sys.stdin.buffer.read(19); frame(7, number(1) + bytes([0, 2])); frame(4, number(1) + b'\\1'); frame(11, bye)",
     ] {
-        let (from, to) = (Area::tmpfs(), Area::tmpfs());
-        let agent = from.join("agent.py");
-        fs::write(&agent, AGENT.replace("SEND", send)).unwrap();
-        fs::set_permissions(&agent, fs::Permissions::from_mode(0o755)).unwrap();
-        let shell = super::shell(&from, "");
-        let line =
-            format!("sync -a -e {} --rsync-path={} h:SRC/ DST/", shell.display(), agent.display());
-        let case = Case::new(&line, from, to);
+        let case = before(&AGENT.replace("SEND", send), "sync -a h:SRC/ DST/");
         fs::create_dir(case.dst()).unwrap();
         let run = case.run();
         assert_eq!(run.code, 23, "{send}\n{run}");
@@ -144,17 +129,15 @@ SEND
 time.sleep(30)
 ";
 
-/// Runs a line against an end that sends this and is silent.
-fn against(send: &str, line: &str, fill: impl FnOnce(&Case)) -> Case {
-    let (from, to) = (Area::tmpfs(), Area::tmpfs());
-    let agent = from.join("agent.py");
+fn silent(send: &str) -> String {
     let (greeting, _) = AGENT.split_once("SEND").unwrap();
     let script = greeting.replace("import json, sys", "import json, os, sys, time") + SILENT;
-    fs::write(&agent, script.replace("SEND", send)).unwrap();
-    fs::set_permissions(&agent, fs::Permissions::from_mode(0o755)).unwrap();
-    let shell = super::shell(&from, "");
-    let options = format!("sync -e {} --rsync-path={}", shell.display(), agent.display());
-    let case = Case::new(&line.replacen("sync", &options, 1), from, to);
+    script.replace("SEND", send)
+}
+
+/// Runs a line against an end that sends this and is silent.
+fn against(send: &str, line: &str, fill: impl FnOnce(&Case)) -> Case {
+    let case = before(&silent(send), line);
     fill(&case);
     let begun = Instant::now();
     let run = case.run();
@@ -238,16 +221,7 @@ fn names_that_are_repeated() {
         let send = format!(
             "frame(2, directory(1)); {send}; frame(4, D + b'\\1'); frame(11, bye); sys.exit(0)"
         );
-        let (from, to) = (Area::tmpfs(), Area::tmpfs());
-        let agent = from.join("agent.py");
-        let (greeting, _) = AGENT.split_once("SEND").unwrap();
-        let script = greeting.replace("import json, sys", "import json, os, sys, time") + SILENT;
-        fs::write(&agent, script.replace("SEND", &send)).unwrap();
-        fs::set_permissions(&agent, fs::Permissions::from_mode(0o755)).unwrap();
-        let shell = super::shell(&from, "");
-        let line =
-            format!("sync -a -e {} --rsync-path={} h:SRC/ DST/", shell.display(), agent.display());
-        let case = Case::new(&line, from, to);
+        let case = before(&silent(&send), "sync -a h:SRC/ DST/");
         case.run().expect(0);
         assert_eq!(fs::read(case.dst().join("x")).unwrap(), b"12345", "{send}");
         assert!(case.dst().join("y").exists(), "{send}");

@@ -25,6 +25,23 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+/// Records of the protocol, for ends in Python.
+pub const WIRE: &str = "\
+def number(n):
+    parts = bytearray()
+    while n > 0x7f: parts.append(n & 0x7f | 0x80); n >>= 7
+    return bytes(parts) + bytes([n])
+def text(t): return number(len(t)) + t
+def entry(name, kind=0, size=0, content=None, link=b''):
+    first = kind | (64 if content is not None else 0)
+    body = bytes([first]) + number(0) + text(name) + number(size) + number(2) + number(0) + number(0) + number(0) + number(0o644)
+    if kind == 2: body += text(link)
+    return body + (text(content) if content is not None else b'')
+def directory(n, parent=0, name=b'', path=b''):
+    return number(n) + number(parent) + bytes([1]) + text(name) + text(path) + text(b'src') + entry(b'd', 1)
+def entries(dir, chunk, *of): return number(dir) + number(chunk) + b''.join(of)
+";
+
 /// A remote shell in a directory of its own: drops the options of ssh and the host, and runs the command with the program
 /// under test in its PATH. `before`: a line of the script that runs first.
 pub fn shell(area: &Area, before: &str) -> PathBuf {
