@@ -46,6 +46,7 @@ pub static OPTIONS: Group<BackupArgs> = titled("Backups").with(&[
         "keep replaced files under other names: simple, numbered, existing, none",
     )
     .takes(Takes::Perhaps("CONTROL"))
+    .words(&["simple", "numbered", "existing", "none"])
     .local("")
     .reads(BackupArgs::set_control),
     value("suffix", Some('S'), "SUFFIX", "suffix of simple backups (~); implies --backup")

@@ -11,7 +11,7 @@ pub const SYNC_USAGE: u8 = 1;
 pub const SYNC_UNSUPPORTED: u8 = 4;
 /// `sync`: reading or writing failed so that continuing is pointless (disk full).
 pub const SYNC_IO: u8 = 11;
-/// `sync`: interrupted by a signal (a second one ends it at once, with the same code).
+/// `sync`: interrupted by a signal (a second Ctrl-C, or a signal 5 s later, ends it at once, with the same code).
 pub const SYNC_INTERRUPTED: u8 = 20;
 /// `sync`: some entries were not, or not completely, transferred.
 pub const SYNC_PARTIAL: u8 = 23;

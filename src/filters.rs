@@ -118,7 +118,8 @@ const STYLE: Row = value(
     None,
     "SYNTAX",
     "with s3://: read patterns as rsync (the default), aws or s5cmd does",
-);
+)
+.words(&["rsync", "aws", "s5cmd"]);
 
 /// All filter options, in the order of the help.
 pub static OPTIONS: Group<Filters> = titled("Filters").with(&[

@@ -1,15 +1,18 @@
 //! Options for concurrency, rates, memory and priority, and for the report about them: shared by several commands.
 
 use crate::cli::{Blocks, Group, Opt, OptArg, Row, flag, parts, put, titled, value};
+use crate::textfile::{self, TextfileArgs};
 use hakobu_core::event::Remarks;
 use hakobu_core::language::Language;
 use hakobu_core::limit::{self, Limits};
 use hakobu_core::number;
+use hakobu_core::timetable::{Schedule, Timetable};
 use hakobu_core::unit::Jobs;
 use hakobu_sys::process::{self, IoClass};
 use hakobu_transfer::location::{Location, Sources};
 use hakobu_transfer::policy::Policy;
 use hakobu_transfer::run::{Layout, Objects, Spec};
+use jiff::Zoned;
 use std::ffi::OsStr;
 
 /// Upper bound of a plausible rate of operations per second.
@@ -34,6 +37,8 @@ pub struct LimitArgs {
     pub prove: bool,
     /// `--nice`, `--ionice`.
     pub priority: Priority,
+    /// `--textfile`, `--textfile-name`.
+    pub textfile: TextfileArgs,
 }
 
 /// `-j`, for commands that list it in their own table.
@@ -54,20 +59,45 @@ pub fn set_jobs<S: AsMut<LimitArgs>>(state: &mut S, arg: &OptArg) -> Result<(), 
 
 /// Those of commands that transfer.
 pub static TRANSFER: Blocks<LimitArgs> =
-    Blocks(&[&BWLIMIT, &STEER, &REPORT, &RPS, &MEMORY, &PRIORITY]);
+    Blocks(&[&BWLIMIT, &STEER, &REPORT, &textfile::OPTIONS, &RPS, &MEMORY, &PRIORITY]);
 
 /// Rate of content.
 pub static BWLIMIT: Group<LimitArgs> = titled("Limits").with(&[value(
     "bwlimit",
     None,
     "RATE",
-    "total bytes per second; a plain number is KiB",
+    "total bytes per second; a plain number is KiB; or by time of day: '08:00,512K 18:00,off'",
 )
 .off(&["no-bwlimit"])
-.reads(|args, arg| {
-    let rate = if arg.on { number::parse_rate(&arg.value) } else { Ok(None) };
-    put(&mut args.base.bytes_per_s_max, rate.map_err(|why| arg.refuse(why))?)
-})]);
+.reads(set_bwlimit)]);
+
+/// Reads `--bwlimit`: a rate, or rates by time of day.
+fn set_bwlimit(args: &mut LimitArgs, arg: &OptArg) -> Result<(), String> {
+    let base = &mut args.base;
+    (base.bytes_per_s_max, base.schedule) = match arg.value.to_str() {
+        _ if !arg.on => (None, None),
+        Some(text) if Timetable::is_one(text) => {
+            let table = Timetable::parse(text, minute_of_week).map_err(|why| arg.refuse(&why))?;
+            let schedule = Schedule::new(table);
+            (Some(schedule.per_s_now()), Some(schedule))
+        }
+        _ => (number::parse_rate(&arg.value).map_err(|why| arg.refuse(why))?, None),
+    };
+    Ok(())
+}
+
+/// Returns the minutes since Sunday, 00:00, of the wall clock here ($TZ, /etc/localtime).
+fn minute_of_week() -> u16 {
+    minute_of(&Zoned::now())
+}
+
+/// Returns the minutes since Sunday, 00:00, of a wall clock. Where clocks are put forward, the slots of the missing hour
+/// begin at its end; where they are put back, the repeated hour has the same rates twice.
+fn minute_of(time: &Zoned) -> u16 {
+    let number = |value: i8| u16::try_from(value).unwrap_or(0);
+    let days = number(time.weekday().to_sunday_zero_offset());
+    days * (24 * 60) + number(time.hour()) * 60 + number(time.minute())
+}
 
 /// Rate of requests.
 pub static RPS: Group<LimitArgs> = titled("Limits").with(&[value(
@@ -91,8 +121,12 @@ pub static STEER: Group<LimitArgs> = titled("Limits").with(&[
     value("jobs-per-file", None, "N", "workers per file, between local paths: N, auto")
         .local("-j is for all files together; --concurrency is for the parts of one")
         .reads(|args, arg| put(&mut args.base.jobs_per_file, parse_jobs_per_file(&arg.value)?)),
-    flag("no-memory", None, "-j auto: neither use nor store learned job counts")
-        .sets(|args, on| args.forgets = on),
+    flag(
+        "no-memory",
+        None,
+        "neither use nor store learned job counts (-j auto) and facts about objects",
+    )
+    .sets(|args, on| args.forgets = on),
 ]);
 
 /// Reports about the run.
@@ -106,7 +140,11 @@ pub static REPORT: Group<LimitArgs> = titled("Output").with(&[
 
 /// `--lang`, for commands that report a bottleneck.
 pub const LANG: Row =
-    value("lang", None, "LANG", "language of the bottleneck: en (default, or $HAKOBU_LANG) or ja");
+    value("lang", None, "LANG", "language of the bottleneck: en (default, or $HAKOBU_LANG) or ja")
+        .words(LANGUAGES);
+
+/// Values of `--lang`.
+pub const LANGUAGES: &[&str] = &["en", "ja"];
 
 /// Parses the value of `--lang`.
 ///
@@ -138,6 +176,7 @@ pub static PRIORITY: Group<LimitArgs> = titled("Limits").with(&[
         "CLASS[:LEVEL]",
         "I/O priority: none, realtime, best-effort or idle (0-3); level 0 (first) to 7",
     )
+    .words(&["none", "realtime", "best-effort", "idle"])
     .reads(|args, arg| {
         let class = parse_ionice(&arg.value).map_err(|why| arg.refuse(why))?;
         put(&mut args.priority.ionice, Some(class))
@@ -161,6 +200,11 @@ impl LimitArgs {
     /// # Errors
     /// The given limit of operations is of the other kind.
     pub fn of_run(&self, with_store: bool) -> Result<Limits, String> {
+        if self.prove && self.base.schedule.is_some() {
+            return Err("--prove compares rates of one run, and --bwlimit by time of day changes \
+                        them; give one rate"
+                .to_owned());
+        }
         let operations_per_s_max = match (self.iops_max, self.rps_max, with_store) {
             (Some(_), _, true) => Err("--iops-limit is for transfers between paths; \
                                        --rps-limit limits requests to s3://"),
@@ -185,6 +229,7 @@ impl LimitArgs {
             layout,
             files_from: None,
             chosen: None,
+            range: None,
             policy,
             limits,
             remember: !self.forgets,
@@ -389,6 +434,66 @@ mod tests {
         ] {
             let message = read(&[(name, value)]).unwrap_err();
             assert!(message.contains(value), "{message}");
+        }
+    }
+
+    /// The wall clock of a zone whose clocks are put forward on 2026-03-29 and back on 2026-10-25.
+    fn zoned(utc: &str) -> Zoned {
+        let zone = jiff::tz::TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
+        utc.parse::<jiff::Timestamp>().unwrap().to_zoned(zone)
+    }
+
+    #[test]
+    fn rates_by_the_wall_clock() {
+        let table = Timetable::parse("01:30,1M 02:30,2M 03:30,3M", minute_of_week).unwrap();
+        let mib = |utc: &str| table.per_s_at(minute_of(&zoned(utc))) >> 20;
+        // From 01:59:59 to 03:00:00: what would begin at 02:30 begins then.
+        assert_eq!(mib("2026-03-29T00:29:59Z"), 3);
+        assert_eq!(mib("2026-03-29T00:59:59Z"), 1);
+        assert_eq!(mib("2026-03-29T01:00:00Z"), 2);
+        assert_eq!(mib("2026-03-29T01:30:00Z"), 3);
+        // 02:00 to 03:00 comes twice.
+        assert_eq!(mib("2026-10-25T00:29:59Z"), 1);
+        assert_eq!(mib("2026-10-25T00:30:00Z"), 2);
+        assert_eq!(mib("2026-10-25T01:00:00Z"), 1);
+        assert_eq!(mib("2026-10-25T01:30:00Z"), 2);
+        assert_eq!(mib("2026-10-25T02:30:00Z"), 3);
+        // A Sunday ends and a Monday begins.
+        let week = Timetable::parse("Sun-23:59,1M Mon-00:00,2M", minute_of_week).unwrap();
+        let mib = |utc: &str| week.per_s_at(minute_of(&zoned(utc))) >> 20;
+        assert_eq!((mib("2026-07-05T21:58:59Z"), mib("2026-07-05T21:59:00Z")), (2, 1));
+        assert_eq!((mib("2026-07-05T21:59:59Z"), mib("2026-07-05T22:00:00Z")), (1, 2));
+    }
+
+    proptest::proptest! {
+        /// At every instant the rate is that of the last slot on the face of the clock.
+        #[test]
+        fn rates_at_any_instant(second in 1_700_000_000i64..1_900_000_000, hour in 0u16..24) {
+            let text = format!("{hour:02}:00,1M {:02}:30,2M", (hour + 11) % 24);
+            let table = Timetable::parse(&text, minute_of_week).unwrap();
+            let utc = jiff::Timestamp::from_second(second).unwrap();
+            let time = utc.to_zoned(zoned("2026-01-01T00:00:00Z").time_zone().clone());
+            let today = u16::try_from(time.hour()).unwrap() * 60 + u16::try_from(time.minute()).unwrap();
+            let since = |minute: u16| (24 * 60 + today - minute) % (24 * 60);
+            let first = since(hour * 60) < since(((hour + 11) % 24) * 60 + 30);
+            proptest::prop_assert_eq!(table.per_s_at(minute_of(&time)), if first { 1 << 20 } else { 2 << 20 });
+        }
+    }
+
+    #[test]
+    fn a_rate_or_a_timetable() {
+        let limits = read(&[("bwlimit", "00:00,1M")]).unwrap();
+        assert_eq!(limits.base.bytes_per_s_max, Some(1 << 20));
+        assert_eq!(limits.base.divided(4).bytes_per_s_max, Some(1 << 18));
+        assert!(limits.of_run(false).is_ok());
+        let proves = LimitArgs { prove: true, ..limits };
+        assert!(proves.of_run(false).unwrap_err().contains("time of day"));
+        // The last one counts, of either form.
+        let one = read(&[("bwlimit", "00:00,1M"), ("bwlimit", "2M")]).unwrap();
+        assert_eq!((one.base.bytes_per_s_max, one.base.schedule), (Some(2 << 20), None));
+        for (value, why) in [("08:00,1M:2M", "UPLOAD:DOWNLOAD"), ("8,1M", "no time of day")] {
+            let message = read(&[("bwlimit", value)]).unwrap_err();
+            assert!(message.contains(why) && message.contains("--bwlimit"), "{message}");
         }
     }
 

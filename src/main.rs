@@ -26,8 +26,9 @@ mod overview;
 mod owner;
 mod show;
 mod stopped;
+mod textfile;
 
-use cli::{Block, Row, Syntax, Takes, flag, value};
+use cli::{Block, Part, Row, Syntax, Takes, flag, value};
 #[cfg(all(feature = "lab", feature = "serve"))]
 use commands::demo;
 #[cfg(feature = "io")]
@@ -220,9 +221,16 @@ pub struct Command {
     pub run: fn(Vec<OsString>) -> ExitCode,
     /// Its options.
     pub table: &'static dyn Syntax,
+    /// Returns the words that its first operand can be, if those are fixed.
+    pub parts: fn() -> Vec<Part>,
 }
 
 impl Command {
+    /// Adds words for the first operand.
+    const fn parts(self, parts: fn() -> Vec<Part>) -> Command {
+        Command { parts, ..self }
+    }
+
     /// Returns whether it has an option of this internal name.
     pub fn has(&self, option: &str) -> bool {
         self.table.clap().get_arguments().any(|argument| argument.get_id() == option)
@@ -252,7 +260,7 @@ const fn row(
     run: fn(Vec<OsString>) -> ExitCode,
     table: &'static dyn Syntax,
 ) -> Command {
-    Command { name, about, run, table }
+    Command { name, about, run, table, parts: Vec::new }
 }
 
 /// All of them, in the order of the manual. The first screen is in `overview`.
@@ -277,10 +285,12 @@ pub const COMMANDS: &[Command] = &[
         &bucket_version::TABLE,
     ),
     row("presign", "create URLs that give read access to an object", presign::run, &presign::TABLE),
-    row("mpu", "list or abort unfinished multipart uploads", mpu::run, &mpu::TABLE),
+    row("mpu", "list or abort unfinished multipart uploads", mpu::run, &mpu::TABLE)
+        .parts(|| mpu::PARTS.to_vec()),
     row("run", "run commands of a file in parallel, one per line", run::run, &run::TABLE),
     row("agent", "be the other end of a transfer over ssh", agent::run, &agent::TABLE),
-    row("cluster", "spread one transfer over many machines", cluster::run, &cluster::TABLE),
+    row("cluster", "spread one transfer over many machines", cluster::run, &cluster::TABLE)
+        .parts(|| cluster::PARTS.to_vec()),
     #[cfg(feature = "lab")]
     row("watch", "run a command and report what limited it", watch::run, &watch::TABLE),
     #[cfg(feature = "lab")]
@@ -293,7 +303,8 @@ pub const COMMANDS: &[Command] = &[
     #[cfg(feature = "io")]
     row("io", "measure disks, with fio's options and job files", io::run, &io::TABLE),
     #[cfg(feature = "lab")]
-    row("results", "list, show, remove and export results of bench", results::run, &results::TABLE),
+    row("results", "list, show, remove and export results of bench", results::run, &results::TABLE)
+        .parts(|| results::PARTS.to_vec()),
     #[cfg(feature = "lab")]
     row("report", "make a page from results", report::run, &report::TABLE),
     #[cfg(feature = "lab")]
@@ -306,9 +317,11 @@ pub const COMMANDS: &[Command] = &[
     #[cfg(all(feature = "lab", feature = "serve"))]
     row("demo", "upload, download and verify generated files", demo::run, &demo::TABLE),
     #[cfg(feature = "serve")]
-    row("serve", "serve S3 for tests and measurements", serve::run, &serve::TABLE),
-    row("man", "print or install manual pages", manual::man, &manual::MAN),
-    row("completions", "print or install shell completions", completions::run, &completions::TABLE),
+    row("serve", "serve S3 for tests and measurements", serve::run, &serve::TABLE)
+        .parts(|| serve::PARTS.to_vec()),
+    row("man", "print or install manual pages", manual::man, &manual::MAN).parts(manual::parts),
+    row("completions", "print or install shell completions", completions::run, &completions::TABLE)
+        .parts(|| completions::PARTS.to_vec()),
 ];
 
 fn version() -> ExitCode {

@@ -17,7 +17,7 @@ def program() -> str:
         path = os.path.join(folder, "hakobu")
         if os.access(path, os.X_OK):
             return path
-    path = shutil.which("hakobu")
-    if path is None:
+    found = shutil.which("hakobu")
+    if found is None:
         raise FileNotFoundError("hakobu is neither beside this interpreter nor in PATH")
-    return path
+    return found

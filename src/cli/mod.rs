@@ -18,7 +18,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
-pub use table::{Block, Blocks, Example, Group, Noted, Syntax, Table, titled};
+pub use table::{Block, Blocks, Example, Group, Noted, Part, Syntax, Table, titled};
 
 /// One option from a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,8 @@
 //! One option of a command: its spellings, its value, its help line, and its setter.
 
 use super::OptArg;
-use clap::{Arg, ArgAction, value_parser};
+use clap::builder::Resettable;
+use clap::{Arg, ArgAction, ValueHint, value_parser};
 use std::ffi::OsString;
 
 /// Arguments of an option.
@@ -56,6 +57,8 @@ pub struct Row {
     pub off: &'static [&'static str],
     /// Its arguments.
     pub takes: Takes,
+    /// Fixed words among its values, for completions.
+    pub words: &'static [&'static str],
     /// Its help line.
     pub help: &'static str,
     /// Locations that it is valid for.
@@ -105,6 +108,7 @@ pub const fn flag(name: &'static str, short: Option<char>, help: &'static str) -
         aliases: &[],
         off: &[],
         takes: Takes::Nothing,
+        words: &[],
         help,
         fits: Fits::All,
         note: None,
@@ -160,6 +164,11 @@ impl Row {
         Row { takes, ..self }
     }
 
+    /// Names fixed words among its values: shells complete them.
+    pub const fn words(self, words: &'static [&'static str]) -> Row {
+        Row { words, ..self }
+    }
+
     /// Removes the long spelling.
     pub const fn short_only(self) -> Row {
         Row { long: false, ..self }
@@ -188,6 +197,25 @@ impl Row {
     /// Rejects it if the target is in `s3://`.
     pub const fn local_target(self, why: &'static str) -> Row {
         Row { fits: Fits::LocalTarget(why), ..self }
+    }
+
+    /// Returns the option for completions: with the words or the kind of its value.
+    pub fn completed_arg(&self) -> Arg {
+        let words = match self.takes {
+            Takes::PerhapsOneOf(_, words) => words,
+            _ => self.words,
+        };
+        let arg = self.arg();
+        if !words.is_empty() {
+            // The implied value is none of the words.
+            return arg.default_missing_value(Resettable::Reset).value_parser(words.to_vec());
+        }
+        match self.takes {
+            Takes::Value("FILE" | "PATH" | "RUN" | "MANIFEST" | "HOSTS")
+            | Takes::Values("FILE" | "PATH") => arg.value_hint(ValueHint::AnyPath),
+            Takes::Value("DIR") | Takes::Values("DIR") => arg.value_hint(ValueHint::DirPath),
+            _ => arg,
+        }
     }
 
     /// Returns the option for clap.

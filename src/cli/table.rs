@@ -119,6 +119,8 @@ impl<S: AsMut<T>, T> Block<S> for Blocks<T> {
 pub trait Syntax: Sync {
     /// Returns the command for clap, for manual pages and completions, too.
     fn clap(&self) -> Command;
+    /// Returns the command for completions: its own options, with the words and kinds of their values.
+    fn completed(&self) -> Command;
     /// Returns the usage line after `hakobu `.
     fn usage(&self) -> &'static str;
     /// Returns what the command does.
@@ -141,7 +143,11 @@ pub trait Syntax: Sync {
 
 impl<S> Syntax for Table<S> {
     fn clap(&self) -> Command {
-        self.clap_beside(&self.taken_for_others())
+        self.clap_beside(&self.taken_for_others(), Row::arg)
+    }
+
+    fn completed(&self) -> Command {
+        self.clap_beside(&BTreeSet::new(), Row::completed_arg)
     }
 
     fn usage(&self) -> &'static str {
@@ -174,13 +180,68 @@ impl<S> Syntax for Table<S> {
     }
 }
 
+/// One of the fixed words that a command's first operand can be: a subcommand, a shell, a topic. Shells complete them.
+#[derive(Clone, Copy)]
+pub struct Part {
+    /// The word.
+    pub name: &'static str,
+    /// One line of description.
+    pub about: &'static str,
+    /// The options behind it.
+    pub options: PartOptions,
+}
+
+/// Options that go with a [`Part`].
+#[derive(Clone, Copy)]
+pub enum PartOptions {
+    /// Those of the command that have such a name.
+    Named(fn(&str) -> bool),
+    /// Those of another table.
+    Of(&'static dyn Syntax),
+}
+
+impl Part {
+    /// Returns a word after which all options of the command are valid.
+    pub const fn new(name: &'static str, about: &'static str) -> Part {
+        Part { name, about, options: PartOptions::Named(|_| true) }
+    }
+
+    /// Restricts the options to those with such a name.
+    pub const fn with(self, has: fn(&str) -> bool) -> Part {
+        Part { options: PartOptions::Named(has), ..self }
+    }
+
+    /// Takes the options of another table.
+    pub const fn of(self, table: &'static dyn Syntax) -> Part {
+        Part { options: PartOptions::Of(table), ..self }
+    }
+
+    /// Returns the command line behind the word, for completions; `table` is that of the command.
+    pub fn completed(&self, table: &dyn Syntax) -> Command {
+        let own = match self.options {
+            PartOptions::Named(has) => {
+                let all = table.completed();
+                let kept = |id: &str| [PATHS, SHORT_HELP, "help"].contains(&id) || has(id);
+                let args = all.get_arguments().filter(|arg| kept(arg.get_id().as_str()));
+                Command::new(self.name).args(args.cloned().collect::<Vec<_>>())
+            }
+            PartOptions::Of(table) => table.completed(),
+        };
+        own.name(self.name)
+            .about(self.about)
+            .disable_help_flag(true)
+            .disable_version_flag(true)
+            .version("-")
+    }
+}
+
 pub(super) const PATHS: &str = "PATHS";
 
 /// The internal name of `-h`.
 pub(super) const SHORT_HELP: &str = "short-help";
 
 impl<S> Table<S> {
-    fn clap_beside(&self, others: &BTreeSet<&'static str>) -> Command {
+    fn clap_beside(&self, others: &BTreeSet<&'static str>, arg_of: fn(&Row) -> Arg) -> Command {
         let mut command = Command::new(self.command)
             .about(self.about)
             .override_usage(self.usage)
@@ -209,7 +270,7 @@ impl<S> Table<S> {
             command = command.args(helps.drain(..));
         }
         for (at, (title, option)) in rows.into_iter().enumerate() {
-            let mut arg = option.arg().help_heading(title);
+            let mut arg = arg_of(option).help_heading(title);
             if let Some((first, others)) = option.off.split_first() {
                 command = command.arg(
                     Arg::new(*first)
@@ -340,7 +401,7 @@ impl<S> Table<S> {
     pub fn parse(&self, arguments: &[OsString]) -> Result<Typed, Refused> {
         let others = self.taken_for_others();
         let matches = self
-            .clap_beside(&others)
+            .clap_beside(&others, Row::arg)
             .no_binary_name(true)
             .try_get_matches_from(self.with_values(arguments))
             .map_err(|error| self.refuse(&error))?;

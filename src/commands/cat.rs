@@ -212,7 +212,7 @@ fn show(plan: &CatOptions) -> Result<u8, String> {
     let form = ProgressForm::of(std::io::stdout().is_terminal().then_some(false), false, false);
     let progress = Progress::start(form, Language::English, |_| {});
     progress.begins(&meter);
-    let limiter = plan.limits.base.bytes_per_s_max.map(Limiter::new);
+    let limiter = plan.limits.base.byte_limiter();
     let mut out = Counted { out: stdout, meter: &meter, limiter };
     for (typed, url) in &plan.places {
         let mut keys = match Keys::of(plan, &store, url) {

@@ -1,7 +1,10 @@
 //! `hakobu cluster`: one transfer on many machines: its options, its commands, and the worker.
 
+mod attendance;
 mod collect;
+mod kubernetes;
 mod plan;
+mod slurm;
 mod status;
 pub(super) mod submit;
 
@@ -9,17 +12,19 @@ use super::session::stop_on_signals;
 use super::sync::read;
 use super::tool::{end_with, refuse};
 use crate::cli::{
-    Group, HelpLength, Opt, Refused, Syntax, Table, Typed, flag, parts, push, put, titled, value,
+    Block, Group, HelpLength, Opt, Part, Refused, Syntax, Table, Typed, flag, parts, push, put,
+    titled, value,
 };
 use crate::show::{Show, ShowOptions, output};
 use crate::{exit, limits, objects};
 use hakobu_cluster::folder::{self, RunError, RunFolder};
+use hakobu_cluster::known::PreviousRun;
 use hakobu_cluster::plan::{ClusterPlan, EndDirectory, Phase};
-use hakobu_cluster::verify;
 use hakobu_cluster::worker::{WorkerSetup, work};
+use hakobu_cluster::{submitted, verify};
 use hakobu_core::error::quoted;
 use hakobu_core::language::Language;
-use hakobu_s3::Settings;
+use hakobu_s3::{S3Session, Settings};
 use hakobu_transfer::journal;
 use hakobu_transfer::run::{Control, Outcome, Spec};
 use std::ffi::{OsStr, OsString};
@@ -67,8 +72,8 @@ pub static TABLE: Table<ClusterArgs> = Table {
     after: "RUN is a directory that all machines share: a path (mode 0700), or \
             s3://BUCKET/PREFIX.\n\
             Exit codes: plan and collect as sync; work 0 nothing left, 75 try again, 65 no \
-            attempt can succeed; collect 75 if workers are still running; status and submit \
-            0, 1 and 2.",
+            attempt can succeed; collect 75 if workers are still running, or none could open \
+            the run; status and submit 0, 1 and 2.",
     options: &[&PLANNED, &WORKED, &WATCHED, &ENGINES, &objects::STORE],
     unbuilt: &[objects::UNBUILT],
     abbreviates: false,
@@ -117,6 +122,10 @@ pub struct ClusterArgs {
     pub cluster: Option<(Engine, u64)>,
     /// `--inventory`.
     pub inventory: Option<OsString>,
+    /// `--previous-run`.
+    pub previous: Option<OsString>,
+    /// `--target-inventory`.
+    pub target_inventory: Option<OsString>,
     /// `--verify`.
     pub verify: bool,
     /// `--stale-after`.
@@ -141,6 +150,10 @@ pub struct ClusterArgs {
     pub image: Option<String>,
     /// `--volume`.
     pub volumes: Vec<String>,
+    /// `--pod-template`.
+    pub pod_template: Option<OsString>,
+    /// `--alone`.
+    pub alone: bool,
     objects: objects::ObjectArgs,
 }
 
@@ -154,6 +167,8 @@ impl ClusterArgs {
             && self.shard_bytes.is_none()
             && self.cluster.is_none()
             && self.inventory.is_none()
+            && self.previous.is_none()
+            && self.target_inventory.is_none()
             && !self.verify
     }
 
@@ -162,9 +177,9 @@ impl ClusterArgs {
         self.stale.unwrap_or(STALE)
     }
 
-    /// The store of a run folder in S3.
+    /// The store of a run folder in S3. Its paths are absolute: a worker goes to the folder of the plan.
     pub fn settings(&self) -> Settings {
-        self.objects.settings()
+        objects::absolute(self.objects.settings())
     }
 }
 
@@ -199,6 +214,20 @@ pub static PLANNED: Group<ClusterArgs> = titled("Many machines").with(&[
         "plan: names of SRC from an S3 Inventory (manifest.json, local or s3://)",
     )
     .reads(|asked, given| put(&mut asked.inventory, Some(given.value.clone()))),
+    value(
+        "previous-run",
+        None,
+        "RUN",
+        "plan: what the manifest of this earlier run knows of objects is not asked for again (default: the last run of the same ends)",
+    )
+    .reads(|asked, given| put(&mut asked.previous, Some(given.value.clone()))),
+    value(
+        "target-inventory",
+        None,
+        "MANIFEST",
+        "plan: names of DST from an S3 Inventory; what it lacks is looked at before it is written",
+    )
+    .reads(|asked, given| put(&mut asked.target_inventory, Some(given.value.clone()))),
     flag(
         "verify",
         None,
@@ -223,6 +252,8 @@ const WORKED: &[Opt<ClusterArgs>] = &[
     }),
     flag("wait", None, "collect: wait until all workers have ended")
         .sets(|asked, on| asked.wait = on),
+    flag("alone", None, "collect: transfer everything here, although no worker could open the run")
+        .sets(|asked, on| asked.alone = on),
 ];
 
 static WATCHED: Group<ClusterArgs> = titled("Output").with(&[
@@ -235,6 +266,7 @@ static WATCHED: Group<ClusterArgs> = titled("Output").with(&[
         "LANG",
         "status: language of the bottlenecks: en (default, or $HAKOBU_LANG) or ja",
     )
+    .words(limits::LANGUAGES)
     .reads(|asked, given| put(&mut asked.language, limits::parse_language(given)?)),
     value("textfile", None, "FILE", "status: write it for Prometheus' node exporter, too")
         .reads(|asked, given| put(&mut asked.textfile, Some(given.value.clone()))),
@@ -243,7 +275,7 @@ static WATCHED: Group<ClusterArgs> = titled("Output").with(&[
 static ENGINES: Group<ClusterArgs> = titled("Engines of submit").with(&[
     value("local", None, "N", "N workers on this machine")
         .reads(|asked, given| count(asked, Engine::Local, given.positive()?)),
-    flag("slurm", None, "an array of jobs, and one that collects")
+    flag("slurm", None, "jobs of Slurm, one worker a node, and one that collects")
         .sets(|asked, _| asked.engine = Some(Engine::Slurm)),
     value("ray", None, "ADDRESS", "tasks of a Ray cluster, one a node ('auto': the running one)")
         .reads(|asked, given| put(&mut asked.engine, Some(Engine::Ray(given.text()?.to_owned())))),
@@ -265,6 +297,13 @@ static ENGINES: Group<ClusterArgs> = titled("Engines of submit").with(&[
     )
     .takes(crate::cli::Takes::Values("CLAIM:PATH"))
     .reads(|asked, given| push(&mut asked.volumes, given.text()?.to_owned())),
+    value(
+        "pod-template",
+        None,
+        "FILE",
+        "--k8s: a Pod or PodTemplateSpec (JSON or YAML) to merge into the Jobs' pods",
+    )
+    .reads(|asked, given| put(&mut asked.pod_template, Some(given.value.clone()))),
 ]);
 
 fn count(asked: &mut ClusterArgs, engine: Engine, nodes: u64) -> Result<(), String> {
@@ -276,7 +315,7 @@ fn count(asked: &mut ClusterArgs, engine: Engine, nodes: u64) -> Result<(), Stri
 static OWN: [(&str, &[&str]); 4] = [
     ("work", &["workers", "stale-after", "verify"]),
     ("status", &["json", "once", "textfile"]),
-    ("collect", &["stale-after", "wait", "json", "verify"]),
+    ("collect", &["stale-after", "wait", "alone", "json", "verify"]),
     (
         "submit",
         &[
@@ -289,11 +328,28 @@ static OWN: [(&str, &[&str]); 4] = [
             "dry-run",
             "image",
             "volume",
+            "pod-template",
             "stale-after",
             "verify",
         ],
     ),
 ];
+
+/// The subcommands, for completions.
+pub static PARTS: &[Part] = &[
+    Part::new("plan", "list both sides and write the work into RUN").of(&super::sync::TABLE),
+    Part::new("work", "do parts of the work").with(|name| is_option("work", name)),
+    Part::new("status", "show how far the workers are").with(|name| is_option("status", name)),
+    Part::new("collect", "finish the transfer").with(|name| is_option("collect", name)),
+    Part::new("submit", "hand a run to an engine").with(|name| is_option("submit", name)),
+];
+
+/// Whether a subcommand other than `plan` has an option.
+fn is_option(verb: &str, name: &str) -> bool {
+    let own = OWN.iter().find(|(other, _)| *other == verb);
+    let store = Block::<objects::ObjectArgs>::rows(&objects::STORE);
+    own.is_some_and(|(_, own)| own.contains(&name)) || store.iter().any(|(_, row)| row.name == name)
+}
 
 /// An option that is none of a subcommand.
 pub(super) fn misplaced(verb: &str, typed: &Typed) -> Option<&'static str> {
@@ -338,7 +394,13 @@ fn short_help(_: &[OsString]) -> Result<u8, u8> {
 /// Runs `cluster work`: one worker.
 fn run_work(arguments: &[OsString]) -> Result<u8, u8> {
     let RunArguments { args, run, .. } = parse_run("work", arguments, NEVER)?;
-    let opened = open_run(&run, &args.settings()).map_err(report_error)?;
+    let folder = folder::open(&run, &args.settings(), false).map_err(report_error)?;
+    let opened = open_ends(Arc::clone(&folder), &run, &args.settings());
+    let opened = opened.map_err(|why| {
+        // The exit code says it as well, but the machine that collects reads the folder only.
+        drop(submitted::record_unopened(&*folder, &why, args.stale(), args.verify));
+        report_error(why)
+    })?;
     let phase = match args.verify {
         false => Phase::Transfer,
         true => {
@@ -352,6 +414,7 @@ fn run_work(arguments: &[OsString]) -> Result<u8, u8> {
         workers: args.workers.unwrap_or(1),
         command: "cluster work",
         at_once: AGAIN,
+        last_word: false,
     };
     let done = run_worker(opened, job).map_err(|message| end_with(NEVER, &message));
     let WorkerEnd { code, error, complete } = done?;
@@ -373,6 +436,8 @@ pub struct WorkerJob {
     pub command: &'static str,
     /// Exit code of a second signal.
     pub at_once: u8,
+    /// See [`WorkerSetup`].
+    pub last_word: bool,
 }
 
 /// End of a worker.
@@ -389,11 +454,10 @@ pub struct WorkerEnd {
 ///
 /// # Errors
 /// A sentence: it cannot run as the plan's options ask for.
-pub fn run_worker(mut opened: OpenRun, job: WorkerJob) -> Result<WorkerEnd, String> {
+pub fn run_worker(opened: OpenRun, job: WorkerJob) -> Result<WorkerEnd, String> {
     let control = Arc::new(Control::default());
     stop_on_signals(&control, job.at_once, "this run");
     opened.wanted.priority.apply()?;
-    opened.spec.limits = opened.spec.limits.divided(job.workers);
     let wanted = ShowOptions {
         command: job.command,
         done: "copied",
@@ -412,6 +476,8 @@ pub fn run_worker(mut opened: OpenRun, job: WorkerJob) -> Result<WorkerEnd, Stri
         stale: job.stale,
         workers: job.workers,
         phase: job.phase,
+        previous: opened.previous.as_ref(),
+        last_word: job.last_word,
     };
     let error = work(&setup).err();
     let code = error.as_ref().map_or(exit::OK, worker_exit_code);
@@ -470,11 +536,44 @@ pub struct OpenRun {
     pub plan: ClusterPlan,
     pub spec: Spec,
     pub wanted: ShowOptions,
+    /// What an earlier run of the same ends knows of objects.
+    pub previous: Option<PreviousRun>,
+    /// The run folder as it was given.
+    pub run: OsString,
+}
+
+/// Opens a run for a worker, with both ends: as [`open_plan`], and ends in S3 must have settings that can be used. Nothing
+/// is asked of a server.
+fn open_ends(
+    folder: Arc<dyn RunFolder>,
+    run: &OsStr,
+    settings: &Settings,
+) -> Result<OpenRun, RunError> {
+    let opened = open_plan(folder, run, settings)?;
+    let spec = &opened.spec;
+    let sides = [
+        ("source", spec.sources.are_s3(), &spec.objects.source),
+        ("target", spec.target.is_s3(), &spec.objects.target),
+    ];
+    for (side, _, settings) in sides.into_iter().filter(|(_, is_s3, _)| *is_s3) {
+        S3Session::open(settings).map_err(|error| {
+            RunError::permanent(format!("cannot use the {side} in S3: {error}"))
+        })?;
+    }
+    Ok(opened)
 }
 
 /// Opens a run, goes to the folder of its paths, and reads its words.
 pub fn open_run(run: &OsStr, settings: &Settings) -> Result<OpenRun, RunError> {
-    let folder = folder::open(run, settings, false)?;
+    open_plan(folder::open(run, settings, false)?, run, settings)
+}
+
+/// The same for a run folder that is open.
+fn open_plan(
+    folder: Arc<dyn RunFolder>,
+    run: &OsStr,
+    settings: &Settings,
+) -> Result<OpenRun, RunError> {
     let plan = ClusterPlan::read(&*folder, VERSION)?;
     let entered = std::env::set_current_dir(decoded(&plan.folder));
     let words: Vec<OsString> = plan.words.iter().map(|word| decoded(word)).collect();
@@ -495,7 +594,12 @@ pub fn open_run(run: &OsStr, settings: &Settings) -> Result<OpenRun, RunError> {
         return Err(RunError::permanent(format!("cannot enter {shown}: {error}\n{hint}")));
     }
     check_ends(&plan)?;
-    Ok(OpenRun { folder, plan, spec, wanted })
+    // It only spares requests.
+    let previous = plan.previous.as_ref().and_then(|previous| {
+        let folder = folder::open(&decoded(previous), settings, false).ok()?;
+        PreviousRun::open(folder, VERSION)
+    });
+    Ok(OpenRun { folder, plan, spec, wanted, previous, run: run.to_owned() })
 }
 
 fn decoded(text: &str) -> OsString {

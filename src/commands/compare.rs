@@ -86,11 +86,12 @@ const OPTIONS: &[Opt<CompareOptions>] = &[
         "FORMAT",
         "html, md, csv or json, independent of the name of FILE; without FILE to standard output",
     )
+    .words(&["html", "md", "csv", "json"])
     .reads(|plan, arg| {
         let format = format(arg.text()?).map_err(|why| arg.refuse(why))?;
         put(&mut plan.format, Some(format))
     }),
-    value("lang", None, "LANG", "language of the text: en (default, or $HAKOBU_LANG) or ja").reads(|plan, arg| {
+    value("lang", None, "LANG", "language of the text: en (default, or $HAKOBU_LANG) or ja").words(crate::limits::LANGUAGES).reads(|plan, arg| {
         let known = Language::of_code(arg.text()?);
         put(&mut plan.lang, known.ok_or_else(|| arg.refuse("give en or ja"))?)
     }),

@@ -1,8 +1,9 @@
 //! `hakobu completions`: shell completions, generated from the option tables.
 
 use super::tool::carry_out;
+use super::topics;
 use crate::COMMANDS;
-use crate::cli::{Opt, Table, Typed, flag, parts};
+use crate::cli::{Opt, Part, Table, Typed, flag, parts};
 use crate::files::{self, Target};
 use crate::show::output;
 use crate::{environment, exit};
@@ -32,6 +33,15 @@ pub static TABLE: Table<CompletionArgs> = Table {
     unbuilt: &[],
     abbreviates: false,
 };
+
+/// The shells.
+pub static PARTS: &[Part] = &[
+    Part::new("bash", "completions for bash"),
+    Part::new("elvish", "completions for elvish"),
+    Part::new("fish", "completions for fish"),
+    Part::new("powershell", "completions for PowerShell"),
+    Part::new("zsh", "completions for zsh"),
+];
 
 /// Whether to install them.
 #[derive(Default)]
@@ -120,12 +130,62 @@ fn show(plan: CompletionOptions) -> Result<u8, String> {
     Ok(exit::OK)
 }
 
+/// Returns the script of a shell.
 fn text(shell: Shell) -> Vec<u8> {
     let mut root = clap::Command::new("hakobu").disable_help_subcommand(true);
     for command in COMMANDS {
-        root = root.subcommand(command.table.clap().name(command.name));
+        let table = command.table.completed().name(command.name).about(command.about);
+        let parts = (command.parts)();
+        root = root.subcommand(match parts.as_slice() {
+            [] => table,
+            parts => with_parts(&table, parts.iter().map(|part| part.completed(command.table))),
+        });
     }
+    let named = COMMANDS.iter().map(|command| (command.name, command.about));
+    let topics = topics::names().map(|name| (name, "a document"));
+    let topics = named.chain(topics).map(|(name, about)| word(name, about));
+    root = root.subcommand(with_parts(&word("help", "show the help of a command"), topics));
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut root, "hakobu", &mut text);
-    text
+    let text = String::from_utf8_lossy(&text);
+    match shell {
+        Shell::Bash => adjusted_bash(&text),
+        // With two colons `_arguments` takes all that follows the first operand for operands.
+        Shell::Zsh => text.replace("'*::PATHS:", "'*:PATHS:"),
+        _ => text.into_owned(),
+    }
+    .into_bytes()
+}
+
+fn word(name: &'static str, about: &'static str) -> clap::Command {
+    clap::Command::new(name).about(about).disable_help_flag(true)
+}
+
+/// Returns a command whose first operand is one of `parts`. Its own operand is left out: the generators would count it.
+fn with_parts(table: &clap::Command, parts: impl Iterator<Item = clap::Command>) -> clap::Command {
+    let options: Vec<_> =
+        table.get_arguments().filter(|arg| !arg.is_positional()).cloned().collect();
+    clap::Command::new(table.get_name().to_owned())
+        .about(table.get_about().cloned().unwrap_or_default())
+        .disable_help_flag(true)
+        .disable_version_flag(true)
+        .disable_help_subcommand(true)
+        .version("-")
+        .args(options)
+        .subcommands(parts)
+}
+
+/// Mends what the generator writes for bash: the value of `--NAME=VALUE` is completed as that of `--NAME VALUE`, and
+/// an empty operand is a file, where the generator lists all options.
+fn adjusted_bash(text: &str) -> String {
+    const PREVIOUS: &str = "    prev=\"$3\"\n";
+    const WITH_VALUE: &str = "    prev=\"$3\"\n    \
+         # Bash splits --NAME=VALUE into three words.\n    \
+         [[ \"$cur\" == \"=\" ]] && cur=\"\"\n    \
+         [[ \"$prev\" == \"=\" && $COMP_CWORD -ge 2 ]] && prev=\"${COMP_WORDS[COMP_CWORD-2]}\"\n";
+    const OPERANDS: &str = "            esac\n            \
+         COMPREPLY=( $(compgen -W \"${opts}\" -- \"${cur}\") )\n";
+    const FILES: &str = "            esac\n            \
+         [[ -n \"${cur}\" ]] && COMPREPLY=( $(compgen -W \"${opts}\" -- \"${cur}\") )\n";
+    text.replace(PREVIOUS, WITH_VALUE).replace(OPERANDS, FILES)
 }

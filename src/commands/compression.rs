@@ -27,6 +27,7 @@ pub static OPTIONS: Group<CompressionArgs> = titled("Compression (another machin
         .sets(|it, on| it.is_on = Some(on)),
     value("compress-choice", None, "NAME", "zstd, none or auto; implies -z")
         .alias(&["zc"])
+        .words(&["zstd", "none", "auto"])
         .reads(CompressionArgs::choose),
     value("compress-level", None, "N", "level of zstd (default: 3); implies -z")
         .alias(&["zl"])

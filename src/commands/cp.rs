@@ -2,7 +2,7 @@
 
 use super::operands::{Operands, folder_targets, operands, without_slashes};
 use super::remote::{self, RemoteArgs};
-use super::session::{Session, merge_outcomes};
+use super::session::Session;
 use super::tool::{carry_out, end_with};
 use super::{cat, pipe};
 use crate::cli::{
@@ -77,8 +77,7 @@ fn copy(mut spec: Spec, mut wanted: ShowOptions) -> u8 {
     if spec.remote.as_ref().is_none_or(|remote| remote.side == Side::Target) {
         before.totals.failed = refuse_folders(&mut spec, &session.show);
     }
-    let outcome =
-        if spec.sources.is_empty() { before } else { merge_outcomes(before, session.run(&spec)) };
+    let outcome = if spec.sources.is_empty() { before } else { before.merged(session.run(&spec)) };
     session.end(outcome)
 }
 
@@ -311,6 +310,7 @@ static WRITTEN: Group<CpArgs> = titled("How files are written").with(&[
         .reads(|it, _| set_content(it, Content::Symlink)),
     value("reflink", None, "WHEN", "share extents (copy-on-write): auto (default), always, never")
         .takes(Takes::Perhaps("WHEN"))
+        .words(&["auto", "always", "never"])
         .local("")
         .reads(|it, arg| {
             let when = match arg.value.to_str() {
@@ -321,8 +321,10 @@ static WRITTEN: Group<CpArgs> = titled("How files are written").with(&[
             };
             put(&mut it.policy.reflink, when)
         }),
-    value("sparse", None, "WHEN", "create holes: auto (default), always, never").local("").reads(
-        |it, arg| {
+    value("sparse", None, "WHEN", "create holes: auto (default), always, never")
+        .words(&["auto", "always", "never"])
+        .local("")
+        .reads(|it, arg| {
             let when = match arg.value.to_str() {
                 Some("auto") => Sparse::Auto,
                 Some("always") => Sparse::Always,
@@ -330,8 +332,7 @@ static WRITTEN: Group<CpArgs> = titled("How files are written").with(&[
                 _ => return Err(arg.refuse("none of auto, always, never")),
             };
             put(&mut it.policy.sparse, when)
-        },
-    ),
+        }),
 ]);
 
 static FILTERS: Group<CpArgs> = titled("Filters").with(&[
@@ -345,6 +346,13 @@ static WORK: Group<CpArgs> = titled("Work").with(&[
     limits::JOBS.reads(limits::set_jobs),
     value("joblog", None, "FILE", "write a line per file to FILE, in GNU parallel's columns")
         .reads(|it, arg| put(&mut it.wanted.joblog, Some(arg.value.clone()))),
+    value(
+        "manifest",
+        None,
+        "FILE",
+        "write a JSON line per entry and its result to FILE (-: stdout)",
+    )
+    .reads(|it, arg| put(&mut it.wanted.manifest, Some(arg.value.clone()))),
     flag("dry-run", None, "show what would be copied; change nothing")
         .alias(&["dryrun"])
         .sets(|it, on| it.policy.dry_run = on),
@@ -368,6 +376,7 @@ pub const UPDATE: Row = value(
     "replace older files only (older, the default), all, or none",
 )
 .takes(Takes::Perhaps("WHICH"))
+.words(&["older", "all", "none"])
 .alias(&["if-source-newer"]);
 
 /// Meaning of [`UPDATE`].
@@ -522,6 +531,7 @@ impl CpArgs {
         self.wanted.explain = self.limits.explain;
         self.wanted.proves = self.limits.prove;
         self.wanted.language = self.limits.language;
+        self.wanted.textfile = self.limits.textfile.clone();
         self.wanted.priority = self.limits.priority;
         self.wanted.stat = self.objects.stat;
         TABLE.check_places(typed, concerned.any(), concerned.target)?;
@@ -558,6 +568,7 @@ impl CpArgs {
             target_is_dir: is_dir,
             parents: self.parents,
         };
+        self.wanted.check_manifest()?;
         let items = self.wanted.items();
         let remote = match far {
             None => {
@@ -583,6 +594,7 @@ impl CpArgs {
         };
         let spec = Spec {
             items,
+            items_unchanged: self.wanted.items_unchanged(),
             check_space: !self.policy.dry_run,
             objects,
             remote,

@@ -1,7 +1,7 @@
 //! `hakobu man`: manual pages in troff, generated from the option tables, with the environment and files of each command.
 
 use super::tool::carry_out;
-use crate::cli::{Example, Opt, Table, Typed, parts, put, value};
+use crate::cli::{Example, Opt, Part, Table, Typed, parts, put, value};
 use crate::exit;
 use crate::files::{self, Target};
 use crate::show::output;
@@ -10,6 +10,11 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+/// The commands, each of which has a page.
+pub fn parts() -> Vec<Part> {
+    COMMANDS.iter().map(|command| Part::new(command.name, command.about)).collect()
+}
 
 /// The command line of `man`.
 pub static MAN: Table<ManArgs> = Table {

@@ -2,7 +2,7 @@
 
 use super::tool;
 use super::tool::carry_out;
-use crate::cli::{JSON, Opt, Table, Typed, flag, parts, put, value};
+use crate::cli::{JSON, Opt, Part, Table, Typed, flag, parts, put, value};
 use crate::exit;
 use crate::objects::{self, ObjectArgs};
 use crate::show::json::{Paths, line};
@@ -34,6 +34,13 @@ pub static TABLE: Table<MpuOptions> = Table {
     unbuilt: &[objects::UNBUILT],
     abbreviates: false,
 };
+
+/// The subcommands.
+pub static PARTS: &[Part] = &[
+    Part::new("ls", "list unfinished uploads")
+        .with(|name| !["upload-id", "older-than", "all"].contains(&name)),
+    Part::new("abort", "abort them and free their storage"),
+];
 
 const OPTIONS: &[Opt<MpuOptions>] = &[
     value("upload-id", None, "ID", "only this upload")

@@ -5,7 +5,7 @@ use super::cp::{
     NO_FOLLOW, PROGRESS, QUIET, SIZE_ONLY, STRIP, UPDATE, Update, attributes, update_of,
 };
 use super::operands::{Operands, operands, without_slashes};
-use super::session::{Session, merge_outcomes, run_transfer};
+use super::session::{Session, run_transfer};
 use super::tool::{carry_out, end_with};
 use crate::cli::{Group, JSON, OptArg, Refused, Table, Typed, flag, parts, put, titled, value};
 use crate::filters::{self, Filters};
@@ -187,6 +187,13 @@ static WORK: Group<MvArgs> = titled("Work").with(&[
         "write a line per copied file to FILE, in GNU parallel's columns",
     )
     .reads(|it, arg| put(&mut it.wanted.joblog, Some(arg.value.clone()))),
+    value(
+        "manifest",
+        None,
+        "FILE",
+        "write a JSON line per entry and its result to FILE (-: stdout)",
+    )
+    .reads(|it, arg| put(&mut it.wanted.manifest, Some(arg.value.clone()))),
     flag("dry-run", None, "with s3://: show what would be moved; change nothing")
         .alias(&["dryrun"])
         .stored()
@@ -294,13 +301,14 @@ impl MvArgs {
                          hakobu sync -aHAX --remove-source-files";
         wanted.unfinished = UnfinishedFile::Discarded;
         wanted.language = self.limits.language;
+        wanted.textfile = self.limits.textfile.clone();
         wanted.line = match (self.verbose, wanted.json) {
             (false, _) => Line::None,
             (true, false) => Line::Arrow("copied"),
             (true, true) => Line::Json,
         };
         (wanted.problems, wanted.totals) = (self.verbose, wanted.progress == Some(true));
-        Ok(())
+        wanted.check_manifest()
     }
 
     fn spec(&self, from: &Path, to: &Path, policy: Policy) -> Spec {
@@ -308,6 +316,7 @@ impl MvArgs {
         let layout = Layout::Cp { no_target_dir: true, target_is_dir: false, parents: false };
         Spec {
             items: self.wanted.items(),
+            items_unchanged: self.wanted.items_unchanged(),
             check_space: true,
             carried: Some(Arc::clone(&self.carried)),
             ..self.limits.spec(
@@ -334,7 +343,7 @@ fn move_all(reading: MvArgs, places: &Operands) -> u8 {
     let mut moves = Moves::new(places.sources.paths(), &target);
     for from in places.sources.paths() {
         let to = if into_dir { name_in(from, &target) } else { target.clone() };
-        outcome = merge_outcomes(outcome, move_one(&reading, &session, from, &to, &mut moves));
+        outcome = outcome.merged(move_one(&reading, &session, from, &to, &mut moves));
         // A signal was the answer to a question.
         outcome.stopped |= outcome.totals.skipped > 0 && session.control.is_stopped();
         if outcome.stopped || outcome.fatal.is_some() {
@@ -439,8 +448,10 @@ pub fn object_spec(
         target_is_dir: places.is_dir,
         parents: false,
     };
+    wanted.check_manifest()?;
     Ok(Spec {
         items: wanted.items(),
+        items_unchanged: wanted.items_unchanged(),
         objects,
         ..reading.limits.spec(
             reading.run_limits,

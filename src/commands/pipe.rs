@@ -12,7 +12,6 @@ use crate::show::output::{self, Output};
 use crate::show::progress::{Progress, ProgressForm};
 use hakobu_core::error::{Cause, quoted};
 use hakobu_core::language::Language;
-use hakobu_core::limit::Limiter;
 use hakobu_core::meter::Meter;
 use hakobu_s3::ops::head_object;
 use hakobu_s3::{Error, ErrorKind, S3Session, with_session};
@@ -148,7 +147,7 @@ fn upload(
     let meter = Arc::new(Meter::new(1));
     let progress = Progress::start(ProgressForm::of(None, false, false), Language::English, |_| {});
     progress.begins(&meter);
-    let limiter = limits.base.bytes_per_s_max.map(Limiter::new);
+    let limiter = limits.base.byte_limiter();
     let stream = ObjectStream {
         store: &store,
         bucket: &url.bucket,

@@ -75,12 +75,14 @@ const OPTIONS: &[Opt<ReportOptions>] = &[
         "FORMAT",
         "html, md, csv, json, svg or png (default: as the name of FILE ends; md without FILE)",
     )
+    .words(&["html", "md", "csv", "json", "svg", "png"])
     .reads(|it, arg| {
         let known = arg.value.to_str().and_then(ReportFormat::of_name);
         let format = known.ok_or_else(|| arg.refuse("give html, md, csv, json, svg or png"))?;
         put(&mut it.format, Some(format))
     }),
     value("lang", None, "LANG", "language of the text: en (default, or $HAKOBU_LANG) or ja")
+        .words(crate::limits::LANGUAGES)
         .reads(|it, arg| put(&mut it.lang, parse_language(arg)?)),
     value(
         "baseline",

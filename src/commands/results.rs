@@ -3,7 +3,7 @@
 use super::bench::{new_folder, now, report_text, terminal_look};
 use super::report::baseline;
 use super::tool::{carry_out, end_with};
-use crate::cli::{Opt, OptArg, Table, Typed, flag, parts, put, value};
+use crate::cli::{Opt, OptArg, Part, Table, Typed, flag, parts, put, value};
 use crate::files::{or_stdout, write_file};
 use crate::show::{confirmed, output};
 use crate::{environment, exit, names};
@@ -85,6 +85,18 @@ impl ResultsArgs {
     }
 }
 
+/// The subcommands.
+pub static PARTS: &[Part] = &[
+    Part::new("ls", "list the results").with(|_| false),
+    Part::new("show", "show a result as a table")
+        .with(|name| ["no-color", "baseline"].contains(&name)),
+    Part::new("rm", "remove results").with(|name| name == "force"),
+    Part::new("import", "import the JSON of hyperfine or fio")
+        .with(|name| ["output", "name"].contains(&name)),
+    Part::new("export", "write a result as CSV or JSON")
+        .with(|name| ["format", "output"].contains(&name)),
+];
+
 const OPTIONS: &[Opt<ResultsArgs>] = &[
     flag("force", Some('f'), "rm: do not ask").reads(|it, arg| match &mut it.plan {
         ResultsOptions::Remove { force, .. } => put(force, true),
@@ -96,6 +108,7 @@ const OPTIONS: &[Opt<ResultsArgs>] = &[
         "FORMAT",
         "export: csv (a line for each run, the default) or hyperfine (its JSON)",
     )
+    .words(&["csv", "hyperfine"])
     .reads(|it, arg| match &mut it.plan {
         ResultsOptions::Export { format, .. } => match arg.value.to_str() {
             Some("csv") => put(format, ResultsFormat::Csv),

@@ -188,6 +188,7 @@ static ASKED: Group<RmOptions> = titled("When to ask").with(&[
         .sets(|it, _| (it.force, it.ask) = (false, Ask::Once)),
     value("interactive", None, "WHEN", "ask: never, once or always (the default)")
         .takes(Takes::Perhaps("WHEN"))
+        .words(&["never", "once", "always"])
         .reads(|it, arg| {
             it.ask = match arg.value.to_str() {
                 Some("once") => Ask::Once,

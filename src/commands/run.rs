@@ -399,7 +399,7 @@ impl RunState {
 const STEP: Duration = Duration::from_millis(50);
 
 /// Runs a process to its end and returns its standard error. If the run is asked to stop, the process gets SIGTERM
-/// once. It has a session of its own, so that the terminal's Ctrl-C does not reach it as well: a second signal
+/// once. It has a session of its own, so that the terminal's Ctrl-C does not reach it as well: the second Ctrl-C
 /// would end it at once. It may read from the terminal, as it is in no background there. `reads`: it gets standard input.
 ///
 /// # Errors

@@ -1,7 +1,9 @@
 //! `hakobu serve`: S3 servers for tests and measurements, until a signal ends them.
 
 use super::tool::{carry_out, random_key};
-use crate::cli::{Group, Opt, OptArg, Table, Takes, Typed, flag, parts, push, put, titled, value};
+use crate::cli::{
+    Group, Opt, OptArg, Part, Table, Takes, Typed, flag, parts, push, put, titled, value,
+};
 use crate::exit;
 use crate::number::{bytes, grouped, things};
 use crate::show::output;
@@ -61,6 +63,14 @@ pub static TABLE: Table<ServeOptions> = Table {
 };
 
 parts!(ServeOptions {});
+
+/// The servers.
+pub static PARTS: &[Part] = &[
+    Part::new("s3", "serve a directory")
+        .with(|name| NULL.1.iter().all(|option| option.row.name != name)),
+    Part::new("null", "a server that keeps nothing")
+        .with(|name| S3.1.iter().all(|option| option.row.name != name)),
+];
 
 const OPTIONS: &[Opt<ServeOptions>] = &[
     value("listen", None, "ADDR", "host:port; port 0 is a free one (default 127.0.0.1:0)")

@@ -1,16 +1,17 @@
 //! Transfers of a command: signal handlers before, display during, exit code after. The first signal asks the run to end
-//! cleanly, the second one ends the program.
+//! cleanly; a second Ctrl-C, or any signal 5 s later, ends the program.
 
 use crate::show::{Line, Show, ShowOptions, UnfinishedFile, output};
+use crate::textfile::{TextfileArgs, TransferEnd, TransferEnds};
 use crate::{exit, stopped};
 use hakobu_core::error::Fatal;
-use hakobu_sys::process;
+use hakobu_sys::{process, signals};
 use hakobu_transfer::run::{Control, Outcome, Removal, Spec, remove_objects, transfer};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Runs and displays one transfer; `code_of` returns the exit code.
@@ -34,6 +35,10 @@ pub struct Session {
     pub start: Instant,
     /// The time limit of the run was reached.
     expired: Arc<AtomicBool>,
+    /// Where gauges go, and the command that they are of.
+    textfile: (TextfileArgs, &'static str),
+    /// Source and target of the first transfer.
+    ends: OnceLock<TransferEnds>,
 }
 
 impl Session {
@@ -52,6 +57,13 @@ impl Session {
             stop_after(after, &control, &expired);
         }
         let is_list = matches!(wanted.line, Line::List { .. });
+        // What changes nothing says nothing about the transfer.
+        let textfile = if wanted.dry_run { None } else { Some(wanted.textfile.clone()) };
+        let textfile = (textfile.unwrap_or_default(), wanted.command);
+        textfile.0.check().map_err(|message| {
+            output::message(&message);
+            code_of(&outcome_of_fatal(Fatal::new(exit::SYNC_IO, message), start.elapsed()))
+        })?;
         wanted.notes.iter().for_each(|note| output::message(note));
         let told = std::mem::take(&mut wanted.told);
         let show = Show::new(wanted, Arc::clone(&control)).map_err(|message| {
@@ -62,12 +74,14 @@ impl Session {
             code_of(&outcome_of_fatal(Fatal::new(exit::SYNC_IO, message), start.elapsed()))
         })?;
         told.into_iter().for_each(|line| show.tell(format!("{line}\n").into_bytes()));
-        Ok(Session { control, show, is_list, code_of, start, expired })
+        let ends = OnceLock::new();
+        Ok(Session { control, show, is_list, code_of, start, expired, textfile, ends })
     }
 
     /// Runs a transfer. An error before it began is returned as an outcome.
     pub fn run(&self, spec: &Spec) -> Outcome {
         let start = Instant::now();
+        self.ends.get_or_init(|| TransferEnds::of(spec));
         transfer(spec, &self.control, &self.show)
             .unwrap_or_else(|fatal| outcome_of_fatal(fatal, start.elapsed()))
     }
@@ -91,11 +105,26 @@ impl Session {
             false => (self.code_of)(&outcome),
         };
         let complete = self.show.finish(&outcome, code);
-        if complete || code != exit::OK {
-            return code;
+        let code = match complete || code != exit::OK {
+            true => code,
+            // Everything arrived, but writing the log failed.
+            false => self.code_of_output(outcome.took),
+        };
+        let (textfile, command) = &self.textfile;
+        let (took, totals) = (outcome.took, outcome.totals);
+        let end = TransferEnd { code, stopped: outcome.stopped, took, totals };
+        match textfile.write(command, self.ends.get(), end) {
+            Ok(()) => code,
+            Err(message) => {
+                output::message(&message);
+                if code == exit::OK { self.code_of_output(took) } else { code }
+            }
         }
-        // Everything arrived, but writing the log failed.
-        (self.code_of)(&outcome_of_fatal(Fatal::new(exit::SYNC_IO, ""), outcome.took))
+    }
+
+    /// Returns the exit code of a run whose work is done, but whose log or gauges could not be written.
+    fn code_of_output(&self, took: Duration) -> u8 {
+        (self.code_of)(&outcome_of_fatal(Fatal::new(exit::SYNC_IO, ""), took))
     }
 }
 
@@ -117,24 +146,10 @@ pub fn outcome_of_fatal(fatal: Fatal, took: Duration) -> Outcome {
     Outcome { took, fatal: Some(fatal), ..Outcome::default() }
 }
 
-/// Merges the outcomes of two runs.
-pub fn merge_outcomes(mut first: Outcome, second: Outcome) -> Outcome {
-    first.totals += second.totals;
-    Outcome {
-        totals: first.totals,
-        took: first.took + second.took,
-        jobs: first.jobs.max(second.jobs),
-        stopped: first.stopped || second.stopped,
-        fatal: first.fatal.or(second.fatal),
-        requests: first.requests + second.requests,
-        traffic: first.traffic.or(second.traffic),
-        findings: if second.took > first.took { second.findings } else { first.findings },
-    }
-}
-
-/// Makes signals stop the run of `control`; a second one ends the program with the exit code `at_once`, the command's
-/// own for an interrupted run. Handlers only read and set its flag: a thread that waits for signals would slow down
-/// every growth of the descriptor table. If the system refuses to install them, a message says that signals will end
+/// Makes signals stop the run of `control`. A second SIGINT, or any signal 5 s after the first, ends the program with the
+/// exit code `at_once`, the command's own for an interrupted run; until then SIGTERM and SIGHUP repeat the first one.
+/// Handlers only read and set flags: a thread that waits for signals would slow down every growth of the descriptor
+/// table. If the system refuses to install them, a message says that signals will end
 /// `what` at once.
 pub fn stop_on_signals(control: &Control, at_once: u8, what: &str) {
     if let Err(error) = register_handlers(control, at_once) {
@@ -143,13 +158,13 @@ pub fn stop_on_signals(control: &Control, at_once: u8, what: &str) {
 }
 
 fn register_handlers(control: &Control, at_once: u8) -> io::Result<()> {
+    let state = Arc::default();
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         // A signal that nohup(1) or a shell without job control ignores stays ignored.
         if process::ignores_signal(signal) {
             continue;
         }
-        flag::register_conditional_shutdown(signal, i32::from(at_once), control.flag())?;
-        flag::register(signal, control.flag())?;
+        signals::end_by(signal, at_once, &state, control.flag())?;
         flag::register(signal, stopped::flag())?;
     }
     Ok(())

@@ -16,7 +16,7 @@ use crate::limits::LimitArgs;
 use crate::objects::{Concerned, ObjectArgs};
 use crate::show::escape::Escape;
 use crate::show::{Line, ShowOptions, output};
-use crate::{exit, names, owner};
+use crate::{exit, names, owner, textfile};
 use hakobu_core::error::{Fatal, quoted};
 use hakobu_core::event::Remarks;
 use hakobu_core::unit::Jobs;
@@ -47,6 +47,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
         Ok((spec, wanted, args)) => cluster::submit::sync_cluster(&arguments, spec, wanted, &args),
         Err(refused) => refuse(refused, exit::SYNC_USAGE),
     };
+    textfile::settle(code);
     code.into()
 }
 
@@ -314,7 +315,12 @@ impl SyncArgs {
         self.check_remote()?;
         let files_from = self.listed(&links)?;
         self.show(concerned);
+        self.wanted.check_manifest().map_err(usage)?;
         let (remarks, digest) = (self.remarks(concerned), self.digest(typed, concerned)?);
+        self.wanted.digest = digest.map(|digest| match digest {
+            Digest::Xxh128 => "XXH128",
+            Digest::Md5 => "MD5",
+        });
         let relative = self.relative.unwrap_or(files_from.is_some());
         if self.ordered && limits.jobs != Jobs::Fixed(1) {
             self.without.push(("--no-inc-recursive".into(), UNORDERED));
@@ -330,7 +336,7 @@ impl SyncArgs {
             ordered: self.ordered,
             files_from,
             items: self.wanted.items(),
-            items_unchanged: self.wanted.unchanged,
+            items_unchanged: self.wanted.items_unchanged(),
             remarks,
             digest,
             mkpath: self.mkpath,
@@ -534,6 +540,12 @@ impl SyncArgs {
                     .into(),
             ));
         }
+        if self.wanted.manifest.is_some() && !self.cluster.is_alone() {
+            // Each of them sees a part of the entries.
+            let message =
+                "--manifest is not supported for a transfer by many machines (--cluster, --run)";
+            return Err(usage(message.into()));
+        }
         Ok(())
     }
 
@@ -645,6 +657,7 @@ impl SyncArgs {
         (wanted.explain, wanted.proves) = (self.limits.explain, self.limits.prove);
         wanted.priority = self.limits.priority;
         wanted.language = self.limits.language;
+        wanted.textfile = self.limits.textfile.clone();
         wanted.unchanged = self.itemize > 1 || verbosity > 1;
         // rsync prints names with `--progress`. On a terminal the bar shows it instead.
         let hushed = wanted.quiet || wanted.json || self.policy.list_only;

@@ -8,6 +8,7 @@ use crate::show::escape::Escape;
 use crate::show::json::{failure, operation_word};
 use crate::show::output::{self, Output};
 use crate::show::screen;
+use crate::textfile;
 use hakobu_core::error::{Cause, Operation, quoted};
 use hakobu_s3::{Client, Error, RequestCounts, S3Session, with_session};
 use hakobu_transfer::location::{S3Url, s3_path};
@@ -36,11 +37,12 @@ pub fn carry_out<P>(
         note.iter().for_each(|note| output::message(note));
         Ok(plan)
     });
-    match planned {
+    let code = match planned {
         Ok(plan) => work(plan).unwrap_or_else(|message| end_with(exit::FAILURE, &message)),
         Err(refused) => refuse(refused, exit::USAGE),
-    }
-    .into()
+    };
+    textfile::settle(code);
+    code.into()
 }
 
 /// Prints the reason that a command does not start, and returns its exit code.

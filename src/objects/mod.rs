@@ -9,13 +9,15 @@ pub use options::{
 
 use crate::cli::parts;
 use hakobu_core::error::quoted;
-use hakobu_s3::{AccessPoint, CustomerKey, Settings};
+use hakobu_s3::{AccessPoint, Addressing, CustomerKey, Settings};
 use hakobu_transfer::location::{Location, S3Url, Sources};
 use hakobu_transfer::object::ObjectOptions;
 use hakobu_transfer::policy::Policy;
 use hakobu_transfer::run::Objects;
 use http::{HeaderName, HeaderValue};
 use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::time::Duration;
 
 /// Settings of one side.
 #[derive(Clone, Debug, Default)]
@@ -97,7 +99,9 @@ impl ObjectArgs {
             raw: self.raw,
             flatten: self.flatten,
             expected: None,
+            manifests: None,
             inventory: None,
+            target_inventory: None,
         })
     }
 
@@ -212,6 +216,75 @@ impl ObjectArgs {
         }
         Ok(())
     }
+}
+
+/// Makes the paths of settings absolute, for processes that run in other directories.
+pub fn absolute(settings: Settings) -> Settings {
+    let whole = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
+    Settings {
+        credentials_file: settings.credentials_file.map(whole),
+        ca_bundle: settings.ca_bundle.map(whole),
+        ..settings
+    }
+}
+
+/// Returns settings as options of [`STORE`], for another process. Keys are not among them: each machine has its own
+/// credentials.
+pub fn store_words(settings: &Settings) -> Vec<OsString> {
+    let Settings {
+        endpoint_url,
+        region,
+        profile,
+        credentials_file,
+        no_sign_request,
+        request_payer,
+        list_objects_v1,
+        no_verify_ssl,
+        ca_bundle,
+        addressing,
+        attempts_max,
+        connect_timeout,
+        read_timeout,
+        // Secrets, and options of how objects are written.
+        credentials: _,
+        customer_key: _,
+        algorithm: _,
+        unsigned_payload: _,
+    } = settings;
+    let style = match addressing {
+        Addressing::Auto => None,
+        Addressing::Path => Some("path"),
+        Addressing::Virtual => Some("virtual"),
+    };
+    let text = |text: &Option<String>| text.clone().map(OsString::from);
+    let path = |path: &Option<PathBuf>| path.clone().map(OsString::from);
+    let seconds =
+        |limit: &Option<Duration>| limit.map(|limit| limit.as_secs_f64().to_string().into());
+    let retries = attempts_max.map(|attempts| attempts.saturating_sub(1).to_string().into());
+    let values: [(&str, Option<OsString>); 9] = [
+        ("endpoint-url", text(endpoint_url)),
+        ("profile", text(profile)),
+        ("region", text(region)),
+        ("credentials-file", path(credentials_file)),
+        ("retry-count", retries),
+        ("ca-bundle", path(ca_bundle)),
+        ("addressing-style", style.map(OsString::from)),
+        ("cli-read-timeout", seconds(read_timeout)),
+        ("cli-connect-timeout", seconds(connect_timeout)),
+    ];
+    let flags = [
+        ("no-sign-request", *no_sign_request),
+        ("request-payer", *request_payer),
+        ("use-list-objects-v1", *list_objects_v1),
+        ("no-verify-ssl", *no_verify_ssl),
+    ];
+    let values = values.into_iter().filter_map(|(name, value)| {
+        let mut word = OsString::from(format!("--{name}="));
+        word.push(value?);
+        Some(word)
+    });
+    let flags = flags.into_iter().filter(|(_, on)| *on).map(|(name, _)| format!("--{name}").into());
+    values.chain(flags).collect()
 }
 
 /// Sides of a transfer that are in S3.
@@ -399,6 +472,28 @@ mod tests {
         };
         assert_eq!(shown(&objects.source), "http://both here p");
         assert_eq!(shown(&objects.target), "http://target there p");
+    }
+
+    /// Another process reads from the words what this one has read.
+    #[test]
+    fn settings_become_options_again() {
+        let line = "--endpoint-url=http://h:1/p --profile=p --region=r --credentials-file=/c --retry-count=0 \
+                    --ca-bundle=/b --addressing-style=path --cli-read-timeout=0 --cli-connect-timeout=2.5 \
+                    --no-sign-request --request-payer --use-list-objects-v1 --no-verify-ssl";
+        let settings = args(line).unwrap().settings();
+        let words: Vec<String> =
+            store_words(&settings).iter().map(|word| word.to_str().unwrap().to_owned()).collect();
+        assert_eq!(words.len(), 13, "an option of the store is not passed on: {words:?}");
+        assert_eq!(STORE.1.len(), 13, "an option of the store is not in this test");
+        let again = args(&words.join(" ")).unwrap().settings();
+        assert_eq!(again, settings);
+        assert!(store_words(&Settings::default()).is_empty());
+        let secret = args(&format!("--sse-c --sse-c-key={}", "k".repeat(32))).unwrap().settings();
+        assert!(store_words(&secret).is_empty());
+        let relative = absolute(args("--ca-bundle=b --credentials-file=c").unwrap().settings());
+        let here = std::env::current_dir().unwrap();
+        assert_eq!(relative.ca_bundle, Some(here.join("b")));
+        assert_eq!(relative.credentials_file, Some(here.join("c")));
     }
 
     #[test]

@@ -68,8 +68,9 @@ pub static STORE: Group<ObjectArgs> = titled(STORE_GROUP).with(&[
         .sets(|asked, on| asked.common.no_verify_ssl = on),
     value("ca-bundle", "FILE", "certificates (PEM) to trust instead of the system's")
         .reads(|asked, arg| put(&mut asked.common.ca_bundle, Some(arg.path()))),
-    value("addressing-style", "STYLE", "how URLs name the bucket: auto, path, virtual").reads(
-        |asked, arg| {
+    value("addressing-style", "STYLE", "how URLs name the bucket: auto, path, virtual")
+        .words(&["auto", "path", "virtual"])
+        .reads(|asked, arg| {
             let style = match &*text(arg)? {
                 "auto" => Addressing::Auto,
                 "path" => Addressing::Path,
@@ -77,8 +78,7 @@ pub static STORE: Group<ObjectArgs> = titled(STORE_GROUP).with(&[
                 _ => return Err(arg.refuse("none of auto, path, virtual")),
             };
             put(&mut asked.common.addressing, style)
-        },
-    ),
+        }),
     value("cli-read-timeout", "S", "read timeout in seconds (default 20; 0: none)")
         .alias(&["read-timeout"])
         .reads(|asked, arg| put(&mut asked.common.read_timeout, Some(timeout(arg)?))),
@@ -136,6 +136,17 @@ pub static STAT: Group<ObjectArgs> =
 /// Properties of written objects.
 pub static WRITE: Group<ObjectArgs> = titled(WRITE_GROUP).with(&[
     value("storage-class", "CLASS", "storage class: STANDARD, STANDARD_IA, GLACIER, ...")
+        .words(&[
+            "STANDARD",
+            "STANDARD_IA",
+            "ONEZONE_IA",
+            "INTELLIGENT_TIERING",
+            "GLACIER_IR",
+            "GLACIER",
+            "DEEP_ARCHIVE",
+            "REDUCED_REDUNDANCY",
+            "EXPRESS_ONEZONE",
+        ])
         .reads(|asked, arg| asked.header(arg, HeaderName::from_static("x-amz-storage-class"))),
     value("sse", "HOW", "server-side encryption: AES256 (default), aws:kms, aws:kms:dsse")
         .takes(Takes::PerhapsOneOf("HOW", SSE))
@@ -147,6 +158,14 @@ pub static WRITE: Group<ObjectArgs> = titled(WRITE_GROUP).with(&[
     value("sse-kms-key-id", "KEY", "KMS key (implies aws:kms)")
         .reads(|asked, arg| put(&mut asked.kms_key, Some(text(arg)?))),
     value("acl", "ACL", "canned ACL: private, public-read, ...")
+        .words(&[
+            "private",
+            "public-read",
+            "public-read-write",
+            "authenticated-read",
+            "bucket-owner-read",
+            "bucket-owner-full-control",
+        ])
         .reads(|asked, arg| asked.header(arg, HeaderName::from_static("x-amz-acl"))),
     value("grants", "WHO", "grant read, readacl, writeacl or full, such as read=id=X,full=uri=Y")
         .takes(Takes::Values("WHO"))
@@ -200,6 +219,7 @@ pub static WRITE: Group<ObjectArgs> = titled(WRITE_GROUP).with(&[
         },
     ),
     value("checksum-algorithm", "NAME", "CRC64NVME (default), CRC32C, CRC32, SHA256, SHA1, MD5")
+        .words(&["CRC64NVME", "CRC32C", "CRC32", "SHA256", "SHA1", "MD5"])
         .reads(|asked, arg| {
             let algorithm = Algorithm::parse(&text(arg)?)
                 .ok_or_else(|| arg.refuse("none of CRC64NVME, CRC32C, CRC32, SHA256, SHA1, MD5"))?;
@@ -239,6 +259,7 @@ static SSE_C_COPY: Group<ObjectArgs> = titled(STORE_GROUP).with(&[
 /// Further options of transfers.
 static MOVE: Group<ObjectArgs> = titled(WRITE_GROUP).with(&[
     value("metadata-directive", "WHAT", "copies inside S3: keep metadata (COPY) or REPLACE it")
+        .words(&["COPY", "REPLACE"])
         .reads(|asked, arg| match &*text(arg)?.to_ascii_uppercase() {
             "COPY" => put(&mut asked.options.replace_metadata, false),
             "REPLACE" => put(&mut asked.options.replace_metadata, true),
@@ -270,6 +291,7 @@ pub static CASES: Group<ObjectArgs> = titled(STORE_GROUP).with(&[value(
     "WHAT",
     "names that differ only in case, in a target that ignores case: error (default), skip, warn, ignore",
 )
+.words(&["error", "skip", "warn", "ignore"])
 .reads(|asked, arg| {
     let what = match arg.value.to_str() {
         Some("error") => CaseConflict::Error,

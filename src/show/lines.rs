@@ -587,6 +587,7 @@ pub(super) mod tests {
             mtime_s: 1_790_000_000,
             meta: &META,
             digest: None,
+            checksum: None,
         }
     }
 

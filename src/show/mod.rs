@@ -4,6 +4,7 @@
 pub mod escape;
 pub mod json;
 pub mod lines;
+mod manifest;
 pub mod output;
 mod pace;
 pub mod problems;
@@ -14,6 +15,7 @@ pub mod verdict;
 
 use crate::limits::Priority;
 use crate::number::{self, Digits};
+use crate::textfile::TextfileArgs;
 use escape::Escape;
 use hakobu_core::error::{Cause, ErrorClass, Problem, cannot, quoted};
 use hakobu_core::event::{Event, Item, Listener, Remark};
@@ -23,6 +25,7 @@ use hakobu_sys::paths::Links;
 use hakobu_transfer::run::{Control, Layout, Outcome, Spec};
 use jiff::tz::TimeZone;
 use lines::OutFormat;
+use manifest::Manifest;
 use output::Output;
 use parking_lot::Mutex;
 use progress::{Progress, ProgressForm};
@@ -174,6 +177,8 @@ pub struct ShowOptions {
     pub proves: bool,
     /// Language of the verdict (`--lang`).
     pub language: Language,
+    /// Gauges at the end (`--textfile`).
+    pub textfile: TextfileArgs,
     /// Print the totals at the end, also without a terminal.
     pub totals: bool,
     /// `--progress`, `--no-progress`, or neither.
@@ -196,6 +201,10 @@ pub struct ShowOptions {
     pub log_file: Option<OsString>,
     /// `--joblog`.
     pub joblog: Option<OsString>,
+    /// `--manifest`; `-` is standard output.
+    pub manifest: Option<OsString>,
+    /// Algorithm of the digests of entries, as manifests name it.
+    pub digest: Option<&'static str>,
     /// Symlinks allowed in the paths of these files.
     pub links: Links,
     /// `--out-format`.
@@ -217,7 +226,36 @@ impl ShowOptions {
 
     /// Returns whether any output requires items; see `Spec::items`.
     pub fn items(&self) -> bool {
-        self.line != Line::None || self.log_file.is_some() || self.joblog.is_some()
+        let files = [&self.log_file, &self.joblog, &self.manifest];
+        self.line != Line::None || files.into_iter().any(Option::is_some)
+    }
+
+    /// Returns whether any output requires items of unchanged entries; see `Spec::items_unchanged`.
+    pub fn items_unchanged(&self) -> bool {
+        self.unchanged || self.manifest.is_some()
+    }
+
+    /// Checks that a manifest on standard output is alone there.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn check_manifest(&self) -> Result<(), String> {
+        let mixes = [
+            (self.json, "--json"),
+            (self.stats, "--stats"),
+            (self.stat, "--stat"),
+            (self.whole || self.transfers, "--progress"),
+            (
+                self.ending || self.line != Line::None,
+                "-v, -i, -n and other options that print entries",
+            ),
+        ];
+        match mixes.iter().find(|(is_on, _)| *is_on) {
+            Some((_, option)) if self.manifest.as_ref().is_some_and(|path| path == "-") => Err(
+                format!("--manifest=- cannot be used with {option}: both write to standard output"),
+            ),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -229,6 +267,8 @@ pub struct Show {
     stdout: Arc<Output>,
     log: Option<Output>,
     joblog: Option<Output>,
+    /// The manifest, and its file unless that is standard output.
+    manifest: Option<(Manifest, Option<Output>)>,
     seq: AtomicU64,
     /// Number of lines of progress of single files.
     transfers: AtomicU64,
@@ -254,6 +294,9 @@ impl Show {
         };
         let log = open(&wanted.log_file, true)?;
         let joblog = open(&wanted.joblog, false)?;
+        let named = wanted.manifest.clone().filter(|path| path != "-");
+        let file = open(&named, false)?;
+        let manifest = wanted.manifest.is_some().then(|| (Manifest::default(), file));
         if let Some(joblog) = &joblog {
             joblog.write(lines::JOBLOG_HEADER);
         }
@@ -283,6 +326,7 @@ impl Show {
             stdout,
             log,
             joblog,
+            manifest,
             seq: AtomicU64::new(0),
             transfers: AtomicU64::new(0),
             progress,
@@ -309,6 +353,11 @@ impl Show {
     /// Reports a rename by mv, for which no engine sends an event.
     pub fn renamed(&self, from: &Path, to: &Path, backup: Option<&Path>) {
         let mut out = Vec::new();
+        if let Some((manifest, file)) = &self.manifest {
+            manifest.push_rename(from, to, &mut out);
+            file.as_ref().unwrap_or(&self.stdout).write(&out);
+            out.clear();
+        }
         match self.wanted.line {
             Line::Arrow(_) => lines::push_renamed(from, to, backup, &mut out),
             Line::Json => json::push_rename(from, to, backup, &mut out),
@@ -319,6 +368,17 @@ impl Show {
 
     fn item(&self, item: &Item<'_>) {
         let mut out = Vec::with_capacity(128);
+        if let Some((manifest, file)) = &self.manifest {
+            manifest.push_item(item, self.wanted.digest, &mut out);
+            file.as_ref().unwrap_or(&self.stdout).write(&out);
+            out.clear();
+        }
+        let change = &item.change;
+        // Only the manifest asked for it.
+        let is_unasked = self.manifest.is_some() && !self.wanted.unchanged && !change.any();
+        if change.left_out || is_unasked && !change.beside {
+            return;
+        }
         let is_silent = item.change.is_as_beside() && !self.wanted.unchanged;
         match self.wanted.line {
             Line::None => {}
@@ -411,6 +471,11 @@ impl Show {
         if self.shows(problem) {
             let mut groups = self.problems.lock();
             groups.add(problem, self.escape);
+        }
+        if let Some((manifest, file)) = &self.manifest {
+            let mut line = Vec::with_capacity(128);
+            manifest.push_problem(problem, &mut line);
+            file.as_ref().unwrap_or(&self.stdout).write(&line);
         }
         let prints_now = self.wanted.problems && self.shows(problem);
         if !(prints_now || self.wanted.json || self.log.is_some() || self.joblog.is_some()) {
@@ -510,6 +575,18 @@ impl Show {
             let summary = json::Summary::new(self.wanted.command, outcome, &used, exit_code);
             self.stdout.write(&json::line(&summary));
         }
+        if let Some((manifest, file)) = &self.manifest {
+            let end = manifest::End {
+                command: self.wanted.command,
+                dry_run: self.wanted.dry_run,
+                stopped: outcome.stopped,
+                bytes: outcome.totals.bytes,
+                exit_code,
+            };
+            let mut line = Vec::with_capacity(256);
+            manifest.push_end(&end, &mut line);
+            file.as_ref().unwrap_or(&self.stdout).write(&line);
+        }
         self.close()
     }
 
@@ -579,8 +656,10 @@ impl Show {
 
     fn close(&self) -> bool {
         let mut complete = true;
+        let manifest = self.manifest.as_ref().map(|(_, file)| file.as_ref());
         let outputs = [
             (Some(&*self.stdout), "standard output".to_owned()),
+            (manifest.flatten(), shown(&self.wanted.manifest)),
             (self.log.as_ref(), shown(&self.wanted.log_file)),
             (self.joblog.as_ref(), shown(&self.wanted.joblog)),
         ];
@@ -591,7 +670,12 @@ impl Show {
                 complete = false;
             }
         }
-        complete
+        // Of a manifest, a reader that went away has not read all.
+        let lost = manifest.is_some_and(|file| file.unwrap_or(&self.stdout).is_broken());
+        if lost && complete {
+            output::message("cannot write the manifest: its reader is gone");
+        }
+        complete && !lost
     }
 }
 
@@ -614,7 +698,7 @@ impl Listener for Show {
             }
             Event::Item(item) => self.item(item),
             // Plans are written elsewhere.
-            Event::Planned(_) => {}
+            Event::Planned(_) | Event::Limited(_) => {}
             Event::Problem(problem) => self.problem(problem),
             Event::Remark(remark) => self.remark(remark),
             Event::Warning(text) => {
@@ -675,6 +759,24 @@ mod tests {
         assert!(!none.items());
         assert!(ShowOptions { line: Line::Name { all: false }, ..none.clone() }.items());
         assert!(ShowOptions { joblog: Some("x".into()), ..none.clone() }.items());
-        assert!(ShowOptions { log_file: Some("x".into()), ..none }.items());
+        assert!(ShowOptions { log_file: Some("x".into()), ..none.clone() }.items());
+        let manifest = ShowOptions { manifest: Some("x".into()), ..none.clone() };
+        assert!(manifest.items() && manifest.items_unchanged() && !none.items_unchanged());
+    }
+
+    #[test]
+    fn a_manifest_is_alone_on_standard_output() {
+        let none = ShowOptions { manifest: Some("-".into()), ..ShowOptions::default() };
+        assert_eq!(none.check_manifest(), Ok(()));
+        let file = ShowOptions { manifest: Some("./-".into()), json: true, ..none.clone() };
+        assert_eq!(file.check_manifest(), Ok(()));
+        for mixed in [
+            ShowOptions { json: true, ..none.clone() },
+            ShowOptions { stats: true, ..none.clone() },
+            ShowOptions { line: Line::Itemized, ..none.clone() },
+            ShowOptions { whole: true, ..none.clone() },
+        ] {
+            assert!(mixed.check_manifest().is_err(), "{mixed:?}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// Floors of the transfer crate, the lowest first: a room imports from floors below its own only.
 const FLOORS: &[&[&str]] = &[
     &["location", "journal"],
-    &["failure"],
+    &["failure", "manifest"],
     &["policy"],
     &["publish", "compare"],
     &["local"],

@@ -2,6 +2,7 @@
 //! atomically: a file appears complete or not at all.
 
 use bytes::{Bytes, BytesMut};
+use futures_util::{StreamExt, TryStreamExt, stream};
 use hakobu_core::error::{Fatal, cannot, quoted};
 use hakobu_s3::ops::{GetOptions, ListQuery, ObjectPages, delete_object, get_object, put_object};
 use hakobu_s3::{Checksum, Client, Error, ErrorKind, S3Session, Settings, with_session};
@@ -21,6 +22,7 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
+use std::time::{Duration, SystemTime};
 
 /// Failure of an operation on the run folder, or reason why a worker ended early or a plan cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,11 +95,18 @@ pub trait RunFolder: Send + Sync {
     /// Reads a file; `None` where there is none.
     fn read(&self, name: &str) -> Result<Option<Vec<u8>>, RunError>;
 
+    /// Reads files, concurrently where that is faster; `None` where there is none, in the order of the names.
+    fn read_all(&self, names: &[String]) -> Result<Vec<Option<Vec<u8>>>, RunError>;
+
     /// Names in a folder of the run folder, in no order; none where it does not exist.
     fn names(&self, folder: &str) -> Result<Vec<String>, RunError>;
 
     /// The next names after `after` in byte order, as many as one request returns; all names where that costs as much.
     fn names_after(&self, folder: &str, after: &str) -> Result<Vec<String>, RunError>;
+
+    /// Names in a folder and the time since each was written, by the clock of the folder's server: clocks of two machines
+    /// are not compared.
+    fn ages(&self, folder: &str) -> Result<Vec<(String, Duration)>, RunError>;
 
     /// Removes a file; one that is not there is no failure.
     fn remove(&self, name: &str) -> Result<(), RunError>;
@@ -183,6 +192,17 @@ impl LocalFolder {
         }
     }
 
+    /// Returns the time of the file system, which may be another machine's: that of a file that is made for it.
+    fn now(&self) -> SystemTime {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let probe = self.path.join(format!(".{}-{number:x}", self.me));
+        let made =
+            file::write_temporary(&probe, b"").and_then(|()| fs::metadata(&probe)?.modified());
+        drop(fs::remove_file(&probe));
+        // A folder that cannot be written to is most likely one of this machine.
+        made.unwrap_or_else(|_| SystemTime::now())
+    }
+
     /// Writes a file under a temporary name beside its place.
     fn draft(&self, name: &str, content: &[u8]) -> Result<(PathBuf, PathBuf), RunError> {
         let path = self.place(name)?;
@@ -245,6 +265,10 @@ impl RunFolder for LocalFolder {
         }
     }
 
+    fn read_all(&self, names: &[String]) -> Result<Vec<Option<Vec<u8>>>, RunError> {
+        names.iter().map(|name| self.read(name)).collect()
+    }
+
     fn names(&self, folder: &str) -> Result<Vec<String>, RunError> {
         let path = self.place(folder)?;
         let list = || {
@@ -263,6 +287,19 @@ impl RunFolder for LocalFolder {
 
     fn names_after(&self, folder: &str, _: &str) -> Result<Vec<String>, RunError> {
         self.names(folder)
+    }
+
+    fn ages(&self, folder: &str) -> Result<Vec<(String, Duration)>, RunError> {
+        let names = self.names(folder)?;
+        let now = self.now();
+        let age = |name: String| {
+            let written =
+                fs::metadata(self.path.join(folder).join(&name)).and_then(|m| m.modified());
+            // One that is gone meanwhile has no age.
+            let written = written.ok()?;
+            Some((name, now.duration_since(written).unwrap_or_default()))
+        };
+        Ok(names.into_iter().filter_map(age).collect())
     }
 
     fn remove(&self, name: &str) -> Result<(), RunError> {
@@ -305,6 +342,8 @@ fn io_error(verb: &str, path: &Path, error: io::Error) -> RunError {
 
 /// The largest file that is read: a plan of a million shards takes less.
 const BYTES_MAX: u64 = 1 << 30;
+/// Files that are read at the same time.
+const READS_MAX: usize = 64;
 
 /// Work for the thread that owns the client; it sends its result itself.
 type Job = Box<dyn for<'c> FnOnce(&'c Client, &'c str) -> Working<'c> + Send>;
@@ -463,12 +502,46 @@ impl RunFolder for BucketFolder {
         })
     }
 
+    fn read_all(&self, names: &[String]) -> Result<Vec<Option<Vec<u8>>>, RunError> {
+        let keys: Vec<Vec<u8>> = names.iter().map(|name| self.key(name)).collect();
+        let shown = names.first().cloned().unwrap_or_default();
+        self.ask("read", &shown, async move |client, bucket| {
+            let reads = keys.iter().map(async |key| match get(client, bucket, key).await {
+                Ok(content) => Ok(Some(content)),
+                Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
+                Err(error) => Err(error),
+            });
+            stream::iter(reads).buffered(READS_MAX).try_collect().await
+        })
+    }
+
     fn names(&self, folder: &str) -> Result<Vec<String>, RunError> {
         self.list(folder, None)
     }
 
     fn names_after(&self, folder: &str, after: &str) -> Result<Vec<String>, RunError> {
         self.list(folder, Some(after))
+    }
+
+    fn ages(&self, folder: &str) -> Result<Vec<(String, Duration)>, RunError> {
+        let prefix = self.key(&format!("{folder}/"));
+        self.ask("list", folder, async move |client, bucket| {
+            let query = ListQuery { prefix: prefix.clone(), ..ListQuery::default() };
+            let mut pages = ObjectPages::new(query);
+            let mut written = Vec::new();
+            while let Some(page) = pages.next(client, bucket).await? {
+                for object in page.objects {
+                    let name = object.key.strip_prefix(&*prefix).map(<[u8]>::to_vec);
+                    let name = name.and_then(|name| String::from_utf8(name).ok());
+                    written.extend(name.map(|name| (name, object.mtime.s)));
+                }
+            }
+            let ahead_s = client.session().clock_ahead_s();
+            let here = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            let now_s = i64::try_from(here.as_secs()).unwrap_or(i64::MAX).saturating_add(ahead_s);
+            let age = |s: i64| Duration::from_secs(now_s.saturating_sub(s).max(0).unsigned_abs());
+            Ok(written.into_iter().map(|(name, s)| (name, age(s))).collect())
+        })
     }
 
     fn remove(&self, name: &str) -> Result<(), RunError> {

@@ -1,20 +1,29 @@
-//! Making a plan: an ordinary dry run decides, and what it would do is written into shards while it goes on, by all of
-//! its threads. Memory does not grow with the number of entries.
+//! Making a plan: the names of a transfer are cut into ranges, which workers list while others move already; where it has
+//! few names, or cannot be cut, the plan lists both ends itself. Either way an ordinary dry run decides, and what it would
+//! do is written into shards while it goes on, by all of its threads. Memory does not grow with the number of entries.
 
 use crate::folder::{self, RunError, RunFolder};
-use crate::plan::{BEGUN, ClusterPlan, EndDirectory, FORMAT, PLAN, Shard, ShardFile, number_text};
+use crate::plan::{
+    BEGUN, ClusterPlan, EndDirectory, FORMAT, LISTINGS_MAX, PLAN, Phase, Shard, ShardFile,
+    number_text, range_text,
+};
+use crate::ranges::{RangeEnd, RangePart};
 use crate::shard::{self, ShardFrame};
+use crate::submitted::NOT_LISTED;
+use crate::worker::{ProblemCounts, count_problems, describe};
 use hakobu_core::control::Control;
 use hakobu_core::error::Fatal;
 use hakobu_core::event::{Change, EntryPaths, Event, Item, Listener, Planned};
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_transfer::journal;
 use hakobu_transfer::location::Location;
+use hakobu_transfer::plan::{Cuts, can_be_cut};
 use hakobu_transfer::policy::{Append, Basis, Delete, MissingArgs};
-use hakobu_transfer::run::{Outcome, Spec, transfer};
+use hakobu_transfer::run::{Outcome, Spec, cut, transfer};
 use parking_lot::Mutex;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 /// Shards that are filled at the same time: threads of the dry run share them.
 const OPEN_MAX: usize = 16;
@@ -38,6 +47,15 @@ const COST_MAX: u64 = 16 << 30;
 const FOLDER_END: u64 = 4;
 /// The most entries of a shard: a worker holds their names.
 const ENTRIES_MAX: u64 = 100_000;
+/// Ranges for each worker that is expected: workers list at different speeds, and ranges differ in their names.
+const RANGES_PER_WORKER: u64 = 8;
+/// The fewest names of a range, as far as samples tell: each range costs a claim and a result.
+const RANGE_NAMES_MIN: u64 = 4000;
+/// The most ranges: numbers of shards have room for more.
+const RANGES_MAX: u64 = 1 << 16;
+/// Shards of a range that are announced together, and the time after which fewer of them are: others can take them.
+const PART_SHARDS: usize = 64;
+const PART_AFTER: Duration = Duration::from_secs(1);
 
 /// A plan to make.
 pub struct PlanRequest<'a> {
@@ -57,6 +75,8 @@ pub struct PlanRequest<'a> {
     pub ends: Vec<EndDirectory>,
     /// Both ends are local paths.
     pub local: bool,
+    /// Run folder of an earlier run of the same ends, encoded.
+    pub previous: Option<String>,
 }
 
 /// Refuses options that two workers on one shard would make unsafe, and those that are not for one
@@ -113,62 +133,259 @@ pub fn plan(
         let message = format!("cannot plan into {}: it holds {what}\n{hint}", folder.shown());
         return Err(Fatal::new(1, message));
     }
-    let PlanRequest { spec, workers, shard_bytes, local, .. } = &request;
-    let sizes = (*workers, *shard_bytes);
-    let planner = Planner::new((folder, control, listener), spec, sizes, *local);
-    let made = make(&planner, request, id, control);
+    let made = make(request, id, folder, control, listener);
     if made.is_err() {
         // Report the failure that led here.
-        planner.remove_files();
         drop(folder.remove(BEGUN));
     }
     made
 }
 
+/// Number of ranges of a plan with so many names.
+pub(crate) fn range_count(names: u64, workers: u64) -> u64 {
+    (names / RANGE_NAMES_MIN).min(ranges_max(workers)).max(1)
+}
+
+fn ranges_max(workers: u64) -> u64 {
+    workers.max(1).saturating_mul(RANGES_PER_WORKER).min(RANGES_MAX)
+}
+
+/// Ranges to cut a transfer into; `None` where the plan lists both ends itself: the names cannot be cut, or are few.
+fn cuts(
+    request: &PlanRequest<'_>,
+    control: &Control,
+    listener: &dyn Listener,
+) -> Result<Option<Cuts>, Fatal> {
+    // The rows of an inventory are read in order, by one reader.
+    let objects = &request.spec.objects;
+    let is_listed = objects.inventory.is_some() || objects.target_inventory.is_some();
+    // Deletions are counted by collect, which removes all of them.
+    let mut spec = request.spec.clone();
+    spec.policy.max_delete = None;
+    if can_be_cut(&spec).is_err() || is_listed {
+        return Ok(None);
+    }
+    let cuts = cut(&spec, control, listener, ranges_max(request.workers) as usize)?;
+    let ranges = cuts.points.len() as u64 + 1;
+    let wanted = range_count(cuts.names, request.workers);
+    if cuts.whole || ranges < 2 || wanted < 2 {
+        return Ok(None);
+    }
+    // Neighbours are joined.
+    let every = ranges.div_ceil(wanted);
+    let points = cuts.points.iter().enumerate();
+    let kept = points.filter(|(at, _)| (*at as u64 + 1).is_multiple_of(every));
+    let points = kept.map(|(_, point)| point.clone()).collect();
+    Ok(Some(Cuts { points, ..cuts }))
+}
+
 fn make(
-    planner: &Planner<'_>,
     request: PlanRequest<'_>,
     id: String,
+    folder: &dyn RunFolder,
     control: &Control,
+    listener: &dyn Listener,
 ) -> Result<(ClusterPlan, Outcome), Fatal> {
-    let PlanRequest { mut spec, words, folder, version, ends, local, .. } = request;
-    spec.policy.dry_run = true;
-    spec.policy.delete = Delete::No;
-    spec.check_space = false;
-    (spec.items, spec.items_unchanged, spec.plans) = (false, false, true);
-    let outcome = transfer(&spec, control, planner);
-    if let Some(error) = planner.failed.lock().take() {
-        return Err(Fatal::new(11, error.message));
-    }
-    let mut outcome = outcome?;
-    if let Some(fatal) = outcome.fatal.take() {
-        return Err(fatal);
-    }
-    if outcome.stopped {
-        return Err(Fatal::new(20, "interrupted: no plan was written"));
+    let cuts = cuts(&request, control, listener)?;
+    let stopped = || Fatal::new(20, "interrupted: no plan was written");
+    if control.is_stopped() {
+        return Err(stopped());
     }
     let failed = |error: RunError| Fatal::new(11, error.message);
-    planner.close_all().map_err(failed)?;
-    let shards = planner.take_shards();
-    let sum = |of: fn(&Shard) -> u64| shards.iter().map(of).sum();
-    let plan = ClusterPlan {
+    let PlanRequest {
+        spec,
+        words,
+        folder: here,
+        version,
+        workers,
+        shard_bytes,
+        ends,
+        local,
+        previous,
+    } = request;
+    let costs = Costs::of(local, workers, shard_bytes, spec.limits.bytes_per_s_max);
+    let mut plan = ClusterPlan {
         format: FORMAT,
         version: version.to_owned(),
         id,
         words,
-        folder,
+        folder: here,
         ends,
         local,
-        entries: sum(|shard| shard.entries),
-        bytes: sum(|shard| shard.bytes),
-        roots: planner.roots.lock().iter().map(|root| journal::text(root)).collect(),
-        problems: outcome.totals.failed + outcome.totals.vanished,
-        shards,
+        workers,
+        ..ClusterPlan::default()
+    };
+    let outcome = match cuts {
+        Some(cuts) => {
+            let cost = cuts
+                .names
+                .saturating_mul(costs.operation)
+                .saturating_add(cuts.names.saturating_mul(cuts.mean_bytes));
+            plan.shard_cost = costs.limit(cost);
+            plan.estimated_names = cuts.names;
+            plan.previous = previous;
+            plan.cuts = cuts.points.iter().map(|point| journal::text(point)).collect();
+            Outcome::default()
+        }
+        None => {
+            let planner = Planner::new((folder, control, listener), &spec, costs, local, None);
+            let listed = planner.list(&spec, NO_DELETION);
+            let outcome = listed.and_then(|outcome| {
+                if outcome.stopped {
+                    return Err(stopped());
+                }
+                planner.close_all().map_err(failed)?;
+                Ok(outcome)
+            });
+            let outcome = outcome.inspect_err(|_| planner.remove_files())?;
+            plan.shards = planner.take_shards();
+            let sum = |of: fn(&Shard) -> u64| plan.shards.iter().map(of).sum();
+            (plan.entries, plan.bytes) = (sum(|shard| shard.entries), sum(|shard| shard.bytes));
+            plan.roots = planner.roots();
+            plan.problems = outcome.totals.failed + outcome.totals.vanished;
+            outcome
+        }
     };
     let content = folder::json(&plan).map_err(failed)?;
-    match planner.folder.create(PLAN, &content).map_err(failed)? {
+    match folder.create(PLAN, &content).map_err(failed)? {
         true => Ok((plan, outcome)),
-        false => Err(Fatal::new(1, format!("{} holds a plan already", planner.folder.shown()))),
+        false => Err(Fatal::new(1, format!("{} holds a plan already", folder.shown()))),
+    }
+}
+
+/// Deletions of a plan: only a look at both ends after the transfer finds candidates.
+const NO_DELETION: bool = false;
+
+/// Lists both ends of one range and writes what an ordinary run would do there into shards, which are announced in parts
+/// while the listing goes on. In a look, names that only the target has are written down as candidates for deletion, if
+/// the listing was whole. Returns how that ended, and the parts.
+///
+/// # Errors
+/// The run folder cannot be written, an end cannot be listed at all, or `control` was stopped. What was announced stays:
+/// the range is listed anew by a later claim.
+pub(crate) fn list_range(
+    (folder, control, listener): (&dyn RunFolder, &Control, &dyn Listener),
+    plan: &ClusterPlan,
+    spec: &Spec,
+    phase: &Phase,
+    (range, generation): (u32, u32),
+    worker: &str,
+) -> Result<(RangeEnd, Vec<RangePart>), RunError> {
+    let began = Instant::now();
+    if generation >= LISTINGS_MAX {
+        return Err(RunError::permanent(format!(
+            "range {range} was listed {LISTINGS_MAX} times without an end\nhint: collect looks at it itself"
+        )));
+    }
+    let Some(names) = plan.range(range) else {
+        return Err(RunError::permanent(format!("the plan has no range {range}")));
+    };
+    let costs =
+        Costs { fixed: Some(plan.shard_cost), ..Costs::of(plan.local, plan.workers, None, None) };
+    let looks = *phase != Phase::Transfer;
+    let part = PartWriter {
+        folder: match phase {
+            Phase::Transfer => "ranges".to_owned(),
+            other => other.results(),
+        },
+        prefix: match phase {
+            Phase::Look(id) => format!("{id}-"),
+            _ => String::new(),
+        },
+        of: (range, generation),
+        looks,
+        pending: Mutex::new((Vec::new(), 0, Instant::now())),
+        announced: Mutex::default(),
+    };
+    let planner = Planner::new((folder, control, listener), spec, costs, plan.local, Some(part));
+    let spec = Spec { range: Some(names), ..spec.clone() };
+    let outcome = planner.list(&spec, looks).map_err(|Fatal { code, message }| RunError {
+        // The store is away.
+        is_transient: code == 11 && !plan.local,
+        is_interrupted: false,
+        message: format!("{NOT_LISTED} {range}: {message}"),
+    })?;
+    if outcome.stopped {
+        return Err(crate::worker::interrupted());
+    }
+    planner.close_all()?;
+    let (removals, count) = planner.take_removals()?;
+    let (totals, roots) = (outcome.totals, planner.roots());
+    let is_whole = totals.failed == 0;
+    let keeps = is_whole || spec.policy.ignore_errors;
+    let end = RangeEnd {
+        worker: worker.to_owned(),
+        failed: totals.failed,
+        vanished: totals.vanished,
+        removals: if keeps { count } else { 0 },
+        problems: planner
+            .problems
+            .into_inner()
+            .into_iter()
+            .map(|(what, (count, first))| (what, count, first))
+            .collect(),
+        took_s: began.elapsed().as_secs_f64(),
+    };
+    let Some(part) = planner.part else { return Ok((end, Vec::new())) };
+    let removals = if keeps { removals } else { Vec::new() };
+    part.announce(folder, roots, Some((end.clone(), removals)))?;
+    Ok((end, part.announced.into_inner()))
+}
+
+/// Announces shards of a range.
+struct PartWriter {
+    folder: String,
+    /// Beginning of the names of its files, which a look does not share with the transfer.
+    prefix: String,
+    of: (u32, u32),
+    /// It looks at both ends after the transfer.
+    looks: bool,
+    /// Shards that were not announced yet, the place of the first of them, and the time of the last announcement.
+    pending: Mutex<(Vec<Shard>, u32, Instant)>,
+    /// Parts that were announced.
+    announced: Mutex<Vec<RangePart>>,
+}
+
+impl PartWriter {
+    /// Adds a shard; whether there are enough to announce.
+    fn push(&self, shard: Shard) -> bool {
+        let mut pending = self.pending.lock();
+        pending.0.push(shard);
+        pending.0.len() >= PART_SHARDS || pending.2.elapsed() >= PART_AFTER
+    }
+
+    fn announce(
+        &self,
+        folder: &dyn RunFolder,
+        roots: Vec<String>,
+        end: Option<(RangeEnd, Vec<ShardFile>)>,
+    ) -> Result<(), RunError> {
+        let mut pending = self.pending.lock();
+        let shards = std::mem::take(&mut pending.0);
+        if shards.is_empty() && end.is_none() {
+            return Ok(());
+        }
+        let first = pending.1;
+        let (end, removals) = end.unzip();
+        let part = RangePart {
+            range: self.of.0,
+            generation: self.of.1,
+            first,
+            shards,
+            roots,
+            removals: removals.unwrap_or_default(),
+            end,
+        };
+        pending.1 += part.shards.len() as u32;
+        pending.2 = Instant::now();
+        let name = format!("{}/{}", self.folder, part.name());
+        match folder.create(&name, &part.content()?)? {
+            true => {
+                self.announced.lock().push(part);
+                Ok(())
+            }
+            false => Err(RunError::permanent(format!("{} holds {name} already", folder.shown()))),
+        }
     }
 }
 
@@ -187,6 +404,49 @@ struct OpenShard {
 }
 
 type Root = (Vec<u8>, u32);
+
+/// Costs of entries, and when a shard is full.
+#[derive(Clone, Copy)]
+pub(crate) struct Costs {
+    /// Cost of an operation, in bytes.
+    pub operation: u64,
+    /// Least cost of a shard.
+    min: u64,
+    /// Workers that are expected.
+    workers: u64,
+    /// Cost at which a shard is full, where it does not follow from what was seen.
+    fixed: Option<u64>,
+}
+
+impl Costs {
+    /// `shard_bytes`: least cost of a shard; a default where nothing is said. `limit_per_s`: `--bwlimit` of the run.
+    pub fn of(
+        local: bool,
+        workers: u64,
+        shard_bytes: Option<u64>,
+        limit_per_s: Option<u64>,
+    ) -> Costs {
+        let workers = workers.max(1);
+        let (operation, min) = match local {
+            // 60 µs at 1 GB/s; a shard of 256 small files takes about a hundredth of a second, as much as its claim and its
+            // result on a network file system.
+            true => (64 << 10, 16 << 20),
+            // 20 ms at 50 MB/s; a shard of small objects takes one worker about a tenth of a second.
+            false => (1 << 20, 128 << 20),
+        };
+        // What one worker may move in a second.
+        let slow = limit_per_s.map_or(u64::MAX, |limit| (limit / workers).max(operation));
+        let min = shard_bytes.unwrap_or(min.min(slow)).min(COST_MAX);
+        Costs { operation, min, workers, fixed: None }
+    }
+
+    /// Cost at which a shard is full, from the cost of all entries so far: a sixteenth of what one worker will have to
+    /// do, within bounds.
+    pub fn limit(&self, seen: u64) -> u64 {
+        let share = seen / PER_WORKER.saturating_mul(self.workers);
+        self.fixed.unwrap_or_else(|| share.clamp(self.min, COST_MAX))
+    }
+}
 
 /// The folder of the entry before.
 struct EntryFolder {
@@ -214,12 +474,7 @@ struct Planner<'a> {
     listener: &'a dyn Listener,
     slots: Vec<Mutex<OpenShard>>,
     links: Vec<Mutex<OpenShard>>,
-    /// Cost of an operation, in bytes.
-    operation_cost: u64,
-    /// Least cost of a shard.
-    cost_min: u64,
-    /// Workers that are expected.
-    workers: u64,
+    costs: Costs,
     /// Names are the same at both ends.
     same_names: bool,
     /// Both ends are local paths.
@@ -230,6 +485,11 @@ struct Planner<'a> {
     /// Roots of names, in the order of their numbers.
     roots: Mutex<Vec<Vec<u8>>>,
     files: Mutex<Vec<String>>,
+    /// Where the shards of a range are announced.
+    part: Option<PartWriter>,
+    /// Candidates for deletion: records, compressed ones, and their number.
+    removals: Mutex<(ShardFrame, Vec<u8>, Vec<ShardFile>, u64)>,
+    problems: Mutex<ProblemCounts>,
     /// The failure that ended the plan.
     failed: Mutex<Option<RunError>>,
 }
@@ -239,7 +499,14 @@ impl Listener for Planner<'_> {
         let added = match event {
             Event::Item(item) => self.item(item),
             Event::Planned(planned) => self.planned(planned),
-            other => return self.listener.event(other),
+            other => {
+                if let (Event::Problem(problem), Some(_)) = (&other, &self.part) {
+                    let (what, path) = describe(problem);
+                    let text = || journal::text(path.as_os_str().as_bytes());
+                    count_problems(&mut self.problems.lock(), &what, 1, text);
+                }
+                return self.listener.event(other);
+            }
         };
         if let Err(error) = added {
             self.failed.lock().get_or_insert(error);
@@ -249,29 +516,22 @@ impl Listener for Planner<'_> {
 }
 
 impl<'a> Planner<'a> {
-    /// Returns a planner without entries. `shard_bytes`: least cost of a shard; a default where nothing is said.
+    /// Returns a planner without entries. `part`: what announces the shards of a range.
     fn new(
         (folder, control, listener): (&'a dyn RunFolder, &'a Control, &'a dyn Listener),
         spec: &Spec,
-        (workers, shard_bytes): (u64, Option<u64>),
+        costs: Costs,
         local: bool,
+        part: Option<PartWriter>,
     ) -> Planner<'a> {
         let slots = |count: usize| (0..count).map(|_| Mutex::default()).collect();
-        let (operation_cost, cost_min) = match local {
-            // 60 µs at 1 GB/s; a shard of 8,000 small files takes about half a second.
-            true => (64 << 10, 512 << 20),
-            // 20 ms at 50 MB/s; a shard of small objects takes one worker about a tenth of a second.
-            false => (1 << 20, 128 << 20),
-        };
         Planner {
             folder,
             control,
             listener,
             slots: slots(OPEN_MAX),
             links: slots(if spec.policy.hard_links { LINK_SHARDS } else { 0 }),
-            operation_cost,
-            cost_min: shard_bytes.unwrap_or(cost_min).min(COST_MAX),
-            workers: workers.max(1),
+            costs,
             same_names: !spec.objects.options.encode_names,
             local,
             cost: AtomicU64::new(0),
@@ -279,8 +539,40 @@ impl<'a> Planner<'a> {
             shards: Mutex::default(),
             roots: Mutex::default(),
             files: Mutex::default(),
+            part,
+            removals: Mutex::default(),
+            problems: Mutex::default(),
             failed: Mutex::default(),
         }
+    }
+
+    /// Runs the dry run. `deletes`: with the deletions that the transfer asks for.
+    ///
+    /// # Errors
+    /// Those of the transfer, and of the run folder (code 11).
+    fn list(&self, spec: &Spec, deletes: bool) -> Result<Outcome, Fatal> {
+        let mut spec = spec.clone();
+        spec.policy.dry_run = true;
+        if !deletes {
+            spec.policy.delete = Delete::No;
+        }
+        // All candidates count, whatever is deleted in the end.
+        spec.policy.max_delete = None;
+        spec.check_space = false;
+        (spec.items, spec.items_unchanged, spec.plans) = (deletes, false, true);
+        let outcome = transfer(&spec, self.control, self);
+        if let Some(error) = self.failed.lock().take() {
+            return Err(Fatal::new(11, error.message));
+        }
+        let mut outcome = outcome?;
+        match outcome.fatal.take() {
+            Some(fatal) => Err(fatal),
+            None => Ok(outcome),
+        }
+    }
+
+    fn roots(&self) -> Vec<String> {
+        self.roots.lock().iter().map(|root| journal::text(root)).collect()
     }
 
     /// Takes the shards, in the order of their numbers.
@@ -300,12 +592,20 @@ impl<'a> Planner<'a> {
     fn item(&self, item: &Item<'_>) -> Result<(), RunError> {
         let change = item.change;
         let path = item.path.as_os_str().as_bytes();
+        if change.deleted {
+            return if self.part.is_some() { self.removal(item) } else { Ok(()) };
+        }
         // Attributes of directories are set at the end.
         let dir = item.kind == Kind::Dir && !(change.created && self.local);
-        if change.deleted || dir || path == b"." {
+        if dir || path == b"." {
             return Ok(());
         }
         let Some(source) = &item.source else { return Ok(()) };
+        // An object that stands for a directory has no name without its slash: collect makes it.
+        let looks = self.part.as_ref().is_some_and(|part| part.looks);
+        if source.as_os_str().as_bytes().ends_with(b"/") && !looks {
+            return Ok(());
+        }
         let bare = bare(path);
         let at = bare.iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
         let name = bare.get(at..).unwrap_or_default();
@@ -317,6 +617,38 @@ impl<'a> Planner<'a> {
             target: item.target.clone().unwrap_or_else(|| source.clone()),
         };
         self.add(&planned_entry, None, &paths)
+    }
+
+    /// Writes down a candidate for deletion.
+    fn removal(&self, item: &Item<'_>) -> Result<(), RunError> {
+        let path = bare(item.path.as_os_str().as_bytes());
+        let slash: &[u8] = if item.kind == Kind::Dir { b"/" } else { b"" };
+        let mut removals = self.removals.lock();
+        let (frame, packed, files, count) = &mut *removals;
+        frame.push((item.kind, item.meta.size, item.meta.mtime), 0, [path, slash]);
+        *count += 1;
+        if frame.len() >= RAW_BYTES {
+            frame.pack(packed)?;
+        }
+        if packed.len() >= FILE_BYTES {
+            let file = self.write_file(packed)?;
+            files.push(file);
+        }
+        Ok(())
+    }
+
+    /// Takes the files of the candidates for deletion, and their number.
+    fn take_removals(&self) -> Result<(Vec<ShardFile>, u64), RunError> {
+        let mut removals = self.removals.lock();
+        let (frame, packed, files, count) = &mut *removals;
+        if frame.len() > 0 {
+            frame.pack(packed)?;
+        }
+        if !packed.is_empty() {
+            let file = self.write_file(packed)?;
+            files.push(file);
+        }
+        Ok((std::mem::take(files), *count))
     }
 
     fn planned(&self, planned: &Planned<'_>) -> Result<(), RunError> {
@@ -336,7 +668,7 @@ impl<'a> Planner<'a> {
         let meta = entry.meta;
         let moves = entry.change.transferred && !entry.change.hard_link;
         let bytes = if moves { meta.size } else { 0 };
-        let cost = bytes + self.operation_cost;
+        let cost = bytes + self.costs.operation;
         let put = |slot: &mut OpenShard| -> Result<(), RunError> {
             let entry_folder = match &mut slot.folder {
                 Some(entry_folder) if folder.is_some() && entry_folder.of == folder => entry_folder,
@@ -366,9 +698,9 @@ impl<'a> Planner<'a> {
         let mut slot = slot.lock();
         slot.uncounted += cost;
         // The sum is one cache line for all threads.
-        if slot.uncounted >= self.cost_min / COST_STEPS || slot.limit == 0 {
+        if slot.uncounted >= self.costs.min / COST_STEPS || slot.limit == 0 {
             let more = std::mem::take(&mut slot.uncounted);
-            slot.limit = self.limit(self.cost.fetch_add(more, Ordering::Relaxed) + more);
+            slot.limit = self.costs.limit(self.cost.fetch_add(more, Ordering::Relaxed) + more);
         }
         let limit = slot.limit;
         if cost >= limit {
@@ -422,11 +754,6 @@ impl<'a> Planner<'a> {
         Ok(EntryFolder { of, root, path: above.to_vec() })
     }
 
-    /// Cost at which a shard is full, from the cost of all entries so far.
-    fn limit(&self, seen: u64) -> u64 {
-        (seen / (PER_WORKER * self.workers)).clamp(self.cost_min, COST_MAX)
-    }
-
     /// Number of a root; a transfer has few of them.
     fn root(&self, root: &[u8]) -> u32 {
         let mut roots = self.roots.lock();
@@ -451,18 +778,39 @@ impl<'a> Planner<'a> {
         let next = || self.next.fetch_add(1, Ordering::Relaxed);
         let number = *slot.number.get_or_insert_with(next);
         let name = match slot.shard.pieces.len() {
-            0 => format!("{}.zst", number_text(number)),
-            more => format!("{}-{more}.zst", number_text(number)),
+            0 => self.file_name(number),
+            more => format!("{}-{more}", self.file_name(number)),
         };
-        let made = self.folder.create(&format!("shards/{name}"), &slot.packed)?;
+        let file = self.write_named(format!("{name}.zst"), &mut slot.packed)?;
+        slot.shard.pieces.push(file);
+        Ok(())
+    }
+
+    /// Writes a file of candidates for deletion.
+    fn write_file(&self, packed: &mut Vec<u8>) -> Result<ShardFile, RunError> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        self.write_named(format!("{}.zst", self.file_name(number)), packed)
+    }
+
+    /// The name of a file, without its end.
+    fn file_name(&self, number: u32) -> String {
+        match &self.part {
+            None => number_text(u64::from(number)),
+            Some(part) => format!("{}{}-{number:06}", part.prefix, range_text(part.of)),
+        }
+    }
+
+    /// Writes a file below `shards/`; what was written is cleared.
+    fn write_named(&self, name: String, packed: &mut Vec<u8>) -> Result<ShardFile, RunError> {
+        let made = self.folder.create(&format!("shards/{name}"), packed)?;
         if !made {
             let shown = self.folder.shown();
             return Err(RunError::permanent(format!("{shown} has shards of another plan")));
         }
         self.files.lock().push(name.clone());
-        slot.shard.pieces.push(ShardFile { name, crc64: shard::crc64(&slot.packed) });
-        slot.packed.clear();
-        Ok(())
+        let file = ShardFile { name, crc64: shard::crc64(packed) };
+        packed.clear();
+        Ok(file)
     }
 
     /// Writes the rest of a shard; it is complete.
@@ -474,8 +822,12 @@ impl<'a> Planner<'a> {
         if !slot.packed.is_empty() {
             self.write(&mut slot)?;
         }
-        if let Some(number) = slot.number {
-            self.shards.lock().push((number, slot.shard));
+        match (&self.part, slot.number) {
+            (Some(part), _) if part.push(slot.shard.clone()) => {
+                part.announce(self.folder, self.roots(), None)?;
+            }
+            (None, Some(number)) => self.shards.lock().push((number, slot.shard)),
+            _ => {}
         }
         Ok(())
     }
@@ -483,7 +835,7 @@ impl<'a> Planner<'a> {
     /// Closes all shards. Small rests are joined.
     fn close_all(&self) -> Result<(), RunError> {
         let slots = self.slots.iter().map(|slot| slot.lock().uncounted);
-        let limit = self.limit(self.cost.load(Ordering::Relaxed) + slots.sum::<u64>());
+        let limit = self.costs.limit(self.cost.load(Ordering::Relaxed) + slots.sum::<u64>());
         let mut rest = OpenShard::default();
         for slot in &self.slots {
             let mut slot = std::mem::take(&mut *slot.lock());

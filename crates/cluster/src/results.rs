@@ -1,15 +1,165 @@
-//! Results of a run, read from its folder: what was done, by whom, what failed, and what limited the workers.
+//! Results of a run: the segments that workers write them to, and what they say: what was done, by whom, what failed, and
+//! what limited the workers.
+//!
+//! Each worker has a segment, a file of JSON lines that is rewritten with each result, and the next one when it is full.
 
+use crate::claims::KnownResults;
 use crate::folder::{self, RunError, RunFolder};
 use crate::heartbeat::{self, CounterWatch, Heartbeat, WorkerState};
-use crate::plan::{ClusterPlan, Phase, number_text};
+use crate::plan::{Phase, ShardNumber};
 use crate::worker::{ProblemCounts, ShardResult, count_problems};
 use hakobu_core::language::Language;
 use hakobu_explain::verdict::{Resource, Verdict, resource_words, sentence};
 use hakobu_transfer::journal::Owner;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::{Duration, Instant};
+
+/// A segment with so many bytes is full: rewriting it costs no more than its first packets.
+const SEGMENT_BYTES: usize = 32 << 10;
+
+/// The name of a worker's segment.
+fn segment(worker: &str, number: u32) -> String {
+    format!("{worker}-{number:06}.jsonl")
+}
+
+/// Returns the results in the lines of a segment, but for the first `known` of them, and the number of lines. A line that
+/// is not whole yet is left out.
+fn parse(content: &[u8], known: usize) -> (Vec<ShardResult>, usize) {
+    let lines = content.split_inclusive(|byte| *byte == b'\n');
+    let whole: Vec<&[u8]> = lines.filter(|line| line.ends_with(b"\n")).collect();
+    let new = whole.iter().skip(known);
+    let results = new.filter_map(|line| serde_json::from_slice::<ShardResult>(line).ok());
+    (results.collect(), whole.len().max(known))
+}
+
+/// Writes the results of one worker.
+pub(crate) struct SegmentWriter {
+    folder: String,
+    worker: String,
+    number: u32,
+    lines: Vec<u8>,
+}
+
+impl SegmentWriter {
+    /// `folder`: that of the results of the phase.
+    pub fn new(folder: String, worker: &str) -> SegmentWriter {
+        SegmentWriter { folder, worker: worker.to_owned(), number: 0, lines: Vec::new() }
+    }
+
+    /// Writes results after those that were written before.
+    ///
+    /// # Errors
+    /// Those of the run folder; the segment is as it was then.
+    pub fn write(
+        &mut self,
+        folder: &dyn RunFolder,
+        results: &[ShardResult],
+    ) -> Result<(), RunError> {
+        let before = self.lines.len();
+        for result in results {
+            self.lines.extend_from_slice(&folder::json(result)?);
+            self.lines.push(b'\n');
+        }
+        let name = format!("{}/{}", self.folder, segment(&self.worker, self.number));
+        let written = folder.replace(&name, &self.lines);
+        match &written {
+            Ok(()) if self.lines.len() >= SEGMENT_BYTES => {
+                self.number += 1;
+                self.lines.clear();
+            }
+            Ok(()) => {}
+            Err(_) => self.lines.truncate(before),
+        }
+        written
+    }
+}
+
+/// Reads the results of all workers, each once.
+#[derive(Debug, Default)]
+struct SegmentReader {
+    folder: String,
+    /// Segments that are full, and were read.
+    closed: HashSet<String>,
+    /// Lines that were read of the others.
+    lines: HashMap<String, usize>,
+}
+
+impl SegmentReader {
+    fn update(
+        &mut self,
+        folder: &dyn RunFolder,
+        mut found: impl FnMut(ShardResult),
+    ) -> Result<(), RunError> {
+        let mut names = folder.names(&self.folder)?;
+        names.retain(|name| name.ends_with(".jsonl") && folder::is_inside(name));
+        names.sort_unstable();
+        let worker = |name: &str| name.rsplit_once('-').map(|(worker, _)| worker.to_owned());
+        // The last segment of a worker may grow.
+        let is_last: Vec<bool> = (0..names.len())
+            .map(|at| {
+                names
+                    .get(at + 1)
+                    .is_none_or(|next| worker(next) != names.get(at).and_then(|name| worker(name)))
+            })
+            .collect();
+        let open: Vec<(&String, bool)> =
+            names.iter().zip(is_last).filter(|(name, _)| !self.closed.contains(*name)).collect();
+        let paths: Vec<String> =
+            open.iter().map(|(name, _)| format!("{}/{name}", self.folder)).collect();
+        for ((name, is_last), content) in open.iter().zip(folder.read_all(&paths)?) {
+            let known = self.lines.entry((*name).clone()).or_default();
+            let (results, lines) = parse(&content.unwrap_or_default(), *known);
+            *known = lines;
+            results.into_iter().for_each(&mut found);
+            if !is_last {
+                self.lines.remove(*name);
+                self.closed.insert((*name).clone());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The shards of a phase that have a result.
+#[derive(Debug, Default)]
+pub(crate) struct DoneShards {
+    reader: SegmentReader,
+    done: HashSet<ShardNumber>,
+}
+
+impl DoneShards {
+    /// Nothing is known yet.
+    pub fn new(phase: &Phase) -> DoneShards {
+        let reader = SegmentReader { folder: phase.results(), ..SegmentReader::default() };
+        DoneShards { reader, done: HashSet::new() }
+    }
+}
+
+impl KnownResults for DoneShards {
+    fn update(&mut self, folder: &dyn RunFolder) -> Result<(), RunError> {
+        let done = &mut self.done;
+        self.reader.update(folder, |result| {
+            done.insert(result.shard);
+        })
+    }
+
+    fn read_all_of(&mut self, folder: &dyn RunFolder, worker: &str) -> Result<(), RunError> {
+        if !folder::is_word(worker) {
+            return self.update(folder);
+        }
+        for number in 0.. {
+            let name = format!("{}/{}", self.reader.folder, segment(worker, number));
+            let Some(content) = folder.read(&name)? else { break };
+            self.done.extend(parse(&content, 0).0.into_iter().map(|result| result.shard));
+        }
+        Ok(())
+    }
+
+    fn has(&self, number: ShardNumber) -> bool {
+        self.done.contains(&number)
+    }
+}
 
 /// WorkerShare of the time that a resource has to be named for to be the verdict.
 const SHARE_MIN: f64 = 0.5;
@@ -59,7 +209,8 @@ pub struct WorkerShare {
 /// Results of a run so far. Results are read once each.
 #[derive(Debug, Default)]
 pub struct RunResults {
-    seen: HashSet<String>,
+    reader: SegmentReader,
+    seen: HashSet<ShardNumber>,
     /// All results, in the order in which they were read.
     pub done: Vec<ShardResult>,
     /// Sums over all of them.
@@ -67,42 +218,30 @@ pub struct RunResults {
     /// Problems: how many, and the first one's path.
     pub problems: ProblemCounts,
     /// Shards that could not be read, and why.
-    pub damaged: Vec<(u32, String)>,
+    pub damaged: Vec<(ShardNumber, String)>,
     watch: CounterWatch,
 }
 
 impl RunResults {
-    /// Reads the results of a phase that were written since the last call.
-    pub fn update(
-        &mut self,
-        folder: &dyn RunFolder,
-        plan: &ClusterPlan,
-        phase: &Phase,
-    ) -> Result<(), RunError> {
-        let results = phase.results();
-        for name in folder.names(&results)? {
-            if self.seen.contains(&name) {
-                continue;
-            }
-            if !folder::is_inside(&name) {
-                continue;
-            }
-            // One that is not whole yet is read the next time.
-            if let Some(done) = folder::parsed::<ShardResult>(folder, &format!("{results}/{name}"))?
-            {
-                // A result of another shard, or of none, counts for nothing.
-                if name == format!("{}.json", number_text(done.shard)) {
-                    self.add(done, plan);
-                }
-                self.seen.insert(name);
-            }
-        }
+    /// Nothing is known yet of the results of this phase.
+    pub fn of(phase: &Phase) -> RunResults {
+        let reader = SegmentReader { folder: phase.results(), ..SegmentReader::default() };
+        RunResults { reader, ..RunResults::default() }
+    }
+
+    /// Reads the results that were written since the last call. Of several on one shard the first one counts.
+    pub fn update(&mut self, folder: &dyn RunFolder) -> Result<(), RunError> {
+        let mut found = Vec::new();
+        self.reader.update(folder, |result| found.push(result))?;
+        found.into_iter().for_each(|done| self.add(done));
         Ok(())
     }
 
-    fn add(&mut self, done: ShardResult, plan: &ClusterPlan) {
-        let planned = plan.shards.get(done.shard as usize).cloned().unwrap_or_default();
-        add(&mut self.sums, &done, planned.bytes, planned.cost);
+    fn add(&mut self, done: ShardResult) {
+        if !self.seen.insert(done.shard) {
+            return;
+        }
+        add(&mut self.sums, &done);
         for (what, count, first) in &done.problems {
             count_problems(&mut self.problems, what, *count, || first.clone());
         }
@@ -110,6 +249,11 @@ impl RunResults {
             self.damaged.push((done.shard, why.clone()));
         }
         self.done.push(done);
+    }
+
+    /// Adds a problem that is none of a shard.
+    pub fn add_problem(&mut self, what: &str, count: u64, first: String) {
+        count_problems(&mut self.problems, what, count, || first);
     }
 
     pub fn shares(&self) -> BTreeMap<String, WorkerShare> {
@@ -120,7 +264,7 @@ impl RunResults {
                 from_s: f64::MAX,
                 ..WorkerShare::default()
             });
-            add(&mut share.sums, done, 0, 0);
+            add(&mut share.sums, done);
             share.from_s = share.from_s.min(done.from_s);
             share.to_s = share.to_s.max(done.to_s);
         }
@@ -173,13 +317,13 @@ fn timed(done: &ShardResult) -> (Option<&ShardVerdict>, f64) {
     (done.verdict.as_ref(), done.to_s - done.from_s)
 }
 
-fn add(sums: &mut ShardSums, done: &ShardResult, planned_bytes: u64, cost: u64) {
+fn add(sums: &mut ShardSums, done: &ShardResult) {
     sums.shards += 1;
     sums.entries += done.entries;
     sums.files += done.files;
     sums.bytes += done.bytes;
-    sums.planned_bytes += planned_bytes;
-    sums.cost += cost;
+    sums.planned_bytes += done.planned_bytes;
+    sums.cost += done.cost;
     sums.failed += done.failed;
     sums.vanished += done.vanished;
     sums.changed += done.changed;
@@ -342,7 +486,7 @@ impl RunVerdict {
 mod tests {
     use super::*;
 
-    fn done(shard: u32, worker: &str, from_s: f64, to_s: f64, bytes: u64) -> ShardResult {
+    fn done(shard: u64, worker: &str, from_s: f64, to_s: f64, bytes: u64) -> ShardResult {
         let worker = worker.to_owned();
         ShardResult { shard, worker, from_s, to_s, bytes, entries: 1, ..ShardResult::default() }
     }
@@ -350,10 +494,9 @@ mod tests {
     #[test]
     fn rates_follow_each_workers_own_clock() {
         let mut results = RunResults::default();
-        let plan = ClusterPlan::default();
-        results.add(done(0, "a", 0.0, 5.0, 500), &plan);
-        results.add(done(1, "a", 5.0, 10.0, 1000), &plan);
-        results.add(done(2, "b", 100.0, 110.0, 1000), &plan);
+        results.add(done(0, "a", 0.0, 5.0, 500));
+        results.add(done(1, "a", 5.0, 10.0, 1000));
+        results.add(done(2, "b", 100.0, 110.0, 1000));
         let shares = results.shares();
         let a = &shares["a"];
         assert_eq!(a.sums.bytes, 1500);
@@ -365,12 +508,12 @@ mod tests {
     fn idle_workers_say_that_more_would_not_help() {
         let mut results = RunResults::default();
         for shard in 0..8 {
-            let from_s = f64::from(shard);
-            results.add(done(shard, "a", from_s, from_s + 1.0, 10), &ClusterPlan::default());
+            let from_s = shard as f64;
+            results.add(done(shard, "a", from_s, from_s + 1.0, 10));
         }
-        results.add(done(8, "b", 0.0, 0.5, 10), &ClusterPlan::default());
+        results.add(done(8, "b", 0.0, 0.5, 10));
         assert!(outlook(&results, 9).unwrap().contains("help little"));
-        results.add(done(9, "b", 0.5, 8.0, 10), &ClusterPlan::default());
+        results.add(done(9, "b", 0.5, 8.0, 10));
         assert!(outlook(&results, 100).unwrap().contains("would help as long as"));
     }
 
@@ -378,12 +521,9 @@ mod tests {
     fn what_all_workers_share_says_that_more_would_not_help() {
         let mut results = RunResults::default();
         let verdict = ShardVerdict { resource: "server".into(), ..ShardVerdict::default() };
-        for worker in ["a", "b"] {
+        for (shard, worker) in [(0, "a"), (1, "b")] {
             let verdict = Some(verdict.clone());
-            results.add(
-                ShardResult { verdict, ..done(0, worker, 0.0, 9.0, 10) },
-                &ClusterPlan::default(),
-            );
+            results.add(ShardResult { verdict, ..done(shard, worker, 0.0, 9.0, 10) });
         }
         let outlook = outlook(&results, 100).unwrap();
         assert!(

@@ -4,6 +4,7 @@
 use crate::folder::{RunError, RunFolder};
 use crate::plan::{Shard, ShardFile};
 use hakobu_core::unit::{Kind, Time};
+use hakobu_core::varint;
 use std::io::{BufRead, BufReader};
 
 /// The longest part of a name that a record adds: a store's key has at most 1,024 bytes, a path at most 4,096.
@@ -62,17 +63,17 @@ impl ShardFrame {
         };
         let raw = &mut self.raw;
         raw.push(first);
-        push_number(size, raw);
+        varint::push(size, raw);
         if first & SAME_TIME == 0 {
-            push_number(((mtime.s << 1) ^ (mtime.s >> 63)) as u64, raw);
-            push_number(u64::from(mtime.ns), raw);
+            varint::push(((mtime.s << 1) ^ (mtime.s >> 63)) as u64, raw);
+            varint::push(u64::from(mtime.ns), raw);
         }
         if first & SAME_ROOT == 0 {
-            push_number(u64::from(root), raw);
+            varint::push(u64::from(root), raw);
         }
         let rest = self.next_name.get(common..).unwrap_or_default();
-        push_number(common as u64, raw);
-        push_number(rest.len() as u64, raw);
+        varint::push(common as u64, raw);
+        varint::push(rest.len() as u64, raw);
         raw.extend_from_slice(rest);
         self.last = Some((mtime, root));
         std::mem::swap(&mut self.name, &mut self.next_name);
@@ -94,15 +95,6 @@ impl ShardFrame {
     }
 }
 
-/// Appends a number, seven bits in a byte, the lowest first; all bytes but the last have the highest bit.
-fn push_number(mut number: u64, out: &mut Vec<u8>) {
-    while number > 0x7f {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
-}
-
 /// Reads records.
 struct Records<R> {
     from: R,
@@ -119,19 +111,7 @@ impl<R: BufRead> Records<R> {
     }
 
     fn number(&mut self) -> Result<u64, String> {
-        let mut number = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            let bits = u64::from(byte & 0x7f);
-            if shift == 63 && bits > 1 {
-                break;
-            }
-            number |= bits << shift;
-            if byte < 0x80 {
-                return Ok(number);
-            }
-        }
-        Err("a number is too large".into())
+        varint::read(|| self.byte(), "a number is too large".into())
     }
 
     fn small(&mut self) -> Result<u32, String> {
@@ -195,20 +175,35 @@ pub enum ShardError {
 /// Reads the entries of a shard and compares its files with their checksums.
 pub fn read(folder: &dyn RunFolder, shard: &Shard) -> Result<Vec<ShardEntry>, ShardError> {
     let mut entries = Vec::new();
-    for ShardFile { name, crc64: expected } in &shard.pieces {
-        let damaged = |why: &str| ShardError::Damaged(format!("shards/{name} {why}"));
-        let read = folder.read(&format!("shards/{name}")).map_err(ShardError::Folder)?;
-        let content = read.ok_or_else(|| damaged("is missing"))?;
-        if crc64(&content) != *expected {
-            return Err(damaged("is damaged: its checksum differs from the plan's"));
-        }
-        decode(&content, shard.entries, &mut entries)
-            .map_err(|why| damaged(&format!("cannot be read: {why}")))?;
+    for file in &shard.pieces {
+        append(folder, file, shard.entries, &mut entries)?;
     }
     match entries.len() as u64 == shard.entries {
         true => Ok(entries),
         false => Err(ShardError::Damaged("its number of entries differs from the plan".into())),
     }
+}
+
+/// Reads the entries of one file and compares it with its checksum.
+pub fn read_file(folder: &dyn RunFolder, file: &ShardFile) -> Result<Vec<ShardEntry>, ShardError> {
+    let mut entries = Vec::new();
+    append(folder, file, u64::MAX, &mut entries)?;
+    Ok(entries)
+}
+
+fn append(
+    folder: &dyn RunFolder,
+    ShardFile { name, crc64: expected }: &ShardFile,
+    most: u64,
+    entries: &mut Vec<ShardEntry>,
+) -> Result<(), ShardError> {
+    let damaged = |why: &str| ShardError::Damaged(format!("shards/{name} {why}"));
+    let read = folder.read(&format!("shards/{name}")).map_err(ShardError::Folder)?;
+    let content = read.ok_or_else(|| damaged("is missing"))?;
+    if crc64(&content) != *expected {
+        return Err(damaged("is damaged: its checksum differs from the plan's"));
+    }
+    decode(&content, most, entries).map_err(|why| damaged(&format!("cannot be read: {why}")))
 }
 
 /// Appends entries; of more than `most` none is kept.

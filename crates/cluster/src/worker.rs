@@ -1,32 +1,40 @@
 //! One worker: it claims a shard, reads its entries, transfers or verifies them, writes a result, and takes the next
-//! shard, until all are done. Everything it does may be done twice.
+//! shard, until all are done; where the plan has ranges, it lists one when it knows of no free shard, and looks at both
+//! ends of them once more when all shards are done. Everything it does may be done twice.
 //!
-//! The story of a shard, from top to bottom: [`work`] starts the heartbeats and the loop; [`ShardQueue`] claims and reads
-//! the shard, while the one before is still in hand; [`Worker::shard`] hands its entries to an ordinary transfer
+//! The story of a shard, from top to bottom: [`work`] starts the heartbeats and the loop; [`Queue`] claims and reads the
+//! shard, while the one before is still in hand; [`Worker::shard`] hands its entries to an ordinary transfer
 //! ([`transfer_entries`]) or to [`verify`]; the queue writes the result.
 
-use crate::claims::{self, ClaimId, Claims};
-use crate::folder::{self, RunError, RunFolder};
+use crate::claims::{self, ClaimId};
+use crate::folder::{RunError, RunFolder};
 use crate::heartbeat::{self, Heartbeat, WorkerState};
-use crate::plan::{ClusterPlan, Phase, number_text};
-use crate::results::ShardVerdict;
+use crate::known::{HeldManifests, PreviousRun, RunKnowledge};
+use crate::plan::{ClusterPlan, Phase, Shard, ShardNumber, parts_of, shown_number};
+use crate::planner::list_range;
+use crate::queue::{Claimed, Next, UnitQueue};
+use crate::ranges::RangePart;
+use crate::results::{SegmentWriter, ShardVerdict};
 use crate::shard::{self, ShardEntry, ShardError};
+use crate::shares::{Share, ShareReport, ShareView};
+use crate::submitted;
 use crate::verify;
 use hakobu_core::control::Control;
 use hakobu_core::error::{Cause, ErrorClass, Fatal, Problem, quoted};
 use hakobu_core::event::{Event, Listener};
-use hakobu_core::meter::Meter;
+use hakobu_core::limit::{Controls, Limits};
+use hakobu_core::meter::{Meter, Phase as MeterPhase};
 use hakobu_core::unit::Totals;
-use hakobu_sys::host;
-use hakobu_transfer::journal::{self, Owner};
+use hakobu_transfer::journal;
 use hakobu_transfer::location::{Location, Sources};
+use hakobu_transfer::manifest::ManifestFiles;
 use hakobu_transfer::plan::{EntrySelection, Expected, NOT_AS_PLANNED};
 use hakobu_transfer::policy::Delete;
 use hakobu_transfer::run::{Layout, Outcome, Spec, transfer};
 use parking_lot::{Condvar, Mutex};
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
@@ -39,13 +47,17 @@ use std::time::{Duration, Instant};
 const WAIT_MIN: Duration = Duration::from_millis(50);
 /// Time after which a waiting worker sees that the run is asked to stop, at most.
 const STOP_SEEN_AFTER: Duration = Duration::from_millis(50);
+/// Time over which a heartbeat tells the rate.
+const RATE_OVER: Duration = Duration::from_secs(10);
+/// Beats after which a worker counts the others anew: the more they are, the less often each beats.
+const WORKERS_COUNTED_EVERY: u64 = 8;
 /// Kinds of problems that a result keeps.
 const PROBLEMS_MAX: usize = 64;
 
 pub struct WorkerSetup<'a> {
     pub folder: &'a dyn RunFolder,
     pub plan: &'a ClusterPlan,
-    /// The transfer as the plan's command line has it.
+    /// The transfer as the plan's command line has it. Limits of rates are those of the whole run.
     pub spec: Spec,
     /// Stops the worker.
     pub control: &'a Control,
@@ -57,15 +69,24 @@ pub struct WorkerSetup<'a> {
     pub workers: u64,
     /// Work on the shards.
     pub phase: Phase,
+    /// What an earlier run of the same ends knows of objects.
+    pub previous: Option<&'a PreviousRun>,
+    /// This process has the last word on the run: it believes only what it sees itself.
+    pub last_word: bool,
 }
 
 impl WorkerSetup<'_> {
+    /// Gives a sign of life. A look publishes nothing: it needs no lease.
+    fn beat(&self, beat: &Heartbeat) -> Result<(), RunError> {
+        match self.phase {
+            Phase::Look(_) => heartbeat::write(self.folder, beat),
+            _ => heartbeat::write_and_extend(self.folder, beat, self.control, self.stale),
+        }
+    }
+
     /// Returns whether names are paths at one end at least: keys of a store may hold `..` and begin with a slash.
     fn has_paths(&self) -> bool {
-        let is_local = |root: &String| !journal::bytes(root).starts_with(b"s3://");
-        self.plan.local
-            || self.spec.target.local().is_some()
-            || self.plan.roots.iter().any(is_local)
+        self.plan.local || self.spec.target.local().is_some() || !self.spec.sources.are_s3()
     }
 
     /// Gives a shard back. One that cannot be given back is redone when this worker counts as gone.
@@ -77,12 +98,18 @@ impl WorkerSetup<'_> {
 /// Result of a shard that was worked on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ShardResult {
-    pub shard: u32,
+    pub shard: ShardNumber,
     pub worker: String,
     pub host: String,
     /// Number of the try; 0 for the first.
     pub generation: u32,
     pub entries: u64,
+    /// Bytes that the plan had for it.
+    #[serde(default)]
+    pub planned_bytes: u64,
+    /// Cost that the plan had for it.
+    #[serde(default)]
+    pub cost: u64,
     /// Files transferred.
     pub files: u64,
     /// Bytes of content moved.
@@ -120,9 +147,109 @@ pub struct ShardResult {
 struct Shared {
     beat: Mutex<Heartbeat>,
     meter: CurrentMeter,
+    /// Limits of this worker now.
+    limits: Mutex<Limits>,
+    /// Limiters of the transfer in hand.
+    controls: CurrentControls,
+    /// Operations of transfers that have ended.
+    operations: AtomicU64,
     over: Mutex<bool>,
     wakes: Condvar,
     beat_error: Mutex<Option<RunError>>,
+}
+
+impl Shared {
+    /// The transfer in hand has ended.
+    fn ended(&self) {
+        if let Some(meter) = self.meter.lock().take() {
+            self.operations.fetch_add(meter.counts().operations, Ordering::Relaxed);
+        }
+        *self.controls.lock() = None;
+    }
+
+    /// Sets limits, also those of the transfer in hand.
+    fn set_limits(&self, bytes: Option<u64>, operations: Option<u64>) {
+        let mut limits = self.limits.lock();
+        limits.bytes_per_s_max = bytes.or(limits.bytes_per_s_max);
+        limits.operations_per_s_max = operations.or(limits.operations_per_s_max);
+        let controls = self.controls.lock();
+        let Some(controls) = &*controls else { return };
+        for (limiter, per_s) in [(&controls.bytes, bytes), (&controls.operations, operations)] {
+            if let (Some(limiter), Some(per_s)) = (limiter, per_s) {
+                limiter.set_per_s(per_s);
+            }
+        }
+    }
+}
+
+/// This worker's parts of the limits of the run, decided at each beat.
+struct Shares {
+    bytes: Option<Share>,
+    operations: Option<Share>,
+    /// Time, bytes and operations at the beat before.
+    before: (Instant, u64, u64),
+}
+
+impl Shares {
+    /// `None` where nothing is limited, or by a timetable: then each worker has an equal share.
+    fn begin(setup: &WorkerSetup<'_>, now: Instant) -> Option<Shares> {
+        let limits = setup.spec.limits;
+        let is_shared = setup.phase == Phase::Transfer && limits.schedule.is_none();
+        if !limits.limits_a_rate() || !is_shared {
+            return None;
+        }
+        let others = others(setup.folder, "").unwrap_or_default();
+        let beat = heartbeat::interval(setup.stale);
+        let share = |total: Option<u64>, of: fn(&Heartbeat) -> Option<ShareReport>| {
+            let reports: Vec<ShareReport> = others.iter().filter_map(of).collect();
+            total.map(|total| Share::begin(total, setup.workers, beat, &reports))
+        };
+        Some(Shares {
+            bytes: share(limits.bytes_per_s_max, |beat| beat.byte_share),
+            operations: share(limits.operations_per_s_max, |beat| beat.operation_share),
+            before: (now, 0, 0),
+        })
+    }
+
+    fn limits(&self) -> (Option<u64>, Option<u64>) {
+        let of = |share: &Option<Share>| share.as_ref().map(Share::limit_per_s);
+        (of(&self.bytes), of(&self.operations))
+    }
+
+    /// Decides, and adds what the beat reports to it.
+    fn decide(&mut self, setup: &WorkerSetup<'_>, shared: &Shared, beat: &mut Heartbeat) {
+        let read_at = Instant::now();
+        let Ok(others) = others(setup.folder, &beat.worker) else { return };
+        let counts = shared.meter.lock().as_ref().map(|meter| meter.counts()).unwrap_or_default();
+        let waits = counts.doing.get(MeterPhase::Limit as usize).is_some_and(|units| *units > 0);
+        let operations = shared.operations.load(Ordering::Relaxed) + counts.operations;
+        let now = Instant::now();
+        let took_s = now.duration_since(self.before.0).as_secs_f64().max(0.001);
+        let rate = |all: u64, before: u64| (all.saturating_sub(before) as f64 / took_s) as u64;
+        let used = (rate(beat.bytes, self.before.1), rate(operations, self.before.2));
+        self.before = (now, beat.bytes, operations);
+        let decide = |share: &mut Option<Share>,
+                      used_per_s: u64,
+                      of: fn(&Heartbeat) -> Option<ShareReport>| {
+            let share = share.as_mut()?;
+            let others: Vec<ShareReport> = others.iter().filter_map(of).collect();
+            // It waits at this moment, or has used what it had.
+            let is_limited = waits && used_per_s.saturating_mul(2) >= share.limit_per_s()
+                || used_per_s.saturating_mul(10) >= share.limit_per_s().saturating_mul(9);
+            let age = read_at.elapsed();
+            let view = ShareView { used_per_s, is_limited, others: &others, age };
+            Some(share.decide(&view, now))
+        };
+        beat.byte_share = decide(&mut self.bytes, used.0, |beat| beat.byte_share);
+        beat.operation_share = decide(&mut self.operations, used.1, |beat| beat.operation_share);
+    }
+}
+
+/// Beats of the other workers that are alive.
+fn others(folder: &dyn RunFolder, me: &str) -> Result<Vec<Heartbeat>, RunError> {
+    let seen = heartbeat::see_all(folder)?.into_iter();
+    let alive = seen.filter(|seen| seen.is_alive() && seen.beat.worker != me);
+    Ok(alive.map(|seen| seen.beat).collect())
 }
 
 /// Works until nothing is left.
@@ -130,30 +257,39 @@ struct Shared {
 /// # Errors
 /// Something went wrong, or `control` stopped it.
 pub fn work(setup: &WorkerSetup<'_>) -> Result<(), RunError> {
-    let (folder, control) = (setup.folder, setup.control);
+    let folder = setup.folder;
     let began = Instant::now();
-    let name = format!("{:016x}", fastrand::u64(..));
-    let (host, owner) = (host::name(), Owner::me().text());
-    let stale_s = setup.stale.as_secs_f64();
-    let verifies = setup.phase != Phase::Transfer;
-    let beat =
-        Heartbeat { worker: name.clone(), host, owner, stale_s, verifies, ..Heartbeat::default() };
+    let verifies = matches!(setup.phase, Phase::Verify(_));
+    let (looks, collects) = (matches!(setup.phase, Phase::Look(_)), setup.last_word && !verifies);
+    let beat = Heartbeat { verifies, looks, collects, ..Heartbeat::first(setup.stale) };
+    let name = beat.worker.clone();
     match (setup.phase.end_reason(folder)?, &setup.phase) {
         (None, _) => {}
         (Some(_), Phase::Transfer) => return Ok(()),
-        (Some(why), Phase::Verify(_)) => return Err(RunError::transient(why)),
+        (Some(why), _) => return Err(RunError::transient(why)),
     }
-    heartbeat::write(folder, &beat, control, setup.stale)?;
+    let shares = Shares::begin(setup, began);
+    let mut beat = beat;
+    if let Some(shares) = &shares {
+        let report = |limit_per_s| ShareReport { limit_per_s, ..ShareReport::default() };
+        let (bytes, operations) = shares.limits();
+        (beat.byte_share, beat.operation_share) = (bytes.map(report), operations.map(report));
+    }
+    setup.beat(&beat)?;
     let shared = Shared {
         beat: Mutex::new(beat),
         meter: Mutex::default(),
+        limits: Mutex::new(setup.spec.limits),
+        controls: Mutex::default(),
+        operations: AtomicU64::new(0),
         over: Mutex::new(false),
         wakes: Condvar::new(),
         beat_error: Mutex::default(),
     };
-    let queue = ShardQueue::new(setup, &name);
+    let clock = Instant::now;
     let mut worker = Worker {
         setup,
+        knowledge: RunKnowledge::new(folder, &name, setup.previous),
         name,
         began,
         shared: &shared,
@@ -162,9 +298,16 @@ pub fn work(setup: &WorkerSetup<'_>) -> Result<(), RunError> {
     };
     let mut ended = thread::scope(|scope| {
         let beats = thread::Builder::new().name("beats".into());
-        let started = beats.spawn_scoped(scope, || keep_beating(setup, &shared, began));
+        match &shares {
+            Some(shares) => {
+                let (bytes, operations) = shares.limits();
+                shared.set_limits(bytes, operations);
+            }
+            None => *shared.limits.lock() = setup.spec.limits.divided(setup.workers),
+        }
+        let started = beats.spawn_scoped(scope, || keep_beating(setup, &shared, shares, began));
         let ended = match started {
-            Ok(_) => worker.run(queue),
+            Ok(_) => worker.run(&clock),
             Err(error) => Err(RunError::transient(format!("cannot start a thread: {error}"))),
         };
         *shared.over.lock() = true;
@@ -177,19 +320,27 @@ pub fn work(setup: &WorkerSetup<'_>) -> Result<(), RunError> {
         ended = Err(error);
     }
     let mut last = shared.beat.lock().clone();
+    last.bytes_per_s = 0.0;
     last.state = WorkerState::Ended;
-    last.shard = None;
+    (last.shard, last.range) = (None, None);
     last.counter += 1;
     last.up_s = began.elapsed().as_secs_f64();
     last.message = ended.as_ref().err().map(|error| error.message.clone());
     // Without it others wait until the counter has stood still for long enough.
-    drop(heartbeat::write(folder, &last, control, setup.stale));
+    drop(setup.beat(&last));
     ended
 }
 
 /// Beats until the work is over; stops it where its phase has ended meanwhile.
-fn keep_beating(setup: &WorkerSetup<'_>, shared: &Shared, began: Instant) {
-    let interval = heartbeat::interval(setup.stale);
+fn keep_beating(
+    setup: &WorkerSetup<'_>,
+    shared: &Shared,
+    mut shares: Option<Shares>,
+    began: Instant,
+) {
+    let mut interval = heartbeat::interval(setup.stale);
+    // Bytes at the last beats, for the rate.
+    let mut moved: VecDeque<(Instant, u64)> = VecDeque::from([(began, 0)]);
     let mut over = shared.over.lock();
     while !*over {
         shared.wakes.wait_for(&mut over, interval);
@@ -202,19 +353,43 @@ fn keep_beating(setup: &WorkerSetup<'_>, shared: &Shared, began: Instant) {
             beat.counter += 1;
             beat.up_s = began.elapsed().as_secs_f64();
             let mut beat = beat.clone();
-            beat.bytes += shared.meter.lock().as_ref().map_or(0, |meter| meter.counts().bytes);
+            if let Some(meter) = &*shared.meter.lock() {
+                let counts = meter.counts();
+                beat.bytes += counts.bytes;
+                beat.entries += counts.items;
+            }
             beat
         };
+        let mut beat = with_rate(beat, &mut moved);
+        let before = shares.as_ref().map(Shares::limits);
+        if let Some(shares) = &mut shares {
+            shares.decide(setup, shared, &mut beat);
+        }
+        let after = shares.as_ref().map(Shares::limits);
+        // What falls holds before it is reported, what rises after that: the sum of all stays below the limit.
+        let least = |a: Option<u64>, b: Option<u64>| a.zip(b).map(|(a, b)| a.min(b));
+        if let (Some(before), Some(after)) = (before, after) {
+            shared.set_limits(least(before.0, after.0), least(before.1, after.1));
+        }
+        if beat.counter % WORKERS_COUNTED_EVERY == 1 {
+            let workers = setup.folder.names("workers").map_or(1, |names| names.len());
+            interval = heartbeat::interval_of_many(setup.stale, workers);
+        }
         let mut ends = false;
         let beaten = setup.phase.end_reason(setup.folder).and_then(|reason| match reason {
             Some(why) => {
                 ends = true;
                 Err(RunError::transient(why))
             }
-            None => heartbeat::write(setup.folder, &beat, setup.control, setup.stale),
+            None => setup.beat(&beat),
         });
         match beaten {
-            Ok(()) => *shared.beat_error.lock() = None,
+            Ok(()) => {
+                *shared.beat_error.lock() = None;
+                if let Some((bytes, operations)) = after {
+                    shared.set_limits(bytes, operations);
+                }
+            }
             Err(error) => {
                 *shared.beat_error.lock() = Some(error);
                 // Otherwise the end of the lease stops the work, unless the folder comes back.
@@ -227,8 +402,26 @@ fn keep_beating(setup: &WorkerSetup<'_>, shared: &Shared, began: Instant) {
     }
 }
 
+/// Adds the rate of late to a beat.
+fn with_rate(mut beat: Heartbeat, moved: &mut VecDeque<(Instant, u64)>) -> Heartbeat {
+    let now = Instant::now();
+    while moved.len() > 1
+        && moved.get(1).is_some_and(|(at, _)| now.duration_since(*at) >= RATE_OVER)
+    {
+        moved.pop_front();
+    }
+    if let Some((at, bytes)) = moved.front() {
+        let took_s = now.duration_since(*at).as_secs_f64().max(f64::MIN_POSITIVE);
+        beat.bytes_per_s = beat.bytes.saturating_sub(*bytes) as f64 / took_s;
+    }
+    moved.push_back((now, beat.bytes));
+    beat
+}
+
 struct Worker<'a> {
     setup: &'a WorkerSetup<'a>,
+    /// What is known of objects, of a plan with ranges.
+    knowledge: RunKnowledge<'a>,
     name: String,
     began: Instant,
     shared: &'a Shared,
@@ -238,8 +431,22 @@ struct Worker<'a> {
     jobs_before: Cell<Option<usize>>,
 }
 
-impl Worker<'_> {
-    fn run(&mut self, mut queue: ShardQueue<'_>) -> Result<(), RunError> {
+impl<'a> Worker<'a> {
+    fn run(&mut self, clock: claims::Clock<'a>) -> Result<(), RunError> {
+        let setup = self.setup;
+        self.phase(&setup.phase, clock)?;
+        match setup.phase {
+            Phase::Transfer if setup.plan.ranges() > 0 => {
+                self.shared.beat.lock().looks = true;
+                self.phase(&Phase::begin_look(setup.folder)?, clock)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Works until nothing of a phase is left.
+    fn phase(&mut self, phase: &Phase, clock: claims::Clock<'a>) -> Result<(), RunError> {
+        let mut queue = Queue::new(self.setup, phase, &self.name, clock);
         let mut ahead = None;
         let ended = loop {
             if self.setup.control.is_stopped() {
@@ -253,46 +460,113 @@ impl Worker<'_> {
         if let Some(LoadedShard { claim, .. }) = ahead {
             self.setup.give_back(claim);
         }
-        ended.and(queue.write_results())
+        // It is worth something to the others also if this worker ends early.
+        let flushed = self.knowledge.flush();
+        ended.and(queue.write_results()).and(flushed)
     }
 
-    /// Does one shard, or waits for a moment; false where nothing is left. `ahead`: the shard that was claimed and read
-    /// while the one before was in hand.
+    /// Does one shard, lists one range, or waits for a moment; false where nothing is left. `ahead`: the shard that was
+    /// claimed and read while the one before was in hand.
     fn step(
         &mut self,
-        queue: &mut ShardQueue<'_>,
+        queue: &mut Queue<'_>,
         ahead: &mut Option<LoadedShard>,
     ) -> Result<bool, RunError> {
-        let next = match ahead.take() {
-            Some(loaded) => Some(loaded),
-            None => queue.next()?,
-        };
-        if let Some(loaded) = next {
-            self.waiting_since = None;
-            self.set_state(WorkerState::Working, Some(loaded.claim.0));
-            let (worked, next) = thread::scope(|scope| {
-                let beside = thread::Builder::new().name("next-shard".into());
-                let beside = beside.spawn_scoped(scope, || queue.next_ahead());
-                let worked = self.shard(loaded);
-                // Without a thread the next one is claimed when its turn comes.
-                let joined = beside.map_or(Ok(Ok(None)), thread::ScopedJoinHandle::join);
-                (worked, joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            });
-            self.set_state(WorkerState::Working, None);
-            let (result, ended) = worked;
-            if let Some(result) = result {
-                queue.results.push(result);
-            }
-            if ended.is_err() {
-                *ahead = next.ok().flatten();
-                return ended.map(|()| false);
-            }
-            *ahead = next?;
-            return Ok(true);
+        if let Some(loaded) = ahead.take() {
+            return self.step_shard(queue, loaded, ahead);
         }
-        if queue.claims.is_all_done() {
-            return Ok(false);
+        queue.write_results()?;
+        match queue.units.next()? {
+            Next::Do(Claimed::Shard(claim)) => {
+                let loaded = queue.load(claim)?;
+                self.step_shard(queue, loaded, ahead)
+            }
+            Next::Do(Claimed::Range(claim)) => {
+                queue.parts = self.range(claim, &queue.phase)?;
+                queue.units.listed(claim, &queue.parts);
+                Ok(true)
+            }
+            Next::Over => Ok(false),
+            Next::Wait => {
+                self.wait();
+                Ok(true)
+            }
         }
+    }
+
+    fn step_shard(
+        &mut self,
+        queue: &mut Queue<'_>,
+        loaded: LoadedShard,
+        ahead: &mut Option<LoadedShard>,
+    ) -> Result<bool, RunError> {
+        self.waiting_since = None;
+        self.set_state(WorkerState::Working, Some(loaded.claim.0));
+        let (worked, next) = thread::scope(|scope| {
+            let beside = thread::Builder::new().name("next-shard".into());
+            let beside = beside.spawn_scoped(scope, || queue.next_ahead());
+            let worked = self.shard(loaded);
+            // Without a thread the next one is claimed when its turn comes.
+            let joined = beside.map_or(Ok(Ok(None)), thread::ScopedJoinHandle::join);
+            (worked, joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        });
+        self.set_state(WorkerState::Working, None);
+        let (result, ended) = worked;
+        if let Some(result) = result {
+            queue.results.push(result);
+        }
+        if ended.is_err() {
+            *ahead = next.ok().flatten();
+            return ended.map(|()| false);
+        }
+        *ahead = next?;
+        Ok(true)
+    }
+
+    /// Lists one range; the parts that announce its shards. A claim that was not carried out stays: what was
+    /// announced by it does, too, and others claim the range anew when this worker has ended.
+    fn range(
+        &mut self,
+        (number, generation): ClaimId,
+        phase: &Phase,
+    ) -> Result<Vec<RangePart>, RunError> {
+        self.waiting_since = None;
+        let range = u32::try_from(number).unwrap_or(u32::MAX);
+        self.set_state(WorkerState::Working, None);
+        self.shared.beat.lock().range = Some(range);
+        let setup = self.setup;
+        let looks = matches!(phase, Phase::Look(_));
+        let held = Arc::new(match (looks, setup.plan.range(range)) {
+            (true, _) => self.knowledge.before_look(range)?,
+            (false, names) => self.knowledge.before_listing(&names.unwrap_or_default()),
+        });
+        let mut spec = setup.spec.clone();
+        spec.limits = *self.shared.limits.lock();
+        spec.objects.manifests = Some(Arc::clone(&held) as Arc<dyn ManifestFiles>);
+        let log = ProblemLog::new(setup.listener, self.shared);
+        let listed = list_range(
+            (setup.folder, setup.control, &log),
+            setup.plan,
+            &spec,
+            phase,
+            (range, generation),
+            &self.name,
+        );
+        self.shared.ended();
+        self.shared.beat.lock().range = None;
+        let (end, parts) = listed?;
+        match looks {
+            true => self.knowledge.looked(range, &held)?,
+            false => self.knowledge.listed((range, generation), &held)?,
+        }
+        let mut beat = self.shared.beat.lock();
+        beat.ranges += 1;
+        beat.failed += end.failed;
+        Ok(parts)
+    }
+
+    /// Waits for the others for a moment.
+    fn wait(&mut self) {
         self.set_state(WorkerState::Waiting, None);
         // The end of the others is seen late by a quarter of the wait at most.
         let waited = self.waiting_since.get_or_insert_with(Instant::now).elapsed();
@@ -304,10 +578,9 @@ impl Worker<'_> {
             let left = end.saturating_duration_since(Instant::now());
             self.shared.wakes.wait_for(&mut over, left.min(STOP_SEEN_AFTER));
         }
-        Ok(true)
     }
 
-    fn set_state(&self, state: WorkerState, shard: Option<u32>) {
+    fn set_state(&self, state: WorkerState, shard: Option<ShardNumber>) {
         let mut beat = self.shared.beat.lock();
         (beat.state, beat.shard) = (state, shard);
     }
@@ -316,61 +589,80 @@ impl Worker<'_> {
 /// A shard that this worker claimed, as it was read.
 struct LoadedShard {
     claim: ClaimId,
-    /// Entries of the plan.
-    planned: u64,
+    /// Entries, bytes and cost of the plan.
+    planned: Shard,
     /// Its entries by their roots, or why they cannot be used.
-    entries: Result<BTreeMap<u32, Vec<ShardEntry>>, String>,
+    entries: Result<BTreeMap<Vec<u8>, Vec<ShardEntry>>, String>,
 }
 
-/// Shards before and after the work on them: it claims and reads them, and writes their results. All of this waits for
-/// the run folder, so most of it happens in a thread beside the work on another shard.
-struct ShardQueue<'a> {
+/// Shards before and after the work on them: it reads shards and writes their results. All of this waits for the run
+/// folder, so most of it happens in a thread beside the work on another shard.
+struct Queue<'a> {
     setup: &'a WorkerSetup<'a>,
-    claims: Claims<'a>,
+    phase: Phase,
+    units: UnitQueue<'a>,
+    /// Parts of the range that was listed last, or the part that the last shard was in.
+    parts: Vec<RangePart>,
     /// Results that the next call writes.
     results: Vec<ShardResult>,
+    segments: SegmentWriter,
 }
 
-impl<'a> ShardQueue<'a> {
-    fn new(setup: &'a WorkerSetup<'a>, worker: &str) -> ShardQueue<'a> {
-        let (plan, phase) = (setup.plan, &setup.phase);
-        let claims = Claims::new(setup.folder, (plan, phase), setup.stale, worker);
-        ShardQueue { setup, claims, results: Vec::new() }
+impl<'a> Queue<'a> {
+    fn new(
+        setup: &'a WorkerSetup<'a>,
+        phase: &Phase,
+        worker: &str,
+        clock: claims::Clock<'a>,
+    ) -> Queue<'a> {
+        let of = (setup.plan, phase);
+        Queue {
+            setup,
+            phase: phase.clone(),
+            units: UnitQueue::new(setup.folder, of, clock, setup.stale, worker, setup.last_word),
+            parts: Vec::new(),
+            results: Vec::new(),
+            segments: SegmentWriter::new(phase.results(), worker),
+        }
     }
 
-    /// Claims and reads a shard; `None` where there is none now.
-    fn next(&mut self) -> Result<Option<LoadedShard>, RunError> {
-        self.write_results()?;
-        let claim = self.claims.next()?;
-        self.load(claim)
-    }
-
-    /// The same while another shard is in hand: only where so many are left that no other worker will lack one.
+    /// Claims a shard while another one is in hand, and reads it.
     fn next_ahead(&mut self) -> Result<Option<LoadedShard>, RunError> {
         self.write_results()?;
         if self.setup.control.is_stopped() {
             return Ok(None);
         }
-        let claim = self.claims.next_ahead(self.setup.workers)?;
-        self.load(claim)
+        let claim = self.units.next_ahead(self.setup.workers)?;
+        claim.map(|claim| self.load(claim)).transpose()
     }
 
-    fn load(&self, claim: Option<ClaimId>) -> Result<Option<LoadedShard>, RunError> {
-        let Some(claim) = claim else { return Ok(None) };
-        let Some(planned) = self.setup.plan.shards.get(claim.0 as usize) else { return Ok(None) };
-        let entries = match shard::read(self.setup.folder, planned) {
+    /// The shard of a number, with the roots of its names; `None` where it is not known.
+    fn planned(&mut self, number: ShardNumber) -> Result<Option<(Shard, Vec<String>)>, RunError> {
+        if !self.units.has_ranges() {
+            let shard = usize::try_from(number).ok().and_then(|at| self.setup.plan.shards.get(at));
+            return Ok(shard.map(|shard| (shard.clone(), self.setup.plan.roots.clone())));
+        }
+        if self.parts.iter().all(|part| part.shard(number).is_none()) {
+            self.parts = self.units.read_part(number)?.into_iter().collect();
+        }
+        let found = self.parts.iter().find_map(|part| Some((part.shard(number)?, &part.roots)));
+        Ok(found.map(|(shard, roots)| (shard.clone(), roots.clone())))
+    }
+
+    /// Reads a shard that was claimed. One that cannot be read now is given back.
+    fn load(&mut self, claim: ClaimId) -> Result<LoadedShard, RunError> {
+        let planned = self.planned(claim.0).inspect_err(|_| self.setup.give_back(claim))?;
+        let Some((planned, roots)) = planned else {
+            let entries = Err("the part of the range that announced it is damaged".to_owned());
+            return Ok(LoadedShard { claim, planned: Shard::default(), entries });
+        };
+        let entries = match shard::read(self.setup.folder, &planned) {
             Ok(entries) => match shard::outside(&entries).filter(|_| self.setup.has_paths()) {
                 Some(entry) => {
                     let name = String::from_utf8_lossy(&entry.name).into_owned();
                     Err(format!("it names {}, outside of the run folder", quoted(name)))
                 }
-                None => {
-                    let mut by_root: BTreeMap<u32, Vec<ShardEntry>> = BTreeMap::new();
-                    for entry in entries {
-                        by_root.entry(entry.root).or_default().push(entry);
-                    }
-                    Ok(by_root)
-                }
+                None => by_root(entries, &roots),
             },
             Err(ShardError::Damaged(why)) => Err(why),
             Err(ShardError::Folder(error)) => {
@@ -378,24 +670,38 @@ impl<'a> ShardQueue<'a> {
                 return Err(error);
             }
         };
-        Ok(Some(LoadedShard { claim, planned: planned.entries, entries }))
+        Ok(LoadedShard { claim, planned, entries })
     }
 
-    /// Writes results. A shard whose result cannot be written is given back: it was done in vain.
+    /// Writes results. Shards whose results cannot be written are given back: they were done in vain.
     fn write_results(&mut self) -> Result<(), RunError> {
-        let folder = self.setup.phase.results();
-        while let Some(result) = self.results.pop() {
-            let name = format!("{folder}/{}.json", number_text(result.shard));
-            let content = folder::json(&result);
-            let written = content.and_then(|content| self.setup.folder.create(&name, &content));
-            if let Err(error) = written {
-                self.setup.give_back((result.shard, result.generation));
-                return Err(error);
-            }
-            self.claims.finished(result.shard);
+        if self.results.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        let results = std::mem::take(&mut self.results);
+        let written = self.segments.write(self.setup.folder, &results);
+        for result in results {
+            match written {
+                Ok(()) => self.units.finished(result.shard),
+                Err(_) => self.setup.give_back((result.shard, result.generation)),
+            }
+        }
+        written
     }
+}
+
+/// Sorts entries by the roots of their names.
+fn by_root(
+    entries: Vec<ShardEntry>,
+    roots: &[String],
+) -> Result<BTreeMap<Vec<u8>, Vec<ShardEntry>>, String> {
+    let mut by_root: BTreeMap<Vec<u8>, Vec<ShardEntry>> = BTreeMap::new();
+    for entry in entries {
+        let root = roots.get(entry.root as usize);
+        let root = root.ok_or("it names a root that the plan does not have")?;
+        by_root.entry(journal::bytes(root)).or_default().push(entry);
+    }
+    Ok(by_root)
 }
 
 impl Worker<'_> {
@@ -408,7 +714,9 @@ impl Worker<'_> {
             worker: self.name.clone(),
             host: self.shared.beat.lock().host.clone(),
             generation,
-            entries: planned,
+            entries: planned.entries,
+            planned_bytes: planned.bytes,
+            cost: planned.cost,
             from_s: self.began.elapsed().as_secs_f64(),
             ..ShardResult::default()
         };
@@ -416,7 +724,7 @@ impl Worker<'_> {
         match entries {
             Ok(by_root) => {
                 for (root, entries) in by_root {
-                    ended = ended.and(self.entries(root, entries, &mut result));
+                    ended = ended.and(self.entries(root, entries, number, &mut result));
                 }
             }
             Err(why) => result.damaged = Some(why),
@@ -428,7 +736,7 @@ impl Worker<'_> {
         result.to_s = self.began.elapsed().as_secs_f64();
         {
             let mut beat = self.shared.beat.lock();
-            *self.shared.meter.lock() = None;
+            self.shared.ended();
             beat.shards += 1;
             beat.entries += result.entries;
             beat.bytes += result.bytes;
@@ -436,7 +744,8 @@ impl Worker<'_> {
         }
         let ended = match &result.damaged {
             Some(why) if self.setup.phase == Phase::Transfer => Err(RunError::permanent(format!(
-                "cannot use shard {number}: {why}\nhint: collect transfers its entries"
+                "cannot use shard {}: {why}\nhint: collect transfers its entries",
+                shown_number(number)
             ))),
             // A verification reports it in its result and continues.
             _ => Ok(()),
@@ -446,20 +755,25 @@ impl Worker<'_> {
 
     fn entries(
         &self,
-        root: u32,
+        root: Vec<u8>,
         entries: Vec<ShardEntry>,
+        number: ShardNumber,
         result: &mut ShardResult,
     ) -> Result<(), RunError> {
-        let text = self.setup.plan.roots.get(root as usize).map(|root| journal::bytes(root));
-        let Some(root) = text else {
-            result.damaged = Some("it names a root that the plan does not have".into());
-            return Ok(());
-        };
-        let log = ProblemLog::new(self.setup.listener, &self.shared.meter);
+        let log = ProblemLog::new(self.setup.listener, self.shared);
         let folder = folder_of(root)?;
         match self.setup.phase {
-            Phase::Transfer => {
-                transfer_entries(self.setup, log, &self.jobs_before, folder, entries, result)
+            // A look has no shards.
+            Phase::Transfer | Phase::Look(_) => {
+                let (of, _) = parts_of(number);
+                let held = of.map(|of| (of, Arc::new(HeldManifests::default())));
+                let manifests =
+                    held.as_ref().map(|(_, held)| Arc::clone(held) as Arc<dyn ManifestFiles>);
+                let jobs_before = &self.jobs_before;
+                let of_entries = (folder, entries, manifests);
+                let limits = *self.shared.limits.lock();
+                transfer_entries(self.setup, log, (jobs_before, limits), of_entries, result)?;
+                held.map_or(Ok(()), |(of, held)| self.knowledge.transferred(of, &held))
             }
             Phase::Verify(_) => verify::verify_entries(self.setup, log, &folder, &entries, result),
         }
@@ -485,13 +799,14 @@ fn unfit(fatal: Fatal) -> RunError {
 fn transfer_entries(
     setup: &WorkerSetup<'_>,
     log: ProblemLog<'_>,
-    jobs_before: &Cell<Option<usize>>,
-    folder: Location,
-    entries: Vec<ShardEntry>,
+    (jobs_before, limits): (&Cell<Option<usize>>, Limits),
+    (folder, entries, manifests): (Location, Vec<ShardEntry>, Option<Arc<dyn ManifestFiles>>),
     result: &mut ShardResult,
 ) -> Result<(), RunError> {
     let (plan, control) = (setup.plan, setup.control);
     let mut spec = setup.spec.clone();
+    spec.objects.manifests = manifests;
+    spec.limits = limits;
     // The first shard reads and teaches hints; for the others that would be most of their start.
     spec.jobs_before = jobs_before.get();
     set_names(&mut spec, folder, entries, plan.local)?;
@@ -516,7 +831,7 @@ fn transfer_entries(
     if !plan.local && outcome.totals.failed > 0 && outcome.requests.succeeded == 0 {
         // The same would come of every shard, and collect would have all of them to do.
         let first = log.first().map(|what| format!(" ({what})")).unwrap_or_default();
-        let why = format!("no request to S3 succeeded{first}: the rest was returned");
+        let why = format!("{}{first}: the rest was returned", submitted::NO_REQUEST);
         return Err(RunError::transient(why));
     }
     let Totals { files, bytes, skipped, failed, vanished, .. } = outcome.totals;
@@ -538,7 +853,7 @@ fn transfer_entries(
 }
 
 /// Makes the spec that of single names below a folder: without deletions, and without the attributes of directories,
-/// which a later run over everything sets.
+/// which a later run over everything sets. Entries that are not what was planned are left alone.
 fn set_names(
     spec: &mut Spec,
     folder: Location,
@@ -595,11 +910,21 @@ pub(crate) fn interrupted() -> RunError {
     RunError { is_interrupted: true, ..RunError::transient(message) }
 }
 
+/// The limiters of the transfer in hand.
+type CurrentControls = Mutex<Option<Arc<Controls>>>;
+
 /// The meter of the shard in hand, for heartbeats.
 type CurrentMeter = Mutex<Option<Arc<Meter>>>;
 
 /// Problems by their kinds: how many, and the first one's path.
-pub(crate) type ProblemCounts = BTreeMap<String, (u64, String)>;
+pub type ProblemCounts = BTreeMap<String, (u64, String)>;
+
+/// Kind of a problem as a sentence without names, and the path that has it.
+pub(crate) fn describe(problem: &Problem) -> (String, &Path) {
+    let Problem { operation, source, target, cause, .. } = problem;
+    let path = target.as_deref().or(source.as_deref()).unwrap_or(Path::new(""));
+    (format!("cannot {}: {cause}", operation.words()), path)
+}
 
 /// Adds problems of one kind; one of a further kind than the most is left out.
 pub(crate) fn count_problems(
@@ -621,15 +946,15 @@ pub(crate) fn count_problems(
 /// Listener of the work on a shard: collects problems, passes events on.
 pub(crate) struct ProblemLog<'a> {
     listener: &'a dyn Listener,
-    meter: &'a CurrentMeter,
+    shared: &'a Shared,
     problems: Mutex<ProblemCounts>,
     /// Entries that were not what the plan saw, and were left alone.
     changed: AtomicU64,
 }
 
 impl<'a> ProblemLog<'a> {
-    fn new(listener: &'a dyn Listener, meter: &'a CurrentMeter) -> ProblemLog<'a> {
-        ProblemLog { listener, meter, problems: Mutex::default(), changed: AtomicU64::new(0) }
+    fn new(listener: &'a dyn Listener, shared: &'a Shared) -> ProblemLog<'a> {
+        ProblemLog { listener, shared, problems: Mutex::default(), changed: AtomicU64::new(0) }
     }
 
     /// Adds a problem: its kind, and the path that has it.
@@ -654,15 +979,16 @@ impl Listener for ProblemLog<'_> {
     fn event(&self, event: Event<'_>) {
         match &event {
             Event::Problem(problem) => {
-                let Problem { operation, source, target, cause, class } = problem;
+                let Problem { source, cause, class, .. } = problem;
                 if matches!((cause, class), (Cause::Reason(NOT_AS_PLANNED), ErrorClass::Notice)) {
                     self.changed.fetch_add(1, Ordering::Relaxed);
                     return self.add(NOT_AS_PLANNED, source.as_deref().unwrap_or(Path::new("")));
                 }
-                let path = target.as_deref().or(source.as_deref()).unwrap_or(Path::new(""));
-                self.add(&format!("cannot {}: {cause}", operation.words()), path);
+                let (what, path) = describe(problem);
+                self.add(&what, path);
             }
-            Event::Begins(meter) => *self.meter.lock() = Some(Arc::clone(meter)),
+            Event::Begins(meter) => *self.shared.meter.lock() = Some(Arc::clone(meter)),
+            Event::Limited(controls) => *self.shared.controls.lock() = Some(Arc::clone(controls)),
             _ => {}
         }
         self.listener.event(event);

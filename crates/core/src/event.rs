@@ -2,6 +2,7 @@
 //! records and exit codes are made from these events.
 
 use crate::error::Problem;
+use crate::limit::Controls;
 use crate::meter::Meter;
 use crate::unit::{Kind, Meta};
 use std::path::{Path, PathBuf};
@@ -13,6 +14,8 @@ use std::time::Duration;
 pub enum Event<'a> {
     /// Work begins: the counters that tell how far it is. A command may begin several times.
     Begins(&'a Arc<Meter>),
+    /// The limiters of the work that begins, which may be set while it goes on. Sent only if a rate is limited.
+    Limited(&'a Arc<Controls>),
     /// An entry was (or under `--dry-run` would be) changed. Sent only when `Spec::items` asks.
     Item(&'a Item<'a>),
     /// An entry between paths would be changed. Sent instead of `Item` for all but directories when `Spec::plans` asks.
@@ -61,14 +64,16 @@ pub struct Change {
     /// It is compared with an entry of a tree beside the target (`--link-dest` and its like), or is a hard link already.
     /// Neither alone is a difference.
     pub beside: bool,
+    /// An option or a rule of the command leaves it out. No difference; sent with unchanged entries only.
+    pub left_out: bool,
 }
 
 impl Change {
     /// Returns whether anything at all differs.
     pub fn any(&self) -> bool {
         let hard_link = self.beside && self.hard_link;
-        let Change { beside, to_name, .. } = *self;
-        *self != Change { beside, to_name, hard_link, ..Change::default() }
+        let Change { beside, to_name, left_out, .. } = *self;
+        *self != Change { beside, to_name, left_out, hard_link, ..Change::default() }
     }
 
     /// Returns whether it equals the entry beside the target that it is compared with, or is a hard link already.
@@ -109,6 +114,9 @@ pub struct Item<'a> {
     pub meta: &'a Meta,
     /// Checksum of the content, in hexadecimal, if `Spec::digest` asks and the entry has one.
     pub digest: Option<String>,
+    /// Checksum of the content that a store has, and its algorithm, as S3 spells them (`CRC64NVME`, base64), if it was
+    /// computed or received anyway.
+    pub checksum: Option<(&'static str, String)>,
 }
 
 /// A message about an entry besides its own line (rsync(1), `--info=backup`, `--info=skip` and `--debug=filter`). Paths of

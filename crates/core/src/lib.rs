@@ -1,5 +1,5 @@
 //! Shared by all rooms: units, numbers, errors, events, control, the meter of a run, its limiters and gate, buffers for file
-//! content, languages, threads for a list of items, percent-encoding.
+//! content, languages, threads for a list of items, percent-encoding, numbers of variable length.
 //! Does no I/O.
 
 pub mod buffer;
@@ -13,4 +13,6 @@ pub mod meter;
 pub mod number;
 pub mod percent;
 pub mod threads;
+pub mod timetable;
 pub mod unit;
+pub mod varint;

@@ -2,6 +2,7 @@
 
 use crate::error::Fatal;
 use crate::meter::{Activity, Meter, Phase};
+use crate::timetable::Schedule;
 use crate::unit::Jobs;
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
@@ -111,10 +112,15 @@ const SLEEP_MIN: Duration = Duration::from_millis(5);
 /// After so long, a longer wait is interrupted to see whether the run stops or the rate has changed.
 const SLEEP_MAX: Duration = Duration::from_millis(100);
 
+/// Time after which a limiter with a timetable looks at the clock again.
+const LOOK: Duration = Duration::from_secs(1);
+
 /// A rate in units a second, shared by all callers.
 #[derive(Debug)]
 pub struct Limiter {
     per_s: AtomicU64,
+    /// Rates by time of day.
+    follows: Option<Follows>,
     /// Nanoseconds after the start at which the last grant is paid for.
     paid_ns: AtomicU64,
     started: Instant,
@@ -122,6 +128,17 @@ pub struct Limiter {
     /// grant, the others until it is their turn to be first.
     line: Mutex<Line>,
     waiting: AtomicUsize,
+}
+
+/// A timetable, and how far a limiter has followed it. Grants look at the clock, so that no thread has to: without
+/// grants no rate is needed.
+#[derive(Debug)]
+struct Follows {
+    schedule: Schedule,
+    /// Nanoseconds after the start of the limiter at which the clock was looked at.
+    looked_ns: AtomicU64,
+    /// The rate that the timetable had then.
+    per_s: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -140,10 +157,34 @@ impl Limiter {
     pub fn new(per_s: u64) -> Limiter {
         Limiter {
             per_s: AtomicU64::new(per_s.max(1)),
+            follows: None,
             paid_ns: AtomicU64::new(0),
             started: Instant::now(),
             line: Mutex::default(),
             waiting: AtomicUsize::new(0),
+        }
+    }
+
+    /// Returns a limiter whose rate follows a timetable: within a second after a slot begins, grants are at its rate.
+    pub fn following(schedule: Schedule) -> Limiter {
+        let per_s = schedule.per_s_now();
+        let (looked_ns, at_first) = (AtomicU64::new(0), AtomicU64::new(per_s));
+        let follows = Some(Follows { schedule, looked_ns, per_s: at_first });
+        Limiter { follows, ..Limiter::new(per_s) }
+    }
+
+    /// Takes the rate of the timetable at `now` (since the start) if it has changed.
+    fn follow(&self, now: Duration) {
+        let Some(Follows { schedule, looked_ns, per_s }) = &self.follows else { return };
+        let (now_ns, last_ns) = (ns(now), looked_ns.load(Ordering::Relaxed));
+        let is_due = now_ns.saturating_sub(last_ns) >= ns(LOOK);
+        let order = (Ordering::Relaxed, Ordering::Relaxed);
+        if !is_due || looked_ns.compare_exchange(last_ns, now_ns, order.0, order.1).is_err() {
+            return;
+        }
+        let new = schedule.per_s_now();
+        if per_s.swap(new, Ordering::Relaxed) != new {
+            self.set_per_s_at(new, now);
         }
     }
 
@@ -188,6 +229,7 @@ impl Limiter {
     /// them: first come, first served, for callers that must not block. Idle time is not saved up
     /// beyond 40 ms: a burst after a pause is no larger than that and one grant.
     pub fn take(&self, count: u64, now: Duration) -> Duration {
+        self.follow(now);
         let (now_ns, cost_ns) = (ns(now), self.cost_ns(count));
         let floor_ns = now_ns.saturating_sub(ns(TOLERANCE));
         let next = |paid: u64| Some(paid.max(floor_ns).saturating_add(cost_ns));
@@ -201,6 +243,7 @@ impl Limiter {
     /// # Errors
     /// The time to wait.
     pub fn try_take(&self, count: u64, now: Duration) -> Result<(), Duration> {
+        self.follow(now);
         let (now_ns, cost_ns) = (ns(now), self.cost_ns(count));
         let floor_ns = now_ns.saturating_sub(ns(TOLERANCE));
         let next = |paid: u64| (paid <= now_ns).then(|| paid.max(floor_ns).saturating_add(cost_ns));
@@ -336,6 +379,8 @@ pub struct Limits {
     pub jobs_per_file: Jobs,
     /// Content in bytes per second, for all workers together (`--bwlimit`).
     pub bytes_per_s_max: Option<u64>,
+    /// The timetable of `--bwlimit`, if it has one: `bytes_per_s_max` is its rate when the run began.
+    pub schedule: Option<Schedule>,
     /// Operations on files (`--iops-limit`), or requests where a side is in S3 (`--rps-limit`), per second.
     pub operations_per_s_max: Option<u64>,
     /// Bytes in flight and in buffers (`--memory`); 256 MiB by default.
@@ -356,8 +401,21 @@ impl Limits {
     #[must_use]
     pub fn divided(self, workers: u64) -> Limits {
         let share = |per_s: Option<u64>| per_s.map(|per_s| (per_s / workers.max(1)).max(1));
-        let bytes_per_s_max = share(self.bytes_per_s_max);
-        Limits { bytes_per_s_max, operations_per_s_max: share(self.operations_per_s_max), ..self }
+        let schedule = self.schedule.map(|schedule| schedule.divided(workers));
+        let bytes_per_s_max = match schedule {
+            Some(schedule) => Some(schedule.per_s_now()),
+            None => share(self.bytes_per_s_max),
+        };
+        let operations_per_s_max = share(self.operations_per_s_max);
+        Limits { bytes_per_s_max, schedule, operations_per_s_max, ..self }
+    }
+
+    /// Returns the limiter of content; `None` without a limit.
+    pub fn byte_limiter(&self) -> Option<Limiter> {
+        match self.schedule {
+            Some(schedule) => Some(Limiter::following(schedule)),
+            None => self.bytes_per_s_max.map(Limiter::new),
+        }
     }
 }
 
@@ -497,6 +555,42 @@ mod tests {
             }
         }
         assert!((9_950..=10_050).contains(&granted), "{granted} in 10 s");
+    }
+
+    #[test]
+    fn the_rate_follows_the_clock() {
+        use crate::timetable::{Timetable, UNLIMITED};
+        use std::sync::atomic::AtomicU16;
+        static MINUTE: AtomicU16 = AtomicU16::new(0);
+        let clock = || MINUTE.load(Ordering::Relaxed);
+        let table = Timetable::parse("00:00,1000K 00:01,100K 00:02,off 00:03,1000K", clock);
+        let limiter = Limiter::following(Schedule::new(table.unwrap()));
+        let mut now = Duration::ZERO;
+        // A minute is 10 s here. Returns what is granted in it, in KiB.
+        let mut minute = |number: u16| {
+            MINUTE.store(number, Ordering::Relaxed);
+            let (end, mut granted) = (now + Duration::from_secs(10), 0u64);
+            while now < end {
+                match limiter.try_take(1024, now) {
+                    Ok(()) if limiter.per_s() == UNLIMITED => {
+                        granted += 1;
+                        now += Duration::from_millis(100);
+                    }
+                    Ok(()) => granted += 1,
+                    Err(wait) => now += wait,
+                }
+            }
+            granted
+        };
+        assert!((9_900..=10_100).contains(&minute(0)));
+        // The old rate lasts for a second at most.
+        let slow = minute(1);
+        assert!((900..=2_100).contains(&slow), "{slow}");
+        // Every request is granted.
+        let free = minute(2);
+        assert!((90..=205).contains(&free), "{free}");
+        let fast = minute(3);
+        assert!((8_900..=10_100).contains(&fast), "{fast}");
     }
 
     #[test]

@@ -39,6 +39,7 @@ use crate::delta::{Basis, BlockSign, PATCH_OPS_MAX, PatchOp, SIGN_BLOCKS_MAX};
 use crate::frame::{BODY_BYTES_MAX, Frame};
 use crate::refine::ASK_BLOCKS_MAX;
 use hakobu_core::unit::{Kind, Meta, Time};
+use hakobu_core::varint;
 use std::fmt;
 
 /// Most entries of a chunk.
@@ -321,8 +322,8 @@ impl Message {
             Message::Said(json) => return Frame { kind: SAID, body: json },
             Message::Bye(json) => return Frame { kind: BYE, body: json },
             Message::Dir(dir) => {
-                push_number(dir.number, &mut body);
-                push_number(dir.parent, &mut body);
+                varint::push(dir.number, &mut body);
+                varint::push(dir.parent, &mut body);
                 let flags = [dir.is_whole, dir.is_implied];
                 body.push(flags.iter().rev().fold(0, |bits, flag| bits << 1 | u8::from(*flag)));
                 for text in [&dir.name, &dir.path, &dir.typed] {
@@ -333,37 +334,37 @@ impl Message {
                 DIR
             }
             Message::Entries { dir, chunk, entries } => {
-                push_number(dir, &mut body);
-                push_number(chunk, &mut body);
+                varint::push(dir, &mut body);
+                varint::push(chunk, &mut body);
                 let mut encoder = EntryEncoder::default();
                 entries.iter().for_each(|entry| encoder.push(entry, &mut body));
                 ENTRIES
             }
             Message::End { dir, is_listed } => {
-                push_number(dir, &mut body);
+                varint::push(dir, &mut body);
                 body.push(u8::from(is_listed));
                 END
             }
             Message::Fresh { dir } => {
-                push_number(dir, &mut body);
+                varint::push(dir, &mut body);
                 FRESH
             }
             Message::Want { chunk, wanted } => {
-                push_number(chunk, &mut body);
+                varint::push(chunk, &mut body);
                 body.extend_from_slice(&wanted);
                 WANT
             }
             Message::Data { chunk, index, content, state } => {
-                push_number(chunk, &mut body);
+                varint::push(chunk, &mut body);
                 body.push(index);
                 body.push(state as u8);
                 body.extend_from_slice(&content);
                 DATA
             }
             Message::Piece { chunk, index, offset, content, state } => {
-                push_number(chunk, &mut body);
+                varint::push(chunk, &mut body);
                 body.push(index);
-                push_number(offset, &mut body);
+                varint::push(offset, &mut body);
                 body.push(state as u8);
                 body.extend_from_slice(&content);
                 PIECE
@@ -378,16 +379,16 @@ impl Message {
                 PING
             }
             Message::Signs(signs) => {
-                push_number(signs.chunk, &mut body);
+                varint::push(signs.chunk, &mut body);
                 body.push(signs.index);
                 let in_place = signs.basis.is_some_and(|basis| basis.in_place);
                 body.push(u8::from(signs.basis.is_some()) | u8::from(in_place) << 1);
                 if let Some(Basis { size, log, seed, .. }) = signs.basis {
-                    push_number(size, &mut body);
+                    varint::push(size, &mut body);
                     body.push(log);
                     body.extend_from_slice(&seed.to_le_bytes());
                 }
-                push_number(signs.first, &mut body);
+                varint::push(signs.first, &mut body);
                 for BlockSign { weak, strong } in &signs.blocks {
                     body.extend_from_slice(&weak.to_le_bytes());
                     body.extend_from_slice(&strong.to_le_bytes());
@@ -395,7 +396,7 @@ impl Message {
                 SIGNS
             }
             Message::Patch { chunk, index, patch } => {
-                push_number(chunk, &mut body);
+                varint::push(chunk, &mut body);
                 body.push(index);
                 body.push(patch.state as u8);
                 if patch.state == ContentState::Complete {
@@ -404,84 +405,84 @@ impl Message {
                 for op in &patch.ops {
                     match op {
                         PatchOp::Literal(bytes) => {
-                            push_number((bytes.len() as u64) << 1, &mut body);
+                            varint::push((bytes.len() as u64) << 1, &mut body);
                             body.extend_from_slice(bytes);
                         }
                         PatchOp::Same { from, length } => {
-                            push_number(length << 1 | 1, &mut body);
-                            push_number(*from, &mut body);
+                            varint::push(length << 1 | 1, &mut body);
+                            varint::push(*from, &mut body);
                         }
                         // In the place of a range without bytes.
                         PatchOp::Ask { from, blocks } => {
-                            push_number(1, &mut body);
-                            push_number(*from, &mut body);
-                            push_number(*blocks, &mut body);
+                            varint::push(1, &mut body);
+                            varint::push(*from, &mut body);
+                            varint::push(*blocks, &mut body);
                         }
                     }
                 }
                 PATCH
             }
             Message::Fine { chunk, index, hashes } => {
-                push_number(chunk, &mut body);
+                varint::push(chunk, &mut body);
                 body.push(index);
                 body.extend(hashes.iter().flat_map(|hash| hash.to_le_bytes()));
                 FINE
             }
             Message::Checked { chunk, index, is_right } => {
-                push_number(chunk, &mut body);
+                varint::push(chunk, &mut body);
                 body.extend([index, u8::from(is_right)]);
                 CHECKED
             }
             Message::More { chunk, index, bytes } => {
-                push_number(chunk, &mut body);
+                varint::push(chunk, &mut body);
                 body.push(index);
-                push_number(bytes, &mut body);
+                varint::push(bytes, &mut body);
                 MORE
             }
             Message::Room { bytes } => {
-                push_number(bytes, &mut body);
+                varint::push(bytes, &mut body);
                 ROOM
             }
             Message::Place { dev, ino } => {
-                push_number(dev, &mut body);
-                push_number(ino, &mut body);
+                varint::push(dev, &mut body);
+                varint::push(ino, &mut body);
                 PLACE
             }
             Message::Rest { chunk, index, offset, prefix } => {
-                push_number(chunk, &mut body);
+                varint::push(chunk, &mut body);
                 body.push(index);
-                push_number(offset, &mut body);
+                varint::push(offset, &mut body);
                 if let Some(prefix) = prefix {
                     body.extend_from_slice(&prefix.to_le_bytes());
                 }
                 REST
             }
             Message::Begins { chunk, index, offset } => {
-                push_number(chunk, &mut body);
+                varint::push(chunk, &mut body);
                 body.push(index);
-                push_number(offset, &mut body);
+                varint::push(offset, &mut body);
                 BEGINS
             }
             Message::Names { is_group, id, name } => {
                 body.push(u8::from(is_group));
-                push_number(u64::from(id), &mut body);
+                varint::push(u64::from(id), &mut body);
                 push_bytes(&name, &mut body);
                 NAMES
             }
             Message::Has { dir, names, is_last } => {
-                push_number(dir, &mut body);
+                varint::push(dir, &mut body);
                 body.push(u8::from(is_last));
                 names.iter().for_each(|name| push_bytes(name, &mut body));
                 HAS
             }
             Message::Had { dir, absent, is_known } => {
-                push_number(dir, &mut body);
+                varint::push(dir, &mut body);
                 body.push(u8::from(is_known));
                 body.extend_from_slice(&absent);
                 HAD
             }
             Message::Arrived { chunk, index, is_complete } => {
-                push_number(chunk, &mut body);
+                varint::push(chunk, &mut body);
                 body.extend([index, u8::from(is_complete)]);
                 ARRIVED
             }
@@ -646,26 +647,17 @@ impl Message {
     }
 }
 
-/// Appends a number, seven bits in a byte, the lowest first; all bytes but the last have the highest bit.
-fn push_number(mut number: u64, out: &mut Vec<u8>) {
-    while number > 0x7f {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
-}
-
 fn push_signed(number: i64, out: &mut Vec<u8>) {
-    push_number(((number << 1) ^ (number >> 63)) as u64, out);
+    varint::push(((number << 1) ^ (number >> 63)) as u64, out);
 }
 
 fn push_time(time: Time, out: &mut Vec<u8>) {
     push_signed(time.s, out);
-    push_number(u64::from(time.ns), out);
+    varint::push(u64::from(time.ns), out);
 }
 
 fn push_bytes(bytes: &[u8], out: &mut Vec<u8>) {
-    push_number(bytes.len() as u64, out);
+    varint::push(bytes.len() as u64, out);
     out.extend_from_slice(bytes);
 }
 
@@ -696,19 +688,7 @@ impl<'a> Fields<'a> {
     }
 
     fn number(&mut self) -> Result<u64, ProtocolError> {
-        let mut number = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            let bits = u64::from(byte & 0x7f);
-            if shift == 63 && bits > 1 {
-                break;
-            }
-            number |= bits << shift;
-            if byte < 0x80 {
-                return Ok(number);
-            }
-        }
-        Err(ProtocolError("a number is too large"))
+        varint::read(|| self.byte(), ProtocolError("a number is too large"))
     }
 
     fn signed(&mut self) -> Result<i64, ProtocolError> {
@@ -924,18 +904,18 @@ impl EntryEncoder {
             Some(_) => self.0.name.iter().zip(name).take_while(|(a, b)| a == b).count(),
             None => 0,
         };
-        push_number(common as u64, out);
+        varint::push(common as u64, out);
         push_bytes(name.get(common..).unwrap_or_default(), out);
-        push_number(meta.size, out);
+        varint::push(meta.size, out);
         if first & SAME_TIME == 0 {
             push_time(meta.mtime, out);
         }
         if first & SAME_OWNER == 0 {
-            push_number(u64::from(meta.uid), out);
-            push_number(u64::from(meta.gid), out);
+            varint::push(u64::from(meta.uid), out);
+            varint::push(u64::from(meta.gid), out);
         }
         if first & SAME_MODE == 0 {
-            push_number(u64::from(meta.mode), out);
+            varint::push(u64::from(meta.mode), out);
         }
         if meta.kind == Kind::Symlink {
             push_bytes(text, out);
@@ -944,20 +924,20 @@ impl EntryEncoder {
             push_time(meta.atime, out);
         }
         if more & LINKS != 0 {
-            [meta.nlink, meta.dev, meta.ino].iter().for_each(|number| push_number(*number, out));
+            [meta.nlink, meta.dev, meta.ino].iter().for_each(|number| varint::push(*number, out));
         }
         if more & RDEV != 0 {
-            push_number(meta.rdev, out);
+            varint::push(meta.rdev, out);
         }
         if more & XATTRS != 0 {
-            push_number(xattrs.len() as u64, out);
+            varint::push(xattrs.len() as u64, out);
             for (name, value) in xattrs {
                 push_bytes(name, out);
                 push_bytes(value, out);
             }
         }
         if more & BLOCKS != 0 {
-            push_number(meta.blocks, out);
+            varint::push(meta.blocks, out);
         }
         if let Some(hash) = hash {
             out.extend_from_slice(&hash.to_le_bytes());

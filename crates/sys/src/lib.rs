@@ -22,6 +22,7 @@ pub mod paths;
 pub mod proc;
 pub mod process;
 pub mod ring;
+pub mod signals;
 pub mod socket;
 pub mod start;
 pub mod stdio;

@@ -316,7 +316,7 @@ impl S3 for FolderStore {
     ) -> OperationResult<DeleteObjectOutput> {
         self.bucket(&req.input.bucket)?;
         check_version(req.input.version_id.as_deref())?;
-        self.delete(&req.input.bucket, &req.input.key)?;
+        self.delete(&req.input.bucket, &req.input.key, req.input.if_match.as_ref())?;
         let output = DeleteObjectOutput { version_id: req.input.version_id, ..Default::default() };
         Ok(S3Response::with_status(output, http::StatusCode::NO_CONTENT))
     }
@@ -330,8 +330,9 @@ impl S3 for FolderStore {
         let (mut deleted, mut errors) = (Vec::new(), Vec::new());
         for object in req.input.delete.objects {
             let version = object.version_id;
+            let matches = object.e_tag.map(ETagCondition::ETag);
             let done = check_version(version.as_deref())
-                .and_then(|()| self.delete(&req.input.bucket, &object.key));
+                .and_then(|()| self.delete(&req.input.bucket, &object.key, matches.as_ref()));
             match done {
                 Ok(()) => deleted.push(DeletedObject {
                     key: Some(object.key),

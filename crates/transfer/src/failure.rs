@@ -4,6 +4,7 @@ use crate::location::Side;
 use hakobu_core::error::{Cause, Operation};
 use hakobu_sys::stdio;
 use std::ffi::CString;
+use std::path::PathBuf;
 use std::{fmt, io};
 
 /// A failed operation without the names of its entry.
@@ -30,6 +31,24 @@ impl Failure {
         Failure { operation, error: io::Error::other(Reason(reason)) }
     }
 
+    /// Names the path at the target that the operation failed for, where the report would name another one: a directory
+    /// above the entry.
+    #[must_use]
+    pub fn at(self, target: PathBuf) -> Failure {
+        let Failure { operation, error } = self;
+        let kind = error.kind();
+        Failure { operation, error: io::Error::new(kind, AtTarget { target, error }) }
+    }
+
+    /// Returns the failure without the path that [`Failure::at`] names, and this path.
+    pub fn split(self) -> (Failure, Option<PathBuf>) {
+        let Failure { operation, error } = self;
+        match error.downcast::<AtTarget>() {
+            Ok(AtTarget { target, error }) => (Failure { operation, error }, Some(target)),
+            Err(error) => (Failure { operation, error }, None),
+        }
+    }
+
     /// Returns the cause for reports.
     pub fn cause(error: io::Error) -> Cause {
         match error.get_ref().and_then(|inner| inner.downcast_ref::<Reason>()) {
@@ -50,6 +69,21 @@ impl fmt::Display for Reason {
 }
 
 impl std::error::Error for Reason {}
+
+/// An error with the path at the target that it is about.
+#[derive(Debug)]
+struct AtTarget {
+    target: PathBuf,
+    error: io::Error,
+}
+
+impl fmt::Display for AtTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl std::error::Error for AtTarget {}
 
 /// Reason that work on an entry stopped early.
 #[derive(Debug)]
@@ -95,5 +129,23 @@ impl From<(Side, io::Error)> for Stop {
             Side::Source => reading(error),
             Side::Target => Failure { operation: Operation::Compare, error }.into(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_goes_with_a_failure() {
+        let code = hakobu_sys::errno::EROFS;
+        let (failure, path) = Failure::code(Operation::MakeDir, code).at("/t/a".into()).split();
+        assert_eq!((failure.error.raw_os_error(), path), (Some(code), Some("/t/a".into())));
+        let (failure, path) = Failure::reason(Operation::MakeDir, "why").at("/t".into()).split();
+        assert!(matches!(Failure::cause(failure.error), Cause::Reason("why")));
+        assert_eq!(path, Some("/t".into()));
+        let (failure, path) = Failure::reason(Operation::Read, "why").split();
+        assert!(matches!(Failure::cause(failure.error), Cause::Reason("why")));
+        assert_eq!(path, None);
     }
 }

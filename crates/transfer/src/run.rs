@@ -1,9 +1,12 @@
 //! One transfer from its description to its outcome: the only module that uses all others.
 
+mod candidates;
 mod evidence;
 mod far;
 mod lanes;
 mod objects;
+#[cfg(test)]
+mod range_tests;
 mod remove;
 mod steer;
 
@@ -23,6 +26,7 @@ use crate::plan::objects::{Claims, PlannedSource, Stores, refuse_unfit, resolve_
 use crate::plan::{self, Argument, Lines, TargetPlace};
 pub use crate::plan::{Layout, Objects, RemoteEnd, Spec};
 use crate::policy::{Delete, Policy, Symlinks};
+pub use candidates::{Candidate, remove_candidates};
 pub use far::{Agent, AgentTask, verify_with_agent};
 pub use hakobu_core::control::Control;
 use hakobu_core::error::{Cause, Fatal, quoted};
@@ -38,6 +42,7 @@ pub use hakobu_s3::RequestCounts;
 use hakobu_sys::paths::{RefusedLink, ancestors};
 use hakobu_sys::{AsFd, OwnedFd, dir, disk, errno, meta, process};
 use hakobu_tree::pool;
+pub use objects::cut;
 use parking_lot::Mutex;
 pub use remove::{Keys, Removal, RemovalTarget, remove_objects};
 use std::collections::HashSet;
@@ -92,6 +97,24 @@ pub struct Outcome {
     pub findings: Findings,
 }
 
+impl Outcome {
+    /// Merges the outcomes of two runs, one after the other.
+    #[must_use]
+    pub fn merged(mut self, second: Outcome) -> Outcome {
+        self.totals += second.totals;
+        Outcome {
+            totals: self.totals,
+            took: self.took + second.took,
+            jobs: self.jobs.max(second.jobs),
+            stopped: self.stopped || second.stopped,
+            fatal: self.fatal.or(second.fatal),
+            requests: self.requests + second.requests,
+            traffic: self.traffic.or(second.traffic),
+            findings: if second.took > self.took { second.findings } else { self.findings },
+        }
+    }
+}
+
 /// Findings of a run's controller.
 #[derive(Debug, Default)]
 pub struct Findings {
@@ -126,6 +149,8 @@ trait Job {
     fn forgets_record(&self) -> bool {
         false
     }
+    /// Keeps what the next run can use, however this one ended.
+    fn keep(&self) {}
     /// Cleans up after a run that was neither stopped nor aborted.
     fn tidy(&self) {}
     /// Returns the number of requests to stores.
@@ -178,6 +203,9 @@ impl<'a> Run<'a> {
         if spec.has_store() {
             refuse_unfit(spec)?;
         }
+        if spec.range.is_some() {
+            plan::can_be_cut(spec).map_err(refuse_range)?;
+        }
         let hints = RunHints::read(spec)?;
         let part_bytes = spec.objects.options.part_bytes;
         check_memory(spec.limits.memory_bytes_max, spec.has_store(), part_bytes)?;
@@ -208,6 +236,9 @@ impl<'a> Run<'a> {
             ledger,
         };
         listener.event(Event::Begins(&resources.controls.meter));
+        if resources.controls.bytes.is_some() || resources.controls.operations.is_some() {
+            listener.event(Event::Limited(&resources.controls));
+        }
         let controller = configuration.begin(&resources.ledger);
         let work = || {
             let (mut totals, mut fatal) = (Totals::default(), None);
@@ -226,13 +257,15 @@ impl<'a> Run<'a> {
         let ended = !control.is_stopped() && fatal.is_none();
         let findings = controller.end(ended);
         let whole = totals.failed == 0 && totals.vanished == 0;
+        let took = started.elapsed();
+        job.keep();
         resources.ledger.end(ended && whole && job.forgets_record());
         if ended {
             job.tidy();
         }
         Ok(Outcome {
             totals,
-            took: started.elapsed(),
+            took,
             jobs: findings.jobs,
             stopped: control.is_stopped() && fatal.is_none(),
             fatal,
@@ -241,6 +274,11 @@ impl<'a> Run<'a> {
             findings,
         })
     }
+}
+
+/// Refuses a range of a transfer that has none, for a reason of [`plan::can_be_cut`].
+fn refuse_range(why: &'static str) -> Fatal {
+    Fatal::new(1, format!("there are no ranges of a transfer that {why}"))
 }
 
 /// Returns the passes of a transfer; with `may_delete` and by its policy a separate pass removes extraneous entries.
@@ -924,6 +962,10 @@ impl Job for Batch<'_> {
             }
             engine.all_found();
         })
+    }
+
+    fn keep(&self) {
+        self.session.keep();
     }
 
     fn requests(&self) -> RequestCounts {

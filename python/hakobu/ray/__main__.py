@@ -1,12 +1,15 @@
 """`python -m hakobu.ray --address ADDRESS --nodes N -- hakobu cluster work … RUN`."""
 
+from __future__ import annotations
+
 import argparse
 import sys
 
-from hakobu.ray import work
+from hakobu.ray import Status, work
 
 
-def show(status):
+def show(status: Status) -> None:
+    """Prints how far the run is."""
     done = status["done"]
     print(
         f"{done['shards']} of {status['shards']} shards, "
@@ -15,7 +18,8 @@ def show(status):
     )
 
 
-def main():
+def main() -> int:
+    """Runs workers until all of them have ended; 1 where one failed."""
     parser = argparse.ArgumentParser(prog="hakobu.ray")
     parser.add_argument("--address", default="auto")
     parser.add_argument("--nodes", type=int, required=True)

@@ -99,8 +99,10 @@ const OPTIONS: &[Opt<BenchArgs>] = &[
     flag("quiet", Some('q'), "no progress, no report").sets(|it, on| it.quiet = on),
     flag("no-color", None, "a report without colours").sets(|it, _| it.style = Style::NO_COLOR),
     value("style", None, "TYPE", "auto, basic, full, nocolor, color, none: colours, progress")
+        .words(&["auto", "basic", "full", "nocolor", "color", "none"])
         .reads(set_style),
     value("sort", None, "METHOD", "the order in tables: auto or command (as given), mean-time")
+        .words(&["auto", "command", "mean-time"])
         .reads(|it, arg| put(&mut it.is_sorted, is_sorted(arg)?)),
     value(
         "time-unit",
@@ -108,6 +110,7 @@ const OPTIONS: &[Opt<BenchArgs>] = &[
         "UNIT",
         "microsecond, millisecond or second (default: automatic)",
     )
+    .words(&["microsecond", "millisecond", "second"])
     .reads(|it, arg| put(&mut it.time, Some(time_unit(arg)?))),
     value("baseline", None, "TOOL", "compare with this tool, or NAME=VALUE, such as jobs=10")
         .reads(|it, arg| put(&mut it.baseline, Some(baseline(arg)?))),

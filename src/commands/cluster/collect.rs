@@ -2,26 +2,34 @@
 //! verification by workers, and by collect itself where none takes part; and the report of the run.
 
 use super::{
-    AGAIN, OpenRun, RunArguments, WorkerJob, open_run, parse_run, report_error, run_worker,
+    AGAIN, OpenRun, RunArguments, WorkerJob, attendance, open_run, parse_run, report_error,
+    run_worker,
 };
-use crate::commands::session::Session;
+use crate::commands::session::{Session, outcome_of_fatal};
 use crate::commands::tool::end_with;
 use crate::exit;
 use crate::number::{Digits, things};
 use crate::show::{ShowOptions, output};
+use hakobu_cluster::collect::{CollectSetup, finish_ranges, with_beats};
 use hakobu_cluster::folder::{RunError, RunFolder};
-use hakobu_cluster::plan::{COLLECTED, ClusterPlan, Phase, REPORT};
+use hakobu_cluster::heartbeat::Heartbeat;
+use hakobu_cluster::plan::{COLLECTED, ClusterPlan, Phase, REPORT, ShardNumber, shown_number};
+use hakobu_cluster::ranges::{PlanWatch, PlannedTotals};
 use hakobu_cluster::results::{
     RunResults, RunVerdict, ShardSums, WorkerShare, outlook, worker_owners,
 };
 use hakobu_cluster::{heartbeat, verify};
 use hakobu_transfer::journal::{self, Owner};
+use hakobu_transfer::run::transfer;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Hosts that are named while collect waits for workers.
+const HOSTS_SHOWN: usize = 8;
 
 /// Options of collect.
 #[derive(Clone, Copy)]
@@ -34,6 +42,8 @@ pub struct CollectOptions {
     pub json: bool,
     /// Contents are compared afterwards.
     pub verifies: bool,
+    /// Everything is transferred here, although no worker could open the run.
+    pub alone: bool,
 }
 
 /// Runs the subcommand.
@@ -44,6 +54,7 @@ pub fn run(arguments: &[OsString]) -> Result<u8, u8> {
         waits: args.wait,
         json: args.json,
         verifies: args.verify,
+        alone: args.alone,
     };
     finish(open_run(&run, &args.settings()).map_err(report_error)?, how)
 }
@@ -69,10 +80,11 @@ pub fn finish(opened: OpenRun, how: CollectOptions) -> Result<u8, u8> {
 /// Waits for workers that are gone to be so for sure, marks the run as collected, and runs the
 /// ordinary sync.
 fn collect(opened: &OpenRun, how: CollectOptions) -> Result<u8, u8> {
-    let OpenRun { folder, plan, spec, wanted } = opened;
+    let OpenRun { folder, plan, spec, wanted, .. } = opened;
     let (folder, mut wanted) = (&**folder, wanted.clone());
-    let mut results = RunResults::default();
+    let mut results = RunResults::of(&Phase::Transfer);
     wait_for_workers(folder, &mut results, how.stale, how.waits)?;
+    attendance::check(folder, plan.units() > 0, how.alone, wanted.quiet)?;
     let marked = folder
         .replace(COLLECTED, b"{}\n")
         .and_then(|()| Phase::forget_report(folder))
@@ -82,21 +94,45 @@ fn collect(opened: &OpenRun, how: CollectOptions) -> Result<u8, u8> {
     Owner::give_up(
         marked.map_err(report_error)?.into_iter().filter(|owner| *owner != me).collect(),
     );
-    let updated = results.update(folder, plan, &Phase::Transfer);
+    let updated = results.update(folder);
     if let Err(error) = &updated {
         output::message(&error.message);
     }
     wanted.resume = "collect again to continue";
     wanted.json |= how.json;
     let form = ReportForm::of(&wanted, how.json);
+    let planned = PlanWatch::new().update(folder, plan).map_err(report_error)?;
     let session = Session::start(wanted, exit::of_sync)?;
-    let outcome = session.run(spec);
+    let setup = CollectSetup {
+        folder,
+        plan,
+        spec,
+        control: &session.control,
+        listener: &session.show,
+        previous: opened.previous.as_ref(),
+        stale: how.stale,
+    };
+    // Of ranges that no worker has begun with, nothing is known: an ordinary sync lists both ends at once.
+    let by_ranges = plan.ranges() > 0 && (planned.ranges_listed > 0 || planned.shards > 0);
+    let collected = with_beats(&setup, |listener| match by_ranges {
+        true => finish_ranges(&CollectSetup { listener, ..setup.clone() }),
+        false => transfer(spec, &session.control, listener).map(|done| (done, BTreeMap::new())),
+    });
+    let (outcome, found) = collected.unwrap_or_else(|fatal| {
+        (outcome_of_fatal(fatal, session.start.elapsed()), BTreeMap::new())
+    });
     let code = session.end(outcome);
-    let report = Report::of(&results, plan, code);
+    for (what, (count, first)) in found {
+        results.add_problem(&what, count, first);
+    }
+    if by_ranges && is_collected(code) {
+        super::plan::remember_run(spec, &opened.run);
+    }
+    let report = Report::of(&results, (plan, planned), code);
     let content = serde_json::to_vec_pretty(&report)
         .map_err(|error| RunError::permanent(format!("cannot write the report: {error}")));
     let written = content.and_then(|content| folder.replace(REPORT, &content));
-    Ok(match form.end(&report, code, written, || report.tell(plan)) {
+    Ok(match form.end(&report, code, written, || report.tell()) {
         exit::OK if updated.is_err() => exit::SYNC_IO,
         code => code,
     })
@@ -111,16 +147,27 @@ fn wait_for_workers(
     waits: bool,
 ) -> Result<(), u8> {
     let mut first = BTreeMap::new();
+    let mut told = None;
     loop {
         let alive = results.alive(folder, stale).map_err(report_error)?;
         if alive.is_empty() {
             return Ok(());
         }
+        if waits && told != Some(alive.len()) {
+            told = Some(alive.len());
+            let hosts: BTreeSet<&str> = alive.iter().map(|(beat, _)| beat.host.as_str()).collect();
+            let hosts = hosts.into_iter().take(HOSTS_SHOWN).collect::<Vec<_>>().join(", ");
+            output::message(&format!(
+                "waiting for {} ({hosts})",
+                things(alive.len() as u64, "worker")
+            ));
+        }
         for (beat, _) in &alive {
             let before = *first.entry(beat.worker.clone()).or_insert(beat.counter);
             if before != beat.counter && !waits {
-                let (worker, host) = (&beat.worker, &beat.host);
-                output::message(&format!("worker {worker} on {host} is still at work"));
+                let Heartbeat { worker, host, pid, .. } = beat;
+                let what = if beat.collects { "another collect" } else { "worker" };
+                output::message(&format!("{what} {worker} on {host} (pid {pid}) is still at work"));
                 return Err(end_with(
                     AGAIN,
                     "hint: collect when all workers have ended, or with --wait",
@@ -137,45 +184,51 @@ struct Report {
     event: &'static str,
     schema: u32,
     run: String,
-    shards: usize,
+    shards: u64,
+    ranges: u32,
     planned_entries: u64,
     planned_bytes: u64,
     done: ShardSums,
     workers: BTreeMap<String, WorkerShare>,
     problems: Vec<RunProblem>,
-    damaged: Vec<(u32, String)>,
+    damaged: Vec<(String, String)>,
     verdict: Option<RunVerdict>,
     outlook: Option<String>,
     exit_code: u8,
 }
 
 impl Report {
-    fn of(results: &RunResults, plan: &ClusterPlan, exit_code: u8) -> Report {
+    fn of(
+        results: &RunResults,
+        (plan, planned): (&ClusterPlan, PlannedTotals),
+        exit_code: u8,
+    ) -> Report {
         Report {
             event: "cluster",
             schema: 1,
             run: plan.id.clone(),
-            shards: plan.shards.len(),
-            planned_entries: plan.entries,
-            planned_bytes: plan.bytes,
+            shards: planned.shards,
+            ranges: planned.ranges,
+            planned_entries: planned.entries,
+            planned_bytes: planned.bytes,
             done: results.sums,
             workers: results.shares(),
             problems: problems(results),
-            damaged: results.damaged.clone(),
+            damaged: shown_shards(&results.damaged),
             verdict: results.verdict(),
-            outlook: outlook(results, plan.shards.len() as u64),
+            outlook: outlook(results, planned.shards),
             exit_code,
         }
     }
 
     /// Tells what the workers did, for a reader.
-    fn tell(&self, plan: &ClusterPlan) {
+    fn tell(&self) {
         let digits = Digits::default();
         let ShardSums { shards, files, bytes, redone, changed, .. } = self.done;
         output::message(&format!(
             "{} did {shards} of {}: {}, {} bytes",
             things(self.workers.len() as u64, "worker"),
-            things(plan.shards.len() as u64, "shard"),
+            things(self.shards, "shard"),
             things(files, "file"),
             digits.size(bytes)
         ));
@@ -239,6 +292,11 @@ impl Report {
     }
 }
 
+/// Shards with their numbers for a reader.
+fn shown_shards(damaged: &[(ShardNumber, String)]) -> Vec<(String, String)> {
+    damaged.iter().map(|(number, why)| (shown_number(*number), why.clone())).collect()
+}
+
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or_default()
@@ -280,11 +338,11 @@ struct VerifyReport {
     event: &'static str,
     schema: u32,
     run: String,
-    shards: usize,
+    shards: u64,
     verified: ShardSums,
     workers: BTreeMap<String, WorkerShare>,
     problems: Vec<RunProblem>,
-    damaged: Vec<(u32, String)>,
+    damaged: Vec<(String, String)>,
     exit_code: u8,
 }
 
@@ -297,8 +355,14 @@ fn finish_verification(opened: OpenRun, stale: Duration, json: bool) -> Result<u
     let plan = opened.plan.clone();
     let form = ReportForm::of(&opened.wanted, json);
     let at_once = exit::SYNC_INTERRUPTED;
-    let job =
-        WorkerJob { phase: phase.clone(), stale, workers: 1, command: "cluster collect", at_once };
+    let job = WorkerJob {
+        phase: phase.clone(),
+        stale,
+        workers: 1,
+        command: "cluster collect",
+        at_once,
+        last_word: true,
+    };
     let end = run_worker(opened, job).map_err(|message| end_with(exit::SYNC_IO, &message))?;
     if let Some(error) = end.error {
         return Err(match error.is_interrupted {
@@ -306,11 +370,13 @@ fn finish_verification(opened: OpenRun, stale: Duration, json: bool) -> Result<u
             false => end_with(end.code, &error.message),
         });
     }
-    let mut results = RunResults::default();
-    let updated = results.update(folder, &plan, &phase);
+    let mut results = RunResults::of(&phase);
+    let updated = results.update(folder);
     updated.map_err(report_error)?;
+    let planned = PlanWatch::new().update(folder, &plan).map_err(report_error)?;
     let sums = results.sums;
-    let whole = sums.shards as usize == plan.shards.len()
+    let whole = planned.is_whole()
+        && sums.shards == planned.shards
         && sums.differences + sums.failed == 0
         && results.damaged.is_empty();
     let exit_code = match (collected, whole) {
@@ -321,11 +387,11 @@ fn finish_verification(opened: OpenRun, stale: Duration, json: bool) -> Result<u
         event: "cluster-verify",
         schema: 1,
         run: plan.id.clone(),
-        shards: plan.shards.len(),
+        shards: planned.shards,
         verified: sums,
         workers: results.shares(),
         problems: problems(&results),
-        damaged: results.damaged,
+        damaged: shown_shards(&results.damaged),
         exit_code,
     };
     Ok(form.end(&proof, exit_code, record(folder, &proof), || proof.tell()))
@@ -360,7 +426,7 @@ impl VerifyReport {
         output::message(&format!(
             "{} verified {shards} of {}: {}, {} bytes: {verdict}",
             things(self.workers.len() as u64, "worker"),
-            things(self.shards as u64, "shard"),
+            things(self.shards, "shard"),
             things(files, "name"),
             Digits::default().size(bytes)
         ));

@@ -6,19 +6,22 @@ use crate::commands::session::{Session, outcome_of_fatal};
 use crate::commands::sync::read;
 use crate::commands::tool::{end_with, refuse};
 use crate::exit;
+use crate::files::Target;
 use crate::number::{Digits, things};
 use crate::show::{Line, ShowOptions, output};
 use hakobu_cluster::plan::ClusterPlan;
 use hakobu_cluster::{folder, planner};
 use hakobu_core::error::{Fatal, quoted};
 use hakobu_s3::without_secrets;
-use hakobu_transfer::journal;
-use hakobu_transfer::location::Location;
+use hakobu_transfer::journal::{self, Journal};
+use hakobu_transfer::location::{Location, Side};
 use hakobu_transfer::object::list::{Inventory, InventoryCounts};
 use hakobu_transfer::run::Spec;
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Workers that are expected where nothing is said.
@@ -67,19 +70,22 @@ pub fn make(
         return Err(refused("a list from standard input cannot be read again: give a file".into()));
     }
     check_apart(&run, spec).map_err(refused)?;
-    let inventory = match &args.inventory {
-        None => None,
-        Some(manifest) => {
-            let read = inventory(manifest, spec);
-            let read = read.map_err(|Fatal { code, message }| end_with(code, &message))?;
-            if !wanted.json && !wanted.quiet {
-                output::message(&of_rows(&read));
-            }
-            Some(Arc::new(read))
+    let tells = !wanted.json && !wanted.quiet;
+    let inventory = |manifest: &Option<OsString>, side| -> Result<_, u8> {
+        let Some(manifest) = manifest else { return Ok(None) };
+        let read = inventory(manifest, spec, side);
+        let read = read.map_err(|Fatal { code, message }| end_with(code, &message))?;
+        if tells {
+            output::message(&of_rows(&read, side));
         }
+        Ok(Some(Arc::new(read)))
     };
+    let inventories = [
+        inventory(&args.inventory, Side::Source)?,
+        inventory(&args.target_inventory, Side::Target)?,
+    ];
     let mut spec = spec.clone();
-    spec.objects.inventory = inventory;
+    [spec.objects.inventory, spec.objects.target_inventory] = inventories;
     let spec = &spec;
     let folder = folder::open(&run, &spec.objects.target, true);
     let folder = folder.map_err(|error| end_with(exit::SYNC_IO, &error.message))?;
@@ -88,6 +94,10 @@ pub fn make(
         end_with(exit::SYNC_IO, &format!("cannot tell the working directory: {error}"))
     })?;
     let here = here.into_os_string();
+    let previous = match &args.previous {
+        Some(given) => Some(absolute(given)),
+        None => last_run(spec),
+    };
     let request = planner::PlanRequest {
         spec: spec.clone(),
         words: arguments.iter().map(encoded).collect(),
@@ -97,6 +107,7 @@ pub fn make(
         shard_bytes: args.shard_bytes,
         ends: end_directories(spec),
         local: !spec.has_store(),
+        previous: previous.map(|run| journal::text(run.as_bytes())),
     };
     (wanted.command, wanted.done) = ("cluster plan", "planned");
     (wanted.line, wanted.dry_run) = (Line::None, true);
@@ -116,34 +127,103 @@ pub fn make(
     let code = session.end(outcome);
     let Some(plan) = made else { return Err(code) };
     if !json && !quiet {
-        let (entries, shards) = (things(plan.entries, "name"), plan.shards.len() as u64);
-        let size = Digits::default().size(plan.bytes);
         let shown = quoted(&run);
-        output::message(&format!(
-            "planned {entries}, {size} bytes in {} in {shown}",
-            things(shards, "shard")
-        ));
+        output::message(&match plan.ranges() {
+            0 => {
+                let (entries, shards) = (things(plan.entries, "name"), plan.shards.len() as u64);
+                let size = Digits::default().size(plan.bytes);
+                format!("planned {entries}, {size} bytes in {} in {shown}", things(shards, "shard"))
+            }
+            ranges => format!(
+                "cut about {} into {} in {shown}: workers list them",
+                things(plan.estimated_names, "name"),
+                things(u64::from(ranges), "range")
+            ),
+        });
     }
     Ok((code, plan))
 }
 
-/// Reads the inventory that the source's names are taken from.
-fn inventory(manifest: &OsStr, spec: &Spec) -> Result<Inventory, Fatal> {
-    let refused = |why: &str| Err(Fatal::new(exit::SYNC_USAGE, format!("--inventory {why}")));
+/// The file of the user's state that names the last run of the same ends.
+fn last_run_file(spec: &Spec) -> Option<PathBuf> {
+    let mut hasher = DefaultHasher::new();
+    for end in spec.sources.locations().chain([spec.target.clone()]) {
+        absolute(end.as_typed().as_os_str()).hash(&mut hasher);
+    }
+    for settings in [&spec.objects.source, &spec.objects.target] {
+        settings.endpoint_url.hash(&mut hasher);
+    }
+    let folder = Journal::of_user().folder()?.join("clusters");
+    Some(folder.join(format!("{:016x}.run", hasher.finish())))
+}
+
+/// The last run of the same ends that was collected on this machine.
+fn last_run(spec: &Spec) -> Option<OsString> {
+    let run = std::fs::read(last_run_file(spec)?).ok()?;
+    Some(OsString::from_vec(run)).filter(|run| !run.is_empty())
+}
+
+/// Remembers a run that was collected: its manifest is what the next run of the same ends begins with. That only spares
+/// requests, so a state folder that cannot be written is no failure.
+pub fn remember_run(spec: &Spec, run: &OsStr) {
+    let Some(file) = last_run_file(spec).filter(|_| spec.remember) else { return };
+    let made = file
+        .parent()
+        .map(|folder| std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder));
+    drop(made);
+    if let Ok(target) = Target::open(&file) {
+        drop(target.deliver(run.as_bytes()));
+    }
+}
+
+/// Reads the inventory that the names of an end are taken from.
+fn inventory(manifest: &OsStr, spec: &Spec, side: Side) -> Result<Inventory, Fatal> {
+    let option = match side {
+        Side::Source => "--inventory",
+        Side::Target => "--target-inventory",
+    };
+    let refused = |why: &str| Err(Fatal::new(exit::SYNC_USAGE, format!("{option} {why}")));
     let mut sources = spec.sources.locations();
-    let (Some(Location::S3(source)), None) = (sources.next(), sources.next()) else {
-        return refused("needs one source, a bucket or prefix in S3");
+    let (Some(source), None) = (sources.next(), sources.next()) else {
+        return refused("needs one source");
     };
     if spec.files_from.is_some() {
         return refused("cannot be used with --files-from");
     }
-    Inventory::read(&Location::parse(manifest)?, &spec.objects.source, &source)
+    let manifest = &Location::parse(manifest)?;
+    match (side, source, spec.target.clone()) {
+        (Side::Source, Location::S3(source), _) => {
+            Inventory::read(manifest, &spec.objects.source, &source)
+        }
+        (Side::Source, ..) => refused("needs one source, a bucket or prefix in S3"),
+        (Side::Target, source, Location::S3(mut target)) => {
+            // The names of the target are those of the source's content.
+            let typed = source.as_typed();
+            if !is_content(typed.as_os_str().as_bytes(), &source) {
+                return refused("needs a source with a slash at its end");
+            }
+            if !target.key.is_empty() && !target.key.ends_with(b"/") {
+                target.key.push(b'/');
+            }
+            Inventory::read(manifest, &spec.objects.target, &target)
+        }
+        (Side::Target, ..) => refused("needs a target in S3"),
+    }
+}
+
+/// Whether a source argument means the content of a directory, prefix or bucket, not the directory.
+fn is_content(typed: &[u8], source: &Location) -> bool {
+    match source {
+        Location::S3(url) => url.key.is_empty() || url.key.ends_with(b"/"),
+        _ => matches!(typed.rsplit(|byte| *byte == b'/').next(), Some(b"" | b"." | b"..")),
+    }
 }
 
 /// Counts of the rows of an inventory, as a sentence.
-fn of_rows(inventory: &Inventory) -> String {
+fn of_rows(inventory: &Inventory, side: Side) -> String {
     let InventoryCounts { kept, outside, old } = inventory.counts;
-    let mut text = format!("the inventory has {} below the source", things(kept, "object"));
+    let end = if side == Side::Source { "source" } else { "target" };
+    let mut text = format!("the inventory has {} below the {end}", things(kept, "object"));
     if outside > 0 {
         text.push_str(&format!(", {} outside of it", things(outside, "object")));
     }

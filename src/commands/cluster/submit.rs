@@ -1,20 +1,25 @@
-//! Workers on many machines: started by the engines of `submit`; and `sync --engine`, which plans, submits and collects.
+//! Workers on many machines: started by the engines of `submit`; and `sync --cluster`, which plans, submits and collects.
 
 use super::collect::{self, CollectOptions};
+use super::kubernetes::Manifests;
 use super::{
     ClusterArgs, Engine, RunArguments, VERSION, absolute, open_run, parse_run, plan, report_error,
+    slurm,
 };
 use crate::commands::tool::end_with;
 use crate::show::{ShowOptions, output};
-use crate::{exit, names};
+use crate::{exit, names, objects};
+use hakobu_cluster::folder::RunFolder;
 use hakobu_cluster::plan::{ClusterPlan, REPORT};
+use hakobu_cluster::submitted::{Submission, SubmissionMark};
 use hakobu_cluster::{folder, verify};
 use hakobu_core::error::quoted;
+use hakobu_s3::{Settings, without_secrets};
+use hakobu_sys::host;
 use hakobu_transfer::run::Spec;
 use std::ffi::{OsStr, OsString};
-use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -31,48 +36,159 @@ pub fn run(arguments: &[OsString]) -> Result<u8, u8> {
         (Engine::Parallel(hosts), None) => count_hosts(hosts).map_err(|why| usage(&why))?,
         (_, None) => return Err(usage("missing number of workers: --nodes N")),
     };
-    let opened = folder::open(&run, &args.settings(), false);
-    let read = opened.and_then(|folder| {
-        ClusterPlan::read(&*folder, VERSION)?;
-        Ok(folder.read(REPORT)?.is_some())
-    });
-    let is_collected = read.map_err(|why| {
+    if let Some(message) = misdirected(&engine, &args, &rest) {
+        return Err(usage(&message));
+    }
+    let settings = args.settings();
+    if let Some(url) = &settings.endpoint_url
+        && without_secrets(url) != *url
+    {
+        let shown = without_secrets(url);
+        return Err(usage(&format!("--endpoint-url={shown}: command lines take no passwords")));
+    }
+    let failed = |why| {
         report_error(why);
         exit::FAILURE
-    })?;
+    };
+    let folder = folder::open(&run, &settings, false).map_err(failed)?;
+    let read = || Ok((ClusterPlan::read(&*folder, VERSION)?, folder.read(REPORT)?.is_some()));
+    let (plan, is_collected) = read().map_err(failed)?;
     let is_slurm = engine == Engine::Slurm;
     if args.verify && !is_collected && !is_slurm {
         return Err(usage("the run was not collected yet: --verify comes after that"));
     }
     // Slurm waits for one job after the other, so that all of them can be submitted at once.
     let chain = is_slurm && !(args.verify && is_collected);
-    let verifies = args.verify && !chain;
-    let order = WorkerOrder { run, nodes, stale: args.stale(), verifies, rest };
-    let done = match engine {
+    let order = WorkerOrder {
+        store: store_words(&run, &settings),
+        run,
+        nodes,
+        stale: args.stale(),
+        verifies: args.verify && !chain,
+        rest,
+    };
+    let marks = Marks { folder: &*folder, dry_run: args.dry_run, keeps: false };
+    let done = match &engine {
         Engine::Local if args.dry_run => execute(&order.work(), true, ""),
-        Engine::Local => run_local(&order),
+        Engine::Local => run_local(&order, &marks),
         Engine::Slurm => {
             let mut orders = vec![order];
             if chain && args.verify {
                 orders.extend(orders.first().map(WorkerOrder::verifying));
             }
-            submit_slurm(&orders, args.dry_run)
+            slurm::submit(&orders, &marks)
         }
-        Engine::Ray(address) => run_ray(&order, &address, args.dry_run),
-        Engine::Kubernetes => kubernetes_manifests(&order, args.image.as_deref(), &args.volumes)
-            .map(|text| output::text(&text)),
-        Engine::Parallel(hosts) => run_parallel(&order, &hosts, args.dry_run),
+        Engine::Ray(address) => run_ray(&order, address, &marks),
+        Engine::Kubernetes => {
+            let manifests = Manifests::of(&order, &plan, &args);
+            manifests.and_then(|manifests| print_manifests(&order, &manifests, &marks))
+        }
+        Engine::Parallel(hosts) => run_parallel(&order, hosts, &marks),
     };
-    done.map(|()| exit::OK).map_err(|message| end_with(exit::FAILURE, &message))
+    done.map(|()| exit::OK).map_err(|error| end_with(exit::FAILURE, &error.message))
+}
+
+/// Message about options that the engine does not use.
+fn misdirected(engine: &Engine, args: &ClusterArgs, rest: &[OsString]) -> Option<String> {
+    let of_pods = [
+        ("image", args.image.is_some()),
+        ("volume", !args.volumes.is_empty()),
+        ("pod-template", args.pod_template.is_some()),
+    ];
+    match (engine, rest.first()) {
+        (Engine::Local | Engine::Ray(_), Some(word)) => {
+            Some(format!("{} is for an engine that takes options after '--'", quoted(word)))
+        }
+        (Engine::Kubernetes, _) => None,
+        _ => {
+            let (name, _) = of_pods.into_iter().find(|(_, given)| *given)?;
+            Some(format!("--{name} is for --k8s"))
+        }
+    }
+}
+
+/// Options of the store of a run folder, for other processes; none for a path.
+fn store_words(run: &OsStr, settings: &Settings) -> Vec<OsString> {
+    match objects::is_s3(run) {
+        true => objects::store_words(&objects::absolute(settings.clone())),
+        false => Vec::new(),
+    }
+}
+
+/// Failure of an engine.
+#[derive(Debug)]
+pub struct EngineError {
+    /// A sentence.
+    pub message: String,
+    /// Workers may have been started.
+    pub started: bool,
+}
+
+impl EngineError {
+    /// No worker was started.
+    pub fn not_started(message: impl Into<String>) -> EngineError {
+        EngineError { message: message.into(), started: false }
+    }
+
+    /// Some workers may have been started.
+    pub fn after_start(message: impl Into<String>) -> EngineError {
+        EngineError { message: message.into(), started: true }
+    }
+}
+
+/// Marks submissions in the run folder, for `collect`; in a dry run it does not.
+pub struct Marks<'a> {
+    folder: &'a dyn RunFolder,
+    dry_run: bool,
+    /// The mark stays where the engine took no worker: the user asked for them, and no other machine is to do their work.
+    keeps: bool,
+}
+
+impl Marks<'_> {
+    /// Whether nothing is to be started.
+    pub fn is_dry(&self) -> bool {
+        self.dry_run
+    }
+
+    /// Starts workers, with a mark of it; `start` may change what the mark says.
+    ///
+    /// # Errors
+    /// Those of `start`, and of the folder.
+    pub fn around(
+        &self,
+        mut submission: Submission,
+        start: impl FnOnce(&mut Submission) -> Result<(), EngineError>,
+    ) -> Result<(), EngineError> {
+        if self.dry_run {
+            return start(&mut submission);
+        }
+        let before = submission.clone();
+        let mark = SubmissionMark::make(self.folder, &submission)
+            .map_err(|error| EngineError::not_started(error.message))?;
+        let started = start(&mut submission);
+        let marked = match &started {
+            Err(error) if !error.started && !self.keeps => mark.remove(self.folder),
+            _ if submission != before => mark.update(self.folder, &submission),
+            _ => Ok(()),
+        };
+        started.and(marked.map_err(|error| EngineError::after_start(error.message)))
+    }
 }
 
 /// Runs workers of this machine to their end.
 ///
 /// # Errors
 /// One of them could not be started, or failed.
-pub fn run_local(order: &WorkerOrder) -> Result<(), String> {
+pub fn run_local(order: &WorkerOrder, marks: &Marks<'_>) -> Result<(), EngineError> {
+    let look = format!("the messages of workers where they were submitted, on {}", host::name());
+    marks.around(order.submission("local processes", look), |_| start_local(order))
+}
+
+fn start_local(order: &WorkerOrder) -> Result<(), EngineError> {
     let words = order.work();
-    let (program, arguments) = words.split_first().ok_or("there is no program")?;
+    let program = words.split_first();
+    let (program, arguments) =
+        program.ok_or_else(|| EngineError::not_started("there is no program"))?;
     let mut workers: Vec<Child> = Vec::new();
     let mut failed = None;
     for _ in 0..order.nodes {
@@ -81,6 +197,7 @@ pub fn run_local(order: &WorkerOrder) -> Result<(), String> {
             Err(error) => failed = Some(format!("cannot start a worker: {error}")),
         }
     }
+    let started = !workers.is_empty();
     for worker in &mut workers {
         match worker.wait() {
             Ok(status) if status.success() => {}
@@ -88,24 +205,28 @@ pub fn run_local(order: &WorkerOrder) -> Result<(), String> {
             Err(error) => failed = Some(format!("cannot wait for a worker: {error}")),
         }
     }
-    failed.map_or(Ok(()), Err)
+    failed.map_or(Ok(()), |message| Err(EngineError { message, started }))
 }
 
 /// Runs a command of an engine, or in a dry run prints it.
 ///
 /// # Errors
 /// It cannot be started, or fails.
-fn execute(words: &[OsString], dry_run: bool, hint: &str) -> Result<(), String> {
+fn execute(words: &[OsString], dry_run: bool, hint: &str) -> Result<(), EngineError> {
     if dry_run {
         output::text(&format!("{}\n", shell(words)));
         return Ok(());
     }
-    let (program, arguments) = words.split_first().ok_or("there is no program")?;
+    let program = words.split_first();
+    let (program, arguments) =
+        program.ok_or_else(|| EngineError::not_started("there is no program"))?;
     let shown = quoted(program);
     match Command::new(program).args(arguments).status() {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("{shown} failed: {}", ending(status))),
-        Err(error) => Err(format!("cannot run {shown}: {error}\nhint: {hint}")),
+        Ok(status) => Err(EngineError::after_start(format!("{shown} failed: {}", ending(status)))),
+        Err(error) => {
+            Err(EngineError::not_started(format!("cannot run {shown}: {error}\nhint: {hint}")))
+        }
     }
 }
 
@@ -113,13 +234,30 @@ fn execute(words: &[OsString], dry_run: bool, hint: &str) -> Result<(), String> 
 ///
 /// # Errors
 /// The module `hakobu.ray` is not there, or its driver fails.
-pub fn run_ray(order: &WorkerOrder, address: &str, dry_run: bool) -> Result<(), String> {
+pub fn run_ray(order: &WorkerOrder, address: &str, marks: &Marks<'_>) -> Result<(), EngineError> {
     let python = std::env::var_os("HAKOBU_PYTHON").unwrap_or_else(|| "python3".into());
     let mut words: Vec<OsString> = vec![python, "-m".into(), "hakobu.ray".into()];
     words.extend(["--address", address, "--nodes"].map(OsString::from));
     words.extend([order.nodes.to_string().as_str(), "--"].map(OsString::from));
     words.extend(order.work());
-    execute(&words, dry_run, "install the Python package hakobu with Ray beside it")
+    let look = format!("ray list tasks --address={address}; the messages of submit");
+    marks.around(order.submission(&format!("Ray ({address})"), look), |_| {
+        execute(&words, marks.is_dry(), "install the Python package hakobu[ray]")
+    })
+}
+
+/// Prints the manifests of a run, and tells how to use them.
+fn print_manifests(
+    order: &WorkerOrder,
+    manifests: &Manifests,
+    marks: &Marks<'_>,
+) -> Result<(), EngineError> {
+    let engine = format!("Kubernetes (Job {})", manifests.workers);
+    marks.around(order.submission(&engine, manifests.look()), |_| {
+        output::text(&manifests.text);
+        manifests.notes.iter().for_each(|note| output::message(note));
+        Ok(())
+    })
 }
 
 fn count_hosts(hosts: &OsStr) -> Result<u64, String> {
@@ -132,23 +270,32 @@ fn count_hosts(hosts: &OsStr) -> Result<u64, String> {
     }
 }
 
-fn run_parallel(order: &WorkerOrder, hosts: &OsStr, dry_run: bool) -> Result<(), String> {
+fn run_parallel(order: &WorkerOrder, hosts: &OsStr, marks: &Marks<'_>) -> Result<(), EngineError> {
     let mut words: Vec<OsString> = vec!["parallel".into(), "--sshloginfile".into()];
     // One worker a host at a time; one that ended with 75 is tried again.
     let options = ["--jobs", "1", "--retries", "5", "--line-buffer", "--tag"];
-    words.push(hosts.to_owned());
+    // `-`, `.` and `..` are names that parallel knows.
+    words.push(match Path::new(hosts).is_file() {
+        true => absolute(hosts),
+        false => hosts.to_owned(),
+    });
     words.extend(options.map(OsString::from));
     words.extend(order.rest.iter().cloned());
     words.push(format!("{} # {{}}", shell(&order.work())).into());
     words.push(":::".into());
     words.extend((1..=order.nodes).map(|number| OsString::from(number.to_string())));
-    execute(&words, dry_run, "install GNU parallel")
+    let look = format!("the messages of submit on {}", host::name());
+    marks.around(order.submission(&format!("GNU parallel ({})", quoted(hosts)), look), |_| {
+        execute(&words, marks.is_dry(), "install GNU parallel")
+    })
 }
 
 /// Workers to hand over.
 pub struct WorkerOrder {
     /// The run folder, absolute or in S3.
     pub run: OsString,
+    /// Options of the store of the run folder.
+    pub store: Vec<OsString>,
     /// Number of workers.
     pub nodes: u64,
     /// Seconds without a sign of life after which a worker is gone.
@@ -162,7 +309,13 @@ pub struct WorkerOrder {
 impl WorkerOrder {
     /// The same for the verification of the run.
     pub fn verifying(&self) -> WorkerOrder {
-        WorkerOrder { run: self.run.clone(), rest: self.rest.clone(), verifies: true, ..*self }
+        let (run, store, rest) = (self.run.clone(), self.store.clone(), self.rest.clone());
+        WorkerOrder { run, store, rest, verifies: true, ..*self }
+    }
+
+    /// What the mark of these workers says.
+    fn submission(&self, engine: &str, look: String) -> Submission {
+        Submission { engine: engine.to_owned(), workers: self.nodes, verifies: self.verifies, look }
     }
 
     /// The command of one worker.
@@ -181,6 +334,7 @@ impl WorkerOrder {
         let stale = format!("--stale-after={}s", self.stale.as_secs());
         let mut words = vec![program, "cluster".into(), verb.into(), option.into(), stale.into()];
         words.extend(self.verifies.then(|| "--verify".into()));
+        words.extend(self.store.iter().cloned());
         words.push(self.run.clone());
         words
     }
@@ -207,243 +361,6 @@ pub fn ending(status: ExitStatus) -> String {
         (None, Some(signal)) => format!("signal {signal}"),
         (None, None) => "no status".to_owned(),
     }
-}
-
-/// Slots of an array: each of them takes shards until none is left.
-const SLOTS_MAX: u64 = 1_000;
-/// Maximum number of restarts of a worker in its slot, and of requeues of a slot.
-const TRIES_MAX: u32 = 16;
-/// Seconds before the time limit at which a worker gives its shard back.
-const WARNING_S: u32 = 60;
-
-/// The script of one slot. A worker that asks for another try gets it here. Slurm requeues a job whose
-/// node failed, but not one whose script ended early: a slot that was warned of its time limit, or
-/// preempted, is put back in the queue by itself.
-fn work_script(order: &WorkerOrder) -> String {
-    let work = shell(&order.work());
-    let slots = order.nodes.min(SLOTS_MAX) - 1;
-    format!(
-        r#"#!/bin/bash
-#SBATCH --job-name=hakobu-work
-#SBATCH --array=0-{slots}
-#SBATCH --ntasks=1
-#SBATCH --requeue
-#SBATCH --open-mode=append
-#SBATCH --signal=B:TERM@{WARNING_S}
-stopped= tries=0
-trap 'stopped=1; kill -TERM $worker 2>/dev/null' TERM
-while :; do
-  {work} &
-  worker=$!
-  # Warned before there was a worker to pass it on to.
-  [ -z "$stopped" ] || kill -TERM $worker 2>/dev/null
-  wait $worker; code=$?
-  while kill -0 $worker 2>/dev/null; do wait $worker; code=$?; done
-  [ $code -eq 75 ] && [ -z "$stopped" ] && [ $tries -lt {TRIES_MAX} ] || break
-  tries=$((tries + 1))
-  sleep 10 & worker=$!
-  wait $worker
-done
-# A worker that the warning met before it handled it (128 + 15) had no shard yet.
-[ -z "$stopped" ] || [ $code -ne 143 ] || code=75
-if [ $code -eq 75 ] && [ -n "$stopped" ] && [ "${{SLURM_RESTART_COUNT:-0}}" -lt {TRIES_MAX} ] &&
-    [ "$(squeue --noheader --jobs="$SLURM_JOB_ID" --format=%T)" = RUNNING ]; then
-  scontrol requeue "$SLURM_JOB_ID" && sleep 60
-fi
-exit $code
-"#
-    )
-}
-
-/// The script that collects.
-fn collect_script(order: &WorkerOrder) -> String {
-    let collect = shell(&order.collect());
-    format!(
-        "#!/bin/bash\n\
-         #SBATCH --job-name=hakobu-collect\n\
-         #SBATCH --ntasks=1\n\
-         #SBATCH --requeue\n\
-         exec {collect}\n"
-    )
-}
-
-/// Submits the workers of each order as an array, and after it a job that collects, however the
-/// array ended. Each job depends on the one before.
-///
-/// # Errors
-/// sbatch is not there, or refuses.
-fn submit_slurm(orders: &[WorkerOrder], dry_run: bool) -> Result<(), String> {
-    let mut before: Option<String> = None;
-    let steps = orders.iter().flat_map(|order| {
-        let what =
-            if order.verifies { ["verifying workers", "verdict"] } else { ["workers", "collect"] };
-        let scripts = [work_script(order), collect_script(order)];
-        what.into_iter().zip(scripts).map(move |(what, script)| (order, what, script))
-    });
-    for (order, what, script) in steps {
-        let dependency = before.as_ref().map(|job| format!("--dependency=afterany:{job}"));
-        if dry_run {
-            let mut words: Vec<OsString> = vec!["sbatch".into(), "--parsable".into()];
-            words.extend(dependency.map(OsString::from));
-            words.extend(order.rest.iter().cloned());
-            let gap = if before.is_some() { "\n" } else { "" };
-            output::text(&format!("{gap}# {}\n{script}", shell(&words)));
-            before = Some(format!("JOB-OF-{}", what.to_uppercase().replace(' ', "-")));
-            continue;
-        }
-        let more: Vec<&str> = dependency.iter().map(String::as_str).collect();
-        let job = sbatch(order, &more, &script)?;
-        output::message(&format!("submitted {what} as job {job}"));
-        before = Some(job);
-    }
-    Ok(())
-}
-
-/// Submits the array and waits for its end. Workers that failed are not a failure here: what they left
-/// is collected.
-///
-/// # Errors
-/// sbatch is not there, or refuses.
-pub fn run_slurm(order: &WorkerOrder) -> Result<(), String> {
-    let array = sbatch(order, &[], &work_script(order))?;
-    output::message(&format!("submitted workers as job {array}"));
-    loop {
-        std::thread::sleep(std::time::Duration::from_secs(2));
-        let asked = Command::new("squeue").args(["--noheader", "--jobs", &array]).output();
-        match asked {
-            // A job that is over is unknown after some minutes.
-            Ok(answer) if answer.stdout.trim_ascii().is_empty() => {
-                let text = String::from_utf8_lossy(&answer.stderr).into_owned();
-                if answer.status.success() || text.contains("Invalid job id") {
-                    return Ok(());
-                }
-            }
-            Ok(_) => {}
-            Err(error) => return Err(format!("cannot run squeue: {error}")),
-        }
-    }
-}
-
-fn sbatch(order: &WorkerOrder, more: &[&str], script: &str) -> Result<String, String> {
-    let mut command = Command::new("sbatch");
-    command.arg("--parsable").args(&order.rest).args(more);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let started = command.spawn();
-    let mut child =
-        started.map_err(|error| format!("cannot run sbatch: {error}\nhint: install Slurm"))?;
-    let fed = child.stdin.take().map(|mut stdin| stdin.write_all(script.as_bytes()));
-    let ended = child.wait_with_output().map_err(|error| format!("cannot run sbatch: {error}"))?;
-    if !ended.status.success() {
-        return Err(format!("sbatch failed: {}", ending(ended.status)));
-    }
-    if let Some(Err(error)) = fed {
-        return Err(format!("cannot give sbatch its script: {error}"));
-    }
-    let text = String::from_utf8_lossy(&ended.stdout).into_owned();
-    let number = text.trim().split(';').next().unwrap_or_default().to_owned();
-    match !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) {
-        true => Ok(number),
-        false => Err(format!("sbatch gave no job number: {}", text.trim())),
-    }
-}
-
-/// The manifests of a run, as a List in JSON, which `kubectl apply -f -` reads as it reads YAML.
-///
-/// # Errors
-/// Missing: the image, or a volume for a run folder that is not in S3.
-fn kubernetes_manifests(
-    order: &WorkerOrder,
-    image: Option<&str>,
-    volumes: &[String],
-) -> Result<String, String> {
-    use serde_json::json;
-    let image = image.ok_or("--k8s needs the image with hakobu in it: --image IMAGE")?;
-    let in_s3 = order.run.as_bytes().starts_with(b"s3://");
-    if volumes.is_empty() && !in_s3 {
-        return Err("--k8s needs a volume with the run folder (--volume CLAIM:PATH), or one in S3"
-            .to_owned());
-    }
-    let mut mounts = Vec::new();
-    let mut claims = Vec::new();
-    for (number, volume) in volumes.iter().enumerate() {
-        let split = volume.split_once(':').filter(|(_, path)| path.starts_with('/'));
-        let (claim, path) = split.ok_or_else(|| format!("--volume={volume} is not CLAIM:PATH"))?;
-        let name = format!("volume-{number}");
-        mounts.push(json!({"name": name, "mountPath": path}));
-        claims.push(json!({"name": name, "persistentVolumeClaim": {"claimName": claim}}));
-    }
-    let words = |mut words: Vec<OsString>| -> Vec<String> {
-        // The image has its own.
-        if let Some(program) = words.first_mut() {
-            *program = "hakobu".into();
-        }
-        words.iter().map(|word| word.to_string_lossy().into_owned()).collect()
-    };
-    let container = |name: &str, command: Vec<String>| {
-        json!({
-            "name": name,
-            "image": image,
-            "command": command,
-            "volumeMounts": mounts,
-            "env": [{"name": "HOME", "value": "/tmp"}],
-        })
-    };
-    let id = order.run.to_string_lossy();
-    let last = id.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
-    let fine = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
-    let name: String = last.chars().map(fine).take(40).collect();
-    let name = match order.verifies {
-        true => format!("verify-{}", name.trim_matches('-')),
-        false => name.trim_matches('-').to_owned(),
-    };
-    let workers = json!({
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": format!("hakobu-work-{name}")},
-        "spec": {
-            "completionMode": "Indexed",
-            "completions": order.nodes,
-            "parallelism": order.nodes,
-            "backoffLimitPerIndex": 16,
-            "podFailurePolicy": {"rules": [
-                // The node was drained: no failure of the worker.
-                {"action": "Ignore",
-                 "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
-                {"action": "Count",
-                 "onExitCodes": {"containerName": "work", "operator": "In", "values": [75]}},
-                {"action": "FailIndex",
-                 "onExitCodes": {"containerName": "work", "operator": "In", "values": [65]}},
-            ]},
-            "template": {"spec": {
-                "restartPolicy": "Never",
-                "terminationGracePeriodSeconds": 60,
-                "containers": [container("work", words(order.work()))],
-                "volumes": claims,
-            }},
-        },
-    });
-    let collect = json!({
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": format!("hakobu-collect-{name}")},
-        "spec": {
-            "backoffLimit": 4,
-            // It waits for the workers itself, so it is created when they have ended.
-            "suspend": true,
-            "template": {"spec": {
-                "restartPolicy": "Never",
-                "containers": [container("collect", words(order.collect()))],
-                "volumes": claims,
-            }},
-        },
-    });
-    let list = json!({"apiVersion": "v1", "kind": "List", "items": [workers, collect]});
-    let text = serde_json::to_string_pretty(&list).map_err(|error| error.to_string())?;
-    Ok(format!(
-        "# kubectl apply -f - starts the workers. When their Job has ended:\n\
-         # kubectl patch job hakobu-collect-{name} -p '{{\"spec\":{{\"suspend\":false}}}}'\n\
-         # These manifests fit the API's schema; they were not tried on a cluster.\n{text}\n"
-    ))
 }
 
 /// Runs a transfer on many machines. Without `--run` the folder is made in the working directory,
@@ -473,7 +390,7 @@ pub fn sync_cluster(
     }
     args.workers = args.workers.or(Some(nodes));
     let Some(run) = args.run.as_deref().map(absolute) else { return exit::SYNC_USAGE };
-    let settings = spec.objects.target.clone();
+    let settings = objects::absolute(spec.objects.target.clone());
     let (planned, plan) = match plan::make(arguments, &spec, wanted, &args) {
         Ok(made) => made,
         Err(code) => {
@@ -486,25 +403,36 @@ pub fn sync_cluster(
     if planned == exit::SYNC_INTERRUPTED {
         return planned;
     }
-    let count = plan.shards.len() as u64;
+    let count = plan.units();
+    let folder = match folder::open(&run, &settings, false) {
+        Ok(folder) => folder,
+        Err(why) => return report_error(why),
+    };
+    let marks = Marks { folder: &*folder, dry_run: false, keeps: true };
     let start = |verifies: bool| {
-        let nodes = nodes.min(count);
-        let rest = Vec::new();
-        let order = WorkerOrder { run: run.clone(), nodes, stale: args.stale(), verifies, rest };
+        let order = WorkerOrder {
+            run: run.clone(),
+            store: store_words(&run, &settings),
+            nodes: nodes.min(count),
+            stale: args.stale(),
+            verifies,
+            rest: Vec::new(),
+        };
         let ran = match &engine {
             _ if count == 0 => Ok(()),
-            Engine::Local => run_local(&order),
-            Engine::Slurm => run_slurm(&order),
-            Engine::Ray(address) => run_ray(&order, address, false),
+            Engine::Local => run_local(&order, &marks),
+            Engine::Slurm => slurm::run(&order, &marks),
+            Engine::Ray(address) => run_ray(&order, address, &marks),
             Engine::Kubernetes | Engine::Parallel(_) => Ok(()),
         };
-        // Continue after failures of workers: collect transfers the rest.
-        if let Err(message) = ran {
-            output::message(&message);
+        // Continue after failures of workers: collect transfers the rest, if one of them came.
+        if let Err(error) = ran {
+            output::message(&error.message);
         }
     };
     let collect = |verifies: bool| {
-        let options = CollectOptions { stale: args.stale(), waits: true, json: false, verifies };
+        let (stale, waits, json, alone) = (args.stale(), true, false, false);
+        let options = CollectOptions { stale, waits, json, verifies, alone };
         let opened = open_run(&run, &settings).map_err(report_error);
         opened.and_then(|opened| collect::finish(opened, options)).unwrap_or_else(|code| code)
     };

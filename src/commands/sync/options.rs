@@ -374,6 +374,13 @@ static WORK: Group<SyncArgs> = titled("Work").with(&[
     limits::JOBS.reads(limits::set_jobs),
     value("joblog", None, "FILE", "write a line per file to FILE, in GNU parallel's columns")
         .reads(|it, arg| put(&mut it.wanted.joblog, Some(arg.value.clone()))),
+    value(
+        "manifest",
+        None,
+        "FILE",
+        "write a JSON line per entry and its result to FILE (-: stdout)",
+    )
+    .reads(|it, arg| put(&mut it.wanted.manifest, Some(arg.value.clone()))),
     value("stop-after", None, "MINUTES", "end the run after MINUTES")
         .alias(&["time-limit"])
         .reads(stop_after),

@@ -3,6 +3,7 @@
 mod arguments;
 mod asking;
 mod bars;
+mod completions;
 mod display;
 mod exit_codes;
 mod features;
@@ -13,3 +14,4 @@ mod lists;
 pub mod progress;
 mod rates;
 mod refused;
+mod textfile;

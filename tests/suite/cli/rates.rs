@@ -41,6 +41,38 @@ fn bandwidth_of_sync() {
     mean_rate("sync -a --bwlimit=8m SRC/ DST");
 }
 
+/// The rate changes while the transfer runs: slow until the next minute begins, then without limit.
+#[test]
+fn bandwidth_by_time_of_day() {
+    let now_s = || {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        now.unwrap().as_secs()
+    };
+    // Some seconds before the end of a minute.
+    while !(48..56).contains(&(now_s() % 60)) {
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    let minute = now_s() / 60;
+    let time = |minute: u64| format!("{:02}:{:02}", minute / 60 % 24, minute % 60);
+    let table = format!("{},512K;{},off", time(minute), time(minute + 1));
+    let line = format!("sync -a --bwlimit={table} SRC/ DST");
+    case_on(Fs::Tmpfs, Fs::Tmpfs, &line, |c| {
+        source(c);
+        let mut command = std::process::Command::new(crate::common::program());
+        command.args(c.words(&line, &c.dst())).env("TZ", "UTC");
+        let (begun, left) = (Instant::now(), 60 - now_s() % 60);
+        crate::common::case::Run::new(line.clone(), command.output().unwrap()).ok();
+        let took = begun.elapsed();
+        assert!(
+            took + Duration::from_millis(1500) > Duration::from_secs(left),
+            "{took:?} of {left}"
+        );
+        // At the rate of the first minute it would take 32 s.
+        assert!(took < Duration::from_secs(left + 6), "{took:?}, {left} s before the change");
+        assert_eq!(std::fs::metadata(c.dst().join("large")).unwrap().len(), SIZE as u64);
+    });
+}
+
 #[test]
 fn bandwidth_of_sync_with_many_jobs() {
     mean_rate("sync -a -j 8 --bwlimit=8192 SRC/ DST");

@@ -163,8 +163,8 @@ fn help_promises_nothing_that_is_refused() {
                 if command != "sync" && far.into_iter().any(|other| other == name) {
                     continue;
                 }
-                let mut many = many.into_iter().chain(["--inventory", "--verify"]);
-                if many.any(|other| other == name) {
+                let more = ["--inventory", "--target-inventory", "--previous-run", "--verify"];
+                if many.into_iter().chain(more).any(|other| other == name) {
                     continue;
                 }
                 let value = value.as_deref().map(|value| sample(&name, value));

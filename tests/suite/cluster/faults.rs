@@ -82,6 +82,26 @@ fn a_worker_that_is_asked_to_stop_gives_its_shard_back() {
     stage.same(&Fields::ALL);
 }
 
+/// A batch system signals the group, and the script around the worker passes the signal on.
+#[test]
+fn many_signals_are_one_request() {
+    let stage = Stage::new();
+    slow_tree(&stage.src(), 1);
+    stage.ok(PLAN);
+    let worker = stage.start(WORK);
+    assert!(soon(|| has_begun(&stage)));
+    for _ in 0..5 {
+        worker.signal(Signal::TERM);
+        std::thread::sleep(std::time::Duration::from_millis(3));
+    }
+    worker.end().expect(75).says(&["returned"]);
+    let claims = std::fs::read_dir(stage.run().join("claims")).unwrap().count();
+    assert_eq!(claims, stage.results().len(), "a claim stays");
+    stage.ok("cluster work --stale-after=1h RUN");
+    stage.ok("cluster collect --stale-after=1h RUN");
+    stage.same(&Fields::ALL);
+}
+
 /// The file that a worker was writing when it was stopped, in each way that files get their names.
 #[test]
 fn a_worker_that_stood_still_puts_nothing_old_over_new() {

@@ -4,9 +4,11 @@ use super::Stage;
 use crate::objects::server::{embedded, encode};
 use crate::objects::stage::tree as files;
 use serde_json::{Value, json};
+use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::{Duration, SystemTime};
 
 const SCHEMA: &str =
     "Bucket, Key, VersionId, IsLatest, IsDeleteMarker, Size, LastModifiedDate, ETag";
@@ -238,7 +240,86 @@ fn an_inventory_that_cannot_be_trusted_is_not_used() {
             "cannot be used with --files-from",
         ),
         (format!("sync -r --inventory={MANIFEST} BKT/p/ DST"), "go with --cluster"),
+        (format!("sync -r --target-inventory={MANIFEST} SRC/ BKT/p/"), "go with --cluster"),
+        (
+            format!("cluster plan -r --target-inventory={MANIFEST} --run RUN BKT/p/ DST"),
+            "needs a target in S3",
+        ),
+        (
+            format!("cluster plan -r --target-inventory={MANIFEST} --run RUN SRC BKT/p/"),
+            "needs a source with a slash at its end",
+        ),
+        (
+            format!(
+                "cluster plan --files-from=list --target-inventory={MANIFEST} --run RUN SRC/ BKT/p/"
+            ),
+            "--target-inventory cannot be used with --files-from",
+        ),
     ] {
         stage.go(&line).expect(1).says(&[why]);
     }
+}
+
+#[test]
+fn an_inventory_of_the_target_replaces_its_listing_and_is_believed_in_nothing() {
+    let stage = Stage::with_bucket("inventory-target");
+    let put = |key: &str, content: &str| {
+        embedded().put(&stage.bucket, key.as_bytes(), content.as_bytes());
+    };
+    // Files are older than all objects, or newer.
+    let src = |name: &str, is_newer: bool| {
+        let path = stage.src().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, format!("content of {name}")).unwrap();
+        let (now, apart) = (SystemTime::now(), Duration::from_secs(600));
+        let mtime = if is_newer { now + apart } else { now - apart };
+        File::options().write(true).open(&path).unwrap().set_modified(mtime).unwrap();
+    };
+    for name in ["same", "gone", "new", "newer"] {
+        src(name, false);
+    }
+    for name in ["d/changed", "unlisted"] {
+        src(name, true);
+    }
+    for name in ["same", "gone", "extraneous", "back"] {
+        put(&format!("t/{name}"), &format!("content of {name}"));
+    }
+    put("t/d/changed", "an older state");
+    put("other", "outside");
+    write(&stage.area.join("inv"), &inventory(&stage.bucket, &[&rows(&stage.bucket)]));
+    // What happened after the inventory.
+    put("t/unlisted", "written by another program");
+    put("t/newer", "newer than the source, and longer than it");
+    let removed = embedded().ask("DELETE", &format!("/{}/t/gone", stage.bucket), b"");
+    assert_eq!(removed.status, 204);
+    src("back", false);
+    let before = embedded().log(&stage.bucket).unwrap().len();
+    let plan = format!(
+        "cluster plan -r --update --delete --target-inventory={MANIFEST} --run RUN SRC/ BKT/t"
+    );
+    stage.ok(&plan).says(&["5 objects below the target", "1 object outside of it"]);
+    let asked = embedded().log(&stage.bucket).unwrap();
+    let lists = |line: &&Value| {
+        line["query"].as_str().unwrap_or_default().contains("list-type=2")
+            && line["method"] == "GET"
+    };
+    assert_eq!(asked[before..].iter().filter(lists).count(), 0, "{asked:?}");
+    // `same`, `gone` and `back` are as the inventory says.
+    assert_eq!(stage.plan()["entries"], 4);
+    stage.workers(2);
+    let there = || super::store::below(&stage, "t/");
+    let after = there();
+    let of = |name: &str| after.get(name.as_bytes()).map(|it| format!("{it:?}"));
+    assert!(of("new").is_some() && of("extraneous").is_some() && of("gone").is_none());
+    let content =
+        |key: &str| embedded().ask("GET", &format!("/{}/t/{key}", stage.bucket), b"").body;
+    let newer = b"newer than the source, and longer than it";
+    assert_eq!(content("newer"), newer, "--update holds for what the inventory lacks");
+    assert_eq!(content("unlisted"), b"content of unlisted");
+    assert_eq!(content("d/changed"), b"content of d/changed");
+    // What the workers left, and what the inventory had wrong, is right after collect.
+    stage.ok("cluster collect RUN");
+    assert_eq!(content("newer"), newer);
+    assert_eq!(content("gone"), b"content of gone");
+    assert!(!there().contains_key(&b"extraneous"[..]) && there().contains_key(&b"back"[..]));
 }

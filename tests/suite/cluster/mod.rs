@@ -5,10 +5,12 @@ mod basic;
 mod engines;
 mod faults;
 mod inventory;
+mod ranges;
 mod ray;
 mod refused;
 mod slurm;
 mod store;
+mod submitted;
 mod verify;
 
 use crate::common::area::Area;
@@ -119,14 +121,26 @@ impl Stage {
         }
     }
 
-    /// Results of all shards.
+    /// Results of all shards, from the segments of all workers.
     pub fn results(&self) -> Vec<Value> {
-        self.records("done")
+        self.results_in("done")
+    }
+
+    /// Results in a folder of the run.
+    pub fn results_in(&self, folder: &str) -> Vec<Value> {
+        let names = std::fs::read_dir(self.run().join(folder));
+        let files = names.into_iter().flatten().map(|entry| entry.unwrap().path());
+        let files = files.filter(|path| path.extension().is_some_and(|end| end == "jsonl"));
+        let texts: Vec<String> = files.map(|path| std::fs::read_to_string(path).unwrap()).collect();
+        let lines = texts.iter().flat_map(|text| text.lines());
+        lines.map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     /// The last sign of life of each worker.
     pub fn beats(&self) -> Vec<Value> {
-        self.records("workers")
+        let mut beats = self.records("workers");
+        beats.retain(|beat| beat["collects"] != true);
+        beats
     }
 
     /// All files of one folder of the run.

@@ -6,10 +6,12 @@ use crate::common::diff::Fields;
 use crate::common::grow::set_mtime;
 use crate::common::{have, program};
 use rustix::process::{Pid, Signal, kill_process};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-/// One transfer by `hakobu.ray.sync`, with a node that dies, or followed by one of `submit --ray`.
+/// One transfer by `hakobu.ray.sync`, with a node that dies, a worker that is killed or no program at all on the nodes,
+/// or followed by one of `submit --ray`. The run folder is relative.
 const DRIVER: &str = r#"
 import os, shutil, subprocess, sys, threading, time
 import ray
@@ -39,12 +41,15 @@ if loses_a_node:
     threading.Thread(target=disturb, daemon=True).start()
 options = ["-aH", "--delete", "--shard-size=1M"] + (["--bwlimit=4M"] if loses_a_node else [])
 resources = of_node.get("resources")
+os.chdir(os.path.dirname(run))
+if fault in ("killed", "absent"):
+    os.environ["HAKOBU"] = os.path.join(os.path.dirname(run), "wrapper")
 code = mover.sync(
-    src + "/", dst, nodes=3, run=run, options=options, resources=resources, progress=seen.append
+    src + "/", dst, nodes=3, run=os.path.basename(run), options=options, resources=resources, progress=seen.append
 )
 ray.shutdown()
-print("progress", max(status["done"]["shards"] for status in seen))
-if code == 0 and not loses_a_node:
+print("progress", max([status["done"]["shards"] for status in seen], default=0))
+if code == 0 and fault == "none":
     shutil.rmtree(dst)
     again = [mover.program(), "cluster"]
     os.environ["HAKOBU_PYTHON"] = sys.executable
@@ -67,7 +72,12 @@ fn drive(stage: &Stage, fault: &str) -> Option<Output> {
     let mut command = Command::new("timeout");
     command.args(["--kill-after=5", "300"]).arg(python).args(["-c", DRIVER]);
     command.arg(stage.src()).arg(stage.dst()).arg(stage.run()).arg(fault);
-    command.env("PYTHONPATH", module()).env("HAKOBU", program());
+    command.env("PYTHONPATH", module());
+    match fault {
+        // Raylets take over the environment of the driver.
+        "killed" | "absent" => command.env("HAKOBU", stage.area.join("wrapper")),
+        _ => command.env("HAKOBU", program()),
+    };
     command.env("XDG_STATE_HOME", stage.area.join("state")).env("RAY_DEDUP_LOGS", "0");
     command.env("RAY_USAGE_STATS_ENABLED", "0").env("TMPDIR", stage.area.path());
     Some(command.output().unwrap())
@@ -97,7 +107,9 @@ fn ray_runs_a_worker_on_each_node() {
     let said = succeeded(&output);
     stage.same(&Fields::ALL);
     for run in [stage.run(), stage.area.join("run2")] {
-        let names = std::fs::read_dir(run.join("workers")).unwrap().count();
+        let beats = std::fs::read_dir(run.join("workers")).unwrap();
+        let beats = beats.map(|beat| std::fs::read_to_string(beat.unwrap().path()).unwrap());
+        let names = beats.filter(|beat| !beat.contains("\"collects\":true")).count();
         // A task that has not begun when all is done is cancelled.
         assert!((1..=3).contains(&names), "{names} workers; {said}");
     }
@@ -115,6 +127,109 @@ fn ray_goes_on_without_a_node() {
     let said = succeeded(&output);
     assert!(said.contains("a node is lost"), "{said}");
     stage.same(&Fields::ALL);
+}
+
+/// A program that is `hakobu`, but for workers, whose first line is another one.
+fn wrapper(stage: &Stage, worker: &str) {
+    let path = stage.area.join("wrapper");
+    let text = format!(
+        "#!/bin/sh\ncd {}\n[ \"$2\" != work ] || {{ {worker}; }}\nexec {} \"$@\"\n",
+        stage.area.path().display(),
+        program().display()
+    );
+    std::fs::write(&path, text).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn ray_starts_a_worker_again_that_was_killed() {
+    let stage = Stage::new();
+    tree(&stage.src(), 1);
+    wrapper(&stage, "echo x >> started; ! mkdir first 2>/dev/null || kill -9 $$");
+    let Some(output) = drive(&stage, "killed") else { return };
+    let said = succeeded(&output);
+    stage.same(&Fields::ALL);
+    assert!(stage.area.join("first").exists(), "no worker was killed: {said}");
+    let jobs = stage.beats();
+    let is_named = |beat: &serde_json::Value| beat["job"].as_str().unwrap().starts_with("Ray ");
+    assert!(!jobs.is_empty() && jobs.iter().all(is_named), "{jobs:?}");
+}
+
+#[test]
+fn ray_without_the_program_on_its_nodes_transfers_nothing() {
+    let stage = Stage::new();
+    tree(&stage.src(), 1);
+    wrapper(&stage, "echo not here >&2; exit 127");
+    let Some(output) = drive(&stage, "absent") else { return };
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(75), "{said}");
+    assert!(said.contains("not here") && said.contains("no worker could open the run"), "{said}");
+    assert!(!stage.dst().exists());
+}
+
+/// A script of the module, without a cluster.
+fn module_script(script: &str) -> Output {
+    let mut python = Command::new("python3");
+    python.args(["-c", script]).env("PYTHONPATH", module()).env("PYTHONDONTWRITEBYTECODE", "1");
+    python.env_remove("HAKOBU").output().unwrap()
+}
+
+/// Options of `sync` that workers and collect need for a run folder in S3; the list is that of the program.
+#[test]
+fn the_module_passes_options_of_the_store_on() {
+    if !have("python3", "the Python module") {
+        return;
+    }
+    let script = r#"
+import os
+import hakobu.ray as m
+
+def words(line, run="s3://b/run"):
+    return sorted(m._store_options(line.split(), run))
+
+assert words("-a --delete --region=r --profile p") == ["--profile=p", "--region=r"]
+assert words("--no-verify-ssl --read-timeout=3") == ["--cli-read-timeout=3", "--no-verify-ssl"]
+for line in ["--endpoint-url=x --destination-endpoint-url=y", "--destination-endpoint-url y --endpoint-url x"]:
+    assert words(line) == ["--endpoint-url=y"], words(line)
+assert words("--source-endpoint-url=x --sse-c-key=secret") == []
+assert words("--ca-bundle=b") == ["--ca-bundle=" + os.path.join(os.getcwd(), "b")]
+assert words("--region=r", "/mnt/run") == [] and words("-- --region=r") == []
+assert m._absolute("run") == os.path.join(os.getcwd(), "run") and m._absolute("s3://b/r") == "s3://b/r"
+try:
+    m.run_worker(["/no/such/hakobu"])
+    raise SystemExit("it ran")
+except m.Failed as failed:
+    assert failed.code == 127 and "/no/such/hakobu" in str(failed), failed
+assert m._is_again(75) and m._is_again(-9) and not m._is_again(65) and not m._is_again(1)
+assert m.program("/bin/sh") in ("/bin/sh", m.program()) and "Failed" in m.__all__
+print(" ".join(f"--{name}" for name in [*m.STORE_VALUES, *m.STORE_FLAGS]))
+"#;
+    let output = module_script(script);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let help = Stage::new().ok("cluster --help").out();
+    let store = help.split("\nS3:\n").nth(1).expect("a group of options for S3");
+    let options = store.lines().take_while(|line| line.is_empty() || line.starts_with(' '));
+    let of_line = |line: &str| {
+        let word = line.split_whitespace().find(|word| word.starts_with("--"))?;
+        Some(word.trim_end_matches(',').split(['=', '[']).next()?.to_owned())
+    };
+    let mut expected: Vec<String> =
+        options.filter(|line| line.trim_start().starts_with("--")).filter_map(of_line).collect();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let mut found: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+    expected.sort();
+    found.sort();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn the_module_has_types() {
+    let Some(python) = python("mypy") else { return };
+    assert!(module().join("hakobu/py.typed").exists());
+    let mut mypy = Command::new(python);
+    mypy.args(["-m", "mypy", "--strict", "--ignore-missing-imports", "--cache-dir=/dev/null"]);
+    let checked = mypy.arg(module().join("hakobu")).output().unwrap();
+    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stdout));
 }
 
 /// The program has to end with the process of its task, however that ends: Ray kills the processes of a lost node.

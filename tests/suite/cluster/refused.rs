@@ -193,7 +193,8 @@ fn names_that_leave_the_run_folder() {
     let claim = r#"{"token":"t","worker":"../../outside"}"#;
     std::fs::write(stage.run().join("claims/000000.0"), claim).unwrap();
     stage.ok("cluster work --stale-after=2s RUN");
-    std::fs::write(stage.run().join("done/999999.json"), r#"{"shard":0,"files":5}"#).unwrap();
+    let forged = "{\"shard\":0,\"files\":5}\nnot JSON\n";
+    std::fs::write(stage.run().join("done/forged-000000.jsonl"), forged).unwrap();
     stage.ok("cluster collect RUN");
     stage.same(&Fields::ALL);
     for id in ["../../escaped", "/escaped", "a/b", ""] {

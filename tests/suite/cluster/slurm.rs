@@ -6,6 +6,7 @@ use crate::common::case::Run;
 use crate::common::diff::Fields;
 use crate::common::grow::set_mtime;
 use crate::common::{have, have_root, must};
+use crate::objects::server::{Server, embedded};
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard};
@@ -65,14 +66,14 @@ impl Slurm {
              ProctrackType=proctrack/pgid\nTaskPlugin=task/none\nSelectType=select/cons_tres\n\
              SelectTypeParameters=CR_Core\nMpiDefault=none\nSwitchType=switch/none\n\
              JobAcctGatherType=jobacct_gather/none\nAccountingStorageType=accounting_storage/none\n\
-             ReturnToService=2\nSlurmdTimeout=10\nKillWait=5\nMinJobAge=300\n\
+             ReturnToService=2\nSlurmdParameters=config_overrides\nSlurmdTimeout=10\nKillWait=5\nMinJobAge=300\n\
              SchedulerParameters=batch_sched_delay=1,sched_interval=2,bf_interval=2\n",
             ports[0]
         );
         for (number, port) in ports[1..].iter().enumerate() {
             let number = number + 1;
             conf.push_str(&format!(
-                "NodeName=n{number} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=1\n"
+                "NodeName=n{number} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=4\n"
             ));
         }
         conf.push_str("PartitionName=copy Nodes=n1,n2,n3 Default=YES MaxTime=60 State=UP\n");
@@ -216,9 +217,24 @@ fn scripts_are_printed() {
     stage.ok("cluster plan -aH --run RUN SRC/ DST");
     let run = stage.ok("cluster submit --slurm --nodes=5000 -n RUN -- --partition=copy");
     let text = run.out();
-    for part in ["#SBATCH --array=0-999\n", "#SBATCH --requeue\n", "--partition=copy", "afterany"] {
+    for part in [
+        "#SBATCH --array=0-999\n",
+        "#SBATCH --exclusive\n",
+        "#SBATCH --requeue\n",
+        "--partition=copy",
+        "afterany",
+    ] {
         assert!(text.contains(part), "{part} is not in\n{text}");
     }
+    // All of the workers, in arrays that Slurm takes.
+    assert_eq!(text.matches("#SBATCH --array=0-999\n").count(), 5, "{text}");
+    let shared = "cluster submit --slurm --nodes=5000 -n RUN -- --cpus-per-task=8";
+    let text_shared = stage.ok(shared).out();
+    for part in ["#SBATCH --nodes=5000\n", "#SBATCH --ntasks-per-node=1\n", "srun --no-kill"] {
+        assert!(text_shared.contains(part), "{part} is not in\n{text_shared}");
+    }
+    assert!(!text_shared.contains("--array") && !text_shared.contains("--exclusive"));
+    let text = format!("{text}\n{text_shared}");
     let script = stage.area.join("script");
     std::fs::write(&script, &text).unwrap();
     must(Command::new("bash").arg("-n").arg(script));
@@ -262,6 +278,118 @@ fn an_array_works_and_a_job_collects() {
     let run = slurm.hakobu(&stage, "sync -aH --shard-size=1M --cluster=slurm:3 --verify SRC/ DST");
     run.ok().says(&["the same"]);
     stage.same(&Fields::ALL);
+}
+
+/// Nodes that running jobs of workers have, each job as often as it has nodes.
+fn nodes(slurm: &Slurm) -> Vec<String> {
+    let said =
+        slurm.command("squeue").args(["-h", "-t", "R", "-n", "hakobu-work", "-o", "%N"]).output();
+    let said = String::from_utf8(said.unwrap().stdout).unwrap();
+    let lists = said.lines().filter(|list| !list.is_empty());
+    lists
+        .flat_map(|list| {
+            let names = must(slurm.command("scontrol").args(["show", "hostnames", list]));
+            let names = String::from_utf8(names).unwrap();
+            names.lines().map(str::to_owned).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+/// Nodes have four CPUs: two slots of one CPU would fit on one of them.
+#[test]
+fn each_worker_has_a_node_of_its_own() {
+    let Some(slurm) = Slurm::start() else { return };
+    for options in ["", " -- --cpus-per-task=2"] {
+        let stage = Stage::new();
+        for number in 0..18_u8 {
+            let path = stage.src().join(format!("f{number}"));
+            std::fs::write(&path, vec![number; 1_500_000]).unwrap();
+            set_mtime(&path, 1_700_000_000, 0);
+        }
+        stage.ok(PLAN);
+        slurm.hakobu(&stage, &format!("{SUBMIT}{options}")).ok();
+        let mut seen = Vec::new();
+        let all_run = || {
+            seen = nodes(&slurm);
+            seen.len() == 3
+        };
+        assert!(soon(all_run), "{}\n{}", slurm.jobs(), slurm.output(&stage));
+        seen.sort();
+        assert_eq!(seen, ["n1", "n2", "n3"], "{options}");
+        if !options.is_empty() {
+            // What is left of the nodes is for others.
+            let idle = slurm.command("sinfo").args(["-h", "-o", "%C"]).output().unwrap();
+            let cpus = String::from_utf8_lossy(&idle.stdout).into_owned();
+            assert!(cpus.starts_with("6/6/"), "{cpus}");
+        }
+        slurm.wait();
+        assert!(stage.run().join("collected.json").exists(), "{}", slurm.output(&stage));
+        stage.same(&Fields::ALL);
+        let jobs: Vec<String> =
+            stage.beats().iter().map(|beat| beat["job"].as_str().unwrap().to_owned()).collect();
+        let part = if options.is_empty() { "_" } else { " task " };
+        assert!(jobs.len() >= 3 && jobs.iter().all(|job| job.contains(part)), "{jobs:?}");
+    }
+}
+
+/// The same for tasks of one job as for slots: the warning reaches all of them, and the job goes back into the queue.
+#[test]
+fn tasks_that_are_warned_give_their_shards_back() {
+    let Some(slurm) = Slurm::start() else { return };
+    let stage = Stage::new();
+    for number in 0..18_u8 {
+        let path = stage.src().join(format!("f{number}"));
+        std::fs::write(&path, vec![number; 1_500_000]).unwrap();
+        set_mtime(&path, 1_700_000_000, 0);
+    }
+    stage.ok(PLAN);
+    slurm.hakobu(&stage, &format!("{SUBMIT} -- --cpus-per-task=1")).ok();
+    let at_work = || stage.beats().iter().filter(|beat| beat["state"] != "ended").count() >= 3;
+    assert!(soon(at_work), "{}\n{}", slurm.jobs(), slurm.output(&stage));
+    let job = slots(&slurm.jobs(), " RUNNING").first().cloned().unwrap();
+    must(slurm.command("scancel").args(["--batch", "--signal=TERM", &job]));
+    let restarted = || {
+        let said = slurm.command("scontrol").args(["show", "job", &job]).output().unwrap();
+        String::from_utf8_lossy(&said.stdout).contains("Restarts=1")
+    };
+    assert!(soon(restarted), "{}\n{}", slurm.jobs(), slurm.output(&stage));
+    slurm.wait();
+    assert!(stage.run().join("collected.json").exists(), "{}", slurm.output(&stage));
+    assert!(stage.results().iter().all(|result| result["generation"] == 0), "a shard was redone");
+    stage.same(&Fields::ALL);
+}
+
+/// No variable names the server, and the second time slots cannot use their end.
+#[test]
+fn slots_get_the_options_of_the_store_and_say_why_they_fail() {
+    let Some(slurm) = Slurm::start() else { return };
+    let stage = Stage::with_bucket("slurm");
+    std::fs::write(stage.src().join("f"), vec![7; 50_000]).unwrap();
+    let store = format!("--endpoint-url={}", Server::url(embedded()));
+    let hakobu = |line: &str| {
+        let mut command = stage.command(line, None);
+        command.env_remove("AWS_ENDPOINT_URL").env("SLURM_CONF", slurm.area.join("slurm.conf"));
+        Run::new(line.to_owned(), command.output().unwrap())
+    };
+    let has = |prefix: &str| !super::store::below(&stage, prefix).is_empty();
+    hakobu(&format!("cluster plan -r {store} --run BKT/run SRC/ BKT/a/")).ok();
+    hakobu(&format!("cluster submit --slurm --nodes=2 {store} BKT/run")).ok();
+    slurm.wait();
+    let said = slurm.output(&stage);
+    assert!(has("run/workers/"), "{said}");
+    assert!(has("run/report.json"), "{said}");
+    assert!(has("a/f"), "{said}");
+
+    hakobu(&format!("cluster plan -r {store} --run BKT/run2 SRC/ BKT/b/")).ok();
+    // Slots cannot even open the folder: nobody leaves word.
+    let broken = "--export=ALL,AWS_MAX_ATTEMPTS=abc";
+    let line = format!("cluster submit --slurm --nodes=2 {store} BKT/run2 -- {broken}");
+    hakobu(&line).ok();
+    slurm.wait();
+    assert!(!has("run2/workers/"), "{}", slurm.output(&stage));
+    let collect = hakobu(&format!("cluster collect {store} BKT/run2"));
+    collect.expect(75).says(&["2 workers by Slurm (job ", "squeue --jobs="]);
+    assert!(!has("b/"));
 }
 
 #[test]

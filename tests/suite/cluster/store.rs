@@ -162,6 +162,8 @@ fn a_run_folder_in_s3() {
         worker.end().ok();
     }
     let done = below(&stage, "runs/one/done/");
+    let done: Vec<&str> =
+        done.values().flat_map(|segment| str::from_utf8(segment).unwrap().lines()).collect();
     let claims = below(&stage, "runs/one/claims/");
     let plan: serde_json::Value =
         serde_json::from_slice(&below(&stage, "runs/one/")[&b"plan.json"[..]]).unwrap();

@@ -77,6 +77,7 @@ fn another_machine() {
 fn s3() {
     check("docs/s3.md");
     check("docs/s3-commands.md");
+    check("docs/manifest.md");
 }
 
 #[test]

@@ -47,7 +47,8 @@ printf '#!/bin/sh\nwhile :; do case $1 in -G) exit;; -l|-p|-o|-S|-F) shift 2;; -
 cp -a src same "$HOME"
 cp -a src "$HOME/copy"
 mkdir -p "$HOME"/{dst,path}
-printf '#!/bin/sh\ngrep -v "^#" "$3" | python3 -m json.tool >/dev/null\n' >"$area/bin/kubectl"
+printf '#!/bin/sh\npython3 -m json.tool "$3" >/dev/null\n' >"$area/bin/kubectl"
+printf 'spec:\n  priorityClassName: low\n' >pod.yaml
 chmod +x "$area"/bin/{sbatch,squeue,ssh,kubectl}
 
 cat >"$HOME/.aws/config" <<'EOF'

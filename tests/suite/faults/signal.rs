@@ -63,6 +63,25 @@ fn terminate() {
     interrupted(Signal::TERM, "sync -a --bwlimit=8m SRC/ DST");
 }
 
+/// One request may come as many signals.
+#[test]
+fn terminate_many_times() {
+    let line = "sync -a --bwlimit=4m --json SRC/ DST";
+    let case = Case::new(line, Area::tmpfs(), Area::tmpfs());
+    tree(&case.src());
+    let running = start(&case, line);
+    std::thread::sleep(Duration::from_millis(500));
+    for signal in [Signal::TERM, Signal::TERM, Signal::HUP, Signal::TERM, Signal::TERM] {
+        running.kill(signal);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let run = running.wait();
+    run.expect(20);
+    let last = run.out().lines().last().unwrap_or_default().to_owned();
+    let summary: serde_json::Value = serde_json::from_str(&last).expect("a summary");
+    assert_eq!((&summary["event"], &summary["exit_code"]), (&"summary".into(), &20.into()));
+}
+
 #[test]
 fn interrupt_with_json_still_ends_with_a_summary() {
     let line = "sync -a --bwlimit=4m --json SRC/ DST";

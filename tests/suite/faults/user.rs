@@ -138,6 +138,33 @@ fn a_read_only_directory_is_filled_by_its_owner() {
     });
 }
 
+/// The directory at the target is named, not the entry of the source that needs it.
+#[test]
+fn a_directory_that_cannot_be_made_is_named() {
+    ordinary("sync -a SRC/ DST", |c| {
+        std::fs::create_dir_all(c.src().join("a/b")).unwrap();
+        std::fs::write(c.src().join("a/b/file"), "x").unwrap();
+        std::fs::write(c.list(), "a/b/file\n").unwrap();
+        give_away(&c.src());
+        std::fs::set_permissions(c.dst(), PermissionsExt::from_mode(0o555)).unwrap();
+        let root = |command: &mut Command| must(command.arg("root:root").arg(c.dst()));
+        root(&mut Command::new("chown"));
+        let (target, from) = (c.dst().join("a"), c.src().join("a/b/file"));
+        let cannot = format!("cannot create directory '{}'", target.display());
+        let typed = c.src().join("./a/b/file").display().to_string();
+        let typed = typed.replace("/src/a/", "/src/./a/");
+        for (line, from) in [
+            ("sync -r --files-from=LIST SRC/ DST", from.display().to_string()),
+            ("sync -rR SRC/./a/b/file DST", typed),
+        ] {
+            let whole = format!("{cannot} (from '{from}'): Permission denied");
+            run_as_nobody(c, line).expect(23).says(&[&whole]);
+        }
+        run_as_nobody(c, "sync -r SRC/ DST").expect(23).says(&[&cannot]);
+        run_as_nobody(c, "cp -r SRC/a DST/").expect(1).says(&[&cannot]);
+    });
+}
+
 #[test]
 fn devices_are_left_out_aloud_by_those_who_may_not_make_them() {
     ordinary("sync -a SRC/ DST", |c| {

@@ -2,26 +2,59 @@
 
 use super::*;
 use crate::folder::LocalFolder;
-use crate::plan::Shard;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A run folder, and a plan whose shards have these costs.
+/// A run folder, and shards with these costs.
 struct Run {
     folder: LocalFolder,
-    plan: ClusterPlan,
+    shards: Vec<(ShardNumber, u64)>,
     _place: tempfile::TempDir,
+}
+
+/// The clock of the machine.
+const CLOCK: Clock<'static> = &Instant::now;
+
+/// A worker that knows these shards.
+fn claims<'a>(folder: &'a dyn RunFolder, shards: &[(ShardNumber, u64)], name: &str) -> Claims<'a> {
+    let hour = Duration::from_secs(3600);
+    let mut claims = Claims::new(folder, "claims".to_owned(), CLOCK, hour, name);
+    claims.add(shards.iter().copied());
+    claims
+}
+
+/// Results that are none.
+struct Nothing;
+
+impl KnownResults for Nothing {
+    fn update(&mut self, _: &dyn RunFolder) -> Result<(), RunError> {
+        Ok(())
+    }
+
+    fn read_all_of(&mut self, _: &dyn RunFolder, _: &str) -> Result<(), RunError> {
+        Ok(())
+    }
+
+    fn has(&self, _: ShardNumber) -> bool {
+        false
+    }
+}
+
+impl Claims<'_> {
+    /// Claims a shard as a worker does.
+    fn next(&mut self) -> Result<Option<ClaimId>, RunError> {
+        match self.next_free()? {
+            Some(claimed) => Ok(Some(claimed)),
+            None => self.reclaim(&mut Nothing),
+        }
+    }
 }
 
 impl Run {
     fn new(costs: impl IntoIterator<Item = u64>) -> Run {
         let place = tempfile::tempdir().unwrap();
         let folder = LocalFolder::open(&place.path().join("run"), true).unwrap();
-        let shards = costs.into_iter().map(|cost| Shard { cost, ..Shard::default() });
-        Run {
-            folder,
-            plan: ClusterPlan { shards: shards.collect(), ..ClusterPlan::default() },
-            _place: place,
-        }
+        let shards = costs.into_iter().enumerate().map(|(number, cost)| (number as u64, cost));
+        Run { folder, shards: shards.collect(), _place: place }
     }
 
     /// A worker that has said that it is there.
@@ -29,8 +62,7 @@ impl Run {
         let beat = Heartbeat { worker: name.to_owned(), ..Heartbeat::default() };
         let content = crate::folder::json(&beat).unwrap();
         self.folder.replace(&format!("workers/{name}.json"), &content).unwrap();
-        let hour = Duration::from_secs(3600);
-        Claims::new(&self.folder, (&self.plan, &Phase::Transfer), hour, name)
+        claims(&self.folder, &self.shards, name)
     }
 }
 
@@ -154,6 +186,14 @@ impl RunFolder for Store {
         self.inner.read(name)
     }
 
+    fn read_all(&self, names: &[String]) -> Result<Vec<Option<Vec<u8>>>, RunError> {
+        names.iter().map(|name| self.read(name)).collect()
+    }
+
+    fn ages(&self, folder: &str) -> Result<Vec<(String, Duration)>, RunError> {
+        self.inner.ages(folder)
+    }
+
     fn names(&self, folder: &str) -> Result<Vec<String>, RunError> {
         self.page(folder, None)
     }
@@ -176,12 +216,9 @@ impl RunFolder for Store {
 fn claims_of_many_workers_cost_few_requests() {
     const SHARDS: usize = 4000;
     const WORKERS: usize = 16;
-    let Run { folder, plan, _place } = Run::new(std::iter::repeat_n(100, SHARDS));
+    let Run { folder, shards, _place } = Run::new(std::iter::repeat_n(100, SHARDS));
     let store = Store::new(folder);
-    let hour = Duration::from_secs(3600);
-    let worker = |number: usize| {
-        Claims::new(&store, (&plan, &Phase::Transfer), hour, &format!("worker{number}"))
-    };
+    let worker = |number: usize| claims(&store, &shards, &format!("worker{number}"));
     let mut workers: Vec<Claims<'_>> = (0..WORKERS).map(worker).collect();
     let mut seen = HashSet::new();
     while seen.len() < SHARDS {
@@ -200,11 +237,10 @@ fn claims_of_many_workers_cost_few_requests() {
 
 #[test]
 fn a_worker_that_waits_sees_claims_that_were_given_back_without_a_listing() {
-    const SHARDS: u32 = 5;
-    let Run { folder, plan, _place } = Run::new(std::iter::repeat_n(100, SHARDS as usize));
+    const SHARDS: u64 = 5;
+    let Run { folder, shards, _place } = Run::new(std::iter::repeat_n(100, SHARDS as usize));
     let store = Store::new(folder);
-    let hour = Duration::from_secs(3600);
-    let worker = |name: &str| Claims::new(&store, (&plan, &Phase::Transfer), hour, name);
+    let worker = |name: &str| claims(&store, &shards, name);
     let all = |worker: &mut Claims<'_>| {
         let mut claimed: Vec<ClaimId> =
             std::iter::from_fn(|| worker.next().unwrap()).take(SHARDS as usize).collect();

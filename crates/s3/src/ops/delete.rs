@@ -22,6 +22,9 @@ pub struct ObjectId {
     pub key: Vec<u8>,
     /// Version ID. Without one the current version is deleted, or hidden by a delete marker.
     pub version: Option<String>,
+    /// ETag, without quotes, that the object must still have ("How to perform conditional deletes", S3 User Guide);
+    /// without one it is deleted whatever it is by now. Servers without support reject the condition or ignore it.
+    pub etag: Option<String>,
 }
 
 /// Result for one object of a batch.
@@ -73,7 +76,8 @@ pub async fn delete_object_if(
 }
 
 /// Deletes up to 1,000 objects or versions; results are in their order. Keys that XML cannot represent are
-/// deleted individually, and so are those missing from the response.
+/// deleted individually, and so are those missing from the response. The result of an object that has another ETag than
+/// the requested one is `Precondition`.
 ///
 /// # Errors
 /// Those of the request, if no object's result is known; `Corrupt` if the response contains an object that was
@@ -91,10 +95,22 @@ pub async fn delete_objects(
     }
     let one = async |(object, result): (&ObjectId, Option<DeleteResult>)| match result {
         Some(result) => result,
-        None => delete_object(client, bucket, &object.key, object.version.as_deref()).await,
+        None => delete_alone(client, bucket, object).await,
     };
     let all = objects.iter().zip(results).map(one);
     Ok(stream::iter(all).buffered(ALONE_MAX).collect().await)
+}
+
+/// Deletes one object or version, as [`delete_objects`] does.
+///
+/// # Errors
+/// Those of [`delete_object`] and [`delete_object_if`].
+pub async fn delete_alone(client: &Client, bucket: &str, object: &ObjectId) -> DeleteResult {
+    let ObjectId { key, version, etag } = object;
+    match etag {
+        Some(etag) if version.is_none() => delete_object_if(client, bucket, key, etag).await,
+        _ => delete_object(client, bucket, key, version.as_deref()).await,
+    }
 }
 
 /// A request for all objects that XML can represent.
@@ -108,7 +124,7 @@ fn batch(bucket: &str, objects: &[ObjectId]) -> Batch {
     let mut body = String::with_capacity(100 + objects.len() * 80);
     body.push_str("<Delete xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">");
     let mut sent = Vec::with_capacity(objects.len());
-    for (at, ObjectId { key, version }) in objects.iter().enumerate() {
+    for (at, ObjectId { key, version, etag }) in objects.iter().enumerate() {
         let Some(key) = escaped(key).filter(|key| !key.is_empty()) else { continue };
         let version = match version {
             None => String::new(),
@@ -117,7 +133,14 @@ fn batch(bucket: &str, objects: &[ObjectId]) -> Batch {
                 None => continue,
             },
         };
-        for part in ["<Object><Key>", &key, "</Key>", &version, "</Object>"] {
+        let etag = match etag {
+            None => String::new(),
+            Some(etag) => match escaped(etag.as_bytes()) {
+                Some(etag) => format!("<ETag>&quot;{etag}&quot;</ETag>"),
+                None => continue,
+            },
+        };
+        for part in ["<Object><Key>", &key, "</Key>", &version, &etag, "</Object>"] {
             body.push_str(part);
         }
         sent.push(at);
@@ -222,7 +245,7 @@ mod tests {
     }
 
     fn object(key: &[u8], version: Option<&str>) -> ObjectId {
-        ObjectId { key: key.to_vec(), version: version.map(str::to_owned) }
+        ObjectId { key: key.to_vec(), version: version.map(str::to_owned), etag: None }
     }
 
     fn keys() -> Vec<ObjectId> {
@@ -312,6 +335,23 @@ mod tests {
         for other in [deleted("k", "3"), deleted("l", "1"), deleted("m", "1")] {
             assert_eq!(of(&other).unwrap_err().kind, ErrorKind::Corrupt, "{other}");
         }
+    }
+
+    #[test]
+    fn an_object_that_must_be_unchanged_names_its_etag_and_fails_alone() {
+        let unchanged = |key: &[u8]| ObjectId { etag: Some("0<f".into()), ..object(key, None) };
+        let objects = [unchanged(b"a"), unchanged(b"b"), object(b"c", None)];
+        let Batch { request, sent } = batch("b", &objects);
+        assert_eq!(sent, [0, 1, 2]);
+        let body = std::str::from_utf8(&request.body).unwrap();
+        let named = "<Object><Key>a</Key><ETag>&quot;0&lt;f&quot;</ETag></Object>";
+        assert!(body.contains(named) && body.contains("<Object><Key>c</Key></Object>"), "{body}");
+        let answer = "<DeleteResult><Deleted><Key>a</Key></Deleted><Error><Key>b</Key>\
+        <Code>PreconditionFailed</Code></Error><Deleted><Key>c</Key></Deleted></DeleteResult>";
+        let results = placed(answer, &objects, &sent).unwrap();
+        let kinds: Vec<_> =
+            results.iter().map(|it| it.as_ref().unwrap().as_ref().err().map(|e| e.kind)).collect();
+        assert_eq!(kinds, [None, Some(ErrorKind::Precondition), None]);
     }
 
     #[test]

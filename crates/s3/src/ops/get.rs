@@ -214,6 +214,18 @@ pub struct ObjectHead {
     pub headers: HeaderMap,
 }
 
+impl ObjectHead {
+    /// Seconds since 1970 by the server's clock when it responded (`Date`).
+    pub fn date_s(&self) -> Option<i64> {
+        date_s(&self.headers)
+    }
+}
+
+/// The `Date` of a response in seconds since 1970.
+pub(crate) fn date_s(headers: &HeaderMap) -> Option<i64> {
+    Some(parse_http(headers.get("date")?.to_str().ok()?)?.s)
+}
+
 /// Parses the headers of HeadObject or GetObject, which have been validated (`response.rs`).
 pub fn head_of(headers: &HeaderMap) -> ObjectHead {
     let ranged = some(headers, "content-range").and_then(|range| content_range(&range));

@@ -14,7 +14,9 @@ pub use bucket::{
     Bucket, Versioning, create_bucket, delete_bucket, get_versioning, head_bucket, list_buckets,
     put_versioning,
 };
-pub use delete::{DeleteResult, ObjectId, delete_object, delete_object_if, delete_objects};
+pub use delete::{
+    DeleteResult, ObjectId, delete_alone, delete_object, delete_object_if, delete_objects,
+};
 pub use get::{GetOptions, ObjectHead, Range, get_object, get_tags, head_object, head_of};
 pub use listing::{Etag, ListPage, ListQuery, ListedObject, ObjectPages, list_objects};
 pub use multipart::{
@@ -23,6 +25,8 @@ pub use multipart::{
 };
 pub use put::{CopySource, PutResult, copy_object, put_object, upload_part_copy};
 pub use versions::{ObjectVersion, VersionPage, VersionPages, VersionQuery};
+
+use get::date_s;
 
 use crate::response::unexpected_document;
 use crate::xml::{Node, walk};

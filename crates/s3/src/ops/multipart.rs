@@ -8,7 +8,7 @@ use crate::ops::listing::{
 };
 use crate::ops::put::{element, send_checked, with_checksum};
 use crate::ops::{
-    Headers, ObjectHead, PutResult, head_object, query_key, read, send_and_read, string,
+    Headers, ObjectHead, PutResult, date_s, head_object, query_key, read, send_and_read, string,
 };
 use crate::xml::{Node, escaped};
 use crate::{Algorithm, Checksum, Client, Error, ErrorKind, Request, Response};
@@ -254,7 +254,8 @@ fn is_result(
     let same_count = encrypted && head.etag.ends_with(&format!("-{}", parts.len()));
     let same = head.size == size && (same_etag || same_checksum || same_count);
     let checksum = head.checksums.first().cloned();
-    same.then(|| PutResult { etag: head.etag.clone(), version: head.version.clone(), checksum })
+    let (etag, version) = (head.etag.clone(), head.version.clone());
+    same.then(|| PutResult { etag, version, checksum, ..PutResult::default() })
 }
 
 fn md5_of(etag: &str) -> Option<Checksum> {
@@ -324,6 +325,7 @@ fn put_of(response: &Response, whole: Option<&Checksum>) -> Result<PutResult, Er
         _ => {}
     })?;
     put.version = some(&response.headers, "x-amz-version-id");
+    put.date_s = date_s(&response.headers);
     // Only values of the same type, of the whole or of parts, can be compared.
     let comparable = |one: &&Checksum, whole: &Checksum| {
         one.algorithm == whole.algorithm && (one.parts == 0) == (whole.parts == 0)

@@ -2,13 +2,15 @@
 
 use crate::customer_key::is_encrypted;
 use crate::header::{checksums, etag, plain, quoted, some, unquoted};
-use crate::ops::{Headers, Part, Range, head_object, read, send_and_read, string};
+use crate::ops::{Headers, Part, Range, date_s, head_object, read, send_and_read, string};
 use crate::sign::{encode_path, encode_query};
+use crate::time::parse_iso;
 use crate::xml::Node;
 use crate::{
     AccessPoint, Algorithm, Checksum, Client, CustomerKey, Error, ErrorKind, Request, Response,
 };
 use bytes::Bytes;
+use hakobu_core::unit::Time;
 use http::header::CONTENT_TYPE;
 use http::{HeaderName, Method};
 
@@ -23,6 +25,11 @@ pub struct PutResult {
     pub version: Option<String>,
     /// Checksum stored by the server, if returned.
     pub checksum: Option<Checksum>,
+    /// Seconds since 1970 by the server's clock when it responded (`Date`); `None` if the object was found to be written
+    /// by other means than this response.
+    pub date_s: Option<i64>,
+    /// LastModified of a copy.
+    pub mtime: Option<Time>,
 }
 
 /// Uploads a whole object in one request. The server verifies `checksum`; if it returns a different one, or
@@ -91,6 +98,7 @@ async fn stored_before(
             checksum: checksum.filter(|_| same_checksum).cloned(),
             etag: head.etag,
             version: head.version,
+            ..PutResult::default()
         }),
         false => Err(refused),
     }
@@ -152,7 +160,8 @@ fn put_of(
         stored.retain(|one| one.algorithm == sent.algorithm);
     }
     let version = some(headers, "x-amz-version-id");
-    Ok(PutResult { etag, version, checksum: stored.into_iter().next() })
+    let (checksum, date_s) = (stored.into_iter().next(), date_s(headers));
+    Ok(PutResult { etag, version, checksum, date_s, mtime: None })
 }
 
 fn content_mismatch(
@@ -197,8 +206,9 @@ pub async fn copy_object(
     request.headers = headers.clone();
     let request = with_source(request, source)?;
     send_and_read(client, &request, |response| {
-        let (etag, checksum) = copy_result(request.operation, response, b"CopyObjectResult")?;
-        Ok(PutResult { etag, version: some(&response.headers, "x-amz-version-id"), checksum })
+        let copied = copy_result(request.operation, response, b"CopyObjectResult")?;
+        let version = some(&response.headers, "x-amz-version-id");
+        Ok(PutResult { version, date_s: date_s(&response.headers), ..copied })
     })
     .await
 }
@@ -226,7 +236,7 @@ pub async fn upload_part_copy(
         .header(COPY_SOURCE_RANGE, bytes);
     let request = with_source(request, source)?;
     send_and_read(client, &request, |response| {
-        let (etag, checksum) = copy_result(NAME, response, b"CopyPartResult")?;
+        let PutResult { etag, checksum, .. } = copy_result(NAME, response, b"CopyPartResult")?;
         Ok(Part { number, size: range.end - range.start, etag, checksum })
     })
     .await
@@ -248,17 +258,19 @@ fn with_source(request: Request, source: &CopySource<'_>) -> Result<Request, Err
     Ok(request.header(COPY_SOURCE_IF_MATCH, etag))
 }
 
-/// ETag and checksum of a copy.
+/// ETag, checksum and LastModified of a copy.
 fn copy_result(
     operation: &'static str,
     response: &Response,
     root: &[u8],
-) -> Result<(String, Option<Checksum>), Error> {
-    let (mut etag, mut checksum) = (String::new(), None);
+) -> Result<PutResult, Error> {
+    let (mut etag, mut checksum, mut mtime) = (String::new(), None, None);
     read(operation, response, root, |node| {
         let Node::Leaf { parent, name, text } = node else { return };
         if parent == root && name == b"ETag" {
             etag = unquoted(&string(text)).to_owned();
+        } else if parent == root && name == b"LastModified" {
+            mtime = parse_iso(text);
         } else if parent == root && checksum.is_none() {
             checksum = element(name, text);
         }
@@ -266,7 +278,7 @@ fn copy_result(
     if etag.is_empty() {
         return Err(Error::new(ErrorKind::Corrupt, operation, "the server copied without an ETag"));
     }
-    Ok((etag, checksum))
+    Ok(PutResult { etag, checksum, mtime, ..PutResult::default() })
 }
 
 /// Checksum in an element such as `ChecksumCRC32`.
@@ -331,7 +343,8 @@ mod tests {
     }
 
     fn of(body: &str) -> Result<(String, Option<Checksum>), Error> {
-        copy_result("CopyObject", &Response::of(body.to_owned()), b"CopyObjectResult")
+        let copied = copy_result("CopyObject", &Response::of(body.to_owned()), b"CopyObjectResult");
+        copied.map(|copied| (copied.etag, copied.checksum))
     }
 
     #[test]

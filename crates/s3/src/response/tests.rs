@@ -140,7 +140,7 @@ async fn call(operation: &str, client: &Client) -> Result<(), Error> {
         }
         "DeleteObject" => delete_object(client, b, k, None).await,
         "DeleteObjects" => {
-            let object = ObjectId { key: k.to_vec(), version: None };
+            let object = ObjectId { key: k.to_vec(), version: None, etag: None };
             let results = delete_objects(client, b, &[object]).await?;
             results.into_iter().collect()
         }

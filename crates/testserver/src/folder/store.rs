@@ -132,11 +132,14 @@ impl FolderStore {
         written.map_err(S3Error::internal_error)
     }
 
-    /// Removes the object of a key with its metadata, if there is one.
-    pub fn delete(&self, bucket: &str, key: &str) -> S3Result<()> {
+    /// Removes the object of a key with its metadata, if there is one and it matches `If-Match`.
+    pub fn delete(&self, bucket: &str, key: &str, matches: Option<&ETagCondition>) -> S3Result<()> {
         let _lock = self.locks.write(bucket, key);
         // A link that leads out of the folder is not an object.
         let Ok(name) = self.find(bucket, key) else { return Ok(()) };
+        if StoredObject::find(&self.root, bucket, &name)?.is_some() {
+            self.check_write(bucket, &name, (matches, None))?;
+        }
         let removed = self
             .root
             .remove(&format!("{bucket}/{name}"))

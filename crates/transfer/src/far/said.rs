@@ -105,10 +105,10 @@ fn bits(change: &Change) -> u32 {
     fields(*change).iter().rev().fold(0, |bits, set| bits << 1 | u32::from(*set))
 }
 
-fn fields(change: Change) -> [bool; 16] {
+fn fields(change: Change) -> [bool; 17] {
     let Change { created, transferred, hard_link, to_name, deleted, checksum, size, time, .. } =
         change;
-    let Change { time_now, mode, owner, group, atime, acl, xattr, beside, .. } = change;
+    let Change { time_now, mode, owner, group, atime, acl, xattr, beside, left_out, .. } = change;
     [
         created,
         transferred,
@@ -126,6 +126,7 @@ fn fields(change: Change) -> [bool; 16] {
         acl,
         xattr,
         beside,
+        left_out,
     ]
 }
 
@@ -148,6 +149,7 @@ fn change_of(bits: u32) -> Change {
         acl: bit(13),
         xattr: bit(14),
         beside: bit(15),
+        left_out: bit(16),
     }
 }
 
@@ -155,7 +157,7 @@ impl Said {
     /// Returns an event as it is sent; `None` for those that stay.
     fn of(event: &Event<'_>) -> Option<Said> {
         Some(match event {
-            Event::Begins(_) | Event::Planned(_) => return None,
+            Event::Begins(_) | Event::Limited(_) | Event::Planned(_) => return None,
             Event::Problem(problem) => Said::Problem {
                 operation: number(&problem.operation, &OPERATIONS),
                 source: problem.source.as_deref().map(path),
@@ -240,6 +242,7 @@ impl Said {
                     mtime_s: s,
                     meta: &meta,
                     digest: item.digest,
+                    checksum: None,
                 }));
             }
             Said::BackedUp { path, backup } => {

@@ -57,6 +57,11 @@ impl Journal {
         Journal { folder: state.map(|state| state.join("hakobu")) }
     }
 
+    /// Returns the folder; `None` if this user has none.
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
+    }
+
     /// Returns a journal in a given folder, for tests.
     pub fn at(folder: PathBuf) -> Journal {
         Journal { folder: Some(folder) }

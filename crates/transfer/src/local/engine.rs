@@ -246,6 +246,7 @@ impl<'a> LocalEngine<'a> {
     /// Reports an argument that could not be opened. Disables deletion for this run unless the argument does not
     /// exist.
     pub fn argument_failed(&self, failure: Failure, typed: &Path) {
+        let (failure, target) = failure.split();
         let missing = errno::is(&failure.error, errno::ENOENT);
         if missing && self.context.policy.missing_args != MissingArgs::Tell {
             return;
@@ -257,8 +258,8 @@ impl<'a> LocalEngine<'a> {
             // The transferring pass reports it.
             return;
         }
-        let cause = hakobu_core::error::Cause::System(failure.error);
-        let paths = (Some(typed.to_owned()), None);
+        let cause = Failure::cause(failure.error);
+        let paths = (Some(typed.to_owned()), target);
         self.reports.problem(failure.operation, paths, cause, ErrorClass::Partial);
         self.totals.lock().failed += 1;
     }

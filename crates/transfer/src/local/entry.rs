@@ -493,6 +493,7 @@ impl LocalEngine<'_> {
             && !ask(&entry.target_path())
         {
             worker.count_left_out();
+            self.report_left_out(entry, source);
             return Ok(Break(EntryState::Finished));
         }
         if let Action::Skip(reason) = *action
@@ -916,6 +917,7 @@ impl LocalEngine<'_> {
         (source, exists): (&Meta, bool),
     ) {
         worker.count_left_out();
+        self.report_left_out(entry, source);
         if let Some(why) = self.remark(reason, exists) {
             // rsync names a file that is too large or too small as in the source.
             let is_sized = matches!(why, Skip::TooLarge | Skip::TooSmall);
@@ -1220,6 +1222,8 @@ impl LocalEngine<'_> {
         } else {
             totals.links_created += 1;
         }
+        let mut done = done;
+        self.tell_attributes(worker, entry, &mut done);
         self.report(entry, source, report);
         self.finish(worker, decided, done);
     }
@@ -1255,6 +1259,7 @@ impl LocalEngine<'_> {
             worker.count_unchanged(source);
         }
         done.unprivileged = worker.attributes.count_unprivileged(source, &want);
+        self.tell_attributes(worker, entry, &mut done);
         if change.any() || self.reports.items_unchanged {
             let (link, begun) = (text.as_deref().map(link_path), decided.begun);
             self.report(entry, source, Report { change, link, begun, ..Report::default() });
@@ -1298,17 +1303,41 @@ impl LocalEngine<'_> {
         }
     }
 
-    /// Reports attributes that could not be set and sources that are kept; removes the source if that is requested
-    /// and its target is verified.
-    pub(super) fn finish(&self, worker: &mut Worker<'_>, decided: &Decided<'_>, done: EntryResult) {
-        let entry = &decided.entry;
-        if let Some(failure) = done.attributes {
+    /// Reports attributes that could not be set, once: before the entry's own event, which then is no success.
+    fn tell_attributes(
+        &self,
+        worker: &mut Worker<'_>,
+        entry: &DirEntry<'_>,
+        done: &mut EntryResult,
+    ) {
+        let unprivileged = std::mem::take(&mut done.unprivileged);
+        if let Some(failure) = done.attributes.take() {
             self.fail(worker, failure, entry.paths());
-        } else if done.unprivileged {
+        } else if unprivileged {
             worker.totals.failed += 1;
             let reason = "only the superuser may give files away";
             self.reports.notice(Operation::SetOwner, entry.paths(), reason, ErrorClass::Partial);
         }
+    }
+
+    /// Reports an entry that is left out, if events of unchanged entries are requested.
+    fn report_left_out(&self, entry: &DirEntry<'_>, source: &Meta) {
+        if self.reports.items_unchanged {
+            let change = Change { left_out: true, ..Change::default() };
+            self.report(entry, source, Report { change, ..Report::default() });
+        }
+    }
+
+    /// Reports attributes that could not be set and sources that are kept; removes the source if that is requested
+    /// and its target is verified.
+    pub(super) fn finish(
+        &self,
+        worker: &mut Worker<'_>,
+        decided: &Decided<'_>,
+        mut done: EntryResult,
+    ) {
+        let entry = &decided.entry;
+        self.tell_attributes(worker, entry, &mut done);
         if let Some(failure) = done.kept {
             self.fail(worker, failure, (Some(entry.source_path()), None));
         }

@@ -218,6 +218,7 @@ impl<'a> Reports<'a> {
             mtime_s: meta.mtime.s,
             meta,
             digest,
+            checksum: None,
         }));
     }
 }

@@ -1340,7 +1340,11 @@ impl LocalEngine<'_> {
             self.release(&mut worker, parent);
         }
         self.flush(&mut worker);
-        entered
+        // Reports name the argument, which is further below.
+        entered.map_err(|failure| match failure.operation {
+            Operation::MakeDir => failure.at(parent.target_path(name)),
+            _ => failure,
+        })
     }
 
     /// Releases the caller's hold on a node.

@@ -3,12 +3,13 @@
 
 use super::copy::ONE_COPY_BYTES_MAX;
 use super::entry::{Failed, MoveResult, MoveTarget, Moving, Object, read_failed};
-use super::metadata::{self, FileMetadata};
+use super::metadata;
 use super::parts::{Cut, Reader, of_range};
 use super::runtime::{Core, blocking};
-use super::{Entry, ObjectOptions, Root, Side, copy as between};
+use super::{Entry, KnownFacts, ObjectOptions, Root, Side, copy as between};
 use crate::compare::{self as evidence, ComparisonMethod, Proof};
 use crate::local::attributes::Grains;
+use crate::manifest::FileMetadata;
 use crate::policy::{Grain, Policy, Symlinks, is_newer, same_time};
 use bytes::Bytes;
 use hakobu_core::buffer::AlignedBytes;
@@ -25,12 +26,13 @@ use std::ffi::CString;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
+use std::time::Instant;
 use tokio::sync::mpsc::{Receiver, channel};
 
 /// Compares source and target as the policy requires (`checksum`: contents; `keep_times`: the mtime and mode in the
 /// object's metadata), then transfers the entry, sets its metadata, or skips it.
-pub(super) async fn run(core: &Core<'_>, moving: Moving) {
-    match need(core, &moving).await {
+pub(super) async fn run(core: &Core<'_>, moving: Moving, known: &KnownFacts) {
+    match need(core, &moving, known).await {
         Ok((Need::Transfer | Need::Contents, _)) => core.transfer(moving).await,
         Ok((Need::Nothing, _)) => {
             core.finish(&moving, Ok(MoveResult::SKIPPED)).await;
@@ -51,11 +53,20 @@ pub(super) async fn run(core: &Core<'_>, moving: Moving) {
     }
 }
 
-/// Requests the headers of each side that is an object.
-async fn heads(core: &Core<'_>, moving: &Moving) -> Result<Heads, Failed> {
-    let (source, target) = (head(core, moving, Side::Source), head(core, moving, Side::Target));
-    let (source, target) = futures_util::future::join(source, target).await;
-    Ok(Heads { source: source?, target: target? })
+/// Requests the headers of each side that is an object, unless its metadata is known.
+async fn heads(core: &Core<'_>, moving: &Moving, known: &KnownFacts) -> Result<Heads, Failed> {
+    let of = async |side| match known.of(side) {
+        Some(_) => Ok(None),
+        None => head(core, moving, side).await,
+    };
+    let (source, target) = futures_util::future::join(of(Side::Source), of(Side::Target)).await;
+    let heads = Heads { source: source?, target: target? };
+    for (side, head) in [(Side::Source, &heads.source), (Side::Target, &heads.target)] {
+        if let Some(head) = head {
+            core.observed(moving, side, head);
+        }
+    }
+    Ok(heads)
 }
 
 async fn head(core: &Core<'_>, moving: &Moving, side: Side) -> Result<Option<ObjectHead>, Failed> {
@@ -74,16 +85,15 @@ fn known(
     side: Side,
     entry: &Entry,
     head: Option<&ObjectHead>,
+    stored: Option<FileMetadata>,
 ) -> SideFacts {
     let (policy, options) = (core.engine.policy(), core.engine.setup.options);
     let meta = match side {
         Side::Target => core.engine.as_here(entry.meta),
         Side::Source => entry.meta,
     };
-    let kept = match head {
-        Some(head) => metadata::read(&head.metadata),
-        None => FileMetadata::of(&meta),
-    };
+    let stored = head.map(|head| metadata::read(&head.metadata)).or(stored);
+    let kept = stored.unwrap_or_else(|| FileMetadata::of(&meta));
     // The source's values are what the target should get, the target's what it has.
     let kept = match (side, &moving.pair.target) {
         (Side::Source, Root::Local { .. }) => kept.on_file(policy, options, process::euid()),
@@ -92,7 +102,7 @@ fn known(
     };
     let chmod = policy.chmod.as_ref().filter(|_| side == Side::Source);
     SideFacts {
-        is_local: head.is_none(),
+        is_local: stored.is_none(),
         changed: meta.mtime,
         mtime: kept.mtime,
         mode: kept.mode.map(|mode| chmod.map_or(mode, |rules| rules.apply(mode, false))),
@@ -120,16 +130,41 @@ fn grain(core: &Core<'_>, moving: &Moving, existing: &Entry) -> Grain {
     }
 }
 
-async fn need(core: &Core<'_>, moving: &Moving) -> Result<(Need, Heads), Failed> {
+async fn need(
+    core: &Core<'_>,
+    moving: &Moving,
+    facts: &KnownFacts,
+) -> Result<(Need, Heads), Failed> {
+    // Stored checksums are in the headers only.
+    if !core.engine.policy().checksum {
+        let (need, heads) = need_by(core, moving, facts).await?;
+        // Headers are copied along with metadata that is set.
+        let asks_again =
+            need == Need::Metadata && (facts.source.is_some() || facts.target.is_some());
+        if !asks_again {
+            return Ok((need, heads));
+        }
+    }
+    need_by(core, moving, &KnownFacts::default()).await
+}
+
+/// Asks for the metadata that is not known, and decides.
+async fn need_by(
+    core: &Core<'_>,
+    moving: &Moving,
+    facts: &KnownFacts,
+) -> Result<(Need, Heads), Failed> {
     let policy = core.engine.policy();
     let Some(existing) = &moving.existing else { return Ok((Need::Transfer, Heads::default())) };
-    let heads = heads(core, moving).await?;
+    let heads = heads(core, moving, facts).await?;
     let changed = |head: &ObjectHead| head.size != moving.entry.meta.size;
     if heads.target.as_ref().is_some_and(changed) {
         return Ok((Need::Transfer, heads));
     }
-    let source = known(core, moving, Side::Source, &moving.entry, heads.source.as_ref());
-    let target = known(core, moving, Side::Target, existing, heads.target.as_ref());
+    let head = heads.source.as_ref();
+    let source = known(core, moving, Side::Source, &moving.entry, head, facts.source);
+    let head = heads.target.as_ref();
+    let target = known(core, moving, Side::Target, existing, head, facts.target);
     let files = grain(core, moving, existing);
     let need = match judge(&source, &target, policy, files) {
         Need::Contents => {
@@ -667,8 +702,12 @@ async fn object(
         customer_key: client.session().customer_key(),
         etag: Some(&head.etag),
     };
+    let begun = Instant::now();
     match copy_object(client, &source, bucket, &key, &headers).await {
-        Ok(_) => Ok(Some(MoveResult::METADATA)),
+        Ok(copied) => {
+            core.wrote(moving, &headers, head.size, begun, &copied);
+            Ok(Some(MoveResult::METADATA))
+        }
         Err(error) if matches!(error.kind, ErrorKind::NotImplemented | ErrorKind::Precondition) => {
             Ok(None)
         }
@@ -802,7 +841,7 @@ async fn look(
     asked: &Checking,
     checked: &mut ComparedPair,
 ) -> Result<(), Failed> {
-    let Heads { source, target } = heads(core, moving).await?;
+    let Heads { source, target } = heads(core, moving, &KnownFacts::default()).await?;
     if asked.attributes {
         let has = |head: &Option<ObjectHead>| match head {
             None => (true, true),

@@ -1,7 +1,9 @@
 //! Server-side copies: up to 5 GiB in one request, larger ones in parts. If the server cannot copy, the object goes
 //! through this machine.
 
-use super::entry::{CHANGED, Failed, MoveResult, MoveTarget, Moving, Object, Step, read_failed};
+use super::entry::{
+    CHANGED, Failed, KnownSum, MoveResult, MoveTarget, Moving, Object, Step, read_failed,
+};
 use super::parts::Cut;
 use super::queue::{Large, Permits};
 use super::runtime::{Core, ObjectEngine};
@@ -19,6 +21,7 @@ use http::header::{
 use http::{HeaderName, HeaderValue};
 use parking_lot::Mutex;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Maximum bytes that CopyObject copies (API reference, CopyObject).
 pub(super) const ONE_COPY_BYTES_MAX: u64 = 5 << 30;
@@ -60,7 +63,7 @@ pub(super) async fn begin(core: &Core<'_>, moving: &Arc<Moving>) -> Result<Step,
         }
     }
     if options.if_none_match && is_there(&target).await? {
-        return Ok(Step::Done(MoveResult::SKIPPED));
+        return Ok(Step::Done(MoveResult::LEFT_OUT));
     }
     let copied = match moving.entry.meta.size {
         0..=ONE_COPY_BYTES_MAX => whole(core, moving, &source, &target).await.map(Step::Done),
@@ -111,6 +114,7 @@ async fn head_source(
 ) -> Result<ObjectHead, Failed> {
     let head = source.head(core.store(Side::Source)?).await.map_err(read_failed)?;
     same_source(&head, source, moving)?;
+    core.observed(moving, Side::Source, &head);
     Ok(head)
 }
 
@@ -163,8 +167,13 @@ async fn whole(
     headers.extend(condition(core, moving));
     let from = copy_source(core, source, etag.filter(|etag| !etag.is_empty()));
     let size = moving.entry.meta.size;
+    let begun = Instant::now();
     match copy_object(client, &from, bucket, key, &headers).await {
         Ok(copied) => {
+            // What the server copied along is not known here.
+            if head.is_some() || options.replace_metadata {
+                core.wrote(moving, &headers, size, begun, &copied);
+            }
             // An equal MD5 proves it; otherwise check at least the size before a source is removed.
             let proven = source.etag == Some(copied.etag.as_str());
             if core.engine.policy().remove_source_files && !proven {
@@ -174,7 +183,8 @@ async fn whole(
                 }
             }
             core.doing.lane().bytes(size);
-            Ok(MoveResult { bytes: size, ..MoveResult::default() })
+            let sum = copied.checksum.as_ref().and_then(KnownSum::of);
+            Ok(MoveResult { bytes: size, sum, ..MoveResult::default() })
         }
         Err(error) => copy_failed(core, moving, source, target, error).await,
     }
@@ -198,12 +208,12 @@ async fn copy_failed(
             Ok(MoveResult { bytes: moving.entry.meta.size, ..MoveResult::default() })
         }
         ErrorKind::Precondition if core.engine.setup.options.if_none_match => {
-            if is_there(target).await? { Ok(MoveResult::SKIPPED) } else { changed }
+            if is_there(target).await? { Ok(MoveResult::LEFT_OUT) } else { changed }
         }
         ErrorKind::Precondition if core.engine.setup.control.is_leased() => {
             // The source is what it was, so the target is not.
             head_source(core, moving, source).await?;
-            Ok(MoveResult::SKIPPED)
+            Ok(MoveResult::LEFT_OUT)
         }
         ErrorKind::Precondition => changed,
         _ => Err(Failed::at_target(Operation::Write)(error)),
@@ -225,11 +235,12 @@ async fn open(
     let is_full = |sum: &&Checksum| sum.algorithm == Algorithm::Crc64Nvme && sum.parts == 0;
     let whole = head.checksums.iter().find(is_full).cloned();
     let algorithm = options.algorithm.or(whole.as_ref().map(|sum| sum.algorithm));
-    let begun = create_upload(client, bucket, key, algorithm, &headers).await;
-    let CreatedUpload { id, algorithm } = begun.map_err(Failed::at_target(Operation::Create))?;
+    let begun = Instant::now();
+    let created = create_upload(client, bucket, key, algorithm, &headers).await;
+    let CreatedUpload { id, algorithm } = created.map_err(Failed::at_target(Operation::Create))?;
     let whole = whole.filter(|sum| algorithm == Some(sum.algorithm));
     let cut = Cut::new(head.size, options.part_bytes.unwrap_or(PART_BYTES));
-    let (upload, permits) = Upload::begun(core, moving, id, cut, None);
+    let (upload, permits) = Upload::begun(core, moving, (id, headers, begun), cut, None);
     Ok(Step::Parts(Arc::new(LargeCopy { upload, head, whole }), permits))
 }
 
@@ -374,7 +385,7 @@ pub(super) fn refused(core: &Core<'_>, error: Error) -> Result<MoveResult, Faile
     let setup = &core.engine.setup;
     let is_conditional = setup.options.if_none_match || setup.control.is_leased();
     match error.kind == ErrorKind::Precondition && is_conditional {
-        true => Ok(MoveResult::SKIPPED),
+        true => Ok(MoveResult::LEFT_OUT),
         false => Err(Failed::at_target(Operation::Write)(error)),
     }
 }
@@ -384,6 +395,8 @@ pub(super) struct Upload {
     /// The move that it is part of.
     pub moving: Arc<Moving>,
     pub id: String,
+    /// The headers that it was created with, and when.
+    created: (Headers, Instant),
     /// The parts of the whole object.
     pub cut: Cut,
     /// Permits to work on it.
@@ -407,14 +420,15 @@ impl Upload {
     pub fn begun(
         core: &Core<'_>,
         moving: &Arc<Moving>,
-        id: String,
+        (id, headers, begun): (String, Headers, Instant),
         cut: Cut,
         room_bytes: Option<u64>,
     ) -> (Upload, usize) {
         let fit = room_bytes.map_or(u64::MAX, |bytes| bytes / cut.part_bytes);
         let (permits, count) = Permits::new(cut.numbers().collect(), core.engine.streams(fit));
         let (moving, done) = (Arc::clone(moving), Mutex::default());
-        (Upload { moving, id, cut, permits, fit, done }, count)
+        let created = (headers, begun);
+        (Upload { moving, id, created, cut, permits, fit, done }, count)
     }
 
     /// Returns how many parts may be in flight now.
@@ -453,7 +467,11 @@ impl Upload {
         let (id, size) = (&self.id, self.cut.size);
         let made = complete_upload(client, bucket, &key, id, &parts, size, whole, &headers);
         match core.completing(made).await {
-            Ok(_) => Ok(MoveResult { bytes: size, ..MoveResult::default() }),
+            Ok(put) => {
+                let (headers, begun) = &self.created;
+                core.wrote(&self.moving, headers, size, *begun, &put);
+                Ok(MoveResult { bytes: size, ..MoveResult::default() })
+            }
             Err(error) => refused(core, error),
         }
     }

@@ -5,14 +5,15 @@ use super::runtime::{Core, ObjectEngine};
 use super::{Entry, Extraneous, Pair, Root, Side};
 use crate::failure::c_string;
 use futures_util::stream::{self, StreamExt};
-use hakobu_core::error::Operation;
+use hakobu_core::error::{Cause, ErrorClass, Operation, Problem};
 use hakobu_core::event::{Change, Event, Item};
 use hakobu_core::meter::Phase;
 use hakobu_core::unit::{Kind, Meta, Time, Totals};
 use hakobu_s3::ops::{
-    DeleteResult, ObjectId, delete_object, delete_object_if, delete_objects, head_object,
+    DeleteResult, ObjectId, delete_alone, delete_object, delete_object_if, delete_objects,
+    head_object,
 };
-use hakobu_s3::{Client, ErrorKind};
+use hakobu_s3::{Client, Error, ErrorKind};
 use hakobu_sys::errno::{is_gone, is_not_empty};
 use hakobu_sys::{AsFd, BorrowedFd, OwnedFd, dir, meta, paths};
 use parking_lot::Mutex;
@@ -32,10 +33,17 @@ const KEYS_MAX: usize = 1000;
 const SINGLE_MAX: usize = 8;
 
 const CHANGED: &str = "it changed while it was being moved; it is kept";
+/// Reason for keeping an entry that was to be removed.
+pub(crate) const CHANGED_SINCE: &str = "it changed since it was found to be extraneous; it is kept";
 
 /// Removes entries of the pair's target (up to 1,000 objects in one request, files one by one), within
-/// `--max-delete`; counts and reports each.
-pub(super) async fn run(core: &Core<'_>, pair: &Pair, mut entries: Vec<Extraneous>) {
+/// `--max-delete`; counts and reports each. `unchanged`: only those that are as they were looked at.
+pub(super) async fn run(
+    core: &Core<'_>,
+    pair: &Pair,
+    mut entries: Vec<Extraneous>,
+    unchanged: bool,
+) {
     let engine = core.engine;
     let mut totals = Totals::default();
     let before = entries.len();
@@ -47,13 +55,13 @@ pub(super) async fn run(core: &Core<'_>, pair: &Pair, mut entries: Vec<Extraneou
                 removed(engine, pair, entry, &mut totals);
             }
         }
-        Root::Local { dir, .. } => files(core, pair, dir, entries, &mut totals).await,
+        Root::Local { dir, .. } => files(core, pair, dir, entries, unchanged, &mut totals).await,
         Root::Store { bucket, .. } => {
             for batch in entries.chunks(KEYS_MAX) {
                 if engine.is_stopped() {
                     break;
                 }
-                objects(core, pair, bucket, batch, &mut totals).await;
+                objects(core, pair, bucket, batch, unchanged, &mut totals).await;
             }
         }
         // It contains nothing.
@@ -70,6 +78,7 @@ async fn files(
     pair: &Pair,
     root: &OwnedFd,
     mut entries: Vec<Extraneous>,
+    unchanged: bool,
     totals: &mut Totals,
 ) {
     // Entries of a directory come before the directory.
@@ -94,6 +103,27 @@ async fn files(
             core.engine.deletes.fetch_sub(1, Ordering::Relaxed);
             continue;
         }
+        if unchanged {
+            match found(root, &entry.0, &mut folder) {
+                // The times of a directory change with its entries, and only an empty one is removed.
+                Ok(now) if now.kind == Kind::Dir && entry.0.meta.kind == Kind::Dir => {}
+                Ok(now) if is_same(&entry.0.meta, &now) => {}
+                Ok(_) => {
+                    kept(core.engine, pair, &entry.0);
+                    continue;
+                }
+                // Another program removed it.
+                Err(error) if is_gone(&error) => {
+                    core.engine.deletes.fetch_sub(1, Ordering::Relaxed);
+                    continue;
+                }
+                Err(error) => {
+                    let failed = Failed::File(Operation::Stat, Side::Target, error);
+                    stays(core.engine, pair, &entry.0, failed, totals);
+                    continue;
+                }
+            }
+        }
         let mut on_removed = |dir: &[u8]| removed_dir(core.engine, pair, dir, totals);
         match remove(root, &entry.0, &mut folder, &core.engine.emptied, &mut on_removed) {
             Ok(RemovalResult::Removed) => removed(core.engine, pair, entry, totals),
@@ -108,27 +138,37 @@ async fn files(
 }
 
 /// Removes up to [`KEYS_MAX`] objects in one request: the current version of each, or the one of an ID. Counts and
-/// reports each.
+/// reports each. `unchanged`: those that have their ETags, as far as the server supports conditions.
 async fn objects(
     core: &Core<'_>,
     pair: &Pair,
     bucket: &str,
     batch: &[Extraneous],
+    unchanged: bool,
     totals: &mut Totals,
 ) {
     let id = |(entry, version): &Extraneous| ObjectId {
         key: pair.target.key(&entry.name),
         version: version.as_deref().map(str::to_owned),
+        etag: (unchanged && !entry.etag.is_empty()).then(|| entry.etag.to_string()),
     };
-    let ids: Vec<ObjectId> = batch.iter().map(id).collect();
+    let mut ids: Vec<ObjectId> = batch.iter().map(id).collect();
     let results = match core.store(Side::Target) {
-        Ok(client) => match delete_objects(client, bucket, &ids).await {
-            Err(error) if error.kind == ErrorKind::NotImplemented => {
-                one_by_one(client, bucket, &ids).await
+        Ok(client) => {
+            let mut sent = delete_objects(client, bucket, &ids).await;
+            if unchanged && sent.as_ref().is_err_and(knows_no_condition) {
+                // They were looked at just before.
+                ids.iter_mut().for_each(|id| id.etag = None);
+                sent = delete_objects(client, bucket, &ids).await;
             }
-            Err(error) => batch.iter().map(|_| Err(error.clone())).collect(),
-            Ok(results) => results,
-        },
+            match sent {
+                Err(error) if error.kind == ErrorKind::NotImplemented => {
+                    one_by_one(client, bucket, &ids).await
+                }
+                Err(error) => batch.iter().map(|_| Err(error.clone())).collect(),
+                Ok(results) => results,
+            }
+        }
         Err(_) => {
             for (entry, _) in batch {
                 let why = "the target is not a store";
@@ -146,6 +186,13 @@ async fn objects(
             Err(error) if error.kind == ErrorKind::NotFound => {
                 removed(core.engine, pair, entry, totals)
             }
+            Err(error) if unchanged && error.kind == ErrorKind::Precondition => {
+                match is_away(core, pair, bucket, &entry.0).await {
+                    // An earlier attempt of this request removed it.
+                    true => removed(core.engine, pair, entry, totals),
+                    false => kept(core.engine, pair, &entry.0),
+                }
+            }
             Err(mut error) => {
                 if let Some(version) = &entry.1 {
                     error.message = format!("version {version}: {}", error.message);
@@ -158,9 +205,32 @@ async fn objects(
 }
 
 async fn one_by_one(client: &Client, bucket: &str, ids: &[ObjectId]) -> Vec<DeleteResult> {
-    let requests =
-        ids.iter().map(|id| delete_object(client, bucket, &id.key, id.version.as_deref()));
+    let requests = ids.iter().map(|id| delete_alone(client, bucket, id));
     stream::iter(requests).buffered(SINGLE_MAX).collect().await
+}
+
+/// Returns whether a server refused a batch because it has conditions.
+fn knows_no_condition(error: &Error) -> bool {
+    error.kind == ErrorKind::NotImplemented || error.code == "MalformedXML"
+}
+
+/// Returns whether an object is certainly gone.
+async fn is_away(core: &Core<'_>, pair: &Pair, bucket: &str, entry: &Entry) -> bool {
+    let Ok(client) = core.store(Side::Target) else { return false };
+    let head = head_object(client, bucket, &pair.target.key(&entry.name), None).await;
+    head.is_err_and(|error| error.kind == ErrorKind::NotFound)
+}
+
+/// Reports an entry that is kept because it changed, and returns it to `--max-delete`.
+fn kept(engine: &ObjectEngine<'_>, pair: &Pair, entry: &Entry) {
+    engine.deletes.fetch_sub(1, Ordering::Relaxed);
+    engine.problem(&Problem {
+        operation: Operation::Remove,
+        source: None,
+        target: Some(pair.target.spell(&entry.name)),
+        cause: Cause::Reason(CHANGED_SINCE),
+        class: ErrorClass::Notice,
+    });
 }
 
 /// Counts and reports a directory that was removed after its last entry.
@@ -206,6 +276,7 @@ fn removed(
         mtime_s: entry.meta.mtime.s,
         meta: &entry.meta,
         digest: None,
+        checksum: None,
     }));
 }
 
@@ -343,10 +414,15 @@ impl LastFolder {
 
 /// Returns the device and inode of an entry below `root`.
 fn identity_of(root: &OwnedFd, entry: &Entry, folder: &mut LastFolder) -> Option<(u64, u64)> {
+    found(root, entry, folder).ok().map(|meta| meta.identity())
+}
+
+/// Returns the metadata of an entry below `root`.
+fn found(root: &OwnedFd, entry: &Entry, folder: &mut LastFolder) -> io::Result<Meta> {
     let path = entry.name.strip_suffix(b"/").unwrap_or(&entry.name);
     let (above, name) = divide(path);
-    let parent = folder.open(root, above).ok()?;
-    meta::of(parent, &c_string(name).ok()?, false).ok().map(|meta| meta.identity())
+    let parent = folder.open(root, above)?;
+    meta::of(parent, &c_string(name)?, false)
 }
 
 /// Removes an entry below `root`; a directory (its name ends with a slash) when it is empty, now or after a later

@@ -7,7 +7,7 @@ use hakobu_core::error::{Cause, ErrorClass, Fatal, Operation, Problem};
 use hakobu_core::event::{Change, Event, Item};
 use hakobu_core::unit::{Kind, Totals};
 use hakobu_s3::ops::{ObjectHead, head_object};
-use hakobu_s3::{Client, Error, ErrorKind};
+use hakobu_s3::{Algorithm, Checksum, Client, Error, ErrorKind};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -46,17 +46,59 @@ pub(super) struct MoveResult {
     pub kind: Option<Kind>,
     /// It was skipped after all (it is the same, or a condition failed).
     pub skipped: bool,
+    /// It was skipped although it may differ.
+    pub left_out: bool,
     /// Only attributes were set.
     pub metadata: bool,
     /// The moved object is not the one that was listed: the source is kept.
     pub other: bool,
+    /// Checksum of the content, if it was computed or received.
+    pub sum: Option<KnownSum>,
+}
+
+/// A checksum for events, small enough to be handed on by value.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KnownSum {
+    algorithm: Algorithm,
+    /// The value, and its length in bytes.
+    value: [u8; SUM_BYTES_MAX],
+    len: usize,
+    parts: u32,
+}
+
+/// Bytes of the longest checksum, SHA-256.
+const SUM_BYTES_MAX: usize = 32;
+
+impl KnownSum {
+    pub fn of(sum: &Checksum) -> Option<KnownSum> {
+        let len = sum.value.len();
+        let mut value = [0; SUM_BYTES_MAX];
+        value.get_mut(..len)?.copy_from_slice(&sum.value);
+        Some(KnownSum { algorithm: sum.algorithm, value, len, parts: sum.parts })
+    }
+
+    /// Returns the names of algorithm and value in S3.
+    fn text(&self) -> (&'static str, String) {
+        let KnownSum { algorithm, value, len, parts } = *self;
+        let value = value.iter().take(len).copied().collect();
+        (algorithm.name(), Checksum { algorithm, value, parts }.encode())
+    }
 }
 
 impl MoveResult {
-    const NOTHING: MoveResult =
-        MoveResult { bytes: 0, kind: None, skipped: false, metadata: false, other: false };
+    const NOTHING: MoveResult = MoveResult {
+        bytes: 0,
+        kind: None,
+        skipped: false,
+        left_out: false,
+        metadata: false,
+        other: false,
+        sum: None,
+    };
     /// The result of an entry that was skipped after all.
     pub const SKIPPED: MoveResult = MoveResult { skipped: true, ..MoveResult::NOTHING };
+    /// The result of an entry that a condition kept from being written, or that cannot be read now.
+    pub const LEFT_OUT: MoveResult = MoveResult { left_out: true, ..MoveResult::SKIPPED };
     /// The result of an entry of which only attributes were set.
     pub const METADATA: MoveResult = MoveResult { metadata: true, ..MoveResult::NOTHING };
 }
@@ -131,8 +173,12 @@ impl Root {
 impl Core<'_> {
     /// Counts and reports a failure; one that would affect every other entry stops the run.
     pub(super) fn failed(&self, moving: &Moving, failed: Failed, totals: &mut Totals) {
-        let paths = (Some(moving.source_path()), Some(moving.target_path()));
-        self.engine.failed(paths, failed, totals);
+        let mut target = moving.target_path();
+        // What could not be made is the directory that the entry was to be in.
+        if failed.is_of_folder() && !moving.end(Side::Target).1.ends_with(b"/") {
+            target.pop();
+        }
+        self.engine.failed((Some(moving.source_path()), Some(target)), failed, totals);
     }
 }
 
@@ -319,7 +365,7 @@ impl Core<'_> {
                 if self.engine.setup.options.leave_archived && error.is_archived() =>
             {
                 totals.left_out += 1;
-                Ok(MoveResult::SKIPPED)
+                Ok(MoveResult::LEFT_OUT)
             }
             other => other,
         };
@@ -331,7 +377,6 @@ impl Core<'_> {
         match result {
             Ok(done) => {
                 self.count(moving, done, &mut totals);
-                self.report(moving, done);
                 let policy = self.engine.policy();
                 if policy.remove_source_files && !policy.dry_run && !done.skipped {
                     let removed = match done.other {
@@ -343,6 +388,8 @@ impl Core<'_> {
                         Err(failed) => self.failed(moving, failed, &mut totals),
                     }
                 }
+                // After a failure of its own.
+                self.report(moving, done);
             }
             Err(failed) => self.failed(moving, failed, &mut totals),
         }
@@ -377,7 +424,9 @@ impl Core<'_> {
             return;
         }
         let change = match (&moving.existing, done) {
-            (_, MoveResult { skipped: true, .. }) => Change::default(),
+            (_, MoveResult { skipped: true, left_out, .. }) => {
+                Change { left_out, ..Change::default() }
+            }
             (None, _) => Change { created: true, transferred: true, ..Change::default() },
             (Some(old), _) => Change {
                 transferred: !done.metadata,
@@ -404,6 +453,7 @@ impl Core<'_> {
             mtime_s: meta.mtime.s,
             meta,
             digest: None,
+            checksum: done.sum.map(|sum| sum.text()),
         }));
     }
 }
@@ -426,6 +476,15 @@ pub(super) enum Failed {
 }
 
 impl Failed {
+    /// Returns whether a directory could not be made at a local target.
+    fn is_of_folder(&self) -> bool {
+        use Operation::MakeDir;
+        matches!(
+            self,
+            Failed::File(MakeDir, Side::Target, _) | Failed::Reason(MakeDir, Side::Target, _)
+        )
+    }
+
     /// Returns a closure for `map_err` of requests to the target's store.
     pub fn at_target(operation: Operation) -> impl Fn(hakobu_s3::Error) -> Failed {
         move |error| Failed::Request(operation, Side::Target, error)

@@ -4,7 +4,7 @@ use super::download_file::{
     Appeared, DownloadFile, FilePlace, Shape, count_made, file_calls, folder, wants_metadata,
     write_into_node,
 };
-use super::entry::{CHANGED_WHILE_READ, Failed, MoveResult, Moving, Object, Step};
+use super::entry::{CHANGED_WHILE_READ, Failed, KnownSum, MoveResult, Moving, Object, Step};
 use super::folders::{failed, split};
 use super::parts::{Checkpoint, Cut, WholeCheck, joined, unusable};
 use super::queue::{Large, Permits};
@@ -95,8 +95,9 @@ async fn write_whole(
 ) -> Result<Option<MoveResult>, Failed> {
     let listed = &*moving.entry.etag;
     let is_other = header::etag(&headers) != listed;
-    let done =
-        MoveResult { bytes: size, other: is_other && !listed.is_empty(), ..MoveResult::default() };
+    let other = is_other && !listed.is_empty();
+    let sum = stored(&headers).as_ref().and_then(KnownSum::of);
+    let done = MoveResult { bytes: size, other, sum, ..MoveResult::default() };
     if matches!(moving.pair.target, Root::Null) {
         return Ok(Some(done));
     }
@@ -105,6 +106,9 @@ async fn write_whole(
     let changed = moving.entry.meta.mtime.s == 0 || size != moving.entry.meta.size;
     let head = (changed || is_other || wants_metadata(engine))
         .then(|| ObjectHead { size, ..head_of(&headers) });
+    if let Some(head) = &head {
+        core.observed(moving, Side::Source, head);
+    }
     let shape = Shape::of(engine, moving, head.as_ref());
     let symlink =
         engine.policy().symlinks == Symlinks::Keep && head.is_some_and(|head| says_symlink(&head));
@@ -123,7 +127,7 @@ async fn write_whole(
     let made = made?;
     core.tell_conflict(moving, made);
     Ok(match made {
-        Appeared::Kept | Appeared::LeftOut => Some(MoveResult::SKIPPED),
+        Appeared::Kept | Appeared::LeftOut => Some(MoveResult::LEFT_OUT),
         Appeared::Yes | Appeared::Replaced if symlink => {
             Some(MoveResult { bytes: 0, kind: Some(Kind::Symlink), ..done })
         }
@@ -335,6 +339,7 @@ pub(super) async fn begin_ranges(
         false => head.is_still(&moving.entry.etag, moving.entry.meta.size),
     };
     let other = !known.map_err(|error| unreadable(moving, error))?;
+    core.observed(moving, Side::Source, &head);
     let proof = match client.session().checks_downloads() {
         true => WholeCheck::of(&head.checksums),
         false => WholeCheck::None,
@@ -500,7 +505,7 @@ impl LargeDownload {
                 core.tell_conflict(&self.moving, made);
                 match made {
                     Appeared::Yes | Appeared::Replaced => done,
-                    Appeared::Kept | Appeared::LeftOut => MoveResult::SKIPPED,
+                    Appeared::Kept | Appeared::LeftOut => MoveResult::LEFT_OUT,
                     Appeared::Node => write_into_node(core, &self.moving).await?,
                 }
             }

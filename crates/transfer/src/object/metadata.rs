@@ -7,6 +7,7 @@
 //! | `uid`, `gid` | decimal (s3fs, rclone) | that |
 
 use super::ObjectOptions;
+use crate::manifest::FileMetadata;
 use crate::policy::Policy;
 use hakobu_core::unit::{Kind, Meta, Time};
 use hakobu_s3::ops::{Headers, ObjectHead};
@@ -23,21 +24,6 @@ const TYPE_FILE: u32 = 0o100_000;
 const TYPE_DIR: u32 = 0o040_000;
 const TYPE_SYMLINK: u32 = 0o120_000;
 const ST_MODE_MAX: u32 = 0o177_777;
-
-/// File metadata stored with an object.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct FileMetadata {
-    /// Modification time.
-    pub mtime: Option<Time>,
-    /// Permission bits, 0 to 0o7777.
-    pub mode: Option<u32>,
-    /// The type in `mode`.
-    pub kind: Option<Kind>,
-    /// Owner.
-    pub uid: Option<u32>,
-    /// Group.
-    pub gid: Option<u32>,
-}
 
 impl FileMetadata {
     /// Returns the metadata of a local file.

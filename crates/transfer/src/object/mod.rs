@@ -14,6 +14,7 @@ mod copy;
 mod delete;
 mod download_file;
 mod entry;
+mod facts;
 mod folded;
 mod folders;
 mod get;
@@ -31,6 +32,8 @@ mod stream;
 pub use crate::object::parts::tidy;
 pub use crate::object::runtime::{ObjectEngine, ObjectSetup, run};
 pub use compare::{Checking, ComparedPair, PairFinding};
+pub(crate) use delete::CHANGED_SINCE;
+pub use facts::KnownFacts;
 pub(crate) use folded::CASE;
 pub use folded::Folded;
 pub use mapping::{NameError, key_of, path_of};
@@ -128,6 +131,13 @@ pub enum Work {
         /// Up to 1,000 entries with names relative to the target's root.
         entries: Vec<Extraneous>,
     },
+    /// As `Delete`, but only those that are still as they were looked at: an object with the same ETag, if the server
+    /// supports conditional deletions; a local entry with the same identity, size and mtime. The others are kept, with
+    /// a notice, and those that are gone are not counted.
+    DeleteUnchanged {
+        /// As in `Delete`, with the ETag or the metadata that was found.
+        entries: Vec<Extraneous>,
+    },
 }
 
 /// An entry to remove, and the ID of its version if that is not the current one.
@@ -138,8 +148,8 @@ pub enum How {
     /// It is moved.
     Transfer,
     /// Sizes are equal: compare stored checksums, metadata, or the contents, then move or skip as the policy
-    /// requires.
-    Compare,
+    /// requires. What manifests know about the metadata is not asked for.
+    Compare(Box<KnownFacts>),
     /// Compare two entries of equal size in these aspects and report the result; nothing is moved.
     Check(Checking),
 }

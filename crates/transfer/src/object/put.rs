@@ -1,7 +1,7 @@
 //! Uploads. A small file is one read, one checksum and one request; a larger one is sent in parts.
 
 use super::copy::condition;
-use super::entry::{CHANGED_WHILE_READ, Failed, MoveResult, MoveTarget, Moving, Step};
+use super::entry::{CHANGED_WHILE_READ, Failed, KnownSum, MoveResult, MoveTarget, Moving, Step};
 use super::parts::{Checkpoint, Cut, joined, unusable};
 use super::queue::{Large, Permits};
 use super::runtime::{Core, ObjectEngine, PooledBuffer, blocking};
@@ -23,7 +23,7 @@ use std::cell::Cell;
 use std::ffi::CString;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Maximum number of reads of a file that changes while it is read.
 const READS_MAX: usize = 3;
@@ -117,11 +117,16 @@ async fn put(
     let checksum =
         checksum.or_else(|| core.upload_checksum().map(|which| Checksum::of(which, &body)));
     let headers = headers(core, moving, meta, &body);
+    let begun = Instant::now();
     match put_object(client, bucket, &key, body, checksum.as_ref(), &headers).await {
-        Ok(_) => {
+        Ok(put) => {
+            if meta.kind != Kind::Dir {
+                core.wrote(moving, &headers, bytes, begun, &put);
+            }
             let kind = (meta.kind != Kind::File).then_some(meta.kind);
             let bytes = if kind.is_none() { bytes } else { 0 };
-            Ok(MoveResult { bytes, kind, ..MoveResult::default() })
+            let sum = checksum.as_ref().and_then(KnownSum::of);
+            Ok(MoveResult { bytes, kind, sum, ..MoveResult::default() })
         }
         Err(error) => refused(core, error),
     }
@@ -194,7 +199,7 @@ pub(super) fn refused(core: &Core<'_>, error: hakobu_s3::Error) -> Result<MoveRe
     let refused = error.kind == ErrorKind::Precondition;
     let existed = refused && setup.options.if_none_match && setup.policy.ignore_existing;
     if existed || refused && setup.control.is_leased() {
-        return Ok(MoveResult::SKIPPED);
+        return Ok(MoveResult::LEFT_OUT);
     }
     Err(Failed::at_target(Operation::Write)(error))
 }
@@ -650,6 +655,8 @@ pub struct LargeUpload {
     /// The file's metadata when the upload began.
     meta: Meta,
     upload: String,
+    /// When it was created, unless an earlier run did that.
+    begun: Option<Instant>,
     cut: Cut,
     algorithm: Option<Algorithm>,
     permits: Permits,
@@ -686,6 +693,7 @@ pub(super) async fn begin_parts(
         return Err(too_large());
     }
     let algorithm = core.upload_checksum();
+    let begun_at = Instant::now();
     let create = async || {
         let start = match needs_content(core, moving, now) {
             true => start(&core.doing, &source).await.map_err(read_failed)?,
@@ -708,13 +716,15 @@ pub(super) async fn begin_parts(
     };
     let UploadState { upload, algorithm, cut, parts, checkpoint } = begun;
     let done: std::collections::HashSet<u32> = parts.iter().map(|part| part.number).collect();
+    // Some servers date the object by the creation of its upload.
+    let begun = parts.is_empty().then_some(begun_at);
     // Parts of an earlier run are not transferred again.
     core.doing.lane().settle(parts.iter().map(|part| part.size).sum(), 0);
     let waiting = cut.numbers().filter(|number| !done.contains(number)).collect();
     let (permits, streams) = Permits::new(waiting, streams_max(core.engine, &cut));
     let state = Mutex::new(State { parts, cut_off: false, checkpoint });
     let (moving, meta) = (Arc::clone(moving), *now);
-    let large = LargeUpload { moving, source, meta, upload, cut, algorithm, permits, state };
+    let large = LargeUpload { moving, source, meta, upload, begun, cut, algorithm, permits, state };
     Ok(Step::Parts(Arc::new(large), streams))
 }
 
@@ -840,7 +850,14 @@ impl LargeUpload {
         let completed =
             ops::complete_upload(client, bucket, key, upload, parts, size, whole, &headers);
         match core.completing(completed).await {
-            Ok(_) => Ok(MoveResult { bytes: size, ..MoveResult::default() }),
+            Ok(put) => {
+                if let Some(begun) = self.begun {
+                    let sent = self::headers(core, &self.moving, &self.meta, &[]);
+                    core.wrote(&self.moving, &sent, size, begun, &put);
+                }
+                let sum = whole.or(put.checksum.as_ref()).and_then(KnownSum::of);
+                Ok(MoveResult { bytes: size, sum, ..MoveResult::default() })
+            }
             Err(error) => refused(core, error),
         }
     }

@@ -17,6 +17,7 @@ use hakobu_s3::ops::{
 use hakobu_s3::{Algorithm, Checksum};
 use http::{HeaderName, HeaderValue};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Default part size of larger objects, in bytes.
 const PART_BYTES: u64 = 16 << 20;
@@ -39,7 +40,7 @@ pub struct LargeRelay {
 pub(super) async fn begin(core: &Core<'_>, moving: &Arc<Moving>) -> Result<Step, Failed> {
     let options = &core.engine.setup.options;
     if options.if_none_match && moving.existing.is_some() {
-        return Ok(Step::Done(MoveResult::SKIPPED));
+        return Ok(Step::Done(MoveResult::LEFT_OUT));
     }
     let source = Object::source(core, moving)?;
     let size = moving.entry.meta.size;
@@ -90,6 +91,7 @@ async fn small(
     if head.size != size {
         return Err(Failed::Reason(Operation::Read, Side::Source, CHANGED));
     }
+    core.observed(moving, Side::Source, &head);
     let body = reader.all().await.map_err(read_failed)?;
     core.doing.turn(Phase::Compute);
     let checked = cheapest(&head.checksums).filter(|_| from.session().checks_downloads());
@@ -105,8 +107,12 @@ async fn small(
     let mut headers = carried(&head, options, &key);
     headers.extend(tags(core, source, &head, &headers).await?);
     headers.extend(between::condition(core, moving));
+    let begun = Instant::now();
     match put_object(client, bucket, &key, body, sum.as_ref(), &headers).await {
-        Ok(_) => Ok(MoveResult { bytes: size, ..MoveResult::default() }),
+        Ok(put) => {
+            core.wrote(moving, &headers, size, begun, &put);
+            Ok(MoveResult { bytes: size, ..MoveResult::default() })
+        }
         Err(error) => refused(core, error),
     }
 }
@@ -126,9 +132,12 @@ async fn open(core: &Core<'_>, moving: &Arc<Moving>, source: &Object<'_>) -> Res
     let mut headers = carried(&head, options, &key);
     headers.extend(tags(core, source, &head, &headers).await?);
     let algorithm = client.session().upload_checksum();
-    let begun = create_upload(client, bucket, &key, algorithm, &headers).await;
-    let CreatedUpload { id, algorithm } = begun.map_err(Failed::at_target(Operation::Write))?;
-    let (upload, permits) = Upload::begun(core, moving, id, cut, Some(memory_bytes));
+    core.observed(moving, Side::Source, &head);
+    let begun = Instant::now();
+    let created = create_upload(client, bucket, &key, algorithm, &headers).await;
+    let CreatedUpload { id, algorithm } = created.map_err(Failed::at_target(Operation::Write))?;
+    let created = (id, headers, begun);
+    let (upload, permits) = Upload::begun(core, moving, created, cut, Some(memory_bytes));
     Ok(Step::Parts(Arc::new(LargeRelay { upload, head, algorithm }), permits))
 }
 

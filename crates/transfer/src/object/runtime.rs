@@ -11,6 +11,7 @@ use super::{
 };
 use crate::journal::{Journal, Ledger};
 use crate::local::attributes::Grains;
+use crate::manifest::Manifests;
 use crate::policy::Policy;
 use bytes::Bytes;
 use futures_util::future::{Either, LocalBoxFuture, select};
@@ -61,6 +62,8 @@ pub struct ObjectSetup<'a> {
     pub ledger: Arc<Ledger>,
     /// What is known of a target that holds different names for one.
     pub folded: Arc<Folded>,
+    /// What earlier runs know about objects, and what this one learns.
+    pub manifests: Arc<Manifests>,
     /// The umask, for files without a mode of their own.
     pub umask: u32,
 }
@@ -151,8 +154,12 @@ impl ObjectEngine<'_> {
                     sum.found += 1;
                     sum.bytes_ahead += entry.meta.size;
                 }
-                Work::Delete { entries } if pair.is_removal() => sum.found += entries.len() as u64,
-                Work::Delete { .. } => {}
+                Work::Delete { entries } | Work::DeleteUnchanged { entries }
+                    if pair.is_removal() =>
+                {
+                    sum.found += entries.len() as u64;
+                }
+                Work::Delete { .. } | Work::DeleteUnchanged { .. } => {}
             }
         }
         sum
@@ -701,11 +708,12 @@ impl Core<'_> {
                 let moving = Moving::new(self.engine, pair, entry, name, existing);
                 match how {
                     How::Transfer => self.transfer(moving).await,
-                    How::Compare => compare::run(self, moving).await,
+                    How::Compare(known) => compare::run(self, moving, &known).await,
                     How::Check(asked) => compare::check(self, moving, &asked).await,
                 }
             }
-            Work::Delete { entries } => delete::run(self, &pair, entries).await,
+            Work::Delete { entries } => delete::run(self, &pair, entries, false).await,
+            Work::DeleteUnchanged { entries } => delete::run(self, &pair, entries, true).await,
         }
     }
 

@@ -7,22 +7,25 @@ use super::objects::{
 };
 use super::{NOT_AS_PLANNED, Spec, known, objects as listings};
 use crate::local::Pass;
+use crate::manifest::{Cursor, Place};
 use crate::object::list::{Merge, Merged, NameFilter, Pattern, Trouble};
 use crate::object::{
-    CASE, CaseConflict, Entry, Extraneous, How, ObjectEngine, Root, Side, Task, Work, key_of,
-    path_of,
+    CASE, CaseConflict, Entry, Extraneous, How, KnownFacts, ObjectEngine, Root, Side, Task, Work,
+    key_of, path_of,
 };
 use crate::policy::filter::Decision;
-use crate::policy::{Action, Delete, Grain, Reason, Symlinks, decide};
+use crate::policy::{Action, Delete, Grain, NameRange, Reason, Symlinks, decide};
 use crate::publish::{self, TempNames};
 use hakobu_core::error::{Cause, ErrorClass, Fatal, Operation, Problem};
-use hakobu_core::event::Event;
+use hakobu_core::event::{Change, Event, Item};
 use hakobu_core::unit::{Kind, Meta, Totals};
 use hakobu_sys::paths::PathBelow;
 use hakobu_sys::{AsFd, meta};
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Reasons for skipping an entry whose target is its base name.
 const SAME_NAME: &str = "another source has the same base name, and --flatten gives it that name";
@@ -72,6 +75,30 @@ pub fn feed(
     };
     feed.run();
     feed.flush();
+}
+
+/// What earlier runs know about the objects of a listing, on both sides.
+#[derive(Default)]
+struct Cursors {
+    source: Option<Cursor>,
+    target: Option<Cursor>,
+}
+
+impl Cursors {
+    /// Returns what is known about entries of the listings, which come in order.
+    fn find(&mut self, source: Option<&Entry>, target: Option<&Entry>) -> KnownFacts {
+        let find = |cursor: &mut Option<Cursor>, entry: Option<&Entry>| {
+            let (cursor, entry) = cursor.as_mut().zip(entry)?;
+            cursor.find(&entry.name, &entry.etag, entry.meta.size, entry.meta.mtime)
+        };
+        let (source, target) = (find(&mut self.source, source), find(&mut self.target, target));
+        KnownFacts { source, target }
+    }
+
+    /// Ends two whole listings.
+    fn end(self) {
+        self.source.into_iter().chain(self.target).for_each(Cursor::end);
+    }
 }
 
 struct Feed<'a> {
@@ -145,7 +172,7 @@ impl Feed<'_> {
                 match existing {
                     Ok(existing) => {
                         self.see(entry);
-                        self.decide(entry.clone(), name.clone(), existing);
+                        self.decide(entry.clone(), name.clone(), existing, KnownFacts::default());
                     }
                     Err(trouble) => self.trouble(Side::Target, trouble),
                 }
@@ -164,7 +191,8 @@ impl Feed<'_> {
                 if rules.source.as_ref().is_some_and(|name_filter| name_filter.top().hide) {
                     return self.tell_itself_left_out(&mut rules, b"");
                 }
-                let of = |side| listings::tree(self.spec, policy, planned, stores, side);
+                let range = || self.spec.range.clone().unwrap_or_default();
+                let of = |side| listings::tree(self.spec, policy, planned, stores, side, range());
                 // Base names are in another order than the names of the source: see `flattened`.
                 let wanted = self.lists_target();
                 let target = (wanted && !planned.target_is_new).then(|| of(Side::Target));
@@ -186,10 +214,21 @@ impl Feed<'_> {
 
     fn merge(&mut self, merge: Merge, mut rules: Rules, pattern: Option<&Pattern>) {
         let (mut any, mut kept, mut left_out) = (false, false, None);
+        let mut cursors = self.cursors();
+        let mut whole = true;
         for merged in merge {
             if self.engine.is_stopped() {
                 return;
             }
+            let known = match &merged {
+                Merged::Source(entry) | Merged::Unknown(entry) => cursors.find(Some(entry), None),
+                Merged::Both(entry, existing) => cursors.find(Some(entry), Some(existing)),
+                Merged::Target(existing) => cursors.find(None, Some(existing)),
+                Merged::Trouble(..) => {
+                    whole = false;
+                    KnownFacts::default()
+                }
+            };
             let (entry, existing) = match merged {
                 Merged::Source(entry) => (entry, None),
                 Merged::Both(entry, existing) => (entry, Some(existing)),
@@ -197,6 +236,7 @@ impl Feed<'_> {
                     if self.deletes
                         && !self.keeps(&existing)
                         && !self.protects(&mut rules, &existing)
+                        && !self.goes_on_behind(&existing)
                     {
                         self.remove(existing);
                     }
@@ -248,16 +288,45 @@ impl Feed<'_> {
                 let Some(name) = self.target_name(&entry) else { continue };
                 match self.names.is_some() {
                     true => self.flattened(entry, name),
-                    false => self.decide(entry, name, existing),
+                    false => self.decide(entry, name, existing, known),
                 }
             }
+        }
+        if whole && !self.engine.is_stopped() {
+            cursors.end();
         }
         if pattern.is_some() && !any && self.moves && !self.engine.is_stopped() {
             self.report(self.planned.pair.source.spell(b""), "the wildcard matches nothing there");
         }
-        if self.moves && !kept && !self.engine.is_stopped() {
+        // Other ranges of the transfer may have what this one lacks.
+        let is_whole = self.spec.range.as_ref().is_none_or(NameRange::is_all);
+        if self.moves && !kept && is_whole && !self.engine.is_stopped() {
             self.tell_left_out(&mut rules, left_out);
         }
+    }
+
+    /// Returns what earlier runs know about the objects of both listings, in a pass that compares them.
+    fn cursors(&self) -> Cursors {
+        let (planned, setup) = (self.planned, &self.engine.setup);
+        if !self.moves || self.names.is_some() || !needs_target(self.spec) {
+            return Cursors::default();
+        }
+        let of = |side| {
+            let Root::Store { bucket, prefix } = planned.pair.root(side) else { return None };
+            // An inventory is older than the objects.
+            if side == Side::Source && self.spec.objects.inventory.is_some() {
+                return None;
+            }
+            let endpoint = self.stores.of(side)?.endpoint();
+            let (bucket, prefix) = (bucket.clone(), prefix.clone());
+            let manifest = setup.manifests.open(side, Place { endpoint, bucket, prefix })?;
+            // Manifests that lie elsewhere are about the range only.
+            let is_all = self.spec.range.as_ref().is_none_or(NameRange::is_all)
+                || self.spec.objects.manifests.is_some();
+            let is_whole = is_all && matches!(planned.what, SourceKind::Tree { pattern: None });
+            Some(manifest.cursor(is_whole))
+        };
+        Cursors { source: of(Side::Source), target: of(Side::Target) }
     }
 
     /// Reports that rules left out everything, if they did.
@@ -313,7 +382,7 @@ impl Feed<'_> {
             Ok(Some(_)) if may_destroy => {
                 self.report(pair.source.spell(&entry.name), IS_SOURCE);
             }
-            Ok(existing) => self.decide(entry, name, existing),
+            Ok(existing) => self.decide(entry, name, existing, KnownFacts::default()),
             Err(trouble) => self.trouble(Side::Target, trouble),
         }
     }
@@ -417,6 +486,18 @@ impl Feed<'_> {
         self.known.keeps(&self.planned.pair.target, &self.target, &existing.name)
     }
 
+    /// Returns whether an extraneous directory of the target is none after all: it goes on behind the range of the
+    /// transfer, where the source has an entry in it, or may have one.
+    fn goes_on_behind(&self, existing: &Entry) -> bool {
+        let range = self.spec.range.as_ref().filter(|range| range.ends_in_folder(&existing.name));
+        let Some(range) = range.filter(|_| existing.name.ends_with(b"/")) else { return false };
+        let rest = range.rest_of_folder(&existing.name);
+        let (policy, planned, stores) = (self.engine.policy(), self.planned, self.stores);
+        let listing = listings::tree(self.spec, policy, planned, stores, Side::Source, rest);
+        // A problem is reported with the range in which it is.
+        listing.map_or(true, |mut listing| listing.next().is_some())
+    }
+
     /// Returns whether writing an entry's target leaves all sources of the run alone that it has not moved yet.
     fn is_safe(&mut self, entry: &Entry, name: &[u8]) -> bool {
         let pair = Arc::clone(&self.planned.pair);
@@ -449,11 +530,11 @@ impl Feed<'_> {
         let (rule, policy) = (self.known.rule, self.engine.policy());
         let (class, cause) = match rule {
             NameRule::First => {
-                self.left_out(entry);
+                self.left_out(entry, name);
                 return false;
             }
             _ if policy.ignore_existing => {
-                self.left_out(entry);
+                self.left_out(entry, name);
                 return false;
             }
             NameRule::Later if !(named && holder.named) => {
@@ -523,13 +604,47 @@ impl Feed<'_> {
     }
 
     /// Counts an entry that is left alone although its target may need something.
-    fn left_out(&mut self, entry: &Entry) {
-        self.passed_over(entry);
+    fn left_out(&mut self, entry: &Entry, name: &[u8]) {
+        self.pass_over(entry);
         self.totals.left_out += 1;
+        self.tell_unchanged(entry, name, Change { left_out: true, ..Change::default() });
     }
 
     /// Counts an entry whose target needs nothing.
-    fn passed_over(&mut self, entry: &Entry) {
+    fn passed_over(&mut self, entry: &Entry, name: &[u8]) {
+        self.pass_over(entry);
+        self.tell_unchanged(entry, name, Change::default());
+    }
+
+    /// Reports an entry that is not moved, if events of such entries are requested. `name`: that at the target.
+    fn tell_unchanged(&self, entry: &Entry, name: &[u8], change: Change) {
+        let setup = &self.engine.setup;
+        if setup.items != (true, true) {
+            return;
+        }
+        let pair = &self.planned.pair;
+        let path = [&*pair.lead, &*entry.name].concat();
+        setup.listener.event(Event::Item(&Item {
+            change,
+            kind: entry.meta.kind,
+            path: Path::new(OsStr::from_bytes(&path)),
+            source: Some(pair.source.spell(&entry.name)),
+            target: Some(pair.target.spell(name)),
+            version: None,
+            link: None,
+            bytes: entry.meta.size,
+            bytes_moved: 0,
+            start_s: 0.0,
+            took: Duration::ZERO,
+            mode: entry.meta.mode,
+            mtime_s: entry.meta.mtime.s,
+            meta: &entry.meta,
+            digest: None,
+            checksum: None,
+        }));
+    }
+
+    fn pass_over(&mut self, entry: &Entry) {
         self.totals.skipped += 1;
         self.totals.bytes_skipped += entry.meta.size;
     }
@@ -543,7 +658,7 @@ impl Feed<'_> {
     }
 
     /// Decides about an entry and queues the work.
-    fn decide(&mut self, entry: Entry, name: Vec<u8>, existing: Option<Entry>) {
+    fn decide(&mut self, entry: Entry, name: Vec<u8>, existing: Option<Entry>, facts: KnownFacts) {
         if self.known.rule == NameRule::First && !self.may_take(&entry, &name) {
             return;
         }
@@ -585,10 +700,10 @@ impl Feed<'_> {
             Action::Create | Action::Skip(_) => false,
         };
         let how = match action {
-            _ if closer => How::Compare,
+            _ if closer => How::Compare(Box::new(facts)),
             Action::Create | Action::Update | Action::Compare => How::Transfer,
-            Action::Metadata => return self.passed_over(&entry),
-            Action::Skip(_) => return self.left_out(&entry),
+            Action::Metadata => return self.passed_over(&entry, &name),
+            Action::Skip(_) => return self.left_out(&entry, &name),
         };
         if !self.is_safe(&entry, &name)
             || self.known.rule != NameRule::First && !self.may_take(&entry, &name)

@@ -2,6 +2,7 @@
 
 mod ahead;
 mod beside;
+mod cut;
 mod feed;
 mod known;
 mod meeting;
@@ -13,12 +14,14 @@ mod space;
 use crate::far::TaskOption;
 use crate::local::Carried;
 use crate::location::{Location, Side, Sources};
+use crate::manifest::ManifestFiles;
 use crate::object::ObjectOptions;
 use crate::object::list::Inventory;
 use crate::policy::{Digest, Policy};
-pub use crate::policy::{EntrySelection, NOT_AS_PLANNED};
+pub use crate::policy::{EntrySelection, NOT_AS_PLANNED, NameRange};
 pub use ahead::AheadCount;
 pub use beside::compare_beside;
+pub use cut::{Cuts, can_be_cut, cut};
 use hakobu_core::event::Remarks;
 use hakobu_core::limit::Limits;
 use hakobu_core::unit::{Meta, Time};
@@ -67,6 +70,9 @@ pub struct Spec {
     pub files_from: Option<Vec<Vec<u8>>>,
     /// Only these entries below the single source, between paths; replaces `files_from`.
     pub chosen: Option<Arc<EntrySelection>>,
+    /// Only entries whose names are in this range; see [`can_be_cut`]. Names are relative to the roots of the single
+    /// source and of its target; where they are percent-encoded their keys count.
+    pub range: Option<NameRange>,
     /// Decides about each entry.
     pub policy: Policy,
     /// What it may take.
@@ -162,8 +168,12 @@ pub struct Objects {
     pub flatten: bool,
     /// Names that are transferred only if they still have these sizes and times.
     pub expected: Option<Arc<Expected>>,
+    /// Manifests of the run's objects elsewhere than in the user's state folder.
+    pub manifests: Option<Arc<dyn ManifestFiles>>,
     /// Names of the source, instead of a listing of its store.
     pub inventory: Option<Arc<Inventory>>,
+    /// Names of the target, instead of a listing of its store: only for plans, because what it lacks may exist.
+    pub target_inventory: Option<Arc<Inventory>>,
 }
 
 /// Sizes and times that names had when a transfer was planned.

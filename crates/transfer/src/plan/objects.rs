@@ -14,11 +14,11 @@ use crate::object::list::{
 };
 use crate::object::{Entry, Pair, Root, Side, key_of, path_of, says_symlink};
 use crate::policy::filter::Origin;
-use crate::policy::{Policy, Symlinks};
+use crate::policy::{NameRange, Policy, Symlinks};
 use hakobu_core::error::{Cause, ErrorClass, Fatal, Operation, Problem, quoted};
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_s3::ops::{ListQuery, ObjectHead, ObjectPages, head_object};
-use hakobu_s3::{AccessPoint, Error, ErrorKind, S3Session, with_session};
+use hakobu_s3::{AccessPoint, Client, Error, ErrorKind, S3Session, with_session};
 use hakobu_sys::paths::{Links, PathBelow, RefusedLink, split};
 use hakobu_sys::{AsFd, OwnedFd, dir, errno, meta};
 use std::collections::HashSet;
@@ -475,7 +475,7 @@ pub(super) fn slashed(key: &[u8]) -> Vec<u8> {
 ///
 /// # Errors
 /// Code 1 if a rule file cannot be read or holds an invalid rule.
-pub(super) fn name_filter(
+pub fn name_filter(
     policy: &Policy,
     planned: &PlannedSource,
     stores: &Stores,
@@ -535,23 +535,28 @@ fn local_query(spec: &Spec, policy: &Policy, side: Side) -> LocalQuery {
     }
 }
 
-/// Returns the listing of everything below a root.
+/// Returns the listing of a range of the names below a root.
 pub(super) fn tree(
     spec: &Spec,
     policy: &Policy,
     planned: &PlannedSource,
     stores: &Stores,
     side: Side,
+    range: NameRange,
 ) -> Result<Listing, Fatal> {
-    if let (Side::Source, Some(inventory)) = (side, &spec.objects.inventory) {
-        return Ok(list::inventory(inventory));
+    let inventory = match side {
+        Side::Source => &spec.objects.inventory,
+        Side::Target => &spec.objects.target_inventory,
+    };
+    if let Some(inventory) = inventory {
+        return Ok(list::inventory(inventory, range));
     }
     let narrowed = match &planned.what {
         SourceKind::Tree { pattern: Some(pattern) } => pattern.literal().to_vec(),
         _ => Vec::new(),
     };
     let root = planned.pair.root(side);
-    let mut query = local_query(spec, policy, side);
+    let mut query = LocalQuery { range, ..local_query(spec, policy, side) };
     if side == Side::Source && matches!(root, Root::Local { .. }) {
         query.name_filter = name_filter(policy, planned, stores, side)?;
     }
@@ -690,18 +695,24 @@ pub(super) fn any_below(
     bucket: &str,
     prefix: &[u8],
 ) -> Result<bool, Fatal> {
-    let query = ListQuery { prefix: prefix.to_vec(), max_keys: Some(1), ..ListQuery::default() };
-    let any = with_session(store, async |client| {
-        let mut pages = ObjectPages::new(query);
-        // A page may be empty and not the last one.
-        while let Some(page) = pages.next(&client, bucket).await? {
-            if !page.objects.is_empty() || !page.prefixes.is_empty() {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    });
+    let any = with_session(store, async |client| has_any(&client, bucket, prefix).await);
     any.map_err(|error| fatal("list", bucket, prefix, &error))
+}
+
+/// Returns whether any key begins with `prefix`.
+///
+/// # Errors
+/// Those of the request.
+pub async fn has_any(client: &Client, bucket: &str, prefix: &[u8]) -> Result<bool, Error> {
+    let query = ListQuery { prefix: prefix.to_vec(), max_keys: Some(1), ..ListQuery::default() };
+    let mut pages = ObjectPages::new(query);
+    // A page may be empty and not the last one.
+    while let Some(page) = pages.next(client, bucket).await? {
+        if !page.objects.is_empty() || !page.prefixes.is_empty() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Makes a failed request the error that stops the run: code 11 if another try may succeed, else 1.

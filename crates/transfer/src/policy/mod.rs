@@ -5,12 +5,14 @@ mod chmod;
 mod decide;
 pub mod filter;
 mod grain;
+mod range;
 
 use self::filter::XattrSides;
 pub use crate::policy::chmod::{ChmodError, ChmodRules};
 pub use crate::policy::decide::{Action, Reason, compare, decide};
 pub use crate::policy::grain::Grain;
 pub(crate) use crate::policy::grain::{is_newer, same_time};
+pub use crate::policy::range::NameRange;
 use hakobu_core::error::Fatal;
 use hakobu_core::unit::{Kind, Meta, Time};
 use hakobu_sys::paths::Links;

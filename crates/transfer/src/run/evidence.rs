@@ -9,6 +9,7 @@ use crate::plan::Spec;
 use hakobu_core::error::Fatal;
 use hakobu_core::limit::{Controls, Limiter, Limits};
 use hakobu_core::meter::{ConnectionCounts, Counts, PHASES};
+use hakobu_core::timetable;
 use hakobu_core::unit::Jobs;
 use hakobu_explain::observer::{Ceilings, ServedByDisk};
 use hakobu_explain::sample::{Rates, Sample};
@@ -86,7 +87,7 @@ pub(super) fn facts(
         answer_min_ms: to.wire.answer_least_us.map(|us| us as f64 / 1e3),
         throttled_per_s: per_s(before.throttled, after.throttled)
             + per_s(before.timed_out, after.timed_out),
-        limits: limits(subject, bytes_per_s, operations_per_s),
+        limits: limits(controls, subject, bytes_per_s, operations_per_s),
         foreign: foreign(ends),
         stores: (ends.is_store(Side::Source), ends.is_store(Side::Target)),
         lock_waits: (looks > 0).then(|| locked as f64 / looks as f64),
@@ -94,11 +95,21 @@ pub(super) fn facts(
     }
 }
 
-/// Returns the limits that the user set.
-fn limits(subject: &Subject, bytes_per_s: f64, operations_per_s: f64) -> Vec<UserLimit> {
+/// Returns the limits that the user set; a timetable at its present rate.
+fn limits(
+    controls: &Controls,
+    subject: &Subject,
+    bytes_per_s: f64,
+    operations_per_s: f64,
+) -> Vec<UserLimit> {
+    let bytes_per_s_max = match subject.limits.schedule {
+        Some(_) => controls.bytes.as_deref().map(Limiter::per_s),
+        None => subject.limits.bytes_per_s_max,
+    };
+    let bytes_per_s_max = bytes_per_s_max.filter(|per_s| *per_s != timetable::UNLIMITED);
     let operations = if subject.ends.has_store() { "--rps-limit" } else { "--iops-limit" };
     [
-        ("--bwlimit", subject.limits.bytes_per_s_max, bytes_per_s),
+        ("--bwlimit", bytes_per_s_max, bytes_per_s),
         (operations, subject.limits.operations_per_s_max, operations_per_s),
     ]
     .into_iter()

@@ -3,12 +3,13 @@
 use super::steer::Terms;
 use crate::journal::{Journal, Ledger};
 use crate::local::Pass;
+use crate::manifest::Manifests;
 use crate::object::{self, Folded, ObjectEngine, ObjectSetup, Root};
 use crate::plan::objects::{
     self, BaseNames, Claims, KnownNames, PlannedSource, SourceKind, Stores,
 };
-use crate::plan::{Lines, Spec};
-use crate::policy::{Delete, Policy};
+use crate::plan::{self, Cuts, Lines, Spec};
+use crate::policy::{Delete, Policy, Symlinks};
 use crate::run as scope;
 use crate::run::{Job, Resources, Run, passes};
 use hakobu_core::control::Control;
@@ -35,6 +36,7 @@ pub(super) struct StoreSession<'a> {
     pub umask: u32,
     /// Shared by all passes.
     folded: Arc<Folded>,
+    manifests: Arc<Manifests>,
 }
 
 impl<'a> StoreSession<'a> {
@@ -71,6 +73,7 @@ impl<'a> StoreSession<'a> {
             policy,
             umask,
             folded: Arc::default(),
+            manifests: Arc::new(manifests(spec)),
         })
     }
 
@@ -95,6 +98,7 @@ impl<'a> StoreSession<'a> {
             journal: Journal::of_user(),
             ledger: Arc::clone(&resources.ledger),
             folded: Arc::clone(&self.folded),
+            manifests: Arc::clone(&self.manifests),
             umask: self.umask,
         };
         object::run(setup, plan)
@@ -104,10 +108,31 @@ impl<'a> StoreSession<'a> {
         Terms::of(self.spec, &self.stores)
     }
 
+    /// Keeps what the run learnt about objects.
+    pub fn keep(&self) {
+        self.manifests.save(|| self.control.is_stopped());
+    }
+
     pub fn requests(&self) -> RequestCounts {
         let requests = self.stores.all().map(|store| RequestCounts::of(store));
         requests.fold(RequestCounts::default(), Add::add)
     }
+}
+
+/// Returns the manifests of a transfer: none unless it compares metadata of objects. A dry run keeps nothing, and a part
+/// of a larger run would write them once for each part.
+fn manifests(spec: &Spec) -> Manifests {
+    let compares = spec.objects.options.keep_times || spec.policy.symlinks == Symlinks::Keep;
+    let folder = Journal::of_user().folder().map(|folder| folder.join("known"));
+    if let Some(files) = &spec.objects.manifests {
+        let folder = folder.unwrap_or_else(std::env::temp_dir);
+        return match compares {
+            true => Manifests::elsewhere(Arc::clone(files), folder),
+            false => Manifests::default(),
+        };
+    }
+    let is_used = spec.remember && compares && spec.objects.expected.is_none();
+    Manifests::new(folder.filter(|_| is_used), !spec.policy.dry_run)
 }
 
 /// Maximum number of sources that are listed side by side.
@@ -158,6 +183,11 @@ impl<'a> ObjectTransfer<'a> {
         let mut session = StoreSession::open(spec, run)?;
         let (planned_sources, missing) =
             objects::resolve_sources(spec, &session.stores, session.umask)?;
+        let is_tree =
+            |planned: &PlannedSource| matches!(planned.what, SourceKind::Tree { pattern: None });
+        if spec.range.is_some() && !planned_sources.iter().all(is_tree) {
+            return Err(scope::refuse_range("is of one entry"));
+        }
         // The content of a missing source is unknown, so nothing at the target is certainly extraneous.
         if !missing.is_empty() {
             session.policy.delete = Delete::No;
@@ -167,6 +197,26 @@ impl<'a> ObjectTransfer<'a> {
             session.policy.delete = Delete::During;
         }
         Ok(ObjectTransfer { session, planned_sources, missing })
+    }
+}
+
+/// Cuts the names of a transfer into about `ranges` ranges with about equal numbers of names, by samples of its listings; see
+/// [`plan::can_be_cut`].
+///
+/// # Errors
+/// Those of a transfer before it begins, and of listings.
+pub fn cut(
+    spec: &Spec,
+    control: &Control,
+    listener: &dyn Listener,
+    ranges: usize,
+) -> Result<Cuts, Fatal> {
+    let run = Run::of(spec, control, listener)?;
+    let ObjectTransfer { session, planned_sources, missing } = ObjectTransfer::open(spec, &run)?;
+    match (&*planned_sources, &*missing) {
+        ([planned], []) => plan::cut(planned, &session.stores, ranges),
+        // An ordinary run tells what is missing.
+        _ => Ok(Cuts { whole: true, ..Cuts::default() }),
     }
 }
 
@@ -201,6 +251,10 @@ impl Job for ObjectTransfer<'_> {
 
     fn forgets_record(&self) -> bool {
         !self.session.policy.dry_run
+    }
+
+    fn keep(&self) {
+        self.session.keep();
     }
 
     fn tidy(&self) {

@@ -88,6 +88,7 @@ impl Job for Removing<'_> {
             journal: Journal::of_user(),
             ledger: Arc::clone(&resources.ledger),
             folded: Arc::default(),
+            manifests: Arc::default(),
             umask: 0o022,
         };
         object::run(setup, |engine| {

@@ -143,7 +143,7 @@ impl Configuration {
             meter: Arc::new(Meter::new(
                 terms.lanes.unwrap_or(capacity.jobs_max) + terms.lanes_beside,
             )),
-            bytes: limiter(limits.bytes_per_s_max),
+            bytes: limits.byte_limiter().map(Arc::new),
             operations: limiter(limits.operations_per_s_max),
         };
         let subject = Subject { ends, limits, far: terms.far };

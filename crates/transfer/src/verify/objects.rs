@@ -23,7 +23,7 @@ use crate::policy::{Policy, Symlinks};
 use hakobu_core::control::Control;
 use hakobu_core::error::{Cause, ErrorClass, Fatal, quoted};
 use hakobu_core::event::{Event, Listener};
-use hakobu_core::limit::{Controls, Limiter, Limits};
+use hakobu_core::limit::{Controls, Limits};
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_s3::{RequestCounts, S3Session, Settings};
 use hakobu_sys::paths::Links;
@@ -122,7 +122,7 @@ fn compare(
     // Contents are read through symlinks, also through those that stand for a file next to an object.
     let policy = Policy { symlinks: Symlinks::Follow, ..Policy::default() };
     let options = ObjectOptions::default();
-    let bytes = spec.limits.bytes_per_s_max.map(|per_s| Arc::new(Limiter::new(per_s)));
+    let bytes = spec.limits.byte_limiter().map(Arc::new);
     let jobs = spec.limits.jobs.fixed_or(JOBS_SEED);
     let controls = Controls { bytes, ..Controls::fixed(jobs) };
     listener.event(Event::Begins(&controls.meter));
@@ -140,6 +140,7 @@ fn compare(
         journal: Journal::of_user(),
         ledger: Arc::default(),
         folded: Arc::default(),
+        manifests: Arc::default(),
         umask: 0,
     };
     let (sender, results) = channel();

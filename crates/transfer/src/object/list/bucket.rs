@@ -2,6 +2,7 @@
 
 use super::{Item, Listing, Page, Trouble, out_of_order};
 use crate::object::Entry;
+use crate::policy::NameRange;
 use futures_util::future::{Either, select};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use hakobu_core::unit::{Kind, Meta, Time};
@@ -12,6 +13,9 @@ use std::collections::VecDeque;
 use std::pin::pin;
 use std::sync::Arc;
 use tokio::sync::mpsc::Sender;
+
+/// Maximum length of a key, in bytes ("Naming Amazon S3 objects", S3 User Guide).
+const KEY_BYTES_MAX: usize = 1024;
 
 /// Parameters of listing the keys of a bucket.
 #[derive(Clone, Debug)]
@@ -27,12 +31,14 @@ pub struct StoreQuery {
     pub parallel: usize,
     /// Pages may come in any order (removing, counting).
     pub unordered: bool,
+    /// Only names in this range: nothing else is requested, but for the rest of a page at either end.
+    pub range: NameRange,
 }
 
 impl Default for StoreQuery {
     fn default() -> Self {
-        let (prefix, narrowed) = (Vec::new(), Vec::new());
-        StoreQuery { prefix, narrowed, recursive: true, parallel: 8, unordered: false }
+        let (prefix, narrowed, range) = (Vec::new(), Vec::new(), NameRange::all());
+        StoreQuery { prefix, narrowed, recursive: true, parallel: 8, unordered: false, range }
     }
 }
 
@@ -68,6 +74,7 @@ pub(super) fn in_runtime(sender: &Sender<Page>, listing: impl Future<Output = ()
 
 async fn run(client: &Client, bucket: &str, query: &StoreQuery, sender: &Sender<Page>) {
     let failure = match query.recursive {
+        _ if query.range.is_empty() => Ok(()),
         true => divided(client, bucket, query, sender).await,
         false => plain(client, bucket, query, sender).await,
     };
@@ -95,7 +102,50 @@ impl From<hakobu_s3::Error> for Stop {
 fn asked(query: &StoreQuery) -> ListQuery {
     let prefix = [&*query.prefix, &*query.narrowed].concat();
     let delimiter = (!query.recursive).then_some(b'/');
-    ListQuery { prefix, delimiter, ..ListQuery::default() }
+    let start_after = match query.range.from.is_empty() {
+        true => Vec::new(),
+        false => just_before(&[&*query.prefix, &*query.range.from].concat()),
+    };
+    ListQuery { prefix, delimiter, start_after, ..ListQuery::default() }
+}
+
+/// Returns a text that is smaller than every key from `key` on, and as large as possible: few keys are between. `key` is
+/// not empty. Keys and requests are UTF-8, and `key` need not be.
+fn just_before(key: &[u8]) -> Vec<u8> {
+    let (valid, invalid) = match std::str::from_utf8(key) {
+        Ok(text) => (text, &b""[..]),
+        Err(error) => {
+            let (valid, invalid) = key.split_at(error.valid_up_to());
+            (std::str::from_utf8(valid).unwrap_or_default(), invalid)
+        }
+    };
+    let mut chars = valid.chars();
+    let (lead, rest) = match invalid {
+        [] => {
+            let last = chars.next_back();
+            let lead = chars.as_str();
+            (lead, last.map_or(&b""[..], |_| &key[lead.len()..]))
+        }
+        _ => (valid, invalid),
+    };
+    // The greatest character below the rest; the order of characters is that of their bytes.
+    let is_below = |char: &char| char.encode_utf8(&mut [0; 4]).as_bytes() < rest;
+    let below = match std::str::from_utf8(rest).ok().and_then(|rest| rest.chars().next()) {
+        Some(char) => ('\0'..char).next_back(),
+        // Invalid bytes: few keys can be near, so that steps of 64 suffice (the last byte of a character has so many
+        // values).
+        None => ('\0'..=char::MAX).step_by(64).take_while(is_below).last(),
+    };
+    let mut before = lead.as_bytes().to_vec();
+    if let Some(char) = below {
+        for char in [char, char::MAX] {
+            let len = before.len() + char.len_utf8();
+            if len <= KEY_BYTES_MAX {
+                before.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes());
+            }
+        }
+    }
+    before
 }
 
 /// Lists one page after the other.
@@ -107,8 +157,14 @@ async fn plain(
 ) -> Result<(), Stop> {
     let mut pages = ObjectPages::new(asked(query));
     while let Some(page) = pages.next(client, bucket).await? {
-        let items = items(page, query.prefix.len());
+        let mut items = items(page, query.prefix.len());
+        let last = items.last().and_then(|item| item.as_ref().ok()).map(|entry| entry.name.clone());
+        items.retain(|item| item.as_ref().map_or(true, |entry| query.range.contains(&entry.name)));
         sender.send(Page::Items(items)).await.map_err(|_| Stop::Gone)?;
+        if last.is_some_and(|last| query.range.until.as_ref().is_some_and(|until| **until <= *last))
+        {
+            break;
+        }
     }
     Ok(())
 }
@@ -123,7 +179,13 @@ async fn divided(
     let base = asked(query);
     let fixed = base.prefix.len();
     let parallel = query.parallel.max(1);
-    let mut splitter = Splitter::new(fixed, parallel, !query.unordered, parallel > 1);
+    let whole = |name: &Vec<u8>| [&*query.prefix, &**name].concat();
+    let (from, until) = (whole(&query.range.from), query.range.until.as_ref().map(whole));
+    let mut splitter = Splitter::new(fixed, parallel, !query.unordered, parallel > 1).within(
+        base.start_after.clone(),
+        from,
+        until,
+    );
     let mut flying = FuturesUnordered::new();
     let mut out: Option<Vec<Item>> = None;
     loop {
@@ -469,6 +531,10 @@ pub(super) struct Splitter {
     waiting: usize,
     /// Largest number of keys in a page so far.
     page_keys: u64,
+    /// The first key that belongs to the listing.
+    from: Vec<u8>,
+    /// The first key behind it.
+    until: Option<Vec<u8>>,
 }
 
 /// Keys after `cursor` up to `end`.
@@ -477,7 +543,7 @@ struct Range {
     /// The last key that was listed, or the start.
     cursor: Vec<u8>,
     continuation: Option<String>,
-    /// The last key that may belong here.
+    /// The last key that may belong here; for the last range the first one behind it, if there is one.
     end: Option<Vec<u8>>,
     pages: VecDeque<Vec<ListedObject>>,
     sample: Option<Sample>,
@@ -519,7 +585,19 @@ impl Splitter {
             in_flight: 0,
             waiting: 0,
             page_keys: 0,
+            from: Vec::new(),
+            until: None,
         }
+    }
+
+    /// Restricts the listing to keys from `from` on and before `until`; it begins after `start`, which is smaller than
+    /// `from` or empty.
+    pub(super) fn within(mut self, start: Vec<u8>, from: Vec<u8>, until: Option<Vec<u8>>) -> Self {
+        if let Some(all) = self.ranges.front_mut() {
+            all.cursor = start;
+            all.end.clone_from(&until);
+        }
+        Splitter { from, until, ..self }
     }
 
     /// Returns how many pages besides those of the front may wait or be requested.
@@ -585,7 +663,11 @@ impl Splitter {
                 left => wanted.min(left / 2),
             },
         };
-        let place = sample.after(&range.cursor, keys)?;
+        let mut place = sample.after(&range.cursor, keys)?;
+        // Bytes of different characters may meet in a guess, and requests are UTF-8.
+        if let Err(error) = std::str::from_utf8(&place) {
+            place.truncate(error.valid_up_to());
+        }
         let fits = place > range.cursor && range.end.as_ref().is_none_or(|end| place < *end);
         if !fits {
             return None;
@@ -632,11 +714,14 @@ impl Splitter {
             self.splits = false;
             page.drain(..early);
         }
+        let before = page.partition_point(|entry| entry.key < self.from);
+        page.drain(..before);
         self.page_keys = self.page_keys.max(page.len() as u64);
         let full = page.len() as u64 * 2 > self.page_keys;
         let keys = page.iter().map(|entry| &*entry.key);
         // No key exists between the cursor and the first key: that gap counts.
-        let sample = Sample::of(&range.cursor, keys, self.fixed).filter(|_| full);
+        let before = if range.begun || range.guessed { &*range.cursor } else { b"" };
+        let sample = Sample::of(before, keys, self.fixed).filter(|_| full);
         if sample.is_some() {
             range.sample.clone_from(&sample);
         }
@@ -647,7 +732,9 @@ impl Splitter {
         let all = page.len();
         let mut beyond = None;
         if let Some(end) = &range.end {
-            let inside = page.partition_point(|entry| entry.key <= *end);
+            let is_last = self.until.as_ref() == Some(end);
+            let is_inside = |key: &Vec<u8>| if is_last { key < end } else { key <= end };
+            let inside = page.partition_point(|entry| is_inside(&entry.key));
             beyond = page.get(inside).map(|entry| entry.key.clone());
             page.truncate(inside);
         }
@@ -680,7 +767,9 @@ impl Splitter {
                 place += 1;
                 let gap = match (&beyond, &range.end) {
                     (None, _) => true,
-                    (Some(beyond), Some(end)) => end < beyond,
+                    (Some(beyond), Some(end)) => {
+                        end < beyond || self.until.as_ref() == Some(beyond)
+                    }
                     (Some(_), None) => false,
                 };
                 place <= at + 1 || range.listed || !gap

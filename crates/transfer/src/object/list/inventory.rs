@@ -5,6 +5,7 @@
 use super::{Item, Listing, Pattern, Trouble, send_all};
 use crate::location::{Location, S3Url};
 use crate::object::Entry;
+use crate::policy::NameRange;
 use csv::{ByteRecord, ReaderBuilder};
 use flate2::bufread::MultiGzDecoder;
 use hakobu_core::error::{Cause, Fatal, quoted};
@@ -34,32 +35,29 @@ pub struct Inventory {
 
 impl Inventory {
     /// Reads an inventory: `manifest` names its `manifest.json`, `settings` are of its store, and
-    /// `source` is the prefix whose objects are meant. Rows of older versions and delete markers, and
-    /// keys outside of the prefix, are left out.
+    /// `end` is the prefix of source or target whose objects are meant. Rows of older versions and
+    /// delete markers, and keys outside of the prefix, are left out.
     ///
     /// # Errors
     /// Code 1: it is no inventory of this bucket, or its files are not CSV. Code 11: it cannot be
     /// read, or a file is not what its checksum says. Nothing of it is used then.
-    pub fn read(
-        manifest: &Location,
-        settings: &Settings,
-        source: &S3Url,
-    ) -> Result<Inventory, Fatal> {
+    pub fn read(manifest: &Location, settings: &Settings, end: &S3Url) -> Result<Inventory, Fatal> {
         let shown = quoted(manifest.as_typed());
         let refused = |why: String| Fatal::new(1, format!("cannot use inventory {shown}: {why}"));
         let failed = |why: String| Fatal::new(11, format!("cannot read inventory {shown}: {why}"));
-        let whole = source.key.is_empty() || source.key.ends_with(b"/");
-        if !whole || Pattern::parse(&source.key).is_some() {
-            return Err(refused("it needs a prefix with a slash at its end as the source".into()));
+        let whole = end.key.is_empty() || end.key.ends_with(b"/");
+        if !whole || Pattern::parse(&end.key).is_some() {
+            let why = "it needs a prefix with a slash at its end and without wildcards";
+            return Err(refused(why.into()));
         }
         let files = InventoryLocation::open(manifest, settings).map_err(failed)?;
         let content = files.manifest().map_err(failed)?;
         let Manifest { bucket, columns, files: named } = parse(&content).map_err(refused)?;
-        if bucket != source.bucket {
-            let other = &source.bucket;
+        if bucket != end.bucket {
+            let other = &end.bucket;
             return Err(refused(format!("it is one of bucket '{bucket}', not of '{other}'")));
         }
-        let wanted = InventoryColumns { bucket: &bucket, prefix: &source.key, columns: &columns };
+        let wanted = InventoryColumns { bucket: &bucket, prefix: &end.key, columns: &columns };
         let mut sorter = Sorter::new(SORTED_BYTES);
         let mut counts = InventoryCounts::default();
         for file in &named {
@@ -71,12 +69,23 @@ impl Inventory {
     }
 }
 
-/// Lists an inventory. Two rows for one key are found as two entries of one name in any listing.
-pub fn inventory(of: &Arc<Inventory>) -> Listing {
+/// Lists a range of an inventory. Two rows for one key are found as two entries of one name in any listing.
+pub fn inventory(of: &Arc<Inventory>, range: NameRange) -> Listing {
     let (sender, listing) = Listing::channel(false, false);
     let of = Arc::clone(of);
     Listing::start(sender, "list-inventory", move |sender| {
-        let entries = of.sorted.entries().map(|read| -> Item {
+        let place =
+            |read: &io::Result<Entry>, is: &dyn Fn(&Entry) -> bool| read.as_ref().is_ok_and(is);
+        let inside = of
+            .sorted
+            .entries()
+            .skip_while(|read| place(read, &|entry| *entry.name < *range.from))
+            .take_while(|read| {
+                !place(read, &|entry| {
+                    range.until.as_ref().is_some_and(|until| **until <= *entry.name)
+                })
+            });
+        let entries = inside.map(|read| -> Item {
             read.map_err(|error| Trouble::Failed(super::failed(message(&error))))
         });
         send_all(&sender, entries);

@@ -4,7 +4,7 @@
 
 use super::{Item, Listing, NameFilter, PAGE_ENTRIES, Page, Trouble, key_of};
 use crate::object::Entry;
-use crate::policy::Symlinks;
+use crate::policy::{NameRange, Symlinks};
 use crate::publish::{self, TempNames};
 use hakobu_core::error::{Cause, ErrorClass, Operation, Problem};
 use hakobu_core::limit::{Capacity, Gate, WorkKind};
@@ -59,6 +59,9 @@ pub struct LocalQuery {
     pub clear_leftovers: bool,
     /// Names that the rules hide are skipped, and hidden folders are not entered.
     pub name_filter: Option<NameFilter>,
+    /// Only entries whose sort keys are in this range. Folders outside of it are not entered. Problems come with every
+    /// range that they may affect: a folder that cannot be read with all ranges that meet it.
+    pub range: NameRange,
 }
 
 // Emits a local tree in the order of keys, folder by folder.
@@ -200,6 +203,10 @@ impl Walk<'_, '_, '_> {
     }
 
     fn entry(&mut self, name: &[u8], meta: Meta) -> Result<(), Gone> {
+        let LocalQuery { range, encode, .. } = &self.ahead.reading.query;
+        if !range.is_all() && !range.contains(&key_of(name, *encode)) {
+            return Ok(());
+        }
         self.push(Ok(Entry { name: name.into(), meta, etag: "".into() }))
     }
 
@@ -457,7 +464,8 @@ impl<'a> ReadOptions<'a> {
         }
         let (parent, names, pieces) = (parent.cloned(), NameBuffer::default(), Vec::new());
         let mut folder = SortedFolder { parent, name, handle, names, pieces, order };
-        match self.names(&mut folder, names_max, reader) {
+        let edge = FolderEdge::of(&self.query, &folder.prefix());
+        match self.names(&mut folder, edge.as_ref(), names_max, reader) {
             Ok(true) => {}
             Ok(false) => return Entered::TooLarge,
             Err((operation, error)) => return Entered::Failed(NameFailure::of(operation, error)),
@@ -467,6 +475,9 @@ impl<'a> ReadOptions<'a> {
             Dirs::Empty => folder.names.len() == 0,
             Dirs::All => true,
         };
+        if let Some(edge) = &edge {
+            folder.names.retain(|name, class| edge.wants(name, class.is_dir()));
+        }
         let own = (wanted && folder.parent.is_some()).then(|| {
             let found = folder.handle.fd().and_then(|fd| meta::of_fd(&*fd));
             found.map_err(|error| NameFailure::of(Operation::Stat, error))
@@ -476,10 +487,12 @@ impl<'a> ReadOptions<'a> {
         Entered::Folder(Arc::new(folder), own)
     }
 
-    /// Reads the names to list; returns whether their number stayed within the limit.
+    /// Reads the names to list; returns whether their number stayed within the limit. Names outside of the range remain
+    /// where it matters whether there are any.
     fn names(
         &self,
         folder: &mut SortedFolder,
+        edge: Option<&FolderEdge<'_>>,
         names_max: Option<usize>,
         reader: &mut Reader,
     ) -> Result<bool, (Operation, io::Error)> {
@@ -495,6 +508,10 @@ impl<'a> ReadOptions<'a> {
                     // A file that cannot be removed is left to the next run.
                     drop(dir::unlink(fd, name));
                 }
+                return ControlFlow::Continue(());
+            }
+            // It may be a folder: its type may have to be looked up.
+            if edge.is_some_and(|edge| !edge.counts_names && !edge.wants(name, false)) {
                 return ControlFlow::Continue(());
             }
             let class = match is_temp {
@@ -534,6 +551,36 @@ impl<'a> ReadOptions<'a> {
             }
         });
         refused.map_or(Ok(true), |error| Err((Operation::Filter, error)))
+    }
+}
+
+/// A folder with names that are not in the range of its listing.
+struct FolderEdge<'a> {
+    range: &'a NameRange,
+    encode: bool,
+    /// The folder's sort key.
+    lead: Vec<u8>,
+    /// It is an entry itself if it has no names, whatever the range.
+    counts_names: bool,
+}
+
+impl<'a> FolderEdge<'a> {
+    /// Returns `None` for a folder that is in the range as a whole.
+    fn of(query: &'a LocalQuery, prefix: &[u8]) -> Option<FolderEdge<'a>> {
+        let LocalQuery { range, encode, .. } = query;
+        let lead = key_of(prefix, *encode);
+        if range.holds_folder(&lead) {
+            return None;
+        }
+        let counts_names = query.dirs == Dirs::Empty && range.contains(&lead);
+        Some(FolderEdge { range, encode: *encode, lead: lead.into_owned(), counts_names })
+    }
+
+    /// Returns whether a name of the folder matters to the range: a folder by what may be below it; another entry also
+    /// if only names below it are in the range, since its problems protect those of the other side.
+    fn wants(&self, name: &CStr, is_dir: bool) -> bool {
+        let key = [&*self.lead, &key_of(name.to_bytes(), self.encode)].concat();
+        self.range.meets_folder(&key) || !is_dir && self.range.contains(&key)
     }
 }
 

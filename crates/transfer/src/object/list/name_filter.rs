@@ -407,7 +407,7 @@ fn character_len(bytes: &[u8]) -> usize {
 const PARALLEL: usize = 32;
 
 /// Lists everything below a root. `store` is the one of a root in S3, `narrowed` a further common prefix of its names;
-/// `query` is for a folder.
+/// `query` is for a folder, and its range for both.
 pub fn below(
     root: &Root,
     store: Option<&Arc<S3Session>>,
@@ -416,7 +416,12 @@ pub fn below(
 ) -> Listing {
     match (root, store) {
         (Root::Store { bucket, prefix }, Some(store)) => {
-            let query = StoreQuery { prefix: prefix.clone(), narrowed, ..StoreQuery::default() };
+            let (prefix, range) = (prefix.clone(), query.range);
+            let mut query = StoreQuery { prefix, narrowed, range, ..StoreQuery::default() };
+            if !query.range.is_all() {
+                // Others list the other ranges meanwhile; guesses where further pages begin would be requests in vain.
+                query.parallel = 1;
+            }
             store::store(store, bucket, query)
         }
         (Root::Local { dir, shown }, _) => local::local(Arc::clone(dir), shown, query),

@@ -41,6 +41,7 @@ fn panicked(plan: impl FnOnce(&ObjectEngine<'_>) + Send + 'static) -> bool {
             journal: Journal::of_user(),
             ledger: Arc::default(),
             folded: Arc::default(),
+            manifests: Arc::default(),
             umask: 0,
         };
         let ended = catch_unwind(AssertUnwindSafe(|| run(setup, plan)));
@@ -96,6 +97,7 @@ fn memory_that_holds_no_part_is_refused_by_name() {
             journal: Journal::of_user(),
             ledger: Arc::default(),
             folded: Arc::default(),
+            manifests: Arc::default(),
             umask: 0,
         };
         run(setup, |_| {}).err().map(|fatal| (fatal.code, fatal.message))

@@ -131,6 +131,7 @@ fn ran(
         journal: Journal::of_user(),
         ledger: Arc::default(),
         folded: Arc::default(),
+        manifests: Arc::default(),
         umask: 0,
     };
     let (totals, fatal) = run(setup, |engine| plan(engine, &controls.gate)).unwrap();

@@ -1,0 +1,208 @@
+//! The last word on a run whose names were cut into ranges: an ordinary run of the ranges in which the look at both ends
+//! found something left, and the removal of candidates for deletion, each after another look at both ends. One process
+//! does this, the only one that removes anything.
+
+use crate::claims::KnownResults;
+use crate::folder::{RunError, RunFolder};
+use crate::heartbeat::{self, Heartbeat, WorkerState};
+use crate::known::PreviousRun;
+use crate::plan::{ClusterPlan, Phase};
+use crate::ranges::{KnownRanges, RangePart, parts_folder, read_parts};
+use crate::shard::{self, ShardEntry, ShardError};
+use crate::worker::{ProblemCounts, WorkerSetup, count_problems, work};
+use hakobu_core::control::Control;
+use hakobu_core::error::Fatal;
+use hakobu_core::event::{Event, Listener};
+use hakobu_core::meter::Meter;
+use hakobu_transfer::policy::Delete;
+use hakobu_transfer::run::{Candidate, Outcome, Spec, remove_candidates, transfer};
+use parking_lot::{Condvar, Mutex};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A run to finish.
+#[derive(Clone)]
+pub struct CollectSetup<'a> {
+    pub folder: &'a dyn RunFolder,
+    pub plan: &'a ClusterPlan,
+    /// The transfer as the plan's command line has it.
+    pub spec: &'a Spec,
+    pub control: &'a Control,
+    pub listener: &'a dyn Listener,
+    /// What an earlier run of the same ends knows of objects.
+    pub previous: Option<&'a PreviousRun>,
+    /// A worker whose counter stands still for so long counts as gone.
+    pub stale: Duration,
+}
+
+/// Calls `collect`, and gives signs of life meanwhile, so that others see that the run is collected, and how far.
+/// `collect` gets the listener to use.
+pub fn with_beats<R>(setup: &CollectSetup<'_>, collect: impl FnOnce(&dyn Listener) -> R) -> R {
+    let began = Instant::now();
+    let log = MeterLog { listener: setup.listener, meters: Mutex::default() };
+    let over = Mutex::new(false);
+    let wakes = Condvar::new();
+    let beat = Heartbeat { collects: true, ..Heartbeat::first(setup.stale) };
+    let write = |counter: u64, state: WorkerState| {
+        let (bytes, entries) = log.counts();
+        let up_s = began.elapsed().as_secs_f64();
+        let bytes_per_s = bytes as f64 / up_s.max(1.0);
+        let beat = Heartbeat { counter, state, bytes, entries, bytes_per_s, up_s, ..beat.clone() };
+        // It only informs: without it the run is collected all the same.
+        drop(heartbeat::write(setup.folder, &beat));
+    };
+    thread::scope(|scope| {
+        let beats = thread::Builder::new().name("beats".into()).spawn_scoped(scope, || {
+            let mut over = over.lock();
+            for counter in 1.. {
+                if *over {
+                    return write(counter, WorkerState::Ended);
+                }
+                write(counter, WorkerState::Working);
+                wakes.wait_for(&mut over, heartbeat::interval(setup.stale));
+            }
+        });
+        let collected = collect(&log);
+        *over.lock() = true;
+        wakes.notify_all();
+        drop(beats.map(|beats| beats.join()));
+        collected
+    })
+}
+
+/// Passes events on, and keeps the meters of all transfers.
+struct MeterLog<'a> {
+    listener: &'a dyn Listener,
+    meters: Mutex<Vec<Arc<Meter>>>,
+}
+
+impl MeterLog<'_> {
+    /// Bytes and entries of all transfers so far.
+    fn counts(&self) -> (u64, u64) {
+        let meters = self.meters.lock();
+        let counts = meters.iter().map(|meter| meter.counts());
+        counts.fold((0, 0), |(bytes, items), one| (bytes + one.bytes, items + one.items))
+    }
+}
+
+impl Listener for MeterLog<'_> {
+    fn event(&self, event: Event<'_>) {
+        if let Event::Begins(meter) = &event {
+            self.meters.lock().push(Arc::clone(meter));
+        }
+        self.listener.event(event);
+    }
+}
+
+/// Code of failures of the run folder, and of stores.
+const IO: u8 = 11;
+
+/// Finishes a run with ranges. Ranges that no worker has looked at are looked at here. The outcome is that of an ordinary
+/// transfer; problems of the look are counted in it.
+///
+/// # Errors
+/// Those of a transfer as a whole, and of the run folder.
+pub fn finish_ranges(setup: &CollectSetup<'_>) -> Result<(Outcome, ProblemCounts), Fatal> {
+    let CollectSetup { folder, plan, spec, control, .. } = *setup;
+    let began = Instant::now();
+    let failed = |error: RunError| Fatal::new(IO, error.message);
+    let phase = Phase::begin_look(folder).map_err(failed)?;
+    let looked = work(&WorkerSetup {
+        folder,
+        plan,
+        spec: spec.clone(),
+        control,
+        listener: setup.listener,
+        stale: setup.stale,
+        workers: 1,
+        phase: phase.clone(),
+        previous: setup.previous,
+        last_word: true,
+    });
+    if control.is_stopped() {
+        return Ok((stopped(began), ProblemCounts::new()));
+    }
+    looked.map_err(failed)?;
+    let mut known = KnownRanges::new(parts_folder(&phase));
+    known.update(folder).map_err(failed)?;
+    let (parts, damaged) = read_parts(folder, &known.files()).map_err(failed)?;
+    if damaged > 0 || known.ended() != plan.ranges() as usize {
+        // The next collect begins another look.
+        Phase::forget_look(folder).map_err(failed)?;
+        let shown = folder.shown();
+        return Err(Fatal::new(
+            IO,
+            format!("the look at both ends in {shown} is damaged\nhint: collect again"),
+        ));
+    }
+    let mut sum = Outcome::default();
+    let mut problems = ProblemCounts::new();
+    for end in parts.iter().filter_map(|part| part.end.as_ref()) {
+        sum.totals.failed += end.failed;
+        sum.totals.vanished += end.vanished;
+        for (what, count, first) in &end.problems {
+            count_problems(&mut problems, what, *count, || first.clone());
+        }
+    }
+    let deletes_first = spec.policy.delete == Delete::Before;
+    if deletes_first {
+        remove(setup, &parts, &mut sum)?;
+    }
+    let left: BTreeSet<u32> =
+        parts.iter().filter(|part| !part.shards.is_empty()).map(|part| part.range).collect();
+    for range in left {
+        if sum.fatal.is_some() || control.is_stopped() {
+            break;
+        }
+        // An ordinary run of the range, as its entries are now: it does what single names cannot, such as objects that
+        // stand for directories.
+        let mut spec = Spec { range: plan.range(range), ..spec.clone() };
+        spec.policy.delete = Delete::No;
+        sum = sum.merged(transfer(&spec, control, setup.listener)?);
+    }
+    if !deletes_first {
+        remove(setup, &parts, &mut sum)?;
+    }
+    sum.took = began.elapsed();
+    sum.stopped = control.is_stopped() && sum.fatal.is_none();
+    if !sum.stopped {
+        Phase::forget_look(folder).map_err(failed)?;
+    }
+    Ok((sum, problems))
+}
+
+fn stopped(began: Instant) -> Outcome {
+    Outcome { took: began.elapsed(), stopped: true, ..Outcome::default() }
+}
+
+/// Removes candidates for deletion, each after another look at both ends.
+fn remove(setup: &CollectSetup<'_>, parts: &[RangePart], sum: &mut Outcome) -> Result<(), Fatal> {
+    if sum.fatal.is_some() || setup.control.is_stopped() || setup.spec.policy.delete == Delete::No {
+        return Ok(());
+    }
+    let mut failure = None;
+    let files = parts.iter().flat_map(|part| &part.removals);
+    let candidates = files.flat_map(|file| match shard::read_file(setup.folder, file) {
+        Ok(entries) => entries,
+        Err(ShardError::Folder(RunError { message, .. }) | ShardError::Damaged(message)) => {
+            failure.get_or_insert(message);
+            Vec::new()
+        }
+    });
+    let candidate = |entry: ShardEntry| {
+        let ShardEntry { kind, size, mtime, name, .. } = entry;
+        Candidate { name, kind, size, mtime, etag: "".into() }
+    };
+    let removed =
+        remove_candidates(setup.spec, candidates.map(candidate), setup.control, setup.listener)?;
+    *sum = std::mem::take(sum).merged(removed);
+    match failure {
+        Some(why) => Err(Fatal::new(
+            IO,
+            format!("cannot read candidates for deletion: {why}\nhint: collect again"),
+        )),
+        None => Ok(()),
+    }
+}
