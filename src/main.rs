@@ -90,7 +90,7 @@ fn run_line(arguments: Vec<OsString>) -> (String, ExitCode) {
                 output::text(&overview::screen());
                 exit::OK.into()
             }
-            ("--help" | "-h" | "help", Some(topic)) => help(topic),
+            ("--help" | "-h" | "help", Some(_)) => help(&line.arguments),
             _ => run_command(line),
         },
         Err(message) => {
@@ -383,11 +383,17 @@ fn with_language(command: &Command, mut arguments: Vec<OsString>, code: &str) ->
     arguments
 }
 
-/// Runs `hakobu help COMMAND`, `hakobu help TOPIC`.
-fn help(topic: &OsStr) -> ExitCode {
-    let name = topic.to_string_lossy();
+/// Runs `hakobu help COMMAND [SUBCOMMAND]`, `hakobu help TOPIC`.
+fn help(words: &[OsString]) -> ExitCode {
+    let (name, rest) = words
+        .split_first()
+        .map_or(("".into(), words), |(name, rest)| (name.to_string_lossy(), rest));
     match find(&name) {
-        Some(command) => (command.run)(vec!["--help".into()]),
+        Some(command) => {
+            let part =
+                rest.iter().find(|word| (command.parts)().iter().any(|part| part.name == **word));
+            (command.run)(part.cloned().into_iter().chain(["--help".into()]).collect())
+        }
         None if topics::show(&name) => exit::OK.into(),
         None => unknown(&name),
     }

@@ -12,8 +12,8 @@ use super::session::stop_on_signals;
 use super::sync::read;
 use super::tool::{end_with, refuse};
 use crate::cli::{
-    Block, Group, HelpLength, Opt, Part, Refused, Syntax, Table, Typed, flag, parts, push, put,
-    titled, value,
+    Block, Group, HelpLength, Opt, OptArg, Part, Refused, Row, Syntax, Table, flag, parts, push,
+    put, titled, value,
 };
 use crate::show::{Show, ShowOptions, output};
 use crate::{exit, limits, objects};
@@ -73,8 +73,9 @@ pub static TABLE: Table<ClusterArgs> = Table {
             s3://BUCKET/PREFIX.\n\
             Exit codes: plan and collect as sync; work 0 nothing left, 75 try again, 65 no \
             attempt can succeed; collect 75 if workers are still running, or none could open \
-            the run; status and submit 0, 1 and 2.",
-    options: &[&PLANNED, &WORKED, &WATCHED, &ENGINES, &objects::STORE],
+            the run; status and submit 0, 1 and 2.\n\
+            hakobu cluster SUBCOMMAND --help tells more of each.",
+    options: &[&PLANNED, &WORKED, &COLLECTED, &WATCHED, &ENGINES, &objects::STORE],
     unbuilt: &[objects::UNBUILT],
     abbreviates: false,
 };
@@ -236,39 +237,39 @@ pub static PLANNED: Group<ClusterArgs> = titled("Many machines").with(&[
     .sets(|asked, on| asked.verify = on),
 ]);
 
-const WORKED: &[Opt<ClusterArgs>] = &[
-    value(
-        "stale-after",
-        None,
-        "TIME",
-        "time without a heartbeat after which a worker counts as gone (30s)",
-    )
-    .reads(|asked, given| {
-        let stale = given.duration("h", "30s or 2m")?;
-        if stale < Duration::from_secs(2) {
-            return Err(given.refuse("too short (at least 2s)"));
-        }
-        put(&mut asked.stale, Some(stale))
-    }),
-    flag("wait", None, "collect: wait until all workers have ended")
-        .sets(|asked, on| asked.wait = on),
-    flag("alone", None, "collect: transfer everything here, although no worker could open the run")
+const WORKED: &[Opt<ClusterArgs>] = &[value(
+    "stale-after",
+    None,
+    "TIME",
+    "time without a heartbeat after which a worker counts as gone (30s)",
+)
+.reads(|asked, given| {
+    let stale = given.duration("h", "30s or 2m")?;
+    if stale < Duration::from_secs(2) {
+        return Err(given.refuse("too short (at least 2s)"));
+    }
+    put(&mut asked.stale, Some(stale))
+})];
+
+static COLLECTED: Group<ClusterArgs> = titled("Options of collect").with(&[
+    flag("wait", None, "wait until all workers have ended").sets(|asked, on| asked.wait = on),
+    flag("alone", None, "transfer everything here, although no worker could open the run")
         .sets(|asked, on| asked.alone = on),
-];
+]);
 
 static WATCHED: Group<ClusterArgs> = titled("Output").with(&[
-    flag("json", None, "status: JSON, one object").sets(|asked, on| asked.json = on),
-    flag("once", None, "status: show it once, also on a terminal")
+    flag("json", None, "JSON, one object (status, collect)").sets(|asked, on| asked.json = on),
+    flag("once", None, "show it once, also on a terminal (status)")
         .sets(|asked, on| asked.once = on),
     value(
         "lang",
         None,
         "LANG",
-        "status: language of the bottlenecks: en (default, or $HAKOBU_LANG) or ja",
+        "language of the bottlenecks: en (default, or $HAKOBU_LANG) or ja (status)",
     )
     .words(limits::LANGUAGES)
     .reads(|asked, given| put(&mut asked.language, limits::parse_language(given)?)),
-    value("textfile", None, "FILE", "status: write it for Prometheus' node exporter, too")
+    value("textfile", None, "FILE", "write it for Prometheus' node exporter, too (status)")
         .reads(|asked, given| put(&mut asked.textfile, Some(given.value.clone()))),
 ]);
 
@@ -311,14 +312,117 @@ fn count(asked: &mut ClusterArgs, engine: Engine, nodes: u64) -> Result<(), Stri
     Ok(())
 }
 
-/// Options of each subcommand; those of the store of the run folder go with all.
-static OWN: [(&str, &[&str]); 4] = [
-    ("work", &["workers", "stale-after", "verify"]),
-    ("status", &["json", "once", "textfile"]),
-    ("collect", &["stale-after", "wait", "alone", "json", "verify"]),
-    (
-        "submit",
-        &[
+/// Options of a subcommand: those of [`TABLE`] with these names.
+struct Only(&'static [&'static str]);
+
+impl Block<ClusterArgs> for Only {
+    fn rows(&self) -> Vec<(&'static str, &'static Row)> {
+        let mut rows: Vec<_> = TABLE.options.iter().flat_map(|block| block.rows()).collect();
+        rows.retain(|(_, row)| self.0.contains(&row.name));
+        rows
+    }
+
+    fn set(&self, args: &mut ClusterArgs, given: &OptArg) -> Option<Result<(), String>> {
+        let own = self.0.contains(&given.name);
+        own.then(|| TABLE.options.iter().find_map(|block| block.set(args, given))).flatten()
+    }
+}
+
+/// The help of `plan`; its command line is that of `sync`.
+static PLAN: Table<ClusterArgs> = Table {
+    command: "cluster plan",
+    about: "Plan a transfer for many machines",
+    description: "Writes the work of a transfer into RUN. Where an end is in S3, it cuts the names \
+            into ranges, which the workers list; otherwise it lists both sides itself.",
+    usage: "hakobu cluster plan --run RUN [SYNC OPTIONS] SRC... DST",
+    examples: &[(
+        "hakobu cluster plan -a --run r src/ /mnt/new/",
+        "Plan a transfer; the run folder is r.",
+    )],
+    common: &["run", "workers", "shard-size", "inventory", "target-inventory", "previous-run"],
+    after: "All options of sync are valid, too: hakobu sync --help. Options that cannot be kept on many \
+            machines are refused.\n\
+            Exit codes: those of sync.",
+    options: &[&PLANNED],
+    unbuilt: &[],
+    abbreviates: false,
+};
+
+static WORK: Table<ClusterArgs> = Table {
+    command: "cluster work",
+    about: "Do parts of a planned transfer until nothing is left",
+    description: "One worker. Start one on each machine, at any time and in any number: they divide \
+            the work through RUN. A worker that is killed loses nothing; others do its part.",
+    usage: "hakobu cluster work [OPTIONS] RUN",
+    examples: &[
+        ("hakobu cluster work r", "Do what is left, together with other workers."),
+        (
+            "hakobu cluster work --verify r",
+            "Compare what was transferred, as collect --verify asks.",
+        ),
+    ],
+    common: &[],
+    after: "Exit codes: 0 nothing is left, 75 try again, 65 no attempt can succeed.",
+    options: &[&Only(&["workers", "stale-after", "verify"]), &objects::STORE],
+    unbuilt: &[objects::UNBUILT],
+    abbreviates: false,
+};
+
+static STATUS: Table<ClusterArgs> = Table {
+    command: "cluster status",
+    about: "Show how far the workers are",
+    description: "Progress, rate and time left, each worker with what it waits for, lost workers, and \
+            what limits the run. On a terminal it is shown until the run ends.",
+    usage: "hakobu cluster status [OPTIONS] RUN",
+    examples: &[
+        ("hakobu cluster status r", "Show it until the run ends."),
+        (
+            "hakobu cluster status --once --textfile hakobu.prom r",
+            "Show it once, and write it for Prometheus' node exporter.",
+        ),
+    ],
+    common: &[],
+    after: "Exit codes: 0, 1 the run folder cannot be read or the file not written, 2 usage.",
+    options: &[&Only(&["json", "once", "lang", "textfile"]), &objects::STORE],
+    unbuilt: &[objects::UNBUILT],
+    abbreviates: false,
+};
+
+static COLLECT: Table<ClusterArgs> = Table {
+    command: "cluster collect",
+    about: "Finish a transfer that workers have done",
+    description: "Does what no worker did, removes what --delete asks for after another look at both \
+            ends, sets times of directories, and reports the result. It can be interrupted and \
+            repeated.",
+    usage: "hakobu cluster collect [OPTIONS] RUN",
+    examples: &[
+        ("hakobu cluster collect --wait r", "Finish as soon as all workers have ended."),
+        ("hakobu cluster collect --verify r", "Compare all transferred entries afterwards."),
+    ],
+    common: &[],
+    after: "Exit codes: those of sync, and 75 if workers are still running, or none could open the run.",
+    options: &[&Only(&["wait", "alone", "verify", "stale-after", "json"]), &objects::STORE],
+    unbuilt: &[objects::UNBUILT],
+    abbreviates: false,
+};
+
+static SUBMIT: Table<ClusterArgs> = Table {
+    command: "cluster submit",
+    about: "Give a planned transfer to Slurm, Ray, Kubernetes, ssh, or processes of this machine",
+    description: "Starts workers, and collect after them. The options of the store of RUN reach all of \
+            them. What follows -- goes to the engine as it is.",
+    usage: "hakobu cluster submit ENGINE [OPTIONS] RUN [-- ENGINE'S OPTIONS]",
+    examples: &[
+        ("hakobu cluster submit --local 4 r", "Four workers on this machine."),
+        (
+            "hakobu cluster submit --slurm --nodes 8 -n r -- --partition=io --time=2:00:00",
+            "Print what would be submitted for eight nodes.",
+        ),
+    ],
+    common: &[],
+    after: "Exit codes: 0 submitted, 1 the engine refused it, 2 usage.",
+    options: &[
+        &Only(&[
             "local",
             "slurm",
             "ray",
@@ -331,69 +435,61 @@ static OWN: [(&str, &[&str]); 4] = [
             "pod-template",
             "stale-after",
             "verify",
-        ],
-    ),
-];
+        ]),
+        &objects::STORE,
+    ],
+    unbuilt: &[objects::UNBUILT],
+    abbreviates: false,
+};
 
 /// The subcommands, for completions.
 pub static PARTS: &[Part] = &[
     Part::new("plan", "list both sides and write the work into RUN").of(&super::sync::TABLE),
-    Part::new("work", "do parts of the work").with(|name| is_option("work", name)),
-    Part::new("status", "show how far the workers are").with(|name| is_option("status", name)),
-    Part::new("collect", "finish the transfer").with(|name| is_option("collect", name)),
-    Part::new("submit", "hand a run to an engine").with(|name| is_option("submit", name)),
+    Part::new("work", "do parts of the work").of(&WORK),
+    Part::new("status", "show how far the workers are").of(&STATUS),
+    Part::new("collect", "finish the transfer").of(&COLLECT),
+    Part::new("submit", "hand a run to an engine").of(&SUBMIT),
 ];
-
-/// Whether a subcommand other than `plan` has an option.
-fn is_option(verb: &str, name: &str) -> bool {
-    let own = OWN.iter().find(|(other, _)| *other == verb);
-    let store = Block::<objects::ObjectArgs>::rows(&objects::STORE);
-    own.is_some_and(|(_, own)| own.contains(&name)) || store.iter().any(|(_, row)| row.name == name)
-}
-
-/// An option that is none of a subcommand.
-pub(super) fn misplaced(verb: &str, typed: &Typed) -> Option<&'static str> {
-    let own = OWN.iter().find(|(name, _)| *name == verb).map_or(&[][..], |(_, own)| *own);
-    let others = typed.options.iter().filter(|given| !objects::STORE.has(given));
-    others.map(|given| given.name).find(|name| !own.contains(name))
-}
 
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
     let (verb, rest) =
         arguments.split_first().map_or((None, &[][..]), |(v, rest)| (v.to_str(), rest));
     // An error is the exit code of an early end, whose message was printed.
-    let subcommand: fn(&[OsString]) -> Result<u8, u8> = match verb.unwrap_or_default() {
-        "plan" => plan::run,
-        "work" => run_work,
-        "status" => status::run,
-        "collect" => collect::run,
-        "submit" => submit::run,
-        "--help" => help,
-        "-h" => short_help,
+    let (subcommand, table): (fn(&[OsString]) -> Result<u8, u8>, _) = match verb.unwrap_or_default()
+    {
+        "plan" => (plan::run, &PLAN),
+        "work" => (run_work, &WORK),
+        "status" => (status::run, &STATUS),
+        "collect" => (collect::run, &COLLECT),
+        "submit" => (submit::run, &SUBMIT),
+        "--help" => return help(&TABLE, HelpLength::Whole),
+        "-h" => return help(&TABLE, HelpLength::Short),
         _ => {
             let message = "missing subcommand: plan, work, status, collect or submit\nhint: hakobu cluster --help describes them";
             return end_with(exit::USAGE, message).into();
         }
     };
-    let asks_help = rest.iter().any(|word| word == "--help");
-    let done = if asks_help { help(rest) } else { subcommand(rest) };
-    done.unwrap_or_else(|code| code).into()
+    // What follows `--` is another program's.
+    let own = || rest.iter().take_while(|word| *word != "--");
+    if own().any(|word| word == "--help") {
+        return help(table, HelpLength::Whole);
+    }
+    // In sync's options -h is --human-readable beside others.
+    if own().any(|word| word == "-h") && (rest.len() == 1 || verb != Some("plan")) {
+        return help(table, HelpLength::Short);
+    }
+    subcommand(rest).unwrap_or_else(|code| code).into()
 }
 
-fn help(_: &[OsString]) -> Result<u8, u8> {
-    output::text(&TABLE.help(HelpLength::Whole));
-    Ok(exit::OK)
-}
-
-fn short_help(_: &[OsString]) -> Result<u8, u8> {
-    output::text(&TABLE.help(HelpLength::Short));
-    Ok(exit::OK)
+fn help(table: &Table<ClusterArgs>, length: HelpLength) -> ExitCode {
+    output::text(&table.help(length));
+    exit::OK.into()
 }
 
 /// Runs `cluster work`: one worker.
 fn run_work(arguments: &[OsString]) -> Result<u8, u8> {
-    let RunArguments { args, run, .. } = parse_run("work", arguments, NEVER)?;
+    let RunArguments { args, run, .. } = parse_run(&WORK, arguments, NEVER)?;
     let folder = folder::open(&run, &args.settings(), false).map_err(report_error)?;
     let opened = open_ends(Arc::clone(&folder), &run, &args.settings());
     let opened = opened.map_err(|why| {
@@ -502,20 +598,22 @@ pub struct RunArguments {
 
 /// Reads the command line of a subcommand that takes a run folder; the error is an exit code, with its message already
 /// told.
-pub fn parse_run(verb: &str, arguments: &[OsString], usage_code: u8) -> Result<RunArguments, u8> {
-    let typed = TABLE.parse(arguments).map_err(|refused| refuse(refused, usage_code))?;
+fn parse_run(
+    table: &Table<ClusterArgs>,
+    arguments: &[OsString],
+    usage_code: u8,
+) -> Result<RunArguments, u8> {
+    let typed = table.parse(arguments).map_err(|refused| refuse(refused, usage_code))?;
     let usage = |message: String| end_with(usage_code, &message);
-    if let Some(other) = misplaced(verb, &typed) {
-        return Err(usage(format!("--{other} is not an option of cluster {verb}")));
-    }
-    let args = TABLE.read(&typed, ClusterArgs::default()).map_err(usage)?;
+    let args = table.read(&typed, ClusterArgs::default()).map_err(usage)?;
     let mut paths = typed.paths.into_iter();
+    let command = table.command;
     let Some(run) = paths.next() else {
-        return Err(usage(format!("missing run folder: hakobu cluster {verb} RUN")));
+        return Err(usage(format!("missing run folder: hakobu {command} RUN")));
     };
     let rest: Vec<OsString> = paths.collect();
-    if verb != "submit" && !rest.is_empty() {
-        return Err(usage(format!("cluster {verb} takes one run folder")));
+    if command != SUBMIT.command && !rest.is_empty() {
+        return Err(usage(format!("{command} takes one run folder")));
     }
     Ok(RunArguments { args, run: absolute(&run), rest })
 }

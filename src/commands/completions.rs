@@ -152,6 +152,7 @@ fn text(shell: Shell) -> Vec<u8> {
         Shell::Bash => adjusted_bash(&text),
         // With two colons `_arguments` takes all that follows the first operand for operands.
         Shell::Zsh => text.replace("'*::PATHS:", "'*:PATHS:"),
+        Shell::Fish => adjusted_fish(&text),
         _ => text.into_owned(),
     }
     .into_bytes()
@@ -173,6 +174,23 @@ fn with_parts(table: &clap::Command, parts: impl Iterator<Item = clap::Command>)
         .version("-")
         .args(options)
         .subcommands(parts)
+}
+
+/// Mends what the generator writes for fish: a command that is also the name of one of its own operands (`man man`) would
+/// count as an operand that is already there.
+fn adjusted_fish(text: &str) -> String {
+    let mut text = text.to_owned();
+    for command in COMMANDS {
+        let using = format!("__fish_hakobu_using_subcommand {}; and not ", command.name);
+        let Some(at) = text.find(&using) else { continue };
+        let Some((seen, _)) = text.get(at..).and_then(|rest| rest.split_once('"')) else {
+            continue;
+        };
+        let others = seen.replace(&format!(" {} ", command.name), " ");
+        // The name behind `using` has a semicolon and stays.
+        text = text.replace(&seen.to_owned(), &others);
+    }
+    text
 }
 
 /// Mends what the generator writes for bash: the value of `--NAME=VALUE` is completed as that of `--NAME VALUE`, and

@@ -25,6 +25,7 @@ const TOPICS: &[Topic] = topics! {
     "remote" = "remote",
     "cluster-guide" = "cluster",
     "scale" = "scale",
+    "manifest" = "manifest",
     "differences" = "differences",
     "compatibility" = "compatibility",
     #[cfg(feature = "lab")]

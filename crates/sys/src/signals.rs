@@ -11,6 +11,10 @@ use std::time::Duration;
 /// Time after the first signal in which SIGTERM and SIGHUP repeat it.
 pub const SAME_REQUEST: Duration = Duration::from_secs(5);
 
+/// Time after the first SIGINT in which another one is the same request: timeout(1) sends one to the process and one to its
+/// group. Nobody types that fast.
+const SAME_MOMENT: Duration = Duration::from_millis(200);
+
 /// What a signal means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SignalAnswer {
@@ -25,18 +29,19 @@ enum SignalAnswer {
 struct Earlier {
     /// Time since the first signal of any kind.
     first: Option<Duration>,
-    /// A SIGINT came.
-    is_interrupted: bool,
+    /// Time since the first SIGINT.
+    interrupted: Option<Duration>,
     /// The run was asked to end, by a signal or otherwise.
     is_stopped: bool,
 }
 
-/// Returns what a signal means. SIGINT is typed by a person: the second one ends the process, as does one in a run that
-/// ends already for another reason than a signal.
+/// Returns what a signal means. SIGINT is typed by a person: a second one, not of the same moment, ends the process, as does
+/// one in a run that ends already for another reason than a signal.
 fn answer(signal: i32, earlier: Earlier) -> SignalAnswer {
     let is_late = earlier.first.is_some_and(|first| first >= SAME_REQUEST);
     let stops_otherwise = earlier.is_stopped && earlier.first.is_none();
-    let is_repeated = earlier.is_interrupted || stops_otherwise;
+    let is_repeated = earlier.interrupted.is_some_and(|first| first >= SAME_MOMENT);
+    let is_repeated = is_repeated || stops_otherwise;
     match signal {
         libc::SIGINT if is_repeated || is_late => SignalAnswer::AtOnce,
         _ if is_late => SignalAnswer::AtOnce,
@@ -44,8 +49,8 @@ fn answer(signal: i32, earlier: Earlier) -> SignalAnswer {
     }
 }
 
-/// Makes a signal set `flag`, which asks a run to end cleanly. A second SIGINT ends the process with the exit code
-/// `at_once`, and so does any signal 5 s after the first one; until then SIGTERM and SIGHUP may come as often as they
+/// Makes a signal set `flag`, which asks a run to end cleanly. A second SIGINT, 200 ms or more after the first
+/// one, ends the process with the exit code `at_once`, and so does any signal 5 s after the first one; until then SIGTERM and SIGHUP may come as often as they
 /// like. `state` is shared by the signals of one run.
 ///
 /// # Errors
@@ -60,11 +65,13 @@ pub fn end_by(
     let handle = move || {
         let now = now_ns().max(1);
         // Another thread may handle a signal at the same moment: one of the two is the first.
-        let first = state.first_ns.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
-        let is_interrupt = signal == libc::SIGINT;
+        let since = |first_ns: &AtomicU64| {
+            let first = first_ns.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
+            first.err().map(|first| Duration::from_nanos(now.saturating_sub(first)))
+        };
         let earlier = Earlier {
-            first: first.err().map(|first| Duration::from_nanos(now.saturating_sub(first))),
-            is_interrupted: is_interrupt && state.is_interrupted.swap(true, Ordering::Relaxed),
+            first: since(&state.first_ns),
+            interrupted: (signal == libc::SIGINT).then(|| since(&state.interrupted_ns)).flatten(),
             is_stopped: flag.load(Ordering::Relaxed),
         };
         match answer(signal, earlier) {
@@ -83,7 +90,8 @@ pub fn end_by(
 pub struct EndState {
     /// Monotonic time of the first one; 0: none came.
     first_ns: AtomicU64,
-    is_interrupted: AtomicBool,
+    /// Of the first SIGINT.
+    interrupted_ns: AtomicU64,
 }
 
 #[cfg(test)]
@@ -94,9 +102,9 @@ mod tests {
 
     #[test]
     fn one_request_may_come_as_many_signals() {
-        let after = |ms, is_interrupted| Earlier {
+        let after = |ms, is_interrupted: bool| Earlier {
             first: Some(Duration::from_millis(ms)),
-            is_interrupted,
+            interrupted: is_interrupted.then(|| Duration::from_millis(ms)),
             is_stopped: true,
         };
         let none = Earlier::default();
@@ -112,7 +120,10 @@ mod tests {
             // A script's trap passes Ctrl-C on as SIGTERM, before or after the terminal's own signal.
             (SIGTERM, after(10, true), Stop),
             (SIGINT, after(10, false), Stop),
-            (SIGINT, after(10, true), AtOnce),
+            // timeout(1) sends it to the process and to its group.
+            (SIGINT, after(10, true), Stop),
+            (SIGINT, after(199, true), Stop),
+            (SIGINT, after(200, true), AtOnce),
             (SIGINT, after(5000, false), AtOnce),
             // The time limit was reached.
             (SIGTERM, Earlier { is_stopped: true, ..none }, Stop),

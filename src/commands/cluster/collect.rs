@@ -2,8 +2,8 @@
 //! verification by workers, and by collect itself where none takes part; and the report of the run.
 
 use super::{
-    AGAIN, OpenRun, RunArguments, WorkerJob, attendance, open_run, parse_run, report_error,
-    run_worker,
+    AGAIN, COLLECT, OpenRun, RunArguments, WorkerJob, attendance, open_run, parse_run,
+    report_error, run_worker,
 };
 use crate::commands::session::{Session, outcome_of_fatal};
 use crate::commands::tool::end_with;
@@ -48,7 +48,7 @@ pub struct CollectOptions {
 
 /// Runs the subcommand.
 pub fn run(arguments: &[OsString]) -> Result<u8, u8> {
-    let RunArguments { args, run, .. } = parse_run("collect", arguments, exit::SYNC_USAGE)?;
+    let RunArguments { args, run, .. } = parse_run(&COLLECT, arguments, exit::SYNC_USAGE)?;
     let how = CollectOptions {
         stale: args.stale(),
         waits: args.wait,

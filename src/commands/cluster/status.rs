@@ -1,7 +1,7 @@
 //! `hakobu cluster status`: one screen, live where it is a terminal.
 
 use super::collect::{RunProblem, problems};
-use super::{RunArguments, VERSION, parse_run, report_error};
+use super::{RunArguments, STATUS, VERSION, parse_run, report_error};
 use crate::commands::tool::end_with;
 use crate::exit;
 use crate::number::{Digits, things};
@@ -29,7 +29,7 @@ const REFRESH: Duration = Duration::from_secs(2);
 
 /// Runs the subcommand.
 pub fn run(arguments: &[OsString]) -> Result<u8, u8> {
-    let RunArguments { args, run, .. } = parse_run("status", arguments, exit::USAGE)?;
+    let RunArguments { args, run, .. } = parse_run(&STATUS, arguments, exit::USAGE)?;
     let failed = |why: RunError| {
         report_error(why);
         exit::FAILURE

@@ -3,8 +3,8 @@
 use super::collect::{self, CollectOptions};
 use super::kubernetes::Manifests;
 use super::{
-    ClusterArgs, Engine, RunArguments, VERSION, absolute, open_run, parse_run, plan, report_error,
-    slurm,
+    ClusterArgs, Engine, RunArguments, SUBMIT, VERSION, absolute, open_run, parse_run, plan,
+    report_error, slurm,
 };
 use crate::commands::tool::end_with;
 use crate::show::{ShowOptions, output};
@@ -25,7 +25,7 @@ use std::time::Duration;
 
 /// Runs the subcommand.
 pub fn run(arguments: &[OsString]) -> Result<u8, u8> {
-    let RunArguments { args, run, rest } = parse_run("submit", arguments, exit::USAGE)?;
+    let RunArguments { args, run, rest } = parse_run(&SUBMIT, arguments, exit::USAGE)?;
     let usage = |message: &str| end_with(exit::USAGE, message);
     let engine = args.engine.clone().ok_or_else(|| {
         usage("missing engine: --local N, --slurm, --ray ADDRESS, --k8s, --parallel HOSTS")

@@ -259,15 +259,16 @@ fn an_interrupted_run_keeps_what_it_knows() {
     }
     let mut run = stage.command("sync -a -j 2 --bwlimit=200K SRC/ SPOT/").spawn().unwrap();
     std::thread::sleep(Duration::from_millis(2500));
-    // timeout(1) passes it on.
+    // timeout(1) passes it on, and sends it to its group, too.
     let pid = run.id().to_string();
     let sent = std::process::Command::new("kill").args(["-INT", &pid]).status();
     assert!(sent.unwrap().success());
-    run.wait().unwrap();
+    let status = run.wait().unwrap();
+    let kept = manifests(&stage);
     let arrived = stage.place().len();
     assert!(arrived > 10 && arrived < 200, "{arrived}");
     let count = heads(&stage, UP, 200 - arrived, arrived);
-    assert!(count < arrived, "{count} of {arrived}");
+    assert!(count < arrived, "{count} of {arrived}, {status}, {kept:?}");
 }
 
 #[test]
