@@ -1,9 +1,10 @@
-"""Measures many machines on one: what planning costs, what a run costs against one sync, how workers scale against
-a server and a file system that answer late, how even their ends are, how fast claims are, what killing workers costs.
+"""Measures many machines on one: what planning costs, what a run costs against one sync, how soon the first object of two
+long prefixes moves, how many requests a second run sends, how workers scale against a server and a file system that
+answer late, how even their ends are, how fast claims and status are, what killing workers costs.
 
     bench/cluster.sh [--rounds N] [--scale X] RESULTS [PART]...
 
-PART: plan, plan10, small, server, slowfs, even, claims, kill; all of them where none is named. RESULTS is a folder for
+PART: plan, plan10, small, first, again, server, slowfs, even, claims, status, kill; all of them where none is named. RESULTS is a folder for
 raw numbers (cluster.tsv) and the table of goals (cluster.md). HAKOBU names the program (default:
 target/release/hakobu). Needs a quiet machine, root for mounts, gcc, and 8 GB of memory (plan10). Rounds are
 interleaved; ratios are taken inside each round. `--scale 0.05` shows in some minutes that everything works."""
@@ -21,7 +22,7 @@ import time
 
 from measure import GOALS_HEAD, spread, verdict
 
-PARTS = ["plan", "plan10", "small", "server", "slowfs", "even", "claims", "kill"]
+PARTS = ["plan", "plan10", "small", "first", "again", "server", "slowfs", "even", "claims", "status", "kill"]
 OLD = 1704067200
 
 
@@ -95,9 +96,11 @@ class Cluster:
         self.timed("cluster", "plan", *words, "--run", self.run_folder)
         return json.load(open(os.path.join(self.run_folder, "plan.json")))
 
-    def results(self):
-        folder = os.path.join(self.run_folder, "done")
-        return [json.load(open(os.path.join(folder, name))) for name in os.listdir(folder)]
+    def results(self, folder=None):
+        """What the workers say of each shard, in the lines of their segments."""
+        folder = os.path.join(folder or self.run_folder, "done")
+        lines = [line for name in os.listdir(folder) for line in open(os.path.join(folder, name))]
+        return [json.loads(line) for line in lines]
 
     def forget(self, *folders):
         for folder in folders:
@@ -230,14 +233,122 @@ class Cluster:
         for count, of in shares.items():
             self.goal(f"{what}, {count} workers", f"{count} × one worker", goal, of, unit="of linear")
 
-    def part_server(self):
-        source = self.files("small", self.count(4000), 4096)
-        self.env["AWS_ENDPOINT_URL"] = self.serve("null", "--latency", "50ms")
-        # This server has every object: without -I nothing would be sent.
-        plan = ["-rqI", "-j4", "--workers=8", "--shard-size=16M", source + "/", "s3://bench/p/"]
-        self.scaled("server", "server with 50 ms", 0.93, plan, lambda: None)
+    def stop(self, server):
+        server.send_signal(signal.SIGTERM)
+        server.wait()
+        self.servers.remove(server)
+
+    def part_first(self):
+        """A server with so many keys in every bucket: the time from the beginning of plan to the first copy that a worker
+        asks for. Times count (-t) and are the same: -I makes each object one to copy."""
+        count, times = self.count(2_000_000), []
+        for number in range(self.rounds):
+            log = self.path("log")
+            self.env["AWS_ENDPOINT_URL"] = self.serve(
+                "null", "--keys", str(count), "--latency", "20ms", "--log", log)
+            server = self.servers[-1]
+            self.forget(self.run_folder)
+            begun = time.time()
+            self.timed("cluster", "plan", "-rqI", "--workers=8", "--run", self.run_folder, "s3://bench-a/", "s3://bench-b/")
+            planned = time.time() - begun
+            running = [self.start("cluster", "work", self.run_folder) for _ in range(8)]
+            first = None
+            while first is None and time.time() < begun + 600:
+                time.sleep(0.1)
+                said = subprocess.run(["grep", "-m1", "CopyObject", log], stdout=subprocess.PIPE, check=False).stdout
+                first = time.time() - begun if said.strip() else None
+            for worker in running:
+                worker.kill()
+                worker.wait()
+            self.stop(server)
+            os.unlink(log)
+            self.note("first", f"{count} keys", number, plan_s=planned, first_s=first)
+            times.append(first)
         self.env.pop("AWS_ENDPOINT_URL")
-        self.forget(source)
+        name = f"two buckets of {count:,} objects at 20 ms, 8 workers: first object after"
+        self.goal(name, "", 5, times, at_most=True, unit="s")
+
+    def part_again(self):
+        """Nothing has changed since the first run, which asked for the headers of all objects."""
+        count, counts = self.count(2_000_000), []
+        log = self.path("log")
+        self.env["AWS_ENDPOINT_URL"] = self.serve(
+            "null", "--keys", str(count), "--latency", "20ms", "--log", log)
+        for number in range(-1, 1):
+            self.run_folder = self.path(f"run{number + 1}")
+            before = sum(1 for _ in open(log))
+            begun = time.monotonic()
+            plan, _ = self.timed(
+                "cluster", "plan", "-aq", "--workers=8", "--run", self.run_folder, "s3://bench-a/", "s3://bench-b/")
+            work = self.workers(8)
+            collect, _ = self.timed("cluster", "collect", self.run_folder)
+            took = time.monotonic() - begun
+            requests = sum(1 for _ in open(log)) - before
+            self.note("again", f"{count} keys", number, requests=requests, plan_s=plan, work_s=work,
+                      collect_s=collect, seconds=took)
+            counts.append(requests)
+        self.run_folder = self.path("run")
+        self.stop(self.servers[-1])
+        self.env.pop("AWS_ENDPOINT_URL")
+        os.unlink(log)
+        name = f"two buckets of {count:,} unchanged objects, -a, second run: requests of plan, workers and collect"
+        self.goal(name, "", 10_000, counts[1:], at_most=True, unit="requests")
+
+    def part_server(self):
+        """All of a run: plan, workers with four jobs each, and collect."""
+        source = self.files("small", self.count(8400), 4096)
+        store = self.path("store")
+        os.makedirs(store + "/bench")
+        url = self.serve("s3", store, "--latency", "50ms")
+        self.env["AWS_ENDPOINT_URL"] = url
+        ratios = {2: [], 4: [], 8: []}
+        for number in range(min(3, self.rounds)):
+            took = {}
+            for count in [1, 8] if number else [1, 2, 4, 8]:
+                self.forget(self.run_folder, store + "/bench/p")
+                busy = sum(os.times()[2:4])
+                begun = time.monotonic()
+                plan, _ = self.timed("cluster", "plan", "-rq", "-j4", "--workers=8", "--run", self.run_folder,
+                                     source + "/", "s3://bench/p/")
+                work = self.workers(count)
+                collect, _ = self.timed("cluster", "collect", self.run_folder)
+                took[count] = time.monotonic() - begun
+                self.note("server", f"{count} workers", number, plan_s=plan, work_s=work, collect_s=collect,
+                          seconds=took[count], cpu_s=sum(os.times()[2:4]) - busy)
+                if count > 1:
+                    ratios[count].append(took[1] / (count * took[count]))
+        self.stop(self.servers[-1])
+        self.env.pop("AWS_ENDPOINT_URL")
+        self.forget(source, store)
+        for count, of in ratios.items():
+            goal = 0.9 if count == 8 else 0.93
+            name = f"server with 50 ms, plan, {count} workers and collect"
+            self.goal(name, f"{count} × one worker", goal, of, unit="of linear")
+
+    def part_status(self):
+        """A run with so many finished shards, its folder in S3."""
+        count, times = self.count(10_000), []
+        source = self.files("empty", count, 0)
+        store = self.path("store")
+        os.makedirs(store + "/bench")
+        self.env["AWS_ENDPOINT_URL"] = self.serve("s3", store)
+        self.run_folder = "s3://bench/run"
+        # Of so many workers, every entry is a shard.
+        words = ["-aq", "--shard-size=1", "--workers=1000000", source + "/", self.dst]
+        self.timed("cluster", "plan", *words, "--run", self.run_folder)
+        self.workers(8)
+        shards = len(self.results(store + "/bench/run"))
+        self.stop(self.servers[-1])
+        self.env["AWS_ENDPOINT_URL"] = self.serve("s3", store, "--latency", "20ms")
+        for number in range(self.rounds):
+            took, _ = self.timed("cluster", "status", "--once", self.run_folder)
+            self.note("status", f"{shards} shards", number, seconds=took)
+            times.append(took)
+        self.run_folder = self.path("run")
+        self.stop(self.servers[-1])
+        self.env.pop("AWS_ENDPOINT_URL")
+        self.forget(source, self.dst, store)
+        self.goal(f"status of {shards:,} finished shards at 20 ms", "", 2, times, at_most=True, unit="s")
 
     def part_slowfs(self):
         """Workers read from it: one mount is one machine, and the kernel makes the names of a folder one by one."""
@@ -312,7 +423,7 @@ class Cluster:
                 folder = self.path("run") if where == "local" else store + "/bench/run"
                 shards = len(json.load(open(folder + "/plan.json"))["shards"])
                 took = self.workers(64)
-                claims, done = os.listdir(folder + "/claims"), os.listdir(folder + "/done")
+                claims, done = os.listdir(folder + "/claims"), self.results(folder)
                 again = [name for name in claims if not name.endswith(".0")]
                 if len(claims) != shards or len(done) != shards or again:
                     sys.exit(f"claims: {len(claims)} claims, {len(done)} results, {len(again)} again")

@@ -63,6 +63,33 @@ fn help_of_each_command_begins_with_what_it_does_and_examples() {
     }
 }
 
+/// Each has its own options only, the same in three spellings.
+#[test]
+fn subcommands_of_cluster_have_a_help_each() {
+    for (verb, own, others, usage_code) in [
+        ("plan", "--shard-size", "--slurm", 1),
+        ("work", "--stale-after", "--once", 65),
+        ("status", "--once", "--stale-after", 2),
+        ("collect", "--wait", "--slurm", 1),
+        ("submit", "--slurm", "--once", 2),
+    ] {
+        let help = run(&format!("cluster {verb} --help")).ok().out();
+        assert!(help.contains(&format!("Usage: hakobu cluster {verb} ")), "{help}");
+        assert!(help.contains(own) && !help.contains(others), "{help}");
+        assert!(help.contains("Exit codes: ") && help.contains("\nExamples:\n"), "{help}");
+        assert_eq!(help, run(&format!("help cluster {verb}")).ok().out());
+        let short = run(&format!("cluster {verb} -h")).ok().out();
+        assert!(short.contains(own) && short.lines().count() <= 40, "{short}");
+        // What they do not have is refused by name.
+        run(&format!("cluster {verb} {others} r")).expect(usage_code).says(&[others]);
+    }
+    // The variable is about what status shows.
+    let mut status = Command::new(program());
+    status.args(["cluster", "status", "/nowhere/at/all"]).env("HAKOBU_LANG", "ja");
+    let said = String::from_utf8(status.output().unwrap().stderr).unwrap();
+    assert!(said.contains("/nowhere/at/all") && !said.contains("lang"), "{said}");
+}
+
 #[test]
 fn short_help_fits_on_one_screen_where_the_letter_is_free() {
     for command in commands(&screen()) {
