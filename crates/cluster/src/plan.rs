@@ -58,6 +58,9 @@ pub struct ClusterPlan {
     /// Cost at which a shard of a range is full.
     #[serde(default)]
     pub shard_cost: u64,
+    /// Cost of all entries of a range, as far as samples tell.
+    #[serde(default)]
+    pub range_cost: u64,
     /// Names at the source, as far as samples tell; of a plan with ranges.
     #[serde(default)]
     pub estimated_names: u64,

@@ -32,6 +32,8 @@ const LINK_SHARDS: usize = 128;
 /// Shards for each worker that is expected, at the most expensive: the last worker ends at most a
 /// sixteenth of its work after the first.
 const PER_WORKER: u64 = 16;
+/// The smallest shard of a range, as a part of its first ones.
+const LAST_SHARDS: u64 = 4;
 /// Part of the least cost of a shard that a thread adds up before the others learn of it.
 const COST_STEPS: u64 = 64;
 /// Records that are compressed together, in bytes.
@@ -222,14 +224,16 @@ fn make(
                 .saturating_mul(costs.operation)
                 .saturating_add(cuts.names.saturating_mul(cuts.mean_bytes));
             plan.shard_cost = costs.limit(cost);
+            plan.range_cost = cost / (cuts.points.len() as u64 + 1);
             plan.estimated_names = cuts.names;
             plan.previous = previous;
             plan.cuts = cuts.points.iter().map(|point| journal::text(point)).collect();
             Outcome::default()
         }
         None => {
+            // Only a look at both ends after the transfer finds candidates for deletion.
             let planner = Planner::new((folder, control, listener), &spec, costs, local, None);
-            let listed = planner.list(&spec, NO_DELETION);
+            let listed = planner.list(&spec, false);
             let outcome = listed.and_then(|outcome| {
                 if outcome.stopped {
                     return Err(stopped());
@@ -252,9 +256,6 @@ fn make(
         false => Err(Fatal::new(1, format!("{} holds a plan already", folder.shown()))),
     }
 }
-
-/// Deletions of a plan: only a look at both ends after the transfer finds candidates.
-const NO_DELETION: bool = false;
 
 /// Lists both ends of one range and writes what an ordinary run would do there into shards, which are announced in parts
 /// while the listing goes on. In a look, names that only the target has are written down as candidates for deletion, if
@@ -280,8 +281,7 @@ pub(crate) fn list_range(
     let Some(names) = plan.range(range) else {
         return Err(RunError::permanent(format!("the plan has no range {range}")));
     };
-    let costs =
-        Costs { fixed: Some(plan.shard_cost), ..Costs::of(plan.local, plan.workers, None, None) };
+    let costs = Costs::of_range(plan);
     let looks = *phase != Phase::Transfer;
     let part = PartWriter {
         folder: match phase {
@@ -414,8 +414,8 @@ pub(crate) struct Costs {
     min: u64,
     /// Workers that are expected.
     workers: u64,
-    /// Cost at which a shard is full, where it does not follow from what was seen.
-    fixed: Option<u64>,
+    /// Of a range: cost at which a shard is full, and about how much all of its entries cost.
+    range: Option<(u64, u64)>,
 }
 
 impl Costs {
@@ -437,14 +437,34 @@ impl Costs {
         // What one worker may move in a second.
         let slow = limit_per_s.map_or(u64::MAX, |limit| (limit / workers).max(operation));
         let min = shard_bytes.unwrap_or(min.min(slow)).min(COST_MAX);
-        Costs { operation, min, workers, fixed: None }
+        Costs { operation, min, workers, range: None }
+    }
+
+    /// Those of a range of a plan.
+    pub fn of_range(plan: &ClusterPlan) -> Costs {
+        let range = Some((plan.shard_cost, plan.range_cost));
+        Costs { range, ..Costs::of(plan.local, plan.workers, None, None) }
     }
 
     /// Cost at which a shard is full, from the cost of all entries so far: a sixteenth of what one worker will have to
-    /// do, within bounds.
+    /// do, within bounds. Those of a range become smaller towards its end, as far as that is known: workers take the most
+    /// expensive ones first, and the last ones to end are small.
     pub fn limit(&self, seen: u64) -> u64 {
-        let share = seen / PER_WORKER.saturating_mul(self.workers);
-        self.fixed.unwrap_or_else(|| share.clamp(self.min, COST_MAX))
+        let Some((shard, range)) = self.range else {
+            let share = seen / PER_WORKER.saturating_mul(self.workers);
+            return share.clamp(self.min, COST_MAX);
+        };
+        let half = range.div_ceil(2).max(1);
+        let left = range.saturating_sub(seen);
+        match left {
+            // A range that is larger than it was taken for would have small shards only.
+            0 => shard,
+            _ if left >= half => shard,
+            _ => {
+                let part = u128::from(shard) * u128::from(left) / u128::from(half);
+                u64::try_from(part).unwrap_or(shard).max(shard / LAST_SHARDS).max(1)
+            }
+        }
     }
 }
 
@@ -875,4 +895,46 @@ fn lane() -> usize {
         static LANE: usize = NEXT.fetch_add(1, Ordering::Relaxed);
     }
     LANE.with(|lane| *lane)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The costs of the shards of a range of `entries` entries of cost 1 that was taken for one of `expected`.
+    fn shards(entries: u64, expected: u64, shard: u64) -> Vec<u64> {
+        let plan =
+            ClusterPlan { shard_cost: shard, range_cost: expected, ..ClusterPlan::default() };
+        let costs = Costs::of_range(&plan);
+        let (mut shards, mut seen) = (Vec::new(), 0);
+        while seen < entries {
+            let cost = costs.limit(seen).min(entries - seen);
+            shards.push(cost);
+            seen += cost;
+        }
+        shards
+    }
+
+    #[test]
+    fn the_last_shards_of_a_range_are_small() {
+        let all = shards(4000, 4000, 128);
+        assert_eq!(all.iter().sum::<u64>(), 4000);
+        assert_eq!(all.first(), Some(&128));
+        assert!(all.is_sorted_by(|a, b| a >= b), "{all:?}");
+        assert!(all.iter().rev().take(8).all(|cost| *cost <= 32), "{all:?}");
+        // Few more than equal ones.
+        assert!(all.len() <= 2 * 4000 / 128, "{}", all.len());
+    }
+
+    #[test]
+    fn wrong_estimates_cost_little() {
+        // Taken for small: the rest has large shards.
+        let all = shards(400_000, 4000, 128);
+        assert!(all.len() <= 400_000 / 128 + 40, "{}", all.len());
+        // Taken for large: no shard becomes small.
+        assert!(shards(4000, 400_000, 128).iter().rev().skip(1).all(|cost| *cost == 128));
+        // Nothing was known.
+        assert_eq!(shards(10, 0, 4), [4, 4, 2]);
+        assert_eq!(shards(3, 3, 1), [1, 1, 1]);
+    }
 }

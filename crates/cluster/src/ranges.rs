@@ -45,24 +45,29 @@ pub struct RangeEnd {
     pub took_s: f64,
 }
 
+/// The most runs of classes in the name of a file, which has at most 255 bytes.
+const RUNS_MAX: usize = 13;
+
 /// The name of a part's file says what it has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PartName {
     pub range: u32,
     pub generation: u32,
     pub first: u32,
     pub count: u32,
-    /// Class of the most expensive shard.
-    pub class: u64,
+    /// Classes of the shards in their order, each with the number of shards that it holds for.
+    pub classes: Vec<(u64, u32)>,
     pub is_end: bool,
 }
 
 impl PartName {
     fn text(&self) -> String {
-        let PartName { first, count, class, is_end, .. } = self;
+        let PartName { first, count, classes, is_end, .. } = self;
         let of = range_text((self.range, self.generation));
         let end = if *is_end { ".end" } else { "" };
-        format!("{of}.{first:06}.{count}.{class:x}{end}.json")
+        let runs: Vec<_> =
+            classes.iter().map(|(class, many)| format!("{class:x}x{many}")).collect();
+        format!("{of}.{first:06}.{count}.{}{end}.json", runs.join("-"))
     }
 
     fn parse(name: &str) -> Option<PartName> {
@@ -70,19 +75,47 @@ impl PartName {
         let (range, generation) = words.next()?.split_once('-')?;
         let (range, generation) = (range.parse().ok()?, u32::from_str_radix(generation, 16).ok()?);
         let (first, count) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-        let class = u64::from_str_radix(words.next()?, 16).ok()?;
+        let runs = words.next()?.split('-').filter(|run| !run.is_empty());
+        let run = |run: &str| {
+            let (class, many) = run.split_once('x')?;
+            Some((u64::from_str_radix(class, 16).ok()?, many.parse().ok()?))
+        };
+        let classes: Vec<(u64, u32)> = runs.map(run).collect::<Option<_>>()?;
         let is_end = match (words.next(), words.next()) {
             (None, _) => false,
             (Some("end"), None) => true,
             _ => return None,
         };
         let fits = u32::checked_add(first, count).is_some_and(|end| end < 1 << 24);
-        fits.then_some(PartName { range, generation, first, count, class, is_end })
+        let many = classes.iter().map(|(_, many)| u64::from(*many)).sum::<u64>();
+        let fits = fits && many == u64::from(count);
+        fits.then_some(PartName { range, generation, first, count, classes, is_end })
     }
 
-    fn numbers(self) -> impl Iterator<Item = ShardNumber> {
-        let PartName { range, generation, first, count, .. } = self;
+    fn numbers(&self) -> impl Iterator<Item = ShardNumber> + use<> {
+        let PartName { range, generation, first, count, .. } = *self;
         (first..first + count).map(move |place| shard_number(range, generation, place))
+    }
+
+    /// The shards, each with the class of its cost.
+    fn shards(&self) -> impl Iterator<Item = (ShardNumber, u64)> + '_ {
+        let classes = self.classes.iter().flat_map(|(class, many)| (0..*many).map(|_| *class));
+        self.numbers().zip(classes)
+    }
+
+    /// Runs of equal classes; those that have no room in a name are one, of the most expensive.
+    fn runs(classes: impl Iterator<Item = u64>) -> Vec<(u64, u32)> {
+        let mut runs: Vec<(u64, u32)> = Vec::new();
+        for class in classes {
+            let is_full = runs.len() >= RUNS_MAX;
+            match runs.last_mut() {
+                Some((last, many)) if *last == class || is_full => {
+                    (*last, *many) = (class.max(*last), *many + 1);
+                }
+                _ => runs.push((class, 1)),
+            }
+        }
+        runs
     }
 }
 
@@ -115,7 +148,7 @@ impl RangePart {
             generation: self.generation,
             first: self.first,
             count: self.shards.len() as u32,
-            class: self.shards.iter().map(|shard| class(shard.cost)).max().unwrap_or_default(),
+            classes: PartName::runs(self.shards.iter().map(|shard| class(shard.cost))),
             is_end: self.end.is_some(),
         }
         .text()
@@ -151,8 +184,8 @@ impl KnownRanges {
 
     /// Returns shards that were announced since the last call, each with its cost, roughly.
     pub fn take_new_shards(&mut self) -> Vec<(ShardNumber, u64)> {
-        let news = std::mem::take(&mut self.news).into_iter();
-        news.flat_map(|part| part.numbers().map(move |number| (number, part.class))).collect()
+        let news = std::mem::take(&mut self.news);
+        news.iter().flat_map(PartName::shards).collect()
     }
 
     /// Notes a part by the name of its file.
@@ -162,7 +195,7 @@ impl KnownRanges {
         }
         let Some(part) = PartName::parse(name) else { return };
         let first = shard_number(part.range, part.generation, part.first);
-        self.parts.insert((first, part.is_end), part);
+        self.parts.insert((first, part.is_end), part.clone());
         if part.is_end {
             let latest = self.ended.entry(part.range).or_insert(part.generation);
             *latest = part.generation.max(*latest);
@@ -366,11 +399,34 @@ mod tests {
             assert_eq!((name.count, name.is_end), (costs, part.end.is_some()));
             assert!(part.is_as_named(&name));
         }
-        for bad in
-            ["", "a.json", "000001-0.0.1.json", "1-0.4294967295.9.0.json", "1-0.0.1.0.x.json"]
-        {
+        for bad in [
+            "",
+            "a.json",
+            "000001-0.0.1.json",
+            "1-0.4294967295.9.0x9.json",
+            "1-0.0.1.0x1.x.json",
+            "1-0.0.2.0x1.json",
+            "1-0.0.1.0.json",
+        ] {
             assert_eq!(PartName::parse(bad), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn names_of_parts_say_what_each_shard_costs() {
+        let falling = [&[1 << 27; 40][..], &[1 << 26; 9], &[1 << 24; 3]].concat();
+        let name = PartName::parse(&part(0, 2, &falling, false).name()).unwrap();
+        let known: Vec<u64> = name.shards().map(|(_, class)| class).collect();
+        assert_eq!(known, falling);
+        assert_eq!(name.shards().next().unwrap().0, shard_number(0, 0, 2));
+        // There is room for so many changes: none of the rest is taken for cheaper than it is.
+        let mixed: Vec<u64> =
+            (0..64).map(|at| if at % 2 == 0 { u64::MAX / 2 } else { 7 }).collect();
+        let text = part(u32::MAX, (1 << 24) - 70, &mixed, true).name();
+        assert!(text.len() <= 255, "{text}");
+        let name = PartName::parse(&text).unwrap();
+        assert_eq!(name.shards().count(), 64);
+        assert!(name.shards().zip(&mixed).all(|((_, known), cost)| known >= class(*cost)));
     }
 
     #[test]

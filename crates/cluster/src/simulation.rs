@@ -244,16 +244,18 @@ fn simulate(case: &Case) -> Measured {
     let count = range_count(case.names, case.workers);
     let sizes = ranges(case, count, &mut random);
     let costs = Costs::of(false, case.workers, None, None);
+    let all = case.names.saturating_mul(costs.operation);
     let plan = ClusterPlan {
         cuts: (1..count).map(|number| format!("{number:08}")).collect(),
         workers: case.workers,
-        shard_cost: costs.limit(case.names.saturating_mul(costs.operation)),
+        shard_cost: costs.limit(all),
+        range_cost: all / count,
         ..ClusterPlan::default()
     };
     measured.end_requests += 2 * count;
     measured.plan = case.request * (2 * count).div_ceil(AT_ONCE) as u32 + case.request * 3;
     measured.ranges = plan.ranges();
-    let per_shard = (plan.shard_cost / costs.operation).max(1);
+    let shard_costs = Costs::of_range(&plan);
     // The workers.
     let transfer = Phase::Transfer;
     let queue = |phase: &Phase, name: &str| {
@@ -310,14 +312,18 @@ fn simulate(case: &Case) -> Measured {
                     Phase::Transfer => ((names as f64 * case.changed) as u64, 0),
                     _ => (0, (names as f64 * case.extraneous) as u64),
                 };
-                let shards = (0..todo.div_ceil(per_shard)).map(|place| {
-                    let entries = per_shard.min(todo - place * per_shard);
-                    Shard { cost: entries * costs.operation, entries, ..Shard::default() }
-                });
+                let (mut shards, mut seen) = (Vec::new(), 0);
+                while seen < todo {
+                    let limit = shard_costs.limit(seen * costs.operation);
+                    let entries = (limit / costs.operation).clamp(1, todo - seen);
+                    let cost = entries * costs.operation;
+                    shards.push(Shard { cost, entries, ..Shard::default() });
+                    seen += entries;
+                }
                 let part = RangePart {
                     range: range as u32,
                     generation,
-                    shards: shards.collect(),
+                    shards,
                     end: Some(RangeEnd { removals: only_there, ..RangeEnd::default() }),
                     ..RangePart::default()
                 };

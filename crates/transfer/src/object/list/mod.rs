@@ -64,8 +64,17 @@ pub type Item = Result<Entry, Trouble>;
 /// A message from the threads of a listing.
 enum Page {
     Items(Vec<Item>),
+    /// Everything up to this key was sent: what did not come is not there. Only of listings whose items take long.
+    Passed(Box<[u8]>),
     /// Everything was sent. A listing whose threads end without this has broken off.
     End,
+}
+
+/// What a listing says next.
+enum Progress {
+    Item(Item),
+    /// See [`Page::Passed`].
+    Passed(Box<[u8]>),
 }
 
 /// A listing in progress in threads of its own; entries come in pages, sorted by the bytes of their keys (folders as
@@ -125,10 +134,23 @@ impl Listing {
     #[expect(clippy::should_implement_trait, reason = "blocks, so it is not a plain iterator")]
     pub fn next(&mut self) -> Option<Item> {
         loop {
-            if let Some(item) = self.current.next() {
+            if let Progress::Item(item) = self.progress()? {
                 return Some(item);
             }
-            self.current = self.page()?.into_iter();
+        }
+    }
+
+    /// As [`Listing::next`], also where no entry comes.
+    fn progress(&mut self) -> Option<Progress> {
+        loop {
+            if let Some(item) = self.current.next() {
+                return Some(Progress::Item(item));
+            }
+            match self.receive()? {
+                Page::Items(items) => self.current = items.into_iter(),
+                Page::Passed(key) => return Some(Progress::Passed(key)),
+                Page::End => return None,
+            }
         }
     }
 
@@ -138,6 +160,15 @@ impl Listing {
             return Some(std::mem::take(&mut self.current).collect());
         }
         loop {
+            if let Page::Items(items) = self.receive()? {
+                return Some(items);
+            }
+        }
+    }
+
+    /// Waits for the next message; `None` after the end. Items are checked, and never none.
+    fn receive(&mut self) -> Option<Page> {
+        loop {
             if self.over {
                 return None;
             }
@@ -145,9 +176,10 @@ impl Listing {
                 Some(Page::Items(mut items)) => {
                     self.check(&mut items);
                     if !items.is_empty() {
-                        return Some(items);
+                        return Some(Page::Items(items));
                     }
                 }
+                Some(passed @ Page::Passed(_)) => return Some(passed),
                 Some(Page::End) => {
                     self.over = true;
                     self.pages.close();
@@ -155,7 +187,8 @@ impl Listing {
                 None => {
                     self.over = true;
                     let message = "the listing ended before its end; run the command again";
-                    return Some(vec![Err(Trouble::Failed(failed(message.to_owned())))]);
+                    let broken = Err(Trouble::Failed(failed(message.to_owned())));
+                    return Some(Page::Items(vec![broken]));
                 }
             }
         }
@@ -357,6 +390,8 @@ struct Stream {
     listing: Option<Listing>,
     /// The next entry and its key.
     head: Option<(Box<[u8]>, Entry)>,
+    /// Key up to which nothing comes any more.
+    passed: Option<Box<[u8]>>,
     /// Keys that could not be examined, as far as they still matter: a folder with its slash, empty for everything;
     /// and whether it may be an entry without that slash.
     shields: Vec<(Box<[u8]>, bool)>,
@@ -386,10 +421,12 @@ impl Iterator for Merge {
     fn next(&mut self) -> Option<Merged> {
         while !self.over {
             // The source first: its problems must be known before the target is decided.
-            if let Err(trouble) = self.source.fill() {
+            if let Err(trouble) = self.source.fill(None) {
                 return Some(self.trouble(Side::Source, trouble));
             }
-            if let Err(trouble) = self.target.fill() {
+            // A new object does not wait until it is known which later one the target has.
+            let upto = self.source.head.as_ref().map(|(key, _)| &**key);
+            if let Err(trouble) = self.target.fill(upto) {
                 return Some(self.trouble(Side::Target, trouble));
             }
             let take_source = match (&self.source.head, &self.target.head) {
@@ -427,16 +464,25 @@ impl Iterator for Merge {
 
 impl Stream {
     fn new(listing: Option<Listing>) -> Stream {
-        Stream { listing, head: None, shields: Vec::new() }
+        Stream { listing, head: None, passed: None, shields: Vec::new() }
     }
 
-    /// Reads until there is a head or the end.
-    fn fill(&mut self) -> Result<(), Trouble> {
+    /// Reads until there is a head or the end, or until it is known that there is none up to `upto`.
+    fn fill(&mut self, upto: Option<&[u8]>) -> Result<(), Trouble> {
         if self.head.is_some() {
             return Ok(());
         }
         let Some(listing) = &mut self.listing else { return Ok(()) };
-        let item: Option<Item> = listing.next();
+        let item = loop {
+            if upto.zip(self.passed.as_deref()).is_some_and(|(upto, passed)| upto <= passed) {
+                return Ok(());
+            }
+            match listing.progress() {
+                Some(Progress::Passed(key)) => self.passed = Some(key),
+                Some(Progress::Item(item)) => break Some(item),
+                None => break None,
+            }
+        };
         match item {
             Some(Ok(entry)) => {
                 let key = listing.key(&entry).into();
@@ -489,6 +535,37 @@ mod tests {
         let kind = if name.ends_with('/') { Kind::Dir } else { Kind::File };
         let meta = Meta::bare(kind, size, Time::default());
         Ok(Entry { name: name.as_bytes().into(), meta, etag: "".into() })
+    }
+
+    #[test]
+    fn a_target_that_passed_a_name_is_not_waited_for() {
+        let source =
+            memory(vec![entry("a", 1), entry("b", 1), entry("c", 1), entry("d", 1)], false);
+        let (sender, target) = Listing::channel(false, false);
+        let mut merge = Merge::new(Some(source), Some(target));
+        let passed = |name: &str| Page::Passed(name.as_bytes().into());
+        let text = |merged: Option<Merged>| match merged {
+            Some(Merged::Source(entry)) => {
+                format!("source {}", String::from_utf8_lossy(&entry.name))
+            }
+            Some(Merged::Both(entry, _)) => {
+                format!("both {}", String::from_utf8_lossy(&entry.name))
+            }
+            Some(_) => "other".to_owned(),
+            None => "end".to_owned(),
+        };
+        // Nothing else was sent: a merge that waited for the target would never end.
+        sender.blocking_send(passed("b")).unwrap();
+        assert_eq!(text(merge.next()), "source a");
+        assert_eq!(text(merge.next()), "source b");
+        sender.blocking_send(Page::Items(vec![entry("c", 2)])).unwrap();
+        sender.blocking_send(passed("d")).unwrap();
+        assert_eq!(text(merge.next()), "both c");
+        assert_eq!(text(merge.next()), "source d");
+        // The end has to be confirmed all the same.
+        drop(sender);
+        assert_eq!(text(merge.next()), "other");
+        assert_eq!(text(merge.next()), "end");
     }
 
     fn problem(name: &str) -> Item {

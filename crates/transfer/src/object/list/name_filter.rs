@@ -537,7 +537,9 @@ async fn heads(
     let mut looked = looked.buffered(PARALLEL).ready_chunks(PAGE_ENTRIES);
     while let Some(chunk) = looked.next().await {
         let mut items: Vec<Item> = Vec::with_capacity(chunk.len());
+        let mut passed = None;
         for (name, key, head) in chunk {
+            passed = None;
             items.push(match head {
                 Ok(head) => Ok(Entry {
                     name: name.into(),
@@ -546,6 +548,7 @@ async fn heads(
                 }),
                 Err(error) if error.stops_run() => Err(Trouble::Failed(error)),
                 Err(error) if !must_exist && error.kind == hakobu_s3::ErrorKind::NotFound => {
+                    passed = Some(name.into());
                     continue;
                 }
                 Err(error) => {
@@ -554,7 +557,12 @@ async fn heads(
                 }
             });
         }
-        if sender.send(Page::Items(items)).await.is_err() {
+        if !items.is_empty() && sender.send(Page::Items(items)).await.is_err() {
+            return;
+        }
+        if let Some(name) = passed
+            && sender.send(Page::Passed(name)).await.is_err()
+        {
             return;
         }
     }
