@@ -451,13 +451,14 @@ pub static PARTS: &[Part] = &[
     Part::new("submit", "hand a run to an engine").of(&SUBMIT),
 ];
 
+/// Runs a subcommand; an error is the exit code of an early end, whose message was printed.
+type Subcommand = fn(&[OsString]) -> Result<u8, u8>;
+
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
     let (verb, rest) =
         arguments.split_first().map_or((None, &[][..]), |(v, rest)| (v.to_str(), rest));
-    // An error is the exit code of an early end, whose message was printed.
-    let (subcommand, table): (fn(&[OsString]) -> Result<u8, u8>, _) = match verb.unwrap_or_default()
-    {
+    let (subcommand, table): (Subcommand, _) = match verb.unwrap_or_default() {
         "plan" => (plan::run, &PLAN),
         "work" => (run_work, &WORK),
         "status" => (status::run, &STATUS),

@@ -22,6 +22,25 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// Returns the transfer as a look at both ends has it after workers have done it. What they have written is not
+/// transferred again: `-I` was heeded, and without `-t` a file has the time at which it was written.
+pub(crate) fn after_transfer(spec: &Spec) -> Spec {
+    let mut spec = spec.clone();
+    spec.policy.ignore_times = false;
+    // With S3 the times of objects are compared like this anyway, and downloads get them.
+    spec.policy.newer_only |= !spec.has_store() && !spec.policy.preserve.times;
+    spec
+}
+
+/// Returns the transfer for the last run: where `is_done`, all that was planned is known to be transferred, as
+/// [`after_transfer`] has it; else as it was asked for, because what workers have left may look as if it were done.
+pub fn last_transfer(spec: &Spec, is_done: bool) -> Spec {
+    match is_done {
+        true => after_transfer(spec),
+        false => spec.clone(),
+    }
+}
+
 /// A run to finish.
 #[derive(Clone)]
 pub struct CollectSetup<'a> {
@@ -35,6 +54,8 @@ pub struct CollectSetup<'a> {
     pub previous: Option<&'a PreviousRun>,
     /// A worker whose counter stands still for so long counts as gone.
     pub stale: Duration,
+    /// All that was planned is known to be transferred.
+    pub is_done: bool,
 }
 
 /// Calls `collect`, and gives signs of life meanwhile, so that others see that the run is collected, and how far.
@@ -150,8 +171,14 @@ pub fn finish_ranges(setup: &CollectSetup<'_>) -> Result<(Outcome, ProblemCounts
     if deletes_first {
         remove(setup, &parts, &mut sum)?;
     }
-    let left: BTreeSet<u32> =
-        parts.iter().filter(|part| !part.shards.is_empty()).map(|part| part.range).collect();
+    // What a worker has left may look as if it were done where times do not count.
+    let spec = last_transfer(spec, setup.is_done);
+    let is_hidden = spec.policy.ignore_times;
+    let left: BTreeSet<u32> = parts
+        .iter()
+        .filter(|part| is_hidden || !part.shards.is_empty())
+        .map(|part| part.range)
+        .collect();
     for range in left {
         if sum.fatal.is_some() || control.is_stopped() {
             break;

@@ -7,6 +7,7 @@
 //! ([`transfer_entries`]) or to [`verify`]; the queue writes the result.
 
 use crate::claims::{self, ClaimId};
+use crate::collect::after_transfer;
 use crate::folder::{RunError, RunFolder};
 use crate::heartbeat::{self, Heartbeat, WorkerState};
 use crate::known::{HeldManifests, PreviousRun, RunKnowledge};
@@ -540,7 +541,10 @@ impl<'a> Worker<'a> {
             (true, _) => self.knowledge.before_look(range)?,
             (false, names) => self.knowledge.before_listing(&names.unwrap_or_default()),
         });
-        let mut spec = setup.spec.clone();
+        let mut spec = match looks {
+            true => after_transfer(&setup.spec),
+            false => setup.spec.clone(),
+        };
         spec.limits = *self.shared.limits.lock();
         spec.objects.manifests = Some(Arc::clone(&held) as Arc<dyn ManifestFiles>);
         let log = ProblemLog::new(setup.listener, self.shared);

@@ -10,7 +10,7 @@ use crate::commands::tool::end_with;
 use crate::exit;
 use crate::number::{Digits, things};
 use crate::show::{ShowOptions, output};
-use hakobu_cluster::collect::{CollectSetup, finish_ranges, with_beats};
+use hakobu_cluster::collect::{CollectSetup, finish_ranges, last_transfer, with_beats};
 use hakobu_cluster::folder::{RunError, RunFolder};
 use hakobu_cluster::heartbeat::Heartbeat;
 use hakobu_cluster::plan::{COLLECTED, ClusterPlan, Phase, REPORT, ShardNumber, shown_number};
@@ -103,7 +103,14 @@ fn collect(opened: &OpenRun, how: CollectOptions) -> Result<u8, u8> {
     let form = ReportForm::of(&wanted, how.json);
     let planned = PlanWatch::new().update(folder, plan).map_err(report_error)?;
     let session = Session::start(wanted, exit::of_sync)?;
+    let sums = &results.sums;
+    let is_done = updated.is_ok()
+        && planned.is_whole()
+        && sums.shards == planned.shards
+        && sums.failed + sums.vanished + sums.changed == 0
+        && results.damaged.is_empty();
     let setup = CollectSetup {
+        is_done,
         folder,
         plan,
         spec,
@@ -116,7 +123,10 @@ fn collect(opened: &OpenRun, how: CollectOptions) -> Result<u8, u8> {
     let by_ranges = plan.ranges() > 0 && (planned.ranges_listed > 0 || planned.shards > 0);
     let collected = with_beats(&setup, |listener| match by_ranges {
         true => finish_ranges(&CollectSetup { listener, ..setup.clone() }),
-        false => transfer(spec, &session.control, listener).map(|done| (done, BTreeMap::new())),
+        false => {
+            let spec = last_transfer(spec, is_done);
+            transfer(&spec, &session.control, listener).map(|done| (done, BTreeMap::new()))
+        }
     });
     let (outcome, found) = collected.unwrap_or_else(|fatal| {
         (outcome_of_fatal(fatal, session.start.elapsed()), BTreeMap::new())

@@ -44,6 +44,45 @@ fn a_run_makes_what_one_sync_makes() {
     }
 }
 
+/// Without times a second run would copy everything, and with `-I` as well; the last word on a run of many machines is no
+/// second run.
+#[test]
+fn collect_does_not_repeat_what_workers_did() {
+    for options in ["-r", "-aI"] {
+        let stage = Stage::new();
+        tree(&stage.src(), 8);
+        stage.ok(&format!("cluster plan {options} --shard-size=1M --run RUN SRC/ DST"));
+        stage.workers(2);
+        // What changes meanwhile is sent, and nothing else.
+        let changed = stage.src().join("changed");
+        std::fs::write(&changed, b"new since the plan").unwrap();
+        let run = stage.ok("cluster collect --json RUN");
+        let lines = run.out();
+        let lines = lines.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let summary = lines.into_iter().find(|line| line["event"] == "summary").unwrap();
+        assert_eq!((&summary["files"], &summary["failed"]), (&1.into(), &0.into()), "{run}");
+        stage.ok("verify SRC/ DST");
+    }
+}
+
+/// A name that a worker could not transfer may look as if it were done.
+#[test]
+fn collect_repeats_what_workers_may_have_left() {
+    let stage = Stage::new();
+    for name in ["a", "b"] {
+        std::fs::create_dir_all(stage.src()).unwrap();
+        std::fs::create_dir_all(stage.dst()).unwrap();
+        std::fs::write(stage.src().join(name), b"new").unwrap();
+        set_mtime(&stage.src().join(name), 100);
+    }
+    // Newer, as long, and other content: `-r` replaces it.
+    std::fs::write(stage.dst().join("b"), b"old").unwrap();
+    stage.ok("cluster plan -r --run RUN SRC/ DST");
+    // No worker does anything.
+    stage.ok("cluster collect RUN");
+    assert_eq!(std::fs::read(stage.dst().join("b")).unwrap(), b"new");
+}
+
 #[test]
 fn workers_do_all_of_it_and_each_shard_once() {
     let stage = Stage::new();
