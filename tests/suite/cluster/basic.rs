@@ -73,7 +73,7 @@ fn collect_repeats_what_workers_may_have_left() {
         std::fs::create_dir_all(stage.src()).unwrap();
         std::fs::create_dir_all(stage.dst()).unwrap();
         std::fs::write(stage.src().join(name), b"new").unwrap();
-        set_mtime(&stage.src().join(name), 100);
+        set_mtime(&stage.src().join(name), 100, 0);
     }
     // Newer, as long, and other content: `-r` replaces it.
     std::fs::write(stage.dst().join("b"), b"old").unwrap();
