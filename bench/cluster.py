@@ -1,12 +1,12 @@
 """Measures many machines on one: what planning costs, what a run costs against one sync, how soon the first object of two
-long prefixes moves, how many requests a second run sends, how workers scale against a server and a file system that
-answer late, how even their ends are, how fast claims and status are, what killing workers costs.
+long prefixes moves, how many requests a second run sends (also of one machine), how workers scale against a server and a
+file system that answer late, how even their ends are, how fast claims and status are, what killing workers costs.
 
     bench/cluster.sh [--rounds N] [--scale X] RESULTS [PART]...
 
-PART: plan, plan10, small, first, again, server, slowfs, even, claims, status, kill; all of them where none is named. RESULTS is a folder for
-raw numbers (cluster.tsv) and the table of goals (cluster.md). HAKOBU names the program (default:
-target/release/hakobu). Needs a quiet machine, root for mounts, gcc, and 8 GB of memory (plan10). Rounds are
+PART: plan, plan10, small, first, again, known, server, slowfs, even, claims, status, kill; all of them where none is
+named. RESULTS is a folder for raw numbers (cluster.tsv) and the table of goals (cluster.md). HAKOBU names the program
+(default: target/release/hakobu). Needs a quiet machine, root for mounts, gcc, and 8 GB of memory (plan10). Rounds are
 interleaved; ratios are taken inside each round. `--scale 0.05` shows in some minutes that everything works."""
 
 import argparse
@@ -22,7 +22,7 @@ import time
 
 from measure import GOALS_HEAD, spread, verdict
 
-PARTS = ["plan", "plan10", "small", "first", "again", "server", "slowfs", "even", "claims", "status", "kill"]
+PARTS = ["plan", "plan10", "small", "first", "again", "known", "server", "slowfs", "even", "claims", "status", "kill"]
 OLD = 1704067200
 
 
@@ -293,6 +293,31 @@ class Cluster:
         os.unlink(log)
         name = f"two buckets of {count:,} unchanged objects, -a, second run: requests of plan, workers and collect"
         self.goal(name, "", 10_000, counts[1:], at_most=True, unit="requests")
+
+    def part_known(self):
+        """A second `sync -a` on one machine, with what the first one has kept about objects, and without."""
+        count = self.count(20_000)
+        source, store, log = self.files("tiny", count, 1), self.path("store"), self.path("log")
+        os.makedirs(store + "/bench")
+        self.env["AWS_ENDPOINT_URL"] = self.serve("s3", store, "--latency", "20ms", "--log", log)
+        line = ["sync", "-aq", source + "/", "s3://bench/p/"]
+        self.timed(*line)
+        counts, ratios = [], []
+        for number in range(self.rounds):
+            before = sum(1 for _ in open(log))
+            known, _ = self.timed(*line)
+            requests = sum(1 for _ in open(log)) - before
+            asked, _ = self.timed(*line, "--no-memory")
+            self.note("known", f"{count} files", number, requests=requests, known_s=known, asked_s=asked)
+            counts.append(requests)
+            ratios.append(asked / known)
+        self.stop(self.servers[-1])
+        self.env.pop("AWS_ENDPOINT_URL")
+        os.unlink(log)
+        self.forget(source, store)
+        name = f"second sync -a of {count:,} unchanged files at 20 ms, one machine"
+        self.goal(name + ", requests", "", 60, counts, at_most=True, unit="requests")
+        self.goal(name, "--no-memory", 4, ratios, unit="× shorter")
 
     def part_server(self):
         """All of a run: plan, workers with four jobs each, and collect."""
