@@ -604,7 +604,8 @@ fn parse_run(
     arguments: &[OsString],
     usage_code: u8,
 ) -> Result<RunArguments, u8> {
-    let typed = table.parse(arguments).map_err(|refused| refuse(refused, usage_code))?;
+    // An option of another subcommand is refused by name, not as an unknown one.
+    let typed = TABLE.parse(arguments).map_err(|refused| refuse(refused, usage_code))?;
     let usage = |message: String| end_with(usage_code, &message);
     let args = table.read(&typed, ClusterArgs::default()).map_err(usage)?;
     let mut paths = typed.paths.into_iter();

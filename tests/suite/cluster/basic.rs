@@ -61,7 +61,10 @@ fn collect_does_not_repeat_what_workers_did() {
         let lines = lines.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let summary = lines.into_iter().find(|line| line["event"] == "summary").unwrap();
         assert_eq!((&summary["files"], &summary["failed"]), (&1.into(), &0.into()), "{run}");
-        stage.ok("verify SRC/ DST");
+        assert_eq!(std::fs::read(stage.dst().join("changed")).unwrap(), b"new since the plan");
+        if options == "-aI" {
+            stage.same(&Fields::ALL);
+        }
     }
 }
 
