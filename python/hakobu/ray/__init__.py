@@ -259,8 +259,10 @@ def _last_line(error: Exception) -> str:
 
 
 def shard_done(status: Optional[Status]) -> bool:
-    """Whether every shard of a run is done."""
-    return bool(status and status["done"]["shards"] >= status["shards"])
+    """Whether every range of a run was listed, and every shard is done: shards are announced while ranges are listed."""
+    if not status or status["ranges_listed"] < status["ranges"]:
+        return False
+    return bool(status["done"]["shards"] >= status["shards"])
 
 
 class _Again(Exception):
@@ -332,4 +334,5 @@ def sync(
 
 def _has_workers(status: Optional[Status]) -> bool:
     """Whether a worker wrote anything into the run folder, or that is unknown; collect reads it."""
-    return status is None or bool(status["workers"]) or status["shards"] == 0
+    # A plan without shards has no work, unless workers are to list its ranges.
+    return status is None or bool(status["workers"]) or status["shards"] == status["ranges"] == 0
