@@ -152,14 +152,15 @@ async fn objects(
         version: version.as_deref().map(str::to_owned),
         etag: (unchanged && !entry.etag.is_empty()).then(|| entry.etag.to_string()),
     };
-    let mut ids: Vec<ObjectId> = batch.iter().map(id).collect();
+    let ids: Vec<ObjectId> = batch.iter().map(id).collect();
     let results = match core.store(Side::Target) {
         Ok(client) => {
             let mut sent = delete_objects(client, bucket, &ids).await;
             if unchanged && sent.as_ref().is_err_and(knows_no_condition) {
-                // They were looked at just before.
-                ids.iter_mut().for_each(|id| id.etag = None);
-                sent = delete_objects(client, bucket, &ids).await;
+                // They were looked at just before. Where the server knows no batches either, single requests keep their
+                // conditions.
+                let plain = ids.iter().map(|id| ObjectId { etag: None, ..id.clone() });
+                sent = delete_objects(client, bucket, &plain.collect::<Vec<_>>()).await;
             }
             match sent {
                 Err(error) if error.kind == ErrorKind::NotImplemented => {

@@ -314,7 +314,7 @@ impl Feed<'_> {
         let of = |side| {
             let Root::Store { bucket, prefix } = planned.pair.root(side) else { return None };
             // An inventory is older than the objects.
-            if side == Side::Source && self.spec.objects.inventory.is_some() {
+            if self.spec.objects.inventory_of(side).is_some() {
                 return None;
             }
             let endpoint = self.stores.of(side)?.endpoint();

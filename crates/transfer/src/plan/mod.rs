@@ -176,6 +176,16 @@ pub struct Objects {
     pub target_inventory: Option<Arc<Inventory>>,
 }
 
+impl Objects {
+    /// Returns the inventory that the names of a side are taken from.
+    pub fn inventory_of(&self, side: Side) -> Option<&Arc<Inventory>> {
+        match side {
+            Side::Source => self.inventory.as_ref(),
+            Side::Target => self.target_inventory.as_ref(),
+        }
+    }
+}
+
 /// Sizes and times that names had when a transfer was planned.
 #[derive(Clone, Debug, Default)]
 pub struct Expected(pub HashMap<Box<[u8]>, (u64, Time)>);

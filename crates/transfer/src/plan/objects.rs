@@ -544,11 +544,7 @@ pub(super) fn tree(
     side: Side,
     range: NameRange,
 ) -> Result<Listing, Fatal> {
-    let inventory = match side {
-        Side::Source => &spec.objects.inventory,
-        Side::Target => &spec.objects.target_inventory,
-    };
-    if let Some(inventory) = inventory {
+    if let Some(inventory) = spec.objects.inventory_of(side) {
         return Ok(list::inventory(inventory, range));
     }
     let narrowed = match &planned.what {

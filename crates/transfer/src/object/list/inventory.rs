@@ -74,17 +74,11 @@ pub fn inventory(of: &Arc<Inventory>, range: NameRange) -> Listing {
     let (sender, listing) = Listing::channel(false, false);
     let of = Arc::clone(of);
     Listing::start(sender, "list-inventory", move |sender| {
-        let place =
-            |read: &io::Result<Entry>, is: &dyn Fn(&Entry) -> bool| read.as_ref().is_ok_and(is);
-        let inside = of
-            .sorted
-            .entries()
-            .skip_while(|read| place(read, &|entry| *entry.name < *range.from))
-            .take_while(|read| {
-                !place(read, &|entry| {
-                    range.until.as_ref().is_some_and(|until| **until <= *entry.name)
-                })
-            });
+        // An error is passed on wherever it is.
+        let before = |entry: &Entry| *entry.name < *range.from;
+        let inside = |entry: &Entry| range.contains(&entry.name);
+        let entries = of.sorted.entries().skip_while(|read| read.as_ref().is_ok_and(before));
+        let inside = entries.take_while(|read| read.as_ref().map_or(true, inside));
         let entries = inside.map(|read| -> Item {
             read.map_err(|error| Trouble::Failed(super::failed(message(&error))))
         });
