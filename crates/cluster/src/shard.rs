@@ -65,7 +65,7 @@ impl ShardFrame {
         raw.push(first);
         varint::push(size, raw);
         if first & SAME_TIME == 0 {
-            varint::push(((mtime.s << 1) ^ (mtime.s >> 63)) as u64, raw);
+            varint::push_signed(mtime.s, raw);
             varint::push(u64::from(mtime.ns), raw);
         }
         if first & SAME_ROOT == 0 {
@@ -130,11 +130,7 @@ impl<R: BufRead> Records<R> {
         let known = self.last;
         let last = || known.ok_or("a record refers to a missing one");
         let mtime = match first & SAME_TIME {
-            0 => {
-                let s = self.number()?;
-                let s = (s >> 1) as i64 ^ -((s & 1) as i64);
-                Time { s, ns: self.small()? }
-            }
+            0 => Time { s: varint::signed(self.number()?), ns: self.small()? },
             _ => last()?.0,
         };
         let root = match first & SAME_ROOT {

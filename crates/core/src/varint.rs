@@ -10,6 +10,16 @@ pub fn push(mut number: u64, out: &mut Vec<u8>) {
     out.push(number as u8);
 }
 
+/// Appends a signed number: 0, -1, 1, -2, … as 0, 1, 2, 3, … (zig-zag), so that small ones are short.
+pub fn push_signed(number: i64, out: &mut Vec<u8>) {
+    push(((number << 1) ^ (number >> 63)) as u64, out);
+}
+
+/// Returns the signed number that [`push_signed`] has appended as this one.
+pub fn signed(number: u64) -> i64 {
+    (number >> 1) as i64 ^ -((number & 1) as i64)
+}
+
 /// Reads a number, byte by byte.
 ///
 /// # Errors
@@ -33,6 +43,16 @@ pub fn read<E>(mut byte: impl FnMut() -> Result<u8, E>, too_large: E) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn signed_numbers() {
+        for number in [0, -1, 1, -64, 63, i64::MIN, i64::MAX] {
+            let mut out = Vec::new();
+            push_signed(number, &mut out);
+            assert_eq!(read_all(&out).map(signed), Ok(number));
+            assert_eq!(out.len() == 1, (-64..64).contains(&number), "{number}");
+        }
+    }
 
     fn read_all(bytes: &[u8]) -> Result<u64, &'static str> {
         let mut bytes = bytes.iter();

@@ -647,12 +647,8 @@ impl Message {
     }
 }
 
-fn push_signed(number: i64, out: &mut Vec<u8>) {
-    varint::push(((number << 1) ^ (number >> 63)) as u64, out);
-}
-
 fn push_time(time: Time, out: &mut Vec<u8>) {
-    push_signed(time.s, out);
+    varint::push_signed(time.s, out);
     varint::push(u64::from(time.ns), out);
 }
 
@@ -692,8 +688,7 @@ impl<'a> Fields<'a> {
     }
 
     fn signed(&mut self) -> Result<i64, ProtocolError> {
-        let number = self.number()?;
-        Ok((number >> 1) as i64 ^ -((number & 1) as i64))
+        self.number().map(varint::signed)
     }
 
     fn small(&mut self) -> Result<u32, ProtocolError> {

@@ -9,6 +9,8 @@ use crate::exit;
 use crate::files::Target;
 use crate::number::{Digits, things};
 use crate::show::{Line, ShowOptions, output};
+use crate::textfile::TextfileArgs;
+use hakobu_cluster::known::PreviousRun;
 use hakobu_cluster::plan::ClusterPlan;
 use hakobu_cluster::{folder, planner};
 use hakobu_core::error::{Fatal, quoted};
@@ -18,9 +20,7 @@ use hakobu_transfer::location::{Location, Side};
 use hakobu_transfer::object::list::{Inventory, InventoryCounts};
 use hakobu_transfer::run::Spec;
 use std::ffi::{OsStr, OsString};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -95,7 +95,17 @@ pub fn make(
     })?;
     let here = here.into_os_string();
     let previous = match &args.previous {
-        Some(given) => Some(absolute(given)),
+        Some(given) => {
+            let given = absolute(given);
+            let opened = folder::open(&given, &spec.objects.target, false);
+            if opened.ok().and_then(|folder| PreviousRun::open(folder, VERSION)).is_none() {
+                let shown = quoted(&given);
+                output::message(&format!(
+                    "note: --previous-run {shown} is not used: no run of this version with ranges is there"
+                ));
+            }
+            Some(given)
+        }
         None => last_run(spec),
     };
     let request = planner::PlanRequest {
@@ -112,6 +122,8 @@ pub fn make(
     (wanted.command, wanted.done) = ("cluster plan", "planned");
     (wanted.line, wanted.dry_run) = (Line::None, true);
     wanted.resume = "no plan was written";
+    // They are about the transfer, which comes later.
+    wanted.textfile = TextfileArgs::default();
     let json = wanted.json;
     let quiet = wanted.quiet;
     let session = Session::start(wanted, exit::of_sync)?;
@@ -146,15 +158,13 @@ pub fn make(
 
 /// The file of the user's state that names the last run of the same ends.
 fn last_run_file(spec: &Spec) -> Option<PathBuf> {
-    let mut hasher = DefaultHasher::new();
-    for end in spec.sources.locations().chain([spec.target.clone()]) {
-        absolute(end.as_typed().as_os_str()).hash(&mut hasher);
-    }
-    for settings in [&spec.objects.source, &spec.objects.target] {
-        settings.endpoint_url.hash(&mut hasher);
-    }
+    let ends = spec.sources.locations().chain([spec.target.clone()]);
+    let ends = ends.map(|end| absolute(end.as_typed().as_os_str()).into_vec());
+    let stores = [&spec.objects.source, &spec.objects.target].into_iter();
+    let stores = stores.map(|store| store.endpoint_url.clone().unwrap_or_default().into_bytes());
+    let fields: Vec<Vec<u8>> = ends.chain(stores).collect();
     let folder = Journal::of_user().folder()?.join("clusters");
-    Some(folder.join(format!("{:016x}.run", hasher.finish())))
+    Some(folder.join(journal::hashed_name(fields.iter().map(Vec::as_slice), "run")))
 }
 
 /// The last run of the same ends that was collected on this machine.
@@ -167,10 +177,9 @@ fn last_run(spec: &Spec) -> Option<OsString> {
 /// requests, so a state folder that cannot be written is no failure.
 pub fn remember_run(spec: &Spec, run: &OsStr) {
     let Some(file) = last_run_file(spec).filter(|_| spec.remember) else { return };
-    let made = file
-        .parent()
-        .map(|folder| std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder));
-    drop(made);
+    if file.parent().is_none_or(|folder| journal::make_private(folder).is_err()) {
+        return;
+    }
     if let Ok(target) = Target::open(&file) {
         drop(target.deliver(run.as_bytes()));
     }

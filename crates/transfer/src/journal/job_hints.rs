@@ -3,11 +3,11 @@
 //! or written is not an error; a damaged file is one, reported before anything moves, as it may hold useful data.
 
 use super::Journal;
-use crate::journal::of_schema;
+use crate::journal::{make_private, of_schema};
 use serde::{Deserialize, Serialize};
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -185,7 +185,7 @@ impl JobHints {
         if self.fresh.is_empty() {
             return Ok(());
         }
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        make_private(folder)?;
         let _lock = lock(&folder.join(LOCK))?;
         let path = folder.join(FILE);
         let mut entries = match read(&path).map_err(|damaged| invalid(damaged.to_string()))? {

@@ -10,7 +10,7 @@
 //! finished runs as well, and with it no file gets its final name early. It is flushed in the background with the
 //! first heartbeat.
 
-use super::{Journal, Life, Owner, text};
+use super::{Journal, Life, Owner, make_private, text};
 use hakobu_core::unit::{Kind, Meta, Time};
 use hakobu_sys::dir::{self, paths_in};
 use hakobu_sys::paths::PathBelow;
@@ -18,10 +18,10 @@ use hakobu_sys::{AsFd, BorrowedFd, file, meta};
 use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use std::ffi::{CStr, OsStr};
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -98,7 +98,7 @@ impl Ledger {
             if !opened.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
                 break;
             }
-            DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+            make_private(folder)?;
             opened = open();
         }
         Ok(Own { file: opened?, path, last_heartbeat: Instant::now(), flushed: false })

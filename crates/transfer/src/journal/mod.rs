@@ -10,6 +10,7 @@ mod ledger;
 
 pub use crate::journal::job_hints::{Damaged, JobHints, Key};
 pub use crate::journal::ledger::{Ledger, LedgerScope, LedgerTarget};
+use hakobu_core::percent::hex;
 use hakobu_core::unit::{Meta, Time};
 use hakobu_sys::dir::paths_in;
 use hakobu_sys::{file, host, process};
@@ -73,7 +74,7 @@ impl Journal {
     /// The folder or the lock cannot be made; NotFound if the user has no home.
     pub fn claim(&self, identity: &ObjectIdentity) -> io::Result<Option<Claim>> {
         let folder = self.folder.as_ref().ok_or_else(no_home)?;
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        make_private(folder)?;
         let path = folder.join(identity.file_name("lock"));
         for _ in 0..LOOKS_MAX {
             let lock = OpenOptions::new()
@@ -439,17 +440,28 @@ impl ObjectIdentity {
     }
 
     pub(super) fn file_name(&self, end: &str) -> String {
-        let mut hash = Context::new(&SHA256);
-        for field in [&self.source, &self.target, &self.endpoint] {
-            hash.update(&(field.len() as u64).to_be_bytes());
-            hash.update(field.as_bytes());
-        }
-        let hash = hash.finish();
-        let mut name: String = hash.as_ref().iter().take(16).map(|b| format!("{b:02x}")).collect();
-        name.push('.');
-        name.push_str(end);
-        name
+        let fields = [&self.source, &self.target, &self.endpoint];
+        hashed_name(fields.into_iter().map(String::as_bytes), end)
     }
+}
+
+/// Returns the name `HASH.END` of a file about these fields, by 128 bits of a SHA-256 over them and their lengths.
+pub fn hashed_name<'a>(fields: impl IntoIterator<Item = &'a [u8]>, end: &str) -> String {
+    let mut hash = Context::new(&SHA256);
+    for field in fields {
+        hash.update(&(field.len() as u64).to_be_bytes());
+        hash.update(field);
+    }
+    let hash = hash.finish();
+    format!("{}.{end}", hex(hash.as_ref().get(..16).unwrap_or_default()))
+}
+
+/// Creates a folder that only its user may read, with those above it.
+///
+/// # Errors
+/// Those of mkdir(2).
+pub fn make_private(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 impl Source {

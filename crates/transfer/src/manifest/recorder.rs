@@ -1,8 +1,8 @@
 //! What a run learns about objects, in any order, in bounded memory: sorted runs in temporary files, merged with the
 //! manifest of earlier runs at the end.
 
-use super::state::make;
 use super::{Known, ManifestWriter, Modified, Place, Record};
+use crate::journal::make_private;
 use parking_lot::Mutex;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -128,7 +128,7 @@ impl Recorder {
     }
 
     fn spill(&self, state: &mut State) -> io::Result<()> {
-        make(&self.folder)?;
+        make_private(&self.folder)?;
         let file = tempfile::tempfile_in(&self.folder)?;
         let mut writer = ManifestWriter::new(BufWriter::new(file), &self.place)?;
         for record in state.records.values() {

@@ -6,15 +6,15 @@
 
 use super::recorder::merge_contents;
 use super::{FileMetadata, Known, ManifestFiles, Place, Record, Recorder, today};
+use crate::journal::{hashed_name, make_private};
 use crate::location::Side;
 use hakobu_core::unit::Time;
 use hakobu_sys::dir::paths_in;
 use hakobu_sys::process;
 use parking_lot::RwLock;
-use ring::digest::{Context, SHA256};
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Seek};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -207,7 +207,7 @@ impl Manifest {
         if before > FEW_OF && changes < before / FEW_SHARE {
             return Ok(false);
         }
-        make(folder)?;
+        make_private(folder)?;
         let mut temporary = tempfile::Builder::new();
         let temporary = temporary.prefix("known-").suffix(".new").tempfile_in(folder)?;
         let writer = BufWriter::new(temporary.as_file());
@@ -215,11 +215,6 @@ impl Manifest {
         temporary.persist(&self.path).map_err(|error| error.error)?;
         Ok(true)
     }
-}
-
-/// Creates the folder of manifests.
-pub(super) fn make(folder: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 /// Position in a manifest that follows a listing.
@@ -257,14 +252,7 @@ impl Cursor {
 }
 
 fn file_name(place: &Place) -> String {
-    let mut hash = Context::new(&SHA256);
-    for field in [place.endpoint.as_bytes(), place.bucket.as_bytes(), &place.prefix] {
-        hash.update(&(field.len() as u64).to_be_bytes());
-        hash.update(field);
-    }
-    let hash = hash.finish();
-    let name: String = hash.as_ref().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-    format!("{name}.{END}")
+    hashed_name([place.endpoint.as_bytes(), place.bucket.as_bytes(), &place.prefix], END)
 }
 
 /// Removes manifests that were not used for long, the oldest of too many, and temporary files of killed runs.
