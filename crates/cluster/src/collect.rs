@@ -14,6 +14,7 @@ use hakobu_core::control::Control;
 use hakobu_core::error::Fatal;
 use hakobu_core::event::{Event, Listener};
 use hakobu_core::meter::Meter;
+use hakobu_transfer::plan::NameRange;
 use hakobu_transfer::policy::Delete;
 use hakobu_transfer::run::{Candidate, Outcome, Spec, remove_candidates, transfer};
 use parking_lot::{Condvar, Mutex};
@@ -142,10 +143,12 @@ pub fn finish_ranges(setup: &CollectSetup<'_>) -> Result<(Outcome, ProblemCounts
         previous: setup.previous,
         last_word: true,
     });
-    if control.is_stopped() {
-        return Ok((stopped(began), ProblemCounts::new()));
+    // The run is stopped, too, where the run folder failed.
+    match looked {
+        Err(error) if !error.is_interrupted => return Err(failed(error)),
+        _ if control.is_stopped() => return Ok((stopped(began), ProblemCounts::new())),
+        looked => looked.map_err(failed)?,
     }
-    looked.map_err(failed)?;
     let mut known = KnownRanges::new(parts_folder(&phase));
     known.update(folder).map_err(failed)?;
     let (parts, damaged) = read_parts(folder, &known.files()).map_err(failed)?;
@@ -158,9 +161,19 @@ pub fn finish_ranges(setup: &CollectSetup<'_>) -> Result<(Outcome, ProblemCounts
             format!("the look at both ends in {shown} is damaged\nhint: collect again"),
         ));
     }
+    // What a worker has left may look as if it were done where times do not count.
+    let last = last_transfer(spec, setup.is_done);
+    let is_hidden = last.policy.ignore_times;
+    let left: BTreeSet<u32> = parts
+        .iter()
+        .filter(|part| is_hidden || !part.shards.is_empty())
+        .map(|part| part.range)
+        .collect();
     let mut sum = Outcome::default();
     let mut problems = ProblemCounts::new();
-    for end in parts.iter().filter_map(|part| part.end.as_ref()) {
+    // The run of what is left meets its problems itself.
+    let others = parts.iter().filter(|part| !left.contains(&part.range));
+    for end in others.filter_map(|part| part.end.as_ref()) {
         sum.totals.failed += end.failed;
         sum.totals.vanished += end.vanished;
         for (what, count, first) in &end.problems {
@@ -171,21 +184,13 @@ pub fn finish_ranges(setup: &CollectSetup<'_>) -> Result<(Outcome, ProblemCounts
     if deletes_first {
         remove(setup, &parts, &mut sum)?;
     }
-    // What a worker has left may look as if it were done where times do not count.
-    let spec = last_transfer(spec, setup.is_done);
-    let is_hidden = spec.policy.ignore_times;
-    let left: BTreeSet<u32> = parts
-        .iter()
-        .filter(|part| is_hidden || !part.shards.is_empty())
-        .map(|part| part.range)
-        .collect();
-    for range in left {
+    for range in joined(left.into_iter().filter_map(|number| plan.range(number))) {
         if sum.fatal.is_some() || control.is_stopped() {
             break;
         }
         // An ordinary run of the range, as its entries are now: it does what single names cannot, such as objects that
         // stand for directories.
-        let mut spec = Spec { range: plan.range(range), ..spec.clone() };
+        let mut spec = Spec { range: Some(range), ..last.clone() };
         spec.policy.delete = Delete::No;
         sum = sum.merged(transfer(&spec, control, setup.listener)?);
     }
@@ -198,6 +203,18 @@ pub fn finish_ranges(setup: &CollectSetup<'_>) -> Result<(Outcome, ProblemCounts
         Phase::forget_look(folder).map_err(failed)?;
     }
     Ok((sum, problems))
+}
+
+/// Joins ranges that follow on each other.
+fn joined(ranges: impl Iterator<Item = NameRange>) -> Vec<NameRange> {
+    let mut all: Vec<NameRange> = Vec::new();
+    for range in ranges {
+        match all.last_mut() {
+            Some(last) if last.until.as_ref() == Some(&range.from) => last.until = range.until,
+            _ => all.push(range),
+        }
+    }
+    all
 }
 
 fn stopped(began: Instant) -> Outcome {
@@ -225,11 +242,9 @@ fn remove(setup: &CollectSetup<'_>, parts: &[RangePart], sum: &mut Outcome) -> R
     let removed =
         remove_candidates(setup.spec, candidates.map(candidate), setup.control, setup.listener)?;
     *sum = std::mem::take(sum).merged(removed);
-    match failure {
-        Some(why) => Err(Fatal::new(
-            IO,
-            format!("cannot read candidates for deletion: {why}\nhint: collect again"),
-        )),
-        None => Ok(()),
-    }
+    let Some(why) = failure else { return Ok(()) };
+    let message = format!("cannot read candidates for deletion: {why}\nhint: collect again");
+    // What was done so far is reported, and the next collect begins another look.
+    sum.fatal.get_or_insert(Fatal::new(IO, message));
+    Ok(())
 }

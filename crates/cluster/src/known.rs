@@ -59,29 +59,30 @@ impl ManifestFiles for HeldManifests {
 /// The manifest of an earlier run of the same ends.
 pub struct PreviousRun {
     folder: Arc<dyn RunFolder>,
-    plan: ClusterPlan,
+    /// The ranges of its plan.
+    ranges: Vec<NameRange>,
 }
 
 impl PreviousRun {
     /// Opens the manifest of an earlier run; `None` if its folder has none that this program reads.
     pub fn open(folder: Arc<dyn RunFolder>, version: &str) -> Option<PreviousRun> {
         let plan = ClusterPlan::read(&*folder, version).ok()?;
-        (plan.ranges() > 0).then_some(PreviousRun { folder, plan })
+        let ranges: Vec<NameRange> =
+            (0..plan.ranges()).filter_map(|number| plan.range(number)).collect();
+        (!ranges.is_empty()).then_some(PreviousRun { folder, ranges })
     }
 
     /// Reads what it knows of a range.
     fn read(&self, range: &NameRange, side: Side) -> Vec<Vec<u8>> {
-        let meets = |number: &u32| {
-            self.plan.range(*number).is_some_and(|other| {
-                let ends = |until: &Option<Vec<u8>>, from: &Vec<u8>| {
-                    until.as_ref().is_some_and(|until| until <= from)
-                };
-                !ends(&other.until, &range.from) && !ends(&range.until, &other.from)
-            })
+        let ends = |until: &Option<Vec<u8>>, from: &Vec<u8>| {
+            until.as_ref().is_some_and(|until| until <= from)
         };
-        let numbers = (0..self.plan.ranges()).filter(meets);
-        let name = |number: u32| format!("{MANIFEST}/{number:06}-{}", word(side));
-        let names: Vec<String> = numbers.map(name).collect();
+        let meets = |other: &NameRange| {
+            !ends(&other.until, &range.from) && !ends(&range.until, &other.from)
+        };
+        let meeting = self.ranges.iter().enumerate().filter(|(_, other)| meets(other));
+        let name = |number: usize| format!("{MANIFEST}/{number:06}-{}", word(side));
+        let names: Vec<String> = meeting.map(|(number, _)| name(number)).collect();
         // It only spares requests.
         self.folder.read_all(&names).unwrap_or_default().into_iter().flatten().collect()
     }

@@ -234,6 +234,7 @@ fn make(
             // Only a look at both ends after the transfer finds candidates for deletion.
             let planner = Planner::new((folder, control, listener), &spec, costs, local, None);
             let listed = planner.list(&spec, false);
+            let listed = planner.failure().map_or(listed, |error| Err(failed(error)));
             let outcome = listed.and_then(|outcome| {
                 if outcome.stopped {
                     return Err(stopped());
@@ -299,7 +300,11 @@ pub(crate) fn list_range(
     };
     let planner = Planner::new((folder, control, listener), spec, costs, plan.local, Some(part));
     let spec = Spec { range: Some(names), ..spec.clone() };
-    let outcome = planner.list(&spec, looks).map_err(|Fatal { code, message }| RunError {
+    let listed = planner.list(&spec, looks);
+    if let Some(error) = planner.failure() {
+        return Err(error);
+    }
+    let outcome = listed.map_err(|Fatal { code, message }| RunError {
         // The store is away.
         is_transient: code == 11 && !plan.local,
         is_interrupted: false,
@@ -569,7 +574,7 @@ impl<'a> Planner<'a> {
     /// Runs the dry run. `deletes`: with the deletions that the transfer asks for.
     ///
     /// # Errors
-    /// Those of the transfer, and of the run folder (code 11).
+    /// Those of the transfer. Where the run folder failed, [`Planner::failure`] says why it ended.
     fn list(&self, spec: &Spec, deletes: bool) -> Result<Outcome, Fatal> {
         let mut spec = spec.clone();
         spec.policy.dry_run = true;
@@ -580,15 +585,16 @@ impl<'a> Planner<'a> {
         spec.policy.max_delete = None;
         spec.check_space = false;
         (spec.items, spec.items_unchanged, spec.plans) = (deletes, false, true);
-        let outcome = transfer(&spec, self.control, self);
-        if let Some(error) = self.failed.lock().take() {
-            return Err(Fatal::new(11, error.message));
-        }
-        let mut outcome = outcome?;
+        let mut outcome = transfer(&spec, self.control, self)?;
         match outcome.fatal.take() {
             Some(fatal) => Err(fatal),
             None => Ok(outcome),
         }
+    }
+
+    /// Returns the failure of the run folder that ended the plan.
+    fn failure(&self) -> Option<RunError> {
+        self.failed.lock().take()
     }
 
     fn roots(&self) -> Vec<String> {

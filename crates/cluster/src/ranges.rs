@@ -172,7 +172,7 @@ pub struct KnownRanges {
     parts: BTreeMap<(ShardNumber, bool), PartName>,
     /// Ranges that were listed to their end, and by which generation.
     ended: BTreeMap<u32, u32>,
-    /// Parts that `update` found since `take_news`.
+    /// Parts that were noted since `take_news`.
     news: Vec<PartName>,
 }
 
@@ -184,8 +184,17 @@ impl KnownRanges {
 
     /// Returns shards that were announced since the last call, each with its cost, roughly.
     pub fn take_new_shards(&mut self) -> Vec<(ShardNumber, u64)> {
-        let news = std::mem::take(&mut self.news);
-        news.iter().flat_map(PartName::shards).collect()
+        self.take_news().iter().flat_map(PartName::shards).collect()
+    }
+
+    /// Returns the parts that were noted since the last call.
+    fn take_news(&mut self) -> Vec<PartName> {
+        std::mem::take(&mut self.news)
+    }
+
+    /// The file of a part.
+    fn file(&self, part: &PartName) -> String {
+        format!("{}/{}", self.folder, part.text())
     }
 
     /// Notes a part by the name of its file.
@@ -213,11 +222,6 @@ impl KnownRanges {
         self.parts.values().map(|part| u64::from(part.count)).sum()
     }
 
-    /// Returns the numbers of all shards that were announced.
-    pub fn numbers(&self) -> impl Iterator<Item = ShardNumber> {
-        self.parts.values().flat_map(|part| part.numbers())
-    }
-
     /// Returns the names of the files of all parts; of a range with an end only those of the generation that reached it
     /// last.
     pub fn files(&self) -> Vec<String> {
@@ -225,12 +229,7 @@ impl KnownRanges {
             self.ended.get(&part.range).is_none_or(|generation| *generation == part.generation)
         };
         let parts = self.parts.values().filter(current);
-        parts.map(|part| format!("{}/{}", self.folder, part.text())).collect()
-    }
-
-    /// Returns the names of the files of all parts.
-    pub fn all_files(&self) -> Vec<String> {
-        self.parts.values().map(|part| format!("{}/{}", self.folder, part.text())).collect()
+        parts.map(|part| self.file(part)).collect()
     }
 
     /// Reads the part with a shard.
@@ -246,8 +245,7 @@ impl KnownRanges {
         let mut holding = upto.take(2).map(|(_, part)| part);
         let part = holding.find(|part| part.numbers().any(|one| one == number));
         let Some(part) = part else { return Ok(None) };
-        let name = format!("{}/{}", self.folder, part.text());
-        let read = folder.read(&name)?.and_then(|content| RangePart::parse(&content));
+        let read = folder.read(&self.file(part))?.and_then(|content| RangePart::parse(&content));
         Ok(read.filter(|read| read.is_as_named(part)))
     }
 }
@@ -314,7 +312,6 @@ impl PlannedTotals {
 #[derive(Default)]
 pub struct PlanWatch {
     known: KnownRanges,
-    read: HashSet<String>,
     totals: PlannedTotals,
 }
 
@@ -348,15 +345,16 @@ impl PlanWatch {
             });
         }
         self.known.update(folder)?;
-        let new: Vec<String> =
-            self.known.all_files().into_iter().filter(|name| !self.read.contains(name)).collect();
-        let (parts, _) = read_parts(folder, &new)?;
-        self.read.extend(new);
+        let news = self.known.take_news();
+        let files: Vec<String> = news.iter().map(|part| self.known.file(part)).collect();
+        // What could not be read is new at the next call.
+        let (parts, _) =
+            read_parts(folder, &files).inspect_err(|_| self.known.news.extend(news))?;
         let totals = &mut self.totals;
         for part in parts {
             totals.entries += part.shards.iter().map(|shard| shard.entries).sum::<u64>();
             totals.bytes += part.shards.iter().map(|shard| shard.bytes).sum::<u64>();
-            totals.problems += part.end.map_or(0, |end| end.failed);
+            totals.problems += part.end.map_or(0, |end| end.failed + end.vanished);
         }
         (totals.ranges, totals.ranges_listed) = (plan.ranges(), self.known.ended() as u32);
         totals.shards = self.known.shards();

@@ -365,6 +365,9 @@ fn keep_beating(
         let before = shares.as_ref().map(Shares::limits);
         if let Some(shares) = &mut shares {
             shares.decide(setup, shared, &mut beat);
+            // What holds until the next decision, also where that one cannot be made.
+            let mut held = shared.beat.lock();
+            (held.byte_share, held.operation_share) = (beat.byte_share, beat.operation_share);
         }
         let after = shares.as_ref().map(Shares::limits);
         // What falls holds before it is reported, what rises after that: the sum of all stays below the limit.
