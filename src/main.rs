@@ -90,7 +90,7 @@ fn run_line(arguments: Vec<OsString>) -> (String, ExitCode) {
                 output::text(&overview::screen());
                 exit::OK.into()
             }
-            ("--help" | "-h" | "help", Some(_)) => help(&line.arguments),
+            ("--help" | "-h" | "help", Some(topic)) => help(topic, line.arguments.get(1)),
             _ => run_command(line),
         },
         Err(message) => {
@@ -384,14 +384,11 @@ fn with_language(command: &Command, mut arguments: Vec<OsString>, code: &str) ->
 }
 
 /// Runs `hakobu help COMMAND [SUBCOMMAND]`, `hakobu help TOPIC`.
-fn help(words: &[OsString]) -> ExitCode {
-    let (name, rest) = words
-        .split_first()
-        .map_or(("".into(), words), |(name, rest)| (name.to_string_lossy(), rest));
+fn help(topic: &OsStr, part: Option<&OsString>) -> ExitCode {
+    let name = topic.to_string_lossy();
     match find(&name) {
         Some(command) => {
-            let part =
-                rest.iter().find(|word| (command.parts)().iter().any(|part| part.name == **word));
+            let part = part.filter(|word| (command.parts)().iter().any(|part| part.name == **word));
             (command.run)(part.cloned().into_iter().chain(["--help".into()]).collect())
         }
         None if topics::show(&name) => exit::OK.into(),

@@ -123,7 +123,14 @@ impl TextfileArgs {
     /// # Errors
     /// A sentence with the path and the cause.
     pub fn check(&self) -> Result<(), String> {
-        self.path.as_deref().map_or(Ok(()), |path| Target::open(path).map(drop))
+        let Some(path) = self.path.as_deref() else { return Ok(()) };
+        // It is told once that it cannot be written.
+        Target::open(path).map(drop).inspect_err(|_| SETTLED.store(true, Ordering::Relaxed))
+    }
+
+    /// Leaves the gauges of an earlier run as they are, however the command ends.
+    pub fn forget(self) {
+        SETTLED.fetch_or(self.path.is_some(), Ordering::Relaxed);
     }
 
     /// Writes the gauges of a transfer, if they are asked for.
@@ -252,7 +259,10 @@ fn named(words: &[OsString]) -> Option<(&'static str, TextfileArgs)> {
     let options = words.iter().take_while(|word| *word != "--");
     let words: Vec<&OsString> = options.collect();
     let command = words.iter().find_map(|word| find(word.to_str()?)).map(|command| command.name)?;
-    let is_idle = |word: &&OsString| ["--dry-run", "-n"].iter().any(|idle| **word == *idle);
+    // The other commands have another -n.
+    let idle: &[&str] =
+        if command == "sync" { &["--dry-run", "-n"] } else { &["--dry-run", "--dryrun"] };
+    let is_idle = |word: &&OsString| idle.iter().any(|idle| **word == *idle);
     if !["sync", "cp", "mv"].contains(&command) || words.iter().any(is_idle) {
         return None;
     }

@@ -73,7 +73,7 @@ pub static TABLE: Table<ClusterArgs> = Table {
             s3://BUCKET/PREFIX.\n\
             Exit codes: plan and collect as sync; work 0 nothing left, 75 try again, 65 no \
             attempt can succeed; collect 75 if workers are still running, or none could open \
-            the run; status and submit 0, 1 and 2.\n\
+            the run, 65 if the run cannot be used; status and submit 0, 1 and 2.\n\
             hakobu cluster SUBCOMMAND --help tells more of each.",
     options: &[&PLANNED, &WORKED, &COLLECTED, &WATCHED, &ENGINES, &objects::STORE],
     unbuilt: &[objects::UNBUILT],
@@ -328,6 +328,10 @@ impl Block<ClusterArgs> for Only {
     }
 }
 
+/// Options of `plan` besides those of sync.
+const OF_PLAN: &[&str] =
+    &["run", "workers", "shard-size", "inventory", "target-inventory", "previous-run"];
+
 /// The help of `plan`; its command line is that of `sync`.
 static PLAN: Table<ClusterArgs> = Table {
     command: "cluster plan",
@@ -339,11 +343,11 @@ static PLAN: Table<ClusterArgs> = Table {
         "hakobu cluster plan -a --run r src/ /mnt/new/",
         "Plan a transfer; the run folder is r.",
     )],
-    common: &["run", "workers", "shard-size", "inventory", "target-inventory", "previous-run"],
+    common: OF_PLAN,
     after: "All options of sync are valid, too: hakobu sync --help. Options that cannot be kept on many \
             machines are refused.\n\
             Exit codes: those of sync.",
-    options: &[&PLANNED],
+    options: &[&Only(OF_PLAN)],
     unbuilt: &[],
     abbreviates: false,
 };
@@ -363,7 +367,7 @@ static WORK: Table<ClusterArgs> = Table {
     ],
     common: &[],
     after: "Exit codes: 0 nothing is left, 75 try again, 65 no attempt can succeed.",
-    options: &[&Only(&["workers", "stale-after", "verify"]), &objects::STORE],
+    options: &[&Only(&["workers", "verify"]), &WORKED, &objects::STORE],
     unbuilt: &[objects::UNBUILT],
     abbreviates: false,
 };
@@ -383,7 +387,7 @@ static STATUS: Table<ClusterArgs> = Table {
     ],
     common: &[],
     after: "Exit codes: 0, 1 the run folder cannot be read or the file not written, 2 usage.",
-    options: &[&Only(&["json", "once", "lang", "textfile"]), &objects::STORE],
+    options: &[&WATCHED, &objects::STORE],
     unbuilt: &[objects::UNBUILT],
     abbreviates: false,
 };
@@ -400,8 +404,9 @@ static COLLECT: Table<ClusterArgs> = Table {
         ("hakobu cluster collect --verify r", "Compare all transferred entries afterwards."),
     ],
     common: &[],
-    after: "Exit codes: those of sync, and 75 if workers are still running, or none could open the run.",
-    options: &[&Only(&["wait", "alone", "verify", "stale-after", "json"]), &objects::STORE],
+    after: "Exit codes: those of sync, and 75 if workers are still running, or none could open the run, 65 \
+            if the run cannot be used.",
+    options: &[&Only(&["verify", "stale-after", "json"]), &COLLECTED, &objects::STORE],
     unbuilt: &[objects::UNBUILT],
     abbreviates: false,
 };
@@ -421,23 +426,7 @@ static SUBMIT: Table<ClusterArgs> = Table {
     ],
     common: &[],
     after: "Exit codes: 0 submitted, 1 the engine refused it, 2 usage.",
-    options: &[
-        &Only(&[
-            "local",
-            "slurm",
-            "ray",
-            "k8s",
-            "parallel",
-            "nodes",
-            "dry-run",
-            "image",
-            "volume",
-            "pod-template",
-            "stale-after",
-            "verify",
-        ]),
-        &objects::STORE,
-    ],
+    options: &[&Only(&["verify", "stale-after"]), &ENGINES, &objects::STORE],
     unbuilt: &[objects::UNBUILT],
     abbreviates: false,
 };

@@ -2,10 +2,10 @@
 
 use super::tool::carry_out;
 use super::topics;
-use crate::COMMANDS;
 use crate::cli::{Opt, Part, Table, Typed, flag, parts};
 use crate::files::{self, Target};
 use crate::show::output;
+use crate::{COMMANDS, Command};
 use crate::{environment, exit};
 use clap_complete::Shell;
 use std::ffi::OsString;
@@ -180,7 +180,9 @@ fn with_parts(table: &clap::Command, parts: impl Iterator<Item = clap::Command>)
 /// count as an operand that is already there.
 fn adjusted_fish(text: &str) -> String {
     let mut text = text.to_owned();
-    for command in COMMANDS {
+    let is_own =
+        |command: &&Command| (command.parts)().iter().any(|part| part.name == command.name);
+    for command in COMMANDS.iter().filter(is_own) {
         let using = format!("__fish_hakobu_using_subcommand {}; and not ", command.name);
         let Some(at) = text.find(&using) else { continue };
         let Some((seen, _)) = text.get(at..).and_then(|rest| rest.split_once('"')) else {
@@ -188,7 +190,7 @@ fn adjusted_fish(text: &str) -> String {
         };
         let others = seen.replace(&format!(" {} ", command.name), " ");
         // The name behind `using` has a semicolon and stays.
-        text = text.replace(&seen.to_owned(), &others);
+        text = text.replace(seen, &others);
     }
     text
 }

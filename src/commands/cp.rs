@@ -3,7 +3,7 @@
 use super::operands::{Operands, folder_targets, operands, without_slashes};
 use super::remote::{self, RemoteArgs};
 use super::session::Session;
-use super::tool::{carry_out, end_with};
+use super::tool::carry_out;
 use super::{cat, pipe};
 use crate::cli::{
     Group, JSON, OptArg, Refused, Row, Table, Takes, Typed, flag, parts, put, titled, value,
@@ -30,14 +30,13 @@ use std::process::ExitCode;
 /// Runs the command.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
     let typed = TABLE.parse(&arguments);
-    match typed.as_ref().map_or(Ok(None), dash_of) {
-        Ok(Some(Dash::Out(typed))) => cat::begin(Ok(typed)),
-        Ok(Some(Dash::In(typed))) => pipe::begin(Ok(typed)),
-        Ok(None) => {
-            carry_out(typed, |typed| read_plan(&typed), |(spec, wanted)| Ok(copy(spec, wanted)))
-        }
-        Err(message) => end_with(exit::USAGE, &message).into(),
-    }
+    let typed = match typed.as_ref().map_or(Ok(None), dash_of) {
+        Ok(Some(Dash::Out(typed))) => return cat::begin(Ok(typed)),
+        Ok(Some(Dash::In(typed))) => return pipe::begin(Ok(typed)),
+        Ok(None) => typed,
+        Err(message) => Err(Refused::Usage(message)),
+    };
+    carry_out(typed, |typed| read_plan(&typed), |(spec, wanted)| Ok(copy(spec, wanted)))
 }
 
 /// Meaning of a command line of `cp` with a store on a side.

@@ -5,6 +5,7 @@ use crate::show::{Line, Show, ShowOptions, UnfinishedFile, output};
 use crate::textfile::{TextfileArgs, TransferEnd, TransferEnds};
 use crate::{exit, stopped};
 use hakobu_core::error::Fatal;
+use hakobu_core::unit::Totals;
 use hakobu_sys::{process, signals};
 use hakobu_transfer::run::{Control, Outcome, Removal, Spec, remove_objects, transfer};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -58,8 +59,10 @@ impl Session {
         }
         let is_list = matches!(wanted.line, Line::List { .. });
         // What changes nothing says nothing about the transfer.
-        let textfile = if wanted.dry_run { None } else { Some(wanted.textfile.clone()) };
-        let textfile = (textfile.unwrap_or_default(), wanted.command);
+        if wanted.dry_run {
+            std::mem::take(&mut wanted.textfile).forget();
+        }
+        let textfile = (wanted.textfile.clone(), wanted.command);
         textfile.0.check().map_err(|message| {
             output::message(&message);
             code_of(&outcome_of_fatal(Fatal::new(exit::SYNC_IO, message), start.elapsed()))
@@ -81,9 +84,14 @@ impl Session {
     /// Runs a transfer. An error before it began is returned as an outcome.
     pub fn run(&self, spec: &Spec) -> Outcome {
         let start = Instant::now();
-        self.ends.get_or_init(|| TransferEnds::of(spec));
+        self.begins(spec);
         transfer(spec, &self.control, &self.show)
             .unwrap_or_else(|fatal| outcome_of_fatal(fatal, start.elapsed()))
+    }
+
+    /// Notes the ends of a transfer, for the gauges.
+    pub fn begins(&self, spec: &Spec) {
+        self.ends.get_or_init(|| TransferEnds::of(spec));
     }
 
     /// Removes objects; as [`Session::run`].
@@ -93,8 +101,14 @@ impl Session {
             .unwrap_or_else(|fatal| outcome_of_fatal(fatal, start.elapsed()))
     }
 
-    /// Reports the end and returns the exit code.
-    pub fn end(self, mut outcome: Outcome) -> u8 {
+    /// Reports the end, writes the gauges and returns the exit code.
+    pub fn end(self, outcome: Outcome) -> u8 {
+        let ended = self.report(outcome);
+        ended.settle(ended.code)
+    }
+
+    /// Reports the end.
+    pub fn report(self, mut outcome: Outcome) -> Ended {
         if self.is_list && self.show.is_broken() {
             // The reader is gone (`| head`): that ends a list, and is not an interruption.
             outcome.stopped = false;
@@ -108,24 +122,53 @@ impl Session {
         let code = match complete || code != exit::OK {
             true => code,
             // Everything arrived, but writing the log failed.
-            false => self.code_of_output(outcome.took),
+            false => code_of_output(self.code_of, outcome.took),
         };
+        let Session { code_of, start, textfile, ends, .. } = self;
+        Ended {
+            code,
+            code_of,
+            start,
+            stopped: outcome.stopped,
+            totals: outcome.totals,
+            textfile,
+            ends,
+        }
+    }
+}
+
+/// A run that was reported, and whose gauges are not written yet.
+pub struct Ended {
+    /// Exit code of the run.
+    pub code: u8,
+    code_of: fn(&Outcome) -> u8,
+    start: Instant,
+    stopped: bool,
+    totals: Totals,
+    textfile: (TextfileArgs, &'static str),
+    ends: OnceLock<TransferEnds>,
+}
+
+impl Ended {
+    /// Writes the gauges of a command that ends with this exit code: that of the run, or of what followed it. Returns the
+    /// code, another one if they could not be written.
+    pub fn settle(&self, code: u8) -> u8 {
         let (textfile, command) = &self.textfile;
-        let (took, totals) = (outcome.took, outcome.totals);
-        let end = TransferEnd { code, stopped: outcome.stopped, took, totals };
+        let took = self.start.elapsed();
+        let end = TransferEnd { code, stopped: self.stopped, took, totals: self.totals };
         match textfile.write(command, self.ends.get(), end) {
             Ok(()) => code,
             Err(message) => {
                 output::message(&message);
-                if code == exit::OK { self.code_of_output(took) } else { code }
+                if code == exit::OK { code_of_output(self.code_of, took) } else { code }
             }
         }
     }
+}
 
-    /// Returns the exit code of a run whose work is done, but whose log or gauges could not be written.
-    fn code_of_output(&self, took: Duration) -> u8 {
-        (self.code_of)(&outcome_of_fatal(Fatal::new(exit::SYNC_IO, ""), took))
-    }
+/// Returns the exit code of a run whose work is done, but whose log or gauges could not be written.
+fn code_of_output(code_of: fn(&Outcome) -> u8, took: Duration) -> u8 {
+    code_of(&outcome_of_fatal(Fatal::new(exit::SYNC_IO, ""), took))
 }
 
 /// Stops a run after some time. The thread is not joined.

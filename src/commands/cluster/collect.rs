@@ -5,7 +5,7 @@ use super::{
     AGAIN, COLLECT, OpenRun, RunArguments, WorkerJob, attendance, open_run, parse_run,
     report_error, run_worker,
 };
-use crate::commands::session::{Session, outcome_of_fatal};
+use crate::commands::session::{Ended, Session, outcome_of_fatal};
 use crate::commands::tool::end_with;
 use crate::exit;
 use crate::number::{Digits, things};
@@ -63,23 +63,30 @@ pub fn run(arguments: &[OsString]) -> Result<u8, u8> {
 /// without collecting once more. The error is an exit code, with its message already told.
 pub fn finish(opened: OpenRun, how: CollectOptions) -> Result<u8, u8> {
     if !how.verifies {
-        return collect(&opened, how);
+        let (code, ended) = collect(&opened, how)?;
+        return Ok(ended.settle(code));
     }
     verify::refuse_unfit(&opened.spec)
         .map_err(|fatal| end_with(exit::SYNC_USAGE, &fatal.message))?;
-    let code = match Phase::current_verification(&*opened.folder).map_err(report_error)? {
-        Some(_) => exit::OK,
-        None => collect(&opened, how)?,
+    let (code, ended) = match Phase::current_verification(&*opened.folder).map_err(report_error)? {
+        Some(_) => (exit::OK, None),
+        None => collect(&opened, how).map(|(code, ended)| (code, Some(ended)))?,
     };
-    match is_collected(code) {
+    let code = match is_collected(code) {
         true => finish_verification(opened, how.stale, how.json),
         false => Ok(code),
+    };
+    // The gauges are about both.
+    let Some(ended) = ended else { return code };
+    match code {
+        Ok(code) => Ok(ended.settle(code)),
+        Err(code) => Err(ended.settle(code)),
     }
 }
 
 /// Waits for workers that are gone to be so for sure, marks the run as collected, and runs the
 /// ordinary sync.
-fn collect(opened: &OpenRun, how: CollectOptions) -> Result<u8, u8> {
+fn collect(opened: &OpenRun, how: CollectOptions) -> Result<(u8, Ended), u8> {
     let OpenRun { folder, plan, spec, wanted, .. } = opened;
     let (folder, mut wanted) = (&**folder, wanted.clone());
     let mut results = RunResults::of(&Phase::Transfer);
@@ -103,9 +110,12 @@ fn collect(opened: &OpenRun, how: CollectOptions) -> Result<u8, u8> {
     let form = ReportForm::of(&wanted, how.json);
     let planned = PlanWatch::new().update(folder, plan).map_err(report_error)?;
     let session = Session::start(wanted, exit::of_sync)?;
+    session.begins(spec);
     let sums = &results.sums;
     let is_done = updated.is_ok()
         && planned.is_whole()
+        // A name that could not be examined was not planned.
+        && planned.problems == 0
         && sums.shards == planned.shards
         && sums.failed + sums.vanished + sums.changed == 0
         && results.damaged.is_empty();
@@ -131,7 +141,8 @@ fn collect(opened: &OpenRun, how: CollectOptions) -> Result<u8, u8> {
     let (outcome, found) = collected.unwrap_or_else(|fatal| {
         (outcome_of_fatal(fatal, session.start.elapsed()), BTreeMap::new())
     });
-    let code = session.end(outcome);
+    let ended = session.report(outcome);
+    let code = ended.code;
     for (what, (count, first)) in found {
         results.add_problem(&what, count, first);
     }
@@ -142,10 +153,11 @@ fn collect(opened: &OpenRun, how: CollectOptions) -> Result<u8, u8> {
     let content = serde_json::to_vec_pretty(&report)
         .map_err(|error| RunError::permanent(format!("cannot write the report: {error}")));
     let written = content.and_then(|content| folder.replace(REPORT, &content));
-    Ok(match form.end(&report, code, written, || report.tell()) {
+    let code = match form.end(&report, code, written, || report.tell()) {
         exit::OK if updated.is_err() => exit::SYNC_IO,
         code => code,
-    })
+    };
+    Ok((code, ended))
 }
 
 /// Waits until no worker can publish anything any more. A worker that gave no sign of life for
@@ -303,7 +315,7 @@ impl Report {
 }
 
 /// Shards with their numbers for a reader.
-fn shown_shards(damaged: &[(ShardNumber, String)]) -> Vec<(String, String)> {
+pub fn shown_shards(damaged: &[(ShardNumber, String)]) -> Vec<(String, String)> {
     damaged.iter().map(|(number, why)| (shown_number(*number), why.clone())).collect()
 }
 

@@ -1,6 +1,6 @@
 //! `hakobu cluster status`: one screen, live where it is a terminal.
 
-use super::collect::{RunProblem, problems};
+use super::collect::{RunProblem, problems, shown_shards};
 use super::{RunArguments, STATUS, VERSION, parse_run, report_error};
 use crate::commands::tool::end_with;
 use crate::exit;
@@ -169,8 +169,6 @@ impl Watch {
         let bytes_per_s: f64 = alive.map(|worker| worker.beat.bytes_per_s).sum();
         let left = bytes.saturating_sub(bytes_now) as f64;
         let is_known = ranges_listed == ranges && bytes_per_s > 0.0 && !is_verified;
-        let damaged = results.damaged.iter();
-        let damaged = damaged.chain(verified.iter().flat_map(|(_, proven)| &proven.damaged));
         let verdicts = shares
             .iter()
             .filter_map(|(worker, share)| Some((worker.clone(), share.verdict.clone()?)));
@@ -202,7 +200,10 @@ impl Watch {
                 let proven = verified.as_ref().map(|(_, proven)| problems(proven));
                 [problems(results), proven.unwrap_or_default()].concat()
             },
-            damaged: damaged.map(|(number, why)| (shown_number(*number), why.clone())).collect(),
+            damaged: {
+                let proven = verified.as_ref().map(|(_, proven)| shown_shards(&proven.damaged));
+                [shown_shards(&results.damaged), proven.unwrap_or_default()].concat()
+            },
         })
     }
 }
