@@ -353,11 +353,7 @@ impl Show {
     /// Reports a rename by mv, for which no engine sends an event.
     pub fn renamed(&self, from: &Path, to: &Path, backup: Option<&Path>) {
         let mut out = Vec::new();
-        if let Some((manifest, file)) = &self.manifest {
-            manifest.push_rename(from, to, &mut out);
-            file.as_ref().unwrap_or(&self.stdout).write(&out);
-            out.clear();
-        }
+        self.record(&mut out, |manifest, out| manifest.push_rename(from, to, out));
         match self.wanted.line {
             Line::Arrow(_) => lines::push_renamed(from, to, backup, &mut out),
             Line::Json => json::push_rename(from, to, backup, &mut out),
@@ -366,13 +362,18 @@ impl Show {
         self.print(&out);
     }
 
-    fn item(&self, item: &Item<'_>) {
-        let mut out = Vec::with_capacity(128);
+    /// Writes a line of the manifest, if there is one. `out` is empty before and after.
+    fn record(&self, out: &mut Vec<u8>, push: impl FnOnce(&Manifest, &mut Vec<u8>)) {
         if let Some((manifest, file)) = &self.manifest {
-            manifest.push_item(item, self.wanted.digest, &mut out);
-            file.as_ref().unwrap_or(&self.stdout).write(&out);
+            push(manifest, out);
+            file.as_ref().unwrap_or(&self.stdout).write(out);
             out.clear();
         }
+    }
+
+    fn item(&self, item: &Item<'_>) {
+        let mut out = Vec::with_capacity(128);
+        self.record(&mut out, |manifest, out| manifest.push_item(item, self.wanted.digest, out));
         let change = &item.change;
         // Only the manifest asked for it.
         let is_unasked = self.manifest.is_some() && !self.wanted.unchanged && !change.any();
@@ -472,11 +473,7 @@ impl Show {
             let mut groups = self.problems.lock();
             groups.add(problem, self.escape);
         }
-        if let Some((manifest, file)) = &self.manifest {
-            let mut line = Vec::with_capacity(128);
-            manifest.push_problem(problem, &mut line);
-            file.as_ref().unwrap_or(&self.stdout).write(&line);
-        }
+        self.record(&mut Vec::new(), |manifest, out| manifest.push_problem(problem, out));
         let prints_now = self.wanted.problems && self.shows(problem);
         if !(prints_now || self.wanted.json || self.log.is_some() || self.joblog.is_some()) {
             return;
@@ -575,18 +572,14 @@ impl Show {
             let summary = json::Summary::new(self.wanted.command, outcome, &used, exit_code);
             self.stdout.write(&json::line(&summary));
         }
-        if let Some((manifest, file)) = &self.manifest {
-            let end = manifest::End {
-                command: self.wanted.command,
-                dry_run: self.wanted.dry_run,
-                stopped: outcome.stopped,
-                bytes: outcome.totals.bytes,
-                exit_code,
-            };
-            let mut line = Vec::with_capacity(256);
-            manifest.push_end(&end, &mut line);
-            file.as_ref().unwrap_or(&self.stdout).write(&line);
-        }
+        let end = manifest::End {
+            command: self.wanted.command,
+            dry_run: self.wanted.dry_run,
+            stopped: outcome.stopped,
+            bytes: outcome.totals.bytes,
+            exit_code,
+        };
+        self.record(&mut Vec::new(), |manifest, out| manifest.push_end(&end, out));
         self.close()
     }
 

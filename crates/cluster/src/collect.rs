@@ -248,3 +248,22 @@ fn remove(setup: &CollectSetup<'_>, parts: &[RangePart], sum: &mut Outcome) -> R
     sum.fatal.get_or_insert(Fatal::new(IO, message));
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_are_one_range() {
+        let cuts = ["b", "d", "f", "h"].map(|cut| cut.as_bytes().to_vec());
+        let ranges = NameRange::between(&cuts);
+        let of = |numbers: &[usize]| joined(numbers.iter().map(|number| ranges[*number].clone()));
+        assert_eq!(of(&[0, 1, 2, 3, 4]), [NameRange::all()]);
+        assert_eq!(
+            of(&[0, 2, 3]),
+            [ranges[0].clone(), NameRange { from: b"d".to_vec(), until: Some(b"h".to_vec()) },]
+        );
+        assert_eq!(of(&[1, 4]), [ranges[1].clone(), ranges[4].clone()]);
+        assert!(of(&[]).is_empty());
+    }
+}

@@ -132,6 +132,8 @@ fn every_end_of_a_transfer_is_told() {
     // A dry run says nothing of the transfer, and a failure keeps the time of the success.
     let before = std::fs::read(&file).unwrap();
     go(&area, "sync -an --textfile=nightly.prom src/ dst/").ok();
+    go(&area, "sync -avn --textfile=nightly.prom missing/ dst/").expect(23);
+    go(&area, "cp --dryrun --frobnicate --textfile=nightly.prom src dst/").expect(2);
     assert_eq!(std::fs::read(&file).unwrap(), before);
     for (line, code) in [
         ("sync -a --textfile nightly.prom missing/ dst/", 23),
@@ -140,6 +142,8 @@ fn every_end_of_a_transfer_is_told() {
         ("cp -r --textfile=nightly.prom missing dst/", 1),
         ("mv --textfile=nightly.prom missing dst/", 1),
         ("cp --frobnicate --textfile=nightly.prom src dst/", 2),
+        // Of cp and mv it is no dry run.
+        ("mv -n --frobnicate --textfile=nightly.prom src dst/", 2),
     ] {
         go(&area, line).expect(code);
         let all = gauges(&file);
@@ -168,7 +172,30 @@ fn a_file_that_cannot_be_written_fails_before_the_work() {
     let area = stage();
     let run = go(&area, "sync -a --textfile=no/such/t.prom src/ dst/");
     run.expect(11).says(&["no/such/t.prom"]);
+    assert_eq!(run.err().matches("no/such/t.prom").count(), 1, "{run}");
     assert!(!area.join("dst").exists());
+}
+
+#[test]
+fn a_run_on_many_machines_tells_its_end() {
+    let area = stage();
+    let line = "sync -a --cluster local:2 --run run --verify --textfile t.prom src/ dst";
+    go(&area, line).ok();
+    let all = gauges(&area.join("t.prom"));
+    assert_eq!((gauge(&all, "success"), gauge(&all, "exit_code")), (Some(1.0), Some(0.0)));
+    let info = all.iter().find(|(name, ..)| name == "hakobu_transfer_info").unwrap();
+    assert!(info.1["source"].ends_with("src/") && info.1["target"].ends_with("dst"), "{info:?}");
+    // What the verification finds is the end of the whole: a file that changed after the workers, of the same size and time.
+    let target = area.join("dst/a");
+    let mtime = std::fs::metadata(&target).unwrap().modified().unwrap();
+    go(&area, "cluster plan -aI --textfile t.prom --run run3 src/ dst").ok();
+    go(&area, "cluster work run3").ok();
+    std::fs::write(&target, "54321").unwrap();
+    std::fs::File::options().write(true).open(&target).unwrap().set_modified(mtime).unwrap();
+    go(&area, "cluster collect --verify run3").expect(23);
+    let all = gauges(&area.join("t.prom"));
+    assert_eq!((gauge(&all, "success"), gauge(&all, "exit_code")), (Some(0.0), Some(23.0)));
+    assert!(gauge(&all, "last_success_time_seconds").is_some());
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn a_run_makes_what_one_sync_makes() {
 /// second run.
 #[test]
 fn collect_does_not_repeat_what_workers_did() {
-    for options in ["-r", "-aI"] {
+    for options in ["-r", "-aHI"] {
         let stage = Stage::new();
         tree(&stage.src(), 8);
         stage.ok(&format!("cluster plan {options} --shard-size=1M --run RUN SRC/ DST"));
@@ -62,7 +62,7 @@ fn collect_does_not_repeat_what_workers_did() {
         let summary = lines.into_iter().find(|line| line["event"] == "summary").unwrap();
         assert_eq!((&summary["files"], &summary["failed"]), (&1.into(), &0.into()), "{run}");
         assert_eq!(std::fs::read(stage.dst().join("changed")).unwrap(), b"new since the plan");
-        if options == "-aI" {
+        if options == "-aHI" {
             stage.same(&Fields::ALL);
         }
     }

@@ -238,7 +238,7 @@ fn a_tree_goes_up_and_down_in_ranges() {
 
 #[test]
 fn files_of_a_range_that_are_damaged_lose_nothing() {
-    side_by_side(["ranges", "shards", "look"], |what| {
+    side_by_side(["ranges", "shards", "look", "candidates"], |what| {
         let store = Store::new(NAMES, "");
         std::fs::write(store.place("p/zzz"), b"extraneous").unwrap();
         store.ok("cluster plan -r --delete --workers=2 --run RUN BKT/s/ BKT/p/");
@@ -266,6 +266,14 @@ fn files_of_a_range_that_are_damaged_lose_nothing() {
                 damage(&look().unwrap());
                 let run = store.start("cluster collect RUN").end();
                 run.expect(11).says(&["look at both ends", "collect again"]);
+                assert!(store.place("p/zzz").exists(), "something was removed");
+            }
+            // What was to be removed was listed by the look.
+            "candidates" => {
+                store.workers(1);
+                damage(&store.stage.run().join("shards"));
+                let run = store.start("cluster collect RUN").end();
+                run.expect(11).says(&["candidates for deletion", "collect again"]);
                 assert!(store.place("p/zzz").exists(), "something was removed");
             }
             folder => {

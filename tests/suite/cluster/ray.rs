@@ -201,6 +201,17 @@ try:
 except m.Failed as failed:
     assert failed.code == 127 and "/no/such/hakobu" in str(failed), failed
 assert m._is_again(75) and m._is_again(-9) and not m._is_again(65) and not m._is_again(1)
+
+def status(ranges=0, listed=0, shards=0, done=0, workers=()):
+    counts = {"ranges": ranges, "ranges_listed": listed, "shards": shards}
+    return {**counts, "done": {"shards": done}, "workers": list(workers)}
+
+# Shards are announced while ranges are listed: at first there are none.
+assert not m.shard_done(None) and not m.shard_done(status(ranges=4))
+assert not m.shard_done(status(4, 3, 2, 2)) and m.shard_done(status(4, 4, 2, 2))
+assert m.shard_done(status(shards=2, done=2)) and not m.shard_done(status(shards=2, done=1))
+assert not m._has_workers(status(ranges=4)) and not m._has_workers(status(shards=2))
+assert m._has_workers(status()) and m._has_workers(status(4, workers=["w"]))
 assert m.program("/bin/sh") in ("/bin/sh", m.program()) and "Failed" in m.__all__
 print(" ".join(f"--{name}" for name in [*m.STORE_VALUES, *m.STORE_FLAGS]))
 "#;
