@@ -42,9 +42,8 @@ const STALE: Duration = Duration::from_secs(30);
 pub static TABLE: Table<ClusterArgs> = Table {
     command: "cluster",
     about: "Spread one transfer over many machines",
-    description: "plan lists both sides and writes the work into RUN, work does parts of it on any \
-            number of machines, status shows how far they are, and collect finishes with an \
-            ordinary sync. submit hands all of it to Slurm, Ray, Kubernetes or ssh; sync \
+    description: "plan divides the work in RUN, work does parts of it on any number of machines, \
+            status shows how far they are, and collect finishes it. submit hands all of it to Slurm, Ray, Kubernetes or ssh; sync \
             --cluster ENGINE:N does everything in one command.",
     usage: "hakobu cluster plan --run RUN [SYNC OPTIONS] SRC... DST\n       \
             hakobu cluster work [OPTIONS] RUN\n       \
@@ -336,8 +335,8 @@ const OF_PLAN: &[&str] =
 static PLAN: Table<ClusterArgs> = Table {
     command: "cluster plan",
     about: "Plan a transfer for many machines",
-    description: "Writes the work of a transfer into RUN. Where an end is in S3, it cuts the names \
-            into ranges, which the workers list; otherwise it lists both sides itself.",
+    description: "Writes the work of a transfer into RUN. It cuts the names into ranges, which the \
+            workers list; where there are few, or they cannot be cut, it lists both sides itself.",
     usage: "hakobu cluster plan --run RUN [SYNC OPTIONS] SRC... DST",
     examples: &[(
         "hakobu cluster plan -a --run r src/ /mnt/new/",
@@ -433,7 +432,7 @@ static SUBMIT: Table<ClusterArgs> = Table {
 
 /// The subcommands, for completions.
 pub static PARTS: &[Part] = &[
-    Part::new("plan", "list both sides and write the work into RUN").of(&super::sync::TABLE),
+    Part::new("plan", "divide the work in RUN").of(&super::sync::TABLE),
     Part::new("work", "do parts of the work").of(&WORK),
     Part::new("status", "show how far the workers are").of(&STATUS),
     Part::new("collect", "finish the transfer").of(&COLLECT),

@@ -6,7 +6,7 @@ use crate::claims::KnownResults;
 use crate::folder::{RunError, RunFolder};
 use crate::heartbeat::{self, Heartbeat, WorkerState};
 use crate::known::PreviousRun;
-use crate::plan::{ClusterPlan, Phase};
+use crate::plan::{ClusterPlan, Phase, ShardFile};
 use crate::ranges::{KnownRanges, RangePart, parts_folder, read_parts};
 use crate::shard::{self, ShardEntry, ShardError};
 use crate::worker::{ProblemCounts, WorkerSetup, count_problems, work};
@@ -14,9 +14,9 @@ use hakobu_core::control::Control;
 use hakobu_core::error::Fatal;
 use hakobu_core::event::{Event, Listener};
 use hakobu_core::meter::Meter;
-use hakobu_transfer::plan::NameRange;
+use hakobu_transfer::plan::{self, NameRange};
 use hakobu_transfer::policy::Delete;
-use hakobu_transfer::run::{Candidate, Outcome, Spec, remove_candidates, transfer};
+use hakobu_transfer::run::{self, Candidate, Outcome, Spec, remove_candidates, transfer};
 use parking_lot::{Condvar, Mutex};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -164,9 +164,10 @@ pub fn finish_ranges(setup: &CollectSetup<'_>) -> Result<(Outcome, ProblemCounts
     // What a worker has left may look as if it were done where times do not count.
     let last = last_transfer(spec, setup.is_done);
     let is_hidden = last.policy.ignore_times;
+    let has_leftovers = |part: &RangePart| part.end.as_ref().is_some_and(|end| end.leftovers > 0);
     let left: BTreeSet<u32> = parts
         .iter()
-        .filter(|part| is_hidden || !part.shards.is_empty())
+        .filter(|part| is_hidden || !part.shards.is_empty() || has_leftovers(part))
         .map(|part| part.range)
         .collect();
     let mut sum = Outcome::default();
@@ -184,18 +185,24 @@ pub fn finish_ranges(setup: &CollectSetup<'_>) -> Result<(Outcome, ProblemCounts
     if deletes_first {
         remove(setup, &parts, &mut sum)?;
     }
-    for range in joined(left.into_iter().filter_map(|number| plan.range(number))) {
+    let redone = joined(left.into_iter().filter_map(|number| plan.range(number)));
+    for range in &redone {
         if sum.fatal.is_some() || control.is_stopped() {
             break;
         }
         // An ordinary run of the range, as its entries are now: it does what single names cannot, such as objects that
         // stand for directories.
-        let mut spec = Spec { range: Some(range), ..last.clone() };
+        let mut spec = Spec { range: Some(range.clone()), ..last.clone() };
+        // With --delete a directory at the place of a file is removed.
+        spec.policy.force |= spec.policy.delete != Delete::No;
         spec.policy.delete = Delete::No;
         sum = sum.merged(transfer(&spec, control, setup.listener)?);
     }
     if !deletes_first {
         remove(setup, &parts, &mut sum)?;
+    }
+    if plan.local {
+        set_directories(setup, &parts, &redone, &mut sum)?;
     }
     sum.took = began.elapsed();
     sum.stopped = control.is_stopped() && sum.fatal.is_none();
@@ -228,30 +235,113 @@ fn remove(setup: &CollectSetup<'_>, parts: &[RangePart], sum: &mut Outcome) -> R
     }
     let mut failure = None;
     let files = parts.iter().flat_map(|part| &part.removals);
-    let candidates = files.flat_map(|file| match shard::read_file(setup.folder, file) {
+    let candidate = |entry: ShardEntry| {
+        let ShardEntry { kind, size, mtime, name, .. } = entry;
+        Candidate { name, kind, size, mtime, etag: "".into() }
+    };
+    let candidates = read_names(setup, files, &mut failure).map(candidate);
+    let removed = remove_candidates(setup.spec, candidates, setup.control, setup.listener)?;
+    *sum = std::mem::take(sum).merged(removed);
+    tell_unread(failure, "candidates for deletion", sum);
+    Ok(())
+}
+
+/// Reads names that a look wrote down. Where a file cannot be read, `failure` gets the first reason.
+fn read_names<'a>(
+    setup: &'a CollectSetup<'_>,
+    files: impl Iterator<Item = &'a ShardFile> + 'a,
+    failure: &'a mut Option<String>,
+) -> impl Iterator<Item = ShardEntry> + 'a {
+    files.flat_map(|file| match shard::read_file(setup.folder, file) {
         Ok(entries) => entries,
         Err(ShardError::Folder(RunError { message, .. }) | ShardError::Damaged(message)) => {
             failure.get_or_insert(message);
             Vec::new()
         }
-    });
-    let candidate = |entry: ShardEntry| {
-        let ShardEntry { kind, size, mtime, name, .. } = entry;
-        Candidate { name, kind, size, mtime, etag: "".into() }
-    };
-    let removed =
-        remove_candidates(setup.spec, candidates.map(candidate), setup.control, setup.listener)?;
-    *sum = std::mem::take(sum).merged(removed);
-    let Some(why) = failure else { return Ok(()) };
-    let message = format!("cannot read candidates for deletion: {why}\nhint: collect again");
-    // What was done so far is reported, and the next collect begins another look.
+    })
+}
+
+/// Ends a collect that could not read what a look wrote down: what was done so far is reported, and the next collect begins
+/// another look.
+fn tell_unread(failure: Option<String>, what: &str, sum: &mut Outcome) {
+    let Some(why) = failure else { return };
+    let message = format!("cannot read {what}: {why}\nhint: collect again");
     sum.fatal.get_or_insert(Fatal::new(IO, message));
+}
+
+/// Directories whose attributes are set together.
+const DIRECTORIES: usize = 100_000;
+
+/// Sets the attributes of directories between paths: of those that differed when both ends were looked at, and of those that
+/// were written into since, by runs of what was left and by removals.
+fn set_directories(
+    setup: &CollectSetup<'_>,
+    parts: &[RangePart],
+    redone: &[NameRange],
+    sum: &mut Outcome,
+) -> Result<(), Fatal> {
+    let CollectSetup { spec, control, listener, .. } = *setup;
+    let lead = plan::lead(spec)?;
+    let mut written: BTreeSet<Vec<u8>> = BTreeSet::new();
+    for range in redone {
+        // A range does not set those of the directories that it begins in.
+        written.extend(folders_of(&[&*lead, &*range.from].concat()));
+    }
+    let (mut failure, mut removed) = (None, BTreeSet::new());
+    let removals = parts.iter().flat_map(|part| &part.removals);
+    for ShardEntry { name, .. } in read_names(setup, removals, &mut failure) {
+        let own = name.strip_suffix(b"/").unwrap_or(&name);
+        written.extend(folders_of(own).into_iter().next());
+        if own.len() < name.len() {
+            removed.insert(own.to_vec());
+        }
+    }
+    let preserve = &spec.policy.preserve;
+    if !preserve.times || preserve.omit_dir_times {
+        written.clear();
+    }
+    // The target itself is a part of the transfer of a content only.
+    let is_set =
+        |folder: &Vec<u8>| !removed.contains(folder) && (lead.is_empty() || folder != b".");
+    let differing = parts.iter().flat_map(|part| &part.directories);
+    let differing = read_names(setup, differing, &mut failure).map(|entry| entry.name);
+    let mut all = differing.chain(written).filter(is_set).peekable();
+    while all.peek().is_some() && sum.fatal.is_none() && !control.is_stopped() {
+        let some: Vec<_> = all.by_ref().take(DIRECTORIES).collect();
+        let spec = last_transfer(spec, true);
+        let done = run::set_directories(&spec, some.into_iter(), control, listener)?;
+        *sum = std::mem::take(sum).merged(done);
+    }
+    drop(all);
+    tell_unread(failure, "directories", sum);
     Ok(())
+}
+
+/// Directories that a path in the transfer is in, the nearest one first; the top is `.`.
+fn folders_of(path: &[u8]) -> Vec<Vec<u8>> {
+    let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+    let above = slashes.map(|(at, _)| path.get(..at).unwrap_or_default().to_vec());
+    let mut folders: Vec<Vec<u8>> = std::iter::once(b".".to_vec()).chain(above).collect();
+    folders.reverse();
+    folders
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn folders_end_with_the_top() {
+        let of = |path: &str| -> Vec<String> {
+            let folders = folders_of(path.as_bytes()).into_iter();
+            folders.map(|folder| String::from_utf8(folder).unwrap()).collect()
+        };
+        assert_eq!(of("a/b/c"), ["a/b", "a", "."]);
+        assert_eq!(
+            (of("a/"), of("a"), of("")),
+            (vec!["a".into(), ".".into()], vec![".".into()], vec![".".into()])
+        );
+    }
 
     #[test]
     fn neighbours_are_one_range() {

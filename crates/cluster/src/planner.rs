@@ -12,16 +12,18 @@ use crate::shard::{self, ShardFrame};
 use crate::submitted::NOT_LISTED;
 use crate::worker::{ProblemCounts, count_problems, describe};
 use hakobu_core::control::Control;
-use hakobu_core::error::Fatal;
+use hakobu_core::error::{Cause, Fatal, Problem};
 use hakobu_core::event::{Change, EntryPaths, Event, Item, Listener, Planned};
 use hakobu_core::unit::{Kind, Meta};
 use hakobu_transfer::journal;
 use hakobu_transfer::location::Location;
 use hakobu_transfer::plan::{Cuts, can_be_cut};
 use hakobu_transfer::policy::{Append, Basis, Delete, MissingArgs};
+use hakobu_transfer::publish::LEFT_OUT;
 use hakobu_transfer::run::{Outcome, Spec, cut, transfer};
 use parking_lot::Mutex;
 use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -314,7 +316,8 @@ pub(crate) fn list_range(
         return Err(crate::worker::interrupted());
     }
     planner.close_all()?;
-    let (removals, count) = planner.take_removals()?;
+    let (removals, count) = planner.take(&planner.removals)?;
+    let (directories, _) = planner.take(&planner.directories)?;
     let (totals, roots) = (outcome.totals, planner.roots());
     let is_whole = totals.failed == 0;
     let keeps = is_whole || spec.policy.ignore_errors;
@@ -323,6 +326,7 @@ pub(crate) fn list_range(
         failed: totals.failed,
         vanished: totals.vanished,
         removals: if keeps { count } else { 0 },
+        leftovers: planner.leftovers.load(Ordering::Relaxed),
         problems: planner
             .problems
             .into_inner()
@@ -333,7 +337,7 @@ pub(crate) fn list_range(
     };
     let Some(part) = planner.part else { return Ok((end, Vec::new())) };
     let removals = if keeps { removals } else { Vec::new() };
-    part.announce(folder, roots, Some((end.clone(), removals)))?;
+    part.announce(folder, roots, Some((end.clone(), removals, directories)))?;
     Ok((end, part.announced.into_inner()))
 }
 
@@ -363,7 +367,7 @@ impl PartWriter {
         &self,
         folder: &dyn RunFolder,
         roots: Vec<String>,
-        end: Option<(RangeEnd, Vec<ShardFile>)>,
+        end: Option<(RangeEnd, Vec<ShardFile>, Vec<ShardFile>)>,
     ) -> Result<(), RunError> {
         let mut pending = self.pending.lock();
         let shards = std::mem::take(&mut pending.0);
@@ -371,14 +375,18 @@ impl PartWriter {
             return Ok(());
         }
         let first = pending.1;
-        let (end, removals) = end.unzip();
+        let (end, removals, directories) = match end {
+            Some((end, removals, directories)) => (Some(end), removals, directories),
+            None => Default::default(),
+        };
         let part = RangePart {
             range: self.of.0,
             generation: self.of.1,
             first,
             shards,
             roots,
-            removals: removals.unwrap_or_default(),
+            removals,
+            directories,
             end,
         };
         pending.1 += part.shards.len() as u32;
@@ -491,6 +499,15 @@ struct PlannedEntry<'a> {
     name: &'a [u8],
 }
 
+/// Names that are written down.
+#[derive(Default)]
+struct NameList {
+    frame: ShardFrame,
+    packed: Vec<u8>,
+    files: Vec<ShardFile>,
+    count: u64,
+}
+
 /// Listener of the dry run.
 struct Planner<'a> {
     folder: &'a dyn RunFolder,
@@ -504,6 +521,8 @@ struct Planner<'a> {
     same_names: bool,
     /// Both ends are local paths.
     local: bool,
+    /// The target, where it is a path.
+    target: Option<PathBuf>,
     cost: AtomicU64,
     next: AtomicU32,
     shards: Mutex<Vec<(u32, Shard)>>,
@@ -512,8 +531,12 @@ struct Planner<'a> {
     files: Mutex<Vec<String>>,
     /// Where the shards of a range are announced.
     part: Option<PartWriter>,
-    /// Candidates for deletion: records, compressed ones, and their number.
-    removals: Mutex<(ShardFrame, Vec<u8>, Vec<ShardFile>, u64)>,
+    /// Candidates for deletion.
+    removals: Mutex<NameList>,
+    /// Directories between paths whose attributes differ after the transfer.
+    directories: Mutex<NameList>,
+    /// Unfinished files of other runs at the target, after the transfer.
+    leftovers: AtomicU64,
     problems: Mutex<ProblemCounts>,
     /// The failure that ended the plan.
     failed: Mutex<Option<RunError>>,
@@ -525,7 +548,12 @@ impl Listener for Planner<'_> {
             Event::Item(item) => self.item(item),
             Event::Planned(planned) => self.planned(planned),
             other => {
-                if let (Event::Problem(problem), Some(_)) = (&other, &self.part) {
+                if let (Event::Problem(problem), Some(part)) = (&other, &self.part) {
+                    // Collect removes what it may.
+                    if part.looks && self.is_leftover(problem) {
+                        self.leftovers.fetch_add(1, Ordering::Relaxed);
+                        return;
+                    }
                     let (what, path) = describe(problem);
                     let text = || journal::text(path.as_os_str().as_bytes());
                     count_problems(&mut self.problems.lock(), &what, 1, text);
@@ -541,6 +569,16 @@ impl Listener for Planner<'_> {
 }
 
 impl<'a> Planner<'a> {
+    /// Returns whether a problem is an unfinished file at the target.
+    fn is_leftover(&self, problem: &Problem) -> bool {
+        let Problem { source, target, cause, .. } = problem;
+        // A listing of the target names it as its source.
+        let path = target.as_ref().or(source.as_ref());
+        let is_there =
+            path.zip(self.target.as_ref()).is_some_and(|(path, top)| path.starts_with(top));
+        is_there && matches!(cause, Cause::Reason(LEFT_OUT))
+    }
+
     /// Returns a planner without entries. `part`: what announces the shards of a range.
     fn new(
         (folder, control, listener): (&'a dyn RunFolder, &'a Control, &'a dyn Listener),
@@ -559,6 +597,7 @@ impl<'a> Planner<'a> {
             costs,
             same_names: !spec.objects.options.encode_names,
             local,
+            target: spec.target.local().map(Path::to_owned),
             cost: AtomicU64::new(0),
             next: AtomicU32::new(0),
             shards: Mutex::default(),
@@ -566,6 +605,8 @@ impl<'a> Planner<'a> {
             files: Mutex::default(),
             part,
             removals: Mutex::default(),
+            directories: Mutex::default(),
+            leftovers: AtomicU64::new(0),
             problems: Mutex::default(),
             failed: Mutex::default(),
         }
@@ -621,14 +662,17 @@ impl<'a> Planner<'a> {
         if change.deleted {
             return if self.part.is_some() { self.removal(item) } else { Ok(()) };
         }
+        let looks = self.part.as_ref().is_some_and(|part| part.looks);
         // Attributes of directories are set at the end.
         let dir = item.kind == Kind::Dir && !(change.created && self.local);
         if dir || path == b"." {
-            return Ok(());
+            return match looks && self.local {
+                true => self.note(&self.directories, item.meta, [bare(path), b""]),
+                false => Ok(()),
+            };
         }
         let Some(source) = &item.source else { return Ok(()) };
         // An object that stands for a directory has no name without its slash: collect makes it.
-        let looks = self.part.as_ref().is_some_and(|part| part.looks);
         if source.as_os_str().as_bytes().ends_with(b"/") && !looks {
             return Ok(());
         }
@@ -649,9 +693,14 @@ impl<'a> Planner<'a> {
     fn removal(&self, item: &Item<'_>) -> Result<(), RunError> {
         let path = bare(item.path.as_os_str().as_bytes());
         let slash: &[u8] = if item.kind == Kind::Dir { b"/" } else { b"" };
-        let mut removals = self.removals.lock();
-        let (frame, packed, files, count) = &mut *removals;
-        frame.push((item.kind, item.meta.size, item.meta.mtime), 0, [path, slash]);
+        self.note(&self.removals, item.meta, [path, slash])
+    }
+
+    /// Writes a name down.
+    fn note(&self, list: &Mutex<NameList>, meta: &Meta, name: [&[u8]; 2]) -> Result<(), RunError> {
+        let mut list = list.lock();
+        let NameList { frame, packed, files, count } = &mut *list;
+        frame.push((meta.kind, meta.size, meta.mtime), 0, name);
         *count += 1;
         if frame.len() >= RAW_BYTES {
             frame.pack(packed)?;
@@ -663,10 +712,10 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    /// Takes the files of the candidates for deletion, and their number.
-    fn take_removals(&self) -> Result<(Vec<ShardFile>, u64), RunError> {
-        let mut removals = self.removals.lock();
-        let (frame, packed, files, count) = &mut *removals;
+    /// Takes the files of a list, and the number of its names.
+    fn take(&self, list: &Mutex<NameList>) -> Result<(Vec<ShardFile>, u64), RunError> {
+        let mut list = list.lock();
+        let NameList { frame, packed, files, count } = &mut *list;
         if frame.len() > 0 {
             frame.pack(packed)?;
         }

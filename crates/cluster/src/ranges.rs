@@ -26,6 +26,9 @@ pub struct RangePart {
     /// Candidates for deletion, of the last part: files below `shards/`.
     #[serde(default)]
     pub removals: Vec<ShardFile>,
+    /// Directories between paths whose attributes differ after the transfer, of the last part: files below `shards/`.
+    #[serde(default)]
+    pub directories: Vec<ShardFile>,
     /// The last part of the range has this.
     pub end: Option<RangeEnd>,
 }
@@ -39,6 +42,9 @@ pub struct RangeEnd {
     pub vanished: u64,
     /// Number of candidates for deletion.
     pub removals: u64,
+    /// Number of unfinished files at the target after the transfer, which other runs have left.
+    #[serde(default)]
+    pub leftovers: u64,
     /// Problems: a sentence without names, how many, and the first one's path.
     pub problems: Vec<(String, u64, String)>,
     /// Seconds that it took.
@@ -255,7 +261,7 @@ impl RangePart {
         (self.range, self.generation, self.first) == (name.range, name.generation, name.first)
             && self.shards.len() as u32 == name.count
             && self.shards.iter().all(Shard::is_inside)
-            && self.removals.iter().all(ShardFile::is_inside)
+            && self.removals.iter().chain(&self.directories).all(ShardFile::is_inside)
     }
 
     /// Returns the shard of a number.

@@ -27,11 +27,10 @@ use hakobu_core::limit::{Controls, Limits};
 use hakobu_core::meter::{Meter, Phase as MeterPhase};
 use hakobu_core::unit::Totals;
 use hakobu_transfer::journal;
-use hakobu_transfer::location::{Location, Sources};
+use hakobu_transfer::location::Location;
 use hakobu_transfer::manifest::ManifestFiles;
 use hakobu_transfer::plan::{EntrySelection, Expected, NOT_AS_PLANNED};
-use hakobu_transfer::policy::Delete;
-use hakobu_transfer::run::{Layout, Outcome, Spec, transfer};
+use hakobu_transfer::run::{Outcome, Spec, transfer};
 use parking_lot::{Condvar, Mutex};
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
@@ -867,7 +866,7 @@ fn set_names(
     entries: Vec<ShardEntry>,
     local: bool,
 ) -> Result<(), RunError> {
-    spec.sources = Sources::of(vec![folder]).map_err(unfit)?;
+    spec.limit_to(folder).map_err(unfit)?;
     if local {
         let mut chosen = EntrySelection::default();
         for ShardEntry { kind, size, mtime, name, .. } in entries {
@@ -875,27 +874,14 @@ fn set_names(
             chosen.names.push((name.clone(), kind));
             chosen.states.insert(name, (kind, size, mtime));
         }
-        (spec.chosen, spec.files_from) = (Some(Arc::new(chosen)), None);
+        spec.chosen = Some(Arc::new(chosen));
     } else {
         let met =
             |entry: &ShardEntry| (entry.name.clone().into_boxed_slice(), (entry.size, entry.mtime));
         spec.objects.expected = Some(Arc::new(Expected(entries.iter().map(met).collect())));
         spec.files_from = Some(entries.into_iter().map(|entry| entry.name).collect());
     }
-    spec.layout = Layout::Rsync { relative: true };
-    // Keys are used unchanged.
-    spec.objects.raw = true;
-    spec.check_space = false;
-    (spec.items, spec.items_unchanged) = (false, false);
-    let policy = &mut spec.policy;
-    (policy.recurse, policy.dirs) = (false, true);
-    policy.delete = Delete::No;
-    policy.delete_excluded = false;
-    policy.max_delete = None;
-    policy.partial = false;
-    policy.leave_dirs = true;
-    // The plan has applied the rules.
-    policy.filter = None;
+    spec.policy.leave_dirs = true;
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! One transfer from its description to its outcome: the only module that uses all others.
 
 mod candidates;
+mod directories;
 mod evidence;
 mod far;
 mod lanes;
@@ -25,8 +26,9 @@ use crate::object::{ObjectEngine, Root};
 use crate::plan::objects::{Claims, PlannedSource, Stores, refuse_unfit, resolve_sources};
 use crate::plan::{self, Argument, Lines, TargetPlace};
 pub use crate::plan::{Layout, Objects, RemoteEnd, Spec};
-use crate::policy::{Delete, Policy, Symlinks};
+use crate::policy::{Delete, NameRange, Policy, Symlinks};
 pub use candidates::{Candidate, remove_candidates};
+pub use directories::set_directories;
 pub use far::{Agent, AgentTask, verify_with_agent};
 pub use hakobu_core::control::Control;
 use hakobu_core::error::{Cause, Fatal, quoted};
@@ -300,6 +302,8 @@ struct PathTransfer<'a> {
     listener: &'a dyn Listener,
     policy: Policy,
     arguments: Vec<Argument>,
+    /// The range of paths in the transfer that it is limited to.
+    range: Option<NameRange>,
     place: TargetPlace,
     mode: TargetMode,
     /// The target lies inside a source.
@@ -369,7 +373,11 @@ impl<'a> PathTransfer<'a> {
             listener.event(Event::Remark(&Remark::Made { path: &place.path, dirs }));
         }
         let is_here = matches!(end, RunEnd::Both);
-        let checks_space = spec.check_space && is_real && is_here;
+        // The name of an argument that is a directory is a part of all paths in the transfer.
+        let range = spec.range.as_ref().map(|range| Ok(range.below(&plan::lead(spec)?)));
+        let range = range.transpose()?;
+        // Of a range it is not known what all of it needs.
+        let checks_space = spec.check_space && is_real && is_here && range.is_none();
         let space =
             checks_space.then(|| plan::warn_of_space(&place, &arguments, listener)).flatten();
         let bases_failed = if is_sent { 0 } else { check_bases(spec, &place, listener)? };
@@ -410,6 +418,7 @@ impl<'a> PathTransfer<'a> {
             listener,
             policy,
             arguments,
+            range,
             place,
             mode,
             inside_source,
@@ -504,6 +513,7 @@ impl Job for PathTransfer<'_> {
             remarks: spec.remarks,
             digest: spec.digest,
             chosen: spec.chosen.as_deref(),
+            range: self.range.as_ref(),
             controls: &resources.controls,
             target: *mode,
             deletes: !self.inside_source,
@@ -557,6 +567,7 @@ impl Job for PathTransfer<'_> {
             && *mode != TargetMode::Told
             && !matches!(self.end, RunEnd::Target(..))
             && !self.inside_source
+            && self.range.is_none()
             && self.listener.shows_totals();
         let ahead = counts_ahead
             .then(|| plan::AheadCount::of(&self.policy, place, &self.arguments))
@@ -833,6 +844,7 @@ fn scope(spec: &Spec, mut targets: Vec<LedgerTarget>) -> LedgerScope {
         || policy.filter.is_some()
         || spec.files_from.is_some()
         || spec.chosen.is_some()
+        || spec.range.is_some()
         || policy.max_size.is_some()
         || policy.min_size.is_some()
         || policy.existing

@@ -146,7 +146,8 @@ fn collect(opened: &OpenRun, how: CollectOptions) -> Result<(u8, Ended), u8> {
     for (what, (count, first)) in found {
         results.add_problem(&what, count, first);
     }
-    if by_ranges && is_collected(code) {
+    // Between paths there is nothing to know of objects.
+    if by_ranges && !plan.local && is_collected(code) {
         super::plan::remember_run(spec, &opened.run);
     }
     let report = Report::of(&results, (plan, planned), code);

@@ -11,6 +11,7 @@ mod refused;
 mod slurm;
 mod store;
 mod submitted;
+mod trees;
 mod verify;
 
 use crate::common::area::Area;

@@ -236,6 +236,32 @@ fn a_tree_goes_up_and_down_in_ranges() {
     assert_eq!(files(&store.stage.dst()), source);
 }
 
+/// What killed workers left unfinished at a path is removed by collect.
+#[test]
+fn kills_while_objects_come_down_leave_nothing_behind() {
+    let store = Store::new(NAMES, "");
+    for large in 0..6 {
+        std::fs::write(store.place("s").join(format!("d0{large}0-large")), vec![large; 3 << 20])
+            .unwrap();
+    }
+    store.ok("cluster plan -r --bwlimit=6M --workers=3 --run RUN BKT/s/ DST");
+    assert!(!store.stage.plan()["cuts"].as_array().unwrap().is_empty());
+    let line = "cluster work --stale-after=2s RUN";
+    let mut rng = fastrand::Rng::with_seed(11);
+    let mut workers: Vec<Worker> = (0..3).map(|_| store.start(line)).collect();
+    for _ in 0..5 {
+        std::thread::sleep(std::time::Duration::from_millis(rng.u64(50..900)));
+        let at = rng.usize(..workers.len());
+        workers[at].signal(rustix::process::Signal::KILL);
+        workers[at] = store.start(line);
+    }
+    for worker in workers {
+        worker.end().ok();
+    }
+    store.ok("cluster collect --stale-after=2s RUN");
+    assert_eq!(files(&store.stage.dst()), files(&store.place("s")));
+}
+
 #[test]
 fn files_of_a_range_that_are_damaged_lose_nothing() {
     side_by_side(["ranges", "shards", "look", "candidates"], |what| {

@@ -19,7 +19,7 @@ use super::target_dir::{DirFds, Node};
 use super::unchanged::Unchanged;
 use crate::failure::Failure;
 use crate::journal::Ledger;
-use crate::policy::{Content, Digest, EntrySelection, MissingArgs, Policy};
+use crate::policy::{Content, Digest, EntrySelection, MissingArgs, NameRange, Policy};
 use crate::publish::Direct;
 use hakobu_core::control::Control;
 use hakobu_core::error::{ErrorClass, Fatal, Operation};
@@ -60,6 +60,8 @@ pub struct LocalSetup<'a> {
     pub digest: Option<Digest>,
     /// Entries that an earlier run chose: others are not transferred, nor these if they have changed.
     pub chosen: Option<&'a EntrySelection>,
+    /// Only entries whose paths in the transfer are in this range.
+    pub range: Option<&'a NameRange>,
     /// Jobs, rate limits and the meter.
     pub controls: &'a Controls,
     /// How actions are applied: `null:` and dry runs write nothing.
@@ -137,10 +139,11 @@ pub struct LocalEngine<'a> {
 impl<'a> LocalEngine<'a> {
     /// Returns an engine for one run, not started.
     pub fn new(setup: LocalSetup<'a>) -> LocalEngine<'a> {
-        let LocalSetup { policy, pass, control, controls, chosen, umask, guard, .. } = setup;
+        let LocalSetup { policy, pass, control, controls, chosen, range, umask, guard, .. } = setup;
         let (euid, egid) = (hakobu_sys::process::euid(), hakobu_sys::process::egid());
         let mode = setup.target;
-        let context = Context { policy, control, guard, pass, mode, chosen, umask, euid, egid };
+        let context =
+            Context { policy, control, guard, pass, mode, chosen, range, umask, euid, egid };
         let keeps_times = policy.preserve.times && policy.content == Content::Copy;
         let direct = Direct::new(policy, keeps_times, setup.ledger);
         let (items, plans, remarks) = (setup.items, setup.plans, setup.remarks);
@@ -311,6 +314,8 @@ pub(super) struct Context<'a> {
     pub mode: TargetMode,
     /// Entries that an earlier run chose, as they were then.
     pub chosen: Option<&'a EntrySelection>,
+    /// The range of paths in the transfer that this run is limited to.
+    pub range: Option<&'a NameRange>,
     /// Permission bits that new entries do not get.
     pub umask: u32,
     /// Effective user ID.
@@ -328,6 +333,21 @@ impl Context<'_> {
     /// Returns whether the run writes to the target.
     pub(super) fn is_real(&self) -> bool {
         self.mode == TargetMode::Real
+    }
+
+    /// Returns whether a directory at a path in the transfer only leads to names in the range of this run: its own
+    /// name, which has a slash at its end there, is not in it. The top has an empty path.
+    pub(super) fn is_outside(&self, path: &[u8]) -> bool {
+        let slash: &[u8] = if path.is_empty() { b"" } else { b"/" };
+        self.range.is_some_and(|range| !range.contains(&[path, slash].concat()))
+    }
+
+    /// Returns whether an entry at a path in the transfer matters to this run; a directory by what may be below it.
+    pub(super) fn wants(&self, path: &[u8], is_dir: bool) -> bool {
+        self.range.is_none_or(|range| match is_dir {
+            true => range.meets_folder(path),
+            false => range.contains(path),
+        })
     }
 
     /// Returns whether a symlink is treated as the directory that it points to. `path`: its own path in the transfer.

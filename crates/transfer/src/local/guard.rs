@@ -172,7 +172,7 @@ impl Guard {
     }
 
     /// Returns whether an existing directory of the device `dev` ignores case. A probe looks up one of its names.
-    pub(super) fn ignores_case(&self, fd: BorrowedFd<'_>, dev: u64) -> bool {
+    pub fn ignores_case(&self, fd: BorrowedFd<'_>, dev: u64) -> bool {
         let known = *self.devices.lock().entry(dev).or_insert_with(|| dir::case_of(fd));
         match known {
             Case::Sensitive => false,

@@ -14,8 +14,8 @@ use super::source::{FarEntry, SourceDir};
 use super::target_dir::{DirFds, Node};
 use super::walk::{filter_failure, read_merge_file};
 use crate::failure::Failure;
-use crate::policy::Delete;
 use crate::policy::filter::SidedRules;
+use crate::policy::{Delete, NameRange};
 use crate::publish::{DirName, LEFT_OUT, TempNames};
 use hakobu_core::error::{Cause, ErrorClass, Operation};
 use hakobu_core::event::Change;
@@ -117,6 +117,21 @@ impl<'a> Pruning<'a> {
         self.ask(node, unseen)
     }
 
+    /// Returns whether it can be told which names of the directory are extraneous. Where it takes different names for one,
+    /// the names of other ranges count as well: nothing is, which is reported.
+    fn is_whole(&self, worker: &mut Worker<'_>, node: &Node) -> bool {
+        let is_caseless = node.target_dir().is_some_and(|info| info.caseless);
+        let holds = |range: &NameRange| range.holds_folder(&node.path());
+        if !is_caseless || self.context.range.is_none_or(holds) {
+            return true;
+        }
+        worker.totals.failed += 1;
+        let reason = "it takes different names for one and is transferred in parts: nothing is removed in it";
+        let paths = (None, Some(node.target_path(c"")));
+        self.reports.notice(Operation::Remove, paths, reason, ErrorClass::Partial);
+        false
+    }
+
     /// `unseen` gets the names that the other end has to be asked for.
     fn try_prune(
         &self,
@@ -127,7 +142,7 @@ impl<'a> Pruning<'a> {
         let far = node.far();
         let fds = node.fds().map_err(Failure::of(Operation::List))?;
         let Some(target_dir) = fds.target() else { return Ok(()) };
-        let deletes = self.deletes_now(node) && !worker.at.is_over();
+        let deletes = self.deletes_now(node) && !worker.at.is_over() && self.is_whole(worker, node);
         // sshfs lists a directory once for each descriptor: rewound, it would look empty, and nothing extraneous.
         let anew = match node.target_dev().is_some_and(|dev| disk::is_foreign_on(dev, target_dir)) {
             true => Some(dir::open(target_dir, c".", false).map_err(Failure::of(Operation::List))?),
@@ -146,7 +161,9 @@ impl<'a> Pruning<'a> {
                 if kind != Kind::Dir && TempNames::is_temp(name) {
                     if self.publisher.remove_leftover(target_dir, name) {
                         node.touch();
-                    } else if deletes && !self.publisher.drafts.temp_names.is_own(name) {
+                    } else if (deletes || self.reports.plans)
+                        && !self.publisher.drafts.temp_names.is_own(name)
+                    {
                         let (operation, class) = (Operation::Remove, ErrorClass::Notice);
                         let paths = (None, Some(node.target_path(name)));
                         self.reports.notice(operation, paths, LEFT_OUT, class);
@@ -194,6 +211,30 @@ impl<'a> Pruning<'a> {
             return Ok(None);
         }
         self.note_path(worker, node, name);
+        let kind = match self.context.range {
+            None => kind,
+            Some(range) => {
+                let there = |dir| meta::of(dir, name, false).map(|there| there.kind);
+                let kind = match (kind, fds.target()) {
+                    (Kind::Unknown, Some(dir)) => match there(dir) {
+                        Err(error) if errno::is(&error, errno::ENOENT) => return Ok(None),
+                        looked => looked.map_err(Failure::of(Operation::Stat))?,
+                    },
+                    _ => kind,
+                };
+                if kind == Kind::Dir {
+                    worker.path.push(b'/');
+                }
+                let is_inside = range.contains(&worker.path);
+                if kind == Kind::Dir {
+                    worker.path.pop();
+                }
+                if !is_inside {
+                    return Ok(None);
+                }
+                kind
+            }
+        };
         let Worker { path, at, .. } = worker;
         if proof::is_provided(policy, (node, fds), (name, path), || at.step(Phase::Look, 1))? {
             return Ok(None);
@@ -204,7 +245,7 @@ impl<'a> Pruning<'a> {
     /// Makes the path of a name in the transfer that of the worker, if anything depends on it.
     fn note_path(&self, worker: &mut Worker<'_>, node: &Node, name: &CStr) {
         worker.path.clear();
-        if proof::needs_path(self.context.policy, node) {
+        if proof::needs_path(self.context.policy, node) || self.context.range.is_some() {
             node.push_path(&mut worker.path);
             push_name(&mut worker.path, name.to_bytes());
         }
@@ -573,7 +614,10 @@ impl Extraneous<'_, '_, '_> {
         self.worker.totals.deleted += 1;
         self.worker.at.finished();
         if pruning.reports.wants_items() {
-            let meta = Meta { kind: entry.kind, ..self.node.source };
+            let looked = pruning.reports.plans.then(|| meta::of(entry.dir, entry.name, false).ok());
+            // A plan compares what is there later with what was found.
+            let meta = looked.flatten().unwrap_or(self.node.source);
+            let meta = Meta { kind: entry.kind, ..meta };
             let change = Change { deleted: true, ..Change::default() };
             let report = Report { change, begun: pruning.reports.begin(), ..Report::default() };
             pruning.reports.item(entry.path, &meta, self.paths(entry), report);

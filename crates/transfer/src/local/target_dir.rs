@@ -207,12 +207,14 @@ impl LocalEngine<'_> {
             Some(_) if self.context.policy.cp_targets => {
                 return Err(Failure::reason(Operation::MakeDir, ENTRY_STAYS));
             }
-            Some(_) if !node.owns_attributes => {
+            Some(_) if !node.owns_attributes && !node.is_outside => {
                 return Err(Failure::code(Operation::MakeDir, errno::ENOTDIR));
             }
             None if self.context.policy.existing => {
-                worker.count_left_out();
-                self.reports.skipped(&|| node.path(), Kind::Dir, Skip::NotExisting);
+                if !node.is_outside {
+                    worker.count_left_out();
+                    self.reports.skipped(&|| node.path(), Kind::Dir, Skip::NotExisting);
+                }
                 return Ok(OpenResult::LeftOut);
             }
             Some(there) if makes => {
@@ -309,7 +311,8 @@ impl LocalEngine<'_> {
         (fd, info): (OwnedFd, TargetDir),
         above: BorrowedFd<'_>,
     ) -> OpenResult {
-        if self.context.pass == Pass::Transfer && !self.context.policy.prune_empty_dirs {
+        let reports = self.context.pass == Pass::Transfer && !node.is_outside;
+        if reports && !self.context.policy.prune_empty_dirs {
             let change = self.dir_change(worker, node, &info, Some(above));
             self.report_dir(node, change);
         }
@@ -386,7 +389,8 @@ impl LocalEngine<'_> {
     /// Reports a directory that a dry run does not create, or `--prune-empty-dirs` not yet.
     pub(super) fn report_missing_dir(&self, worker: &mut Worker<'_>, node: &Node) {
         let not_yet = self.context.policy.prune_empty_dirs && !node.needed.load(Ordering::Relaxed);
-        if self.context.is_real() || self.context.pass == Pass::Delete || not_yet {
+        let is_silent = self.context.pass == Pass::Delete || node.is_outside;
+        if self.context.is_real() || is_silent || not_yet {
             return;
         }
         worker.totals.dirs_created += 1;
@@ -678,6 +682,8 @@ pub struct Node {
     pub rules: Option<SidedRules>,
     /// Whether attributes are set on the target directory at the end.
     pub owns_attributes: bool,
+    /// It only leads to names in the range of the run: another one reports it and sets its attributes.
+    pub is_outside: bool,
     /// The target directory, once it exists.
     pub target: Mutex<Option<(TargetDir, Arc<DirectoryHandle>)>>,
     /// The same directory in each `--link-dest` (`--copy-dest`, `--compare-dest`) tree that has it.
@@ -723,6 +729,7 @@ impl Node {
             base: None,
             rules,
             owns_attributes: false,
+            is_outside: false,
             target: Mutex::default(),
             bases: Vec::new(),
             creating: Mutex::default(),

@@ -100,6 +100,7 @@ fn copy(area: &Area, controls: &Controls, control: &Control, target: TargetMode)
         remarks: Remarks::default(),
         digest: None,
         chosen: None,
+        range: None,
         controls,
         target,
         deletes: true,

@@ -160,8 +160,9 @@ mod tests {
     fn short<'a>(policy: &'a Policy, control: &'a Control, euid: u32) -> (Context<'a>, Unchanged) {
         static GUARD: LazyLock<Guard> = LazyLock::new(Guard::default);
         let (pass, mode, guard) = (Pass::Transfer, TargetMode::Real, &*GUARD);
-        let (chosen, umask, egid) = (None, 0, euid);
-        let context = Context { policy, control, guard, pass, mode, chosen, umask, euid, egid };
+        let (chosen, range, umask, egid) = (None, None, 0, euid);
+        let context =
+            Context { policy, control, guard, pass, mode, chosen, range, umask, euid, egid };
         let short = Unchanged {
             suffices: suffices(policy),
             only_single: policy.hard_links,

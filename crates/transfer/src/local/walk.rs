@@ -111,8 +111,9 @@ impl LocalEngine<'_> {
         let Worker { reader, path, at, .. } = worker;
         at.step(Phase::List, 1);
         let rules = node.rules.as_ref();
+        let range = self.context.range;
         path.clear();
-        if rules.is_some() {
+        if rules.is_some() || range.is_some() {
             node.push_path(path);
             if !path.is_empty() {
                 path.push(b'/');
@@ -126,16 +127,18 @@ impl LocalEngine<'_> {
                 return;
             }
             let mut kind = kind;
-            if kind == Kind::Unknown && (rules.is_some() || self.context.policy.prune_empty_dirs) {
+            let depends = rules.is_some() || range.is_some();
+            if kind == Kind::Unknown && (depends || self.context.policy.prune_empty_dirs) {
                 kind = meta::of(source_dir, name, false).map_or(Kind::Unknown, |meta| meta.kind);
             }
-            if let Some(rules) = rules {
+            if depends {
                 path.truncate(prefix);
                 path.extend_from_slice(name.to_bytes());
                 let own = || node.path_of(name);
                 let is_dir =
                     kind == Kind::Dir || self.context.is_followed_dir(source_dir, name, kind, own);
-                if self.is_hidden(rules, path, is_dir) {
+                let hides = |rules| self.is_hidden(rules, path, is_dir);
+                if !self.context.wants(path, is_dir) || rules.is_some_and(hides) {
                     return;
                 }
             }
@@ -594,7 +597,8 @@ impl LocalEngine<'_> {
         {
             return Ok(None);
         }
-        worker.totals.seen_dirs += u64::from(!dir.implied);
+        let is_outside = self.context.is_outside(&path);
+        worker.totals.seen_dirs += u64::from(!dir.implied && !is_outside);
         let source = match dir.implied {
             true => self.plain_dir(source),
             false => source,
@@ -603,7 +607,8 @@ impl LocalEngine<'_> {
             parent: Some(Arc::clone(parent)),
             target_name: target_name.into(),
             overlap: parent.overlap,
-            owns_attributes: !dir.implied,
+            owns_attributes: !dir.implied && !is_outside,
+            is_outside,
             ..Node::new(sides, source, rules, incomplete)
         };
         match parent_fds.target().zip(parent.target_handle()) {
@@ -1074,6 +1079,7 @@ impl LocalEngine<'_> {
         let basis = |fd| Some((meta::of_fd(&fd).ok()?.identity(), fd));
         let bases = ends.bases.into_iter().flatten().filter_map(basis);
         let bases = bases.map(|(identity, fd)| pin(fd, identity)).collect();
+        let is_outside = whole && self.context.is_outside(&ends.path);
         let node = Arc::new(Node {
             overlap: self.context.guard.target_overlap(),
             names,
@@ -1084,14 +1090,15 @@ impl LocalEngine<'_> {
                 provided: ends.provided,
                 owner: ends.owner,
             })),
-            owns_attributes: whole,
+            owns_attributes: whole && !is_outside,
+            is_outside,
             target: Mutex::new(target),
             bases,
             ..Node::new(sides, source, rules, incomplete)
         });
         match self.announcer {
             Some(announcer) => self.announce_dir(&node, false, announcer)?,
-            None if whole => self.report_base(&mut worker, &node, 1),
+            None if whole && !is_outside => self.report_base(&mut worker, &node, 1),
             None => {}
         }
         self.flush(&mut worker);

@@ -6,18 +6,24 @@
 //! names lie evenly on it.
 
 use super::objects::{PlannedSource, SourceKind, Stores};
+use super::paths;
 use super::{Layout, Spec};
+use crate::local::guard::Guard;
 use crate::location::Location;
 use crate::object::Root;
 use crate::object::list::Pattern;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use hakobu_core::error::Fatal;
+use hakobu_core::threads::for_each;
 use hakobu_core::unit::Kind;
 use hakobu_s3::ops::{ListQuery, list_objects};
 use hakobu_s3::{Client, Error, S3Session, with_session};
-use hakobu_sys::{AsFd, OwnedFd, dir};
+use hakobu_sys::paths::ancestors;
+use hakobu_sys::{AsFd, OwnedFd, dir, meta};
+use parking_lot::Mutex;
 use std::collections::BTreeSet;
-use std::ffi::CString;
+use std::ffi::{CString, OsStr};
+use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 /// Requests of a sample at the same time.
@@ -32,6 +38,12 @@ const SAMPLES_MORE: usize = 32;
 const ROUNDS_MAX: usize = 48;
 /// Directories of a tree that are read.
 const DIRS_MAX: usize = 20_000;
+/// Levels of a tree that are read in any case, and directories for each range that are looked for below them.
+const LEVELS: usize = 2;
+const DIRS_PER_RANGE: usize = 4;
+/// Directories in which files are examined for their sizes, and how many in each.
+const LOOKED_DIRS_MAX: usize = 1000;
+const LOOKED_FILES_MAX: u64 = 4;
 /// Bytes of a key that are placed.
 const PLACES_MAX: usize = 64;
 /// The end of the line.
@@ -61,14 +73,30 @@ pub fn can_be_cut(spec: &Spec) -> Result<(), &'static str> {
         Location::S3(url) => !objects.raw && Pattern::parse(&url.key).is_some(),
         Location::Local(_) | Location::Null => false,
     };
-    let is_file = |location: &Location| location.local().is_some_and(|path| path.is_file());
+    let is_local = !spec.has_store();
+    let is_file = |location: &Location| {
+        location.local().is_some_and(|path| match is_local {
+            // A symlink is one entry, unless it was typed with a slash.
+            true => path.symlink_metadata().is_ok_and(|there| !there.is_dir()),
+            false => path.is_file(),
+        })
+    };
     let reasons = [
         (spec.remote.is_some(), "has an end on another machine"),
-        (!spec.has_store(), "is between paths"),
         (spec.sources.len() != 1, "has several sources"),
         (spec.files_from.is_some() || spec.chosen.is_some(), "is of names in a list"),
         (spec.sources.locations().any(|source| is_wild(&source)), "has a source with wildcards"),
         (spec.sources.locations().any(|source| is_file(&source)), "is of one file"),
+        (is_local && matches!(spec.layout, Layout::Cp { .. }), "is one of cp"),
+        (
+            is_local && spec.layout == Layout::Rsync { relative: true },
+            "keeps paths as typed (--relative)",
+        ),
+        // Names of one file may be in several ranges.
+        (is_local && policy.hard_links, "keeps hard links (--hard-links)"),
+        (is_local && policy.prune_empty_dirs, "leaves out empty directories (--prune-empty-dirs)"),
+        // What is below a symlink of the target cannot be looked up by its name.
+        (is_local && policy.keep_dirlinks, "follows symlinks at the target (--keep-dirlinks)"),
         (objects.options.version.is_some(), "is of one version of an object"),
         // Names at the target have another order, and who comes first gets one.
         (objects.flatten, "gives all entries their base names (--flatten)"),
@@ -99,10 +127,7 @@ pub fn cut(planned: &PlannedSource, stores: &Stores, ranges: usize) -> Result<Cu
         true => Sampled { is_whole: true, ..Sampled::default() },
         false => sample(&pair.target, &stores.target, ranges)?,
     };
-    let whole = source.is_whole && target.is_whole;
-    let mean_bytes = source.mean_bytes;
-    let larger = if target.names > source.names { target } else { source };
-    Ok(Cuts { points: larger.points, names: larger.names, mean_bytes, whole })
+    Ok(joined(source, target))
 }
 
 /// What samples say about one side.
@@ -459,27 +484,53 @@ impl Line {
 
 // Trees.
 
-/// Cuts a tree at directories of its top two levels.
+/// What is read of a directory.
+#[derive(Default)]
+struct Entries {
+    /// Number of its entries.
+    count: u64,
+    /// Directories among them.
+    folders: Vec<Vec<u8>>,
+    /// Files that were looked at, and their bytes.
+    files: u64,
+    bytes: u64,
+}
+
+/// Cuts a tree at directories of its top two levels, and of deeper ones where those are few.
 fn of_tree(root: &OwnedFd, ranges: usize) -> Sampled {
     let mut found: Vec<(Vec<u8>, u64)> = Vec::new();
-    let mut names = 0;
-    let mut dirs: Vec<Vec<u8>> = vec![Vec::new()];
-    let mut next = Vec::new();
-    for level in 0..3 {
-        for path in std::mem::take(&mut dirs) {
-            if found.len() >= DIRS_MAX {
-                break;
-            }
-            let Ok(entries) = entries(root, &path) else { continue };
-            names += entries.len() as u64;
-            let below = entries.iter().filter(|(_, is_dir)| *is_dir);
-            if level < 2 {
-                next.extend(below.map(|(name, _)| [&*path, name, b"/"].concat()));
-            }
-            found.push((path, entries.len() as u64));
+    let mut unread: Vec<Vec<u8>> = vec![Vec::new()];
+    let (mut names, mut files, mut bytes) = (0, 0, 0);
+    for level in 0.. {
+        let is_enough = level > LEVELS && found.len() >= DIRS_PER_RANGE * ranges;
+        let rest = unread.split_off(unread.len().min(DIRS_MAX.saturating_sub(found.len())));
+        if unread.is_empty() || is_enough {
+            unread.extend(rest);
+            break;
         }
-        dirs = std::mem::take(&mut next);
+        let read: Mutex<Vec<(usize, Entries)>> = Mutex::default();
+        for_each(&unread, AT_ONCE, |number, path| {
+            // What cannot be read has no entries here; the transfer reports it.
+            let entries = entries(root, path, found.len() + number < LOOKED_DIRS_MAX);
+            read.lock().push((number, entries.unwrap_or_default()));
+        });
+        let mut next = Vec::new();
+        for (number, entries) in read.into_inner() {
+            let path = unread.get(number).cloned().unwrap_or_default();
+            next.extend(entries.folders.iter().map(|name| [&*path, name, b"/"].concat()));
+            names += entries.count;
+            files += entries.files;
+            bytes += entries.bytes;
+            found.push((path, entries.count));
+        }
+        unread = rest;
+        unread.extend(next);
     }
+    let is_whole = unread.is_empty() && names < u64::from(SAMPLE_KEYS);
+    // A directory that was not read counts as one of those that were.
+    let mean = names / (found.len() as u64).max(1) + 1;
+    names += unread.len() as u64 * mean;
+    found.extend(unread.into_iter().map(|path| (path, mean)));
     found.sort();
     let all: u64 = found.iter().map(|(_, entries)| entries + 1).sum();
     let share = all as f64 / ranges.max(1) as f64;
@@ -494,20 +545,74 @@ fn of_tree(root: &OwnedFd, ranges: usize) -> Sampled {
         }
         seen += (entries + 1) as f64;
     }
-    Sampled { points, names, mean_bytes: 0, is_whole: names < u64::from(SAMPLE_KEYS) }
+    Sampled { points, names, mean_bytes: bytes / files.max(1), is_whole }
 }
 
-/// Entries of a directory below the root, and whether they are directories.
-fn entries(root: &OwnedFd, path: &[u8]) -> std::io::Result<Vec<(Vec<u8>, bool)>> {
+/// Reads a directory below the root. `looks`: some of its files are examined.
+fn entries(root: &OwnedFd, path: &[u8], looks: bool) -> std::io::Result<Entries> {
     let folder = match path.strip_suffix(b"/") {
         None => dir::open_below(root.as_fd(), c".")?,
         Some(path) => dir::open_below(root.as_fd(), &CString::new(path)?)?,
     };
-    let mut entries = Vec::new();
+    let mut found = Entries::default();
     dir::Reader::default().for_each(folder.as_fd(), |name, kind, _| {
-        entries.push((name.to_bytes().to_vec(), kind == Kind::Dir));
+        found.count += 1;
+        let looked = match kind {
+            Kind::Unknown => meta::of(folder.as_fd(), name, false).ok(),
+            Kind::File if looks && found.files < LOOKED_FILES_MAX => {
+                meta::of(folder.as_fd(), name, false).ok()
+            }
+            _ => None,
+        };
+        if looked.map_or(kind, |there| there.kind) == Kind::Dir {
+            found.folders.push(name.to_bytes().to_vec());
+        } else if let Some(there) = looked.filter(|there| there.kind == Kind::File) {
+            found.files += 1;
+            found.bytes += there.size;
+        }
     })?;
-    Ok(entries)
+    Ok(found)
+}
+
+/// As [`cut`], between paths. Where a range could not tell what is extraneous, nothing is cut: ends inside each other, and
+/// a target that takes different names for one.
+pub fn cut_paths(spec: &Spec, ranges: usize) -> Cuts {
+    let whole = Cuts { whole: true, ..Cuts::default() };
+    let arguments = paths::arguments(spec.sources.paths(), spec.layout);
+    let (Ok(arguments), Some(target)) = (arguments, spec.target.local()) else { return whole };
+    let [argument] = &*arguments else { return whole };
+    let mut place = target.to_owned();
+    place.extend(argument.names.iter().map(|name| OsStr::from_bytes(name)));
+    let Ok(from) = paths::open_folder(&argument.path()) else { return whole };
+    let there = paths::open_folder(&place).ok();
+    // A new target is as the directory that it is made in.
+    let above = || place.ancestors().find_map(|above| paths::open_folder(above).ok());
+    let Some(to) =
+        there.as_ref().map_or_else(above, |there| dir::open(there.as_fd(), c".", false).ok())
+    else {
+        return whole;
+    };
+    let meets = || -> std::io::Result<bool> {
+        let (source, target) = (meta::of_fd(&from)?, meta::of_fd(&to)?);
+        let is_caseless = Guard::default().ignores_case(to.as_fd(), target.dev);
+        let is_above = there.is_some() && ancestors(from.as_fd())?.contains(&target.identity());
+        Ok(is_caseless || is_above || ancestors(to.as_fd())?.contains(&source.identity()))
+    };
+    if meets().unwrap_or(true) {
+        return whole;
+    }
+    let source = of_tree(&from, ranges);
+    let target = there.map(|there| of_tree(&there, ranges));
+    let target = target.unwrap_or(Sampled { is_whole: true, ..Sampled::default() });
+    joined(source, target)
+}
+
+/// Cuts of both sides: those of the one with more names.
+fn joined(source: Sampled, target: Sampled) -> Cuts {
+    let whole = source.is_whole && target.is_whole;
+    let mean_bytes = source.mean_bytes;
+    let larger = if target.names > source.names { target } else { source };
+    Cuts { points: larger.points, names: larger.names, mean_bytes, whole }
 }
 
 #[cfg(test)]

@@ -17,11 +17,12 @@ use crate::location::{Location, Side, Sources};
 use crate::manifest::ManifestFiles;
 use crate::object::ObjectOptions;
 use crate::object::list::Inventory;
-use crate::policy::{Digest, Policy};
+use crate::policy::{Delete, Digest, Policy};
 pub use crate::policy::{EntrySelection, NOT_AS_PLANNED, NameRange};
 pub use ahead::AheadCount;
 pub use beside::compare_beside;
-pub use cut::{Cuts, can_be_cut, cut};
+pub use cut::{Cuts, can_be_cut, cut, cut_paths};
+use hakobu_core::error::Fatal;
 use hakobu_core::event::Remarks;
 use hakobu_core::limit::Limits;
 use hakobu_core::unit::{Meta, Time};
@@ -30,8 +31,8 @@ use hakobu_remote::ssh::{RemoteHost, RemoteShell};
 use hakobu_s3::Settings;
 pub use meeting::Lines;
 pub use paths::{
-    Argument, TargetPlace, arguments, basis_dirs, batches, chosen_roots, far_facts, listed, place,
-    roots, source_facts,
+    Argument, TargetPlace, arguments, basis_dirs, batches, chosen_roots, far_facts, lead, listed,
+    or_here, place, roots, source_facts,
 };
 pub use space::{Count, warn_of_space};
 use std::collections::HashMap;
@@ -150,6 +151,30 @@ impl Spec {
     /// Returns whether any end is in S3.
     pub fn has_store(&self) -> bool {
         self.sources.are_s3() || self.target.is_s3()
+    }
+
+    /// Limits it to single names below a folder, whose path ends with a slash; an earlier run has chosen them and applied
+    /// the rules. Nothing is deleted, and directories are transferred without their contents. The names are set by the
+    /// caller: `chosen` or `files_from`.
+    ///
+    /// # Errors
+    /// The folder is no source.
+    pub fn limit_to(&mut self, folder: Location) -> Result<(), Fatal> {
+        self.sources = Sources::of(vec![folder])?;
+        (self.chosen, self.files_from, self.range) = (None, None, None);
+        self.layout = Layout::Rsync { relative: true };
+        // Keys are used unchanged.
+        self.objects.raw = true;
+        self.check_space = false;
+        (self.items, self.items_unchanged) = (false, false);
+        let policy = &mut self.policy;
+        (policy.recurse, policy.dirs) = (false, true);
+        policy.delete = Delete::No;
+        policy.delete_excluded = false;
+        policy.max_delete = None;
+        policy.partial = false;
+        policy.filter = None;
+        Ok(())
     }
 }
 

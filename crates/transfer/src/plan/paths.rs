@@ -237,6 +237,19 @@ pub fn arguments(sources: &[PathBuf], layout: Layout) -> Result<Vec<Argument>, F
     sources.iter().map(|typed| argument(typed, layout)).collect()
 }
 
+/// Returns the beginning of all paths in a transfer of one source directory between paths: the directory's name and a slash,
+/// or nothing for its content.
+///
+/// # Errors
+/// The argument cannot be used; there are several.
+pub fn lead(spec: &Spec) -> Result<Vec<u8>, Fatal> {
+    match &*arguments(spec.sources.paths(), spec.layout)? {
+        [one] if one.is_content() => Ok(Vec::new()),
+        [one] => Ok([&*one.names.join(&b'/'), b"/"].concat()),
+        _ => Err(Fatal::new(1, "there is not one source directory")),
+    }
+}
+
 // Paths as the user types them, for system calls.
 
 /// Makes a C string of a path.
@@ -248,7 +261,7 @@ pub(super) fn c_path(path: &Path) -> io::Result<CString> {
 }
 
 /// Returns a folder's path; an empty one is the current folder.
-pub(super) fn or_here(path: &Path) -> &Path {
+pub fn or_here(path: &Path) -> &Path {
     if path.as_os_str().is_empty() { Path::new(".") } else { path }
 }
 
@@ -1159,7 +1172,7 @@ impl Roots<'_, '_> {
 // Entries that an earlier run chose (`Spec::chosen`). They are not examined here, one after the other: workers do
 // that as they come to them.
 
-/// Makes the units of chosen entries below a folder. Directories above them are created where they are missing, and
+/// Makes the units of chosen entries below a folder; `.` is the folder itself, whose attributes are set. Directories above them are created where they are missing, and
 /// not searched for leftovers: other runs write there at the same time.
 pub fn chosen_roots(
     engine: &LocalEngine<'_>,
@@ -1180,8 +1193,15 @@ pub fn chosen_roots(
         top: Some(Arc::from(folder)),
         dir_only: false,
     };
+    let is_top = |(name, _): &&(Box<[u8]>, Kind)| **name == *b".";
+    argument.dot = chosen.names.iter().any(|chosen| is_top(&chosen));
+    if argument.dot
+        && let Err(failure) = roots.base(&argument, b"")
+    {
+        engine.argument_failed(failure, folder);
+    }
     let mut known: Option<(&[u8], Option<Arc<Node>>)> = None;
-    for (path, kind) in &chosen.names {
+    for (path, kind) in chosen.names.iter().filter(|chosen| !is_top(chosen)) {
         let (above, name) = match path.iter().rposition(|byte| *byte == b'/') {
             Some(at) => (path.get(..at).unwrap_or_default(), path.get(at + 1..)),
             None => (&b""[..], Some(&**path)),

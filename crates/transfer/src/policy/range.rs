@@ -74,6 +74,14 @@ impl NameRange {
         NameRange { from: from.max(folder.into_owned()), until }
     }
 
+    /// Returns the range of the same names below a folder, whose name ends with a slash or is empty. The first range has
+    /// the folder itself.
+    pub fn below(&self, folder: &[u8]) -> NameRange {
+        let below = |name: &[u8]| [folder, name].concat();
+        let from = if self.from.is_empty() { Vec::new() } else { below(&self.from) };
+        NameRange { from, until: self.until.as_deref().map(below) }
+    }
+
     fn is_before_end(&self, name: &[u8]) -> bool {
         self.until.as_ref().is_none_or(|until| *name < **until)
     }

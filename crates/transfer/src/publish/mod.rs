@@ -24,4 +24,5 @@ pub(crate) use draft::{
     unlink_any,
 };
 pub use output_file::OutputFile;
-pub(crate) use temp_name::{LEFT_OUT, TempNames};
+pub use temp_name::LEFT_OUT;
+pub(crate) use temp_name::TempNames;

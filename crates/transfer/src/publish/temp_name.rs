@@ -12,7 +12,7 @@ use std::ffi::{CStr, CString};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Reason for skipping an entry with such a name.
-pub(crate) const LEFT_OUT: &str = "it is an unfinished file of a hakobu run";
+pub const LEFT_OUT: &str = "it is an unfinished file of a hakobu run";
 
 const PREFIX: &[u8] = b".hakobu-";
 

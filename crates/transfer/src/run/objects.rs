@@ -211,6 +211,9 @@ pub fn cut(
     listener: &dyn Listener,
     ranges: usize,
 ) -> Result<Cuts, Fatal> {
+    if !spec.has_store() {
+        return Ok(plan::cut_paths(spec, ranges));
+    }
     let run = Run::of(spec, control, listener)?;
     let ObjectTransfer { session, planned_sources, missing } = ObjectTransfer::open(spec, &run)?;
     match (&*planned_sources, &*missing) {

@@ -5,7 +5,7 @@ use crate::location::{Location, S3Url, Sources};
 use crate::object::ObjectOptions;
 use crate::plan::{NameRange, Objects};
 use crate::policy::filter::FilterBuilder;
-use crate::policy::{Delete, Policy};
+use crate::policy::{Delete, Policy, Symlinks};
 use crate::run::{Control, Layout, Spec, transfer};
 use hakobu_core::event::{Event, Listener, Remarks};
 use hakobu_core::limit::Limits;
@@ -17,7 +17,7 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -125,17 +125,22 @@ impl Dir {
 
     /// Makes what fits of these names: directories by a slash at their ends, files otherwise.
     pub fn fill(&self, names: &Bucket) {
-        for (name, size) in names {
-            let parts = name.strip_suffix(b"/").unwrap_or(name).split(|byte| *byte == b'/');
-            if parts.clone().any(|part| matches!(part, b"" | b"." | b"..") || part.contains(&0)) {
-                continue;
-            }
-            let path = self.0.join(OsStr::from_bytes(name));
-            if name.ends_with(b"/") {
-                let _ = std::fs::create_dir_all(path);
-            } else if std::fs::create_dir_all(path.parent().unwrap()).is_ok() && !path.exists() {
-                let _ = std::fs::write(path, vec![0; *size as usize]);
-            }
+        fill(&self.0, names);
+    }
+}
+
+/// See [`Dir::fill`].
+fn fill(top: &Path, names: &Bucket) {
+    for (name, size) in names {
+        let parts = name.strip_suffix(b"/").unwrap_or(name).split(|byte| *byte == b'/');
+        if parts.clone().any(|part| matches!(part, b"" | b"." | b"..") || part.contains(&0)) {
+            continue;
+        }
+        let path = top.join(OsStr::from_bytes(name));
+        if name.ends_with(b"/") {
+            let _ = std::fs::create_dir_all(path);
+        } else if std::fs::create_dir_all(path.parent().unwrap()).is_ok() && !path.exists() {
+            let _ = std::fs::write(path, vec![0; *size as usize]);
         }
     }
 }
@@ -325,6 +330,62 @@ proptest! {
         spec.objects.options = ObjectOptions { encode_names, ..ObjectOptions::default() };
         same(&spec, &cuts)?;
     }
+
+    #[test]
+    fn from_a_tree_to_a_tree(
+        source in local_names(),
+        target in local_names(),
+        cuts in cuts(),
+        as_content: bool,
+        delete in prop::sample::select(vec![Delete::No, Delete::Before, Delete::During, Delete::After]),
+        symlinks in prop::sample::select(vec![Symlinks::Skip, Symlinks::Keep, Symlinks::Follow]),
+    ) {
+        let store = Store::new(5);
+        let (from, to) = (Dir::new("from"), Dir::new("to"));
+        let inner = from.0.join("in");
+        std::fs::create_dir(&inner).unwrap();
+        let top = if as_content { to.0.clone() } else { to.0.join("in") };
+        let _ = std::fs::create_dir(&top);
+        fill(&inner, &source);
+        fill(&top, &target);
+        let _ = std::os::unix::fs::symlink("a", inner.join("b"));
+        let _ = std::os::unix::fs::symlink("nowhere", inner.join("a0"));
+        let typed = if as_content { from.0.join("in/") } else { inner };
+        let mut spec = spec(&store, Location::Local(typed), Location::Local(to.0.clone()));
+        (spec.policy.delete, spec.policy.symlinks) = (delete, symlinks);
+        spec.policy.force = true;
+        same(&spec, &cuts)?;
+        // Carried out one after the other they leave what the whole leaves.
+        spec.policy.dry_run = false;
+        let mut cuts = cuts;
+        cuts.dedup();
+        for range in NameRange::between(&cuts).into_iter().rev() {
+            run_all(&spec, &[Some(range)]);
+        }
+        let parts = tree(&top);
+        let _ = std::fs::remove_dir_all(&top);
+        let _ = std::fs::create_dir(&top);
+        fill(&top, &target);
+        run_all(&spec, &[None]);
+        prop_assert_eq!(tree(&top), parts, "cut at {:?}", cuts);
+    }
+}
+
+/// Paths below a directory, sorted, with sizes of files.
+fn tree(top: &Path) -> BTreeMap<PathBuf, Option<u64>> {
+    let mut found = BTreeMap::new();
+    let mut waiting = vec![top.to_owned()];
+    while let Some(dir) = waiting.pop() {
+        for entry in std::fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            let meta = path.symlink_metadata().unwrap();
+            if meta.is_dir() {
+                waiting.push(path.clone());
+            }
+            found.insert(path, meta.is_file().then_some(meta.len()));
+        }
+    }
+    found
 }
 
 fn keys(names: &[&str]) -> Bucket {
@@ -486,8 +547,9 @@ fn transfers_without_ranges_are_refused_by_name() {
     assert_eq!(refused(&Spec { sources: two, ..good.clone() }), "has several sources");
     let listed = Spec { files_from: Some(vec![b"f".to_vec()]), ..good.clone() };
     assert_eq!(refused(&listed), "is of names in a list");
-    let paths = Spec { target: Location::Local(dir.0.join("d")), ..good.clone() };
-    assert_eq!(refused(&paths), "is between paths");
+    let mut paths = Spec { target: Location::Local(dir.0.join("d")), ..good.clone() };
+    paths.policy.hard_links = true;
+    assert_eq!(refused(&paths), "keeps hard links (--hard-links)");
     let from = |key: &str| Spec {
         sources: Sources::of(vec![bucket("to", key)]).unwrap(),
         target: Location::Null,
