@@ -153,12 +153,13 @@ class Cluster:
 
     def part_plan(self):
         count = self.count(1_000_000)
+        # With -H a plan lists both ends itself.
         source = self.files("many", count, 0)
         rates, peaks = [], []
         for number in range(-1, self.rounds):
             dry, _ = self.timed("sync", "-an", "-q", source + "/", self.dst)
             self.forget(self.run_folder)
-            plan = ["cluster", "plan", "-aq", "--run", self.run_folder, source + "/", self.dst]
+            plan = ["cluster", "plan", "-aHq", "--run", self.run_folder, source + "/", self.dst]
             took, peak = self.timed(*plan)
             self.note("plan", f"{count} files", number, dry_s=dry, plan_s=took, peak_kib=peak)
             if number >= 0:
@@ -187,7 +188,7 @@ class Cluster:
         peaks = []
         for number in range(min(3, self.rounds)):
             self.forget(self.run_folder)
-            plan = ["cluster", "plan", "-aq", "--run", self.run_folder, volume + "/", self.dst]
+            plan = ["cluster", "plan", "-aHq", "--run", self.run_folder, volume + "/", self.dst]
             took, peak = self.timed(*plan)
             self.note("plan10", f"{count} names", number, plan_s=took, peak_kib=peak)
             peaks.append(peak / 1024)
@@ -321,7 +322,7 @@ class Cluster:
 
     def part_server(self):
         """All of a run: plan, workers with four jobs each, and collect."""
-        source = self.files("small", self.count(8400), 4096)
+        source = self.files("small", self.count(12_600), 4096)
         store = self.path("store")
         os.makedirs(store + "/bench")
         url = self.serve("s3", store, "--latency", "50ms")
@@ -443,7 +444,7 @@ class Cluster:
                 self.forget(self.dst, self.path("run"), store + "/bench/run")
                 self.run_folder = self.path("run") if where == "local" else "s3://bench/run"
                 # Shards grow with the part of each worker: of so many, every entry is one of its own.
-                words = ["-aq", "--shard-size=1", "--workers=1000000", source + "/", self.dst]
+                words = ["-aHq", "--shard-size=1", "--workers=1000000", source + "/", self.dst]
                 self.timed("cluster", "plan", *words, "--run", self.run_folder)
                 folder = self.path("run") if where == "local" else store + "/bench/run"
                 shards = len(json.load(open(folder + "/plan.json"))["shards"])

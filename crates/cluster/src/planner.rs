@@ -34,7 +34,8 @@ const LINK_SHARDS: usize = 128;
 /// Shards for each worker that is expected, at the most expensive: the last worker ends at most a
 /// sixteenth of its work after the first.
 const PER_WORKER: u64 = 16;
-/// The smallest shard of a range, as a part of its first ones.
+/// The smallest shard of a range, as a part of its first ones. Between paths no shard is smaller than the least one: their
+/// operations are so fast that it costs less to wait for its end than to begin another one.
 const LAST_SHARDS: u64 = 4;
 /// Part of the least cost of a shard that a thread adds up before the others learn of it.
 const COST_STEPS: u64 = 64;
@@ -427,6 +428,8 @@ pub(crate) struct Costs {
     min: u64,
     /// Workers that are expected.
     workers: u64,
+    /// Both ends are local paths.
+    local: bool,
     /// Of a range: cost at which a shard is full, and about how much all of its entries cost.
     range: Option<(u64, u64)>,
 }
@@ -450,7 +453,7 @@ impl Costs {
         // What one worker may move in a second.
         let slow = limit_per_s.map_or(u64::MAX, |limit| (limit / workers).max(operation));
         let min = shard_bytes.unwrap_or(min.min(slow)).min(COST_MAX);
-        Costs { operation, min, workers, range: None }
+        Costs { operation, min, workers, local, range: None }
     }
 
     /// Those of a range of a plan.
@@ -475,7 +478,8 @@ impl Costs {
             _ if left >= half => shard,
             _ => {
                 let part = u128::from(shard) * u128::from(left) / u128::from(half);
-                u64::try_from(part).unwrap_or(shard).max(shard / LAST_SHARDS).max(1)
+                let least = if self.local { self.min.min(shard) } else { shard / LAST_SHARDS };
+                u64::try_from(part).unwrap_or(shard).max(least).max(1)
             }
         }
     }

@@ -68,6 +68,25 @@ fn collect_does_not_repeat_what_workers_did() {
     }
 }
 
+/// Rules for extended attributes hold on workers, too.
+#[test]
+fn workers_heed_rules_for_extended_attributes() {
+    let stage = Stage::new();
+    tree(&stage.src(), 4);
+    for name in ["user.kept", "user.secret"] {
+        let file = stage.src().join("d1/e/f3 \u{e4}");
+        must(Command::new("setfattr").args(["-n", name, "-v", "x"]).arg(file));
+    }
+    stage.ok("cluster plan -aX --filter=-x_user.secret --run RUN SRC/ DST");
+    stage.workers(2);
+    stage.ok("cluster collect RUN");
+    let copy = stage.dst().join("d1/e/f3 \u{e4}");
+    let shown =
+        Command::new("getfattr").args(["-d", "--absolute-names"]).arg(copy).output().unwrap();
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(shown.contains("user.kept") && !shown.contains("user.secret"), "{shown}");
+}
+
 /// A name that a worker could not transfer may look as if it were done.
 #[test]
 fn collect_repeats_what_workers_may_have_left() {

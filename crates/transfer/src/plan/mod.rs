@@ -173,7 +173,7 @@ impl Spec {
         policy.delete_excluded = false;
         policy.max_delete = None;
         policy.partial = false;
-        policy.filter = None;
+        policy.filter = policy.filter.take().and_then(|filter| filter.of_xattrs()).map(Arc::new);
         Ok(())
     }
 }

@@ -80,6 +80,15 @@ impl Filter {
         XattrSides { source: self.xattrs.clone(), ..XattrSides::default() }
     }
 
+    /// Returns the filter without the rules that decide about entries: those for names of extended attributes. `None` if
+    /// there are none of them.
+    #[must_use]
+    pub fn of_xattrs(&self) -> Option<Filter> {
+        let is_kept = |item: &&ListElement| matches!(item, ListElement::Rule(rule) if rule.xattr);
+        let items: Vec<ListElement> = self.items.iter().filter(is_kept).cloned().collect();
+        (!items.is_empty()).then(|| Filter::new(items, ListOptions::default(), Doubtful::default()))
+    }
+
     /// Returns whether patterns match whole names below the source, regardless of the source's name.
     #[must_use]
     pub fn is_below_source(&self) -> bool {
