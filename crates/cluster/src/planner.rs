@@ -552,12 +552,14 @@ impl Listener for Planner<'_> {
             Event::Item(item) => self.item(item),
             Event::Planned(planned) => self.planned(planned),
             other => {
-                if let (Event::Problem(problem), Some(part)) = (&other, &self.part) {
-                    // Collect removes what it may.
-                    if part.looks && self.is_leftover(problem) {
-                        self.leftovers.fetch_add(1, Ordering::Relaxed);
-                        return;
-                    }
+                if let Event::Problem(problem) = &other
+                    && self.is_leftover(problem)
+                {
+                    // After a look collect removes what it may.
+                    self.leftovers.fetch_add(1, Ordering::Relaxed);
+                    return;
+                }
+                if let (Event::Problem(problem), Some(_)) = (&other, &self.part) {
                     let (what, path) = describe(problem);
                     let text = || journal::text(path.as_os_str().as_bytes());
                     count_problems(&mut self.problems.lock(), &what, 1, text);

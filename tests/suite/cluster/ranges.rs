@@ -256,7 +256,9 @@ fn kills_while_objects_come_down_leave_nothing_behind() {
         workers[at] = store.start(line);
     }
     for worker in workers {
-        worker.end().ok();
+        // One that cannot reach a busy server leaves the rest to others, and to collect.
+        let run = worker.end();
+        assert!(matches!(run.code, 0 | 75), "{run}");
     }
     store.ok("cluster collect --stale-after=2s RUN");
     assert_eq!(files(&store.stage.dst()), files(&store.place("s")));

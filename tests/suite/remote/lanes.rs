@@ -208,9 +208,9 @@ fn lanes_have_a_secret() {
 /// 2,000 small files take at most 8 round trips beyond the start of the agent, which takes one, and 3 if nothing has changed.
 #[test]
 fn few_round_trips() {
-    let round_trip = Duration::from_millis(400);
+    let round_trip = Duration::from_millis(600);
     for line in ["sync -a SRC/ h:DST", "sync -a h:SRC/ DST"] {
-        far_away(line, 200, ":", |c, _| {
+        far_away(line, 300, ":", |c, _| {
             for dir in 0..20 {
                 let dir = c.src().join(dir.to_string());
                 fs::create_dir(&dir).unwrap();

@@ -11,8 +11,7 @@ use hakobu_core::error::Fatal;
 use hakobu_core::event::Listener;
 use hakobu_core::unit::{Kind, Time};
 use hakobu_sys::{AsFd, dir, errno, meta};
-use std::ffi::OsString;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 /// Gives directories at the target, and those above them, the attributes that their sources have, as the transfer wants them.
@@ -53,10 +52,9 @@ pub fn set_directories(
     if chosen.names.is_empty() {
         return Ok(Outcome::default());
     }
-    let mut folder = folder.as_os_str().as_bytes().to_vec();
-    folder.push(b'/');
     let mut spec = spec.clone();
-    spec.limit_to(Location::parse_listed(&OsString::from_vec(folder))?)?;
+    // With a slash at its end.
+    spec.limit_to(Location::Local(folder.join("")))?;
     spec.chosen = Some(Arc::new(chosen));
     spec.policy.existing = true;
     transfer(&spec, control, listener)
