@@ -282,13 +282,14 @@ fn set_directories(
 ) -> Result<(), Fatal> {
     let CollectSetup { spec, control, listener, .. } = *setup;
     let lead = plan::lead(spec)?;
-    let mut written: BTreeSet<Vec<u8>> = BTreeSet::new();
-    for range in redone {
+    let preserve = &spec.policy.preserve;
+    let keeps_times = preserve.times && !preserve.omit_dir_times;
+    let (mut failure, mut written, mut removed) = (None, BTreeSet::new(), BTreeSet::new());
+    for range in redone.iter().filter(|_| keeps_times) {
         // A range does not set those of the directories that it begins in.
         written.extend(folders_of(&[&*lead, &*range.from].concat()));
     }
-    let (mut failure, mut removed) = (None, BTreeSet::new());
-    let removals = parts.iter().flat_map(|part| &part.removals);
+    let removals = parts.iter().filter(|_| keeps_times).flat_map(|part| &part.removals);
     for ShardEntry { name, .. } in read_names(setup, removals, &mut failure) {
         let own = name.strip_suffix(b"/").unwrap_or(&name);
         written.extend(folders_of(own).into_iter().next());
@@ -296,19 +297,15 @@ fn set_directories(
             removed.insert(own.to_vec());
         }
     }
-    let preserve = &spec.policy.preserve;
-    if !preserve.times || preserve.omit_dir_times {
-        written.clear();
-    }
     // The target itself is a part of the transfer of a content only.
     let is_set =
         |folder: &Vec<u8>| !removed.contains(folder) && (lead.is_empty() || folder != b".");
     let differing = parts.iter().flat_map(|part| &part.directories);
     let differing = read_names(setup, differing, &mut failure).map(|entry| entry.name);
+    let spec = last_transfer(spec, true);
     let mut all = differing.chain(written).filter(is_set).peekable();
     while all.peek().is_some() && sum.fatal.is_none() && !control.is_stopped() {
         let some: Vec<_> = all.by_ref().take(DIRECTORIES).collect();
-        let spec = last_transfer(spec, true);
         let done = run::set_directories(&spec, some.into_iter(), control, listener)?;
         *sum = std::mem::take(sum).merged(done);
     }

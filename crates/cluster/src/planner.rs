@@ -34,8 +34,8 @@ const LINK_SHARDS: usize = 128;
 /// Shards for each worker that is expected, at the most expensive: the last worker ends at most a
 /// sixteenth of its work after the first.
 const PER_WORKER: u64 = 16;
-/// The smallest shard of a range, as a part of its first ones. Between paths no shard is smaller than the least one: their
-/// operations are so fast that it costs less to wait for its end than to begin another one.
+/// The smallest shard of a range, as a part of its first ones. Between paths no shard is smaller than the least one: it is
+/// done in less time than it takes to begin another one.
 const LAST_SHARDS: u64 = 4;
 /// Part of the least cost of a shard that a thread adds up before the others learn of it.
 const COST_STEPS: u64 = 64;

@@ -1172,8 +1172,8 @@ impl Roots<'_, '_> {
 // Entries that an earlier run chose (`Spec::chosen`). They are not examined here, one after the other: workers do
 // that as they come to them.
 
-/// Makes the units of chosen entries below a folder; `.` is the folder itself, whose attributes are set. Directories above them are created where they are missing, and
-/// not searched for leftovers: other runs write there at the same time.
+/// Makes the units of chosen entries below a folder; `.` is the folder itself, whose attributes are set. Directories above them
+/// are created where they are missing, and not searched for leftovers: other runs write there at the same time.
 pub fn chosen_roots(
     engine: &LocalEngine<'_>,
     policy: &Policy,
