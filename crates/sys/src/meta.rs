@@ -131,6 +131,19 @@ pub fn of_now(dir: BorrowedFd<'_>, name: &CStr, follow: bool) -> Result<Meta> {
     }
 }
 
+/// Type, mode, owner and group of a file that was just created, as the file system told them then: no network or FUSE
+/// file system is asked (`AT_STATX_DONT_SYNC`, statx(2)). The other fields mean nothing.
+pub fn of_created(fd: impl AsFd) -> Result<Meta> {
+    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+    let wanted = StatxFlags::TYPE | StatxFlags::MODE | StatxFlags::UID | StatxFlags::GID;
+    match rustix::fs::statx(&fd, c"", flags, wanted) {
+        Ok(found) => Ok(Meta::from_statx(&found)),
+        // As above.
+        Err(rustix::io::Errno::NOSYS | rustix::io::Errno::PERM) => of_fd(fd),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// Creation time of an entry; `None` if the file system does not record it (NFS before 4.2, most FUSE file
 /// systems). Symlinks are not followed.
 pub fn born(dir: BorrowedFd<'_>, name: &CStr) -> Result<Option<Time>> {

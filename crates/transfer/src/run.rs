@@ -594,6 +594,13 @@ impl Job for PathTransfer<'_> {
                 if !parked.is_empty() {
                     pool::run(&engine, &resources.controls.gate, parked);
                 }
+                loop {
+                    let replaced = engine.replaced_names();
+                    if replaced.is_empty() {
+                        break;
+                    }
+                    pool::run(&engine, &resources.controls.gate, replaced);
+                }
                 if self.control.is_stopped() {
                     break;
                 }

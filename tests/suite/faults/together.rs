@@ -2,15 +2,16 @@
 //! with 0; the tree is complete.
 
 use crate::common::area::{Area, Fs};
-use crate::common::case::{Case, Run, case};
-use crate::common::diff::Fields;
-use crate::common::grow::{Plan, age, grow};
+use crate::common::case::{Case, Run, case, case_on};
+use crate::common::diff::{Fields, diff};
+use crate::common::grow::{Plan, age, grow, set_mtime};
 use crate::common::snapshot::Snapshot;
 use crate::common::xattr::Features;
-use crate::common::{have, have_root, must, program, remove_tree, rounds};
+use crate::common::{have, have_root, must, program, remove_tree, rounds, side_by_side};
 use crate::faults::start;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 /// Many names in few directories, and beside them (`all`) every kind of entry.
 fn tree(root: &Path, all: bool) {
@@ -79,6 +80,91 @@ fn runs_that_name_their_files_last() {
     runs_meet("sync -aHAX -u --no-memory SRC/ DST", 3, Fs::Tmpfs, Fs::Tmpfs);
     runs_meet("sync -aHAX --fsync --no-memory SRC/ DST", 2, Fs::Tmpfs, Fs::Ext4);
     runs_meet("sync -aH -m --no-memory SRC/ DST", 2, Fs::Tmpfs, Fs::Tmpfs);
+}
+
+/// Two runs choose different first names of one file: a name that one of them linked is not left behind when the other
+/// gives that run's own first name another file.
+#[test]
+fn names_of_one_file_stay_together() {
+    const FILES: usize = 120;
+    let line = "sync -aH --no-memory SRC/ DST";
+    // Two at a time, so that runs are interrupted between any two calls.
+    side_by_side([0, 1], |_| {
+        case_on(Fs::Tmpfs, Fs::Ext4, line, |c| {
+            std::fs::create_dir(c.src()).unwrap();
+            for n in 0..FILES {
+                let first = c.src().join(format!("a{n}"));
+                let content = vec![n as u8; [0, 100, 9_860, 100_000][n / 4 % 4]];
+                std::fs::write(&first, content).unwrap();
+                for other in ["z", "m", "n", "b"].iter().take(1 + n % 4) {
+                    std::fs::hard_link(&first, c.src().join(format!("{other}{n}"))).unwrap();
+                }
+            }
+            age(&c.src());
+            for round in 0..rounds(30) {
+                remove_tree(&c.dst());
+                let first = start(c, line);
+                std::thread::sleep(Duration::from_micros(round * 700 % 4_000));
+                for run in [start(c, line), first] {
+                    run.wait().ok();
+                }
+                c.target_is_source(&Fields::ALL);
+            }
+        });
+    });
+}
+
+/// Group, setgid bit and default ACL of a directory change while a run replaces and makes files in it, as when another
+/// run is done with it: what the kernel takes from the directory stays on no file.
+#[test]
+fn files_are_not_of_the_group_that_another_run_gave_their_directory() {
+    if !have_root("groups") || !have("setfacl", "ACLs") {
+        return;
+    }
+    let rounds = [("-a", true), ("-a", false), ("-aA", true), ("-aA", false), ("-aHAX -u", true)];
+    for (options, existing) in rounds {
+        let line = format!("sync {options} -j1 --bwlimit=1500 --no-memory SRC/ DST");
+        case(&line, |c| {
+            let (from, to) = (c.src().join("d"), c.dst().join("d"));
+            std::fs::create_dir_all(&from).unwrap();
+            std::fs::create_dir_all(&to).unwrap();
+            std::fs::write(to.join("other"), "").unwrap();
+            for n in 0..30 {
+                std::fs::write(from.join(format!("f{n}")), vec![n; 100_000]).unwrap();
+                if existing {
+                    std::fs::write(to.join(format!("f{n}")), "old").unwrap();
+                }
+            }
+            age(&c.src());
+            for entry in std::fs::read_dir(&to).unwrap() {
+                set_mtime(&entry.unwrap().path(), 1_000_000, 0);
+            }
+            let is_there = |n: usize| {
+                std::fs::metadata(to.join(format!("f{n}"))).is_ok_and(|file| file.len() == 100_000)
+            };
+            let arrived = || (0..30).filter(|n| is_there(*n)).count();
+            let running = start(c, &line);
+            let begun = Instant::now();
+            while arrived() == 0 {
+                assert!(begun.elapsed() < Duration::from_secs(60), "no file arrives");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            must(Command::new("chgrp").arg("1000").arg(&to));
+            must(Command::new("chmod").arg("g+s").arg(&to));
+            if options.contains('A') {
+                must(Command::new("setfacl").args(["-dm", "u:1001:rwx"]).arg(&to));
+            }
+            assert!(arrived() < 30, "the run was faster than its limit");
+            running.wait().ok();
+            let files = |root: &Path| {
+                let mut tree = Snapshot::of(&root.join("d"));
+                tree.entries.retain(|name, _| name.starts_with(b"f"));
+                tree
+            };
+            let differs = diff(&files(&c.src()), &files(&c.dst()), &Fields::ALL, 20);
+            assert!(differs.is_empty(), "{line}: {differs:#?}");
+        });
+    }
 }
 
 /// Every call that makes a name meets a name that another program made and removed again.

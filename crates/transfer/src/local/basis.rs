@@ -223,7 +223,7 @@ impl LocalEngine<'_> {
             let replaced = (decided.action != Action::Metadata).then_some(&**entry.node);
             match self.publisher.link(&worker.at, (basis, false), place, target.as_ref(), replaced)
             {
-                Ok(()) => {}
+                Ok(_) => {}
                 // Copy it instead.
                 Err(failure) if publish::cannot_link(&failure.error) => return Ok(false),
                 Err(failure) => return Err(failure.into()),

@@ -8,7 +8,7 @@ use super::fake_super as fake;
 use super::fake_super::XattrNames;
 use super::file::{FileCopier, Publisher, Specials};
 use super::guard::{Guard, GuardedSources};
-use super::links::{Carried, LinkGroups};
+use super::links::{Carried, LinkGroups, Replaced};
 use super::proof;
 use super::prune::{Extra, Pruning, SourceRemoval};
 use super::receive::{Arrivals, ReceivedChunk, Receiving};
@@ -109,6 +109,8 @@ pub struct LocalEngine<'a> {
     pub(super) unchanged: Unchanged,
     pub(super) grains: Grains,
     pub(super) groups: LinkGroups,
+    /// When the run began, in seconds of the time of day.
+    pub(super) began_s: i64,
     pub(super) pruning: Pruning<'a>,
     pub(super) budget: Arc<HandleBudget>,
     pub(super) batch_max: usize,
@@ -164,6 +166,7 @@ impl<'a> LocalEngine<'a> {
             unchanged: Unchanged::new(&context, &reports),
             grains: Grains::default(),
             groups,
+            began_s: Time::now().s,
             pruning: Pruning::new(parts(), Arc::clone(&reports), setup.deletes, setup.arrivals),
             reports,
             publisher,
@@ -547,6 +550,8 @@ pub enum Unit {
     Help(Arc<SharedCopy>),
     /// What the other end sends.
     Receive(Box<Receiving>),
+    /// A hard link to look at once more.
+    Replaced(Box<Replaced>),
 }
 
 impl Unit {
@@ -559,6 +564,7 @@ impl Unit {
             Unit::Prune(node) => (node, 0),
             Unit::Remove(extra) => (&extra.node, 0),
             Unit::Help(shared_copy) => return shared_copy.source_device(),
+            Unit::Replaced(replaced) => (&replaced.member.node, replaced.member.side),
             Unit::Receive(_) => return 0,
         };
         node.sides.get(side).map_or(0, |side| side.volume)

@@ -210,6 +210,7 @@ impl<'a> FileCopier<'a> {
         let overwrite = draft.is_in_place();
         let device = overwrite && existing.is_some_and(|there| there.kind != Kind::File);
         let to = draft.draft.fd.as_fd();
+        let made = self.made(copying)?;
         let onto = match (overwrite, device) {
             (_, true) => Onto::Stream,
             (true, false) => Onto::Existing,
@@ -260,20 +261,19 @@ impl<'a> FileCopier<'a> {
             file::flush(to).map_err(Failure::of(Operation::Write))?;
         }
         let mut want = shape.want;
-        let mut fresh = dir_info.default_bits.is_none() && !overwrite;
         let mut have = match existing {
             Some(there) if overwrite => Have::from(there),
             // With a default ACL the kernel has set the mode already.
             _ if shape.inherits => shape.own,
             _ => Have { mode: draft.mode, ..shape.own },
         };
-        if draft.foreign {
-            // It was created by the rules of another directory.
-            have =
-                Have::from(&self.context.target_of_fd(to).map_err(Failure::of(Operation::Stat))?);
-            fresh = false;
+        let mut fresh = dir_info.default_bits.is_none() && !overwrite;
+        if let Some(made) = made {
+            // A replacement is made later than its directory was looked at.
+            fresh &= !draft.foreign && existing.is_none() && made.gid == have.gid;
+            have = Have { dev: have.dev, ..made };
             if shape.inherits {
-                want.mode &= !self.context.umask;
+                want.mode = if draft.foreign { want.mode & !self.context.umask } else { made.mode };
             }
         }
         // Attributes that cannot be set are reported; the content is right and stays.
@@ -311,6 +311,25 @@ impl<'a> FileCopier<'a> {
         };
         let attributes = attributes.err();
         Ok(EntryResult { bytes: moved, matched, checked, kept, attributes, unprivileged })
+    }
+
+    /// Returns the attributes that the file system gave a new file, where they matter. They follow from its directory,
+    /// whose group, setgid bit and default ACL another run may have set since this one looked at it.
+    fn made(&self, copying: &Copying<'_>) -> Result<Option<Have>, Failure> {
+        let Copying { existing, shape, draft, .. } = copying;
+        let matters = draft.foreign
+            || existing.is_some()
+            || shape.want.uid.is_some()
+            || shape.want.gid.is_some();
+        if draft.is_in_place() || !matters {
+            return Ok(None);
+        }
+        let to = draft.draft.fd.as_fd();
+        let made = match self.context.policy.fake.target {
+            true => self.context.target_of_fd(to),
+            false => meta::of_created(to),
+        };
+        Ok(Some(Have::from(&made.map_err(Failure::of(Operation::Stat))?)))
     }
 
     /// Returns the offset where appending to a target begins; `None` if it is rewritten.
@@ -1039,7 +1058,7 @@ impl<'a> Publisher<'a> {
     }
 
     /// Creates a hard link to `from`, with `follow` to what a symlink there leads to, replacing an existing entry
-    /// (`target`), which gets a backup if its directory is given.
+    /// (`target`), which gets a backup if its directory is given. Returns whether it replaced one.
     pub(super) fn link(
         &self,
         at: &Station<'_>,
@@ -1047,7 +1066,7 @@ impl<'a> Publisher<'a> {
         (target_dir, name): DirName<'_>,
         target: Option<&Meta>,
         node: Option<&Node>,
-    ) -> Result<(), Failure> {
+    ) -> Result<bool, Failure> {
         let existing = target.filter(|target| target.kind != Kind::Dir);
         at.step(Phase::Create, if existing.is_none() { 1 } else { 2 });
         // Another run with the same target may replace the first name meanwhile: then linking finds an inode without
@@ -1069,7 +1088,9 @@ impl<'a> Publisher<'a> {
                     return Err(Failure { operation: Operation::Link, error });
                 }
                 Err(error) if again(&error, LINKS_MAX) => {}
-                other => return other.map_err(Failure::of(Operation::Link)),
+                other => {
+                    return other.map(|()| false).map_err(Failure::of(Operation::Link));
+                }
             }
         }
         let mut backs_up = existing.is_some();
@@ -1098,7 +1119,7 @@ impl<'a> Publisher<'a> {
             drop(dir::unlink(target_dir, &temp));
             renamed.map_err(Failure::of(Operation::Rename))?;
             if identity(from.0, from.1, follow)? == identity(target_dir, name, false)? {
-                return Ok(());
+                return Ok(true);
             }
             // Random, because two runs that link to each other's names at the same pace would never finish.
             let random = RandomState::new().build_hasher().finish();

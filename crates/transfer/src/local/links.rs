@@ -4,6 +4,10 @@
 //! If the target may have one of the names already, a name without a usable target waits for one that has it: linking
 //! to that one moves no content. Remaining names are copied at the end ([`LinkGroups::take_parked`]).
 //!
+//! Another run with the same target may have another first name, and replaces names that this run linked. Each name that
+//! took the place of one that was just made is therefore looked at once more when all others are done
+//! ([`LocalEngine::replaced_names`]): the run that ends last finds all names of a group as they stay.
+//!
 //! A group is dropped when all its names have come; names outside of the transfer keep it. This is the one structure
 //! that grows with the data: about 100 bytes for each open group.
 
@@ -138,7 +142,18 @@ pub struct LinkGroups {
     shards: [Mutex<HashMap<(u64, u64), Group>>; 16],
     /// The target had entries before this run: one of the names of a group may be there.
     parks: AtomicBool,
+    replaced: Mutex<Vec<Replaced>>,
 }
+
+/// A name that was linked in place of one that another run may have made, and the first name of its group.
+pub struct Replaced {
+    pub(super) member: Member,
+    leader: Leader,
+}
+
+/// An entry of the target that changed less than so long before the run began, or later, may be another run's. In
+/// seconds; for file systems with a clock of their own.
+const RECENT_S: i64 = 10;
 
 impl LinkGroups {
     fn shard(&self, id: (u64, u64)) -> &Mutex<HashMap<(u64, u64), Group>> {
@@ -310,14 +325,15 @@ impl LocalEngine<'_> {
             if target.is_some_and(|target| target.kind == Kind::Dir) {
                 self.make_way(worker, entry)?;
             }
-            self.publisher.link(
-                &worker.at,
-                ((from, &leader.name), false),
-                place,
-                target,
-                Some(entry.node),
-            )?;
+            let first = ((from, &*leader.name), false);
+            let replaced =
+                self.publisher.link(&worker.at, first, place, target, Some(entry.node))?;
             entry.node.touch();
+            if replaced && target.is_none_or(|there| there.ctime.s >= self.began_s - RECENT_S) {
+                entry.node.hold();
+                let replaced = Replaced { member: entry.member(), leader: leader.clone() };
+                self.groups.replaced.lock().push(replaced);
+            }
         } else if let (Some(target), Ok(Some(from))) = (target, leader.home.open())
             && meta::of((*from).as_fd(), &leader.name, false)
                 .is_ok_and(|m| m.identity() == target.identity())
@@ -457,6 +473,53 @@ impl LocalEngine<'_> {
             Unit::Chunk(chunk)
         };
         self.groups.take_parked().into_iter().map(unit).collect()
+    }
+
+    /// Returns the units of names to be looked at once more; each may lead to another one. Called, and the units run,
+    /// when nothing else is left of the walk.
+    pub fn replaced_names(&self) -> Vec<Unit> {
+        let replaced = std::mem::take(&mut *self.groups.replaced.lock());
+        replaced.into_iter().map(|replaced| Unit::Replaced(Box::new(replaced))).collect()
+    }
+
+    /// Links a name anew if the first one of its group is another file by now.
+    pub(super) fn look_at_replaced(&self, worker: &mut Worker<'_>, replaced: Replaced) {
+        let node = Arc::clone(&replaced.member.node);
+        let paths = || {
+            let Member { node, side, name, .. } = &replaced.member;
+            let target = node.target_path(replaced.member.at_target());
+            (Some(node.source_path(*side, name)), Some(target))
+        };
+        match self.is_over() {
+            true => {}
+            false => match self.link_anew(worker, &replaced) {
+                Ok(false) => {}
+                Ok(true) => {
+                    node.touch();
+                    node.hold();
+                    self.groups.replaced.lock().push(replaced);
+                }
+                Err(failure) => self.fail(worker, failure, paths()),
+            },
+        }
+        self.release(worker, &node);
+    }
+
+    /// Returns whether the name had to be linked anew.
+    fn link_anew(&self, worker: &mut Worker<'_>, replaced: &Replaced) -> Result<bool, Failure> {
+        let Replaced { member, leader } = replaced;
+        let home = leader.home.open().map_err(Failure::of(Operation::Link))?;
+        let target = member.node.target_fd().map_err(Failure::of(Operation::Link))?;
+        let (Some(home), Some(target)) = (home, target) else { return Ok(false) };
+        let (from, place) =
+            (((*home).as_fd(), &*leader.name), ((*target).as_fd(), member.at_target()));
+        worker.at.step(Phase::Look, 2);
+        let first = meta::of(from.0, from.1, false).map_err(Failure::of(Operation::Link))?;
+        let now = there(meta::of(place.0, place.1, false))?;
+        if now.is_some_and(|now| now.identity() == first.identity()) {
+            return Ok(false);
+        }
+        self.publisher.link(&worker.at, (from, false), place, now.as_ref(), None).map(|_| true)
     }
 
     /// Hands groups of hard links that are open after the walk on to later runs.

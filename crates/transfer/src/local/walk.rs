@@ -459,6 +459,7 @@ impl<'a> Work for LocalEngine<'a> {
             }
             Unit::Help(shared_copy) => worker.mover.help(&worker.at, &shared_copy, queue),
             Unit::Receive(receiving) => self.receive(worker, receiving, queue),
+            Unit::Replaced(replaced) => self.look_at_replaced(worker, *replaced),
             Unit::Prune(node) => {
                 self.pruning.prune(worker, &node);
                 self.release(worker, &node);
