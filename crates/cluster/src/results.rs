@@ -239,6 +239,10 @@ impl RunResults {
 
     fn add(&mut self, done: ShardResult) {
         if !self.seen.insert(done.shard) {
+            // It was done twice. Failures count: they may be those of shards that were done with this one.
+            self.sums.failed += done.failed;
+            self.sums.vanished += done.vanished;
+            self.sums.changed += done.changed;
             return;
         }
         add(&mut self.sums, &done);
@@ -502,6 +506,18 @@ mod tests {
         assert_eq!(a.sums.bytes, 1500);
         assert!((a.rates[0] - 100.0).abs() < 1.0 && (a.rates[9] - 200.0).abs() < 1.0, "{a:?}");
         assert!(shares["b"].rates.iter().all(|rate| (rate - 100.0).abs() < 1.0));
+    }
+
+    /// Of two results of one shard, either may have the failures of shards that were done with it.
+    #[test]
+    fn failures_count_whichever_result_comes_first() {
+        let failed = |failed| ShardResult { failed, ..done(0, "a", 0.0, 5.0, 500) };
+        for both in [[3, 0], [0, 3]] {
+            let mut results = RunResults::default();
+            both.into_iter().for_each(|count| results.add(failed(count)));
+            let sums = &results.sums;
+            assert_eq!((sums.shards, sums.bytes, sums.failed), (1, 500, 3));
+        }
     }
 
     #[test]

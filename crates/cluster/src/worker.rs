@@ -1,9 +1,9 @@
 //! One worker: it claims a shard, reads its entries, transfers or verifies them, writes a result, and takes the next
-//! shard, until all are done; where the plan has ranges, it lists one when it knows of no free shard, and looks at both
+//! shard, until all are done. Shards that take less time than it takes to begin with one are done together; where the plan has ranges, it lists one when it knows of no free shard, and looks at both
 //! ends of them once more when all shards are done. Everything it does may be done twice.
 //!
 //! The story of a shard, from top to bottom: [`work`] starts the heartbeats and the loop; [`Queue`] claims and reads the
-//! shard, while the one before is still in hand; [`Worker::shard`] hands its entries to an ordinary transfer
+//! shard, while the ones before are still in hand; [`Worker::shards`] hands its entries to an ordinary transfer
 //! ([`transfer_entries`]) or to [`verify`]; the queue writes the result.
 
 use crate::claims::{self, ClaimId};
@@ -39,7 +39,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -51,6 +51,9 @@ const STOP_SEEN_AFTER: Duration = Duration::from_millis(50);
 const RATE_OVER: Duration = Duration::from_secs(10);
 /// Beats after which a worker counts the others anew: the more they are, the less often each beats.
 const WORKERS_COUNTED_EVERY: u64 = 8;
+/// Shards are done together that take so long by the pace of those before: each run of the engine starts threads and
+/// looks at the machine, which takes some milliseconds. Others wait for no more than this at the end.
+const TOGETHER: Duration = Duration::from_millis(100);
 /// Kinds of problems that a result keeps.
 const PROBLEMS_MAX: usize = 64;
 
@@ -295,6 +298,7 @@ pub fn work(setup: &WorkerSetup<'_>) -> Result<(), RunError> {
         shared: &shared,
         waiting_since: None,
         jobs_before: Cell::default(),
+        cost_together: 0,
     };
     let mut ended = thread::scope(|scope| {
         let beats = thread::Builder::new().name("beats".into());
@@ -432,6 +436,8 @@ struct Worker<'a> {
     waiting_since: Option<Instant>,
     /// Number of jobs of the transfer before.
     jobs_before: Cell<Option<usize>>,
+    /// Cost of shards that takes as long as [`TOGETHER`], by those before; 0 where that is not known.
+    cost_together: u64,
 }
 
 impl<'a> Worker<'a> {
@@ -450,7 +456,7 @@ impl<'a> Worker<'a> {
     /// Works until nothing of a phase is left.
     fn phase(&mut self, phase: &Phase, clock: claims::Clock<'a>) -> Result<(), RunError> {
         let mut queue = Queue::new(self.setup, phase, &self.name, clock);
-        let mut ahead = None;
+        let mut ahead = Vec::new();
         let ended = loop {
             if self.setup.control.is_stopped() {
                 break Err(interrupted());
@@ -460,29 +466,31 @@ impl<'a> Worker<'a> {
                 ended => break ended.map(drop),
             }
         };
-        if let Some(LoadedShard { claim, .. }) = ahead {
-            self.setup.give_back(claim);
-        }
+        ahead.iter().for_each(|loaded| self.setup.give_back(loaded.claim));
         // It is worth something to the others also if this worker ends early.
         let flushed = self.knowledge.flush();
         ended.and(queue.write_results()).and(flushed)
     }
 
-    /// Does one shard, lists one range, or waits for a moment; false where nothing is left. `ahead`: the shard that was
-    /// claimed and read while the one before was in hand.
+    /// Does one shard, or a few small ones, lists one range, or waits for a moment; false where nothing is left. `ahead`:
+    /// shards that were claimed and read while the ones before were in hand.
     fn step(
         &mut self,
         queue: &mut Queue<'_>,
-        ahead: &mut Option<LoadedShard>,
+        ahead: &mut Vec<LoadedShard>,
     ) -> Result<bool, RunError> {
-        if let Some(loaded) = ahead.take() {
-            return self.step_shard(queue, loaded, ahead);
+        if !ahead.is_empty() {
+            let group = std::mem::take(ahead);
+            return self.step_shards(queue, group, ahead);
         }
         queue.write_results()?;
         match queue.units.next()? {
             Next::Do(Claimed::Shard(claim)) => {
-                let loaded = queue.load(claim)?;
-                self.step_shard(queue, loaded, ahead)
+                let mut group = vec![queue.load(claim)?];
+                let added = queue.add_small(&mut group, self.cost_together, &|| false);
+                // What is in the group goes to the end of the phase, which gives it back.
+                ahead.append(&mut group);
+                added.map(|()| true)
             }
             Next::Do(Claimed::Range(claim)) => {
                 queue.parts = self.range(claim, &queue.phase)?;
@@ -497,33 +505,36 @@ impl<'a> Worker<'a> {
         }
     }
 
-    fn step_shard(
+    fn step_shards(
         &mut self,
         queue: &mut Queue<'_>,
-        loaded: LoadedShard,
-        ahead: &mut Option<LoadedShard>,
+        group: Vec<LoadedShard>,
+        ahead: &mut Vec<LoadedShard>,
     ) -> Result<bool, RunError> {
         self.waiting_since = None;
-        self.set_state(WorkerState::Working, Some(loaded.claim.0));
+        let cost: u64 = group.iter().map(|loaded| loaded.planned.cost).sum();
+        let first = group.first().map(|loaded| loaded.claim.0);
+        self.set_state(WorkerState::Working, first);
+        let (ended, cost_together, began) =
+            (AtomicBool::new(false), self.cost_together, Instant::now());
         let (worked, next) = thread::scope(|scope| {
             let beside = thread::Builder::new().name("next-shard".into());
-            let beside = beside.spawn_scoped(scope, || queue.next_ahead());
-            let worked = self.shard(loaded);
+            let next = || queue.next_ahead(cost_together, &|| ended.load(Ordering::Relaxed));
+            let beside = beside.spawn_scoped(scope, next);
+            let worked = self.shards(group);
+            ended.store(true, Ordering::Relaxed);
             // Without a thread the next one is claimed when its turn comes.
-            let joined = beside.map_or(Ok(Ok(None)), thread::ScopedJoinHandle::join);
+            let joined = beside.map_or(Ok((Vec::new(), Ok(()))), thread::ScopedJoinHandle::join);
             (worked, joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
         });
+        let times = TOGETHER.as_secs_f64() / began.elapsed().as_secs_f64().max(f64::MIN_POSITIVE);
+        self.cost_together = (cost as f64 * times) as u64;
         self.set_state(WorkerState::Working, None);
-        let (result, ended) = worked;
-        if let Some(result) = result {
-            queue.results.push(result);
-        }
-        if ended.is_err() {
-            *ahead = next.ok().flatten();
-            return ended.map(|()| false);
-        }
-        *ahead = next?;
-        Ok(true)
+        let (results, ended) = worked;
+        queue.results.extend(results);
+        let (mut loaded, claimed) = next;
+        ahead.append(&mut loaded);
+        ended.and(claimed).map(|()| true)
     }
 
     /// Lists one range; the parts that announce its shards. A claim that was not carried out stays: what was
@@ -632,14 +643,48 @@ impl<'a> Queue<'a> {
         }
     }
 
-    /// Claims a shard while another one is in hand, and reads it.
-    fn next_ahead(&mut self) -> Result<Option<LoadedShard>, RunError> {
-        self.write_results()?;
-        if self.setup.control.is_stopped() {
-            return Ok(None);
+    /// Claims a shard while others are in hand, and reads it, and small ones to be done with it; see
+    /// [`Queue::add_small`]. Also where that fails those that were claimed before are returned.
+    fn next_ahead(
+        &mut self,
+        cost_together: u64,
+        is_late: &dyn Fn() -> bool,
+    ) -> (Vec<LoadedShard>, Result<(), RunError>) {
+        let mut group = Vec::new();
+        let claimed = self.write_results().and_then(|()| {
+            if self.setup.control.is_stopped() {
+                return Ok(());
+            }
+            if let Some(claim) = self.units.next_ahead(self.setup.workers)? {
+                group.push(self.load(claim)?);
+                self.add_small(&mut group, cost_together, is_late)?;
+            }
+            Ok(())
+        });
+        (group, claimed)
+    }
+
+    /// Claims more shards to be transferred with those of a group, and reads them, while all of them cost less than
+    /// `cost_together`; not where `is_late`: the worker waits for them. Of shards that are so small, none is left for workers
+    /// that have not come yet. What a verification finds belongs to one shard.
+    fn add_small(
+        &mut self,
+        group: &mut Vec<LoadedShard>,
+        cost_together: u64,
+        is_late: &dyn Fn() -> bool,
+    ) -> Result<(), RunError> {
+        let mut cost: u64 = group.iter().map(|loaded| loaded.planned.cost).sum();
+        let unites = self.phase == Phase::Transfer;
+        let goes_on = || !is_late() && !self.setup.control.is_stopped();
+        // One that cannot be used ends the worker: it is the last of its group.
+        let is_usable = |group: &[LoadedShard]| group.iter().all(|loaded| loaded.entries.is_ok());
+        while unites && cost < cost_together && is_usable(group) && goes_on() {
+            let Some(claim) = self.units.next_ahead(1)? else { break };
+            let loaded = self.load(claim)?;
+            cost += loaded.planned.cost.max(1);
+            group.push(loaded);
         }
-        let claim = self.units.next_ahead(self.setup.workers)?;
-        claim.map(|claim| self.load(claim)).transpose()
+        Ok(())
     }
 
     /// The shard of a number, with the roots of its names; `None` where it is not known.
@@ -711,52 +756,74 @@ fn by_root(
 }
 
 impl Worker<'_> {
-    /// Does a shard that is ours: its result, and an error where the work cannot go on. Without a result it was given
-    /// back.
-    fn shard(&self, loaded: LoadedShard) -> (Option<ShardResult>, Result<(), RunError>) {
-        let LoadedShard { claim: (number, generation), planned, entries } = loaded;
-        let mut result = ShardResult {
-            shard: number,
-            worker: self.name.clone(),
-            host: self.shared.beat.lock().host.clone(),
-            generation,
-            entries: planned.entries,
-            planned_bytes: planned.bytes,
-            cost: planned.cost,
-            from_s: self.began.elapsed().as_secs_f64(),
-            ..ShardResult::default()
-        };
-        let mut ended = Ok(());
-        match entries {
-            Ok(by_root) => {
-                for (root, entries) in by_root {
-                    ended = ended.and(self.entries(root, entries, number, &mut result));
+    /// Does shards that are ours: their results, and an error where the work cannot go on. Without results they were given
+    /// back. What is counted for entries of one root is in the result of the first shard that has some.
+    fn shards(&self, group: Vec<LoadedShard>) -> (Vec<ShardResult>, Result<(), RunError>) {
+        let claims: Vec<ClaimId> = group.iter().map(|loaded| loaded.claim).collect();
+        let host = self.shared.beat.lock().host.clone();
+        let from_s = self.began.elapsed().as_secs_f64();
+        let mut results = Vec::with_capacity(group.len());
+        // By the range that a shard is from, if any, and the root.
+        let mut united: BTreeMap<_, (usize, Vec<ShardEntry>)> = BTreeMap::new();
+        for (at, LoadedShard { claim, planned, entries }) in group.into_iter().enumerate() {
+            let (number, generation) = claim;
+            let mut result = ShardResult {
+                shard: number,
+                worker: self.name.clone(),
+                host: host.clone(),
+                generation,
+                entries: planned.entries,
+                planned_bytes: planned.bytes,
+                cost: planned.cost,
+                ..ShardResult::default()
+            };
+            match entries {
+                Ok(by_root) => {
+                    for (root, mut entries) in by_root {
+                        let key = (parts_of(number).0, root);
+                        united.entry(key).or_insert((at, Vec::new())).1.append(&mut entries);
+                    }
                 }
+                Err(why) => result.damaged = Some(why),
             }
-            Err(why) => result.damaged = Some(why),
+            results.push(result);
+        }
+        let mut ended = Ok(());
+        for ((_, root), (at, entries)) in united {
+            if let Some(result) = results.get_mut(at) {
+                let number = result.shard;
+                ended = ended.and_then(|()| self.entries(root, entries, number, result));
+            }
         }
         if ended.is_err() || self.setup.control.is_stopped() {
-            self.setup.give_back((number, generation));
-            return (None, ended);
+            claims.into_iter().for_each(|claim| self.setup.give_back(claim));
+            return (Vec::new(), ended);
         }
-        result.to_s = self.began.elapsed().as_secs_f64();
-        {
-            let mut beat = self.shared.beat.lock();
-            self.shared.ended();
+        let to_s = self.began.elapsed().as_secs_f64();
+        let mut beat = self.shared.beat.lock();
+        self.shared.ended();
+        for (at, result) in results.iter_mut().enumerate() {
+            // The time of all of them is that of the first one.
+            (result.from_s, result.to_s) = (if at == 0 { from_s } else { to_s }, to_s);
             beat.shards += 1;
             beat.entries += result.entries;
             beat.bytes += result.bytes;
             beat.failed += result.failed + result.differences;
         }
-        let ended = match &result.damaged {
-            Some(why) if self.setup.phase == Phase::Transfer => Err(RunError::permanent(format!(
-                "cannot use shard {}: {why}\nhint: collect transfers its entries",
-                shown_number(number)
-            ))),
+        drop(beat);
+        let damaged =
+            results.iter().find_map(|result| Some((result.shard, result.damaged.as_ref()?)));
+        let ended = match damaged {
+            Some((number, why)) if self.setup.phase == Phase::Transfer => {
+                Err(RunError::permanent(format!(
+                    "cannot use shard {}: {why}\nhint: collect transfers its entries",
+                    shown_number(number)
+                )))
+            }
             // A verification reports it in its result and continues.
             _ => Ok(()),
         };
-        (Some(result), ended)
+        (results, ended)
     }
 
     fn entries(

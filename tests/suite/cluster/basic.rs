@@ -1,11 +1,11 @@
 //! A run without faults: what each step does, and that all of them are one sync.
 
-use super::{Stage, soon, tree};
+use super::{Stage, tree};
 use crate::common::case::on_terminal;
 use crate::common::diff::{Fields, diff};
 use crate::common::grow::set_mtime;
 use crate::common::snapshot::Snapshot;
-use crate::common::{have, must, side_by_side};
+use crate::common::{have, must, side_by_side, soon};
 use crate::sweep::fault::{behind, strace};
 use serde_json::Value;
 use std::collections::HashSet;
@@ -65,6 +65,35 @@ fn collect_does_not_repeat_what_workers_did() {
         if options == "-aHI" {
             stage.same(&Fields::ALL);
         }
+    }
+}
+
+/// A worker does shards together that take a few milliseconds each; each has its result all the same.
+#[test]
+fn small_shards_are_done_together() {
+    const FILES: u64 = 3_000;
+    for options in ["-a", "-aH"] {
+        let stage = Stage::new();
+        for n in 0..FILES {
+            let folder = stage.src().join(format!("d{}", n / 100));
+            std::fs::create_dir_all(&folder).unwrap();
+            std::fs::write(folder.join(format!("f{n}")), format!("content {n}")).unwrap();
+        }
+        stage.ok(&format!("cluster plan {options} --shard-size=1 --run RUN SRC/ DST"));
+        for n in 0..3 {
+            std::fs::remove_file(stage.src().join(format!("d1{n}/f1{n}00"))).unwrap();
+        }
+        stage.ok("cluster work RUN");
+        let results = stage.results();
+        let sum = |of: &str| results.iter().map(|result| result[of].as_u64().unwrap()).sum::<u64>();
+        let numbers: HashSet<u64> =
+            results.iter().map(|result| result["shard"].as_u64().unwrap()).collect();
+        assert!(numbers.len() == results.len() && results.len() > 100, "{}", results.len());
+        assert_eq!(sum("files") + sum("vanished"), sum("entries").min(FILES), "{results:?}");
+        let together = results.iter().filter(|result| result["from_s"] == result["to_s"]).count();
+        assert!(together * 2 > results.len(), "{together} of {}", results.len());
+        stage.ok("cluster collect RUN");
+        stage.same(&Fields::ALL);
     }
 }
 
@@ -285,7 +314,7 @@ fn the_next_shard_is_claimed_and_read_ahead() {
     stage.ok("cluster plan -a --bwlimit=1M --shard-size=1M --run RUN SRC/ DST");
     assert_eq!(stage.plan()["shards"].as_array().unwrap().len(), 4);
     let worker = stage.start("cluster work RUN");
-    assert!(super::soon(|| claims() == 2), "{} claims", claims());
+    assert!(soon(|| claims() == 2), "{} claims", claims());
     assert_eq!(stage.results().len(), 0);
     worker.end().ok();
     assert_eq!((claims(), stage.results().len()), (4, 4));
@@ -295,7 +324,7 @@ fn the_next_shard_is_claimed_and_read_ahead() {
     std::fs::remove_dir_all(stage.dst()).unwrap();
     stage.ok("cluster plan -a --bwlimit=3M --shard-size=1M --run RUN SRC/ DST");
     let worker = stage.start("cluster work --workers=3 RUN");
-    assert!(super::soon(|| !stage.results().is_empty()));
+    assert!(soon(|| !stage.results().is_empty()));
     assert!(claims() <= 1 + stage.results().len(), "{} claims", claims());
     worker.end().ok();
     stage.ok("cluster collect RUN");

@@ -1,12 +1,12 @@
 //! Workers that are killed, stopped and interrupted; sources that change; folders that are full or
 //! damaged. After each of them the same commands again give what one sync gives.
 
-use super::{Stage, Worker, soon, tree};
+use super::{Stage, Worker, tree};
 use crate::common::area::Area;
 use crate::common::diff::{Fields, diff};
 use crate::common::grow::set_mtime;
 use crate::common::snapshot::Snapshot;
-use crate::common::{have, have_root, must, side_by_side};
+use crate::common::{have, have_root, must, side_by_side, soon};
 use crate::sweep::fault::behind;
 use rustix::process::Signal;
 use std::io::Write;

@@ -19,7 +19,7 @@ use crate::common::case::Run;
 use crate::common::diff::{Fields, diff};
 use crate::common::grow::set_mtime;
 use crate::common::snapshot::Snapshot;
-use crate::common::{is_set, program};
+use crate::common::{is_set, program, soon};
 use crate::objects::server::{Server, embedded};
 use crate::server::client::{ACCESS, SECRET};
 use fastrand::Rng;
@@ -29,7 +29,6 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 /// Whether engines that take minutes to start and to notice a lost node are to be tested: `.ci/run` sets it.
 fn asked_for(engine: &str) -> bool {
@@ -198,18 +197,6 @@ impl Drop for Worker {
             let _ = child.wait();
         }
     }
-}
-
-/// Waits until something holds, for two minutes at most; whether it does.
-pub fn soon(mut holds: impl FnMut() -> bool) -> bool {
-    let deadline = Instant::now() + Duration::from_secs(120);
-    while !holds() {
-        if Instant::now() > deadline {
-            return false;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    true
 }
 
 /// A tree with what transfers have to keep: modes, owners, links, empty directories, odd names.

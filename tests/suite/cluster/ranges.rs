@@ -1,7 +1,7 @@
 //! Runs whose names are cut into ranges: workers list them, look at both ends once more, and collect has the last word.
 
-use super::{Stage, Worker, soon, store, tree};
-use crate::common::side_by_side;
+use super::{Stage, Worker, store, tree};
+use crate::common::{side_by_side, soon};
 use crate::server::client::Served;
 use crate::server::sign::sha256;
 use serde_json::Value;

@@ -1,10 +1,10 @@
 //! Ray, for real: a cluster of three nodes on this machine, and the module that runs workers as its tasks.
 
 use super::engines::python;
-use super::{Stage, asked_for, soon, tree};
+use super::{Stage, asked_for, tree};
 use crate::common::diff::Fields;
 use crate::common::grow::set_mtime;
-use crate::common::{have, program};
+use crate::common::{have, program, soon};
 use rustix::process::{Pid, Signal, kill_process};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

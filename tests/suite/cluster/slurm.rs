@@ -1,11 +1,11 @@
 //! Slurm, for real: a controller and three nodes on this machine, in a folder of the test.
 
-use super::{Stage, asked_for, soon, tree};
+use super::{Stage, asked_for, tree};
 use crate::common::area::Area;
 use crate::common::case::Run;
 use crate::common::diff::Fields;
 use crate::common::grow::set_mtime;
-use crate::common::{have, have_root, must};
+use crate::common::{have, have_root, must, soon};
 use crate::objects::server::{Server, embedded};
 use std::net::TcpListener;
 use std::process::{Command, Stdio};

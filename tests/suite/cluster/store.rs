@@ -2,6 +2,7 @@
 
 use super::{Stage, Worker};
 use crate::common::diff::Fields;
+use crate::common::soon;
 use crate::objects::server::{Server, embedded};
 use crate::objects::stage::{Tree, tree as files};
 use crate::server::client::Served;
@@ -79,7 +80,7 @@ fn a_worker_replaces_only_the_object_that_it_saw() {
         let url = server.url();
         worker(&stage, "cluster plan -r --run RUN SRC/ BKT/p/", &url).end().ok();
         let slow = worker(&stage, "cluster work RUN", &url);
-        assert!(super::soon(|| stage.run().join("claims/000000.0").exists()));
+        assert!(soon(|| stage.run().join("claims/000000.0").exists()));
         std::thread::sleep(std::time::Duration::from_millis(1000));
         let newer = b"newer, by somebody else";
         let put = server.signed_for("PUT", "/bbb/p/f", &sha256(newer), newer);
@@ -128,7 +129,7 @@ fn a_worker_copies_only_over_the_object_that_it_saw() {
         let before =
             before.lines().filter(|l| l.contains("HEAD") && l.contains("/bbb/p/f")).count();
         let copying = worker(&stage, "cluster work RUN", &url);
-        assert!(super::soon(|| looked(before)), "the worker has not looked at the target");
+        assert!(soon(|| looked(before)), "the worker has not looked at the target");
         if relayed {
             // Its request is under way.
             std::thread::sleep(std::time::Duration::from_millis(1000));

@@ -1,8 +1,9 @@
 //! Verification of what a run transferred, on workers and by collect itself.
 
-use super::{Stage, Worker, soon, store, tree};
+use super::{Stage, Worker, store, tree};
 use crate::common::diff::Fields;
 use crate::common::grow::set_mtime;
+use crate::common::soon;
 use crate::objects::server::embedded;
 use crate::server::client::Served;
 use serde_json::Value;

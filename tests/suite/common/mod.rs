@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Once};
+use std::time::{Duration, Instant};
 
 /// The program under test. `HAKOBU_BIN` names another one, such as an installed release.
 pub fn program() -> PathBuf {
@@ -108,6 +109,18 @@ pub fn must(command: &mut Command) -> Vec<u8> {
         String::from_utf8_lossy(&output.stderr)
     );
     output.stdout
+}
+
+/// Waits until something holds, for two minutes at most; whether it does.
+pub fn soon(mut holds: impl FnMut() -> bool) -> bool {
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while !holds() {
+        if Instant::now() > deadline {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    true
 }
 
 /// Removes a tree of any depth, whatever its modes.
