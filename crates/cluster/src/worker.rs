@@ -1,6 +1,7 @@
 //! One worker: it claims a shard, reads its entries, transfers or verifies them, writes a result, and takes the next
-//! shard, until all are done. Shards that take less time than it takes to begin with one are done together; where the plan has ranges, it lists one when it knows of no free shard, and looks at both
-//! ends of them once more when all shards are done. Everything it does may be done twice.
+//! shard, until all are done; where the plan has ranges, it lists one when it knows of no free shard, and looks at both
+//! ends of them once more when all shards are done. Shards that take less time than it takes to begin with one are done
+//! together. Everything it does may be done twice.
 //!
 //! The story of a shard, from top to bottom: [`work`] starts the heartbeats and the loop; [`Queue`] claims and reads the
 //! shard, while the ones before are still in hand; [`Worker::shards`] hands its entries to an ordinary transfer

@@ -7,8 +7,9 @@ use crate::common::diff::{Fields, diff};
 use crate::common::grow::{Plan, age, grow, set_mtime};
 use crate::common::snapshot::Snapshot;
 use crate::common::xattr::Features;
-use crate::common::{have, have_root, must, program, remove_tree, rounds, side_by_side};
+use crate::common::{have, have_root, must, program, remove_tree, rounds, side_by_side, soon};
 use crate::faults::start;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -112,6 +113,43 @@ fn names_of_one_file_stay_together() {
             }
         });
     });
+}
+
+/// What another program writes into one name of a file during the run goes into no other name.
+#[test]
+fn what_others_write_into_a_first_name_stays_there() {
+    for options in ["-aH", "-aH --remove-source-files"] {
+        let line = format!("sync {options} -j1 --bwlimit=1500 --no-memory SRC/ DST");
+        case(&line, |c| {
+            std::fs::create_dir(c.src()).unwrap();
+            std::fs::create_dir(c.dst()).unwrap();
+            for n in 0..30 {
+                let first = c.src().join(format!("a{n}"));
+                std::fs::write(&first, vec![n; 100_000]).unwrap();
+                std::fs::hard_link(&first, c.src().join(format!("z{n}"))).unwrap();
+                std::fs::write(c.dst().join(format!("z{n}")), "old").unwrap();
+            }
+            age(&c.src());
+            let of = |name: &str, n: u8| c.dst().join(format!("{name}{n}"));
+            let ino = |path: &Path| std::fs::metadata(path).map(|file| file.ino()).ok();
+            let are_one = |n: u8| ino(&of("a", n)).is_some_and(|a| Some(a) == ino(&of("z", n)));
+            let running = start(c, &line);
+            let mut linked = None;
+            assert!(soon(|| {
+                linked = (0..30).find(|n| are_one(*n));
+                linked.is_some()
+            }));
+            assert!(!(0..30).all(are_one), "the run was faster than its limit");
+            let n = linked.unwrap();
+            // As an editor does it.
+            std::fs::write(c.dst().join("new"), "another program's").unwrap();
+            std::fs::rename(c.dst().join("new"), of("a", n)).unwrap();
+            running.wait().ok();
+            assert_eq!(std::fs::read(of("a", n)).unwrap(), b"another program's");
+            assert!(std::fs::read(of("z", n)).unwrap() == vec![n; 100_000], "{line}: content lost");
+            assert!((0..30).filter(|other| *other != n).all(are_one));
+        });
+    }
 }
 
 /// Group, setgid bit and default ACL of a directory change while a run replaces and makes files in it, as when another

@@ -149,6 +149,15 @@ pub struct LinkGroups {
 pub struct Replaced {
     pub(super) member: Member,
     leader: Leader,
+    /// What the first name was.
+    copy: CopyState,
+}
+
+/// Type, size and time of a file at the target: two copies of one source agree in them.
+type CopyState = (Kind, u64, Time);
+
+fn state_of(there: &Meta) -> CopyState {
+    (there.kind, there.size, there.mtime)
 }
 
 /// An entry of the target that changed less than so long before the run began, or later, may be another run's. In
@@ -325,14 +334,14 @@ impl LocalEngine<'_> {
             if target.is_some_and(|target| target.kind == Kind::Dir) {
                 self.make_way(worker, entry)?;
             }
-            let first = ((from, &*leader.name), false);
+            let origin = ((from, &*leader.name), false);
             let replaced =
-                self.publisher.link(&worker.at, first, place, target, Some(entry.node))?;
+                self.publisher.link(&worker.at, origin, place, target, Some(entry.node))?;
             entry.node.touch();
             if replaced && target.is_none_or(|there| there.ctime.s >= self.began_s - RECENT_S) {
-                entry.node.hold();
-                let replaced = Replaced { member: entry.member(), leader: leader.clone() };
-                self.groups.replaced.lock().push(replaced);
+                let copy = state_of(&first);
+                let leader = leader.clone();
+                self.look_again(Replaced { member: entry.member(), leader, copy });
             }
         } else if let (Some(target), Ok(Some(from))) = (target, leader.home.open())
             && meta::of((*from).as_fd(), &leader.name, false)
@@ -482,44 +491,50 @@ impl LocalEngine<'_> {
         replaced.into_iter().map(|replaced| Unit::Replaced(Box::new(replaced))).collect()
     }
 
-    /// Links a name anew if the first one of its group is another file by now.
+    /// Has a name looked at once more; its directory is not finished before.
+    fn look_again(&self, replaced: Replaced) {
+        replaced.member.node.hold();
+        self.groups.replaced.lock().push(replaced);
+    }
+
+    /// Links a name anew if the first one of its group is another copy by now.
     pub(super) fn look_at_replaced(&self, worker: &mut Worker<'_>, replaced: Replaced) {
         let node = Arc::clone(&replaced.member.node);
-        let paths = || {
-            let Member { node, side, name, .. } = &replaced.member;
-            let target = node.target_path(replaced.member.at_target());
-            (Some(node.source_path(*side, name)), Some(target))
-        };
-        match self.is_over() {
-            true => {}
-            false => match self.link_anew(worker, &replaced) {
-                Ok(false) => {}
-                Ok(true) => {
-                    node.touch();
-                    node.hold();
-                    self.groups.replaced.lock().push(replaced);
-                }
-                Err(failure) => self.fail(worker, failure, paths()),
-            },
+        match self.link_anew(worker, &replaced) {
+            Ok(false) => {}
+            Ok(true) => {
+                node.touch();
+                self.look_again(replaced);
+            }
+            Err(failure) => {
+                let Member { side, name, .. } = &replaced.member;
+                let target = node.target_path(replaced.member.at_target());
+                self.fail(worker, failure, (Some(node.source_path(*side, name)), Some(target)));
+            }
         }
         self.release(worker, &node);
     }
 
-    /// Returns whether the name had to be linked anew.
+    /// Returns whether the name had to be linked anew. What others have written into one of the two names meanwhile stays.
     fn link_anew(&self, worker: &mut Worker<'_>, replaced: &Replaced) -> Result<bool, Failure> {
-        let Replaced { member, leader } = replaced;
+        let Replaced { member, leader, copy } = replaced;
+        if self.is_over() {
+            return Ok(false);
+        }
         let home = leader.home.open().map_err(Failure::of(Operation::Link))?;
         let target = member.node.target_fd().map_err(Failure::of(Operation::Link))?;
         let (Some(home), Some(target)) = (home, target) else { return Ok(false) };
-        let (from, place) =
-            (((*home).as_fd(), &*leader.name), ((*target).as_fd(), member.at_target()));
+        let from = ((*home).as_fd(), &*leader.name);
+        let place = ((*target).as_fd(), member.at_target());
         worker.at.step(Phase::Look, 2);
-        let first = meta::of(from.0, from.1, false).map_err(Failure::of(Operation::Link))?;
+        let first = there(meta::of(from.0, from.1, false))?;
         let now = there(meta::of(place.0, place.1, false))?;
-        if now.is_some_and(|now| now.identity() == first.identity()) {
+        let (Some(first), Some(now)) = (first, now) else { return Ok(false) };
+        let are_copies = [&first, &now].iter().all(|there| state_of(there) == *copy);
+        if !are_copies || now.identity() == first.identity() {
             return Ok(false);
         }
-        self.publisher.link(&worker.at, (from, false), place, now.as_ref(), None).map(|_| true)
+        self.publisher.link(&worker.at, (from, false), place, Some(&now), None)
     }
 
     /// Hands groups of hard links that are open after the walk on to later runs.
