@@ -181,13 +181,29 @@ impl Worker {
     pub fn end(mut self) -> Run {
         let mut child = self.child.take().unwrap();
         let ended = soon(|| child.try_wait().unwrap().is_some());
+        let mut waits = String::new();
         if !ended {
+            waits = threads_of(child.id());
             let _ = child.kill();
         }
         let run = Run::new(self.line.clone(), child.wait_with_output().unwrap());
-        assert!(ended, "it hangs: {run}");
+        assert!(ended, "it hangs: {run}\n{waits}");
         run
     }
+}
+
+/// What each thread of a process waits for: its name, state, system call and the kernel's stack.
+fn threads_of(process: u32) -> String {
+    let mut text = String::new();
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task"));
+    for task in tasks.into_iter().flatten().flatten() {
+        let read = |name: &str| std::fs::read_to_string(task.path().join(name)).unwrap_or_default();
+        let status = read("status");
+        let state = status.lines().find(|line| line.starts_with("State:")).unwrap_or_default();
+        let [name, call, stack] = ["comm", "syscall", "stack"].map(read);
+        text += &format!("{} {state}, {}\n{stack}\n", name.trim(), call.trim());
+    }
+    text
 }
 
 impl Drop for Worker {

@@ -2,10 +2,9 @@
 //! the program under test. Works at any depth.
 
 use super::xattr;
+use crc_fast::{CrcAlgorithm, Digest};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
-use std::collections::BTreeMap;
-use std::collections::hash_map::{DefaultHasher, HashMap};
-use std::hash::Hasher;
+use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -19,7 +18,7 @@ pub struct Entry {
     pub kind: FileType,
     /// Size of a regular file; 0 for all others.
     pub size: u64,
-    /// Hash of a regular file's content.
+    /// CRC-64 of a regular file's content.
     pub hash: u64,
     /// Permission bits with setuid, setgid, sticky.
     pub mode: u32,
@@ -228,12 +227,12 @@ impl Walk {
 
 fn hash(path: &Path) -> std::io::Result<u64> {
     let mut file = std::fs::File::open(path)?;
-    let mut hasher = DefaultHasher::new();
+    let mut hasher = Digest::new(CrcAlgorithm::Crc64Nvme);
     let mut buffer = vec![0_u8; 1 << 18];
     loop {
         match file.read(&mut buffer)? {
-            0 => return Ok(hasher.finish()),
-            n => hasher.write(&buffer[..n]),
+            0 => return Ok(hasher.finalize()),
+            n => hasher.update(&buffer[..n]),
         }
     }
 }

@@ -18,7 +18,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Every file holds its own name again and again, so that any copy can be checked by itself.
 fn content(name: &str, size: usize) -> Vec<u8> {
-    name.bytes().chain(*b"\n").cycle().take(size).collect()
+    let mut content = format!("{name}\n").repeat(size / (name.len() + 1) + 1).into_bytes();
+    content.truncate(size);
+    content
 }
 
 fn tree(root: &Path, rng: &mut Rng) {

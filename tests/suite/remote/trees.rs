@@ -134,44 +134,38 @@ fn options_mean_the_same() {
     ];
     let now = SystemTime::now();
     for (number, options) in lines.iter().enumerate() {
-        for places in ["SRC/ DST", "SRC DST/"] {
-            for is_source in [false, true] {
-                let (case, plan, shell) = start(&format!("{options} -i {places}"));
-                let seed = first_seed(500) + number as u64;
-                grow(&case.src(), seed, &plan);
-                // The target has a part of it, older.
-                fs::create_dir(case.dst()).unwrap();
-                case.run_line("sync -rt --exclude=*b* SRC/ DST").ok();
-                mutate(
-                    &case.src(),
-                    seed,
-                    10,
-                    &plan,
-                    Wild { types: false, names: false, links: false },
-                );
-                let copy = std::process::Command::new("cp")
-                    .arg("-a")
-                    .arg(case.dst())
-                    .arg(case.oracle_dst())
-                    .status();
-                assert!(copy.unwrap().success());
-                let here = case.run_line(
-                    &case
-                        .line
-                        .replacen("DST", "ORA", 1)
-                        .replace("ORA", &case.oracle_dst().display().to_string()),
-                );
-                let there = case.run_line(&far(&case.line, &shell, is_source));
-                assert_eq!(here.code, there.code, "exit codes\n{here}\n{there}");
-                // Which name of a file is the first depends on the order in which workers meet them; what was read since has
-                // another access time.
-                if !options.contains(['H', 'U']) {
-                    assert_eq!(here.items(), there.items(), "lines\n{here}\n{there}");
-                }
-                // What has no times of the source has those of its run.
-                let recent_s = now.duration_since(UNIX_EPOCH).unwrap().as_secs() as i64;
-                case.target_is_oracles(&Fields { holes: false, recent_s, ..Fields::ALL });
+        for is_source in [false, true] {
+            // Each direction has both forms, with every second line.
+            let places = ["SRC/ DST", "SRC DST/"][(number + usize::from(is_source)) % 2];
+            let (case, plan, shell) = start(&format!("{options} -i {places}"));
+            let seed = first_seed(500) + number as u64;
+            grow(&case.src(), seed, &plan);
+            // The target has a part of it, older.
+            fs::create_dir(case.dst()).unwrap();
+            case.run_line("sync -rt --exclude=*b* SRC/ DST").ok();
+            mutate(&case.src(), seed, 10, &plan, Wild { types: false, names: false, links: false });
+            let copy = std::process::Command::new("cp")
+                .arg("-a")
+                .arg(case.dst())
+                .arg(case.oracle_dst())
+                .status();
+            assert!(copy.unwrap().success());
+            let here = case.run_line(
+                &case
+                    .line
+                    .replacen("DST", "ORA", 1)
+                    .replace("ORA", &case.oracle_dst().display().to_string()),
+            );
+            let there = case.run_line(&far(&case.line, &shell, is_source));
+            assert_eq!(here.code, there.code, "exit codes\n{here}\n{there}");
+            // Which name of a file is the first depends on the order in which workers meet them; what was read since has
+            // another access time.
+            if !options.contains(['H', 'U']) {
+                assert_eq!(here.items(), there.items(), "lines\n{here}\n{there}");
             }
+            // What has no times of the source has those of its run.
+            let recent_s = now.duration_since(UNIX_EPOCH).unwrap().as_secs() as i64;
+            case.target_is_oracles(&Fields { holes: false, recent_s, ..Fields::ALL });
         }
     }
 }
