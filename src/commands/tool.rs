@@ -11,11 +11,10 @@ use crate::show::screen;
 use crate::textfile;
 use hakobu_core::error::{Cause, Operation, quoted};
 use hakobu_s3::{Client, Error, RequestCounts, S3Session, with_session};
+use hakobu_sys::host;
 use hakobu_transfer::location::{S3Url, s3_path};
 use hakobu_transfer::object::list::Choice;
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::ExitCode;
@@ -187,8 +186,7 @@ pub fn close_with(out: &Output, code: u8, failure: u8) -> u8 {
 /// # Errors
 /// The system has no random numbers.
 pub fn random_key() -> std::io::Result<String> {
-    let mut bytes = [0; 20];
-    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    let bytes = host::random::<20>()?;
     Ok(bytes.iter().map(|byte| char::from(b'A' + byte % 26)).collect())
 }
 

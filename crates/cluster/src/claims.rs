@@ -90,7 +90,7 @@ pub fn take(
     claimed: ClaimId,
     worker: &str,
 ) -> Result<bool, RunError> {
-    let claim = Claim { token: format!("{:016x}", fastrand::u64(..)), worker: worker.to_owned() };
+    let claim = Claim { token: folder::random_name()?, worker: worker.to_owned() };
     let content = folder::json(&claim)?;
     Ok(folder.create(&name(claims, claimed), &content)?
         || read(folder, claims, claimed)?.as_ref() == Some(&claim))

@@ -66,7 +66,8 @@ pub fn with_beats<R>(setup: &CollectSetup<'_>, collect: impl FnOnce(&dyn Listene
     let log = MeterLog { listener: setup.listener, meters: Mutex::default() };
     let over = Mutex::new(false);
     let wakes = Condvar::new();
-    let beat = Heartbeat { collects: true, ..Heartbeat::first(setup.stale) };
+    let Ok(first) = Heartbeat::first(setup.stale) else { return collect(setup.listener) };
+    let beat = Heartbeat { collects: true, ..first };
     let write = |counter: u64, state: WorkerState| {
         let (bytes, entries) = log.counts();
         let up_s = began.elapsed().as_secs_f64();

@@ -6,7 +6,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use hakobu_core::error::{Fatal, cannot, quoted};
 use hakobu_s3::ops::{GetOptions, ListQuery, ObjectPages, delete_object, get_object, put_object};
 use hakobu_s3::{Checksum, Client, Error, ErrorKind, S3Session, Settings, with_session};
-use hakobu_sys::{errno, file, process};
+use hakobu_sys::{errno, file, host, process};
 use hakobu_transfer::journal::Owner;
 use hakobu_transfer::location::{Location, S3Url};
 use http::HeaderValue;
@@ -82,6 +82,16 @@ pub(crate) fn is_inside(name: &str) -> bool {
 pub(crate) fn is_word(word: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     !word.is_empty() && word.len() <= 64 && word.bytes().all(plain)
+}
+
+/// A name that nothing else has: 16 hexadecimal digits.
+///
+/// # Errors
+/// The system has no random numbers.
+pub(crate) fn random_name() -> Result<String, RunError> {
+    let bytes = host::random()
+        .map_err(|error| RunError::permanent(format!("cannot draw a random name: {error}")))?;
+    Ok(format!("{:016x}", u64::from_ne_bytes(bytes)))
 }
 
 /// A run folder. Names are relative, with at most one slash.

@@ -92,14 +92,17 @@ pub struct Heartbeat {
 
 impl Heartbeat {
     /// The first beat of this process, under a random name.
-    pub fn first(stale: Duration) -> Heartbeat {
-        Heartbeat {
-            worker: format!("{:016x}", fastrand::u64(..)),
+    ///
+    /// # Errors
+    /// The system has no random numbers.
+    pub fn first(stale: Duration) -> Result<Heartbeat, RunError> {
+        Ok(Heartbeat {
+            worker: folder::random_name()?,
             host: host::name(),
             owner: Owner::me().text(),
             stale_s: stale.as_secs_f64(),
             ..submitted::this_process()
-        }
+        })
     }
 
     /// Time without a beat after which the worker counts as gone for a process that waits for `own`.
@@ -250,6 +253,16 @@ mod tests {
         assert!(seen(WorkerState::Working, 30).lost && seen(WorkerState::Waiting, 31).lost);
         let ended = seen(WorkerState::Ended, 9000);
         assert!(!ended.lost && !ended.is_alive());
+    }
+
+    /// Generators of programs that start at the same time by their machines' clocks begin alike.
+    #[test]
+    fn workers_that_start_in_the_same_moment_have_names_of_their_own() {
+        let name = || {
+            fastrand::seed(1);
+            Heartbeat::first(Duration::from_secs(30)).unwrap().worker
+        };
+        assert_ne!(name(), name());
     }
 
     #[test]

@@ -294,7 +294,7 @@ fn mark(folder: &dyn RunFolder, name: &str) -> Result<Option<String>, RunError> 
 
 /// Makes a mark with a random name, where there is none.
 fn make_mark(folder: &dyn RunFolder, name: &str) -> Result<(), RunError> {
-    let mark = folder::json(&Mark { id: format!("{:016x}", fastrand::u64(..)) })?;
+    let mark = folder::json(&Mark { id: folder::random_name()? })?;
     folder.create(name, &mark).map(drop)
 }
 

@@ -129,8 +129,8 @@ pub fn plan(
     listener: &dyn Listener,
 ) -> Result<(ClusterPlan, Outcome), Fatal> {
     refuse_unfit(&request.spec)?;
-    let id = format!("{:016x}", fastrand::u64(..));
     let failed = |error: RunError| Fatal::new(11, error.message);
+    let id = folder::random_name().map_err(failed)?;
     if !folder.create(BEGUN, format!("{{\"id\":\"{id}\"}}\n").as_bytes()).map_err(failed)? {
         let made = folder.read(PLAN).map_err(failed)?.is_some();
         let what = if made { "a plan" } else { "a plan that is being made, or was not finished" };

@@ -48,7 +48,7 @@ impl SubmissionMark {
         folder: &dyn RunFolder,
         submission: &Submission,
     ) -> Result<SubmissionMark, RunError> {
-        let name = format!("{SUBMITTED}/{:016x}.json", fastrand::u64(..));
+        let name = format!("{SUBMITTED}/{}.json", folder::random_name()?);
         let mark = SubmissionMark { name };
         mark.update(folder, submission)?;
         Ok(mark)
@@ -131,7 +131,7 @@ pub fn record_unopened(
         verifies,
         unopened: true,
         message: Some(why.message.clone()),
-        ..Heartbeat::first(stale)
+        ..Heartbeat::first(stale)?
     };
     heartbeat::write(folder, &beat)
 }

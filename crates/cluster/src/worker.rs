@@ -265,7 +265,7 @@ pub fn work(setup: &WorkerSetup<'_>) -> Result<(), RunError> {
     let began = Instant::now();
     let verifies = matches!(setup.phase, Phase::Verify(_));
     let (looks, collects) = (matches!(setup.phase, Phase::Look(_)), setup.last_word && !verifies);
-    let beat = Heartbeat { verifies, looks, collects, ..Heartbeat::first(setup.stale) };
+    let beat = Heartbeat { verifies, looks, collects, ..Heartbeat::first(setup.stale)? };
     let name = beat.worker.clone();
     match (setup.phase.end_reason(folder)?, &setup.phase) {
         (None, _) => {}

@@ -2,7 +2,7 @@
 //! the agent that does the work, over a socket in a folder of the user, and stays until the lane is closed.
 
 use crate::message::{LANES_MAX, TOKEN_BYTES};
-use hakobu_sys::{AsFd, BorrowedFd, process, socket};
+use hakobu_sys::{AsFd, BorrowedFd, host, process, socket};
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -80,8 +80,7 @@ pub fn socket_path(name: &str) -> io::Result<PathBuf> {
 /// # Errors
 /// The system has no random numbers.
 pub fn random_digits() -> io::Result<String> {
-    let mut bytes = [0; TOKEN_BYTES / 2];
-    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    let bytes = host::random::<{ TOKEN_BYTES / 2 }>()?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 

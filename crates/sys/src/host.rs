@@ -2,6 +2,7 @@
 //! show identifies neither the machine nor its users.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -12,6 +13,21 @@ pub fn host_id() -> u32 {
     rustix::system::uname().nodename().to_bytes().hash(&mut hasher);
     std::fs::read_link("/proc/self/ns/pid").unwrap_or_default().hash(&mut hasher);
     hasher.finish() as u32
+}
+
+/// Random bytes of the kernel, getrandom(2): for secrets, and for names that no other process may have. A generator that
+/// is seeded by the clock gives two processes the same ones that start in the same nanosecond since the boot.
+///
+/// # Errors
+/// The kernel is older than 3.17, or a filter of system calls refuses it.
+pub fn random<const N: usize>() -> io::Result<[u8; N]> {
+    use rustix::rand::{GetRandomFlags, getrandom};
+    let mut bytes = [0; N];
+    let mut filled = 0;
+    while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        filled += getrandom(rest, GetRandomFlags::empty())?;
+    }
+    Ok(bytes)
 }
 
 /// The random name of this boot of the kernel, by which processes know that devices and inodes have the same numbers for both; empty if

@@ -6,7 +6,7 @@ use crate::common::area::Area;
 use crate::common::diff::{Fields, diff};
 use crate::common::grow::set_mtime;
 use crate::common::snapshot::Snapshot;
-use crate::common::{have, have_root, must, side_by_side, soon};
+use crate::common::{have, have_root, must, side_by_side, skip, soon};
 use crate::sweep::fault::behind;
 use rustix::process::Signal;
 use std::io::Write;
@@ -62,6 +62,45 @@ fn killed_workers_cost_time_and_nothing_else() {
     stage.ok(COLLECT);
     stage.same(&Fields::ALL);
     assert!(strays(&stage).is_empty());
+}
+
+/// Nothing of two workers is the same because they were started at the same time: where they had one name, each replaced
+/// what the other wrote, and waited for it.
+#[test]
+fn workers_that_start_in_the_same_moment_are_two() {
+    if !have("gcc", "a clock that is coarse") {
+        return;
+    }
+    let stage = Stage::new();
+    let (library, mark) = (stage.area.join("coarse.so"), stage.area.join("mark"));
+    let code = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite/cluster/coarse.c");
+    must(Command::new("gcc").args(["-O1", "-shared", "-fPIC", "-o"]).arg(&library).arg(code));
+    tree(&stage.src(), 4);
+    for round in 0..3 {
+        let _ = std::fs::remove_dir_all(stage.run());
+        let _ = std::fs::remove_dir_all(stage.dst());
+        stage.ok("cluster plan -a --shard-size=16K --run RUN SRC/ DST");
+        let line = "cluster work --stale-after=3s RUN";
+        let start = || {
+            let mut command = stage.command(line, None);
+            command.env("LD_PRELOAD", &library).env("COARSE_MARK", &mark);
+            command.stdout(Stdio::piped()).stderr(Stdio::piped());
+            Worker { line: line.to_owned(), child: Some(command.spawn().unwrap()) }
+        };
+        let workers = [start(), start()];
+        for worker in workers {
+            worker.end().ok();
+        }
+        if !mark.exists() {
+            return skip("workers that start together: the program is static");
+        }
+        let shards = stage.plan()["shards"].as_array().unwrap().len();
+        assert!(shards > 10, "{shards}");
+        assert_eq!(stage.results().len(), shards, "round {round}");
+        assert_eq!(stage.beats().len(), 2, "round {round}");
+        stage.ok("cluster collect RUN");
+        stage.same(&Fields { groups: false, ..Fields::ALL });
+    }
 }
 
 #[test]
