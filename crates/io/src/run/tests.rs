@@ -182,7 +182,8 @@ fn the_queue_is_as_deep_as_it_was_asked_to_be() {
             job.depth_low = 4;
             let depths = one(&job).depths;
             assert_eq!(depths.level.iter().sum::<u64>(), 256);
-            assert!(depths.submit[1] <= 2 && depths.submit[2] >= 24, "{depths:?}");
+            // What comes in between leaves a few batches smaller.
+            assert!(depths.submit[1] <= 4 && depths.submit[2] >= 24, "{depths:?}");
             // Looking all the time.
             (job.batch_submit, job.batch_complete_min, job.depth_low) = (1, 0, 16);
             assert_eq!(ios(&one(&job)), [256, 0]);
