@@ -84,8 +84,7 @@ fn workers_that_start_in_the_same_moment_are_two() {
         let start = || {
             let mut command = stage.command(line, None);
             command.env("LD_PRELOAD", &library).env("COARSE_MARK", &mark);
-            command.stdout(Stdio::piped()).stderr(Stdio::piped());
-            Worker { line: line.to_owned(), child: Some(command.spawn().unwrap()) }
+            Worker::start(line, command)
         };
         let workers = [start(), start()];
         for worker in workers {

@@ -107,9 +107,7 @@ impl Stage {
 
     /// Starts a line without waiting for it.
     pub fn start(&self, line: &str) -> Worker {
-        let mut command = self.command(line, None);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        Worker { line: line.to_owned(), child: Some(command.spawn().unwrap()) }
+        Worker::start(line, self.command(line, None))
     }
 
     /// Runs so many workers to their end; all of them must succeed.
@@ -171,6 +169,12 @@ pub struct Worker {
 }
 
 impl Worker {
+    /// Starts the command of a line.
+    pub fn start(line: &str, mut command: Command) -> Worker {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        Worker { line: line.to_owned(), child: Some(command.spawn().unwrap()) }
+    }
+
     pub fn signal(&self, signal: Signal) {
         if let Some(child) = &self.child {
             let _ = kill_process(Pid::from_child(child), signal);
