@@ -29,11 +29,16 @@ class Terminal:
             fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
 
     def look(self, seconds=0.02):
-        if select.select([self.fd], [], [], seconds)[0]:
-            try:
-                self.said += os.read(self.fd, 65536).decode(errors="replace")
-            except OSError:
-                time.sleep(seconds)
+        """Reads what is there within the time; returns whether there was something."""
+        if not select.select([self.fd], [], [], seconds)[0]:
+            return False
+        try:
+            self.said += os.read(self.fd, 65536).decode(errors="replace")
+        except OSError:
+            # Nobody holds the terminal any longer, or not yet.
+            time.sleep(seconds)
+            return False
+        return True
 
     def type(self, text):
         os.write(self.fd, text.encode())
@@ -58,7 +63,9 @@ class Terminal:
 
     def code(self):
         self.wait("the end", self.has_ended)
-        self.look(0.1)
+        # The kernel hands over what was written in pieces, of at most 4 KiB, and later than a process ends.
+        while self.look(0.1):
+            pass
         return os.waitstatus_to_exitcode(self.status)
 
     def text(self):
