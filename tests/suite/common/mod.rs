@@ -111,9 +111,9 @@ pub fn must(command: &mut Command) -> Vec<u8> {
     output.stdout
 }
 
-/// Waits until something holds, for two minutes at most; whether it does.
+/// Waits until something holds, for five minutes at most; whether it does.
 pub fn soon(mut holds: impl FnMut() -> bool) -> bool {
-    let deadline = Instant::now() + Duration::from_secs(120);
+    let deadline = Instant::now() + Duration::from_secs(300);
     while !holds() {
         if Instant::now() > deadline {
             return false;

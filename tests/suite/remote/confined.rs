@@ -2,7 +2,7 @@
 
 use crate::common::area::Area;
 use crate::common::case::{Case, Run};
-use crate::common::program;
+use crate::common::{grow, program};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -431,6 +431,11 @@ fn other_commands() {
     let area = key.root.parent().unwrap().to_owned();
     fs::create_dir_all(key.root.join("x/a")).unwrap();
     fs::write(key.root.join("x/a/f"), "new").unwrap();
+    for root in [key.case.src(), key.root.join("x")] {
+        ["a/f", "a", ""]
+            .iter()
+            .for_each(|name| grow::set_mtime(&root.join(name), 1_700_000_000, 0));
+    }
     symlink("../beside", key.root.join("rel")).unwrap();
     symlink(&area, key.root.join("up")).unwrap();
     for (line, code, words) in [

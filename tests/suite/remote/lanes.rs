@@ -225,9 +225,12 @@ fn few_round_trips() {
             c.target_is_source(&Fields::ALL);
             // Eight, and the time of two for the work on a busy machine.
             assert!(new <= 10 * round_trip, "new: {new:?}");
-            // Others may use this machine, too.
-            let again = (0..3).map(|_| took()).min().unwrap();
-            assert!(again <= 4 * round_trip, "unchanged: {again:?}");
+            // Others may use this machine, too: more round trips would take longer each time.
+            let mut again = Vec::new();
+            while again.len() < 6 && again.last().is_none_or(|took| *took > 4 * round_trip) {
+                again.push(took());
+            }
+            assert!(again.last() <= Some(&(4 * round_trip)), "unchanged: {again:?}");
         });
     }
 }
