@@ -167,8 +167,14 @@ impl Scenario for Remote<'_> {
         // A record of a killed run stays until the same sources come into the same target again.
         let state = files_below(&self.stage.state()).into_iter();
         let state = state.filter(|path| !path.parent().is_some_and(|dir| dir.ends_with("runs")));
-        // Facts about objects stay: they are true whatever happened to a run.
-        let state = state.filter(|path| path.extension().is_none_or(|end| end != "manifest"));
+        // Facts about objects stay: they are true whatever happened to a run. A file of them that a kill left unfinished
+        // is removed by a run of another day.
+        let of_facts = |path: &PathBuf| {
+            let end = path.extension().and_then(|end| end.to_str());
+            end == Some("manifest")
+                || end == Some("new") && path.parent().is_some_and(|dir| dir.ends_with("known"))
+        };
+        let state = state.filter(|path| !of_facts(path));
         let state = state.map(|path| format!("{} is remembered", path.display()));
         let mut left: Vec<String> = state.collect();
         let uploads = self.server.uploads();

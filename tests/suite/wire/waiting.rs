@@ -98,6 +98,20 @@ fn a_source_that_waits_does_not_hold_up_another() {
     assert_eq!(server.succeeded("ListObjectsV2"), 3, "two questions, and the listing of b");
 }
 
+/// After an interruption, what is under way gets two seconds, and no message says that it got more.
+#[test]
+fn an_interruption_does_not_wait_for_a_silent_server() {
+    let stage = Stage::new();
+    stage.source("large", 12 << 20);
+    let server = stage.serve("--fault silent:op=CompleteMultipartUpload");
+    let begun = server.begin("sync -r --part-size=5MiB SRC/ s3://bkt/");
+    server.wait_for("UploadPart", 3);
+    // The request to complete the upload follows the last part.
+    std::thread::sleep(Duration::from_secs(1));
+    let run = begun.end(Signal::TERM);
+    run.expect(20).says(&["s3://bkt/large", "no data for 2 s", "interrupted"]);
+}
+
 #[test]
 fn a_server_that_is_not_there() {
     let stage = Stage::new();

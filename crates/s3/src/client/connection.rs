@@ -44,8 +44,8 @@ pub(crate) enum ExchangeError {
     Unsent,
     /// The connection broke, or the response is not HTTP.
     Failed(String),
-    /// The connection stalled.
-    TimedOut,
+    /// The connection stalled for this long.
+    TimedOut(Duration),
 }
 
 type Driver = Pin<Box<Connection<TokioIo<Watched>, RequestBody>>>;
@@ -119,8 +119,8 @@ impl Conn {
             if let Some(reporter) = reporter.as_mut().filter(|_| watch.sent.get()) {
                 reporter.sent();
             }
-            if watch.cut.get() {
-                return Poll::Ready(Err(ExchangeError::TimedOut));
+            if let Some(stalled) = watch.cut.get() {
+                return Poll::Ready(Err(ExchangeError::TimedOut(stalled)));
             }
             watch.wait(cx);
             Poll::Pending
@@ -165,8 +165,8 @@ impl Conn {
                 }
             }
         }
-        if self.watch.cut.get() {
-            return Poll::Ready(Err(ExchangeError::TimedOut));
+        if let Some(stalled) = self.watch.cut.get() {
+            return Poll::Ready(Err(ExchangeError::TimedOut(stalled)));
         }
         self.watch.wait(cx);
         Poll::Pending
@@ -298,7 +298,8 @@ pub(crate) struct Watchdog {
     since: Cell<Option<Instant>>,
     /// Time limit without progress; zero while no task waits.
     timeout: Cell<Duration>,
-    pub cut: Cell<bool>,
+    /// The limit that a stall exceeded: the connection is given up.
+    pub cut: Cell<Option<Duration>>,
     waker: RefCell<Option<Waker>>,
     /// Whether the whole request body has been passed on, and whether all of it has been written to the
     /// kernel.
@@ -329,7 +330,7 @@ impl Watchdog {
         if self.seen.replace(self.moved.get()) != self.moved.get() || self.held.get() {
             self.since.set(Some(now));
         } else if self.since.get().is_some_and(|since| now.duration_since(since) >= timeout) {
-            self.cut.set(true);
+            self.cut.set(Some(timeout));
             if let Some(waker) = self.waker.take() {
                 waker.wake();
             }

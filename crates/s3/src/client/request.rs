@@ -422,7 +422,7 @@ impl Client {
                     continue;
                 }
                 Err(broken) => {
-                    return Err(broke(broken, reused, &destination, operation, timeout));
+                    return Err(broke(broken, reused, &destination, operation));
                 }
             };
             let promised_bytes = body.size_hint().exact();
@@ -508,7 +508,6 @@ fn broke(
     reused: bool,
     destination: &BucketRoute,
     operation: &'static str,
-    timeout: Duration,
 ) -> Failure {
     let url = destination.route.url();
     let unknown = if reused { Sent::Stale } else { Sent::Unknown };
@@ -519,8 +518,8 @@ fn broke(
         ExchangeError::Failed(why) => {
             (ErrorKind::Connection, format!("the connection broke: {why}"), unknown)
         }
-        ExchangeError::TimedOut => {
-            let time_s = timeout.as_secs_f64();
+        ExchangeError::TimedOut(stalled) => {
+            let time_s = stalled.as_secs_f64();
             (ErrorKind::TimedOut, format!("no data for {time_s} s"), Sent::Unknown)
         }
     };
@@ -855,7 +854,7 @@ impl BodyReader {
             Err(broken) => {
                 let so_far = so_far(self);
                 let (kind, what) = match broken {
-                    ExchangeError::TimedOut => {
+                    ExchangeError::TimedOut(_) => {
                         (ErrorKind::TimedOut, format!("the body stalled {so_far}"))
                     }
                     ExchangeError::Failed(why) => {
