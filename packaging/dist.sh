@@ -8,7 +8,8 @@ kind=${2:-}
 arch=${target%%-*}
 cargo=${CARGO:-cargo}
 features=()
-linker=()
+# Addresses to adjust at the start as a bitmap (DT_RELR), a tenth of the size; musl reads it since 1.2.4.
+linker=(-zpack-relative-relocs)
 flags=()
 profile=dist
 bytes_max=25000000
@@ -17,9 +18,7 @@ if [[ $kind == lean ]]; then
   profile=lean
   # A panic aborts, so nothing reads the tables that unwind the stack.
   flags=(-Cforce-unwind-tables=no)
-  linker=(--no-eh-frame-hdr "-Tpackaging/no-unwind-tables.ld")
-  # Addresses to adjust at the start as a bitmap (DT_RELR), a tenth of the size; musl reads it since 1.2.4.
-  linker+=(-zpack-relative-relocs)
+  linker+=(--no-eh-frame-hdr "-Tpackaging/no-unwind-tables.ld")
   bytes_max=10000000
 fi
 . packaging/cross.sh "$target"
