@@ -181,7 +181,7 @@ impl Worker {
         }
     }
 
-    /// Waits for the end, for five minutes at most: a worker that takes half a minute alone takes two beside others on a slow machine.
+    /// Waits for the end, for five minutes at most: what takes half a minute alone takes two beside others.
     pub fn end(mut self) -> Run {
         let mut child = self.child.take().unwrap();
         let ended = soon(|| child.try_wait().unwrap().is_some());
