@@ -2,7 +2,7 @@
 
 use crate::report::words::{Language, ReportWords};
 
-pub(super) const EN: ReportWords = ReportWords {
+pub(super) static EN: ReportWords = ReportWords {
     lang: Language::English,
     counted: &[
         ("jobs", "{} job", "{} jobs", "jobs"),

@@ -2,7 +2,7 @@
 
 use crate::report::words::{Language, ReportWords};
 
-pub(super) const JA: ReportWords = ReportWords {
+pub(super) static JA: ReportWords = ReportWords {
     lang: Language::Japanese,
     counted: &[
         ("jobs", "{} 並列", "{} 並列", "並列数"),
