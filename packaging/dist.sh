@@ -19,7 +19,7 @@ if [[ $kind == lean ]]; then
   # A panic aborts, so nothing reads the tables that unwind the stack.
   flags=(-Cforce-unwind-tables=no)
   linker+=(--no-eh-frame-hdr "-Tpackaging/no-unwind-tables.ld")
-  bytes_max=10000000
+  bytes_max=12000000
 fi
 . packaging/cross.sh "$target"
 . packaging/same.sh "$target" "${flags[@]}"

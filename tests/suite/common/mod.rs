@@ -118,7 +118,7 @@ pub fn soon(mut holds: impl FnMut() -> bool) -> bool {
         if Instant::now() > deadline {
             return false;
         }
-        std::thread::sleep(Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(10));
     }
     true
 }

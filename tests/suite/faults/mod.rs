@@ -20,10 +20,9 @@ mod user;
 mod vanish;
 
 use crate::common::case::{Case, Run};
-use crate::common::program;
+use crate::common::{program, soon};
 use rustix::process::{Pid, Signal, kill_process};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 // Starts the program in the background, to disturb it at a chosen moment.
 
@@ -50,15 +49,11 @@ impl Running {
         let _ = kill_process(pid, signal);
     }
 
-    /// Waits for the end, for two minutes at most; output beyond a pipe's size would stall it.
+    /// Waits for the end; output beyond a pipe's size would stall it.
     pub fn wait(mut self) -> Run {
-        let deadline = Instant::now() + Duration::from_secs(120);
-        while self.child.try_wait().unwrap().is_none() {
-            if Instant::now() > deadline {
-                self.kill(Signal::KILL);
-                panic!("{} hangs", self.line);
-            }
-            std::thread::sleep(Duration::from_millis(1));
+        if !soon(|| self.child.try_wait().unwrap().is_some()) {
+            self.kill(Signal::KILL);
+            panic!("{} hangs", self.line);
         }
         Run::new(self.line, self.child.wait_with_output().unwrap())
     }
