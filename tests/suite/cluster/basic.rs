@@ -316,7 +316,7 @@ fn the_next_shard_is_claimed_and_read_ahead() {
     let worker = stage.start("cluster work RUN");
     assert!(soon(|| claims() == 2), "{} claims", claims());
     assert_eq!(stage.results().len(), 0);
-    worker.end().ok();
+    worker.wait().ok();
     assert_eq!((claims(), stage.results().len()), (4, 4));
     stage.ok("cluster collect RUN");
     // One of three workers leaves two shards for each of the others.
@@ -326,7 +326,7 @@ fn the_next_shard_is_claimed_and_read_ahead() {
     let worker = stage.start("cluster work --workers=3 RUN");
     assert!(soon(|| !stage.results().is_empty()));
     assert!(claims() <= 1 + stage.results().len(), "{} claims", claims());
-    worker.end().ok();
+    worker.wait().ok();
     stage.ok("cluster collect RUN");
     stage.same(&Fields::ALL);
 }
@@ -384,6 +384,6 @@ fn status_is_live_on_a_terminal() {
     assert!(screens.iter().any(|screen| screen.contains(" s left")), "{shown}");
     assert!(screens.iter().any(|screen| screen.contains("  shard ")), "{shown}");
     assert!(screens.last().unwrap().contains("3 of 3 shards"), "{shown}");
-    worker.end().ok();
+    worker.wait().ok();
     stage.ok("cluster collect RUN");
 }

@@ -1,17 +1,18 @@
 //! Workers that are killed, stopped and interrupted; sources that change; folders that are full or
 //! damaged. After each of them the same commands again give what one sync gives.
 
-use super::{Stage, Worker, tree};
+use super::{Stage, tree};
 use crate::common::area::Area;
 use crate::common::diff::{Fields, diff};
 use crate::common::grow::set_mtime;
+use crate::common::running::Running;
 use crate::common::snapshot::Snapshot;
 use crate::common::{have, have_root, must, side_by_side, skip, soon};
 use crate::sweep::fault::behind;
 use rustix::process::Signal;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// Files that a worker needs some seconds for, under `--bwlimit=2M`.
 fn slow_tree(root: &Path, version: u8) {
@@ -47,7 +48,7 @@ fn killed_workers_cost_time_and_nothing_else() {
     std::fs::write(stage.dst().join("extraneous"), b"x").unwrap();
     stage.ok(PLAN);
     let mut rng = fastrand::Rng::with_seed(3);
-    let mut workers: Vec<Worker> = (0..3).map(|_| stage.start(WORK)).collect();
+    let mut workers: Vec<Running> = (0..3).map(|_| stage.start(WORK)).collect();
     for _ in 0..4 {
         std::thread::sleep(std::time::Duration::from_millis(rng.u64(300..1200)));
         let at = rng.usize(..workers.len());
@@ -55,7 +56,7 @@ fn killed_workers_cost_time_and_nothing_else() {
         workers[at] = stage.start(WORK);
     }
     for worker in workers {
-        worker.end().ok();
+        worker.wait().ok();
     }
     assert_eq!(stage.results().len(), stage.plan()["shards"].as_array().unwrap().len());
     assert!(stage.dst().join("extraneous").exists(), "a worker removed something");
@@ -84,11 +85,11 @@ fn workers_that_start_in_the_same_moment_are_two() {
         let start = || {
             let mut command = stage.command(line, None);
             command.env("LD_PRELOAD", &library).env("COARSE_MARK", &mark);
-            Worker::start(line, command)
+            Running::start(line, command)
         };
         let workers = [start(), start()];
         for worker in workers {
-            worker.end().ok();
+            worker.wait().ok();
         }
         if !mark.exists() {
             return skip("workers that start together: the program is static");
@@ -110,7 +111,7 @@ fn a_worker_that_is_asked_to_stop_gives_its_shard_back() {
     let worker = stage.start(WORK);
     assert!(soon(|| has_begun(&stage)));
     worker.signal(Signal::TERM);
-    worker.end().expect(75).says(&["returned"]);
+    worker.wait().expect(75).says(&["returned"]);
     let claims = std::fs::read_dir(stage.run().join("claims")).unwrap().count();
     assert_eq!(claims, stage.results().len(), "a claim stays");
     // There is no wait until it counts as gone.
@@ -132,7 +133,7 @@ fn many_signals_are_one_request() {
         worker.signal(Signal::TERM);
         std::thread::sleep(std::time::Duration::from_millis(3));
     }
-    worker.end().expect(75).says(&["returned"]);
+    worker.wait().expect(75).says(&["returned"]);
     let claims = std::fs::read_dir(stage.run().join("claims")).unwrap().count();
     assert_eq!(claims, stage.results().len(), "a claim stays");
     stage.ok("cluster work --stale-after=1h RUN");
@@ -155,7 +156,7 @@ fn a_worker_that_stood_still_puts_nothing_old_over_new() {
         assert!(soon(|| has_begun(&stage)));
         std::thread::sleep(std::time::Duration::from_millis(700));
         stopped.signal(Signal::STOP);
-        stage.start(WORK).end().ok();
+        stage.start(WORK).wait().ok();
         let redone = stage.results().iter().filter(|r| r["generation"] == 1).count();
         assert!(redone > 0, "{:?}", stage.results());
         stage.ok(COLLECT);
@@ -165,7 +166,7 @@ fn a_worker_that_stood_still_puts_nothing_old_over_new() {
         std::fs::remove_file(stage.src().join("d0/f0")).unwrap();
         stage.ok("sync -a --delete SRC/ DST");
         stopped.signal(Signal::CONT);
-        let ended = stopped.end();
+        let ended = stopped.wait();
         assert!(ended.code == 75 || ended.code == 0, "{ended}");
         let wrong = diff(
             &Snapshot::of(&stage.src()),
@@ -187,7 +188,7 @@ fn collect_waits_for_nobody_that_is_at_work() {
     stage.go(COLLECT).expect(75).says(&["still at work"]);
     assert!(!stage.run().join("collected.json").exists());
     stage.ok("cluster collect --wait --stale-after=3s RUN");
-    worker.end().ok();
+    worker.wait().ok();
     stage.same(&Fields::ALL);
 }
 
@@ -292,7 +293,7 @@ fn a_run_folder_that_is_full() {
     let worker = stage.start(&line(WORK));
     assert!(soon(|| run.join("claims").exists() && stage.dst().exists()));
     let ballast = volume.fill();
-    let ended = worker.end();
+    let ended = worker.wait();
     assert_eq!(ended.code, 75, "{ended}");
     ended.says(&["No space left on device"]);
     stage.go(&line(WORK)).expect(75).says(&["No space left on device"]);
@@ -322,22 +323,21 @@ fn clocks_of_machines_do_not_matter() {
         }
     }
     let other = stage.start(WORK);
-    worker.end().ok();
-    other.end().ok();
+    worker.wait().ok();
+    other.wait().ok();
     assert!(stage.results().iter().all(|result| result["generation"] == 0), "a shard was redone");
     stage.ok(COLLECT);
     stage.same(&Fields::ALL);
 }
 
 /// Stand-in for another machine: its own numbers of processes, and clocks that are ahead.
-fn elsewhere(stage: &Stage, ahead_s: u32) -> Worker {
+fn elsewhere(stage: &Stage, ahead_s: u32) -> Running {
     let mut unshare = Command::new("unshare");
     unshare.args(["--pid", "--fork", "--mount-proc", "--kill-child", "--time"]);
     unshare.args([format!("--boottime={ahead_s}"), format!("--monotonic={ahead_s}")]);
     let mut command = behind(unshare, &stage.command(WORK, None));
     command.current_dir(stage.area.path()).env("PATH", std::env::var_os("PATH").unwrap());
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    Worker { line: WORK.to_owned(), child: Some(command.spawn().unwrap()) }
+    Running::start(WORK, command)
 }
 
 #[test]
@@ -354,12 +354,12 @@ fn machines_whose_clocks_differ_do_no_shard_twice() {
         let others = [stage.start(WORK), elsewhere(&stage, 90_000)];
         if killed {
             ahead.signal(Signal::KILL);
-            assert_eq!(ahead.end().code, 128 + 9);
+            assert_eq!(ahead.wait().code, 128 + 9);
         } else {
-            ahead.end().ok();
+            ahead.wait().ok();
         }
         for worker in others {
-            worker.end().ok();
+            worker.wait().ok();
         }
         let redone = stage.results().iter().filter(|result| result["generation"] != 0).count();
         assert_eq!(redone > 0, killed, "{redone} redone");

@@ -18,17 +18,17 @@ use crate::common::area::Area;
 use crate::common::case::Run;
 use crate::common::diff::{Fields, diff};
 use crate::common::grow::set_mtime;
+use crate::common::running::Running;
 use crate::common::snapshot::Snapshot;
-use crate::common::{is_set, program, soon};
+use crate::common::{is_set, program};
 use crate::objects::server::{Server, embedded};
 use crate::server::client::{ACCESS, SECRET};
 use fastrand::Rng;
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 /// Whether engines that take minutes to start and to notice a lost node are to be tested: `.ci/run` sets it.
 fn asked_for(engine: &str) -> bool {
@@ -106,16 +106,16 @@ impl Stage {
     }
 
     /// Starts a line without waiting for it.
-    pub fn start(&self, line: &str) -> Worker {
-        Worker::start(line, self.command(line, None))
+    pub fn start(&self, line: &str) -> Running {
+        Running::start(line, self.command(line, None))
     }
 
     /// Runs so many workers to their end; all of them must succeed.
     #[track_caller]
     pub fn workers(&self, count: usize) {
-        let workers: Vec<Worker> = (0..count).map(|_| self.start("cluster work RUN")).collect();
+        let workers: Vec<Running> = (0..count).map(|_| self.start("cluster work RUN")).collect();
         for worker in workers {
-            worker.end().ok();
+            worker.wait().ok();
         }
     }
 
@@ -159,63 +159,6 @@ impl Stage {
         let (left, right) = (Snapshot::of(&self.src()), Snapshot::of(&self.dst()));
         let wrong = diff(&left, &right, fields, 20);
         assert!(wrong.is_empty(), "\n  {}", wrong.join("\n  "));
-    }
-}
-
-/// A process of a run, ended when it is dropped.
-pub struct Worker {
-    line: String,
-    child: Option<Child>,
-}
-
-impl Worker {
-    /// Starts the command of a line.
-    pub fn start(line: &str, mut command: Command) -> Worker {
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        Worker { line: line.to_owned(), child: Some(command.spawn().unwrap()) }
-    }
-
-    pub fn signal(&self, signal: Signal) {
-        if let Some(child) = &self.child {
-            let _ = kill_process(Pid::from_child(child), signal);
-        }
-    }
-
-    /// Waits for the end, for five minutes at most: what takes half a minute alone takes two beside others.
-    pub fn end(mut self) -> Run {
-        let mut child = self.child.take().unwrap();
-        let ended = soon(|| child.try_wait().unwrap().is_some());
-        let mut waits = String::new();
-        if !ended {
-            waits = threads_of(child.id());
-            let _ = child.kill();
-        }
-        let run = Run::new(self.line.clone(), child.wait_with_output().unwrap());
-        assert!(ended, "it hangs: {run}\n{waits}");
-        run
-    }
-}
-
-/// What each thread of a process waits for: its name, state, system call and the kernel's stack.
-fn threads_of(process: u32) -> String {
-    let mut text = String::new();
-    let tasks = std::fs::read_dir(format!("/proc/{process}/task"));
-    for task in tasks.into_iter().flatten().flatten() {
-        let read = |name: &str| std::fs::read_to_string(task.path().join(name)).unwrap_or_default();
-        let status = read("status");
-        let state = status.lines().find(|line| line.starts_with("State:")).unwrap_or_default();
-        let [name, call, stack] = ["comm", "syscall", "stack"].map(read);
-        text += &format!("{} {state}, {}\n{stack}\n", name.trim(), call.trim());
-    }
-    text
-}
-
-impl Drop for Worker {
-    fn drop(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Runs whose names are cut into ranges: workers list them, look at both ends once more, and collect has the last word.
 
-use super::{Stage, Worker, store, tree};
+use super::{Stage, store, tree};
+use crate::common::running::Running;
 use crate::common::{side_by_side, soon};
 use crate::server::client::Served;
 use crate::server::sign::sha256;
@@ -32,21 +33,21 @@ impl Store {
         Store { server, stage: Stage { bucket: "bbb".into(), ..Stage::new() } }
     }
 
-    fn start(&self, line: &str) -> Worker {
+    fn start(&self, line: &str) -> Running {
         store::worker(&self.stage, line, &self.server.url())
     }
 
     #[track_caller]
     fn ok(&self, line: &str) -> crate::common::case::Run {
-        let run = self.start(line).end();
+        let run = self.start(line).wait();
         run.ok();
         run
     }
 
     fn workers(&self, count: usize) {
-        let workers: Vec<Worker> = (0..count).map(|_| self.start("cluster work RUN")).collect();
+        let workers: Vec<Running> = (0..count).map(|_| self.start("cluster work RUN")).collect();
         for worker in workers {
-            worker.end().ok();
+            worker.wait().ok();
         }
     }
 
@@ -179,7 +180,7 @@ fn killed_workers_leave_ranges_and_shards_to_others() {
     store.ok("cluster plan -r --delete --workers=3 --run RUN BKT/s/ BKT/p/");
     let line = "cluster work --stale-after=2s RUN";
     let mut rng = fastrand::Rng::with_seed(7);
-    let mut workers: Vec<Worker> = (0..3).map(|_| store.start(line)).collect();
+    let mut workers: Vec<Running> = (0..3).map(|_| store.start(line)).collect();
     for _ in 0..6 {
         std::thread::sleep(std::time::Duration::from_millis(rng.u64(50..700)));
         let at = rng.usize(..workers.len());
@@ -187,7 +188,7 @@ fn killed_workers_leave_ranges_and_shards_to_others() {
         workers[at] = store.start(line);
     }
     for worker in workers {
-        worker.end().ok();
+        worker.wait().ok();
     }
     assert!(store.place("p/zzz").exists(), "a worker removed something");
     store.ok("cluster collect --stale-after=2s RUN");
@@ -204,7 +205,7 @@ fn collect_finishes_what_workers_have_left() {
     let begun = || store.stage.run().join("ranges").exists();
     assert!(soon(begun));
     worker.signal(rustix::process::Signal::TERM);
-    worker.end().expect(75).says(&["returned"]);
+    worker.wait().expect(75).says(&["returned"]);
     store.ok("cluster collect RUN");
     store.same();
 }
@@ -248,7 +249,7 @@ fn kills_while_objects_come_down_leave_nothing_behind() {
     assert!(!store.stage.plan()["cuts"].as_array().unwrap().is_empty());
     let line = "cluster work --stale-after=2s RUN";
     let mut rng = fastrand::Rng::with_seed(11);
-    let mut workers: Vec<Worker> = (0..3).map(|_| store.start(line)).collect();
+    let mut workers: Vec<Running> = (0..3).map(|_| store.start(line)).collect();
     for _ in 0..5 {
         std::thread::sleep(std::time::Duration::from_millis(rng.u64(50..900)));
         let at = rng.usize(..workers.len());
@@ -257,7 +258,7 @@ fn kills_while_objects_come_down_leave_nothing_behind() {
     }
     for worker in workers {
         // One that cannot reach a busy server leaves the rest to others, and to collect.
-        let run = worker.end();
+        let run = worker.wait();
         assert!(matches!(run.code, 0 | 75), "{run}");
     }
     store.ok("cluster collect --stale-after=2s RUN");
@@ -292,7 +293,7 @@ fn files_of_a_range_that_are_damaged_lose_nothing() {
             "look" => {
                 store.workers(1);
                 damage(&look().unwrap());
-                let run = store.start("cluster collect RUN").end();
+                let run = store.start("cluster collect RUN").wait();
                 run.expect(11).says(&["look at both ends", "collect again"]);
                 assert!(store.place("p/zzz").exists(), "something was removed");
             }
@@ -300,7 +301,7 @@ fn files_of_a_range_that_are_damaged_lose_nothing() {
             "candidates" => {
                 store.workers(1);
                 damage(&store.stage.run().join("shards"));
-                let run = store.start("cluster collect RUN").end();
+                let run = store.start("cluster collect RUN").wait();
                 run.expect(11).says(&["candidates for deletion", "collect again"]);
                 assert!(store.place("p/zzz").exists(), "something was removed");
             }
@@ -308,11 +309,11 @@ fn files_of_a_range_that_are_damaged_lose_nothing() {
                 let worker = store.start("cluster work RUN");
                 assert!(soon(|| store.stage.run().join(folder).exists()));
                 worker.signal(rustix::process::Signal::KILL);
-                worker.end();
+                worker.wait();
                 damage(&store.stage.run().join(folder));
                 // Each ends at a shard that it cannot use.
                 for _ in 0..40 {
-                    if store.start("cluster work --stale-after=2s RUN").end().code == 0 {
+                    if store.start("cluster work --stale-after=2s RUN").wait().code == 0 {
                         break;
                     }
                 }
@@ -332,7 +333,7 @@ fn a_worker_that_is_lost_is_shown() {
     }
     store.ok("cluster plan -r --bwlimit=500K --shard-size=1M --run RUN BKT/s/ BKT/p/");
     let worker = store.start("cluster work --stale-after=2s RUN");
-    let pid = worker.child.as_ref().unwrap().id();
+    let pid = worker.pid();
     assert!(soon(|| !store.stage.beats().is_empty()));
     let working = status(&store);
     assert_eq!(
@@ -351,7 +352,7 @@ fn a_worker_that_is_lost_is_shown() {
     assert!(gauge("hakobu_cluster_workers_lost{").ends_with(" 1"), "{metrics}");
     assert!(gauge("hakobu_cluster_workers{").ends_with(" 0"), "{metrics}");
     worker.signal(rustix::process::Signal::KILL);
-    worker.end();
+    worker.wait();
     store.ok("cluster collect --stale-after=2s RUN");
     store.same();
 }
@@ -405,7 +406,7 @@ fn a_kill_at_any_moment_costs_time_and_nothing_else() {
             "cluster work --stale-after=2s RUN",
             "cluster collect --stale-after=2s RUN",
         ];
-        let kill = |worker: &Worker, rng: &mut fastrand::Rng, most_ms: u64| {
+        let kill = |worker: &Running, rng: &mut fastrand::Rng, most_ms: u64| {
             std::thread::sleep(std::time::Duration::from_millis(rng.u64(..most_ms)));
             worker.signal(rustix::process::Signal::KILL);
         };
@@ -413,7 +414,7 @@ fn a_kill_at_any_moment_costs_time_and_nothing_else() {
         if victim == 0 {
             let plan = store.start(lines[0]);
             kill(&plan, &mut rng, 300);
-            plan.end();
+            plan.wait();
             // A plan that was not finished is made anew.
             if !store.stage.run().join("plan.json").exists() {
                 let _ = std::fs::remove_dir_all(store.stage.run());
@@ -422,18 +423,18 @@ fn a_kill_at_any_moment_costs_time_and_nothing_else() {
         if !store.stage.run().exists() {
             store.ok(lines[0]);
         }
-        let mut workers: Vec<Worker> = (0..3).map(|_| store.start(lines[1])).collect();
+        let mut workers: Vec<Running> = (0..3).map(|_| store.start(lines[1])).collect();
         if (1..4).contains(&victim) {
             kill(&workers[0], &mut rng, 3000);
-            workers.remove(0).end();
+            workers.remove(0).wait();
         }
         for worker in workers {
-            worker.end().ok();
+            worker.wait().ok();
         }
         if victim == 4 {
             let collect = store.start(lines[2]);
             kill(&collect, &mut rng, 1000);
-            collect.end();
+            collect.wait();
         }
         store.ok(lines[2]);
         store.same();

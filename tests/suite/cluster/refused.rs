@@ -121,7 +121,7 @@ fn two_plans_into_one_folder() {
     let both: Vec<_> = (0..2)
         .map(|_| stage.start("cluster plan -aH --shard-size=1M --run RUN SRC/ DST"))
         .collect();
-    let mut codes: Vec<i32> = both.into_iter().map(|one| one.end().code).collect();
+    let mut codes: Vec<i32> = both.into_iter().map(|one| one.wait().code).collect();
     codes.sort_unstable();
     assert_eq!(codes, [0, 1]);
     stage.workers(2);

@@ -1,13 +1,13 @@
 //! Runs with S3: at an end, and as the run folder, also where the server fails.
 
-use super::{Stage, Worker};
+use super::Stage;
 use crate::common::diff::Fields;
+use crate::common::running::Running;
 use crate::common::soon;
 use crate::objects::server::{Server, embedded};
 use crate::objects::stage::{Tree, tree as files};
 use crate::server::client::Served;
 use crate::server::sign::sha256;
-use std::process::Stdio;
 
 fn small_tree(stage: &Stage, count: u64) {
     for number in 0..count {
@@ -78,14 +78,14 @@ fn a_worker_replaces_only_the_object_that_it_saw() {
             assert_eq!(put.status, 200, "{}", put.text());
         }
         let url = server.url();
-        worker(&stage, "cluster plan -r --run RUN SRC/ BKT/p/", &url).end().ok();
+        worker(&stage, "cluster plan -r --run RUN SRC/ BKT/p/", &url).wait().ok();
         let slow = worker(&stage, "cluster work RUN", &url);
         assert!(soon(|| stage.run().join("claims/000000.0").exists()));
         std::thread::sleep(std::time::Duration::from_millis(1000));
         let newer = b"newer, by somebody else";
         let put = server.signed_for("PUT", "/bbb/p/f", &sha256(newer), newer);
         assert_eq!(put.status, 200, "{}", put.text());
-        slow.end().ok();
+        slow.wait().ok();
         assert_eq!(std::fs::read(bucket.join("p/f")).unwrap(), newer, "old one there: {old}");
     }
 }
@@ -119,7 +119,7 @@ fn a_worker_copies_only_over_the_object_that_it_saw() {
         }
         let url = server.url();
         let plan = format!("cluster plan {options} --run RUN {from} BKT/p/");
-        worker(&stage, &plan, &url).end().ok();
+        worker(&stage, &plan, &url).wait().ok();
         let looked = |count: usize| {
             let log = std::fs::read_to_string(server.area.join("log")).unwrap_or_default();
             log.lines().filter(|line| line.contains("HEAD") && line.contains("/bbb/p/f")).count()
@@ -136,7 +136,7 @@ fn a_worker_copies_only_over_the_object_that_it_saw() {
         }
         let newer = b"newer, by somebody else";
         put("p/f", newer);
-        copying.end().ok();
+        copying.wait().ok();
         let what = format!("relayed: {relayed}, old one there: {old}");
         assert_eq!(std::fs::read(bucket.join("p/f")).unwrap(), newer, "{what}");
         assert!(stage.results().iter().all(|done| done["failed"] == 0), "{what}");
@@ -144,10 +144,8 @@ fn a_worker_copies_only_over_the_object_that_it_saw() {
 }
 
 /// Starts a worker against a server.
-pub fn worker(stage: &Stage, line: &str, server: &str) -> Worker {
-    let mut command = stage.command(line, Some(server));
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    Worker { line: line.to_owned(), child: Some(command.spawn().unwrap()) }
+pub fn worker(stage: &Stage, line: &str, server: &str) -> Running {
+    Running::start(line, stage.command(line, Some(server)))
 }
 
 #[test]
@@ -157,10 +155,10 @@ fn a_run_folder_in_s3() {
     stage.ok("cluster plan -aH --delete --shard-size=1M --run BKT/runs/one SRC/ DST");
     stage.go("cluster plan -aH --run BKT/runs/one SRC/ DST").expect(1).says(&["it holds a plan"]);
     let url = Server::url(embedded());
-    let workers: Vec<Worker> =
+    let workers: Vec<Running> =
         (0..4).map(|_| worker(&stage, "cluster work BKT/runs/one", &url)).collect();
     for worker in workers {
-        worker.end().ok();
+        worker.wait().ok();
     }
     let done = below(&stage, "runs/one/done/");
     let done: Vec<&str> =
@@ -192,17 +190,17 @@ fn a_run_folder_in_s3_that_answers_badly() {
     super::tree(&stage.src(), 2);
     let url = server.url();
     let plan = "cluster plan -aH --shard-size=1M --run BKT/run SRC/ DST";
-    worker(&stage, plan, &url).end().ok();
-    let workers: Vec<Worker> =
+    worker(&stage, plan, &url).wait().ok();
+    let workers: Vec<Running> =
         (0..3).map(|_| worker(&stage, "cluster work BKT/run", &url)).collect();
     for worker in workers {
-        worker.end().ok();
+        worker.wait().ok();
     }
-    let status = worker(&stage, "cluster status --json BKT/run", &url).end();
+    let status = worker(&stage, "cluster status --json BKT/run", &url).wait();
     let status: serde_json::Value = serde_json::from_str(status.ok().out().trim()).unwrap();
     assert_eq!(status["done"]["shards"], status["shards"]);
     assert_eq!(status["done"]["redone"], 0, "a shard was done twice: {status}");
-    worker(&stage, "cluster collect BKT/run", &url).end().ok();
+    worker(&stage, "cluster collect BKT/run", &url).wait().ok();
     stage.same(&Fields::ALL);
 }
 
@@ -215,9 +213,9 @@ fn a_shard_is_not_redone_whose_worker_ended_meanwhile() {
     super::tree(&stage.src(), 2);
     let url = server.url();
     let plan = "cluster plan -aH --shard-size=1M --run BKT/run SRC/ DST";
-    worker(&stage, plan, &url).end().ok();
+    worker(&stage, plan, &url).wait().ok();
     for _ in 0..2 {
-        worker(&stage, "cluster work BKT/run", &url).end().ok();
+        worker(&stage, "cluster work BKT/run", &url).wait().ok();
     }
     let claims = std::fs::read_dir(server.root().join("bbb/run/claims")).unwrap();
     let claims: Vec<String> =
@@ -229,7 +227,7 @@ fn a_shard_is_not_redone_whose_worker_ended_meanwhile() {
 fn a_run_folder_in_s3_that_is_away_can_be_tried_again() {
     let stage = Stage { bucket: "bbb".into(), ..Stage::new() };
     super::tree(&stage.src(), 3);
-    let run = worker(&stage, "cluster work BKT/run", "http://127.0.0.1:9").end();
+    let run = worker(&stage, "cluster work BKT/run", "http://127.0.0.1:9").wait();
     run.expect(75);
 }
 
@@ -238,7 +236,7 @@ fn ends_in_s3_that_are_away_can_be_tried_again() {
     let stage = Stage::with_bucket("away");
     small_tree(&stage, 5);
     stage.ok("cluster plan -r --run RUN SRC/ BKT/p/");
-    let run = worker(&stage, "cluster work RUN", "http://127.0.0.1:9").end();
+    let run = worker(&stage, "cluster work RUN", "http://127.0.0.1:9").wait();
     run.expect(75);
     assert_eq!(std::fs::read_dir(stage.run().join("claims")).unwrap().count(), 0, "a claim stays");
     stage.ok("cluster work RUN");
@@ -257,14 +255,14 @@ fn killed_workers_with_everything_in_s3() {
     embedded().put(&stage.bucket, b"p/extraneous", b"x");
     stage.ok("cluster plan -r --delete --bwlimit=2M --shard-size=1M --run BKT/run SRC/ BKT/p/");
     let line = "cluster work --stale-after=3s BKT/run";
-    let mut workers: Vec<Worker> = (0..3).map(|_| stage.start(line)).collect();
+    let mut workers: Vec<Running> = (0..3).map(|_| stage.start(line)).collect();
     for at in [0, 2, 1] {
         std::thread::sleep(std::time::Duration::from_millis(700));
         workers[at].signal(rustix::process::Signal::KILL);
         workers[at] = stage.start(line);
     }
     for worker in workers {
-        worker.end().ok();
+        worker.wait().ok();
     }
     assert!(below(&stage, "p/").contains_key(&b"extraneous"[..]), "a worker removed something");
     stage.ok("cluster collect --stale-after=3s BKT/run");

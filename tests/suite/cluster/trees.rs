@@ -1,9 +1,10 @@
 //! Runs between paths whose names are cut into ranges: they make what one sync makes, attributes of directories included.
 
-use super::{Stage, Worker, tree};
+use super::{Stage, tree};
 use crate::common::diff::{Fields, diff};
 use crate::common::grow::set_mtime;
 use crate::common::must;
+use crate::common::running::Running;
 use crate::common::snapshot::Snapshot;
 use rustix::process::Signal;
 use serde_json::Value;
@@ -177,7 +178,7 @@ fn kills_between_paths_leave_nothing_behind() {
     stage.ok("cluster plan -a --delete --bwlimit=6M --workers=3 --run RUN SRC/ DST");
     assert!(cuts(&stage) >= 2);
     let line = "cluster work --stale-after=2s RUN";
-    let mut workers: Vec<Worker> = (0..3).map(|_| stage.start(line)).collect();
+    let mut workers: Vec<Running> = (0..3).map(|_| stage.start(line)).collect();
     for _ in 0..5 {
         std::thread::sleep(Duration::from_millis(rng.u64(50..900)));
         let at = rng.usize(..workers.len());
@@ -185,12 +186,12 @@ fn kills_between_paths_leave_nothing_behind() {
         workers[at] = stage.start(line);
     }
     for worker in workers {
-        worker.end().ok();
+        worker.wait().ok();
     }
     let collect = stage.start("cluster collect --stale-after=2s RUN");
     std::thread::sleep(Duration::from_millis(rng.u64(..300)));
     collect.signal(Signal::KILL);
-    collect.end();
+    collect.wait();
     stage.ok("cluster collect --stale-after=2s RUN");
     stage.same(&Fields::ALL);
 }

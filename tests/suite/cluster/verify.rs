@@ -1,8 +1,9 @@
 //! Verification of what a run transferred, on workers and by collect itself.
 
-use super::{Stage, Worker, store, tree};
+use super::{Stage, store, tree};
 use crate::common::diff::Fields;
 use crate::common::grow::set_mtime;
+use crate::common::running::Running;
 use crate::common::soon;
 use crate::objects::server::embedded;
 use crate::server::client::Served;
@@ -54,9 +55,9 @@ fn workers_verify_a_run_that_was_collected() {
     stage.go("cluster work --verify RUN").expect(75).says(&["was not collected yet"]);
     stage.go("cluster submit --local=2 --verify RUN").expect(2).says(&["was not collected yet"]);
     stage.ok("cluster collect RUN");
-    let workers: Vec<Worker> = (0..3).map(|_| stage.start("cluster work --verify RUN")).collect();
+    let workers: Vec<Running> = (0..3).map(|_| stage.start("cluster work --verify RUN")).collect();
     for worker in workers {
-        worker.end().ok();
+        worker.wait().ok();
     }
     let names = stage.results_in(results(&stage).file_name().unwrap().to_str().unwrap()).len();
     assert_eq!(names, shards(&stage));
@@ -97,7 +98,7 @@ fn differences_are_found_without_workers_too() {
     std::fs::remove_file(stage.src().join("d4/e/f5 \u{e4}")).unwrap();
     // Begun by a worker, so that collect does not repair it first.
     let worker = stage.start("cluster work --verify RUN");
-    worker.end().ok();
+    worker.wait().ok();
     let run = stage.go("cluster collect --verify RUN");
     run.expect(23).says(&[
         "3 names differ",
@@ -170,7 +171,7 @@ fn a_worker_that_verifies_can_be_interrupted() {
     };
     assert!(soon(|| claims() == 1));
     worker.signal(rustix::process::Signal::TERM);
-    worker.end().expect(75).says(&["interrupted"]);
+    worker.wait().expect(75).says(&["interrupted"]);
     assert_eq!(claims(), 0, "the claim stays");
     stage.ok("cluster collect --verify --stale-after=1h RUN").says(&["1 name", "the same"]);
 }

@@ -10,6 +10,7 @@ pub mod fuse;
 pub mod grow;
 pub mod machine;
 pub mod mutate;
+pub mod running;
 pub mod snapshot;
 pub mod xattr;
 

@@ -112,7 +112,7 @@ fn kill_rounds(plan: &Plan, count: u64) {
             let running = start(&case, line);
             let delay = whole.mul_f64(rng.f64() * 1.05);
             std::thread::sleep(delay);
-            running.kill(Signal::KILL);
+            running.signal(Signal::KILL);
             running.wait();
             what.push_str(&format!(", killed after {delay:?} of {whole:?}"));
             no_impostors(&source, &old, &Snapshot::of(&case.dst()), plan, &what);
@@ -226,7 +226,7 @@ fn mv_across_file_systems() {
         place();
         let running = start(&case, line);
         std::thread::sleep(took.mul_f64(rng.f64() * 1.05));
-        running.kill(Signal::KILL);
+        running.signal(Signal::KILL);
         running.wait();
         let (source, target) = (Snapshot::of(&case.src()), Snapshot::of(&case.dst()));
         for (path, entry) in &whole.entries {

@@ -80,7 +80,7 @@ fn stray(case: &Case) -> PathBuf {
         assert!(begun.elapsed() < Duration::from_secs(20), "no temporary file appears");
         std::thread::sleep(Duration::from_millis(5));
     };
-    running.kill(Signal::KILL);
+    running.signal(Signal::KILL);
     running.wait();
     std::fs::remove_dir_all(case.old()).unwrap();
     case.dst().join(stray)

@@ -4,9 +4,10 @@ use crate::common::area::{Area, Fs};
 use crate::common::case::{Case, case, case_on};
 use crate::common::diff::Fields;
 use crate::common::grow::age;
+use crate::common::running::Running;
 use crate::common::snapshot::Snapshot;
 use crate::common::{have, must, program};
-use crate::faults::{Running, start};
+use crate::faults::start;
 use rustix::process::Signal;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -125,7 +126,7 @@ fn killed_with_a_temporary_folder() {
         for _ in 0..3 {
             let running = start_and_see(&c, line, &c.old());
             std::thread::sleep(Duration::from_millis(fastrand::u64(0..200)));
-            running.kill(Signal::KILL);
+            running.signal(Signal::KILL);
             assert_eq!(running.wait().code, 128 + 9);
             assert!(!c.dst().join("d/large").exists(), "under its name before it is whole");
             // Each run removes what the one before it left: all that is there is of one process (host, boot, pid, start).
@@ -154,7 +155,7 @@ fn partial_keeps_a_part_and_the_rerun_completes_it() {
                 tree(&c.src());
                 let running = start(c, &line);
                 std::thread::sleep(Duration::from_millis(800));
-                running.kill(Signal::INT);
+                running.signal(Signal::INT);
                 let run = running.wait();
                 run.expect(20);
                 let (source, target) = (c.src().join("d/large"), c.dst().join("d/large"));

@@ -32,7 +32,7 @@ fn interrupted(signal: Signal, line: &str) {
     }
     std::thread::sleep(Duration::from_millis(100));
     let sent = Instant::now();
-    running.kill(signal);
+    running.signal(signal);
     let run = running.wait();
     assert!(sent.elapsed() < Duration::from_secs(5), "took {:?} to stop", sent.elapsed());
     run.expect(20);
@@ -72,7 +72,7 @@ fn terminate_many_times() {
     let running = start(&case, line);
     std::thread::sleep(Duration::from_millis(500));
     for signal in [Signal::TERM, Signal::TERM, Signal::HUP, Signal::TERM, Signal::TERM] {
-        running.kill(signal);
+        running.signal(signal);
         std::thread::sleep(Duration::from_millis(1));
     }
     let run = running.wait();
@@ -89,7 +89,7 @@ fn interrupt_with_json_still_ends_with_a_summary() {
     tree(&case.src());
     let running = start(&case, line);
     std::thread::sleep(Duration::from_millis(500));
-    running.kill(Signal::INT);
+    running.signal(Signal::INT);
     let run = running.wait();
     run.expect(20);
     let last = run.out().lines().last().unwrap_or_default().to_owned();

@@ -35,7 +35,7 @@ fn tree(root: &Path, all: bool) {
 
 fn at_once(c: &Case, lines: &[&str]) {
     let running: Vec<_> = lines.iter().map(|line| start(c, line)).collect();
-    let runs: Vec<Run> = running.into_iter().map(super::Running::wait).collect();
+    let runs: Vec<Run> = running.into_iter().map(crate::common::running::Running::wait).collect();
     for run in &runs {
         // With --delete, what another run is writing at that moment is kept, and told.
         let err = run.err();

@@ -45,7 +45,7 @@ fn kill(case: &Case, line: &str) {
         );
         std::thread::sleep(Duration::from_millis(10));
     }
-    running.kill(Signal::KILL);
+    running.signal(Signal::KILL);
     running.wait();
     let half = size(&large);
     assert!(half > 0 && half < SIZE, "{half} of {SIZE} bytes");
@@ -200,7 +200,7 @@ fn without_a_state_folder() {
     let running = start(&case, &format!("sync -a {SLOWLY} SRC/ DST"));
     std::thread::sleep(Duration::from_secs(2));
     assert_eq!(size(&case.dst().join("sub/large")), 0);
-    running.kill(Signal::KILL);
+    running.signal(Signal::KILL);
     running.wait();
     start(&case, &case.line).wait().ok();
     assert_eq!(size(&case.dst().join("sub/large")), SIZE);

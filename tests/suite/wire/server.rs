@@ -4,7 +4,7 @@
 use crate::common::area::Area;
 use crate::common::case::{Run, run_fed};
 use crate::common::program;
-use rustix::process::{Pid, Signal, kill_process};
+use crate::common::running::Running;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -279,50 +279,14 @@ impl<'a> Server<'a> {
     }
 
     /// Starts the program and does not wait for it.
-    pub fn begin(&self, line: &str) -> Begun {
-        let mut command = self.command(line, false);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        Begun { line: line.to_owned(), child: command.spawn().unwrap() }
+    pub fn begin(&self, line: &str) -> Running {
+        Running::start(line, self.command(line, false))
     }
 }
 
 impl Drop for Server<'_> {
     fn drop(&mut self) {
         self.kill();
-    }
-}
-
-/// The program at work.
-pub struct Begun {
-    line: String,
-    child: Child,
-}
-
-impl Begun {
-    /// Sends a signal and waits for the end, which must come soon.
-    #[track_caller]
-    pub fn end(self, signal: Signal) -> Run {
-        kill_process(Pid::from_child(&self.child), signal).unwrap();
-        self.wait_at_most(10)
-    }
-
-    /// Waits for the end.
-    #[track_caller]
-    pub fn wait(self) -> Run {
-        self.wait_at_most(60)
-    }
-
-    #[track_caller]
-    fn wait_at_most(mut self, time_s: u64) -> Run {
-        let begun = Instant::now();
-        while self.child.try_wait().unwrap().is_none() {
-            if begun.elapsed() > Duration::from_secs(time_s) {
-                let _ = self.child.kill();
-                panic!("{} does not end", self.line);
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        Run::new(self.line, self.child.wait_with_output().unwrap())
     }
 }
 
