@@ -4,7 +4,7 @@
 
 use crate::common::area::Area;
 use crate::common::case::Run;
-use crate::common::program;
+use crate::common::{program, tool_path};
 use hakobu_s3::{Algorithm, Checksum};
 use hakobu_testserver::script::{Act, Seen, Server, answer, refusal};
 use std::path::PathBuf;
@@ -39,7 +39,7 @@ impl Stage {
     }
 
     fn run(&self, line: &str, variables: &[(&str, &str)]) -> Run {
-        let mut command = Command::new("timeout");
+        let mut command = Command::new(tool_path("timeout"));
         command.args(["-k", "5", "60"]).arg(program()).args(line.split_whitespace());
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.env("HOME", self.area.join("home")).env("LC_ALL", "C.UTF-8");

@@ -7,7 +7,7 @@ use crate::common::diff::{Fields, diff};
 use crate::common::grow::set_mtime;
 use crate::common::running::Running;
 use crate::common::snapshot::Snapshot;
-use crate::common::{have, have_root, must, side_by_side, skip, soon};
+use crate::common::{have, have_root, must, side_by_side, skip, soon, tool_path};
 use crate::sweep::fault::behind;
 use rustix::process::Signal;
 use std::io::Write;
@@ -332,7 +332,7 @@ fn clocks_of_machines_do_not_matter() {
 
 /// Stand-in for another machine: its own numbers of processes, and clocks that are ahead.
 fn elsewhere(stage: &Stage, ahead_s: u32) -> Running {
-    let mut unshare = Command::new("unshare");
+    let mut unshare = Command::new(tool_path("unshare"));
     unshare.args(["--pid", "--fork", "--mount-proc", "--kill-child", "--time"]);
     unshare.args([format!("--boottime={ahead_s}"), format!("--monotonic={ahead_s}")]);
     let mut command = behind(unshare, &stage.command(WORK, None));

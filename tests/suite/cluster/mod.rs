@@ -136,17 +136,7 @@ impl Stage {
 
     /// The last sign of life of each worker.
     pub fn beats(&self) -> Vec<Value> {
-        let mut beats = self.records("workers");
-        beats.retain(|beat| beat["collects"] != true);
-        beats
-    }
-
-    /// All files of one folder of the run.
-    fn records(&self, folder: &str) -> Vec<Value> {
-        let names = std::fs::read_dir(self.run().join(folder));
-        let files = names.into_iter().flatten().map(|entry| entry.unwrap().path());
-        let files = files.filter(|path| path.extension().is_some_and(|end| end == "json"));
-        files.map(|path| serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()).collect()
+        beats_of(&self.run())
     }
 
     pub fn plan(&self) -> Value {
@@ -160,6 +150,15 @@ impl Stage {
         let wrong = diff(&left, &right, fields, 20);
         assert!(wrong.is_empty(), "\n  {}", wrong.join("\n  "));
     }
+}
+
+/// The last sign of life of each worker of a run.
+pub fn beats_of(run: &Path) -> Vec<Value> {
+    let names = std::fs::read_dir(run.join("workers"));
+    let files = names.into_iter().flatten().map(|entry| entry.unwrap().path());
+    let files = files.filter(|path| path.extension().is_some_and(|end| end == "json"));
+    let beats = files.map(|path| serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap());
+    beats.filter(|beat: &Value| beat["collects"] != true).collect()
 }
 
 /// A tree with what transfers have to keep: modes, owners, links, empty directories, odd names.

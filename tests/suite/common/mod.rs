@@ -71,12 +71,21 @@ pub fn is_set(name: &str) -> bool {
     std::env::var_os(name).is_some_and(|value| !value.is_empty() && value != "0")
 }
 
+fn find(tool: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut places = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
+    places.find_map(|dir| Some(dir.join(tool)).filter(|path| path.is_file()))
+}
+
+/// The path of a program of the machine, for commands with an environment of their own: named without a path, the standard
+/// library starts those with fork(2), which copies the page tables of all tests, and not with posix_spawn(3).
+pub fn tool_path(name: &str) -> PathBuf {
+    find(name).unwrap_or_else(|| name.into())
+}
+
 /// Whether a program of the machine is there; if not, says that `what` was skipped.
 pub fn have(tool: &str, what: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path)
-        .chain(["/usr/sbin".into(), "/sbin".into()])
-        .any(|dir| dir.join(tool).is_file());
+    let found = find(tool).is_some();
     if !found {
         skip(&format!("{what}: needs {tool}"));
     }

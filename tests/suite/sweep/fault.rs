@@ -1,6 +1,7 @@
 //! A fault: system call, error, and position.
 
 use crate::common::case::Run;
+use crate::common::tool_path;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -58,7 +59,7 @@ impl Fault {
 
 /// strace over all threads, writing to a file.
 pub fn strace(log: &Path) -> Command {
-    let mut command = Command::new("timeout");
+    let mut command = Command::new(tool_path("timeout"));
     command.args(["--kill-after=5", RUN_MAX_S, "strace", "-f", "-qq", "-o"]).arg(log);
     command
 }

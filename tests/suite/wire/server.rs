@@ -3,8 +3,8 @@
 
 use crate::common::area::Area;
 use crate::common::case::{Run, run_fed};
-use crate::common::program;
 use crate::common::running::Running;
+use crate::common::{program, tool_path};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -200,7 +200,7 @@ impl<'a> Server<'a> {
     /// The program with these words; `SRC` and `DST` are folders. With `limit`, `timeout` ends it.
     pub fn command(&self, line: &str, limit: bool) -> Command {
         let mut command = match limit {
-            true => Command::new("timeout"),
+            true => Command::new(tool_path("timeout")),
             false => Command::new(program()),
         };
         if limit {
@@ -252,7 +252,7 @@ impl<'a> Server<'a> {
         let plain = self.command(line, true);
         let mut words = before.split_whitespace();
         let Some(first) = words.next() else { return self.run(line) };
-        let mut command = Command::new(first);
+        let mut command = Command::new(tool_path(first));
         command.args(words).arg(plain.get_program()).args(plain.get_args()).env_clear();
         let set = plain.get_envs().filter_map(|(name, value)| Some((name, value?)));
         command.envs(set);
