@@ -1,26 +1,14 @@
 //! Completions, in each shell on a terminal. The lines are in `completions.py`.
 
 use crate::common::case::terminal_scenario;
-use crate::common::have;
+use crate::common::{have, side_by_side};
 
-#[track_caller]
-fn completes(shell: &str) {
-    if have(shell, "completions") {
-        terminal_scenario("cli/completions.py", shell);
-    }
-}
-
+/// They wait for what shells draw.
 #[test]
-fn in_bash() {
-    completes("bash");
-}
-
-#[test]
-fn in_zsh() {
-    completes("zsh");
-}
-
-#[test]
-fn in_fish() {
-    completes("fish");
+fn in_each_shell() {
+    side_by_side(["bash", "zsh", "fish"], |shell| {
+        if have(shell, "completions") {
+            terminal_scenario("cli/completions.py", shell);
+        }
+    });
 }

@@ -3,11 +3,12 @@
 
 use super::{Stage, tree};
 use crate::common::area::Area;
+use crate::common::clock::Clock;
 use crate::common::diff::{Fields, diff};
 use crate::common::grow::set_mtime;
 use crate::common::running::Running;
 use crate::common::snapshot::Snapshot;
-use crate::common::{have, have_root, must, side_by_side, skip, soon, tool_path};
+use crate::common::{have, have_root, must, side_by_side, soon, tool_path};
 use crate::sweep::fault::behind;
 use rustix::process::Signal;
 use std::io::Write;
@@ -69,13 +70,8 @@ fn killed_workers_cost_time_and_nothing_else() {
 /// what the other wrote, and waited for it.
 #[test]
 fn workers_that_start_in_the_same_moment_are_two() {
-    if !have("gcc", "a clock that is coarse") {
-        return;
-    }
     let stage = Stage::new();
-    let (library, mark) = (stage.area.join("coarse.so"), stage.area.join("mark"));
-    let code = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite/cluster/coarse.c");
-    must(Command::new("gcc").args(["-O1", "-shared", "-fPIC", "-o"]).arg(&library).arg(code));
+    let Some(clock) = Clock::new(&stage.area) else { return };
     tree(&stage.src(), 4);
     for round in 0..3 {
         let _ = std::fs::remove_dir_all(stage.run());
@@ -84,15 +80,15 @@ fn workers_that_start_in_the_same_moment_are_two() {
         let line = "cluster work --stale-after=3s RUN";
         let start = || {
             let mut command = stage.command(line, None);
-            command.env("LD_PRELOAD", &library).env("COARSE_MARK", &mark);
+            clock.set(&mut command, "CLOCK_STEP_NS", 500_000_000);
             Running::start(line, command)
         };
         let workers = [start(), start()];
         for worker in workers {
             worker.wait().ok();
         }
-        if !mark.exists() {
-            return skip("workers that start together: the program is static");
+        if !clock.was_used() {
+            return;
         }
         let shards = stage.plan()["shards"].as_array().unwrap().len();
         assert!(shards > 10, "{shards}");

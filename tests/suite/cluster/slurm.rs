@@ -5,20 +5,15 @@ use crate::common::area::Area;
 use crate::common::case::Run;
 use crate::common::diff::Fields;
 use crate::common::grow::set_mtime;
-use crate::common::{have, have_root, must, soon};
+use crate::common::{have, have_root, in_turn, must, soon};
 use crate::objects::server::{Server, embedded};
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
-
-/// One Slurm at a time: two cores are few for it.
-static ONE: Mutex<()> = Mutex::new(());
 
 /// Daemons in a folder of their own; stopped when dropped.
 struct Slurm {
     area: Area,
-    _turn: MutexGuard<'static, ()>,
 }
 
 impl Slurm {
@@ -34,9 +29,7 @@ impl Slurm {
         if !have_root("Slurm") {
             return None;
         }
-        let turn = ONE.lock().unwrap_or_else(|broken| broken.into_inner());
-        let area = Area::tmpfs();
-        let slurm = Slurm { area, _turn: turn };
+        let slurm = Slurm { area: Area::tmpfs() };
         let dir = slurm.area.path().display().to_string();
         std::fs::create_dir(slurm.area.join("state")).unwrap();
         must(Command::new("chmod").args(["755", &dir]));
@@ -260,7 +253,19 @@ fn verification_is_a_chain_of_four_jobs() {
     assert_eq!(text.matches(" --verify ").count(), 2, "{text}");
 }
 
+/// One Slurm at a time: two cores are few for it.
 #[test]
+fn jobs_of_slurm() {
+    in_turn!(
+        an_array_works_and_a_job_collects,
+        each_worker_has_a_node_of_its_own,
+        tasks_that_are_warned_give_their_shards_back,
+        slots_get_the_options_of_the_store_and_say_why_they_fail,
+        a_node_that_dies_and_a_slot_that_is_put_back,
+        a_slot_that_is_warned_gives_its_shard_back_and_requeues_itself,
+    );
+}
+
 fn an_array_works_and_a_job_collects() {
     let Some(slurm) = Slurm::start() else { return };
     let stage = Stage::new();
@@ -296,7 +301,6 @@ fn nodes(slurm: &Slurm) -> Vec<String> {
 }
 
 /// Nodes have four CPUs: two slots of one CPU would fit on one of them.
-#[test]
 fn each_worker_has_a_node_of_its_own() {
     let Some(slurm) = Slurm::start() else { return };
     for options in ["", " -- --cpus-per-task=2"] {
@@ -333,7 +337,6 @@ fn each_worker_has_a_node_of_its_own() {
 }
 
 /// The same for tasks of one job as for slots: the warning reaches all of them, and the job goes back into the queue.
-#[test]
 fn tasks_that_are_warned_give_their_shards_back() {
     let Some(slurm) = Slurm::start() else { return };
     let stage = Stage::new();
@@ -360,7 +363,6 @@ fn tasks_that_are_warned_give_their_shards_back() {
 }
 
 /// No variable names the server, and the second time slots cannot use their end.
-#[test]
 fn slots_get_the_options_of_the_store_and_say_why_they_fail() {
     let Some(slurm) = Slurm::start() else { return };
     let stage = Stage::with_bucket("slurm");
@@ -392,7 +394,6 @@ fn slots_get_the_options_of_the_store_and_say_why_they_fail() {
     assert!(!has("b/"));
 }
 
-#[test]
 fn a_node_that_dies_and_a_slot_that_is_put_back() {
     let Some((slurm, stage)) = begun() else { return };
     std::thread::sleep(Duration::from_secs(1));
@@ -418,7 +419,6 @@ fn a_node_that_dies_and_a_slot_that_is_put_back() {
 }
 
 /// The signal that Slurm sends a minute before the time limit, and when it preempts a job.
-#[test]
 fn a_slot_that_is_warned_gives_its_shard_back_and_requeues_itself() {
     let Some((slurm, stage)) = begun() else { return };
     // A job is running before its script is: only where each has its worker, the signal meets one.

@@ -5,6 +5,7 @@
 
 pub mod area;
 pub mod case;
+pub mod clock;
 pub mod diff;
 pub mod fuse;
 pub mod grow;
@@ -55,6 +56,27 @@ pub fn side_by_side<T: Send>(cases: impl IntoIterator<Item = T>, run: impl Fn(T)
         }
     });
 }
+
+/// Runs cases one after another: for those of which one may run at a time, which would take a thread of the tests each to
+/// wait for that. All of them run; fails if one of them does. See `in_turn!`.
+pub fn run_in_turn(cases: &[(&str, fn())]) {
+    let fails = |(name, case): &&(&str, fn())| {
+        let thread = std::thread::Builder::new().name((*name).to_owned());
+        thread.spawn(*case).unwrap().join().is_err()
+    };
+    let failed: Vec<&str> = cases.iter().filter(fails).map(|(name, _)| *name).collect();
+    assert!(failed.is_empty(), "failed: {}", failed.join(", "));
+}
+
+/// [`run_in_turn`] for functions without arguments, whose names are those of the cases.
+#[allow(unused_macros, reason = "every test program uses its own part")]
+macro_rules! in_turn {
+    ($($case:ident),+ $(,)?) => {
+        $crate::common::run_in_turn(&[$((stringify!($case), $case)),+])
+    };
+}
+#[allow(unused_imports, reason = "every test program uses its own part")]
+pub(crate) use in_turn;
 
 /// Says that a test (a part of one) did not run, past the capture of test output. With
 /// `HAKOBU_REQUIRE_ALL=1` it is a failure instead: the machine was meant to have everything.

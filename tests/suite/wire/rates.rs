@@ -1,10 +1,11 @@
 //! `--bwlimit` with a store, measured on the network by a counting relay.
 
+use crate::common::in_turn;
 use crate::wire::server::{Server, Stage, noise};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Bytes a second, as the command lines below say it.
@@ -85,9 +86,6 @@ fn kept(
     prepare: impl Fn(&Stage),
     check: impl Fn(&Stage),
 ) {
-    // One after the other: they would be in each other's way.
-    static ALONE: Mutex<()> = Mutex::new(());
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let mut seen = Vec::new();
     for _ in 0..4 {
         let stage = Stage::new();
@@ -148,27 +146,34 @@ fn download(line: &str, count: usize) {
     );
 }
 
+/// They would be in each other's way.
 #[test]
+fn rates_are_kept() {
+    in_turn!(
+        uploads_of_small_objects_keep_the_rate,
+        an_upload_in_parts_keeps_the_rate,
+        downloads_of_small_objects_keep_the_rate,
+        a_download_in_parts_keeps_the_rate,
+        one_job_keeps_the_rate,
+    );
+}
+
 fn uploads_of_small_objects_keep_the_rate() {
     upload("sync -r SRC/ s3://bkt/", TOTAL / SMALL);
 }
 
-#[test]
 fn an_upload_in_parts_keeps_the_rate() {
     upload("sync -r SRC/ s3://bkt/", 1);
 }
 
-#[test]
 fn downloads_of_small_objects_keep_the_rate() {
     download("sync -r s3://bkt/ DST/", TOTAL / SMALL);
 }
 
-#[test]
 fn a_download_in_parts_keeps_the_rate() {
     download("sync -r s3://bkt/ DST/", 1);
 }
 
-#[test]
 fn one_job_keeps_the_rate() {
     upload("sync -r -j 1 SRC/ s3://bkt/", 10);
     download("sync -r -j 1 s3://bkt/ DST/", 10);
