@@ -5,7 +5,7 @@ use crate::objects::stage::{Stage, age, file, stage};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// More than the number whose facts are not waited for at the end of a run.
+/// More than the number whose facts no run waits for.
 const FILES: usize = 30;
 const HEAD: &str = "HeadObject";
 const UP: &str = "sync -a SRC/ SPOT/";
@@ -48,11 +48,44 @@ fn manifests(stage: &Stage) -> Vec<PathBuf> {
     paths
 }
 
+/// Uploads everything; a second run asks for what the first one, a short one, did not wait for.
+#[track_caller]
+fn upload(stage: &Stage) {
+    stage.counts(UP, FILES as u64, 0);
+    std::thread::sleep(Duration::from_millis(1100));
+    stage.counts(UP, 0, FILES as u64);
+}
+
+/// 60 bytes a second: it writes objects in each of its last seconds.
+const LONG_UP: &str = "sync -a --bwlimit=60B SRC/ SPOT/";
+
 #[test]
-fn what_a_run_wrote_is_known() {
+fn what_a_long_run_wrote_is_known() {
     let stage = stage();
     fill(&stage);
-    assert_eq!(heads(&stage, UP, FILES, 0), 0);
+    assert_eq!(heads(&stage, LONG_UP, FILES, 0), 0);
+    // It waits for the end of a second in which it wrote more than a few.
+    assert!(heads(&stage, UP, 0, FILES) <= 8);
+}
+
+#[test]
+fn a_short_run_does_not_wait() {
+    let stage = stage();
+    fill(&stage);
+    let mut took = Vec::new();
+    for number in 0..5 {
+        let begun = std::time::Instant::now();
+        stage.counts(&format!("sync -a SRC/ BKT/place{number}/"), FILES as u64, 0);
+        took.push(begun.elapsed());
+    }
+    assert!(took.iter().any(|took| *took < Duration::from_millis(700)), "{took:?}");
+}
+
+#[test]
+fn what_a_run_learnt_is_known() {
+    let stage = stage();
+    fill(&stage);
+    upload(&stage);
     let asked = stage.asked(|| drop(stage.counts(UP, 0, FILES as u64))).unwrap();
     assert_eq!(asked.get(HEAD), None, "{asked:?}");
     assert!(asked.values().sum::<usize>() <= 4, "{asked:?}");
@@ -86,7 +119,7 @@ fn what_a_run_read_is_known_on_both_sides() {
 fn an_object_of_others_is_noticed() {
     let stage = stage();
     fill(&stage);
-    stage.counts(UP, FILES as u64, 0);
+    upload(&stage);
     // Other content of the same size, with a time.
     file(stage.area.path(), "other", b"other", 50);
     stage.ok("cp --metadata mtime=5,mode=33188 AREA/other BKT/place/0/f00");
@@ -105,13 +138,14 @@ fn an_object_copied_onto_itself_is_noticed() {
     let stage = stage();
     fill(&stage);
     for round in 0..3 {
-        stage.ok(UP);
+        // The first one has waited or forgotten what is not settled.
+        stage.ok(if round == 0 { LONG_UP } else { UP });
         touch(&stage, "place/1/f01", "5");
         assert_eq!(mtime(&stage, "place/1/f01"), "5");
         stage.ok(UP);
         assert_ne!(mtime(&stage, "place/1/f01"), "5", "round {round}");
         // Facts of few objects of the last second are not waited for.
-        assert!(heads(&stage, UP, 0, FILES) <= 1, "round {round}");
+        assert!(heads(&stage, UP, 0, FILES) <= 9, "round {round}");
     }
 }
 
@@ -119,7 +153,7 @@ fn an_object_copied_onto_itself_is_noticed() {
 fn a_changed_file_is_noticed() {
     let stage = stage();
     fill(&stage);
-    stage.counts(UP, FILES as u64, 0);
+    upload(&stage);
     // Of the same size, with another time; and the time alone.
     file(&stage.src(), "0/f00", b"0/FOO", 50);
     age(&stage.src().join("1/f01"), 40);
@@ -132,7 +166,7 @@ fn a_changed_file_is_noticed() {
 fn a_damaged_manifest_is_none_and_is_replaced() {
     let stage = stage();
     fill(&stage);
-    stage.counts(UP, FILES as u64, 0);
+    upload(&stage);
     let [path] = &manifests(&stage)[..] else { panic!("one manifest") };
     let good = std::fs::read(path).unwrap();
     for at in (0..good.len()).step_by(good.len() / 7) {
@@ -149,6 +183,8 @@ fn a_damaged_manifest_is_none_and_is_replaced() {
     }
     // That of another place, under this name.
     stage.ok("sync -a SRC/ BKT/other/");
+    std::thread::sleep(Duration::from_millis(1100));
+    stage.ok("sync -a SRC/ BKT/other/");
     let other = manifests(&stage).into_iter().find(|other| other != path).unwrap();
     std::fs::copy(other, path).unwrap();
     assert_eq!(heads(&stage, UP, 0, FILES), FILES);
@@ -158,7 +194,7 @@ fn a_damaged_manifest_is_none_and_is_replaced() {
 fn only_the_file_of_this_user_counts() {
     let stage = stage();
     fill(&stage);
-    stage.counts(UP, FILES as u64, 0);
+    upload(&stage);
     let [path] = &manifests(&stage)[..] else { panic!("one manifest") };
     use std::os::unix::fs::PermissionsExt;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666)).unwrap();
@@ -217,7 +253,7 @@ fn checksums_are_still_asked_for() {
 fn deletion_and_other_rules_leave_it_true() {
     let stage = stage();
     fill(&stage);
-    stage.counts(UP, FILES as u64, 0);
+    upload(&stage);
     std::fs::remove_file(stage.src().join("0/f00")).unwrap();
     assert_eq!(heads(&stage, "sync -a --delete SRC/ SPOT/", 0, FILES - 1), 0);
     assert!(!stage.place().contains_key(&b"0/f00"[..]));
@@ -282,6 +318,7 @@ fn two_runs_at_once_leave_one_that_is_whole() {
     for run in &mut runs {
         assert!(run.wait().unwrap().success());
     }
+    std::thread::sleep(Duration::from_millis(1100));
     stage.ok(UP);
     assert_eq!(heads(&stage, UP, 0, FILES), 0);
     assert_eq!(manifests(&stage).len(), 1);
@@ -291,8 +328,11 @@ fn two_runs_at_once_leave_one_that_is_whole() {
 fn endpoints_and_prefixes_have_their_own() {
     let stage = stage();
     fill(&stage);
-    stage.counts(UP, FILES as u64, 0);
-    stage.counts("sync -a SRC/ BKT/place/deep/", FILES as u64, 0);
+    upload(&stage);
+    let deep = "sync -a SRC/ BKT/place/deep/";
+    stage.counts(deep, FILES as u64, 0);
+    std::thread::sleep(Duration::from_millis(1100));
+    stage.counts(deep, 0, FILES as u64);
     assert_eq!(manifests(&stage).len(), 2);
     // Another name of the same server.
     let server = stage.server.unwrap().url().replace("127.0.0.1", "localhost");

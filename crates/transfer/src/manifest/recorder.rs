@@ -23,6 +23,7 @@ pub struct Recorder {
     records_max: usize,
     /// Bytes of temporary files after which nothing more is recorded.
     bytes_max: u64,
+    begun: Instant,
     state: Mutex<State>,
 }
 
@@ -46,7 +47,13 @@ impl Recorder {
     /// `bytes_max` bytes, nothing more is recorded.
     pub fn new(place: Place, folder: PathBuf, bytes_max: u64) -> Recorder {
         let state = Mutex::default();
-        Recorder { place, folder, records_max: RECORDS_MAX, bytes_max, state }
+        let begun = Instant::now();
+        Recorder { place, folder, records_max: RECORDS_MAX, bytes_max, begun, state }
+    }
+
+    /// Returns for how long it has recorded.
+    pub fn age(&self) -> Duration {
+        self.begun.elapsed()
     }
 
     /// Records an object that was observed or written while the server's clock showed the second `date_s`. Facts that a

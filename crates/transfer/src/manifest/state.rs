@@ -30,8 +30,7 @@ const LEFT_MAX: Duration = Duration::from_secs(DAY_S);
 const DAY_S: u64 = 24 * 3600;
 /// Maximum number of places of one run: further ones have no manifest.
 const PLACES_MAX: usize = 64;
-/// Number of objects of the last second that are asked for in the next run. For more, the run waits until the second is
-/// over.
+/// Number of objects of the last second that are asked for in the next run, whatever a run could wait for.
 const ASKED_MAX: usize = 8;
 /// Pause between two looks whether the run was stopped while it waits.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -119,8 +118,8 @@ impl Manifests {
         found.map(|(_, manifest)| Arc::clone(manifest))
     }
 
-    /// Writes what was learnt. Waits at most a second for facts of the last one, unless `is_stopped`. Failures only mean
-    /// that the next run knows less.
+    /// Writes what was learnt. A run of more than some seconds waits for the end of its last one, unless `is_stopped`.
+    /// Failures only mean that the next run knows less.
     pub fn save(&self, is_stopped: impl Fn() -> bool) {
         let Some(folder) = self.folder.as_ref().filter(|_| self.keeps) else { return };
         let places = self.places.read();
@@ -136,8 +135,7 @@ impl Manifests {
         let mut wrote = false;
         for (_, manifest) in places.iter() {
             while let Some((count, wait)) = manifest.recorder.unsettled()
-                && count > ASKED_MAX
-                && !wait.is_zero()
+                && is_worth_waiting(count, wait, manifest.recorder.age())
                 && !is_stopped()
             {
                 std::thread::sleep(wait.min(PAUSE));
@@ -149,6 +147,13 @@ impl Manifests {
             drop(tidy(folder, SystemTime::now()));
         }
     }
+}
+
+/// Returns whether a run that has taken so long waits until the facts about objects of its last second can be kept. It would
+/// take half as long again at most; what a shorter one wrote is asked for by the next run, in less time than it took to
+/// write it.
+fn is_worth_waiting(count: usize, wait: Duration, taken: Duration) -> bool {
+    count > ASKED_MAX && !wait.is_zero() && wait * 2 <= taken
 }
 
 impl Manifest {
@@ -292,6 +297,23 @@ mod tests {
     use super::*;
     use hakobu_s3::ops::Etag;
     use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_run_waits_only_where_that_is_little_of_its_time() {
+        let ms = Duration::from_millis;
+        for (count, wait_ms, taken_ms, waits) in [
+            (1000, 990, 20, false),
+            (1000, 500, 999, false),
+            (1000, 500, 1000, true),
+            (1000, 1000, 2000, true),
+            (1000, 0, 2000, false),
+            (ASKED_MAX, 10, 60_000, false),
+            (ASKED_MAX + 1, 10, 60_000, true),
+        ] {
+            let decided = is_worth_waiting(count, ms(wait_ms), ms(taken_ms));
+            assert_eq!(decided, waits, "{count} {wait_ms} {taken_ms}");
+        }
+    }
 
     fn place(bucket: &str) -> Place {
         Place { endpoint: "http://h".into(), bucket: bucket.into(), prefix: b"p/".to_vec() }
