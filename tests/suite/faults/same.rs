@@ -1,6 +1,7 @@
 //! Overlapping sources and targets: the same file, the same tree, one inside the other.
 
-use crate::common::case::case;
+use crate::common::area::Area;
+use crate::common::case::{Case, case};
 use crate::common::diff::{Fields, diff};
 use crate::common::grow::age;
 use crate::common::snapshot::Snapshot;
@@ -99,4 +100,26 @@ fn a_symlink_back_to_the_source() {
         assert!(diff(&before, &Snapshot::of(&c.src()), &Fields::ALL, 5).is_empty());
         c.target_is_source(&Fields::ALL);
     });
+}
+
+/// A symlink that `-K` follows leads to an extraneous directory, which the same run removes while it looks there.
+#[test]
+fn a_kept_symlink_may_lead_to_what_is_removed() {
+    let names = 0..300;
+    for round in 0..4 {
+        let case = Case::new("sync -aK --delete SRC/ DST", Area::tmpfs(), Area::tmpfs());
+        for number in names.clone() {
+            let (source, gone) =
+                (case.src().join(format!("k{number}")), case.dst().join(format!("e{number}")));
+            std::fs::create_dir_all(&source).unwrap();
+            std::fs::create_dir_all(&gone).unwrap();
+            std::fs::write(source.join("inside"), "new").unwrap();
+            std::fs::write(gone.join("inside"), "old").unwrap();
+            let link = case.dst().join(format!("k{number}"));
+            std::os::unix::fs::symlink(format!("e{number}"), link).unwrap();
+        }
+        let run = case.run();
+        assert_eq!(run.code, 0, "round {round}: {run}");
+        case.target_is_source(&Fields::ALL);
+    }
 }

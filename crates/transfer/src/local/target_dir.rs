@@ -63,8 +63,11 @@ impl LocalEngine<'_> {
         }
         for _ in 1..LOOKS_MAX {
             match self.look_and_open(worker, node, parent, dir_fd, makes) {
-                // Another program created the name after it was examined.
-                Err(failure) if errno::is(&failure.error, errno::EEXIST) && !self.is_over() => {}
+                // Another program created the name after it was examined, or removed the directory after it was opened. So
+                // does this run with `-K`, where a symlink leads to an extraneous directory.
+                Err(Failure { error, .. })
+                    if (errno::is(&error, errno::EEXIST) || errno::is_gone(&error))
+                        && !self.is_over() => {}
                 other => return other,
             }
         }
