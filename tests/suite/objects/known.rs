@@ -144,14 +144,18 @@ fn an_object_copied_onto_itself_is_noticed() {
     let stage = stage();
     let long = fill_for_long(&stage);
     for round in 0..3 {
-        // The first one has waited or forgotten what is not settled.
         stage.ok(if round == 0 { long } else { UP });
         touch(&stage, "place/1/f01", "5");
         assert_eq!(mtime(&stage, "place/1/f01"), "5");
         stage.ok(UP);
         assert_ne!(mtime(&stage, "place/1/f01"), "5", "round {round}");
+        if round == 0 {
+            // What was written in the last second of the first one is asked for once.
+            std::thread::sleep(Duration::from_millis(1100));
+            stage.ok(UP);
+        }
         // Facts of few objects of the last second are not waited for.
-        assert!(heads(&stage, UP, 0, FILES) <= 9, "round {round}");
+        assert!(heads(&stage, UP, 0, FILES) <= 1, "round {round}");
     }
 }
 

@@ -118,8 +118,8 @@ impl Manifests {
         found.map(|(_, manifest)| Arc::clone(manifest))
     }
 
-    /// Writes what was learnt. A run of more than some seconds waits for the end of its last one, unless `is_stopped`.
-    /// Failures only mean that the next run knows less.
+    /// Writes what was learnt. Waits for the end of the last second where that is worth it, unless `is_stopped`. Failures
+    /// only mean that the next run knows less.
     pub fn save(&self, is_stopped: impl Fn() -> bool) {
         let Some(folder) = self.folder.as_ref().filter(|_| self.keeps) else { return };
         let places = self.places.read();
